@@ -1,9 +1,9 @@
 # The rules are the stages of dperm.pipeline.graph, one job per (problem, solver).
-#   dperm dpcd -j 2; dperm all -j 2          one paper; all, claims and the report
+#   dperm dpcd -j 2; dperm all -j 2          one paper; all papers, claims and report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
 HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow/
-sys.path.insert(0, os.path.join(HERE, "src"))  # of a checkout
+sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import shlex
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import forecast, graph
@@ -25,21 +25,21 @@ COSTS = forecast.Costs(GRAPH)
 
 
 def inputs(stage):
-    """What a job of that stage reads, by its wildcards."""
+    """Files that a job of that stage reads, by its wildcards."""
     return lambda names: GRAPH.job(stage, *names).inputs
 
 
 def digest(stage):
-    """Digest of what a job of that stage reads, by its wildcards."""
+    """Digest of a job of that stage, by its wildcards."""
     return lambda names: GRAPH.job(stage, *names).digest
 
 
 def threads(stage):
-    """How many threads a job of that stage is given, by its wildcards."""
+    """Number of threads of a job of that stage, by its wildcards."""
     return lambda names: COSTS.threads("/".join([stage, *names]))
 
 
-onstart:  # the kernel frees it, however this process ends
+onstart:  # the kernel frees the lock, however this process ends
     try:
         refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
@@ -88,7 +88,7 @@ rule fetch:
     params:
         digest=digest("fetch"),
         run=RUN,
-        # Any will do: with "output", another of them is no reason to run again.
+        # Any problem will do. As a function of "output", its change triggers no rerun.
         problem=lambda names, output: GRAPH.problem_of(names.dataset),
         attempt=lambda names: graph.attempt(names.dataset),
     shell:
@@ -180,7 +180,7 @@ rule audit_part:
 
 
 rule complete:
-    # Fails, after everything else was made, if a problem's data could not be had.
+    # Fails, after everything else was made, if a problem's data are unavailable.
     input:
         inputs("complete"),
     output:

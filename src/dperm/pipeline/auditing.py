@@ -1,8 +1,8 @@
-"""What a setting costs, ``dperm privacy``; the audit of one solver, or a table of all.
+"""``dperm privacy``, the cost of a setting; and ``dperm audit``, of one or all solvers.
 
 Keys of ``dperm privacy``: ``problem``, ``solver``, ``setting.passes``, and
-``setting.noise_multiplier`` to price a noise of one's own. Sizes come from the prepared
-data.
+``setting.noise_multiplier`` for the cost of a user's own noise. Sizes come from the
+prepared data.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def audit(config: schema.Config) -> list[Path]:
     Raises
     ------
     ConfigError
-        If there is no such table.
+        If there is no table of that name.
     """
     if config.product is None:
         return _solver(config)
@@ -100,7 +100,7 @@ def audit(config: schema.Config) -> list[Path]:
 
 
 def _read(config: schema.Config) -> list[Path]:
-    """What a table of the audit is made of."""
+    """Files that a table of the audit is made of."""
     if config.product == "epsilon":
         return [_path(config, name) for name in available("solver")]
     if config.product != "tuning":
@@ -142,7 +142,7 @@ def _epsilon(config: schema.Config) -> writing.Table:
     for name in available("solver"):
         try:
             found.append(pd.read_csv(_path(config, name), keep_default_na=False))
-        except pd.errors.EmptyDataError:  # it releases nothing
+        except pd.errors.EmptyDataError:  # the solver releases nothing
             continue
     table = ladder.epsilons(pd.concat(found, ignore_index=True))
     return writing.Table(table, _rounded(table.drop(columns=["delta", "confidence"])))
@@ -167,7 +167,7 @@ def _controls(config: schema.Config) -> writing.Table:
 
 
 def _tuning(config: schema.Config) -> writing.Table:
-    """Every ledger that the papers' runs have left, run once and tuned privately."""
+    """Costs of every ledger of the papers' runs: of one run, and of private tuning."""
     rows = []
     for name in available("paper"):
         paper = with_paper(config, name)
@@ -205,7 +205,7 @@ def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
 
 
 def _costs(one: Calibration, settings: int) -> dict[str, float]:
-    """Epsilon of one run in Rényi terms, and of random stopping on top of it."""
+    """Epsilon of one run by Rényi accounting, and with random stopping."""
     costs = {"renyi_epsilon": converted(renyi_curve(one.ledger), one.delta)}
     for kind in ("logarithmic", "geometric", "poisson"):
         costs[kind] = tuned_epsilon(one.ledger, one.delta, settings, kind)
@@ -224,7 +224,7 @@ PRODUCTS: dict[str, Callable[[schema.Config], writing.Table]] = {
 
 @dataclass(frozen=True)
 class Request:
-    """A solver on a problem, for so many passes."""
+    """A solver on a problem, for a given number of passes."""
 
     problem: Problem
     module: ModuleType
@@ -233,17 +233,17 @@ class Request:
 
     @property
     def count(self) -> int:
-        """Steps."""
+        """Number of steps."""
         steps: int = self.module.steps(self.problem, self.passes, self.options)
         return steps
 
     @property
     def length(self) -> str:
-        """How long a run is, in words."""
+        """Length of a run, in words."""
         return f"{self.passes:g} passes = {self.count} steps"
 
     def kinds(self, known: Sequence[str]) -> Sequence[str]:
-        """Calibrations it can be priced under, of those of a paper."""
+        """Calibrations of a paper whose cost can be computed."""
         return known
 
     def noise(self, kind: str) -> tuple[str, Ledger]:
@@ -265,7 +265,7 @@ class Request:
 
 
 class Fitted(Request):
-    """A method without passes: all of its setting stands in its options."""
+    """A method without passes; its options are its whole setting."""
 
     @cached_property
     def at(self) -> Scaled:
@@ -278,11 +278,11 @@ class Fitted(Request):
         return str(self.options)
 
     def kinds(self, known: Sequence[str]) -> Sequence[str]:
-        """No paper has printed a formula for it."""
+        """Strict calibration only: no paper has printed a formula for the method."""
         return (STRICT,)
 
     def noise(self, kind: str) -> tuple[str, Ledger]:
-        """The least that the strict accountant proves."""
+        """The least noise that the strict accountant allows, and its ledger."""
         goal = (self.problem.epsilon, self.problem.delta, STRICT)
         found = calibrate(lambda noise: self.ledger(noise, kind), *goal)
         return f"{found.noise_multiplier:.5g}", found.ledger

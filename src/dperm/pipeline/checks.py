@@ -1,6 +1,6 @@
-"""What only code can judge of a configuration: losses, algorithms and their options.
+"""Checks of a configuration that need code: losses, algorithms and their options.
 
-Called for every stage before it computes, and for all that the run table composes.
+They run for every stage before it computes, and for all sections of the run table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def check(config: schema.Config) -> None:
 
 
 def problem(section: schema.Problem) -> None:
-    """Refuse a loss that there is not, or data that no source could serve."""
+    """Refuse an unknown loss, or data that no source could serve."""
     one_of(f"conf/problem/{section.name}.yaml: loss", section.loss, BOUNDED)
     dataset, shared = str(section.dataset.name), available("dataset")
     file = f"dataset/{dataset}" if dataset in shared else f"problem/{section.name}"
@@ -37,7 +37,7 @@ def problem(section: schema.Problem) -> None:
 
 
 def solver(section: schema.Solver) -> None:
-    """Refuse an algorithm that there is not, or options that it has not."""
+    """Refuse an unknown algorithm, or options that it does not have."""
     where = f"conf/solver/{section.name}.yaml"
     try:
         module = solvers.load(section.algorithm)
@@ -52,8 +52,8 @@ def solver(section: schema.Solver) -> None:
 
 
 def held(section: schema.Solver) -> None:
-    """Refuse a solver of the reader's own that leaks on small data."""
-    from dperm.audit.ladder import LeakError, require_held  # a second's import
+    """Refuse a user's own solver that leaks on small data."""
+    from dperm.audit.ladder import LeakError, require_held  # takes a second to import
 
     try:
         require_held(section.name, section.algorithm, section.options)
@@ -64,7 +64,7 @@ def held(section: schema.Solver) -> None:
 def require_able(
     paper: schema.Paper, problem: schema.Problem, solver: schema.Solver
 ) -> None:
-    """Refuse a run that its solver cannot do, before there are data."""
+    """Refuse a run that its solver cannot do, before data are fetched."""
     module = solvers.load(solver.algorithm)
     options = solvers.make_options(module, solver.options)
     reason = obstacle(module, options, problem)
@@ -74,7 +74,7 @@ def require_able(
 
 
 def usable(problem: schema.Problem, y: np.ndarray) -> None:
-    """Refuse labels y (n,) that a problem can do nothing with."""
+    """Refuse labels y (n,) that do not suit the problem."""
     where = f"conf/problem/{problem.name}.yaml"
     if len(y) < 2:
         raise ConfigError(

@@ -1,6 +1,6 @@
-"""Units of work over a cluster.
+"""Runs units of work on a cluster.
 
-Its workers see the same files as this process, under the same path.
+Its workers must see the same files as this process, under the same paths.
 """
 
 import os
@@ -15,7 +15,7 @@ from dperm.core.experiment import locate, schema
 
 @contextmanager
 def cluster(where: schema.Parallel) -> Iterator[None]:
-    """Let joblib run what it is given on the configured cluster, if there is one.
+    """Let joblib run its calls on the configured cluster, if there is one.
 
     Raises
     ------
@@ -33,7 +33,7 @@ def cluster(where: schema.Parallel) -> Iterator[None]:
 
 
 def spread(function: Callable, calls: Iterable[tuple]) -> Iterator[Any]:
-    """Results of calls in their order, each computed where joblib sends it."""
+    """Yield the results of calls in order, each computed where joblib sends it."""
     from joblib import Parallel
 
     away_calls = (away(function, *arguments) for arguments in calls)
@@ -43,10 +43,10 @@ def spread(function: Callable, calls: Iterable[tuple]) -> Iterator[Any]:
 def away(function: Callable, *arguments: Any) -> Any:
     """A call for joblib that finds this process's files and modules wherever it runs.
 
-    It is packed, and opened where it runs: the scheduler of a cluster reads what it
-    passes on, and does not know the modules of a folder of one's own.
+    The call is pickled here and unpickled by the worker: the scheduler of a cluster
+    reads the messages it passes on and does not know the modules of a user's folder.
     """
-    import cloudpickle  # where neither is called, a start need not wait for them
+    import cloudpickle  # imported here, as most starts need neither
     import joblib
 
     call = cloudpickle.dumps((function, arguments))
@@ -59,7 +59,7 @@ def _from(folder: Path, conf: str | None, call: bytes) -> Any:
     os.chdir(folder)
     if conf is not None:
         os.environ["DPERM_CONF"] = conf
-    locate.conf_dirs()  # the own folder joins Python's path
-    threadpool_limits(1)  # for good: the worker may run other units beside this one
+    locate.conf_dirs()  # adds the user's folder to Python's path
+    threadpool_limits(1)  # for good: the worker may run other units at the same time
     function, arguments = pickle.loads(call)  # nosec B301  # packed by away
     return function(*arguments)

@@ -1,16 +1,18 @@
 """Compare two trees of results row by row: ``dperm compare A B``.
 
-Every Parquet and CSV file below A and B is compared, all columns but seconds and
-provenance; products made of timings are left out. Two tables agree
+Every Parquet and CSV file below A and B is compared, in all columns except seconds and
+provenance. Products made of timings are left out. Two tables agree
 
-- in their bits: everything is equal;
-- in rounding: numbers differ by ``--rtol`` at most, all else is equal;
-- in statistics: replicates of every setting may have one mean (Welch's test at 0.1 %
-  over all settings of a table, Bonferroni), or the intervals of every row overlap;
+- in bits: everything is equal;
+- in rounding: numbers differ by ``--rtol`` at most, everything else is equal;
+- in statistics: no setting's replicates have significantly different means (Welch's
+  test at 0.1 % over all settings of a table, Bonferroni), or the intervals of every row
+  overlap.
 
-and two trees as their worst tables do, or, if not even that, in their verdicts: those
-of all claims are the same. The exit code is 0, 10, 20, 30, or 40 where not even these
-agree; with ``--level`` it is 0 from that level on, and only tables below it are listed.
+Two trees agree as their worst tables do. If a table does not agree at all, the trees
+may still agree in verdicts: those of all claims are the same. The exit code is 0, 10,
+20 or 30 for these levels, and 40 without agreement. With ``--level`` it is 0 from that
+level on, and only tables that fall short of it are listed.
 """
 
 from __future__ import annotations
@@ -38,13 +40,13 @@ from dperm.pipeline.racing import CANNOT_WIN
 
 RTOL = 1e-9
 LAST = 10.0 ** (1 - DIGITS)  # a unit of the last digit of a CSV, relative
-CHANCE = 1e-3  # that a table of equal laws is taken for another
-CHOSEN = ["calibration", "passes", "step", "clip"]  # what tuning chooses
-CLAIM = ["paper", "place", "claim"]  # what names a claim
+CHANCE = 1e-3  # of a false alarm for a table whose laws are equal
+CHOSEN = ["calibration", "passes", "step", "clip"]  # a setting that tuning chooses
+CLAIM = ["paper", "place", "claim"]  # the key of a claim
 
 
 class Level(IntEnum):
-    """How far two tables agree; the value is the command's exit code."""
+    """Level of agreement of two tables; the value is the command's exit code."""
 
     BITS = 0
     ROUNDING = 10
@@ -55,7 +57,7 @@ class Level(IntEnum):
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two tables of one name agree, and where they differ, a line each."""
+    """Level of agreement of two tables of one name, with one line per difference."""
 
     name: str
     level: Level
@@ -65,17 +67,17 @@ class Agreement:
 def agreements(
     one: Path, other: Path, shared: bool = False, rtol: float = RTOL
 ) -> Iterator[Agreement]:
-    """Say how far two trees of results agree, table by table.
+    """Compare two trees of results, table by table.
 
     Parameters
     ----------
     one, other : Path
         Folders such as ``results``, ``results/dpcd`` or ``figures/dpcd``.
     shared : bool
-        Leave out tables that only one of them has, and judge the columns that both
-        have; the others are named.
+        Leave out tables that only one tree has, and judge only the columns that both
+        tables have; other columns are still listed.
     rtol : float
-        Relative difference that is taken for rounding.
+        Relative difference that counts as rounding.
 
     Raises
     ------
@@ -91,7 +93,7 @@ def agreements(
         if len(lone) == 1:
             yield Agreement(name, Level.NOTHING, (f"only in {lone[0]}",))
             continue
-        # Numbers that are all but equal may have been cut to two neighbours.
+        # Nearly equal numbers may have been rounded to two neighbours in a CSV file.
         near = rtol + LAST if name.endswith(".csv") else rtol
         yield agreement(name, ours[name], theirs[name], near, shared)
 
@@ -99,7 +101,7 @@ def agreements(
 def agreement(
     name: str, one: Path, other: Path, rtol: float, shared: bool = False
 ) -> Agreement:
-    """Say how far two tables agree, in ``shared`` columns or in all."""
+    """Compare two tables, in ``shared`` columns or in all."""
     pair = _read(one), _read(other)
     lines = tuple(_differing(*pair))
     if shared:
@@ -109,7 +111,7 @@ def agreement(
 
 
 def overall(agreed: Iterable[Agreement], one: Path, other: Path) -> Level:
-    """How far two trees agree: as their worst tables, or at least in their verdicts."""
+    """Level of agreement of two trees: that of their worst tables, or of verdicts."""
     worst = max((each.level for each in agreed), default=Level.BITS)
     if worst <= Level.STATISTICS:
         return worst
@@ -123,7 +125,7 @@ def overall(agreed: Iterable[Agreement], one: Path, other: Path) -> Level:
     return Level.VERDICTS if ours.equals(theirs) else Level.NOTHING
 
 
-# --- how far two tables agree ---------------------------------------------------------
+# --- agreement of two tables ----------------------------------------------------------
 
 
 def _level(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
@@ -143,12 +145,11 @@ def _level(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
 
 
 def is_near(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> bool:
-    """Whether two tables of the same columns are equal but for rounding."""
+    """Whether two tables of the same columns are equal except for rounding."""
     return all(_is_near(one[name], other[name], rtol) for name in one)
 
 
 def _is_near(one: pd.Series, other: pd.Series, rtol: float) -> bool:
-    """Whether two columns are equal but for rounding."""
     if not all(pd.api.types.is_numeric_dtype(column) for column in (one, other)):
         return bool(((one == other) | (one.isna() & other.isna())).all())
     pair = one.to_numpy(float), other.to_numpy(float)
@@ -156,7 +157,7 @@ def _is_near(one: pd.Series, other: pd.Series, rtol: float) -> bool:
 
 
 def _level_of_means(one: pd.DataFrame, other: pd.DataFrame) -> Level:
-    """Whether the replicates of every setting may have one mean error."""
+    """Whether no setting's replicates have significantly different mean errors."""
     keys = [key for key in IDENTITY if key != "replicate"]
     groups = [side.reset_index().groupby(keys) for side in (one, other)]
     ours, theirs = (group["relative_error"] for group in groups)
@@ -170,7 +171,7 @@ def _level_of_means(one: pd.DataFrame, other: pd.DataFrame) -> Level:
 
 
 def _p_value(one: np.ndarray, other: np.ndarray) -> float:
-    """Of Welch's test, infinite errors being equal to each other only."""
+    """P-value of Welch's test; infinite errors equal only each other."""
     one, other = one[np.isfinite(one)], other[np.isfinite(other)]
     if len(one) != len(other):
         return 0.0
@@ -180,7 +181,7 @@ def _p_value(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
-    """Whether all intervals overlap, and what has none is equal but for rounding."""
+    """Whether all intervals overlap and all columns of text are equal."""
     ends = [(f"{stem}ci_low", f"{stem}ci_high") for stem in ("", "fresh_")]
     ends = [pair for pair in ends if set(pair) <= set(one.columns)]
     if not ends:
@@ -215,7 +216,7 @@ def _tables(folder: Path) -> dict[str, Path]:
 
 
 def _timed(name: str) -> set[str]:
-    """The figures and tables of a paper that are made of timings; none of no paper."""
+    """Figures and tables of a paper that show timings; empty for other names."""
     if name not in available("paper"):
         return set()
     paper = configuration.read("paper", name)
@@ -227,14 +228,14 @@ def _timed(name: str) -> set[str]:
 def _read(path: Path) -> pd.DataFrame:
     if path.suffix == ".parquet":
         table = store.read_table(path)
-    else:  # of a table without rows there may be no columns either
+    else:  # a table without rows may have no columns either
         table = pd.read_csv(path) if path.read_text("utf-8").strip() else pd.DataFrame()
     left_out = [name for name in table if name in PROVENANCE or "seconds" in name]
     return table.drop(columns=left_out)
 
 
 def _differing(one: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
-    """Lines on columns, rows and values that differ."""
+    """Yield one line for each difference of columns, rows and values."""
     for name in one.columns.symmetric_difference(other.columns, sort=False):
         yield f"column {name}: only in {'A' if name in one else 'B'}"
     one, other = _keyed(one, other)
@@ -251,10 +252,10 @@ def _differing(one: pd.DataFrame, other: pd.DataFrame) -> Iterator[str]:
 
 
 def _keyed(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Rows by what they are, where that names each once, else by their position.
+    """Index the rows by a unique key, or by their position if there is none.
 
-    That is a lane's identity, or where one table has more rows, the first columns: keys
-    come first in every table.
+    The key is a lane's identity or, if the tables differ in length, the fewest leading
+    columns that are unique: keys come first in every table.
     """
     leading = [list(one.columns[: count + 1]) for count in range(len(one.columns))]
     for names in (IDENTITY, *(leading if len(one) != len(other) else ())):
@@ -274,7 +275,7 @@ def _place(table: pd.DataFrame, key: object) -> str:
 
 
 def _column(one: pd.Series, other: pd.Series) -> str:
-    """How two columns with the same index differ; empty if they do not."""
+    """Describe how two columns with the same index differ; empty if they do not."""
     equal = (one == other) | (one.isna() & other.isna())
     if equal.all():
         return ""
@@ -297,11 +298,11 @@ def _by_how_much(one: np.ndarray, other: np.ndarray) -> str:
     return f", by at most {gap.max():.3g} (relative {relative.max():.3g})"
 
 
-# --- what tunings chose ---------------------------------------------------------------
+# --- choices of tunings ---------------------------------------------------------------
 
 
 def choices(one: Path, other: Path) -> pd.DataFrame:
-    """Every tuning that both trees have: what it chose in each, what it ran in each.
+    """Compare, for every tuning in both trees, the settings it chose and ran.
 
     Parameters
     ----------
@@ -311,8 +312,8 @@ def choices(one: Path, other: Path) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        tuning, chosen (settings), same (of them), and of either tree the share of the
-        lanes' passes that were run: ran_a, ran_b.
+        tuning, chosen (number of settings), same (number that both trees chose), and
+        the share of the lanes' passes that each tree ran: ran_a, ran_b.
     """
     rows = []
     for path in sorted(one.rglob("tune.parquet")):
@@ -326,7 +327,7 @@ def choices(one: Path, other: Path) -> pd.DataFrame:
 
 
 def _share_run(table: pd.DataFrame) -> float:
-    """The share of a tuning's passes, all lanes together, that were run."""
+    """Share of a tuning's passes that were run, over all lanes."""
     passes = table["passes"].to_numpy(dtype=float)
     return float(passes[table["status"] != CANNOT_WIN].sum() / np.nansum(passes))
 
@@ -342,7 +343,7 @@ def _choices_text(table: pd.DataFrame) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``dperm compare``."""
+    """Add the arguments of ``dperm compare``."""
     parser.add_argument("A", type=Path, help="folder, such as results/dpcd")
     parser.add_argument("B", type=Path, help="another one")
     parser.add_argument(
@@ -366,7 +367,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    """Print the differences and how far the trees agree; exit with that."""
+    """Print the differences and the level of agreement, and exit with its code."""
     if options.chosen:
         settings = choices(options.A, options.B)
         print(_choices_text(settings))

@@ -1,12 +1,12 @@
-"""The last stage of a paper: whether everything is there; its manifest and its record.
+"""The last stage of a paper: checks completeness and writes the manifest and record.
 
-``manifest.json`` is what a reader of the committed figures wants to know of the run.
-``record.json`` is all that is needed to make it again, and to tell if it was: the
-composed configuration, the platform and the versions of all packages, every seed, and
+``manifest.json`` summarises the run for readers of the committed figures.
+``record.json`` has everything needed to repeat the run and to check a repetition: the
+composed configuration, the platform, the versions of all packages, every seed, and
 digests of data, optima, solver code and rows (without timings and provenance). It names
-no folder. ``dperm crate`` makes a Workflow Run RO-Crate of the two and of nothing else,
-for archives that read such (https://w3id.org/ro/wfrun/workflow/0.5); it needs
-``dperm[crate]``.
+no folder. ``dperm crate`` makes a Workflow Run RO-Crate with the facts of these two
+files, for archives that read this format
+(https://w3id.org/ro/wfrun/workflow/0.5); it needs ``dperm[crate]``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 Tables = Mapping[str, pd.DataFrame]  # by path below the paper's folder
 AXES = ("passes", "step", "clip")  # of a setting
-_NOT_KEPT = ("problem=", "solver=", "data.", "output.")  # choices, and places
+_NOT_KEPT = ("problem=", "solver=", "data.", "output.")  # choices of a job, and folders
 LICENCE = "https://spdx.org/licenses/BSD-3-Clause"
 PROFILES = {
     "Process Run Crate": "https://w3id.org/ro/wfrun/process/0.5",
@@ -62,11 +62,11 @@ TYPES = {
 
 
 class IncompleteError(RuntimeError):
-    """Something could not be made; the text says what and why."""
+    """Results that could not be made; the text has the reasons."""
 
 
 class ArchiveError(RuntimeError):
-    """Results that are not packed or not unpacked; the text says why, in one line."""
+    """Results that cannot be packed or unpacked; the text is a line with the reason."""
 
 
 def complete(config: schema.Config) -> Path:
@@ -75,9 +75,9 @@ def complete(config: schema.Config) -> Path:
     Raises
     ------
     IncompleteError
-        If a problem's data could not be had. Everything else has been made.
+        If a problem's data are unavailable. Everything else has been made.
     ChangedError
-        If rows were changed since they were made: what is recorded is what was run.
+        If rows were changed since they were made: the record must be of the run.
     """
     folder = plan.results_folder(config, config.paper.name)
     rows = products.rows(config)
@@ -124,7 +124,7 @@ def complete(config: schema.Config) -> Path:
 
 
 def _winners(config: schema.Config, folder: Path) -> Iterable[str]:
-    """The solver and setting with the least mean error of fresh runs, by problem."""
+    """Yield for every problem the solver and setting with the least fresh mean."""
     best: dict[str, tuple[float, str]] = {}
     for problem, solver in plan.runs(config):
         rows = store.read_table(folder / problem / solver / "evaluate.parquet")
@@ -144,9 +144,10 @@ def _write(
     rows: Callable[[dict[str, Any]], Any],
     run: Iterable[str],
 ) -> None:
-    """Write it; a command that computed nothing keeps what was said of the run.
+    """Write a manifest or record; keep the facts of the run if no row changed.
 
-    Where its ``rows`` are what they were, ``run`` are the keys that keep their values.
+    If ``rows`` of the old and the new content are equal, the keys of ``run`` keep their
+    old values: this command computed nothing.
     """
     try:
         before = store.read_json(path) if path.exists() else {}
@@ -161,7 +162,7 @@ def _write(
 def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
     rows = pd.concat(tables)
     spent = rows["seconds"].sum()
-    started = os.environ.get("DPERM_STARTED")  # by the Snakefile, the same clock
+    started = os.environ.get("DPERM_STARTED")  # set by the Snakefile, same clock
     jobs = forecast.recorded(Path("logs", config.scale.folder)).items()
     cpu = [cost.cpu for job, cost in jobs if config.paper.name in job.split("/")]
     return {
@@ -176,7 +177,7 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
         "wall_seconds": round(time.monotonic() - float(started)) if started else None,
-        "cpu_seconds": round(sum(cpu), 1) if cpu else None,  # of jobs as they ran last
+        "cpu_seconds": round(sum(cpu), 1) if cpu else None,  # last run of each job
     }
 
 
@@ -197,7 +198,7 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
     }
     return {
         "made": config.made,
-        "platform": {  # as far as numbers may depend on it
+        "platform": {  # facts on which numbers may depend
             "machine": machine(),
             "processor": _processor(),
             "system": f"{platform.system()} {platform.release()}",
@@ -217,7 +218,7 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
             "solvers": {name: asdict(found) for name, found in by.items()},
         },
         "digests": {
-            # A paper of sweeps may not need all of its problems.
+            # A paper with only sweeps may not need all of its problems.
             "data": {
                 name: _data(config, name)
                 for name in problems
@@ -243,7 +244,7 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
 
 
 def digest_rows(table: pd.DataFrame) -> str:
-    """SHA-256 over the rows of a table in their order, timings and provenance apart."""
+    """SHA-256 over the ordered rows of a table, without timings and provenance."""
     kept = table.drop(columns=PROVENANCE, errors="ignore")
     rows = pd.util.hash_pandas_object(kept, index=False).to_numpy("<u8")
     names = ",".join(map(str, kept.columns))
@@ -251,9 +252,9 @@ def digest_rows(table: pd.DataFrame) -> str:
 
 
 def require_of_now(graph: Graph, paper: str, top: Path = Path()) -> None:
-    """Refuse rows that the present code and configuration did not make.
+    """Refuse rows that the current code and configuration did not make.
 
-    ``top`` is the folder that results and data lie in.
+    ``top`` is the folder that contains results and data.
     """
     folder = top / f"{graph.below('results')}{paper}"
     record = store.known_json(folder / "record.json") or {}
@@ -293,7 +294,7 @@ def _processor() -> str:
 
 
 def machine() -> str:
-    """Class of the machine, for timings; nothing that identifies it."""
+    """Class of the machine, for timings; it does not identify the machine."""
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
 
 
@@ -306,7 +307,7 @@ def crate(papers: list[str], path: Path) -> Path:
     Raises
     ------
     ConfigError
-        If a paper was not run, or by other code, or the library is not there.
+        If a paper was not run, or was run by other code, or rocrate is not installed.
     """
     try:
         from rocrate.rocrate import ROCrate
@@ -353,7 +354,7 @@ def _records(paper: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _workflow(archive: Any) -> Any:
-    """The Snakefile, and the environment it runs in."""
+    """Add the Snakefile and the environment that it runs in."""
     root = locate.home()
     properties = {"name": "dperm", "version": __version__, "license": LICENCE}
     workflow = archive.add_workflow(
@@ -377,7 +378,7 @@ def _action(
     manifest: dict[str, Any],
     record: dict[str, Any],
 ) -> Any:
-    """The run of a paper: what it read, what it left."""
+    """Add the run of a paper with its inputs and outputs."""
     commits = ", ".join(manifest["commit"])
     properties = {
         "name": f"dperm {paper}",
@@ -410,7 +411,7 @@ def _action(
 
 
 def _outputs(paper: str) -> list[Path]:
-    """Figures, tables and records; rows are in the archive of ``dperm results``."""
+    """Figures, tables and records; ``dperm results`` archives the rows."""
     folders = (Path("results", paper), Path("figures", paper))
     every = (path for folder in folders for path in sorted(folder.glob("[!.]*")))
     return [path for path in every if path.is_file() and path.suffix in TYPES]
@@ -437,12 +438,12 @@ def _named(
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``dperm crate``."""
+    """Add the arguments of ``dperm crate``."""
     parser.add_argument("papers", nargs="*", help="papers that were run (default all)")
     parser.add_argument("-o", "--output", type=Path, default=Path("results/crate.zip"))
 
 
 def main(options: argparse.Namespace) -> None:
-    """``dperm crate``: write ``results/crate.zip``."""
+    """Write the crate, by default to ``results/crate.zip``."""
     papers = options.papers or available("paper")
     print(f"{crate(papers, options.output)}: the runs of {', '.join(papers)}")

@@ -1,11 +1,12 @@
-"""What every stage depends on, as a digest: its settings, what it reads, its code.
+"""Digests of what every stage depends on: its settings, its inputs and its code.
 
 Code is the closure of the functions that make a stage's numbers
-(:mod:`dperm.store.closure`), not of the stage around them. A digest holds the digests
-of what the stage reads, so that an edit of the accountant or of the optimum reaches
-everything below. What a stage then computes anew is less: lanes and points of sweeps
-have keys of their own. The versions of the libraries are in these keys and, by
-``solved``, in what is noted of a stage that solves; what is drawn is not of them.
+(:mod:`dperm.store.closure`), not of the stage around them. A digest includes the
+digests of the stage's inputs, so that an edit of the accountant or of the optimum
+reaches all later stages. A stale stage need not compute everything again, because
+lanes and points of sweeps have their own keys. These keys contain the versions of the
+libraries. So does, by ``solved``, the digest noted for a stage that solves, but not
+that of a drawing.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CALIBRATING = (
     "dperm.core.privacy.calibration:calibrate",
     "dperm.accountants.intervals:epsilon_interval",
 )
-LOOKUP = "dperm.core.calibrations:load"  # of an accountant, by name
+LOOKUP = "dperm.core.calibrations:load"  # looks up an accountant by name
 LOSSES = "dperm.core.erm.losses:LOSSES"  # where a loss is looked up by name
 CHOOSING = tuple(
     f"dperm.core.experiment.{name}"
@@ -48,7 +49,7 @@ SAVING = {
 RULES = ("dperm.report.rules.measures",)
 REPORTING = ("dperm.report.judging:claims", "dperm.report.page:report", *RULES)
 AUDITING = ("dperm.audit.ladder:solver", "dperm.compare.audited:subjects")
-AUDITED = {  # tables of the audit, by the functions that make their numbers
+AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
     "controls": ("dperm.audit.ladder:controls", "dperm.audit.ladder:alarms"),
     "tuning": ("dperm.pipeline.auditing:_tuned", "dperm.pipeline.auditing:_costs"),
@@ -59,14 +60,14 @@ AUDITED = {  # tables of the audit, by the functions that make their numbers
 
 
 def lanes(algorithm: str, loss: str | None = None, versioned: bool = True) -> str:
-    """Digest of the code that runs a solver's lanes, its accountant apart.
+    """Digest of the code that runs a solver's lanes, without its accountant.
 
     Parameters
     ----------
     loss : str, optional
-        Of the problem; None: of the solver alone.
+        Loss of the problem; None leaves the problem out.
     versioned : bool
-        Whether the versions of the libraries enter it, as they do the lanes' key.
+        Whether to include the versions of the libraries, as the lanes' key does.
     """
     module = _module(algorithm)
     offered = (f"{module}:{name}" for name in ("Run", "Options", "steps"))
@@ -81,9 +82,9 @@ def noise(
     Parameters
     ----------
     kinds : iterable of str
-        Its calibrations.
+        Calibrations of the solver.
     loss : str
-        Of the problem.
+        Loss of the problem.
     versioned : bool
         As in ``lanes``.
     """
@@ -97,8 +98,9 @@ def noise(
 def priced(*entries: str, spelt: Iterable[str] = (), versioned: bool = False) -> str:
     """Digest of the code behind entry points and of what it looks up by name.
 
-    Accountants of ours count wherever any is looked up; a further one, and a loss,
-    where the code or the settings, of which ``spelt`` are strings, spell its name.
+    The package's own accountants are included wherever any accountant is looked up.
+    Any other accountant, or a loss, is included if the code or ``spelt`` (strings of
+    the settings) contains its name.
     """
     reached = closure.closure(*entries)
     if LOOKUP not in reached and LOSSES not in reached:
@@ -126,7 +128,7 @@ def swept(
     names: Iterable[str],
     versioned: bool = True,
 ) -> str:
-    """Digest of the code behind a sweep: its function, and solvers its points name."""
+    """Digest of the code behind a sweep: its function and its points' solvers."""
     module = products.module_of(config, "sweeps", what.kind)
     named = {_module(solver.algorithm) for solver in _solvers(names)}
     problems = {
@@ -150,19 +152,19 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _solvers(names: Iterable[str]) -> list[schema.Solver]:
-    """What the YAML of each of these solvers says."""
+    """The sections of some solvers, in the order of their names."""
     return [solver_of(name) for name in sorted(names)]
 
 
 @functools.cache
 def solver_of(name: str) -> schema.Solver:
-    """What a solver's YAML says."""
+    """The section in a solver's YAML file."""
     return configuration.read("solver", name)
 
 
 @functools.cache
 def loss_of(problem: str) -> str:
-    """The loss that a problem's YAML names."""
+    """The loss in a problem's YAML file."""
     return str(configuration.read("problem", problem).loss)
 
 
@@ -174,14 +176,14 @@ def _module(algorithm: str) -> str:
 
 
 def solved(made: str) -> str:
-    """Digest of what is solved: a stage's digest with the libraries' versions."""
+    """Digest of a stage that solves: its digest with the libraries' versions."""
     return digest([made, closure.versions()])
 
 
 def fetch(dataset: schema.Dataset) -> str:
-    """Digest of a data set: sources, reader, files of one's own.
+    """Digest of a data set: sources, reader and a user's own files.
 
-    Code counts only where no digest vouches for the arrays.
+    The reader's code is included only if no digest of the arrays is declared.
     """
     sources = [asdict(source) for source in dataset.sources]
     read = [dataset.digest, sources, asdict(dataset.reader), files(dataset)]
@@ -198,14 +200,14 @@ def fetching(dataset: schema.Dataset) -> str:
 
 
 def files(dataset: schema.Dataset) -> dict[str, str]:
-    """Digests of the files of one's own that a data set is read from."""
+    """Digests of the user's own files that a data set is read from."""
     from dperm.data.fetching import contents
 
     return contents(dataset)
 
 
 def prepare(problem: schema.Problem) -> str:
-    """Digest of a problem's arrays; a declared digest says what is read for them."""
+    """Digest of a problem's arrays; a declared digest stands for the data set."""
     read = problem.dataset.digest or fetch(problem.dataset)
     return digest([read, asdict(problem.preparation), code(*PREPARING)])
 
@@ -242,18 +244,18 @@ def tune(config: schema.Config) -> str:
 
 
 def evaluate(config: schema.Config, tuned: str) -> str:
-    """Digest of the evaluation of what tuning with that digest chooses."""
+    """Digest of evaluating the settings chosen by the tuning of digest ``tuned``."""
     fresh = config.scale.fresh or config.paper.fresh
     return digest([tuned, fresh, config.paper.evaluated, code(*CHOOSING)])
 
 
 def timing(config: schema.Config, kinds: list[list[str]], read: Iterable[str]) -> str:
-    """Digest of a paper's timings; ``read`` are digests of what is run again."""
+    """Digest of a paper's timings; ``read`` are digests of the runs to repeat."""
     return digest([kinds, config.paper.clocked, list(read)])
 
 
 def sweep(config: schema.Config, name: str, points: Grid, read: Iterable[str]) -> str:
-    """Digest of a sweep at its points; ``read`` are digests of what it reads."""
+    """Digest of a sweep at its points; ``read`` are digests of its inputs."""
     what = config.paper.sweeps[name]
     replicates = config.scale.replicates or what.replicates
     names = points.values("solver")
@@ -263,7 +265,7 @@ def sweep(config: schema.Config, name: str, points: Grid, read: Iterable[str]) -
 
 
 def swept_at(config: schema.Config, name: str) -> str:
-    """Digest of a sweep, with those of the problems and tunings that it reads."""
+    """Digest of a sweep, including the problems and tunings that it reads."""
     what = config.paper.sweeps[name]
     read = [
         of(plan.at_problem(config, problem).problem)
@@ -279,7 +281,7 @@ def swept_at(config: schema.Config, name: str) -> str:
 
 
 def timed(config: schema.Config) -> str:
-    """Digest of a paper's timings, with those of the evaluations they run again."""
+    """Digest of a paper's timings, including the evaluations that they repeat."""
     clocked = products.clocked(config)
     runs = (plan.at_run(config, *run) for run in clocked)
     kinds = [sorted(kinds) for kinds in clocked.values()]
@@ -287,7 +289,7 @@ def timed(config: schema.Config) -> str:
 
 
 def rows(config: schema.Config, paths: Iterable[Path]) -> dict[Path, str]:
-    """Digests of code and settings that files of a paper's rows must be of."""
+    """Digests of current code and settings, by files of a paper's rows."""
     folder = plan.results_folder(config, config.paper.name)
     made = {}
     for path in paths:
@@ -305,7 +307,7 @@ def rows(config: schema.Config, paths: Iterable[Path]) -> dict[Path, str]:
 
 
 def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) -> str:
-    """Digest of a figure or a table; ``read`` are digests of what it is made of."""
+    """Digest of a figure or a table; ``read`` are digests of its inputs."""
     what = getattr(config.paper, kind)[name]
     module = products.module_of(config, kind, what.kind)
     spelt = _strings(asdict(what))
@@ -315,7 +317,7 @@ def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) ->
 
 
 def printed(config: schema.Config) -> str:
-    """Digest of a paper's printed numbers, its claims, and rules of its own."""
+    """Digest of a paper's printed numbers, its claims and its own rules."""
     paper = config.paper
     texts = _texts(paper, [*paper.published.values(), paper.claims or ""])
     own = [
@@ -330,14 +332,15 @@ def _texts(paper: schema.Paper, files: Iterable[str]) -> list[str]:
 
 
 def claims(read: Iterable[str]) -> str:
-    """Digest of claims and report; ``read`` are digests of all that they judge."""
+    """Digest of claims and report; ``read`` are digests of the results judged."""
     return digest([sorted(read), priced(*REPORTING)])
 
 
 def audit(part: str, read: Iterable[str] = ()) -> str:
-    """Digest of ``solvers/<name>`` or of a table of the audit, ``read`` what it reads.
+    """Digest of the audit of ``solvers/<name>``, or of a table of the audit.
 
-    A solver's is that of the audit's code and of all of the solver's, its own or ours.
+    For a solver it covers the audit's code and all of the solver's code. For a table,
+    ``read`` are digests of its inputs.
     """
     folder, _, name = part.rpartition("/")
     if folder:

@@ -1,15 +1,15 @@
-"""What a job costs, and ``dperm plan``: how long a run takes on so many cores, and why.
+"""Costs of jobs, and ``dperm plan``: the time of a run on a number of cores, and why.
 
-Costs are recorded of an earlier run, else estimated from a job's size. A job ends its
-log, ``logs/<job>.log``, with the CPU time it took; Snakemake's benchmark beside it is
-read for the memory alone, because it samples the CPU time every 30 seconds. ``dperm
-plan --write`` keeps both in ``results/costs.csv``, from which the threads of a job
-follow too. No row of any result depends on them. A job is named as in the build graph.
-What a job asks of a cluster is on the safe side; a profile that retries asks for more
-every time.
+Costs are those recorded in an earlier run, else estimated from a job's size. A job's
+log, ``logs/<job>.log``, ends with the CPU time of the job. Snakemake's benchmark next
+to it is read only for the memory, because it samples the CPU time every 30 seconds.
+``dperm plan --write`` stores both in ``results/costs.csv``, which also determines the
+threads of a job. No row of any result depends on costs. Jobs are named as in the build
+graph. Requests to a cluster are generous, and a profile with retries requests more at
+every attempt.
 
 The plan has the jobs of the build graph. They are placed as Snakemake places them:
-whenever a job ends, the ready one of the highest priority that fits.
+whenever a job ends, the ready job of the highest priority that fits starts.
 """
 
 from __future__ import annotations
@@ -35,41 +35,41 @@ from dperm.core.experiment.validation import one_of
 from dperm.pipeline.graph import STAGES, Graph, load_graph
 
 START = 1.0  # CPU seconds until a stage begins its own work
-GOAL = 45.0  # CPU seconds of a thread: what takes longer gets more threads
-MOST = 16  # threads of a job; more would wait long for so many to be free
-ALONE = 1024  # all there are: Snakemake gives no more than it has
-APART = 8  # cores that a run has to itself where many are timed side by side
-PER_ROOT = 1.3e-4  # seconds: of lanes of many entries more cannot win, and stop
-SMALL = 5.0  # seconds at most of what is estimated by its stage at a small scale
-RESIDENT = 250.0  # MB of a stage
+GOAL = 45.0  # CPU seconds per thread: longer jobs get more threads
+MOST = 16  # threads of a job; with more it would wait long for free cores
+ALONE = 1024  # all cores: Snakemake limits this to those it has
+APART = 8  # cores per run if several timed runs share a machine
+PER_ROOT = 1.3e-4  # seconds per root of work: the larger X, the more lanes stop early
+SMALL = 5.0  # largest estimate in seconds, by a job's stage, at a small scale
+RESIDENT = 250.0  # MB of a stage's process
 COPIES = 6  # of the arrays, while they are read, prepared and solved
 COLUMNS = ("job", "cpu_seconds", "longest_seconds", "peak_mb")
 SPENT = re.compile(r"^cost: ([0-9.]+) CPU seconds$", re.MULTILINE)
-#: what the log of a job that was run in parts says: its cost is no whole one
+#: in the log of a job that reused earlier results: its cost is not the whole cost
 REUSED = re.compile(r"(?<!\d)[1-9]\d* (?:lanes )?reused")
 
 # Of a cluster:
 BASE = 1000  # MB of an interpreter with its libraries, two workers and their lanes
-NANOSECONDS = 4.0  # of a lane at one entry of X: about ten times what kernels need
-MINUTES = 10  # that any job gets
-PASSES = 1000.0  # of the data, that a job with no lanes may take
-SWEEP_MEMORY, SWEEP_MINUTES = 3000, 60  # several problems, or data made on the way
+NANOSECONDS = 4.0  # per lane and entry of X: about ten times the kernels' time
+MINUTES = 10  # least time limit of a job
+PASSES = 1000.0  # passes over the data that a job without lanes may take
+SWEEP_MEMORY, SWEEP_MINUTES = 3000, 60  # several problems, or data made by the sweep
 
 # Of the plan:
-FOLDERS = ("figures/", "results/", "data/", "./")  # what names of files begin with
+FOLDERS = ("figures/", "results/", "data/", "./")  # beginnings of files' names
 CORES = (1, 2, 8, 32)
 LISTED = 12  # jobs of the critical path, and of the longest
 EFFICIENCY = 0.9  # of further threads
-OVERHEAD = 0.2  # seconds of Snakemake's for a job
+OVERHEAD = 0.2  # seconds that Snakemake takes per job
 BEGIN = 8.0  # seconds until the first job runs
 SNAKEMAKE = 300.0  # MB
 
 
-# --- what a job costs -----------------------------------------------------------------
+# --- the costs of a job ---------------------------------------------------------------
 
 
 class Cost(NamedTuple):
-    """CPU seconds with the start, those of the longest part that is not cut, and MB."""
+    """CPU seconds with the start, those of the longest serial part, and peak MB."""
 
     cpu: float
     longest: float = 0.0
@@ -83,9 +83,9 @@ class Costs:
     Parameters
     ----------
     known : dict
-        What is recorded, by job; None: what ``results/costs.csv`` says.
+        Recorded costs by job; None reads ``results/costs.csv``.
     folder : str
-        Where the data sets lie, whose sizes estimates are made of.
+        Folder of the data sets, whose sizes the estimates use.
     """
 
     def __init__(
@@ -98,11 +98,11 @@ class Costs:
         self.known = read_costs(costs_path(graph)) if known is None else known
 
     def of(self, job: str) -> Cost:
-        """What a job costs."""
+        """Cost of a job, recorded or estimated."""
         return self.known.get(job) or self._estimated(job)
 
     def threads(self, job: str) -> int:
-        """How many threads a job is given, where there are so many."""
+        """Number of threads of a job, if there are enough cores."""
         if self.graph.jobs[job].alone:
             return ALONE
         if job.partition("/")[0] not in ("solve", "sweep"):
@@ -110,13 +110,13 @@ class Costs:
         return min(MOST, max(1, math.ceil(self.of(job).cpu / GOAL)))
 
     def workers(self, job: str, threads: int) -> int:
-        """How many of a job's threads work: one where it is timed, or a few apart."""
+        """Number of working threads of a job; a timed job uses only some, or one."""
         if self.threads(job) != ALONE:
             return threads
         return 1 if job.startswith("timing") else max(1, threads // APART)
 
     def _estimated(self, job: str) -> Cost:
-        """By passes and entries a solver's, else the mean of its stage's records."""
+        """Estimate by passes and entries for a solver, else by its stage's mean."""
         stage, _, _ = job.partition("/")
         if stage == "solve":
             n, p, nnz = self._size(job) or (0, 0, 0)
@@ -129,7 +129,7 @@ class Costs:
         return Cost(min(each, most))
 
     def megabytes(self, job: str, attempt: int = 1) -> int:
-        """Memory on a cluster; the least if a problem's data are not there yet."""
+        """Memory in MB on a cluster; the least if a problem's data are missing."""
         size = self._size(job)
         if size is None:
             return attempt * SWEEP_MEMORY
@@ -137,7 +137,7 @@ class Costs:
         return attempt * (BASE + COPIES * 8 * max(n + p, nnz) // 10**6)
 
     def minutes(self, job: str, attempt: int = 1) -> int:
-        """Minutes on a cluster."""
+        """Time limit in minutes on a cluster."""
         size = self._size(job)
         if size is None:
             return attempt * SWEEP_MINUTES
@@ -146,12 +146,12 @@ class Costs:
         return attempt * (MINUTES + int(passes * max(size) * NANOSECONDS * 1e-9 / 60))
 
     def _size(self, job: str) -> tuple[int, int, int] | None:
-        """n, p, stored entries; zeros while unknown, None of a job of many problems."""
+        """n, p, stored entries; zeros if unknown, None for a job without a problem."""
         stage, *values = job.split("/")
         names = dict(zip(STAGES[stage].wildcards, values, strict=False))
         if "problem" not in names:
             return None
-        # Brings arrays and readers, which a start that runs nothing need not wait for.
+        # Imported here, as it is slow and a start that runs nothing does not need it.
         from dperm.core.experiment import schema
         from dperm.data.fetching import read_record
 
@@ -163,12 +163,12 @@ class Costs:
 
 
 def costs_path(graph: Graph) -> Path:
-    """Where the costs of a scale are kept."""
+    """File of the costs of a scale."""
     return Path(graph.below("results"), "costs.csv")
 
 
 def read_costs(path: Path) -> dict[str, Cost]:
-    """What ``costs.csv`` says; nothing if there is none, or it is damaged."""
+    """Costs in ``costs.csv``; empty if it is missing or damaged."""
     try:
         with open(path, newline="", encoding="utf-8") as lines:
             return {
@@ -182,14 +182,14 @@ def read_costs(path: Path) -> dict[str, Cost]:
 
 @functools.cache
 def note_cost_at_end() -> None:
-    """Have the process print its cost when it ends, its workers having ended."""
+    """Make the process print its cost, with that of its workers, when it ends."""
     atexit.register(
         lambda: print(f"cost: {sum(os.times()[:4]):.2f} CPU seconds", file=sys.stderr)
     )
 
 
 def recorded(folder: Path) -> dict[str, Cost]:
-    """What the jobs cost that ended well and in one part, from a folder of logs."""
+    """Costs of the jobs that succeeded and reused nothing, from a folder of logs."""
     found = {}
     for path in sorted(folder.rglob("*.log")):
         text = path.read_text("utf-8", errors="replace")
@@ -202,12 +202,12 @@ def recorded(folder: Path) -> dict[str, Cost]:
 
 
 def _memory(benchmark: Path) -> float:
-    """Peak MB by the last line of a benchmark; that of a stage where it says none."""
+    """Peak MB in the last line of a benchmark; ``RESIDENT`` if there is none."""
     try:
         with open(benchmark, newline="", encoding="utf-8") as lines:
             *_, last = csv.DictReader(lines, delimiter="\t")
         return float(last["max_rss"])
-    except (OSError, ValueError, KeyError):  # too short to be sampled: "NA"
+    except (OSError, ValueError, KeyError):  # "NA" for a job too short to be sampled
         return RESIDENT
 
 
@@ -215,7 +215,7 @@ def _memory(benchmark: Path) -> float:
 
 
 class Task(NamedTuple):
-    """A job of the graph: what it waits for, and what it costs."""
+    """A job of the graph with the jobs it waits for and its cost."""
 
     name: str
     after: tuple[str, ...]
@@ -225,11 +225,11 @@ class Task(NamedTuple):
 
     @property
     def stage(self) -> str:
-        """The rule."""
+        """The stage, which is the rule of the job."""
         return self.name.partition("/")[0]
 
     def at(self, cores: int, costs: Costs) -> Task:
-        """The job where there are no more cores than that."""
+        """The job on a machine with that number of cores."""
         threads = min(self.threads, cores)
         return self._replace(threads=threads, workers=costs.workers(self.name, threads))
 
@@ -249,21 +249,21 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class Plan:
-    """What is predicted for a number of cores."""
+    """The prediction for a number of cores."""
 
     cores: int
     wall: float
-    path: list[Task]  # the critical one, first to last
+    path: list[Task]  # the critical path, first to last
     idle: float
     peak: float
 
     @property
     def critical(self) -> float:
-        """Seconds that no number of cores could save."""
+        """Seconds of the critical path, which no number of cores could save."""
         return BEGIN + sum(job.wall for job in self.path)
 
     def row(self) -> dict[str, float]:
-        """As in ``results/plan.csv``."""
+        """The row of ``results/plan.csv``."""
         return {
             "cores": self.cores,
             "wall_seconds": round(self.wall),
@@ -274,12 +274,14 @@ class Plan:
 
 
 def tasks(graph: Graph, costs: Costs, ends: Sequence[str] = ()) -> dict[str, Task]:
-    """Jobs from empty results, each after those it waits for; data may be there.
+    """All jobs of a run without earlier results, except for data that already exist.
+
+    Each job follows those it waits for.
 
     Parameters
     ----------
     ends : sequence of str
-        Files to make; none: all papers of the graph, and the report.
+        Files to make; empty for all papers of the graph and the report.
 
     Raises
     ------
@@ -311,7 +313,7 @@ def tasks(graph: Graph, costs: Costs, ends: Sequence[str] = ()) -> dict[str, Tas
 
 
 def plan(jobs: dict[str, Task], costs: Costs, cores: int) -> Plan:
-    """Place the jobs on so many cores."""
+    """Place the jobs on the given number of cores."""
     placed = {name: job.at(cores, costs) for name, job in jobs.items()}
     running: list[tuple[float, str]] = []
     waiting = dict(placed)
@@ -335,7 +337,7 @@ def plan(jobs: dict[str, Task], costs: Costs, cores: int) -> Plan:
 
 
 def _critical(jobs: dict[str, Task]) -> list[Task]:
-    """The chain of jobs that takes longest; jobs stand after those they wait for."""
+    """The longest chain of jobs; ``jobs`` must follow those they wait for."""
     ends: dict[str, float] = {}
     last: dict[str, str | None] = {}
     for name, job in jobs.items():
@@ -354,7 +356,7 @@ def _critical(jobs: dict[str, Task]) -> list[Task]:
 
 
 def main(options: argparse.Namespace) -> None:
-    """Print the plan for a number of cores; with ``--write`` keep costs and plans."""
+    """Print the plan for a number of cores; with ``--write`` store costs and plans."""
     papers = available("paper")
     files = [normpath(word) for word in options.targets if word.startswith(FOLDERS)]
     named = [word for word in options.targets if not word.startswith(FOLDERS)]
@@ -384,8 +386,8 @@ def main(options: argparse.Namespace) -> None:
 
 
 def write(graph: Graph, known: dict[str, Cost], plans: list[Plan]) -> None:
-    """Keep costs and plans below results/, where the Snakefile reads the costs."""
-    import pandas as pd  # which a start need not wait for
+    """Store costs and plans below results/, where the Snakefile reads the costs."""
+    import pandas as pd  # imported here, as most starts do not need it
 
     rows = [
         (job, round(cost.cpu, 2), round(cost.longest, 2), round(cost.peak))
@@ -398,7 +400,7 @@ def write(graph: Graph, known: dict[str, Cost], plans: list[Plan]) -> None:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``dperm plan``."""
+    """Add the arguments of ``dperm plan``."""
     parser.add_argument(
         "targets", nargs="*", help="papers or files of theirs; all papers by default"
     )
@@ -413,7 +415,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def costs_of(graph: Graph, logs: Path) -> dict[str, Cost]:
-    """What is recorded of earlier runs, the longest part of a sweep with it."""
+    """Recorded costs of earlier runs, with the longest parts of sweeps."""
     known = Costs(graph).known | recorded(logs)
     costs = dict(known)
     for job, cost in known.items():
@@ -424,7 +426,7 @@ def costs_of(graph: Graph, logs: Path) -> dict[str, Cost]:
 
 
 def _longest(graph: Graph, job: str) -> float:
-    """Seconds of a sweep's longest point and replicate; 0 if its rows are not there."""
+    """Seconds of a sweep's longest point and replicate; 0 if it has no rows yet."""
     path = Path(STAGES["sweep"].files(graph.below("results"), *job.split("/")[1:])[0])
     if not path.is_file():
         return 0.0
@@ -435,7 +437,7 @@ def _longest(graph: Graph, job: str) -> float:
 def summary(
     jobs: dict[str, Task], plans: list[Plan], chosen: Plan, rows: int = LISTED
 ) -> str:
-    """The plan in words and numbers, with the so many jobs that cost most."""
+    """The plan in words and numbers, with the ``rows`` most expensive jobs."""
     from tabulate import tabulate
 
     known = sum(job.cost.is_recorded for job in jobs.values())

@@ -1,18 +1,18 @@
-"""The build graph, how it is kept, and what else a start of Snakemake needs.
+"""The build graph, its cache, and other functions that a start of Snakemake needs.
 
-Stages and their jobs, the files these read and write, the digests: what a product is
-made of is stated here and nowhere else. ``runtable`` composes the graph of a
-configuration; the Snakefile makes rules of it, ``dperm plan`` places its jobs, ``dperm
-draw`` and ``dperm results`` look up files.
+The graph has the stages and their jobs, the files that these read and write, and the
+digests. It is the only place that states what a product is made of. ``runtable``
+composes the graph of a configuration. The Snakefile turns it into rules, ``dperm plan``
+places its jobs, and ``dperm draw`` and ``dperm results`` look up files.
 
-The graph is kept for as long as nothing it is made of has changed, in
-``.snakemake/dperm`` of the folder that is worked in, beside what Snakemake remembers of
-the same runs, and goes with it. Its name is a digest of the papers and overrides, of
-every file of the configuration, of the package's whole source and of the libraries'
-versions. Source that lies elsewhere, such as a solver of the reader's own with what it
-imports, is known only when the graph is composed, and so are data of the reader's own:
-the digests of these files lie in the graph's file and are compared when it is read.
-Light to import: a start that finds the graph kept reads nothing else.
+The graph is cached in ``.snakemake/dperm`` of the working folder, with Snakemake's own
+records of the same runs, until one of its inputs changes. The name of the cached file
+is a digest of the papers and overrides, of every file of the configuration, of the
+package's whole source and of the libraries' versions. Other inputs are known only once
+the graph is composed: a user's own data, and source outside the package, such as a
+user's own solver with its imports. Their digests are stored in the cached file and
+compared when it is read. This module is light to import: a start that finds the graph
+in the cache reads nothing else.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from dperm.core.experiment.locate import ConfigError, conf_dirs
 from dperm.core.experiment.validation import one_of
 from dperm.store import closure
 
-MEASURING = ("tune", "evaluate", "sweeps", "timing")  # digests of what makes rows
+MEASURING = ("tune", "evaluate", "sweeps", "timing")  # digests of stages with rows
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
 FORMATS = {  # of products: the first is shown in Snakemake's report
     "figures": ("png", "pdf", "svg", "csv", "json"),
     "tables": ("md", "csv"),
 }
-TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that is waited for
+TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait for
 FOLDER = Path(".snakemake/dperm")
-KEPT = 20  # graphs of other targets and overrides; the oldest go
+KEPT = 20  # cached graphs; the least recently used are removed
 TOPS = ("figures", "results")
-UNPACKED = ".unpacked"  # ends the name of a folder whose files were not checked yet
-OVERRIDES = {  # by the wildcards of a job
+UNPACKED = ".unpacked"  # end of the name of a folder with unchecked files
+OVERRIDES = {  # wildcards of a job to keys of overrides
     **{name: name for name in ("paper", "problem", "solver")},
     "name": "product",
 }
@@ -57,12 +57,12 @@ OVERRIDES = {  # by the wildcards of a job
 class Stage:
     """A rule of the Snakefile: one job for all values of its wildcards."""
 
-    key: str  #: pattern of what names a job, its log and its benchmark, by wildcards
-    #: patterns of the files; those of ``draw`` differ from job to job
+    key: str  #: pattern of the name of a job, its log and its benchmark, by wildcards
+    #: patterns of the output files; those of ``draw`` differ from job to job
     outputs: tuple[str, ...] = ()
-    #: of what many jobs wait for, sweeps and drawing among them; then the rest
+    #: higher for stages that many jobs wait for
     priority: int = 0
-    #: CPU seconds of a job, as a mean, where none of its stage is recorded
+    #: mean CPU seconds of a job, used if no job of its stage is recorded
     seconds: float = 1.0
 
     @property
@@ -71,7 +71,7 @@ class Stage:
         return re.findall(r"{(\w+)}", self.key)
 
     def patterns(self, results: str) -> list[str]:
-        """The outputs below a folder of results that ends in a slash."""
+        """Patterns of the outputs; ``results`` is a folder that ends in a slash."""
         return [pattern.replace("{results}", results) for pattern in self.outputs]
 
     def files(self, results: str, *values: str) -> list[str]:
@@ -127,9 +127,9 @@ def product_inputs(
     results : str
         Folder of results, ending in a slash.
     runs : iterable of (str, str)
-        Problems and solvers that it shows.
+        Problems and solvers that the product shows.
     timed : bool
-        Whether it shows seconds.
+        Whether the product shows seconds.
     """
     solved = [STAGES["solve"].files(results, paper, *run) for run in runs]
     swept = [STAGES["sweep"].files(results, paper, name) for name in sweeps]
@@ -141,19 +141,19 @@ def product_inputs(
 class Job:
     """A job of the Snakefile."""
 
-    #: inputs, outputs: files
+    #: inputs, outputs: names of files
     inputs: list[str]
     outputs: list[str]
-    #: of its settings, its code and what it reads; empty where Snakemake need
-    #: not know: what ``draw`` makes has a digest a product
+    #: digest of its settings, code and inputs; empty if Snakemake does not need
+    #: it: ``draw`` has one digest per product instead
     digest: str = ""
-    #: of ``solve`` the passes over the data of all its lanes
+    #: for ``solve``, the passes over the data of all its lanes together
     work: float | None = None
-    #: of ``draw``: ``figures/<name>`` and ``tables/<name>``
+    #: for ``draw``, ``figures/<name>`` and ``tables/<name>``
     products: list[str] = field(default_factory=list)
-    #: of their files those that Snakemake's report shows, one of each
+    #: files that Snakemake's report shows, one per product
     shown: list[str] = field(default_factory=list)
-    alone: bool = False  #: whether it runs with nothing beside it, being timed
+    alone: bool = False  #: whether no other job may run with it, because it is timed
 
 
 @dataclass
@@ -162,13 +162,13 @@ class Graph:
 
     folder: str  #: of the scale, below results/ and figures/; empty at full scale
     papers: list[str] = field(default_factory=list)
-    #: ``stage/key`` to its job, each after those it waits for within its paper
+    #: ``stage/key`` to its job; within a paper, jobs follow those they wait for
     jobs: dict[str, Job] = field(default_factory=dict)
-    #: ``stage/name`` to the digest of what determines its rows, or its product
+    #: ``stage/name`` to the digest of all that determines its rows or product
     digests: dict[str, str] = field(default_factory=dict)
     dataset_of: dict[str, str] = field(default_factory=dict)  #: problem to data set
-    #: ``file path`` of the reader's own data to its digest; empty where there is
-    #: none
+    #: ``file path`` of a user's own data to its digest; empty if the file is
+    #: missing
     files: dict[str, str] = field(default_factory=dict)
 
     # --- building it ------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Graph:
         Raises
         ------
         ConfigError
-            For a stage that there is not.
+            For an unknown stage.
         """
         one_of("stage", stage, list(STAGES))
         outputs = STAGES[stage].files(self.below("results"), *values)
@@ -191,7 +191,7 @@ class Graph:
         return job
 
     def add_drawing(self, paper: str, product: str, inputs: list[str]) -> None:
-        """Add a figure or a table: to the job that draws of the same files, if any.
+        """Add a figure or a table to the drawing job with its inputs, or to a new one.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class Graph:
     # --- reading it -------------------------------------------------------------------
 
     def below(self, top: str) -> str:
-        """A top folder with the scale's below it, ending in a slash."""
+        """The scale's folder below a top folder, ending in a slash."""
         return f"{top}/{self.folder}/" if self.folder else f"{top}/"
 
     def job(self, stage: str, *values: str) -> Job:
@@ -221,7 +221,7 @@ class Graph:
         Raises
         ------
         ConfigError
-            If there is none, with the nearest.
+            If there is no such job, with the nearest name.
         """
         name = "/".join((stage, *values))
         one_of("job", name, list(self.jobs))
@@ -247,12 +247,12 @@ class Graph:
         return [f"{top}{paper}/{name}.{ending}" for ending in FORMATS[kind]]
 
     def rows(self, paper: str) -> list[str]:
-        """Files of a paper's rows, of which all else is made."""
+        """Files of a paper's rows, from which its products are made."""
         jobs = self.of_paper(paper, "solve", "sweep", "timing")
         return [file for job in jobs for file in job.outputs]
 
     def products(self, paper: str) -> list[str]:
-        """What a paper's target waits for: a file of every product, and all rows."""
+        """Files that a paper's target waits for: one per product, and all rows."""
         waited = [
             file
             for job in self.of_paper(paper, "draw")
@@ -263,7 +263,7 @@ class Graph:
         return waited + self.rows(paper)
 
     def targets(self) -> dict[str, list[str]]:
-        """Files of what a command line may name: every paper, and the audit."""
+        """Files of the targets of a command line: every paper, and the audit."""
         found = {
             paper: [*self.job("complete", paper).outputs, *self.products(paper)]
             for paper in self.papers
@@ -272,7 +272,7 @@ class Graph:
         return {**found, "audit": [f"{folder}/{name}.csv" for name in AUDITED[:2]]}
 
     def ancestors(self, files: Iterable[str]) -> list[str]:
-        """Files, and all that they are made of.
+        """Files with all files that they are made of, directly or not.
 
         Raises
         ------
@@ -290,13 +290,13 @@ class Graph:
         return [*found]
 
     def audits(self) -> list[str]:
-        """Tables of the audit that the report waits for; none where all is small."""
+        """Tables of the audit that the report waits for; none at a small scale."""
         if self.folder:
             return []
         return [f"{self.below('results')}audit/{name}.csv" for name in AUDITED]
 
     def row_digests(self, paper: str) -> dict[str, str]:
-        """Digests of all code and configuration behind a paper's rows, by stage."""
+        """Digests of the code and configuration behind a paper's rows, by stage."""
         starts = tuple(f"{stage}/{paper}/" for stage in MEASURING)
         return {
             name: made
@@ -305,7 +305,7 @@ class Graph:
         }
 
     def rows_digest(self, paper: str) -> str:
-        """The same as one digest, which the record of a run has."""
+        """``row_digests`` as one digest, which the record of a run contains."""
         return store.digest([*self.row_digests(paper).items()])
 
     def drawing(self, paper: str, job: Job) -> str:
@@ -317,7 +317,7 @@ class Graph:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Graph:
-        """The graph of what ``dataclasses.asdict`` gave of it.
+        """The graph of the output of ``dataclasses.asdict``.
 
         Raises
         ------
@@ -332,17 +332,17 @@ class Graph:
 
 
 def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
-    """The papers that the targets of a command line need; all where that is unclear.
+    """Papers that the targets of a command line need; all papers if that is unclear.
 
-    Snakemake tells a Snakefile of its targets only after it was read, so that they are
-    taken from the command line by Snakemake's own parser.
+    A Snakefile learns its targets only after it was read. Therefore they are taken from
+    the command line, by Snakemake's own parser.
 
     Parameters
     ----------
     command : sequence of str
         ``sys.argv``.
     papers : sequence of str
-        All there are.
+        All papers.
 
     Returns
     -------
@@ -351,7 +351,7 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     """
     if "snakemake" not in (PurePath(part).stem for part in PurePath(command[0]).parts):
         return list(papers)
-    # Imported by then, and by nobody else: Snakemake is what runs the Snakefile.
+    # Snakemake, which runs the Snakefile, has imported it already.
     from snakemake.cli import get_argument_parser
 
     options, _ = get_argument_parser().parse_known_args(list(command[1:]))
@@ -363,7 +363,7 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
 
 
 def _of_target(target: str, papers: Sequence[str]) -> str | None:
-    """The paper a target is, or is a file of; None where another may be needed."""
+    """Paper that a target names or belongs to; None if others may be needed too."""
     if target in papers:
         return target
     top, *below = PurePath(re.sub(r"^\./", "", target)).parts
@@ -372,7 +372,7 @@ def _of_target(target: str, papers: Sequence[str]) -> str | None:
 
 
 def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
-    """What a run ends with: of each paper its ``complete.txt``, of a file its path."""
+    """Last lines of a run: paths of requested files, else papers' ``complete.txt``."""
     texts = [
         Path(results, paper, "complete.txt") for paper in papers_of(command, papers)
     ]
@@ -382,15 +382,15 @@ def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
 
 
 def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str]:
-    """Hydra overrides that Snakemake's ``--config`` asks for.
+    """Hydra overrides of Snakemake's ``--config``.
 
     Parameters
     ----------
     settings : dict
-        ``scale``, and ``set``: several, with blanks between them, quoted as in a shell.
+        ``scale``, and ``set``: overrides separated by blanks, quoted as in a shell.
     command : sequence of str
-        ``sys.argv``, from which ``set`` is taken as it was given: Snakemake cuts quotes
-        off its ends and reads the rest as YAML, to which `` #`` begins a comment.
+        ``sys.argv``, from which ``set`` is taken verbatim: Snakemake cuts quotes off
+        its ends and reads the rest as YAML, where `` #`` begins a comment.
 
     Raises
     ------
@@ -414,10 +414,11 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
 
 
 def prefix(folder: str) -> str:
-    """What every job's shell does first: it finds the package beside the Snakefile.
+    """Shell prefix of every job: lets Python find the package next to the Snakefile.
 
-    An environment needs no dperm in it then. Snakemake takes ``PYTHONPATH`` from those
-    that it makes itself, so that it is set inside; and its own prefix is this instead.
+    Environments then need no installed dperm. ``PYTHONPATH`` is set inside the shell,
+    because Snakemake removes it from the environments that it creates. This prefix
+    replaces Snakemake's own.
     """
     path = shlex.quote(str(Path(folder, "src"))).replace("{", "{{").replace("}", "}}")
     own = "${{PYTHONPATH:+:$PYTHONPATH}}"
@@ -434,10 +435,10 @@ def keys(names: Any) -> str:
 
 
 def begin(workflow: Any) -> None:
-    """Note when a workflow began, for its manifest, and have it look when a job ends.
+    """Note when a workflow began, for its manifest, and remove the limit on job rates.
 
-    With a limit on jobs in a timespan, which it has by itself, Snakemake leaves a timer
-    for each job that ended, and each fires every second until the end.
+    With such a limit, which Snakemake sets by default, every ended job leaves a timer
+    that fires every second until the workflow ends.
     """
     tidy()
     os.environ["DPERM_STARTED"] = str(time.monotonic())
@@ -445,7 +446,7 @@ def begin(workflow: Any) -> None:
 
 
 def tidy() -> None:
-    """Remove the folder of an unpacking that was killed, from where we are."""
+    """Remove folders of killed unpackings from the working folder."""
     for folder in Path().glob(f".{store.NODE}.*{UNPACKED}"):
         process = folder.name.removesuffix(UNPACKED).rpartition(".")[2]
         if process.isdigit() and not store.alive(int(process)):
@@ -459,11 +460,11 @@ def audit_key(part: str) -> str:
 
 
 def attempt(dataset: str, folder: str = "data") -> float:
-    """Another number each time if no source had it: then it is asked for again."""
+    """A number that changes each time if no source had the data, to fetch again."""
     path = Path(folder, "fetched", dataset, "fetch.json")
     try:
         status = json.loads(path.read_text(encoding="utf-8"))["status"]
-    except (OSError, ValueError, TypeError, KeyError):  # fetch says what is wrong
+    except (OSError, ValueError, TypeError, KeyError):  # fetch reports the fault
         return 0.0
     return time.time() if status != "ok" else 0.0
 
@@ -472,19 +473,19 @@ def attempt(dataset: str, folder: str = "data") -> float:
 
 
 def load_graph(papers: list[str], overrides: list[str]) -> Graph:
-    """The graph that ``dperm.pipeline.runtable`` composes, anew only where it must be.
+    """The graph of papers, cached or composed by ``dperm.pipeline.runtable``.
 
-    A line on stderr says that it is. A graph that cannot be written is not kept.
+    Composing prints a line on stderr. A graph that cannot be written is not cached.
 
     Raises
     ------
     ConfigError
-        For anything wrong anywhere, before a single job runs.
+        For any error in the configuration, before a single job runs.
     """
     path = FOLDER / f"{_key(papers, overrides)}.json"
     graph = _read(path)
     if graph is None:
-        # Solvers come with it, and all that they compute with.
+        # Slow: it imports all solvers and their libraries.
         from dperm.pipeline import runtable
 
         what = "1 paper" if len(papers) == 1 else f"{len(papers)} papers"
@@ -497,7 +498,7 @@ def load_graph(papers: list[str], overrides: list[str]) -> Graph:
 
 
 def _key(papers: list[str], overrides: list[str]) -> str:
-    """Digest of everything known beforehand that the graph is made of."""
+    """Digest of all inputs of the graph that are known before it is composed."""
     return _digest(
         [
             *(papers, overrides, dperm.source_digest(), store.versions()),
@@ -516,7 +517,7 @@ def _configuration() -> Iterator[tuple[str, str]]:
 
 
 def _modules() -> Iterator[tuple[str, list[str]]]:
-    """Modules of the reader's own that Python would find: one more may hide another."""
+    """A user's own modules that Python would find: a new one may hide another."""
     libraries = Path(os.__file__).parent
     for folder in map(Path, sys.path):
         apart = libraries in (folder, *folder.parents) or folder.stem == "site-packages"
@@ -527,7 +528,7 @@ def _modules() -> Iterator[tuple[str, list[str]]]:
 
 
 def _read(path: Path) -> Graph | None:
-    """A kept graph; None if there is none, it is damaged, or other source is read."""
+    """A cached graph; None if it is missing or damaged, or if an input changed."""
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
         graph, sources = kept["graph"], kept["sources"]
@@ -536,19 +537,19 @@ def _read(path: Path) -> Graph | None:
         for name, digest in sources.items():
             if store.file_digest(Path(name)) != digest:
                 return None
-        for name, digest in graph["files"].items():  # empty where there is none
+        for name, digest in graph["files"].items():  # empty digest: no such file
             data = Path(name.removeprefix("file "))
             if digest != (store.file_digest(data) if data.is_file() else ""):
                 return None
-        os.utime(path)  # the latest used stay
+        os.utime(path)  # mark as recently used
         return Graph.from_json(graph)
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
 def _keep(path: Path, graph: Graph, began: float) -> None:
-    """Write a graph whole or not at all, and remove the oldest."""
-    package = Path(dperm.__file__).parent  # whose modules are in the name
+    """Write a graph atomically, and remove the least recently used."""
+    package = Path(dperm.__file__).parent  # its modules are part of the file's name
     others = [
         file
         for file in closure.files()
@@ -564,7 +565,7 @@ def _keep(path: Path, graph: Graph, began: float) -> None:
         graphs = path.parent.glob("[!.]*.json")
         for old in sorted(graphs, key=lambda file: file.stat().st_mtime)[:-KEPT]:
             old.unlink(missing_ok=True)
-    except OSError:  # a folder that may only be read, a full disk: it is made each time
+    except OSError:  # read-only folder or full disk: the graph is not cached
         return
 
 

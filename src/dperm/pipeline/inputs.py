@@ -1,6 +1,6 @@
-"""The stages before any solver, fetch, prepare, optimum, and reading what they left.
+"""The stages before any solver (fetch, prepare, optimum) and reading their results.
 
-A problem is loaded with its optimum; a job is these with a solver.
+A job is a problem with its optimum and a solver.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def load_problem(config: schema.Config) -> Problem | None:
 
 
 def public_information(problem: schema.Problem) -> tuple[str, ...]:
-    """What reading and preparing read off all records and take as public, beside n."""
+    """Information on all records that reading and preparing take as public, with n."""
     steps = {
         STANDARDISATION: problem.preparation.standardize,
         COLUMNS: problem.preparation.drop_zero_columns,
@@ -86,12 +86,12 @@ def public_information(problem: schema.Problem) -> tuple[str, ...]:
 
 
 def unavailable_reason(config: schema.Config) -> str:
-    """Why the data of the problem could not be had."""
+    """Why the data of the problem are unavailable."""
     return str(data.load_prepared(config.problem.name, config.data).meta["reason"])
 
 
 def say_unavailable(config: schema.Config) -> None:
-    """Say why nothing is done for the problem, and what would help."""
+    """Log why the problem is left out, and the commands to run once that is fixed."""
     name, reason = config.problem.name, unavailable_reason(config)
     again = f"`dperm fetch problem={name}`, then prepare and optimum"
     log.warning("%s: left out, its data are unavailable.\n%s", name, reason)
@@ -99,19 +99,19 @@ def say_unavailable(config: schema.Config) -> None:
 
 
 def optimum_folder(config: schema.Config) -> Path:
-    """Where the optimum of the problem lies."""
+    """Folder of the problem's optimum."""
     return Path(config.data.dir, "optimum", config.problem.name)
 
 
 def load_optimum(config: schema.Config) -> Optimum:
-    """The certified optimum that the optimum stage left.
+    """The certified optimum that the optimum stage wrote.
 
     Raises
     ------
     FileNotFoundError
         If that stage has not run.
     ValueError
-        If what it left is damaged.
+        If its files are damaged.
     """
     record = load_optimum_record(config, config.problem.name)
     path = optimum_folder(config) / "w.npy"
@@ -119,14 +119,14 @@ def load_optimum(config: schema.Config) -> Optimum:
         w = np.load(path)
     except (ValueError, EOFError) as error:
         raise _damaged(path, str(error)) from error
-    # Without a digest: an optimum of a run before there were any.
+    # Optima of early versions have no digest.
     if record.get("w_digest") not in (None, store.digest(w.tolist())):
         raise _damaged(path, "other digest")
     return Optimum(w, record["value"], record["gap"])
 
 
 def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
-    """What ``optimum.json`` of a problem says; status ``unavailable`` without data."""
+    """Content of a problem's ``optimum.json``; without data, status ``unavailable``."""
     path = Path(config.data.dir, "optimum", problem, "optimum.json")
     if not path.is_file():
         raise FileNotFoundError(f"{path}: run `dperm optimum problem={problem}` first")
@@ -180,7 +180,7 @@ def load_job(config: schema.Config) -> Job | None:
 
 
 def data_files(config: schema.Config) -> list[Path]:
-    """What ``fetch``, ``prepare`` and ``optimum`` record of the problem."""
+    """Records of the problem that ``fetch``, ``prepare`` and ``optimum`` write."""
     return [
         fetched_folder(config.problem.dataset.name, config.data) / "fetch.json",
         Path(config.data.dir, "prepared", config.problem.name, "meta.json"),
@@ -189,12 +189,12 @@ def data_files(config: schema.Config) -> list[Path]:
 
 
 def check_data(config: schema.Config, solved: bool = True) -> list[Path]:
-    """What is read of the problem: its arrays' record and, if ``solved``, its optimum.
+    """Check and return the record of the problem's arrays and, if ``solved``, optimum.
 
     Raises
     ------
     ChangedError
-        If either was changed, or made by other code or settings than those of now.
+        If either was changed, or made by other code or settings.
     """
     problem = config.problem
     _, meta, optimum = data_files(config)
@@ -206,11 +206,11 @@ def check_data(config: schema.Config, solved: bool = True) -> list[Path]:
     return [*made]
 
 
-# --- the stages ---------------------------------------------------------------------
+# --- the stages -----------------------------------------------------------------------
 
 
 class NothingFetchedError(RuntimeError):
-    """No source serves a data set; why has been said."""
+    """No source serves a data set; the reason was logged before."""
 
 
 def fetch(config: schema.Config) -> FetchRecord:
@@ -224,12 +224,14 @@ def fetch(config: schema.Config) -> FetchRecord:
 
 
 def fetch_required(config: schema.Config) -> FetchRecord:
-    """The same as a command; only a pipeline (``data.required=false``) goes on without.
+    """Fetch the problem's data set and, if it is required, fail without it.
+
+    Only a pipeline (``data.required=false``) continues without data.
 
     Raises
     ------
     NothingFetchedError
-        If nothing was fetched, after it has been recorded.
+        If the data are required and unavailable; that has been recorded.
     """
     record = fetch(config)
     if config.data.required and not record.available:
@@ -243,11 +245,11 @@ def prepare(config: schema.Config) -> None:
     Raises
     ------
     ChangedError
-        If the record of what was fetched is not what ``fetch`` wrote.
+        If the record of the fetched data is not the one that ``fetch`` wrote.
     """
     problem = config.problem
     fetched, meta, _ = data_files(config)
-    # A declared digest is compared with that of the arrays, whoever fetched them.
+    # A declared digest is compared with that of the arrays, so any fetch will do.
     by = {} if problem.dataset.digest else {fetched: digests.fetch(problem.dataset)}
     seals.check(config, [fetched], by)
     made = data.prepare(problem, config.data, checks.usable)
@@ -266,7 +268,7 @@ def optimum(config: schema.Config) -> Path:
     Raises
     ------
     ChangedError
-        If the arrays' record is not what ``prepare`` of now writes.
+        If the arrays' record is not the one that the current ``prepare`` writes.
     """
     folder = optimum_folder(config)
     _, meta, path = data_files(config)
@@ -299,7 +301,7 @@ def optimum(config: schema.Config) -> Path:
 
 
 def _certified(problem: Problem) -> Optimum:
-    """The certified optimum; F* = 0 is refused, which no error is relative to."""
+    """The certified optimum; F* = 0 is refused, as no error is relative to 0."""
     where = f"conf/problem/{problem.name}.yaml: loss, penalty"
     try:
         optimum = solve(problem)
@@ -341,8 +343,8 @@ def bundle(config: schema.Config) -> Path:
     Returns
     -------
     Path
-        Of ``bundle.zip`` in the data folder. Data that cannot be had are left out,
-        with a line that says so.
+        Of ``bundle.zip`` in the data folder. Unavailable data are left out, and their
+        names are logged.
     """
     folders, contents = {}, {}
     for name, dataset in sorted(_datasets(config).items()):

@@ -1,10 +1,10 @@
-"""``dperm results``: the rows of a full run in one archive, and back from it.
+"""``dperm results``: packs the rows of a full run into an archive and unpacks them.
 
-The archive holds what figures, tables and claims are made of, Parquet files and
-ledgers, and what those depend on: the prepared arrays and the optima of the machine
-that solved, so that one whose last bits differ draws the same. ``RESULTS.json`` has
-the digest and the size of every file, and the digests of the code and configuration
-behind every stage. ``--key`` signs it, or checks who did: a digest proves no origin.
+The archive holds the Parquet files and ledgers that figures, tables and claims are made
+of. It also holds the prepared arrays and the optima of the machine that solved, so that
+a machine whose last bits differ draws the same. ``RESULTS.json`` has the digest and the
+size of every file, and the digests of the code and configuration behind every stage. A
+digest proves no origin: ``--key`` signs the archive, or checks its signature.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ BROKEN = (
 )
 MOST_HEAD = 4 << 20  # bytes of the head
 MOST = 2.0  # GiB of an archive's files, unless --limit allows more
-PLACES = ("output.", "data.")  # overrides that no archive may bring
+PLACES = ("output.", "data.")  # overrides that an archive may not contain
 PLACED = {"output.results": "results", "output.figures": "figures", "data.dir": "data"}
-SHARE = 0.01  # of the lanes that are run again
+SHARE = 0.01  # default share of the lanes to run again
 
 
 # --- pack -----------------------------------------------------------------------------
@@ -54,26 +54,27 @@ def pack(
     share: float = 0.0,
     seed: int | None = None,
 ) -> str:
-    """Pack the results of papers that were run to their end; what was packed.
+    """Pack the results of papers that were run to their end; return a summary.
 
     Parameters
     ----------
     papers : list of str
-        Without any all of them are, with the audits that the report shows: as they lie
-        there, since no record says which code made them.
+        Papers to pack. An empty list packs all papers, with the audits that the report
+        shows. Audits are packed unchecked, as no record names the code that made them.
     overrides : list of str
-        Of the configuration, by which they were run.
+        Overrides of the configuration with which they were run.
     path : Path
-        Of the archive.
+        Path of the archive.
     key : Path, optional
-        A private Ed25519 key in PEM, that signs the archive.
+        A private Ed25519 key in PEM that signs the archive.
     share, seed
-        Of the lanes that are run again beforehand, as in ``dperm verify``.
+        Share of the lanes to run again first, and seed of the choice, as in
+        ``dperm verify``.
 
     Raises
     ------
     ArchiveError
-        If something is not there, or was made by other code or configuration.
+        If a file is missing, or was made by other code or configuration.
     NotVerifiedError
         If ``dperm verify`` refuses the results.
     """
@@ -111,8 +112,8 @@ def pack(
 def verified(
     papers: list[str], overrides: list[str], share: float, seed: int | None
 ) -> None:
-    """Refuse what ``dperm verify`` refuses; claims are not judged again."""
-    from dperm.pipeline import verify  # brings all that computes
+    """Refuse results that ``dperm verify`` refuses; do not judge claims again."""
+    from dperm.pipeline import verify  # slow: imports all solvers
 
     verify.verify_all(papers, overrides, share, seed, judged=False)
 
@@ -130,7 +131,7 @@ def _described(path: Path) -> dict[str, Any]:
 
 
 def _versions(graph: Graph, top: Path) -> str:
-    """The versions that papers were run with, by their manifests."""
+    """Versions of the libraries that papers were run with, by their manifests."""
     folder = top / graph.below("results")
     known = (store.known_json(folder / p / "manifest.json") for p in graph.papers)
     found = dict.fromkeys(str(one["versions"]) for one in known if one)
@@ -138,7 +139,7 @@ def _versions(graph: Graph, top: Path) -> str:
 
 
 def _companions(names: Iterable[str]) -> Iterator[str]:
-    """What belongs to files and no job reads: ledgers, arrays, a table's texts."""
+    """Files that go with others, unread by jobs: ledgers, arrays, Markdown tables."""
     for name in names:
         path = Path(name)
         if path.parts[0] == "data" and path.parts[1] != "fetched":
@@ -150,7 +151,7 @@ def _companions(names: Iterable[str]) -> Iterator[str]:
 
 
 def _records(graph: Graph) -> dict[str, bool]:
-    """Records of runs and seals; whether an archive must have them."""
+    """Records of runs and seals, and whether an archive must have them."""
     folders = [f"{graph.below('results')}{paper}/" for paper in graph.papers]
     names = ("manifest.json", "record.json")
     needed = [f"{folder}{name}" for folder in folders for name in names]
@@ -159,7 +160,7 @@ def _records(graph: Graph) -> dict[str, bool]:
 
 
 def stages(graph: Graph) -> dict[str, str]:
-    """Digests of code and configuration behind all that an archive holds."""
+    """Digests of the code and configuration behind the files of an archive."""
     data = ("prepare/", "optimum/", "audit/")
     digests = {k: made for k, made in graph.digests.items() if k.startswith(data)}
     for paper in graph.papers:
@@ -178,30 +179,31 @@ def unpack(
     share: float = 0.0,
     seed: int | None = None,
 ) -> str:
-    """Put the files of an archive where the pipeline looks for them; what was unpacked.
+    """Put the files of an archive where the pipeline looks for them; return a summary.
 
-    All are checked before the first is moved, and are of one time.
+    All files are checked before the first is moved, and all get the same time stamp.
 
     Parameters
     ----------
     path : Path
-        Of the archive.
+        Path of the archive.
     replace : bool
-        Whether files that are there and differ give way.
+        Whether to replace existing files that differ.
     key : Path, optional
         A public Ed25519 key in PEM, whose owner must have signed the archive.
     most : float
-        GiB that its files may hold.
+        Largest size of its files in GiB.
     share, seed
-        Of the lanes that are run again beforehand, as in ``dperm verify``.
+        Share of the lanes to run again first, and seed of the choice, as in
+        ``dperm verify``.
 
     Raises
     ------
     ArchiveError
-        If the archive is damaged, not of that key, or of other code or configuration,
-        or, unless ``replace``, if other files lie where its own would go.
+        If the archive is damaged, not signed by that key, or of other code or
+        configuration; or, unless ``replace``, if it would replace other files.
     NotVerifiedError
-        If ``dperm verify`` refuses what it holds.
+        If ``dperm verify`` refuses its results.
     """
     with _opened(path, key, most) as (archive, head):
         graph = _require_same_code(path, head)
@@ -230,7 +232,7 @@ def unpack(
 def _opened(
     path: Path, key: Path | None, most: float
 ) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]]:
-    """The archive and its head; whatever is wrong with either is one line."""
+    """Open an archive and check its head; any fault is an error of one line."""
     try:
         with zipfile.ZipFile(path) as archive:
             text = archive.read(_small(archive, HEAD))
@@ -271,7 +273,7 @@ def _small(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
 
 
 def _require_head(head: Any) -> None:
-    """Refuse a head that is not as ``pack`` writes it."""
+    """Refuse a head that does not have the form that ``pack`` writes."""
     texts = {"commit": str, "versions": str, "papers": list, "overrides": list}
     kinds = texts | {"stages": dict, "files": dict}
     for name, kind in kinds.items():
@@ -303,7 +305,7 @@ def _require_same_code(path: Path, head: dict[str, Any]) -> Graph:
 
 
 def _require_wanted(path: Path, head: dict[str, Any], graph: Graph) -> None:
-    """Refuse an archive that lacks a file of its papers, or holds any other."""
+    """Refuse an archive that lacks a file of its papers, or holds another file."""
     audits = [name for name in graph.audits() if name in head["files"]]
     rows = [file for paper in graph.papers for file in graph.rows(paper)]
     wanted = {*graph.ancestors([*rows, *audits])}
@@ -318,7 +320,7 @@ def _require_wanted(path: Path, head: dict[str, Any], graph: Graph) -> None:
 
 
 def _is_companion(name: str, wanted: set[str]) -> bool:
-    """Whether a file may belong to a wanted one, as ``_companions`` finds them."""
+    """Whether a file may belong to a wanted one, as in ``_companions``."""
     found = re.fullmatch(r"(.*/)([A-Za-z0-9_-]+)\.(\w+)", name)
     top, stem, ending = found.groups() if found else ("", "", "")
     if ending == "npy":
@@ -347,7 +349,7 @@ def _require_consistent(head: dict[str, Any], graph: Graph, work: Path) -> None:
 
 
 def _require_no_others(path: Path, files: dict[str, dict[str, Any]]) -> None:
-    """Refuse to take the place of other files, or of those that a seal here names."""
+    """Refuse to replace files with other content, or files that a seal here names."""
     for name, known in files.items():
         here = Path(name)
         if here.name == seals.FILE:
@@ -362,7 +364,7 @@ def _require_no_others(path: Path, files: dict[str, dict[str, Any]]) -> None:
 
 
 def _sealed_digest(path: Path) -> str:
-    """What the seal of a paper says of its rows, where they are not there."""
+    """Digest of a missing file by the seal of its folder; empty if not sealed."""
     for folder in path.parents:
         if (folder / seals.FILE).is_file():
             name = path.relative_to(folder).as_posix()
@@ -377,16 +379,16 @@ def _take(
     target = work / name
     target.parent.mkdir(parents=True, exist_ok=True)
     with archive.open(name) as source, open(target, "wb") as sink:
-        shutil.copyfileobj(source, sink, 1 << 20)  # no more than the size it declares
+        shutil.copyfileobj(source, sink, 1 << 20)  # at most the declared size
     if _described(target) != known:
         raise ValueError(f"{name} has another digest")
 
 
 def _move(work: Path, names: Iterable[str]) -> None:
-    """Of one time all of them: none is newer than what it was made of.
+    """Move files into place with one time stamp: no input is newer than its output.
 
-    Seals come first: a file that a kill leaves in its old place contradicts them, and
-    the same archive, unpacked again, completes it.
+    Seals are moved first. If the process is killed, files not yet moved contradict
+    them, and unpacking the same archive again completes the move.
     """
     now, names = time.time(), [*names]
     for name in names:
@@ -412,7 +414,7 @@ def _move(work: Path, names: Iterable[str]) -> None:
 
 
 def _signed(text: str, key: Path) -> str:
-    """The signature of a head by a private Ed25519 key in PEM; others are refused."""
+    """Sign a head with a private Ed25519 key in PEM; refuse other keys."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     private: Any = _key(key, "private", Ed25519PrivateKey, password=None)
@@ -451,7 +453,7 @@ def _key(path: Path, kind: str, form: type, **options: Any) -> Any:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``dperm results``."""
+    """Add the arguments of ``dperm results``."""
     actions = parser.add_subparsers(dest="action", required=True)
     one = actions.add_parser("pack", help="pack what figures and claims are made of")
     one.add_argument("what", nargs="*", help="papers (default all), and key=value")
@@ -469,27 +471,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def replaying(parser: argparse.ArgumentParser) -> None:
-    """The options of ``dperm verify`` on what is run again."""
+    """Add the options of ``dperm verify`` on the lanes to run again."""
     text = f"share of the lanes that is run again ({SHARE}; 0: none)"
     parser.add_argument("--replay", type=float, default=SHARE, help=text)
     parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
 
 
 def main(options: argparse.Namespace) -> None:
-    """``dperm results pack`` and ``dperm results unpack``."""
+    """Run ``dperm results pack`` or ``dperm results unpack``."""
     tidy()
     again = (options.replay, options.seed)
     if options.action == "pack":
         what = _papers_and_overrides(options.what)
         print(pack(*what, options.output, options.key, *again))
     else:
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # tidies up
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that finally runs
         given = (options.replace, options.key, options.limit)
         print(unpack(options.archive, *given, *again))
 
 
 def _papers_and_overrides(words: list[str]) -> tuple[list[str], list[str]]:
-    """Papers, and the overrides as the Snakefile has them, the scale first."""
+    """Papers, and the overrides in the order of the Snakefile: the scale first."""
     papers = [word for word in words if "=" not in word]
     scales = [word for word in words if word.startswith("scale=")] or ["scale=full"]
     rest = [word for word in words if "=" in word and not word.startswith("scale=")]

@@ -1,10 +1,10 @@
-"""The stages that draw: figures and tables, one, several or all of a paper.
+"""The stages that draw: one, several or all figures and tables of a paper.
 
-Their functions, and those of sweeps, are found by the name of their kind: ``kind:`` in
-a paper's YAML. Options are checked before anything is computed. A sweep's are arguments
-of its function, whose names and types are read from its source. Those of figures and
-tables are looked up as the function runs: a key that no code behind it spells is a
-slip. What the same key means for every paper stands in ``TYPES``.
+Their functions, and those of sweeps, are found by the name of their kind, ``kind:`` in
+a paper's YAML. Options are checked before anything is computed. Options of a sweep are
+arguments of its function; their names and types are read from its source. Options of
+figures and tables are looked up while the function runs, so a key that occurs nowhere
+in the code behind the function is an error. ``TYPES`` has the types of their values.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dperm.store.closure import functions
 
 log = logging.getLogger(__name__)
 
-PASSED = 3  # configuration, point and seed: arguments of a sweep that are no options
+PASSED = 3  # first arguments of a sweep, no options: configuration, point and seed
 TYPES = {
     "against": str,
     "along": str,
@@ -86,9 +86,9 @@ def _made(config: schema.Config, kind: str) -> list[Path]:
 def write(
     config: schema.Config, kind: str, name: str, made: Mapping[Path, str] | None = None
 ) -> list[Path]:
-    """Make a figure or a table of what its stages left; the files.
+    """Make a figure or a table from its stages' results and return its files.
 
-    ``made`` are digests that its rows must be of, where Snakemake has not seen to it.
+    ``made`` are digests that its rows must have, if Snakemake has not checked them.
     """
     product = getattr(config.paper, kind)[name]
     seals.check(config, inputs_of(config, kind, name), made)
@@ -107,7 +107,7 @@ def write(
 
 
 def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
-    """What the CSV file of a figure or a table holds, made anew; nothing is written."""
+    """Compute the content of a product's CSV file again; nothing is written."""
     made = _make(config, kind, getattr(config.paper, kind)[name])
     if kind == "tables":
         return made.data
@@ -118,10 +118,10 @@ def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
 
 
 def draw(config: schema.Config) -> list[Path]:
-    """Make those of ``drawn`` that are not up to date, in one process.
+    """Make the products of ``drawn`` that are not up to date, in one process.
 
-    A start takes as long as a figure. So Snakemake has one job for all that are made of
-    the same files. Their digests are in their seals.
+    Starting a process takes as long as drawing a figure, so Snakemake has one job for
+    all products made of the same files. Their seals have their digests.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def draw(config: schema.Config) -> list[Path]:
     Raises
     ------
     ConfigError
-        For anything that is not ``figures/<name>@<digest>`` or ``tables/...``.
+        For an entry that is not ``figures/<name>@<digest>`` or ``tables/...``.
     """
     new = dict[tuple[str, str, str], list[Path]]()
     for entry in config.drawn:
@@ -142,13 +142,13 @@ def draw(config: schema.Config) -> list[Path]:
         if not is_current(config, kind, name, digest):
             new[kind, name, digest] = write(config, kind, name)
     for (kind, name, digest), files in new.items():
-        # None if one failed: Snakemake puts all back.
+        # Sealed only after all succeeded: if one fails, Snakemake restores all files.
         seals.seal(config, kind[:-1], files, digest, inputs_of(config, kind, name))
     return [path for files in new.values() for path in files]
 
 
 def is_current(config: schema.Config, kind: str, name: str, digest: str) -> bool:
-    """Whether a figure or table was drawn with that digest, from what is there now."""
+    """Whether a figure or table was drawn with that digest, from the current files."""
     path, read = stem(config, kind, name), inputs_of(config, kind, name)
     files = [path.with_suffix(f".{ending}") for ending in FORMATS[kind]]
     if not all(seals.is_of(config, file, digest) for file in files):
@@ -158,7 +158,7 @@ def is_current(config: schema.Config, kind: str, name: str, digest: str) -> bool
 
 
 def inputs_of(config: schema.Config, kind: str, name: str) -> list[Path]:
-    """The files that a product is made of: rows, ledgers and what the paper prints."""
+    """Files that a product is made of: rows, ledgers and published tables."""
     product = getattr(config.paper, kind)[name]
     runs = product_runs(config, product)
     files = product_inputs(
@@ -175,7 +175,7 @@ def inputs_of(config: schema.Config, kind: str, name: str) -> list[Path]:
 
 
 def rows(config: schema.Config) -> list[Path]:
-    """The files of a paper's rows at the configured scale, those that are there."""
+    """Existing files of a paper's rows at the configured scale."""
     folder = plan.results_folder(config, config.paper.name)
     solved = (folder.joinpath(*run) for run in plan.runs(config))
     files = [one / f"{name}.parquet" for one in solved for name in ("tune", "evaluate")]
@@ -184,7 +184,7 @@ def rows(config: schema.Config) -> list[Path]:
 
 
 def stem(config: schema.Config, kind: str, name: str) -> Path:
-    """Where a figure or a table goes, without the ending of its files."""
+    """Path of a figure or a table, without the ending of its files."""
     folder = plan.figures_folder if kind == "figures" else plan.results_folder
     return folder(config, config.paper.name, name)
 
@@ -195,7 +195,7 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
     Raises
     ------
     ConfigError
-        If it names none, with the nearest known one.
+        If there is no such product, with the nearest known one.
     """
     known = getattr(config.paper, kind)
     if config.product is None:
@@ -209,14 +209,14 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
 
 
 def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
-    """What the product's function returns, on the product's problems."""
+    """Call the product's function on the product's problems."""
     maker = function_of(config, kind, product.kind)
     names = plan.problem_names(config)
     return maker(config, product, product_problems(product, names))
 
 
 def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
-    """Refuse a product whose function there is not, without importing anything."""
+    """Refuse a product whose function does not exist, without importing anything."""
     known = sorted(
         {each for module in modules(config, kind) for each in functions(module)}
     )
@@ -232,46 +232,46 @@ def modules(config: schema.Config, kind: str) -> list[str]:
 def _is_there(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # nor is the paper's folder
+    except ModuleNotFoundError:  # the paper has no folder of modules
         return False
 
 
 def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
-    """The function of a kind: of the paper's own module, or of the shared one.
+    """The function of a kind, from the paper's own module or the shared one.
 
     Raises
     ------
     ConfigError
-        If there is none of that name.
+        If there is no function of that name.
     """
     return getattr(importlib.import_module(module_of(config, kind, name)), name)
 
 
 def module_of(config: schema.Config, kind: str, name: str) -> str:
-    """The module that has the function of a kind, the paper's own before the shared.
+    """The module that has the function of a kind; the paper's own comes first.
 
     Raises
     ------
     ConfigError
-        If there is none.
+        If there is no such module.
     """
     check_kind(config, kind, kind, name)
     found = (each for each in modules(config, kind) if name in functions(each))
     return next(found)
 
 
-# --- what they are made of ---------------------------------------------------------
+# --- inputs of products ---------------------------------------------------------------
 
 
 def product_problems(product: schema.Product, names: list[str]) -> list[str]:
-    """The product's problems as far as the scale has them; all where it has none."""
+    """The product's problems at this scale; all problems if none of them is left."""
     return [name for name in product.problems or () if name in names] or names
 
 
 def product_runs(
     config: schema.Config, product: schema.Product
 ) -> list[tuple[str, str]]:
-    """(problem, solver) whose results a product is made of; of sweeps alone none."""
+    """(problem, solver) whose results a product shows; none if it shows only sweeps."""
     if product.sweeps and product.problems is None:
         return []
     shown = product_problems(product, plan.problem_names(config))
@@ -286,14 +286,14 @@ def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
 
 
 def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
-    """The problems a sweep needs at the configured scale; offline ones at the small."""
+    """Problems that a sweep needs; at the small scales only the offline ones."""
     offline = config.scale.problems == "offline"
     kept = config.paper.offline if offline else what.problems
     return [name for name in what.problems if name in kept]
 
 
 def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:
-    """Problems whose arrays a sweep reads; at the small scales the offline ones."""
+    """Problems whose arrays a sweep reads; at the small scales, the offline ones."""
     offline = config.scale.problems == "offline" and sweep.prepared
     return config.paper.offline if offline else sweep.prepared
 
@@ -304,7 +304,7 @@ def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
     Raises
     ------
     ConfigError
-        If its points do not say which.
+        If its points lack one of the two.
     """
     what = config.paper.sweeps[name]
     if not what.tuned:
@@ -320,7 +320,7 @@ def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
 
 
 def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
-    """(problem, solver) to the calibrations whose seconds the paper's products show."""
+    """(problem, solver) to the calibrations whose seconds a product shows."""
     kinds: dict[tuple[str, str], set[str]] = {}
     names, paper = plan.problem_names(config), config.paper
     for product in (*paper.figures.values(), *paper.tables.values()):
@@ -337,7 +337,7 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
 
 
 def check_options(config: schema.Config, kind: str, name: str) -> None:
-    """Refuse options of a figure, table or sweep that its function does not take."""
+    """Refuse options that the function of a figure, table or sweep does not take."""
     what = getattr(config.paper, kind)[name]
     where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
     module = module_of(config, kind, what.kind)
@@ -364,7 +364,7 @@ def _check_arguments(
 
 
 def _type_of(annotation: str) -> Any:
-    """The type an annotation names; any for one of the module's own."""
+    """The type that an annotation names; ``Any`` for types defined in the module."""
     try:
         return eval(annotation, {}, _NAMES)  # nosec B307  # source about to be run
     except NameError:
@@ -383,7 +383,7 @@ def _check_spelt(entry: str, options: dict[str, Any], where: str) -> None:
 
 
 def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> None:
-    """Refuse solvers that the paper does not run, or a table it has not printed."""
+    """Refuse unknown solvers, unknown published tables and sizes not above 0."""
     for key in ("solvers", "leave_out", "names"):
         for name in options.get(key, ()):
             if name not in paper.runs:

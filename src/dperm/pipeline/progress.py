@@ -1,7 +1,7 @@
-"""What a run shows: a line for each tenth of its jobs, what runs, and every failure.
+"""Progress of a run: one line per tenth of its jobs, running jobs and all failures.
 
-A handler of Snakemake's log (``--logger dperm``). Jobs write to their logs; the last
-line of a running job's log says how far it is, and is shown beside the job's name.
+This is a handler of Snakemake's log (``--logger dperm``). Jobs write to their own logs.
+The last line of a running job's log shows its progress and is printed next to its name.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
 NAME = "dperm"
-EVERY = {True: 1.0, False: 60.0}  # seconds between states, on a terminal and elsewhere
-TAIL = 400  # bytes of a log in which its last line is looked for
+EVERY = {True: 1.0, False: 60.0}  # seconds between states; True on a terminal
+TAIL = 400  # bytes at the end of a log that are searched for its last line
 FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
 
 
 class LogHandler(LogHandlerBase):
-    """Shows a run; Snakemake calls it from one thread."""
+    """Shows the progress of a run; Snakemake calls it from one thread."""
 
     writes_to_stream = True
     writes_to_file = False
@@ -86,7 +86,7 @@ class LogHandler(LogHandlerBase):
 
 
 def named(job: dict[str, Any]) -> str:
-    """A job in words: its stage, then what it is of."""
+    """Name of a job: its stage, then the values of its wildcards."""
     rule = job["rule_name"].replace("_", " ", 2) if not job["wildcards"] else ""
     stage = rule or job["rule_name"]
     return " ".join([stage, *map(str, job["wildcards"].values())])

@@ -1,26 +1,27 @@
-"""Racing: a setting that cannot be chosen any more is not run to the end.
+"""Racing: a setting that can no longer be chosen is not run to the end.
 
-First come all settings in one replicate, then the best of these in all others, then the
+First all settings run in one replicate, then the best of these in all others, then the
 rest, replicate by replicate. The setting with the least mean objective over all
-replicates is chosen. A lane's numbers depend on its setting and seed alone, so those of
-what is left are the whole grid's. In the table a missing replicate is a row with the
-status ``cannot win`` and the reason, which is one of three:
+replicates is chosen. A lane's numbers depend on its setting and seed alone, so the
+lanes that run give the same numbers as in the whole grid. In the table a missing
+replicate is a row with the status ``cannot win`` and one of three reasons:
 
-- Certainty. No objective is below the minimum. So a setting whose sum over the
-  replicates it has, with the minimum for those it has not, exceeds the sum of another
-  that has them all is beaten whatever would come.
+- Certainty. No objective is below the minimum. A lower bound of a setting's sum takes
+  the minimum for its missing replicates. If that bound exceeds the sum of another
+  setting that has all replicates, the setting is beaten whatever would come.
 - Chance. After two replicates the mean excess of a setting over the best, on the same
-  draws, is compared to its standard deviation. Two replicates say little of that, so
-  it is pooled, relative to the excess, over the settings whose excess is nearest: in
-  this race, and in all of the tuning. The largest of these two and of the setting's own
-  counts. The setting stops above ``MULTIPLE`` of it, if the chance of winning after
-  all is at most ``ERROR`` over all settings of the tuning. That chance is one of a
-  model: excesses are normal, neighbours have one relative variance, and their number
-  is its degrees of freedom. Neighbours share draws, so that there are fewer, which is
-  what the multiple makes up for; docs/performance.md has what whole grids say of it.
+  draws, is compared with its standard deviation. Two replicates estimate that poorly,
+  so it is pooled, relative to the excess, over the settings whose excess is nearest:
+  once in this race and once in the whole tuning. The largest of these two and of the
+  setting's own estimate counts. The setting stops above ``MULTIPLE`` of it, if the
+  chance of winning after all is at most ``ERROR`` over all settings of the tuning. This
+  chance assumes a model: excesses are normal, neighbours have one relative variance,
+  and their number is its degrees of freedom. Neighbours share draws, so the true number
+  is smaller; ``MULTIPLE`` compensates for this. docs/performance.md compares the
+  result with whole grids.
 - A tie at w = 0. Whether a proximal step leaves 0 depends on the clip and the noise,
-  not on the step size. So of the settings of one clip that ended at 0 twice the least
-  step, which ties would choose, runs for all; if it leaves 0 later, all do run.
+  not on the step size. Of the settings of one clip that ended at 0 twice, only the one
+  with the least step, which ties would choose, runs on. If it leaves 0 later, all run.
 """
 
 from __future__ import annotations
@@ -38,25 +39,25 @@ from scipy.special import stdtr
 from dperm.core.experiment.tune import Solve
 from dperm.core.experiment.unit import Job, Unit, skipped
 
-LEADERS = 16  # settings of the first replicate that are run in all
+LEADERS = 16  # best settings of the first replicate, which run in all replicates
 PAIR = 2  # replicates after which settings may stop by chance
-POOLED = 32  # settings whose squared relative gaps have one mean, at least
+POOLED = 32  # least number of settings that share one mean squared relative gap
 MULTIPLE = 20.0  # of the pooled standard deviation, whose law has heavy tails
 ERROR = 1e-6  # chance that a tuning loses a winner, all settings together
-NEAR = 1e-4  # relative to the best: what is as near runs to the end
+NEAR = 1e-4  # relative excess over the best up to which settings run to the end
 CANNOT_WIN = "cannot win"
 _ROUNDING = 1e-9  # relative: sums are not compared to their last digits
 
 
 class Race:
-    """One calibration and number of passes.
+    """The race of one calibration and number of passes.
 
     Parameters
     ----------
     units : list of Unit
         One for each replicate, with the same points.
     floor : float
-        No objective is below it.
+        Lower bound of all objectives.
 
     Attributes
     ----------
@@ -65,9 +66,9 @@ class Race:
     at_zero : ndarray of bool, shape (replicates, L)
         Lanes that ended at w = 0.
     stopped : ndarray of str, shape (L,)
-        Why a setting does not run on, by chance or as a tie; else empty.
+        Reason why a setting was stopped, by chance or as a tie; else empty.
     like : ndarray of int, shape (L,)
-        The setting that runs for it.
+        The setting that runs in its place; itself if it is no tie.
     """
 
     def __init__(self, units: list[Unit], floor: float):
@@ -79,7 +80,7 @@ class Race:
 
     @property
     def sums(self) -> np.ndarray:
-        """The sum of each setting, infinite without every replicate; shape (L,)."""
+        """The sum of each setting, shape (L,); infinite if a replicate is missing."""
         sums: np.ndarray = self.objective.sum(axis=0)
         return np.where(np.isnan(sums), np.inf, sums)
 
@@ -90,7 +91,7 @@ class Race:
 
     @property
     def bounds(self) -> np.ndarray:
-        """What the sum of each setting is at least, shape (L,)."""
+        """Lower bounds of the sums of the settings, shape (L,)."""
         return np.where(np.isnan(self.objective), self.floor, self.objective).sum(
             axis=0
         )
@@ -103,7 +104,7 @@ class Race:
         return alive & (self.stopped == "")
 
     def runs(self, turn: int) -> Iterator[tuple[int, np.ndarray]]:
-        """Replicates and mask of settings of one turn, of as many as replicates + 2."""
+        """Replicates and masks of settings in one turn, of replicates + 2 turns."""
         everything = np.ones(len(self.like), dtype=bool)
         if turn == 0:
             yield 0, everything
@@ -125,19 +126,19 @@ class Race:
                 yield replicate, mask
 
     def unit(self, replicate: int, mask: np.ndarray) -> Unit:
-        """The unit of a replicate with some of its settings."""
+        """The unit of a replicate, restricted to some settings."""
         whole = self.units[replicate]
         points = [whole.points[place] for place in np.flatnonzero(mask)]
         return replace(whole, points=points)
 
     def record(self, replicate: int, mask: np.ndarray, table: pd.DataFrame) -> None:
-        """Take in the rows of a unit; what diverged is never chosen."""
+        """Record the rows of a unit; a diverged lane is never chosen."""
         ok = (table["status"] == "ok").to_numpy()
         value = np.where(ok, table["objective"].to_numpy(dtype=float), np.inf)
         self.objective[replicate, mask] = value
         self.at_zero[replicate, mask] = ok & (table["support_size"] == 0).to_numpy()
 
-    # --- what two replicates tell -----------------------------------------------------
+    # --- after two replicates ---------------------------------------------------------
 
     def behind(self) -> pd.DataFrame:
         """Settings behind the best in the mean of two replicates, by their excess.
@@ -146,8 +147,7 @@ class Race:
         -------
         DataFrame
             place; excess, relative to the best; gap, an estimate of its relative
-            variance; pooled, the mean of that over neighbours, and freedom, their
-            number.
+            variance; pooled, the mean of gap over neighbours; freedom, their number.
         """
         pair = self.objective[:PAIR]
         best = pair[:, [self.sums.argmin()]] if self.best < math.inf else np.nan
@@ -162,7 +162,7 @@ class Race:
         return found.assign(pooled=pooled["mean"], freedom=pooled["size"])
 
     def stop_ties(self) -> None:
-        """Of the settings of a clip that ended at 0 twice only the least step runs."""
+        """Stop settings that ended at 0 twice, except the least step of every clip."""
         resting = self.at_zero[:PAIR].all(axis=0) & (self.stopped == "")
         first: dict[float, int] = {}
         points = self.units[0].points
@@ -174,12 +174,12 @@ class Race:
                 self.stopped[place] = f"at w = 0 as step {step:.9g} in every replicate"
 
     def _reopen(self) -> None:
-        """Ties run after all where the setting that ran for them left 0."""
+        """Reopen ties if the setting that ran in their place left 0."""
         left = ~self.at_zero[:, self.like].all(axis=0)
         self.stopped[left & (self.like != np.arange(len(self.like)))] = ""
 
     def left_out(self, job: Job) -> Iterator[pd.DataFrame]:
-        """Rows of what was not run, with what makes it needless."""
+        """Rows of the lanes that were not run, with the reasons."""
         count, least = len(self.units), self.best / len(self.units)
         bounds = [
             f"mean objective at least {bound / count:.9g}, the best {least:.9g}"
@@ -193,25 +193,25 @@ class Race:
 
 
 def _pooled(gaps: pd.Series, size: int) -> pd.DataFrame:
-    """Of every number: mean and size of a block of neighbours, so many at least."""
+    """Mean and size of every number's block of neighbours; ``size`` is the least."""
     blocks = np.arange(len(gaps)) * max(1, len(gaps) // size) // max(1, len(gaps))
     grouped = gaps.groupby(blocks)
     return pd.DataFrame({key: grouped.transform(key) for key in ("mean", "size")})
 
 
 def winning(z: pd.Series, freedom: pd.Series, count: int) -> pd.Series:
-    """The chance that settings win which are z deviations behind in two replicates.
+    """Chance that settings z deviations behind after two replicates still win.
 
     They win in R = ``count`` replicates only if the R - 2 others make up for the two.
-    Whatever the excess is expected to be, that takes a normal number of mean 0, which
-    compares the two with the others, to exceed z sqrt(2 R / (R - 2)) times its
-    deviation, and that for one of the settings that may have led.
+    Consider the normal number of mean 0 that compares the two with the others. Whatever
+    the expected excess, it must exceed z sqrt(2 R / (R - 2)) times its deviation, for
+    one of the ``LEADERS`` that may have led.
     """
     return LEADERS * stdtr(freedom, -z * math.sqrt(2 * count / (count - PAIR)))
 
 
 def stop_by_chance(races: list[Race]) -> None:
-    """Stop, in all races of a tuning, what two replicates put too far behind."""
+    """Stop settings that are too far behind after two replicates, in all races."""
     count, settings = len(races[0].units), sum(len(race.like) for race in races)
     found = pd.concat([race.behind().assign(race=k) for k, race in enumerate(races)])
     if found.empty:
@@ -233,16 +233,16 @@ def stop_by_chance(races: list[Race]) -> None:
 def raced(
     job: Job, units: Iterable[Unit], solve: Solve, exact: bool = False
 ) -> Iterator[pd.DataFrame]:
-    """The tables of all units, with rows that say so for what could not win.
+    """Yield the tables of all units, then rows of the lanes that could not win.
 
     Parameters
     ----------
     units : iterable of Unit
-        Those of a calibration and number of passes one after the other.
+        Units of one calibration and number of passes must be adjacent.
     solve : callable
-        Gives the rows of units, in their order.
+        Returns the rows of units, in their order.
     exact : bool
-        Nothing stops by chance or as a tie.
+        Whether no setting stops by chance or as a tie.
     """
     floor = job.optimum.value - abs(job.optimum.gap)
     by_kind = groupby(units, lambda unit: (unit.calibration.calibration, unit.passes))
@@ -263,5 +263,5 @@ def raced(
 
 
 def chosen(how: bool | str) -> Callable[..., Iterator[pd.DataFrame]] | None:
-    """The race that a paper's ``race`` names: by default, ``exact``, or none."""
+    """The race of a paper's ``race``: true, ``exact``, or None for false."""
     return partial(raced, exact=how == "exact") if how else None

@@ -1,4 +1,4 @@
-"""Composing the build graph: every section of the papers, checked, with digests."""
+"""Composes the build graph: checks every section of the papers and adds digests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dperm.pipeline.digests import solved
 from dperm.pipeline.graph import AUDITED, FORMATS, Graph, Job, product_inputs
 
 DATA = ("fetch", "prepare", "optimum")
-PLAIN = ("fetch", "claims")  # stages that are of no library's version
+PLAIN = ("fetch", "claims")  # stages that do not depend on versions of libraries
 
 
 def run_table(papers: list[str], overrides: list[str]) -> Graph:
@@ -24,15 +24,15 @@ def run_table(papers: list[str], overrides: list[str]) -> Graph:
     Parameters
     ----------
     papers : list of str
-        Those that are planned; no other is read. Audit, claims and report belong to
-        them all.
+        The papers to plan; no other is read. Audit, claims and report are added only
+        if these are all papers.
     overrides : list of str
-        Hydra overrides for all of them, ``scale=...`` among them.
+        Hydra overrides for all of them, including ``scale=...``.
 
     Raises
     ------
     ConfigError
-        For anything wrong anywhere, before a single job runs.
+        For any error in the configuration, before a single job runs.
     """
     composer = _Composer(overrides)
     for paper in papers:
@@ -42,7 +42,7 @@ def run_table(papers: list[str], overrides: list[str]) -> Graph:
 
 
 class _Composer:
-    """A graph in the making, with the sections that were read and checked so far."""
+    """A graph under construction, with the sections read and checked so far."""
 
     def __init__(self, overrides: list[str]):
         self.overrides = overrides
@@ -67,7 +67,7 @@ class _Composer:
     def _add(
         self, stage: str, *values: str, digests: Mapping[str, str], **other: Any
     ) -> Job:
-        """Add a job; ``digests`` are those of its outputs, in their order, by name."""
+        """Add a job; ``digests`` maps names to digests of its outputs, in order."""
         *_, last = digests.values()
         noted = last if stage in PLAIN else solved(last)
         job = self.graph.add(stage, *values, digest=noted, **other)
@@ -77,7 +77,7 @@ class _Composer:
         return job
 
     def _digests(self, files: list[str]) -> list[str]:
-        """Digests of files; what no job makes is refused."""
+        """Digests of files; a file that no job makes is refused."""
         for file in files:
             one_of("file", file, self._digest_of)
         return [self._digest_of[file] for file in files]
@@ -88,7 +88,7 @@ class _Composer:
     # --- one paper --------------------------------------------------------------------
 
     def add_paper(self, config: schema.Config) -> None:
-        """Add all jobs of a paper, and of the data that it needs."""
+        """Add all jobs of a paper and of the data that it needs."""
         paper = config.paper
         self.graph.papers.append(paper.name)
         problems = {name: self._problem(name) for name in plan.problem_names(config)}
@@ -178,7 +178,7 @@ class _Composer:
         )
 
     def _tuned(self, paper: str, sweep: str, problem: str, solver: str) -> str:
-        """The tuning that a sweep starts from; one that no paper runs is refused."""
+        """The tuning that a sweep starts from; it must be a run of the paper."""
         if f"solve/{paper}/{problem}/{solver}" not in self.graph.jobs:
             raise ConfigError(
                 f"conf/paper/{paper}/paper.yaml: sweeps.{sweep}.grid: expected solvers "
@@ -187,7 +187,7 @@ class _Composer:
         return self._outputs("solve", paper, problem, solver)[0]
 
     def _add_timing(self, config: schema.Config) -> None:
-        """Add what is run again to be timed, if a product shows seconds."""
+        """Add the timing job, if a product shows seconds."""
         paper, clocked = config.paper, products.clocked(config)
         shown = [*paper.figures.values(), *paper.tables.values()]
         inputs = [self._outputs("solve", paper.name, *run)[1] for run in clocked]
@@ -222,7 +222,7 @@ class _Composer:
     # --- all papers -------------------------------------------------------------------
 
     def add_report(self, is_whole: bool) -> None:
-        """Add what belongs to all papers, if they are here; data come before rows."""
+        """Add the jobs of all papers together if ``is_whole``; put data jobs first."""
         graph = self.graph
         judged = ("claims/", *(f"{kind}/" for kind in FORMATS))
         found = [graph.digests[key] for key in graph.digests if key.startswith(judged)]

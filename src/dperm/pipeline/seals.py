@@ -1,12 +1,13 @@
-"""Seals: digests of what each stage read and wrote, so that a later change is noticed.
+"""Seals: digests of what each stage read and wrote, so that later changes are noticed.
 
-``seal.json`` in a paper's folder of results says of every job the stage, the digest of
-its code and settings, that of the libraries' versions, and digests of the files it read
-and wrote. The audit and the folder of data have one each, and ``results`` itself one
-for what belongs to all papers. Readers check what they read. A stage that solves
-refuses a tuning of other library versions; one that draws takes it, as an archive's.
-Only the stages that solve, sweep and time seal rows. A file that no seal names is of a
-time before there were seals: that is said once.
+``seal.json`` in a paper's folder of results lists for every job its stage, the digest
+of its code and settings, the digest of the libraries' versions, and digests of the
+files it read and wrote. The audit and the folder of data have one seal each. The one in
+``results`` itself is for files that belong to all papers. Stages check the files that
+they read. A stage that solves refuses a tuning of other library versions; a stage that
+draws accepts it, since it may come from an archive. Only the stages that solve, sweep
+and time may seal rows. Files without a seal may predate seals: they are accepted with
+one warning.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ log = logging.getLogger(__name__)
 
 FILE = "seal.json"
 SOLVING = ("tune", "evaluate", "sweep", "timing")  # the stages that may seal rows
-SHORT = 20  # digits of the digest of a file that another was made of
+SHORT = 20  # digits of the digest of an input file
 UNSEALED = ("conf/",)  # these are in Git
-KEYS = {  # of a stage's command, by the folders of its file
+KEYS = {  # keys of a stage's command; the parts of its file's path give their values
     **dict.fromkeys(("tune", "evaluate"), "paper problem solver"),
     **dict.fromkeys(("figure", "table"), "paper product"),
     **dict.fromkeys(("timing", "complete"), "paper"),
@@ -46,7 +47,7 @@ Jobs = dict[str, dict[str, Any]]  # by the first file of a job
 
 
 class ChangedError(RuntimeError):
-    """A file that is not what its stage wrote; the text names it, in one line."""
+    """A file that is not as its stage wrote it; the text names it, in one line."""
 
 
 def seal(
@@ -56,18 +57,18 @@ def seal(
     made: str = "",
     of: Iterable[Path] = (),
 ) -> None:
-    """Note what a stage wrote.
+    """Seal the files that a stage wrote.
 
     Parameters
     ----------
     by : str
         The stage.
     written : iterable of Path
-        All below one folder of results or figures.
+        The files, all below one folder of results or figures.
     made : str
-        Digest of the code and the settings behind it.
+        Digest of the code and the settings behind them.
     of : iterable of Path
-        What it was made of; what is not there is left out.
+        Files that they were made of; missing ones are left out.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def seal(
 
 
 def add(folder: Path, jobs: Jobs) -> None:
-    """Add jobs to the seal of a folder; other processes may be doing the same."""
+    """Add jobs to the seal of a folder; several processes may do so at once."""
     folder.mkdir(parents=True, exist_ok=True)
     anew = {name for job in jobs.values() for name in job["wrote"]}
     with FileLock(folder / ".lock"):
@@ -99,12 +100,12 @@ def add(folder: Path, jobs: Jobs) -> None:
 
 
 def jobs_of(folder: Path) -> Jobs:
-    """What the seal of a folder says; nothing where there is none.
+    """The jobs in the seal of a folder; empty without a seal.
 
     Raises
     ------
     ValueError
-        If it is damaged.
+        If the seal is damaged.
     """
     path = folder / FILE
     return _jobs(path, *stamp(path)) if path.is_file() else {}
@@ -116,12 +117,12 @@ def _jobs(path: Path, *stamp: int) -> Jobs:
 
 
 def checked(jobs: Any, path: Path) -> Jobs:
-    """What a seal says, if it is one.
+    """The jobs of a seal, after a check of their form.
 
     Raises
     ------
     ValueError
-        If it is not; ``path`` is where it was.
+        If the form is wrong; the text names ``path``.
     """
     for job in jobs.values() if isinstance(jobs, dict) else [jobs]:
         is_job = isinstance(job, dict) and {*KINDS} == {*job}
@@ -145,19 +146,19 @@ def check(
     made: Mapping[Path, str] | None = None,
     solving: bool = False,
 ) -> None:
-    """Refuse files that are not what their stages wrote; one that is absent is passed.
+    """Refuse files that are not as their stages wrote them; skip absent files.
 
     Parameters
     ----------
     made : mapping of Path to str, optional
-        Digests of the code and settings that a file must be of.
+        Digests of the code and settings that must have made a file.
     solving : bool
-        Whether these files must be of the libraries' versions too.
+        Whether the current versions of the libraries must have made these files too.
 
     Raises
     ------
     ChangedError
-        For the first that was changed, or was made of other files, code or settings.
+        For the first file that was changed, or made of other files, code or settings.
     """
     for path in paths:
         if not path.is_file() or _name(config, path).startswith(UNSEALED):
@@ -186,10 +187,10 @@ def check(
 
 
 def files(config: schema.Config, room: str) -> list[Path]:
-    """What has a seal, or should, of a paper, of the audit or of all papers (``""``).
+    """Files of a paper, of the audit or of all papers (``""``) that a seal should name.
 
-    These are the files that the seal names, and every CSV file beside them, of tables
-    and of figures.
+    These are the files that the seal names and all CSV files of tables and figures in
+    the same folders.
     """
     own = [room] if room else []
     folders = (of(config, *own) for of in (plan.results_folder, plan.figures_folder))
@@ -200,7 +201,7 @@ def files(config: schema.Config, room: str) -> list[Path]:
 
 
 def is_of(config: schema.Config, path: Path, made: str) -> bool:
-    """Whether a file is what was made last, with a digest, of what is there now."""
+    """Whether a file is unchanged and was made with a digest from current files."""
     folder, name = _place(config, path)
     try:
         check(config, [path], {path: made})
@@ -210,7 +211,7 @@ def is_of(config: schema.Config, path: Path, made: str) -> bool:
 
 
 def _command(config: schema.Config, by: str, path: Path) -> str:
-    """The command that makes a file with the settings of now."""
+    """The command that makes a file with the current settings."""
     _, *parts = Path(_name(config, path)).with_suffix("").parts
     keys = {"problem": config.problem.name} if by == "fetch" else {}
     keys |= dict(zip(KEYS.get(by, "").split(), parts, strict=False))
@@ -236,7 +237,7 @@ def _say_once() -> None:
 
 
 def _present(config: schema.Config, name: str) -> str:
-    """Digest of a file as sealed now, else as it lies there; empty if it does not."""
+    """Digest of a file by its seal, else of its content; empty if there is no file."""
     top, _, rest = name.partition("/")
     path: Path | None
     if top == "data":
@@ -264,7 +265,7 @@ def _tops(config: schema.Config) -> Iterator[tuple[str, Path]]:
 
 
 def _name(config: schema.Config, path: Path) -> str:
-    """A file's name wherever the folders lie: ``results/dpcd/table2.csv``."""
+    """Name of a file by default folders, such as ``results/dpcd/table2.csv``."""
     for top, folder in _tops(config):
         if path.is_relative_to(folder):
             return f"{top}/{path.relative_to(folder).as_posix()}"
@@ -272,7 +273,7 @@ def _name(config: schema.Config, path: Path) -> str:
 
 
 def _place(config: schema.Config, path: Path) -> tuple[Path, str]:
-    """The folder whose seal names a file, and what it is called there."""
+    """The folder whose seal names a file, and the file's name in that seal."""
     top, *parts = _name(config, path).split("/")
     if top == "data":
         return Path(config.data.dir), "/".join(parts)
@@ -283,7 +284,7 @@ def _place(config: schema.Config, path: Path) -> tuple[Path, str]:
 
 
 def path_of(config: schema.Config, room: str, name: str) -> Path:
-    """The file that the seal of a folder of results calls so."""
+    """Path of a file by its name in the seal of a folder of results."""
     top, _, rest = name.partition("/")
     own = [room] if room else []
     if top == "figures":

@@ -1,6 +1,6 @@
 """The stages that compute rows: tune, evaluate, both, timing, sweep.
 
-A sweep is a function at every point of a grid, each replicate with its own seed.
+A sweep evaluates a function at every point of a grid; each replicate has its own seed.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def tune(config: schema.Config) -> Path:
     Raises
     ------
     ChangedError
-        If arrays or optimum were changed, or are of other code or settings than now.
+        If arrays or optimum were changed, or made by other code or settings.
     """
     checks.held(config.solver)
     read = check_data(config)
@@ -119,12 +119,12 @@ def _folder(config: schema.Config) -> Path:
 
 
 def timing(config: schema.Config) -> Path:
-    """Run what the paper's products show against time, one run after the other.
+    """Run again, one after the other, the settings whose seconds a product shows.
 
-    Everything else runs beside other jobs, where seconds say little of an algorithm.
-    The rows are those of ``evaluate`` to the bit but for their seconds.
-
-    Of every setting as many fresh runs as ``clocked`` of the paper says, on one thread.
+    All other stages share the machine with other jobs, so their seconds do not measure
+    an algorithm. Except for the seconds, the rows equal those of ``evaluate`` bit for
+    bit. ``clocked`` of the paper is the number of fresh runs per setting. Each runs on
+    one thread.
 
     Returns
     -------
@@ -146,14 +146,14 @@ def timing(config: schema.Config) -> Path:
     for pair in pairs:
         folder = plan.results_folder(config, config.paper.name, *pair)
         read.append(folder / "tune.parquet")
-        if (ledger := folder / "ledger.json").is_file():  # it was put in order
+        if (ledger := folder / "ledger.json").is_file():  # rewritten, sorted
             seals.seal(config, "timing", [ledger], made, read[-1:])
     seals.seal(config, "timing", [path], made, read)
     return path
 
 
 def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
-    """The rows of one solver on one problem; none without data."""
+    """Yield the rows of one solver on one problem; none if the data are unavailable."""
     job = load_job(config)
     if job is None:
         return
@@ -161,10 +161,10 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     seals.check(config, [path], {path: digests.tune(config)}, solving=True)
     table = store.read_table(path)
     design = plan.design(config)
-    if design.evaluated == "ties":  # are drawn against passes alone
+    if design.evaluated == "ties":  # drawn against passes, not seconds
         design = replace(design, evaluated="best")
     units = tuning.fresh_units(job, design, table)
-    if units:  # kernels are compiled or loaded before anything is timed
+    if units:  # compile or load the kernels before anything is timed
         lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})
     for unit in units:
@@ -179,7 +179,7 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
 def sweep(config: schema.Config) -> list[Path]:
     """Run ``product=...``, or all sweeps of the paper, and write their tables.
 
-    Rows that an earlier run left are reused as they are.
+    Rows of an earlier run are reused unchanged.
     """
     return [
         _sweep(config, name, what) for name, what in chosen(config, "sweeps").items()
@@ -187,7 +187,7 @@ def sweep(config: schema.Config) -> list[Path]:
 
 
 def solver_section(point: Point) -> list[Any]:
-    """What the YAML of the point's solver says; nothing where it has no ``solver``."""
+    """Algorithm and options of the point's solver; empty if it has no ``solver``."""
     if "solver" not in point:
         return []
     solver = digests.solver_of(point["solver"])
@@ -195,7 +195,7 @@ def solver_section(point: Point) -> list[Any]:
 
 
 def _tuned(config: schema.Config, problem: str, solver: str) -> str:
-    """Digest of what a solver was tuned to on a problem, its numbers alone."""
+    """Digest of the numbers in the tuning table of a solver on a problem."""
     folder = plan.results_folder(config, config.paper.name, problem, solver)
     path = folder / "tune.parquet"
     table = store.read_table(path)
@@ -230,7 +230,7 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
 
 
 def _swept_files(config: schema.Config, name: str, what: schema.Sweep) -> list[Path]:
-    """What a sweep reads, after a look at whether it is of now."""
+    """Files that a sweep reads, after checking that they are up to date."""
     solved = products.sweep_problems(config, what)
     files: list[Path] = []
     for problem in (*solved, *products.sweep_prepared(config, what)):
@@ -244,7 +244,7 @@ def _swept_files(config: schema.Config, name: str, what: schema.Sweep) -> list[P
 
 
 def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
-    """Every point and replicate of a sweep, and the key of its part."""
+    """Every point and replicate of a sweep, with the key of its part."""
     replicates = config.scale.replicates or what.replicates
     every = products.sweep_points(config, what)
     code = digests.swept(config, what, every.values("solver"))
@@ -275,15 +275,16 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
 
 
 def _solved(config: schema.Config, problem: str) -> list[Any]:
-    """Digests of a problem and of its optimum."""
+    """Digests of a problem and of the weights of its optimum."""
     record = load_optimum_record(config, problem)
     return [record.get(key) for key in ("digest", "w_digest")]
 
 
 def options_of(what: schema.Sweep, point: Point) -> dict[str, Any]:
-    """Options that a point is given: where it stands apart, its own of each solver's.
+    """Options that are passed for a point.
 
-    An option is by solvers' names if it is a mapping that has the point's.
+    In a sweep with ``apart``, an option may map names of solvers to values. A mapping
+    that has the point's solver is replaced by the value of that solver.
     """
     if not what.apart or "solver" not in point:
         return what.options
@@ -298,7 +299,7 @@ def options_of(what: schema.Sweep, point: Point) -> dict[str, Any]:
 def _compute(
     config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Parts
 ) -> None:
-    """Compute the tasks over processes, here or on a cluster; each becomes a part."""
+    """Compute the tasks in processes, here or on a cluster; each becomes a part."""
     from joblib import Parallel
 
     function = function_of(config, "sweeps", what.kind)
@@ -306,7 +307,7 @@ def _compute(
     groups: dict[str, list[Task]] = {}
     for task in sorted(
         todo, key=_size, reverse=True
-    ):  # no long one is left for the end
+    ):  # long tasks first, so that none is left for the end
         apart = {key: at for key, at in task[0].items() if key not in what.together}
         groups.setdefault(repr((apart, task[1])), []).append(task)
     jobs = (
@@ -320,7 +321,7 @@ def _compute(
 
 
 def _size(task: Task) -> float:
-    """How large a point is: the product of its sizes, n and d for instance."""
+    """Size of a point: the product of its numbers above 1, such as n and d."""
     numbers = (value for value in task[0].values() if isinstance(value, int | float))
     return math.prod(value for value in numbers if 1 <= value < math.inf)
 
@@ -333,7 +334,7 @@ def _several(
     group: list[Task],
     parts: Parts,
 ) -> int:
-    """Compute tasks one after the other, and keep each; how many there were."""
+    """Compute tasks one after the other and keep each; return their number."""
     for task in group:
         rows = measured(config, name, what, function, task)
         parts.keep(str(task[2]), rows)
@@ -347,7 +348,7 @@ def measured(
     function: Callable[..., Any],
     task: Task,
 ) -> pd.DataFrame:
-    """The rows of one point and replicate."""
+    """Compute the rows of one point and replicate."""
     from threadpoolctl import threadpool_limits
 
     point, replicate, key = task

@@ -1,17 +1,19 @@
-"""``dperm verify``: whether results are what their stages wrote, and what a run gives.
+"""``dperm verify`` checks that results are those of a run and were not changed since.
 
-Seals find what was changed since it was made. Whoever can write results can seal them
-as well, so that three further questions are asked of the numbers. Do they agree: one F*
-of a problem from every row, a mean within its interval, rows with their record? Do the
-rows give the tables and the data of the figures, and these the verdicts? And does a
-lane that is run again, chosen at random, give its rows? Of rows of which a share q is
-forged, k replayed lanes miss all with probability (1 - q)^k.
+Seals detect files that were changed after they were made. Users who can write results
+can also seal them, so three further checks look at the numbers:
 
-``dperm adopt`` keeps lanes of older code where the code that is there makes the same
-bits. An edit of a solver, a renamed variable even, gives its lanes another key. Lanes
-are deterministic, so a sample of them is run again. Where every bit of a group agrees,
-the group's parts are given the new key, and it is written down in ``adopted.json``;
-where one bit differs, nothing of the group is, and it will be computed again.
+- Consistency: every row of a problem implies the same F*, a mean lies within its
+  interval, and rows match their record.
+- Derivation: the rows give the tables and the figures' data, and these the verdicts.
+- Replay: lanes chosen at random are run again and must give their rows. If a share q
+  of the rows is forged, k replayed lanes miss all of them with probability (1 - q)^k.
+
+``dperm adopt`` keeps lanes of older code if the current code makes the same bits. Any
+edit of a solver, even a renamed variable, changes the key of its lanes. Lanes are
+deterministic, so a sample of them is run again. If every bit of a group agrees, the
+group's parts get the new key, which is recorded in ``adopted.json``. If one bit
+differs, the whole group is computed again.
 """
 
 from __future__ import annotations
@@ -63,34 +65,34 @@ from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
-RTOL = compare.RTOL  # relative difference that is taken for rounding
-SLACK = RTOL + compare.LAST  # the same of numbers that a CSV file has cut
+RTOL = compare.RTOL  # relative difference that counts as rounding
+SLACK = RTOL + compare.LAST  # the same, for numbers rounded in a CSV file
 LANE = ["stage", "calibration", "passes", *POINT, "replicate"]
 ERRORS = (OSError, RuntimeError, ValueError, LookupError)
-LEAST = 2  # of every stage, replayed in every group: its cheapest
-EXTRA = 20.0  # seconds, as recorded, for more of them
-LONG, FEW = 2.0, 16  # of a unit longer than so many seconds, so many lanes are replayed
+LEAST = 2  # cheapest members of every stage that are replayed in every group
+EXTRA = 20.0  # recorded seconds that further replays may take, all groups together
+LONG, FEW = 2.0, 16  # of a unit longer than LONG seconds, FEW lanes are replayed
 NAMED = (*PROVENANCE, "algorithm", "neighbours")
-# What is said of a lane, not what it reached: said anew whenever lanes are read. Rows
-# of sweeps are read as they were kept, and keep what they say only if it is the same.
+# Columns that describe a lane and not its result. They are filled in again whenever
+# lanes are read, but stored with the rows of sweeps, where they are compared.
 SAID = (*NAMED, "given", "epsilon_low", "true_epsilon")
 
-Group = tuple[str, ...]  # what parts have in common that are adopted together
+Group = tuple[str, ...]  # common properties of parts that are adopted together
 
 
 class NotVerifiedError(RuntimeError):
-    """Results that are not what they should be; a line each."""
+    """Results that fail verification; the text has one line per fault."""
 
 
 @dataclass
 class Outcome:
-    """What was looked at, and what is wrong, in words."""
+    """The checks that were made and the faults found, in words."""
 
     said: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
     def add(self, said: str, faults: Iterable[str]) -> None:
-        """Add a check: what was looked at, unless empty, and its faults."""
+        """Add a check: its description, unless empty, and its faults."""
         self.said += [said] if said else []
         self.faults += faults
 
@@ -103,11 +105,11 @@ def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outc
     config : schema.Config
         With the paper and the folders.
     share : float
-        Of its lanes and points of sweeps, the share that is run again; 0 for none.
+        Share of the paper's lanes and points of sweeps to run again; 0 for none.
     seed : int
-        Of the choice among them.
+        Seed of the choice among them.
     judged : bool
-        Whether its claims are judged again.
+        Whether to judge the paper's claims again.
     """
     outcome, name = Outcome(), config.paper.name
     outcome.add(*_sealed(config))
@@ -131,7 +133,7 @@ def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outc
     return outcome
 
 
-# --- seals, and what must agree -------------------------------------------------------
+# --- seals and consistency ------------------------------------------------------------
 
 
 def _sealed(config: schema.Config) -> tuple[str, list[str]]:
@@ -156,7 +158,7 @@ def _files(config: schema.Config) -> list[Path]:
 
 
 def _optima(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:
-    """Files whose rows give another F* = F / (1 + relative error) than others do."""
+    """Find files whose rows imply another F* = F / (1 + relative error)."""
     for problem in plan.problem_names(config):
         folder = plan.results_folder(config, config.paper.name, problem)
         own = {p: _value(t) for p, t in tables.items() if p.is_relative_to(folder)}
@@ -182,7 +184,7 @@ def _value(table: pd.DataFrame) -> np.ndarray:
 
 
 def _recorded(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:
-    """Rows that are not those of the paper's record, if it has one."""
+    """Find rows that differ from the paper's record, if there is one."""
     folder = plan.results_folder(config, config.paper.name)
     record = store.known_json(folder / "record.json")
     rows = record["digests"]["rows"] if record else {}
@@ -193,16 +195,16 @@ def _recorded(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterat
 
 
 def _inside(config: schema.Config) -> Iterator[str]:
-    """Tables and data of figures with a mean outside its interval or its range.
+    """Find tables and figures' data with a mean outside its interval or range.
 
-    The range of a row counts where it has an interval too.
+    The range of a row is checked only if the row has an interval too.
     """
     for path in _files(config):
         if path.suffix != ".csv" or not path.is_file():
             continue
         try:
             table = pd.read_csv(path)
-        except ValueError:  # of a table without rows there may be no columns either
+        except ValueError:  # a table without rows may have no columns either
             continue
         stems = [name[:-6] for name in table if name.endswith("ci_low")]
         triples = [(f"{s}ci_low", f"{s}mean", f"{s}ci_high") for s in stems]
@@ -212,7 +214,7 @@ def _inside(config: schema.Config) -> Iterator[str]:
                 slack = SLACK * np.abs(mean)
                 off = (mean < low - slack) | (mean > high + slack)
                 if names[0] == "min" and "ci_low" in table:
-                    off &= table["ci_low"].notna()  # a histogram's are ends of its bins
+                    off &= table["ci_low"].notna()  # in a histogram, ends of bins
                 if off.any():
                     at = int(np.flatnonzero(off)[0])
                     yield (
@@ -222,7 +224,7 @@ def _inside(config: schema.Config) -> Iterator[str]:
 
 
 def _chosen(config: schema.Config) -> Iterator[str]:
-    """Evaluations of settings other than those that tuning chose."""
+    """Find evaluations of settings that tuning did not choose."""
     for folder in _runs(config).values():
         tuned, ran = (_table(folder, name) for name in ("tune", "evaluate"))
         names = ["calibration", "passes", *POINT]
@@ -235,7 +237,7 @@ def _chosen(config: schema.Config) -> Iterator[str]:
 
 
 def _timed(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:
-    """Timings whose errors are not those of the same runs in evaluation."""
+    """Find timings whose errors differ from those of the same runs in evaluation."""
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     timed = tables.get(path)
     if timed is None or timed.empty:
@@ -249,7 +251,7 @@ def _timed(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[
 
 
 def _runs(config: schema.Config) -> dict[tuple[str, str], Path]:
-    """Folders of the solvers on problems that have both of their tables."""
+    """Folders of the runs that have both of their tables, by problem and solver."""
     folders = {
         run: plan.results_folder(config, config.paper.name, *run)
         for run in plan.runs(config)
@@ -291,7 +293,7 @@ def _made_again(config: schema.Config) -> tuple[str, list[str]]:
 
 
 def _differing(path: Path, made: pd.DataFrame) -> list[str] | None:
-    """The first difference of a CSV file from a table; None if it is rounding."""
+    """First difference of a CSV file from a table, as a list; None for rounding."""
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder, path.name)
         write_csv(again, made)
@@ -307,7 +309,7 @@ def _judged(config: schema.Config) -> tuple[str, list[str]]:
     path = plan.results_folder(config) / "claims.csv"
     if not path.is_file() or not config.paper.claims:
         return "", []
-    # The report stands above the pipeline, which finds it by name, as it does papers.
+    # The report depends on the pipeline, which must import it by name, like papers.
     judging: Any = importlib.import_module("dperm.report.judging")
     name = config.paper.name
     with tempfile.TemporaryDirectory() as folder:
@@ -330,7 +332,7 @@ def _judged(config: schema.Config) -> tuple[str, list[str]]:
 
 
 def _replayed(config: schema.Config, share: float, seed: int) -> tuple[str, list[str]]:
-    """Run lanes and points of sweeps again that a seed chooses."""
+    """Run a random choice of lanes and points of sweeps again."""
     lanes = _lanes(config)
     points = _points(config)
     total = len(lanes) + len(points)
@@ -347,7 +349,7 @@ def _replayed(config: schema.Config, share: float, seed: int) -> tuple[str, list
 
 
 def _lanes(config: schema.Config) -> pd.DataFrame:
-    """All lanes that were run to their end, a row each."""
+    """All lanes that were run to their end, one row per lane."""
     found = [pd.DataFrame(columns=["problem", "solver", *LANE])]
     for (problem, solver), folder in _runs(config).items():
         for stage in ("tune", "evaluate"):
@@ -361,7 +363,7 @@ def _lanes(config: schema.Config) -> pd.DataFrame:
 def _lanes_again(
     config: schema.Config, lanes: pd.DataFrame
 ) -> Iterator[tuple[str, bool]]:
-    """For every lane what differs, and whether all bits are equal."""
+    """Yield for every lane its difference, and whether all bits are equal."""
     for (problem, solver), some in lanes.groupby(["problem", "solver"], sort=False):
         job = load_job(plan.at_run(config, problem, solver))
         if job is None:
@@ -370,7 +372,7 @@ def _lanes_again(
                 False,
             )
             continue
-        with tempfile.TemporaryDirectory() as scratch:  # noises are found anew
+        with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
             job = replace(job, folder=Path(scratch))
             folder = plan.results_folder(config, config.paper.name, problem, solver)
             keys = ["stage", "calibration", "passes", "replicate"]
@@ -402,7 +404,7 @@ def _unit_again(
 
 
 def _points(config: schema.Config) -> list[tuple[str, str]]:
-    """All points of sweeps: the sweep, and the identity of the point's rows."""
+    """All points of sweeps: the name of the sweep and the identity of its rows."""
     found = []
     for name in config.paper.sweeps:
         path = sweep_path(config, name)
@@ -434,7 +436,7 @@ def _points_again(
 
 
 def _apart(kept: pd.DataFrame, fresh: pd.DataFrame, but: Any) -> tuple[str, bool]:
-    """What differs by more than rounding; and whether all bits are equal."""
+    """The first difference beyond rounding, and whether all bits are equal."""
     both = [name for name in fresh if name in kept]
     kept, fresh = (rows[both].reset_index(drop=True) for rows in (kept, fresh))
     fresh = fresh.astype(kept.dtypes.to_dict(), errors="ignore")
@@ -451,18 +453,18 @@ def _apart(kept: pd.DataFrame, fresh: pd.DataFrame, but: Any) -> tuple[str, bool
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``dperm verify``."""
+    """Add the arguments of ``dperm verify``."""
     parser.add_argument("what", nargs="*", help="papers (default all), and key=value")
     replaying(parser)
 
 
 def main(options: argparse.Namespace) -> None:
-    """Verify papers, a line each.
+    """Verify papers and print one line each.
 
     Raises
     ------
     NotVerifiedError
-        If anything is wrong, with a line for each.
+        If there are faults, with one line each.
     """
     tidy()
     papers = [word for word in options.what if "=" not in word]
@@ -477,12 +479,12 @@ def verify_all(
     seed: int | None = None,
     judged: bool = True,
 ) -> None:
-    """Verify papers, print a line each, and stop if anything is wrong.
+    """Verify papers and print one line each.
 
     Raises
     ------
     NotVerifiedError
-        With a line for each fault.
+        If there are faults, with one line each.
     """
     seed = secrets.randbits(32) if seed is None else seed
     faults = []
@@ -499,7 +501,7 @@ def verify_all(
 
 
 class DifferentBitsError(RuntimeError):
-    """A replayed lane that is not what was kept; the text says which and how."""
+    """A replayed lane that differs from the kept one; the text names both values."""
 
 
 @dataclass
@@ -510,7 +512,7 @@ class _Adoption:
 
 
 def adopt(config: schema.Config) -> Path:
-    """Adopt what a paper has kept, or all papers; prints a table of what came of it.
+    """Adopt kept parts of a paper, or of all papers, and print a table of the outcome.
 
     Returns
     -------
@@ -520,7 +522,7 @@ def adopt(config: schema.Config) -> Path:
     Raises
     ------
     DifferentBitsError
-        If anything differs; groups that do not differ have been adopted.
+        If any group differs; all other groups have been adopted.
     """
     groups: dict[Group, list[Candidate]] = {}
     differences: list[str] = []
@@ -565,7 +567,7 @@ def adopt(config: schema.Config) -> Path:
 
 
 def _restamp(members: list[Candidate]) -> None:
-    for one in members:  # what an interruption leaves is found by the next adoption
+    for one in members:  # if interrupted, the next adoption finds the remaining ones
         folder = one.paths[0].parent.parent
         with locked(folder):
             for path in filter(Path.exists, one.paths):
@@ -576,36 +578,37 @@ def _title(group: Group) -> str:
     return " ".join(group[:-1])
 
 
-# --- what is kept of other code -----------------------------------------------------
+# --- parts made by other code ---------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Kept rows of one seed, made by other code than there is."""
+    """Kept rows of one seed that were made by other code than the current."""
 
-    #: one replayed member speaks for all; ends with the code that made them
+    #: members are adopted together; ends with the digest of the code that made them
     group: Group
     stage: str
     problem: str
-    name: str  #: for whoever reads of it, seed included
-    key: Key  #: what it would be called now
+    name: str  #: for messages, with the seed
+    key: Key  #: its key under the current code
     paths: list[Path]  #: its files
-    seconds: float  #: what it took
-    #: maps points (step, clip) of it to the rows that the present code makes
+    seconds: float  #: seconds it took
+    #: maps points (step, clip) to the rows that the current code makes
     replay: Callable[[pd.DataFrame], pd.DataFrame]
 
     def rows(self) -> pd.DataFrame:
-        """What is kept; without the files that were damaged."""
+        """The kept rows, without damaged files."""
         tables = [store.read_or_drop(path) for path in self.paths]
         readable = [table for table in tables if table is not None]
         return pd.concat(readable, ignore_index=True) if readable else pd.DataFrame()
 
 
 def candidates(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
-    """Those of a paper; optima and noise are made anew first if their code changed.
+    """Yield the candidates of a paper.
 
-    An optimum that is not what it was is added to ``moved``: no lane of its problem is
-    what it was either, since all are measured by F*.
+    Optima and noise are computed again first if their code changed. An optimum that
+    differs is added to ``moved``: all lanes of its problem are measured by F*, so they
+    differ as well.
     """
     for run in plan.runs(config):
         folder = plan.results_folder(config, config.paper.name, *run)
@@ -618,11 +621,11 @@ def candidates(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
 # --- lanes ----------------------------------------------------------------------------
 
 
-_LOADED: list[tuple[schema.Config, Job | None]] = []  # one at a time is kept
+_LOADED: list[tuple[schema.Config, Job | None]] = []  # at most one job
 
 
 def _loaded(config: schema.Config) -> Job | None:
-    """The job of a run; None without data."""
+    """The job of a run; None if its data are unavailable."""
     if not any(known is config for known, _ in _LOADED):
         _LOADED.clear()
         _LOADED.append((config, load_job(config)))
@@ -672,7 +675,7 @@ def _kept_lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
 
 
 def _solve_again(config: schema.Config, moved: list[str]) -> None:
-    """Prepare and solve the problem if what is there was made by other code."""
+    """Prepare and solve the problem again if its optimum was made by other code."""
     path = inputs.optimum_folder(config) / "optimum.json"
     before = store.known_json(path) or {}
     if before.get("made_by") == digests.solved(digests.optimum(config.problem)):
@@ -689,7 +692,7 @@ def _solve_again(config: schema.Config, moved: list[str]) -> None:
 
 
 def _units(job: Job, design: plan.Design) -> list[Unit]:
-    """All units the paper wants now, with the noise the present accountant finds."""
+    """All units that the paper needs, with the noise of the current accountant."""
     with locked(job.folder):
         units = list(tuning.tuning_units(job, design))
         tuned = job.folder / "tune.parquet"
@@ -701,7 +704,7 @@ def _units(job: Job, design: plan.Design) -> list[Unit]:
 
 
 def _kind(job: Job, unit: Unit) -> Group:
-    """Lanes of one kind run the same code: solver, options, matrix, loss, penalty."""
+    """Group of a unit by the code it runs: solver, options, matrix, loss, penalty."""
     options = json.dumps(asdict(job.options), default=str)
     names = (job.algorithm, options, unit.calibration.calibration)
     problem = job.problem
@@ -718,7 +721,7 @@ def _penalty(problem: Problem) -> str:
 
 
 def _seconds_of(*tables: Path) -> dict[str, float]:
-    """Seconds of every part, by its key, as far as a stage's tables know them."""
+    """Seconds of every part, by its key, as far as a stage's tables have them."""
     seconds: dict[str, float] = {}
     for path in tables:
         if path.is_file():
@@ -740,7 +743,7 @@ def _swept(
     task: stages.Task,
     _: pd.DataFrame,
 ) -> pd.DataFrame:
-    """A task's rows by the present code; it has no lanes to choose points of."""
+    """Rows of a task by the current code; a sweep has no lanes to choose from."""
     return stages.measured(config, name, what, function, task)
 
 
@@ -765,7 +768,7 @@ def _kept_points(
         found = {} if str(key) in named else kept.get(key.identity, {})
         for code, paths in found.items():
             tables = (store.read_or_drop(path) for path in paths)
-            # Other code may run for each method that a point names.
+            # Each method that a point names may run other code.
             named_by = sorted(k for k in point if isinstance(point[k], str | bool))
             kind = [f"{key}={point[key]}" for key in named_by]
             yield Candidate(
@@ -780,13 +783,14 @@ def _kept_points(
             )
 
 
-# --- which are replayed ---------------------------------------------------------------
+# --- choice of replays ----------------------------------------------------------------
 
 
 def _sample(members: list[Candidate], budget: float) -> list[Candidate]:
-    """The cheapest of every stage, then of every problem, then others, as time allows.
+    """Choose the cheapest of every stage, then of every problem, then others.
 
-    The order of the others is drawn from the group's name, the same every time.
+    The choice ends when the recorded seconds exceed the budget. The order of the others
+    is random, with the group's name as its seed, so that it is always the same.
     """
     cheap = sorted(members, key=lambda one: (one.seconds, one.name))
     first = [
@@ -803,7 +807,7 @@ def _sample(members: list[Candidate], budget: float) -> list[Candidate]:
         if budget < 0:
             break
         first.append(one)
-    return sorted(first, key=lambda one: one.name)  # jobs are loaded one after another
+    return sorted(first, key=lambda one: one.name)  # so that each job is loaded once
 
 
 def _seconds(one: Candidate) -> float:
@@ -811,7 +815,7 @@ def _seconds(one: Candidate) -> float:
 
 
 def _lanes_of(one: Candidate, rows: pd.DataFrame) -> pd.DataFrame:
-    """The points that are replayed: all, or the extremes and some between."""
+    """Points to replay: all, or the extremes and some between."""
     if not set(POINT) <= set(rows):
         return pd.DataFrame()
     points = rows[POINT].drop_duplicates().sort_values(POINT, ignore_index=True)
@@ -824,7 +828,7 @@ def _lanes_of(one: Candidate, rows: pd.DataFrame) -> pd.DataFrame:
     ]
 
 
-# --- what came of it ------------------------------------------------------------------
+# --- outcome of replays ---------------------------------------------------------------
 
 
 def _compared(
@@ -855,12 +859,12 @@ def _compared(
 def first_difference(
     kept: pd.DataFrame, fresh: pd.DataFrame, apart: Sequence[str] = SAID
 ) -> str:
-    """Where the first bit differs, column, lane and both values; empty if none does.
+    """Column, lane and both values of the first different bit; empty if none differs.
 
-    Columns of ``apart`` are left out; -0.0 is not 0.0, NaN is NaN. The order of rows
-    counts where they are no lanes.
+    Columns of ``apart`` are left out. -0.0 differs from 0.0, but NaN equals NaN. The
+    order of rows counts only if the rows are not lanes.
     """
-    buffer = io.BytesIO()  # as they would be read again
+    buffer = io.BytesIO()  # through Parquet, like the kept rows
     fresh.to_parquet(buffer, index=False)
     fresh = store.unthreaded(buffer)
     kept, fresh = (_ordered(table, apart) for table in (kept, fresh))
@@ -888,7 +892,7 @@ def _ordered(table: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
 def _bits(column: pd.Series) -> np.ndarray:
     if pd.api.types.is_float_dtype(column):
         values = column.to_numpy(np.float64, copy=True)
-        values[np.isnan(values)] = np.nan  # of one kind
+        values[np.isnan(values)] = np.nan  # one bit pattern
         return values.view(np.int64)
     return column.map(repr).to_numpy(dtype=object)
 

@@ -1,9 +1,10 @@
-"""Every cell of a published table as a claim, judged by the kind of number it holds.
+"""Every cell of a published table as a claim, judged by the kind of its number.
 
-A printed mean of a tuned setting has a place in the law of what a tuning prints, whose
-quantiles ``law.csv`` holds (``dperm.kinds.law``): two-sided, with Holm's correction
-over the table. All cells of a problem together are a test of the noise, whose power is
-measured on laws with other noise.
+A tuning run again would print other means. ``law.csv`` has the quantiles of their
+distribution, the law of a cell (``dperm.kinds.law``). A printed mean of a tuned setting
+is tested against its law, two-sided and with Holm's correction over the table. All
+cells of a problem together test the noise; the power of this test is measured on laws
+with other noise.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ from dperm.report.evidence import (
     worded,
 )
 
-PUBLISHED = 1.0  # the noise factor of what is printed
+PUBLISHED = 1.0  # the noise factor of the printed numbers
 FACTORS = (0.7, 0.8, 1.25, 1.4)
-FAR = (0.5, 2.0)  # not of every table
+FAR = (0.5, 2.0)  # not available for every table
 LEAST, FRESH = PRINTS
 ALONE = 0.05  # level of one test, which needs no correction
-EXTREME = 40.0  # standard deviations; as good as impossible
-LEVELS = 200  # at which a law is read to compare it with others
+EXTREME = 40.0  # standard deviations; practically impossible
+LEVELS = 200  # quantiles of a law that are compared with other laws
 Key = tuple[Any, ...]
 Row = dict[str, Any]  # of a table, as ``to_dict`` gives it, or options
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -56,34 +57,34 @@ Change = Callable[[pd.DataFrame], pd.DataFrame]
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed mean beside its law."""
+    """A printed mean with its law."""
 
     key: Key  #: problem, algorithm, and passes if there are any
-    #: printed, half: the number, and half a unit of its last digit
+    #: printed, half: the printed number, and half a unit of its last digit
     printed: float
     half: float
-    logs: np.ndarray  #: of the law's quantiles
+    logs: np.ndarray  #: logarithms of the law's quantiles
     scores: np.ndarray  #: standard normal scores of the same levels
-    moves: float  #: how much the logarithm of the error moves with that of the noise
+    moves: float  #: derivative of the error's logarithm by the noise's logarithm
     start: float  #: the error at w = 0
 
     @property
     def median(self) -> float:
-        """Of the law, in logarithms."""
+        """Median of the law, as a logarithm."""
         return float(self.logs[len(self.logs) // 2])
 
     @property
     def deviation(self) -> float:
-        """Of the law, in logarithms; from its 95 % range."""
+        """Standard deviation of the law, in logarithms; from its 95 % range."""
         return _deviation(self.logs, self.scores)
 
     @property
     def printed_deviation(self) -> float:
-        """Of the printed number, in logarithms: that of the law, and its rounding."""
+        """Standard deviation of the printed number, in logarithms, with rounding."""
         return math.hypot(self.deviation, self.half / self.printed / math.sqrt(3))
 
     def score(self, value: float) -> float:
-        """The normal score of a value in the law; the tails are continued."""
+        """The normal score of a value in the law, with extrapolated tails."""
         log = math.log(max(value, 1e-300))
         inner = slice(0, 2) if log < self.median else slice(-2, None)
         if self.logs[0] <= log <= self.logs[-1]:
@@ -95,14 +96,14 @@ class Cell:
 
     @property
     def probability(self) -> float:
-        """Of a printed number at least as far out, two-sided."""
+        """Probability of a printed number at least as far out, two-sided."""
         below = float(ndtr(self.score(self.printed + self.half)))
         above = float(ndtr(-self.score(self.printed - self.half)))
         return min(1.0, 2 * min(below, above))
 
     @property
     def law(self) -> Estimate:
-        """Median and 95 % range of what a tuning prints."""
+        """Median and 95 % range of the law."""
         low, high = np.interp(ndtri([0.025, 0.975]), self.scores, self.logs)
         return Estimate(*(math.exp(each) for each in (self.median, low, high)))
 
@@ -121,14 +122,14 @@ def with_laws(
         The published table.
     options : dict
         ``file``, ``keys`` (the problem first), ``column``; ``draws``, whether settings
-        shared their draws, or had their own; ``prints``, whether the ``least`` mean of
-        the tuning was printed (by default), or that of ``fresh`` runs; ``decimals``
-        that were printed after the point, or ``digits`` in all; ``spread``, the
-        standard deviation, in logarithms, of differences that no tuning accounts for:
-        another machine's arithmetic, another optimum; ``redrawn``, problem to its own
-        spread, where the data are another draw of the same law.
+        shared their draws or had their own; ``prints``, whether the ``least`` mean of
+        the tuning was printed (the default) or that of ``fresh`` runs; ``decimals``,
+        the printed digits after the point, or ``digits``, all of them; ``spread``, the
+        standard deviation, in logarithms, of differences that tuning does not explain,
+        such as another machine's arithmetic or another optimum; ``redrawn``, problem to
+        its own spread, if the data are another draw of the same law.
     change : callable, optional
-        Made to the table of laws.
+        Change to the table of laws.
 
     Raises
     ------
@@ -153,7 +154,7 @@ def with_laws(
             logs = np.log(law[quantiles].to_numpy(float))
             spread = options.get("redrawn", {}).get(key[0], options["spread"])
             middle, own = logs[len(logs) // 2], _deviation(logs, scores)
-            wider = middle + spread * scores  # by a normal spread besides
+            wider = middle + spread * scores  # a law of no width: the spread alone
             if own >= spread / 100:
                 wider = middle + math.hypot(1.0, spread / own) * (logs - middle)
             found[key] = Cell(
@@ -182,7 +183,7 @@ def _deviation(logs: np.ndarray, scores: np.ndarray) -> float:
 
 
 def _moves(known: pd.DataFrame, key: Key) -> float:
-    """Exponent of the error in the noise, from the least to the most noise there is."""
+    """Exponent of the error in the noise, from the least to the largest factor."""
     at = [
         (f, known.loc[(*key, f)]["median"]) for f in FACTORS if (*key, f) in known.index
     ]
@@ -193,7 +194,7 @@ def _moves(known: pd.DataFrame, key: Key) -> float:
 
 
 def holm(probabilities: dict[Key, float]) -> dict[Key, float]:
-    """Holm's correction over a table."""
+    """Probabilities of a table's cells after Holm's correction."""
     worst, found = 0.0, {}
     for rank, key in enumerate(sorted(probabilities, key=probabilities.__getitem__)):
         worst = max(worst, probabilities[key] * (len(probabilities) - rank))
@@ -202,7 +203,7 @@ def holm(probabilities: dict[Key, float]) -> dict[Key, float]:
 
 
 def verdicts_by_law(found: dict[Key, Cell], level: float) -> dict[Key, Verdict]:
-    """Inside the law, outside but within ``CLOSE`` of its median, or outside."""
+    """Reproduced inside the law, else with a caveat within ``CLOSE`` of its median."""
     corrected = holm({key: cell.probability for key, cell in found.items()})
     verdicts: dict[Key, Verdict] = {}
     for key, cell in found.items():
@@ -214,7 +215,7 @@ def verdicts_by_law(found: dict[Key, Cell], level: float) -> dict[Key, Verdict]:
 
 
 def least(found: dict[Key, Cell]) -> dict[Key, float]:
-    """How often each of some cells prints the least, all independent."""
+    """Probability that each of some independent cells prints the least number."""
     levels = ndtri((np.arange(LEVELS) + 0.5) / LEVELS)
     chances = {}
     for key, cell in found.items():
@@ -225,18 +226,18 @@ def least(found: dict[Key, Cell]) -> dict[Key, float]:
     return chances
 
 
-# --- changes that a table ought to notice ---------------------------------------------
+# --- changes that a table should notice -----------------------------------------------
 
 
 def scaled(factor: float) -> Change:
-    """Every error times a factor."""
+    """Multiply every error by a factor."""
     return lambda table: table.assign(
         **{name: factor * table[name] for name in _errors(table)}
     )
 
 
 def nothing_learnt(table: pd.DataFrame) -> pd.DataFrame:
-    """What w = 0 would print."""
+    """Replace every error by that of w = 0."""
     return table.assign(**dict.fromkeys(_errors(table), table["start"]))
 
 
@@ -245,7 +246,7 @@ def _errors(table: pd.DataFrame) -> list[str]:
 
 
 def noisier(factors: dict[str, float] | float) -> Change:
-    """What another noise would print, for all algorithms or for each its own."""
+    """Replace laws by those of another noise factor, one for all or per algorithm."""
 
     def change(table: pd.DataFrame) -> pd.DataFrame:
         several = isinstance(factors, dict)
@@ -258,7 +259,7 @@ def noisier(factors: dict[str, float] | float) -> Change:
 
 
 def exchanged(first: str, second: str) -> Change:
-    """Two algorithms under each other's names."""
+    """Exchange the names of two algorithms."""
     names = {first: second, second: first}
     return lambda table: table.assign(algorithm=table["algorithm"].replace(names))
 
@@ -274,10 +275,11 @@ CHANGES: dict[str, Change] = {
 
 @dataclass(frozen=True)
 class Pooled:
-    """The printed numbers over the medians of their laws, pooled.
+    """The pooled ratio of the printed numbers to the medians of their laws.
 
-    Cells are weighted as a test of the noise would: by how much they move with it over
-    the variance of their law. ``log`` and ``deviation`` are of the pooled log-ratio.
+    The weights are those of a test of the noise: how much a cell moves with the noise,
+    over the variance of its law. ``log`` and ``deviation`` are the pooled log-ratio and
+    its standard deviation.
     """
 
     log: float
@@ -292,14 +294,14 @@ class Pooled:
 
     @property
     def probability(self) -> float:
-        """Of a pooled ratio as far from 1, two-sided."""
+        """Probability of a pooled ratio as far from 1, two-sided."""
         return float(2 * ndtr(-abs(self.log) / self.deviation))
 
 
 def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
-    """Pool the printed numbers, or what other laws would print in their place.
+    """Pool the printed numbers, or the medians of other laws in their place.
 
-    Raises AbsentError if no cell moves with the noise, or that is not known.
+    Raises AbsentError if no cell moves with the noise, or if that is unknown.
     """
     deviations = np.array([cell.printed_deviation for cell in found])
     moves = np.array([cell.moves for cell in found])
@@ -317,16 +319,16 @@ def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
 
 
 def apart(found: list[Cell]) -> float:
-    """Chance of cells as far from their laws as these, either way (Fisher's method).
+    """Probability of cells as far from their laws as these (Fisher's method).
 
-    Cells above and below their laws cancel in the pooled ratio, and add up here.
+    Cells above and below their laws cancel in the pooled ratio, but add up here.
     """
     logs = sum(math.log(max(cell.probability, 1e-300)) for cell in found)
     return float(chdtrc(2 * len(found), -2 * logs))
 
 
 def power(found: list[Cell], others: list[Cell]) -> float:
-    """How often a table with other laws would be noticed at 5 %."""
+    """Probability that a table with other laws would be noticed at 5 %."""
     null, other = pooled(found), pooled(found, others)
     limit = ndtri(0.975) * null.deviation
     return float(
@@ -336,7 +338,7 @@ def power(found: list[Cell], others: list[Cell]) -> float:
 
 
 def grouped(found: dict[Key, Cell]) -> dict[str, list[Cell]]:
-    """The cells of every problem."""
+    """Group cells by problem."""
     groups: dict[str, list[Cell]] = {}
     for key, cell in found.items():
         groups.setdefault(str(key[0]), []).append(cell)
@@ -347,7 +349,7 @@ def grouped(found: dict[Key, Cell]) -> dict[str, list[Cell]]:
 
 
 class Judged(NamedTuple):
-    """A cell and what was found; ``other`` marks what no run of ours can speak to."""
+    """A cell with its finding; ``other`` marks cells that no run of ours can test."""
 
     row: Row
     column: str
@@ -358,9 +360,9 @@ class Judged(NamedTuple):
 def count(row: Row, ours: Row, published: str, value: str) -> Finding:
     """A mean number of coordinates, printed as a whole number.
 
-    Reproduced where the law of what a tuning prints has the printed number in its
-    central 95 %, rounded. Where settings are as good to 1 % and chance decides among
-    them, there is nothing to test if they lead to other numbers, or learn nothing.
+    Reproduced if the printed number is in the central 95 % of its law, rounded. If
+    settings are equally good to 1 %, so that chance decides among them, the cell is
+    untestable if they lead to different numbers or learn nothing.
     """
     low, high = (round(ours[f"{value}_{end}"]) for end in ("low", "high"))
     found = Estimate((low + high) / 2, low, high)
@@ -380,7 +382,7 @@ def count(row: Row, ours: Row, published: str, value: str) -> Finding:
 def seconds(
     row: Row, ours: Row, published: str, spread: str, value: str, std: str, runs: int
 ) -> Finding:
-    """Seconds of a run on another machine: shown, and not comparable."""
+    """Seconds of a run on another machine: shown, but not comparable."""
     half = t_quantile(runs - 1) * ours[std] / math.sqrt(runs - 1)
     found = Estimate(ours[value], ours[value] - half, ours[value] + half)
     text = (
@@ -393,11 +395,13 @@ def seconds(
 def deviation(
     row: Row, ours: Row, published: str, value: str, of: int, level: float, runs: int
 ) -> Finding:
-    """A standard deviation ``of`` so many runs, printed to one digit, over n or n - 1.
+    """A standard deviation of ``of`` runs, printed to one digit.
 
-    Beside that of our ``runs`` fresh ones, by the F-test: not reproduced at ``level``
-    (with a caveat within ``ROUGH``), undecided if alone it would not be. A test that
-    would notice neither three times it nor a third says nothing.
+    It may be normalised by n or by n - 1. The F-test compares it with that of our
+    ``runs`` fresh runs. If p is below ``level``, the cell is not reproduced, or has a
+    caveat if both agree within ``ROUGH``. If p is only below ``ALONE``, it is
+    undecided. A test that would miss three times the deviation and a third of it says
+    nothing.
     """
     half = (ours["fresh_ci_high"] - ours["fresh_ci_low"]) / 2
     text = _text(row, published)
@@ -427,14 +431,14 @@ def deviation(
 
 
 def exact(row: Row, ours: Row, published: str, value: str) -> Finding:
-    """A number that must come out to the digit."""
+    """A number that must be equal to the digit."""
     printed, found = row[published], ours[value]
     reason = f"{rounded(found)} here, {rounded(printed)} printed"
     return _exactly(found == printed, reason, found, rounded(printed))
 
 
 def formula(row: Row, ours: Row, published: str, value: str, limit: float) -> Finding:
-    """A printed formula: how far its values are from what it stands for."""
+    """A printed formula: the relative error of its values."""
     found = ours[value]
     reason = (
         f"relative error {rounded(found)} of the formula as printed, at most {limit:g}"
@@ -443,7 +447,7 @@ def formula(row: Row, ours: Row, published: str, value: str, limit: float) -> Fi
 
 
 def mark(row: Row, ours: Row, published: str, at_most: float, means: str) -> Finding:
-    """A tick in a table: the number that stands for it is as small as it must be."""
+    """A tick in a table: its number is at most ``at_most`` if and only if ticked."""
     found = ours["value"]
     reason = f"{means} {rounded(found)}, a tick being at most {at_most:g}"
     held = (found <= at_most) == (row[published] == "yes")
@@ -463,25 +467,25 @@ def _text(row: Row, published: str, spread: str | None = None) -> str:
 _ALL = (count, seconds, deviation, exact, formula, mark)
 KINDS = {each.__name__: each for each in _ALL}
 LAW = "law"  # a mean of a tuned setting, judged with all others of its table
-STAR = "star"  # marks the least mean of several, 1 in the column
+STAR = "star"  # a mark of the least of several means, 1 in its column
 PRINTING = {
     LEAST: "a tuning with five transcripts prints",
     FRESH: "five new runs of what a tuning chose print",
 }
-ERRORS = ["errors x 0.7", "errors x 1.4"]  # of which a law must notice one
+ERRORS = ["errors x 0.7", "errors x 1.4"]  # a law must notice at least one
 
 
 def judged(evidence: Evidence, printed: pd.DataFrame, options: Row) -> Iterator[Judged]:
-    """Every cell.
+    """Judge every cell of a published table.
 
     Parameters
     ----------
     printed : DataFrame
         The published table.
     options : dict
-        ``file`` of ours, ``keys`` that name a row in both, ``also`` what our row must
-        match besides, ``cells``: column to its kind, a file of its own if need be, and
-        the options of its kind.
+        ``file`` of our table; ``keys`` that name a row in both tables; ``also``, other
+        columns that our row must match; ``cells``: column to its kind, its own file if
+        needed, and the options of its kind.
     """
     for column, how in options["cells"].items():
         if how["kind"] == LAW:
@@ -496,7 +500,7 @@ def judged(evidence: Evidence, printed: pd.DataFrame, options: Row) -> Iterator[
 
 
 def law_options(column: str, how: Row, options: Row) -> Row:
-    """What ``with_laws`` takes, of a column and its table."""
+    """Options of ``with_laws`` for a column of a table."""
     names = {"file": options["file"], "keys": options["keys"], "column": column}
     return {"prints": options.get("prints", LEAST), **names, **how}
 
@@ -504,7 +508,7 @@ def law_options(column: str, how: Row, options: Row) -> Row:
 def _laws(
     evidence: Evidence, printed: pd.DataFrame, how: Row
 ) -> tuple[dict[Key, Cell], str]:
-    """Of ``with_laws``, and why there is no law for a cell that has none."""
+    """Cells of ``with_laws``, and the reason for cells without a law."""
     try:
         found = with_laws(evidence, printed, how)
     except AbsentError as error:
@@ -518,7 +522,7 @@ def _by_law(evidence: Evidence, printed: pd.DataFrame, how: Row) -> Iterator[Jud
     found, missing = _laws(evidence, printed, how)
     verdicts = verdicts_by_law(found, level)
     corrected = holm({key: cell.probability for key, cell in found.items()})
-    altered = {  # each is one test, which needs no correction
+    altered = {  # each is a single test, without correction
         name: with_laws(evidence, printed, how, CHANGES[name])
         for name in ("w = 0", *ERRORS)
         if found
@@ -549,10 +553,10 @@ def _by_law(evidence: Evidence, printed: pd.DataFrame, how: Row) -> Iterator[Jud
 def _by_star(
     evidence: Evidence, printed: pd.DataFrame, star: str, how: Row
 ) -> Iterator[Judged]:
-    """Every star: whether that cell prints the least of its row, by their laws.
+    """Judge every star: whether that cell prints the least of its row, by the laws.
 
-    Reproduced where it does in 95 % of tunings, not where in fewer than ``level``; in
-    between it is a tie. ``column`` of the options is that of the means.
+    Reproduced if it does so in 95 % of tunings, not reproduced if in fewer than
+    ``level``, and a tie in between. ``column`` of the options is that of the means.
     """
     found, missing = _laws(evidence, printed, how)
     for row in printed[printed[star] == 1].to_dict("records"):
@@ -609,7 +613,7 @@ def _one(
 
 
 def _largest(evidence: Evidence, names: Row, given: Row, file: str) -> float:
-    """The largest number of the rows behind a tick; takes its options off ``given``."""
+    """The largest number of the rows behind a tick; removes options from ``given``."""
     file = given.pop("file", file)
     value, per = given.pop("value"), given.pop("per", None)
     rows = evidence.rows(file, given.pop("where", names))
@@ -622,7 +626,7 @@ def _largest(evidence: Evidence, names: Row, given: Row, file: str) -> float:
 def _ours(evidence: Evidence, names: Row, options: Row) -> Row:
     """Our row for a published one.
 
-    Raises AbsentError or MissingError if there is none; if it is empty.
+    Raises AbsentError if there is none, MissingError if it is empty.
     """
     file = options["file"]
     renamed = {

@@ -1,9 +1,9 @@
-"""The claims of the papers: from their YAML files, and in words for a reader.
+"""The claims of the papers, from their YAML files, and their texts for readers.
 
 A claim (``schema.Claim``) has its place, our words, a rule and the rule's options. The
-rule ``cells`` stands for all cells of a published table; ``readings`` name the options
-that a choice of the paper's changes. A ``note``, a ``cause`` and ``set`` decide
-nothing.
+rule ``cells`` covers all cells of a published table. ``readings`` name the options that
+change if the paper is understood in another way. A ``note``, a ``cause`` and ``set`` do
+not affect the verdict.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from dperm.report.evidence import (
 )
 
 Row = dict[str, Any]  # of claims.csv
-KINDS = {  # of a claim
+KINDS = {  # kinds of a claim
     "sentence": "a sentence of the paper",
     "cell": "a number of a printed table",
     "variant": "our variant of a sentence: another reading, calibration or robustness",
@@ -49,10 +49,10 @@ KINDS = {  # of a claim
     "privacy": "what printed noise costs",
     "other": "about another paper, or nothing that a run can test",
 }
-STATED = ("sentence", "proof", "privacy")  # by the paper
+STATED = ("sentence", "proof", "privacy")  # kinds of statements of a paper
 PRINTED = ("cell",)
-HEADLINE = (*STATED, *PRINTED)  # the paper's own
-CAUSES = {  # of a claim that is not confirmed
+HEADLINE = (*STATED, *PRINTED)  # the paper's own claims
+CAUSES = {  # causes of a claim that is not confirmed
     "slip": "a slip of the paper",
     "wording": "the wording says more than the paper's own numbers",
     "detail": "a detail that the paper does not give",
@@ -64,7 +64,7 @@ READINGS = ("under all", "under some", "under none tried")
 
 
 def readings(claim: schema.Claim) -> dict[str, dict[str, Any]]:
-    """The options of a claim's rule, by the reading that was tried; "" if by none."""
+    """The options of a claim's rule, by reading; the name is "" without readings."""
     tried = {
         name: claim.options | changed
         for name, changed in (claim.readings or {"": {}}).items()
@@ -76,7 +76,7 @@ def readings(claim: schema.Claim) -> dict[str, dict[str, Any]]:
 
 
 def papers(config: schema.Config) -> Iterator[schema.Config]:
-    """The configuration of every paper that makes claims, at the scale of this one."""
+    """The configuration of every paper with claims, at the scale of ``config``."""
     for name in available("paper"):
         found = configuration.with_paper(config, name)
         if found.paper.claims:
@@ -86,7 +86,7 @@ def papers(config: schema.Config) -> Iterator[schema.Config]:
 def load(config: schema.Config) -> list[schema.Claim]:
     """The claims of a paper, checked.
 
-    Raises ConfigError, naming the file, the claim and what is wrong.
+    Raises ConfigError, naming the file, the claim and the fault.
     """
     if not config.paper.claims:
         return []
@@ -120,9 +120,9 @@ def load(config: schema.Config) -> list[schema.Claim]:
 def authors(
     config: schema.Config, claim: schema.Claim, siblings: list[schema.Claim]
 ) -> str:
-    """What a claim's rule makes of the numbers that the authors print.
+    """Verdict and reason of a claim's rule for the numbers that the authors print.
 
-    Empty where the paper does not print them. Under readings it is the best of them.
+    Empty if the paper does not print them. With readings, the best of them.
     """
     if claim.rule.startswith("cells"):
         return ""
@@ -210,7 +210,7 @@ def without_latex(text: str) -> str:
 
 
 def slug(*parts: str) -> str:
-    """Letters, digits and hyphens, for the address of a place in the page.
+    """Letters, digits and hyphens, for the address of a place on the page.
 
     >>> slug("dpcd", "Table 2, electricity_raw")
     'dpcd-table-2-electricity-raw'
@@ -220,20 +220,20 @@ def slug(*parts: str) -> str:
 
 
 def claim_id(row: Row) -> str:
-    """A name that lasts as long as the paper, place, words and rule of the claim do."""
+    """Identifier of a claim; it depends on its paper, place, words and rule alone."""
     words = [str(row[key]) for key in ("paper", "place", "claim", "rule")]
     place = slug(row["place"])[:40].rstrip("-")
     return f"c-{slug(row['paper'])}-{place}-{store.digest(words)[:6]}"
 
 
 def complete(data: pd.DataFrame) -> pd.DataFrame:
-    """Claims whose texts are all there, if only as empty ones."""
+    """Add missing columns of texts, and make empty cells of texts empty strings."""
     data = data.reindex(columns=dict.fromkeys([*data, *TEXTS]))
     return data.fillna(dict.fromkeys(TEXTS, "")).astype(dict.fromkeys(TEXTS, str))
 
 
 def number(claim: Row) -> str:
-    """What was found, with its interval; empty where nothing was."""
+    """The number found, with its interval, as text; empty without a number."""
     if pd.isna(claim["reproduced"]):
         return ""
     ends = (float(claim[key]) for key in ("reproduced", "ci_low", "ci_high"))
@@ -248,14 +248,14 @@ def entries(config: schema.Config, claims: pd.DataFrame) -> list[Row]:
     config : schema.Config
         With the paper.
     claims : DataFrame
-        Of ``judging.table``, of all papers, complete.
+        Claims of all papers, of ``judging.table`` and ``complete``.
 
     Returns
     -------
     list of dict
-        Columns of ``claims.csv``; ``figures``, names of the paper's figures, and
-        ``files``, tables that are there: those that the claim was read from, and the
-        figure whose number its place has.
+        Columns of ``claims.csv``; ``figures``, the figures of the paper that the claim
+        was read from or whose number is in its place; ``files``, existing tables that
+        it was read from.
     """
     rows = claims[claims["paper"] == config.paper.name].to_dict("records")
     for row in rows:
@@ -273,39 +273,39 @@ def entries(config: schema.Config, claims: pd.DataFrame) -> list[Row]:
 
 
 def counted(rows: list[Row], key: str) -> dict[str, int]:
-    """How many claims have each value of a column, or hold it in their list."""
+    """Number of claims for each value of a column; a cell may be a list of values."""
     lists = (row[key] if isinstance(row[key], list) else [row[key]] for row in rows)
     return dict(Counter(value for values in lists for value in values))
 
 
 def scorecard(data: pd.DataFrame, by: str = "paper") -> pd.DataFrame:
-    """Number of claims by the five verdicts, a row for every value of a column."""
+    """Number of claims by the five verdicts, one row per value of a column."""
     wide = pd.crosstab(data[by], data["short"])
     wide = wide.reindex(index=data[by].unique(), columns=list(FIVE), fill_value=0)
     return wide.assign(all=wide.sum(axis=1)).reset_index().rename_axis(columns=None)
 
 
 def majors(data: pd.DataFrame) -> list[dict[str, Any]]:
-    """The claims of a paper to see first, numbered: C1, C2 and so on."""
+    """The major claims of a paper, numbered C1, C2 and so on."""
     rows = data[data["first"]].to_dict("records")
     return [{**row, "number": f"C{place}"} for place, row in enumerate(rows, 1)]
 
 
 def in_words(verdicts: Iterable[str]) -> str:
-    """How many of which verdict, in words."""
+    """Numbers of the verdicts, in words."""
     found = list(verdicts)
     return ", ".join(f"{found.count(v)} {v}" for v in FIVE if v in found)
 
 
 def grid(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table of Markdown, without the blanks that would line it up."""
+    """A table of Markdown, without blanks for alignment."""
     lines = [header, ["---"] * len(list(header)), *rows]
     texts = ([plain(cell).replace("|", "/") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
 
 
 def tallies(data: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
-    """By paper how many statements, and printed numbers, have each of the verdicts."""
+    """Yield for each paper how many statements + printed numbers have each verdict."""
     for paper, rows in data.groupby("paper", sort=False):
         stated, printed = (rows[rows["kind"].isin(k)] for k in (STATED, PRINTED))
         pairs = [[sum(e["short"] == v) for e in (stated, printed)] for v in FIVE]
@@ -315,13 +315,13 @@ def tallies(data: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
 
 
 def summary(data: pd.DataFrame) -> str:
-    """The scorecard, a line a paper."""
+    """The scorecard, one line per paper."""
     lines = ([paper, *counts] for paper, counts in tallies(data))
     return grid(["paper", *FIVE, "all"], lines)
 
 
 def markdown(data: pd.DataFrame) -> str:
-    """The scorecard, then each paper: major claims, and a line for every claim."""
+    """The scorecard, then one line per claim of each paper, major claims first."""
     data = complete(data)
     kinds = "; ".join(f"*{kind}*, {text}" for kind, text in KINDS.items())
     parts = [
@@ -350,15 +350,15 @@ def markdown(data: pd.DataFrame) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-# --- anchors: which sentence of a paper a claim stands for ----------------------------
+# --- anchors: the sentence of a paper that a claim stands for -------------------------
 #
-# The papers' sentences are not part of this project. A claim names its section, and how
-# many letters and digits its sentence has, with a digest. A sentence of which one word
-# was altered is not found.
+# The papers' sentences are not part of this project. Instead, a claim has the section
+# of its sentence, the number of its letters and digits, and their digest. A sentence
+# with one altered word is not found.
 
 
 def anchor_key(sentence: str) -> str:
-    """The key of a sentence: its length and its digest, both of letters and digits.
+    """Key of a sentence: number and digest of its letters and digits.
 
     Line breaks, hyphens, ligatures and capitals make no difference.
 
@@ -370,7 +370,7 @@ def anchor_key(sentence: str) -> str:
 
 
 def anchored(text: str, key: str) -> str:
-    """The sentence of that key in a text, in the text's own words; empty if none."""
+    """The sentence with that key, as it stands in a text; empty if there is none."""
     length, digest = key.split("-")
     letters, places = _letters(text)
     size = int(length)
@@ -381,7 +381,7 @@ def anchored(text: str, key: str) -> str:
 
 
 def _letters(text: str) -> tuple[str, list[int]]:
-    """Letters and digits of a text in lower case, and where each of them stands."""
+    """Letters and digits of a text in lower case, and the place of each."""
     kept = [
         (letter, place)
         for place, sign in enumerate(text)
@@ -396,15 +396,15 @@ def _digest(letters: str) -> str:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """Of ``dperm anchors``."""
+    """Add the arguments of ``dperm anchors``."""
     parser.add_argument("folder", type=Path, help="with the papers' texts, <paper>.txt")
     parser.add_argument("--key", metavar="SENTENCE", help="print its key, and stop")
 
 
 def main(options: argparse.Namespace) -> None:
-    """Print every anchored claim beside its sentence, or the key of a sentence.
+    """Print every anchored claim with its sentence, or the key of a sentence.
 
-    Raises ConfigError if the folder lacks a paper's text, or that a sentence.
+    Raises ConfigError if the folder lacks a paper's text, or a text lacks a sentence.
     """
     if options.key:
         print(anchor_key(options.key))

@@ -1,12 +1,14 @@
-"""Evidence, rows of result files as estimates with intervals, and verdicts on it.
+"""Evidence (rows of result files as estimates with intervals) and verdicts on it.
 
-``table2`` is ``results/<paper>/table2.csv``, ``figures/figure1`` a figure's data,
-``sweeps/rates`` a Parquet file. What is not there raises ``AbsentError`` ("not yet
-run"), what decides nothing ``MissingError``, what cannot be right ``FlawedError``.
+The name ``table2`` means ``results/<paper>/table2.csv``, ``figures/figure1`` a figure's
+data, and ``sweeps/rates`` a Parquet file. A missing result raises ``AbsentError`` ("not
+yet run"), a result that decides nothing ``MissingError``, and an impossible one
+``FlawedError``.
 
-With number and 95 % interval in its target, the interval at least in the looser one, a
-claim is reproduced; with only the interval in the looser one there is a caveat; wholly
-outside it is not reproduced; across its end nothing is decided.
+A claim has a target range, and possibly a looser one around it; otherwise both are the
+same. If the 95 % interval lies in the looser range, the claim is reproduced if the
+number lies in the target, else with a caveat. If the interval lies wholly outside the
+looser range, the claim is not reproduced. If it crosses an end, nothing is decided.
 """
 
 from __future__ import annotations
@@ -28,32 +30,32 @@ from dperm.present.intervals import student
 from dperm.present.tables import number
 
 TUNED = "tuned"  # the table of the best of all numbers of passes
-FIGURE = ("mean", "ci_low", "ci_high")  # of the data behind a figure
+FIGURE = ("mean", "ci_low", "ci_high")  # columns of a figure's data
 
 
 class MissingError(RuntimeError):
-    """A result that a rule asks for is of no use; the text says which, and why."""
+    """A result that a rule needs decides nothing; the text has the reason."""
 
 
 class AbsentError(MissingError):
-    """A result that a rule asks for was not made: the claim is not yet run."""
+    """A result that a rule needs does not exist: the claim is not yet run."""
 
 
 class FlawedError(MissingError):
-    """A table that no run can have left; the text says why."""
+    """A table that no run can have written; the text has the reason."""
 
 
 Alteration = Callable[[pd.DataFrame, str], pd.DataFrame]  # of a table and its file
-Where = dict[str, Any] | None  # column to its value, or several
+Where = dict[str, Any] | None  # column to its value or list of values
 Each = str | list[str] | None  # columns to group by
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its 95 % interval; both ends are the number where none is known.
+    """A number and its 95 % interval; both ends equal the number if none is known.
 
-    ``rate`` is the exponent that theory has for it, and ``less`` what was taken off the
-    measured one to have the number.
+    For an exponent, ``rate`` is its value in theory, and ``less`` was subtracted from
+    the measured exponent.
     """
 
     value: float
@@ -82,20 +84,20 @@ class Estimate:
 
 @dataclass
 class Evidence:
-    """Result files of one paper; ``used`` collects the names of those that were read.
+    """Result files of one paper; ``used`` collects the names of the files read.
 
     Parameters
     ----------
     config : schema.Config
         With the paper and the folders.
     altered : callable, optional
-        What a control or a wrong world does to every table that is read.
+        Change that a control or a wrong world makes to every table that is read.
     claim : schema.Claim, optional
-        The claim that is judged: which groups it expects, and which cannot be had.
+        The claim to judge: it names the groups it expects, and those not available.
     siblings : list of schema.Claim
         All claims of the paper.
     trusted : bool
-        Whether tables that no run can have left are taken as they are.
+        Whether to accept tables that no run can have written.
     """
 
     config: schema.Config
@@ -106,7 +108,7 @@ class Evidence:
     trusted: bool = False
 
     def path(self, file: str) -> Path:
-        """The file behind a name."""
+        """Path of the file that a name means."""
         paper = self.config.paper.name
         if file.startswith("figures/"):
             name = file.removeprefix("figures/")
@@ -117,7 +119,7 @@ class Evidence:
     def table(self, file: str) -> pd.DataFrame:
         """All rows of a file.
 
-        Raises MissingError if it is not there.
+        Raises MissingError if it does not exist.
         """
         path = self.path(file)
         if str(path) not in self.used:
@@ -145,10 +147,11 @@ class Evidence:
         return table
 
     def expected(self, each: Each, where: Where) -> dict[str, str]:
-        """Names of the groups that must be there; why, of one that cannot be had.
+        """Names of the groups that must exist, with the reason if one is not available.
 
-        They are what ``where`` lists of each column, or the claim's ``expects``, whose
-        keys may join columns ("problem, algorithm"); empty if neither says.
+        They come from the claim's ``expects``, whose keys may join columns ("problem,
+        algorithm"), and for other columns from the lists of ``where``. The result is
+        empty if a column is in neither.
         """
         columns = several(each)
         where, expects = where or {}, self.claim.expects if self.claim else {}
@@ -183,7 +186,7 @@ class Evidence:
         }
 
     def lost(self, rows: pd.DataFrame, where: Where, each: Each = None) -> list[str]:
-        """Values that ``where`` lists, of columns without groups, that have no row."""
+        """Values without a row, of lists in ``where`` for columns outside ``each``."""
         columns = several(each)
         without = self.claim.without if self.claim else {}
         return [
@@ -197,10 +200,10 @@ class Evidence:
 
 @dataclass
 class Printed(Evidence):
-    """The authors' own numbers in the place of ours, as far as they print them."""
+    """The authors' printed numbers instead of ours, where there are any."""
 
     def table(self, file: str) -> pd.DataFrame:
-        """A printed table, with the columns of ours.
+        """A printed table, with the column names of our table.
 
         Raises MissingError if the paper does not print it.
         """
@@ -224,14 +227,14 @@ class Printed(Evidence):
 
 
 def several(value: Any) -> list[Any]:
-    """One value or several, as a list; none for None or a text within a value."""
+    """A value or a list, as a list; empty for None and for ``contains``."""
     if value is None or isinstance(value, dict):
         return []
     return value if isinstance(value, list) else [value]
 
 
 def intervals(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Columns of the ends of every interval that a sample has; privacy has none."""
+    """Yield the pairs of end columns of sampling intervals, without epsilons."""
     for low in table.columns:
         high = f"{low.removesuffix('low')}high"
         if low.endswith("_low") and high in table and "epsilon" not in low:
@@ -241,10 +244,10 @@ def intervals(table: pd.DataFrame) -> Iterator[tuple[str, str]]:
 
 
 def flaw_of(table: pd.DataFrame) -> str:
-    """Why no run can have left such a table; empty if one can.
+    """Reason why no run can have written such a table; empty if one can.
 
-    Independent runs of a private method neither repeat the tuning's nor agree to the
-    last digit; a relative error is not below that of the optimum.
+    Independent runs of a private method neither repeat the tuning runs nor agree to the
+    last digit. No relative error is below that of the optimum, which is 0.
     """
     if {"mean", "fresh_mean"} <= set(table.columns):
         if _repeated(table, "mean", "fresh_mean"):
@@ -270,9 +273,9 @@ def _read(path: Path, stamp: tuple[int, int]) -> pd.DataFrame:
 
 
 def read(path: Path) -> pd.DataFrame:
-    """A CSV or Parquet file.
+    """Read a CSV or Parquet file.
 
-    Raises MissingError if it is not there, empty or unreadable.
+    Raises MissingError if it does not exist, is empty or is unreadable.
     """
     if not path.is_file():
         raise AbsentError(f"{path} is not there")
@@ -284,7 +287,7 @@ def read(path: Path) -> pd.DataFrame:
 
 
 def read_or_empty(path: Path) -> pd.DataFrame:
-    """The same, for what is only shown: nothing where there is nothing."""
+    """Read a file that is only shown; an empty table if it cannot be read."""
     try:
         return read(path)
     except MissingError:
@@ -292,9 +295,9 @@ def read_or_empty(path: Path) -> pd.DataFrame:
 
 
 def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFrame:
-    """Rows whose columns have a value, one of several, or a text within them.
+    """Rows whose columns have a value, one of a list, or text that ``contains`` some.
 
-    Raises MissingError if a column is not there.
+    Raises MissingError if a column does not exist.
     """
     for column, value in where.items():
         if column not in table:
@@ -310,19 +313,19 @@ def matching(table: pd.DataFrame, where: dict[str, Any], name: str) -> pd.DataFr
 
 @dataclass(frozen=True)
 class Reading:
-    """How an estimate is read off the rows that match."""
+    """How to read an estimate off the rows that match."""
 
-    #: column; None takes ``fresh_mean``, or ``mean`` where there is none
+    #: column; None takes ``fresh_mean``, or ``mean`` without it
     value: str | None = None
     #: best, last: keep the row with the least, or the largest, value of this column
     best: str | None = None
     last: str | None = None
     per: str | None = None  #: column to divide by
-    #: what an empty cell stands for; None makes it a missing result
+    #: value of an empty cell; None makes it a missing result
     missing: float | None = None
 
     def of(self, rows: pd.DataFrame) -> Estimate:
-        """The estimate; several rows without interval columns are runs, and averaged.
+        """The estimate; several rows without interval columns are averaged as runs.
 
         Raises MissingError if the rows hold no such number, or more than one.
         """
@@ -334,7 +337,7 @@ class Reading:
                 rows = rows.loc[[getattr(rows[column], pick)()]]
         value, low, high = self._columns(rows)
         if "reason" in rows and (rows[value].isna() & rows["reason"].notna()).all():
-            raise MissingError(str(rows["reason"].iloc[0]))  # the table says why
+            raise MissingError(str(rows["reason"].iloc[0]))  # the table's reason
         scale = 1.0 if self.per is None else float(rows[self.per].iloc[0])
         if low is None:
             runs = rows[value].astype(float)
@@ -350,7 +353,7 @@ class Reading:
         return self._checked(Estimate(*numbers))
 
     def _columns(self, rows: pd.DataFrame) -> tuple[str, str | None, str | None]:
-        """The value's column and those of its interval, which stand right after it."""
+        """The value's column and its two interval columns, which must follow it."""
         columns = list(rows.columns)
         value = self.value or ("fresh_mean" if "fresh_mean" in columns else "mean")
         if value not in columns:
@@ -375,7 +378,7 @@ class Reading:
 
 
 def groups(rows: pd.DataFrame, each: Each) -> Iterator[Any]:
-    """(name, rows) of each group; the whole without columns to group by."""
+    """(name, rows) of each group; all rows without columns to group by."""
     if each is None:
         yield "", rows
         return
@@ -384,7 +387,7 @@ def groups(rows: pd.DataFrame, each: Each) -> Iterator[Any]:
 
 
 def few(names: Sequence[str], most: int = 2, between: str = ", ") -> str:
-    """Some of the names, and how many more there are."""
+    """The first of the names, and the number of the others."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return between.join(names[:most]) + more
 
@@ -397,7 +400,7 @@ def worded(keys: Iterable[Any], between: str = ", ") -> str:
 def by_group(
     rows: pd.DataFrame, each: Each, measure: Callable[[pd.DataFrame], Estimate]
 ) -> dict[str, Estimate | MissingError]:
-    """What ``measure`` finds in every group, or why it finds nothing."""
+    """The estimate of ``measure`` in every group, or the error that it raised."""
     numbers: dict[str, Estimate | MissingError] = {}
     for name, part in groups(rows, each):
         try:
@@ -410,7 +413,7 @@ def by_group(
 def filled(rows: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
     """The rows, if none of these columns has an empty cell.
 
-    Raises AbsentError, naming the first that has one, or is not there.
+    Raises AbsentError, naming the first that has one or does not exist.
     """
     for column in columns:
         if column is not None and (column not in rows or rows[column].isna().any()):
@@ -422,7 +425,7 @@ def filled(rows: pd.DataFrame, *columns: str | None) -> pd.DataFrame:
 
 
 class Verdict(StrEnum):
-    """What is passed on a claim, as ``claims.csv`` has it."""
+    """Verdict on a claim, as written in ``claims.csv``."""
 
     REPRODUCED = "reproduced"
     CAVEAT = "reproduced with a caveat"
@@ -445,24 +448,24 @@ SHORT = {  # the five verdicts of a report
     INCOMPARABLE: OUT_OF_SCOPE,
 }
 HELD = (REPRODUCED, CAVEAT)
-# In this order, where several groups are judged; a group that is missing is pending.
+# From best to worst, to judge several groups; a missing group is pending.
 WORSE = (REPRODUCED, CAVEAT, UNDECIDED, PENDING, NOT)
 
 CLOSE = 1.25  # factor within which two errors count as the same
-ROUGH = 2.0  # factor within which they count as alike
+ROUGH = 2.0  # factor within which two deviations count as similar
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict, the number it was passed on, why, and how its controls went."""
+    """A verdict with its reason, the decisive number and the outcome of controls."""
 
     verdict: Verdict
     reason: str
     reproduced: Estimate | None = None
     published: str = ""
     control: str = ""
-    missing: tuple[str, ...] = ()  # groups that were expected
-    slopes: tuple[Slope, ...] = ()  # where the numbers are exponents
+    missing: tuple[str, ...] = ()  # expected groups without an estimate
+    slopes: tuple[Slope, ...] = ()  # if the numbers are exponents
 
 
 @dataclass(frozen=True)
@@ -483,9 +486,9 @@ class Range:
         above: float | None = None,
         below: float | None = None,
     ) -> Range:
-        """From a claim's options; ``nearly`` is the looser end, or both of them.
+        """The range of a claim's options; ``nearly`` is the looser end, or both.
 
-        ``above`` and ``below`` leave out the end itself: a tie is no lead.
+        ``above`` and ``below`` exclude the end itself: a tie is no lead.
         """
         if above is not None:
             at_least = math.nextafter(above, math.inf)
@@ -501,7 +504,7 @@ class Range:
         return cls(low, high, *ends)
 
     def verdict(self, found: Estimate) -> Verdict:
-        """Where an estimate lies."""
+        """Verdict on an estimate, by where its interval lies."""
         inside = self.loose_low <= found.low and found.high <= self.loose_high
         if inside:
             held = self.low <= found.value <= self.high
@@ -518,14 +521,14 @@ class Range:
 
 
 def rounded(value: float) -> str:
-    """A number for a reason."""
+    """A number as text, for the reason of a verdict."""
     if not math.isfinite(value) or value == int(value):
         return f"{value:g}"
     return number(value)
 
 
 def interval(found: Estimate) -> str:
-    """A number with its interval for a reason; without one where there is none."""
+    """A number with its interval, if any, as text for the reason of a verdict."""
     if found.low == found.high:
         return rounded(found.value)
     return f"{rounded(found.value)} [{rounded(found.low)}, {rounded(found.high)}]"
@@ -533,7 +536,7 @@ def interval(found: Estimate) -> str:
 
 # --- several groups -------------------------------------------------------------------
 
-LISTED = 2  # groups that a reason lists
+LISTED = 2  # most groups that a reason lists
 
 
 def together(
@@ -544,10 +547,10 @@ def together(
     Parameters
     ----------
     found : dict
-        Group to its estimate, or to why there is none.
+        Group to its estimate, or to the error that left it without one.
     need : "all", "any" or a share
-        How many groups the claim speaks of. A group that is not there keeps "all" from
-        being reproduced, and so does one that decides nothing, with a caveat.
+        How many groups must hold. With "all", a claim that holds elsewhere is pending
+        if a group is missing, and has a caveat if a group decides nothing.
 
     Raises
     ------
@@ -561,7 +564,7 @@ def together(
         text = "; ".join(_missing(lost)) or "no group to judge"
         raise AbsentError(text) if absent else MissingError(text)
     verdicts = {name: target.verdict(each) for name, each in known.items()}
-    dull = CAVEAT if need == "all" else UNDECIDED  # there, and decides nothing
+    dull = CAVEAT if need == "all" else UNDECIDED  # exists but decides nothing
     others = [PENDING if name in absent else dull for name in lost]
     ordered = sorted([*verdicts.values(), *others], key=WORSE.index)
     at = {"any": 0, "all": len(ordered) - 1}.get(str(need))
@@ -591,7 +594,7 @@ def _missing(lost: dict[str, MissingError]) -> Iterator[str]:
 def _listed(
     known: dict[str, Estimate], verdicts: dict[str, Verdict], total: int
 ) -> Iterator[str]:
-    """How many hold, and the groups; of many, those that fail and the range."""
+    """Number of groups that hold, and the groups; of many, only failures or range."""
 
     def named(name: str) -> str:
         text = interval(known[name])
@@ -622,7 +625,7 @@ def _decisive(
     need: str | float,
     target: Range,
 ) -> Estimate:
-    """The estimate that decided: the worst for "all", best for "any", else middle."""
+    """The decisive estimate: the worst for "all", the best for "any", else median."""
 
     def badness(name: str) -> tuple[int, float]:
         value = known[name].value
@@ -634,23 +637,23 @@ def _decisive(
     return known[ordered[place]]
 
 
-WRONG = {"half": 0.5, "twice": 2.0, "none": 0.0}  # times the claimed one
-NEARLY = 0.1  # of the rate, by which an interval may miss it
+WRONG = {"half": 0.5, "twice": 2.0, "none": 0.0}  # multiples of the claimed rate
+NEARLY = 0.1  # share of the rate by which an interval may miss it
 
 
 @dataclass(frozen=True)
 class Slope:
-    """What the interval of one exponent tells apart."""
+    """Rates that the interval of one exponent excludes, and where it lies."""
 
     group: str
     excluded: tuple[str, ...]  #: names of ``WRONG`` that lie outside the interval
-    #: ``tight`` where the interval reaches the claimed rate, to a tenth of it;
-    #: ``beaten`` where it lies below it, ``exceeded`` where above
+    #: ``tight`` if the interval reaches the claimed rate, within a tenth of it;
+    #: ``beaten`` if it lies below, ``exceeded`` if above
     place: str
 
 
 def slope_of(group: str, found: Estimate) -> Slope | None:
-    """The slope of a group; None for a number that is no exponent."""
+    """The slope of a group; None if its number has no claimed rate."""
     if found.rate is None:
         return None
     low, high = (end + found.less for end in (found.low, found.high))
@@ -664,9 +667,9 @@ def slope_of(group: str, found: Estimate) -> Slope | None:
 
 
 def slopes_worded(slopes: tuple[Slope, ...], holds: bool) -> str:
-    """How many groups exclude which rate, and where the claimed one is reached.
+    """Numbers of groups that exclude each rate, and groups that reach the claimed one.
 
-    Of a claim that ``holds`` and is beaten everywhere it says that it is not tight.
+    A claim that ``holds`` and is beaten in all groups is called not tight.
     """
     if not slopes:
         return ""

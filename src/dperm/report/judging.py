@@ -1,9 +1,9 @@
 """The claims stage: every claim of every paper, judged from the result files.
 
-No verdict is written by hand, and a missing result is a verdict too. What holds is put
-to the controls of its rule, and to wrong worlds. For tables of tuned means
-``power.csv`` and ``noticed.csv`` say which other noise, and which wrong tables, would
-have been noticed.
+No verdict is written by hand, and a missing result is a verdict too. A claim that holds
+is tested with the negative controls of its rule and in wrong worlds. For tables of
+tuned means, ``power.csv`` and ``noticed.csv`` show which other noise and which wrong
+tables would have been noticed.
 """
 
 from __future__ import annotations
@@ -75,13 +75,13 @@ COLUMNS = [
 ]
 WRITTEN = ("claims.csv", "claims.md", "power.csv", "noticed.csv")
 Row = dict[str, Any]
-LEVEL = 0.05  # at which a pooled ratio leaves 1 out
+LEVEL = 0.05  # of the test that a pooled ratio is 1
 
 
 def claims(config: schema.Config) -> list[Path]:
     """Judge all claims of all papers and write the files of ``WRITTEN``.
 
-    The stage runs with whatever results there are.
+    The stage runs even if results are missing.
     """
     read = [path for name in available("paper") for path in seals.files(config, name)]
     seals.check(config, read)
@@ -96,7 +96,7 @@ def claims(config: schema.Config) -> list[Path]:
         log.info("%s", line)
     written = [folder / name for name in WRITTEN]
     tables = [path for path in read if path.suffix in (".csv", ".parquet")]
-    texts = [  # the claims of the papers, and what these print
+    texts = [  # the claims and the published tables of the papers
         path
         for each in papers(config)
         for name in (each.paper.claims, *each.paper.published.values())
@@ -109,14 +109,14 @@ def claims(config: schema.Config) -> list[Path]:
 def table(config: schema.Config, bench: bool = True) -> pd.DataFrame:
     """Rows of ``claims.csv``, in the order of the papers' YAML files.
 
-    ``bench``: whether what holds is put to the wrong worlds as well.
+    ``bench``: whether to test claims that hold in the wrong worlds as well.
     """
     rows = [row for paper in papers(config) for row in judged(paper, bench)]
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
 def judged(config: schema.Config, bench: bool = True) -> Iterator[Row]:
-    """Every claim of one paper, judged."""
+    """Judge every claim of one paper."""
     siblings = load(config)
     for claim in siblings:
         evidence = Evidence(config, claim=claim, siblings=siblings)
@@ -144,7 +144,7 @@ def _row(
     note: str,
     outcome: Outcome,
 ) -> Row:
-    """A finding with its claim; the note explains a verdict, and does not judge."""
+    """Row of a claim with its finding; the note explains a verdict, not more."""
     number, reason = finding.reproduced, finding.reason
     files = ", ".join(evidence.used)
     if files and files not in reason:
@@ -209,7 +209,7 @@ def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
 
 
 def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Finding:
-    """What a rule finds, and what it finds under its controls if that holds."""
+    """Apply a rule and, if the claim holds, its negative controls."""
     function = rules.function_of(evidence.config, name)
     finding = applied(function, options, evidence)
     if finding.verdict not in HELD:
@@ -239,7 +239,7 @@ def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Findi
 
 
 def _silenced(found: Finding, outcome: Outcome) -> Finding:
-    """A claim that does not notice what it should says nothing."""
+    """Change the verdict to "says nothing" if a wrong world is not noticed."""
     if not outcome.missed:
         return found
     reason = f"{found.reason}. It does not notice: {few(outcome.missed)}"
@@ -247,7 +247,7 @@ def _silenced(found: Finding, outcome: Outcome) -> Finding:
 
 
 def _under_readings(findings: dict[str, Finding]) -> Finding:
-    """One finding for several readings: it holds under all, under some or under none.
+    """Combine the findings of several readings: under all, under some or under none.
 
     Readings that were not run leave "under all" and "under none" open.
     """
@@ -269,7 +269,7 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
         holding, verdict = f"{of_some}: {few(held)}", CAVEAT
     elif {verdicts[name] for name in tried} == {NOTHING}:
         verdict = NOTHING
-    else:  # a reading that is undecided, or says nothing, is not refuted
+    else:  # a reading that is undecided or says nothing is not refuted
         unsure = any(each in (UNDECIDED, NOTHING) for each in verdicts.values())
         is_open = unsure or len(tried) < len(findings)
         verdict = UNDECIDED if is_open else NOT
@@ -285,56 +285,56 @@ def _under_readings(findings: dict[str, Finding]) -> Finding:
     return Finding(verdict, reason, first.reproduced, "", control, missing, near)
 
 
-# --- wrong worlds: what a claim that holds would have noticed -------------------------
+# --- wrong worlds: mistakes that a claim that holds would have noticed ----------------
 #
-# A world alters the tables of a claim as a plausible mistake would. A claim *should
-# notice* one that leaves its evidence impossible, exchanges what it compares, or makes
-# its words false; it *notices* one in which it no longer holds, or says what is
-# missing.
+# A wrong world alters the tables of a claim as a plausible mistake would. A claim
+# *should notice* a world that makes its evidence impossible, exchanges the things it
+# compares, or makes its words false. It *notices* a world in which it no longer holds,
+# or in which its finding names missing groups.
 
 METHODS = ("algorithm", "constants", "solver", "method", "sampling")
 DATA = ("problem", "panel", "dataset", "data")
-LOST = 12  # groups of a claim at most that are lost in turn
-STEP = 10 ** (1 / 3)  # from one step of a grid to the next
+LOST = 12  # most groups of a claim that are removed in turn
+STEP = 10 ** (1 / 3)  # ratio of neighbouring steps of a grid
 Columns = Callable[[pd.DataFrame, str], list[str]]  # of a table and its file
 
 
 @dataclass(frozen=True)
 class World:
-    """A way to be wrong."""
+    """A wrong world: a plausible mistake in the results."""
 
     name: str
-    change: Alteration  #: what becomes of a table, given its file
-    #: whether a claim whose numbers it touches should notice it, be its words true or
-    #: not
+    change: Alteration  #: maps a table and its file to the altered table
+    #: whether every claim whose numbers change should notice it, even if its words
+    #: remain true
     always: bool = False
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Names of the worlds that a claim should notice, and of those that it does."""
+    """Names of the wrong worlds that a claim should notice, and that it notices."""
 
     should: tuple[str, ...] = ()
     noticed: tuple[str, ...] = ()
 
     @property
     def missed(self) -> tuple[str, ...]:
-        """What it should notice and does not."""
+        """Wrong worlds that it should notice and does not."""
         return tuple(name for name in self.should if name not in self.noticed)
 
 
 def tried(evidence: Evidence, rule: str, options: Options, found: Finding) -> Outcome:
-    """Judge a claim in every wrong world that touches its numbers.
+    """Judge a claim in every wrong world that changes its numbers.
 
     Parameters
     ----------
     evidence : Evidence
-        That the finding rests on.
+        The evidence of the finding.
     rule, options : str, dict
-        Of the claim. Worlds that are among the rule's controls were tried already, and
-        the claim failed in them.
+        Of the claim. Worlds among the rule's controls are not tried again: the claim
+        failed in them.
     found : Finding
-        In the world as it is.
+        The finding from the unaltered results.
     """
     function = rules.function_of(evidence.config, rule)
     controls = {control.name for control in rules.controls_of(function)}
@@ -356,7 +356,7 @@ def tried(evidence: Evidence, rule: str, options: Options, found: Finding) -> Ou
         seen = judge(world.change)
         if _numbers(seen) == _numbers(found):
             continue
-        name = world.name.partition(":")[0]  # all groups that are lost are one world
+        name = world.name.partition(":")[0]  # all lost groups count as one world
         worse = seen.verdict not in HELD or (
             found.verdict == REPRODUCED and seen.verdict != REPRODUCED
         )
@@ -371,17 +371,17 @@ def tried(evidence: Evidence, rule: str, options: Options, found: Finding) -> Ou
 
 
 def _numbers(found: Finding) -> tuple[Any, ...]:
-    """What was found whatever the groups are called: a symmetric exchange is none."""
+    """Numbers of a finding without names, so that a symmetric exchange is no change."""
     numbers = sorted(re.findall(r"-?\d[\d.e+-]*", found.reason))
     return found.verdict, len(found.missing), tuple(numbers)
 
 
 def worlds(evidence: Evidence, options: Options) -> Iterator[World]:
-    """All worlds that may touch a claim with these options."""
+    """Yield all wrong worlds that may change a claim with these options."""
     named = _named(options, METHODS)
     sets = _named(options | (evidence.claim.expects if evidence.claim else {}), DATA)
     pairs = (("over", "under"), ("first", "second"))
-    ahead = options.get("need") != "any" and any(  # one of the other, everywhere
+    ahead = options.get("need") != "any" and any(  # a method leads, everywhere
         all(_named(options.get(one), METHODS) for one in pair) for pair in pairs
     )
     yield World("names exchanged", _exchange(METHODS, named), always=ahead)
@@ -416,7 +416,7 @@ def worlds(evidence: Evidence, options: Options) -> Iterator[World]:
 
 
 def _named(options: Any, columns: tuple[str, ...]) -> list[str]:
-    """Values that options give to one of these columns, in order."""
+    """Values that options have for any of these columns, in order."""
     found: list[str] = []
     if isinstance(options, dict):
         for key, value in options.items():
@@ -428,7 +428,7 @@ def _named(options: Any, columns: tuple[str, ...]) -> list[str]:
 
 
 def _exchange(columns: tuple[str, ...], named: list[str]) -> Alteration:
-    """Two values under each other's names: one of the claim's, and another."""
+    """Exchange the names of two values: one of the claim's, and another."""
 
     def change(table: pd.DataFrame, file: str) -> pd.DataFrame:
         for column in columns:
@@ -436,7 +436,7 @@ def _exchange(columns: tuple[str, ...], named: list[str]) -> Alteration:
                 there = [str(one) for one in table[column].unique()]
                 first = [name for name in named if name in there][:1] or there[:1]
                 others = [name for name in named if name in there and name not in first]
-                if columns is DATA:  # one of which the claim does not speak, first
+                if columns is DATA:  # first one that the claim is not about
                     others = [name for name in there if name not in named] + others
                 others += [name for name in there if name not in first]
                 if first and others:
@@ -448,7 +448,7 @@ def _exchange(columns: tuple[str, ...], named: list[str]) -> Alteration:
 
 
 def _lost(evidence: Evidence, options: Options) -> Iterator[World]:
-    """Without each of the groups that the claim expects; of many, some."""
+    """Yield a world without each group that the claim expects; of many, some."""
     each = options.get("each")
     if not isinstance(each, str | list):
         return
@@ -465,7 +465,7 @@ def _lost(evidence: Evidence, options: Options) -> Iterator[World]:
 
 
 def _emptied(table: pd.DataFrame, options: Options) -> pd.DataFrame:
-    """Every second row without what was measured."""
+    """Remove the measured numbers of every second row."""
     named = [one for one in options.values() if isinstance(one, str)]
     columns = {*rules.measured(table, options), *named} & set(table)
     columns = {c for c in columns if table[c].dtype.kind in "fiu"} - {
@@ -477,7 +477,7 @@ def _emptied(table: pd.DataFrame, options: Options) -> pd.DataFrame:
 
 
 def _without_intervals(table: pd.DataFrame) -> pd.DataFrame:
-    """Every interval shrunk to its middle."""
+    """Shrink every interval to its middle."""
     ends: dict[str, pd.Series] = {}
     for low, high in intervals(table):
         ends |= dict.fromkeys((low, high), (table[low] + table[high]) / 2)
@@ -505,7 +505,7 @@ def _is_epsilon(name: str) -> bool:
 
 
 def _next_passes(table: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Every number of passes under the name of the next; the last has no name."""
+    """Label every number of passes as the next larger one; drop the largest."""
     if "passes" not in table or table["passes"].dtype.kind not in "fi":
         return table
     known = sorted(table["passes"].unique())
@@ -548,7 +548,7 @@ def _seconds(evidence: Evidence) -> Columns:
 
 
 def _times(which: Columns, factor: float, method: str = "") -> Alteration:
-    """Columns times a factor, in the rows of one method, or in all."""
+    """Multiply columns by a factor, in the rows of one method or in all."""
 
     def change(table: pd.DataFrame, file: str) -> pd.DataFrame:
         columns = [c for c in which(table, file) if table[c].dtype.kind in "fi"]
@@ -565,7 +565,7 @@ def _times(which: Columns, factor: float, method: str = "") -> Alteration:
 
 
 def _axis(evidence: Evidence, file: str, axis: str) -> str:
-    """What the axis of a figure says; empty for a table."""
+    """Label of an axis of a figure; empty for a table."""
     path = Path(evidence.path(file)).with_suffix(".json")
     if not (file.startswith("figures/") and path.is_file()):
         return ""
@@ -573,7 +573,7 @@ def _axis(evidence: Evidence, file: str, axis: str) -> str:
     return str(next((panel.get(axis, "") for panel in panels), ""))
 
 
-# --- what printed tables would notice -------------------------------------------------
+# --- errors that printed tables would notice ------------------------------------------
 
 
 def _tables(
@@ -581,8 +581,8 @@ def _tables(
 ) -> Iterator[tuple[Evidence, pd.DataFrame, str, Row]]:
     """Every printed column of tuned means, of every paper, under each of its readings.
 
-    Yields the paper's evidence, the printed table, its place, and what
-    ``cells.with_laws`` takes of the column.
+    Yields the paper's evidence, the printed table, its place, and the options of
+    ``cells.with_laws`` for the column.
     """
     for paper in papers(config):
         for claim in load(paper):
@@ -599,11 +599,12 @@ def _tables(
 def powers(config: schema.Config) -> Iterator[Row]:
     """Rows of ``power.csv``.
 
-    For every table with laws, each of its problems and all together: noise factor 1 is
-    what is printed, with the pooled ratio to our laws, and ``noticed`` 1 if its
-    interval leaves 1 out. Any other factor is a table that was printed with so much
-    noise: the ratio to expect, the interval of one such table, and how often a test at
-    5 % would notice.
+    There are rows for every table with laws: for each of its problems, and for all
+    together. Noise factor 1 stands for the printed table: it has the pooled ratio to
+    our laws, and ``noticed`` is 1 if the ratio's interval excludes 1. Any other factor
+    stands for a table printed with that multiple of the noise: it has the expected
+    ratio, the interval of one such table, and the probability that a test at 5 % would
+    notice.
     """
     for (evidence, printed, place, how), draws in product(_tables(config), DRAWN):
         laws = partial(cells.with_laws, evidence, printed, how | {"draws": draws})
@@ -627,7 +628,7 @@ def powers(config: schema.Config) -> Iterator[Row]:
 
 
 def _power(group: list[cells.Cell], others: list[cells.Cell] | None) -> Row:
-    """The pooled ratio, and whether or how often it would be noticed; empty if none."""
+    """The pooled ratio and its ``noticed`` of ``powers``; empty if it is unknown."""
     columns = ("pooled_ratio", "ci_low", "ci_high", "noticed")
     try:
         ratio = cells.pooled(group, others).ratio
@@ -639,10 +640,10 @@ def _power(group: list[cells.Cell], others: list[cells.Cell] | None) -> Row:
 
 
 def noticed(config: schema.Config) -> Iterator[Row]:
-    """Rows of ``noticed.csv``: what of a wrong table would not have been reproduced.
+    """Rows of ``noticed.csv``: parts of wrong tables that would not be reproduced.
 
-    For each change: how many cells lie outside their law after Holm's correction, and
-    of which problems the pooled ratio leaves 1 out.
+    For each change: the number of cells outside their law after Holm's correction, and
+    the problems whose pooled ratio differs from 1.
     """
     for evidence, printed, place, how in _tables(config):
         of = {"paper": evidence.config.paper.name, "table": place}
@@ -675,7 +676,7 @@ def noticed(config: schema.Config) -> Iterator[Row]:
 
 
 def _differs(group: list[cells.Cell]) -> bool:
-    """Whether the pooled ratio leaves 1 out; not where nothing moves with the noise."""
+    """Whether the pooled ratio differs from 1; no if no cell moves with the noise."""
     try:
         return cells.pooled(group).probability < LEVEL
     except AbsentError:

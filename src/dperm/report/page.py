@@ -1,7 +1,7 @@
-"""The report: one HTML page that needs no network, made of the committed results.
+"""The report: one HTML page that needs no network, made from the committed results.
 
-It opens with answers: whether the papers hold, what their epsilons are worth, and which
-method to take. Figures are the files that drawing wrote, with links to their data.
+It opens with answers: whether the papers' claims hold, what their epsilons are worth,
+and which method to use. Figures are the drawn files, with links to their data.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ Row = dict[str, Any]
 
 
 def report(config: schema.Config) -> list[Path]:
-    """Write ``report/index.html``, and ``selection.csv`` beside the claims."""
+    """Write ``report/index.html``, and ``selection.csv`` next to ``claims.csv``."""
     folder = plan.results_folder(config)
     path = folder / "report" / "index.html"
     written = [folder / "selection.csv", path]
@@ -87,7 +87,7 @@ def report(config: schema.Config) -> list[Path]:
 def page(
     config: schema.Config, claims: pd.DataFrame, chosen: pd.DataFrame, folder: Path
 ) -> str:
-    """The whole page as text; ``folder`` is where links start from."""
+    """The whole page as text, with links relative to ``folder``."""
     claims = complete(claims)
     every = [_paper(paper, claims, folder) for paper in papers(config)]
     every.sort(key=lambda paper: not paper["counted"])  # the arena comes last
@@ -114,7 +114,7 @@ def page(
         counts=counts,
         totals=counted(headline, "short"),
         board=ranked.to_dict("records"),
-        unverified=[  # data from outside without a declared digest
+        unverified=[  # external data without a declared digest
             _titled(name)
             for name in ranked["problem"].unique()
             if taken_as_it_came(configuration.read("problem", name).dataset)
@@ -161,12 +161,12 @@ def _titled(problem: str) -> str:
 
 
 def _link(path: Path, folder: Path) -> str:
-    """Where a file lies, from the page's folder; empty if it is not there."""
+    """Path of a file relative to the page's folder; empty if it does not exist."""
     return os.path.relpath(path, folder) if path.is_file() else ""
 
 
 def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Row:
-    """What the page shows of one paper, by the names of the template."""
+    """Values of one paper for the page, by their names in the template."""
     paper = config.paper
     results, listed = plan.results_folder(config, paper.name), entries(config, claims)
     headline = [each for each in listed if each["kind"] in HEADLINE]
@@ -188,9 +188,9 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Row:
 
 
 def figures(config: schema.Config, folder: Path) -> Iterator[Row]:
-    """The figures of a paper that were drawn; ``folder`` is where links start from.
+    """Yield the drawn figures of a paper, with links relative to ``folder``.
 
-    Each with its caption, the files that Git holds, and what draws it again.
+    Each has its caption, the files that Git holds, and the command that draws it again.
     """
     paper, small = config.paper, config.scale.folder
     of_scale = f" --config scale={config.scale.name}" if small else ""
@@ -217,13 +217,13 @@ def leaderboard(config: schema.Config) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        Columns of ``arena.csv``, and ``place`` from 1, ``of``, and ``tied``: whether
-        the interval of the row meets that of the first.
+        Columns of ``arena.csv``; ``place``, from 1; ``of``, the number of methods; and
+        ``tied``, whether the interval of the row meets that of the first.
     """
     data = read_or_empty(plan.results_folder(config, ARENA, "arena.csv"))
     if data.empty:
         return pd.DataFrame(columns=["problem"])
-    # public_scales is written as 1 where some rows have none
+    # public_scales is written as 1 if some rows lack it
     tuned = (data["tuning"] == "grid") & data["public_scales"].eq(True)
     keys = ["problem", "epsilon"]
     data = data[tuned].dropna(subset=["mean", "ci_low"])
@@ -237,7 +237,7 @@ def leaderboard(config: schema.Config) -> pd.DataFrame:
 
 
 def _advice(path: Path) -> list[Row]:
-    """What to take without tuning, by loss: rows of ``advice.csv``."""
+    """Recommended methods without tuning, by loss: rows of ``advice.csv``."""
     data = read_or_empty(path)
     if data.empty:
         return []
@@ -248,7 +248,7 @@ def _advice(path: Path) -> list[Row]:
     ]
 
 
-# --- selection bias: what tuning promised, what fresh runs give, what a choice costs --
+# --- selection bias: tuning means, fresh means and the cost of a private choice -------
 
 FRESH = ["fresh_mean", "fresh_ci_low", "fresh_ci_high"]
 CELL = ["paper", "table", "calibration", "problem", "algorithm", "passes"]
@@ -258,9 +258,9 @@ SELECTION = [*CELL, "mean", *FRESH, "bias", "epsilon", "trials", "tuned_epsilon"
 def selection(config: schema.Config) -> pd.DataFrame:
     """One row for every tuned cell of every paper.
 
-    ``bias`` is the fresh mean over the tuning mean, ``trials`` the size of the grid it
-    was chosen from, ``tuned_epsilon`` the cost of choosing among that many by random
-    stopping, ``epsilon`` the target that leaves this out.
+    ``bias`` is the fresh mean over the tuning mean, and ``trials`` the number of
+    settings the cell was chosen from. ``epsilon`` is the target of one run;
+    ``tuned_epsilon`` includes a choice among the trials by random stopping.
     """
     rows = [row for paper in papers(config) for row in _chosen(paper)]
     return pd.DataFrame(rows, columns=SELECTION)
@@ -299,7 +299,7 @@ def _chosen(config: schema.Config) -> Iterator[Row]:
 
 @functools.cache
 def _target(problem: str, folder: str) -> tuple[float, float | None]:
-    """Epsilon and delta of a problem; no delta where it needs an n that is not here."""
+    """Epsilon and delta of a problem; no delta if it depends on an unknown n."""
     privacy = configuration.read("problem", problem).privacy
     meta = Path(folder, "prepared", problem, "meta.json")
     n = store.read_json(meta).get("n") if meta.is_file() else None
@@ -310,7 +310,7 @@ def _target(problem: str, folder: str) -> tuple[float, float | None]:
 
 @functools.cache
 def _cost(epsilon: float, delta: float | None, trials: int) -> float | None:
-    """Epsilon of a choice among so many Gaussian releases of that epsilon."""
+    """Epsilon of a choice among ``trials`` Gaussian releases of ``epsilon`` each."""
     if delta is None or math.isinf(epsilon) or trials < 1:
         return None
     if trials == 1:
@@ -321,7 +321,7 @@ def _cost(epsilon: float, delta: float | None, trials: int) -> float | None:
 
 
 def bias_in_words(selected: pd.DataFrame) -> str:
-    """What fresh runs and an honest choice change, in a sentence; empty without any."""
+    """Effect of fresh runs and of a private choice, in words; empty without data."""
     bias = selected["bias"].dropna()
     if bias.empty:
         return ""

@@ -1,8 +1,8 @@
-"""Reports for readers: two pages a paper, README's scorecard, an artifact's table.
+"""Reports for readers: two pages per paper, README's scorecard, an artifact's table.
 
-``docs/reports/<paper>.md`` is written by hand; what stands between marks is made of
-``claims.csv``. A bottom line names the claims it rests on, "(C1, C3 confirmed)"; where
-one of them has another verdict, a count of verdicts stands in its place.
+``docs/reports/<paper>.md`` is written by hand, except for the text between marks, which
+is made from ``claims.csv``. A bottom line names the claims it rests on, "(C1, C3
+confirmed)". If one of them has another verdict, a count of verdicts is shown instead.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ README = Path("README.md")
 REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 CODECHECK = Path("codecheck.yml")
-LONGEST = 16  # words of what was found
-WHOLE = 25  # of a reason or a note that is a sentence
-MEASURED = {  # by rules that say it in no column's words
+LONGEST = 16  # most words of a reason
+WHOLE = 25  # the same of a reason or a note that is a sentence
+MEASURED = {  # rule to the quantity it measures, if the options do not name it
     "bounded": "the excess over the bound",
     "cost": "the epsilon that the noise costs, over its target",
     "fewer": "how many times fewer {along} the first takes to the second's best",
@@ -69,9 +69,9 @@ Row = dict[str, Any]
 
 
 def readme(config: schema.Config) -> list[Path]:
-    """Rewrite what stands between marks in the pages, and draw README's picture.
+    """Rewrite the text between marks in README and other pages, and draw the picture.
 
-    README.md is one of them. The others are written where there are any.
+    Pages other than README.md are rewritten only if they exist.
 
     Raises ConfigError if a page does not have both marks, or there are no claims yet.
     """
@@ -100,7 +100,7 @@ def readme(config: schema.Config) -> list[Path]:
 def rewrite(path: Path, name: str, content: str) -> None:
     """Put a text between the two marks of a page.
 
-    Raises ConfigError if it does not have both of them, once.
+    Raises ConfigError if the page does not have each of them exactly once.
     """
     text = path.read_text(encoding="utf-8")
     begin, end = f"{name}: written by `dperm readme`", f"end of {name}"
@@ -113,13 +113,13 @@ def rewrite(path: Path, name: str, content: str) -> None:
 
 
 def own(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
-    """The claims of a paper; none if no sentence or number of it is among them."""
+    """The claims of a paper; none if no sentence or number of the paper is judged."""
     rows = claims[claims["paper"] == paper]
     return rows if rows["kind"].isin(HEADLINE).any() else rows.iloc[:0]
 
 
 def bottom(paper: str, claims: pd.DataFrame) -> str:
-    """The bottom line of a paper's report, as far as its claims still bear it out."""
+    """The bottom line of a paper's report if its claims confirm it, else a count."""
     path = REPORTS / f"{paper}.md"
     found = _BOTTOM.search(path.read_text(encoding="utf-8")) if path.is_file() else None
     told = " ".join(found[1].split()) if found else ""
@@ -153,7 +153,7 @@ def _front(config: schema.Config, claims: pd.DataFrame) -> str:
 
 
 def block(config: schema.Config, claims: pd.DataFrame) -> str:
-    """What a paper's report says of its claims."""
+    """The text on claims in a paper's report."""
     rows = own(claims, config.paper.name)
     card = scorecard(rows, "kind").set_index("kind").drop(columns="all")
     lines = [[kind, *card.loc[kind]] for kind in KINDS if kind in card.index]
@@ -172,9 +172,9 @@ def block(config: schema.Config, claims: pd.DataFrame) -> str:
 def _majors(
     config: schema.Config, claims: pd.DataFrame
 ) -> Iterator[tuple[Row, schema.Claim]]:
-    """The major claims of a paper, as they were judged and as its YAML has them.
+    """The major claims of a paper, each as judged and as in its YAML file.
 
-    Raises ConfigError if they were judged before the YAML was altered.
+    Raises ConfigError if they were judged before the YAML file was altered.
     """
     key = itemgetter("place", "claim", "rule")
     known = {key(vars(claim)): claim for claim in load(config)}
@@ -215,18 +215,18 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
     words, _ = _measure(row["claim"])
     heading = f"### {row['number']}. {place}"
     text = "\n".join([heading, "", f"{words}.", "", *listed])
-    text = without_latex(text).replace("||", "‖")  # links and verdicts alone are marks
+    text = without_latex(text).replace("||", "‖")  # only links and verdicts are markup
     return re.sub(r"((?<!\*)\*(?!\*)|[|<>])", r"\\\1", text)
 
 
 def _measure(claim: str) -> tuple[str, str]:
-    """A claim's words, and what stands in brackets at their end: what is measured."""
+    """A claim's words, and the measured quantity in brackets at their end."""
     found = re.fullmatch(r"(.*?) \(([^()]*(?:\([^()]*\)[^()]*)*)\)\.?", claim)
     return (found[1], found[2]) if found else (claim.rstrip("."), "")
 
 
 def tested(config: schema.Config, claim: schema.Claim) -> str:
-    """What a claim's rule measures, and where that confirms it; empty if nothing."""
+    """Quantity that a claim's rule measures, with its target; empty if untestable."""
     if claim.rule == "untestable":
         return ""
     options = _options(config, claim)
@@ -250,12 +250,12 @@ def tested(config: schema.Config, claim: schema.Claim) -> str:
 
 
 def _options(config: schema.Config, claim: schema.Claim) -> Row:
-    """A claim's options, and what its rule takes without them."""
+    """A claim's options, completed by the defaults of its rule."""
     takes = inspect.signature(rules.function_of(config, claim.rule)).parameters
     unset = (None, inspect.Parameter.empty)
     given = {key: each.default for key, each in takes.items()} | claim.options
     if claim.rule == "never" and "runs" not in claim.options:
-        given["at_most"] = 0  # of the paper's own runs none
+        given["at_most"] = 0  # no hit in the paper's own runs
     elif claim.rule == "monotone":
         given["below"] = 1
     return {key: each for key, each in given.items() if each not in unset}
@@ -267,7 +267,7 @@ def _named(rows: Row) -> str:
 
 
 def target(options: Row) -> str:
-    """Where a claim is confirmed, and where it is in part; empty if the rule knows."""
+    """Range that confirms a claim, and the looser one; empty if the rule fixes it."""
     ends = ("at_least", "at_most", "above", "below")
     known = [f"{k.replace('_', ' ')} {options[k]:g}" for k in ends if k in options]
     wider = " to ".join(f"{end:g}" for end in several(options.get("nearly", [])))
@@ -275,7 +275,7 @@ def target(options: Row) -> str:
 
 
 def clipped(reason: str, longest: int = LONGEST) -> str:
-    """What a reason found, group by group, as far as so many words go."""
+    """A reason without file names and targets, cut after some group if too long."""
     text = _FILES.sub("", reason).lstrip(" ,:").replace(" ()", "")
     if text.startswith(READINGS):
         text = text.split(". ")[0] + " ..."
@@ -288,7 +288,7 @@ def clipped(reason: str, longest: int = LONGEST) -> str:
 
 
 def noticing(row: Row) -> str:
-    """Which wrong worlds a claim notices, and which of those it should it does not."""
+    """Wrong worlds that a claim notices, and those it should notice but misses."""
     should, noticed = (
         [name for name in row[key].split("; ") if name]
         for key in ("should_notice", "noticed")
@@ -299,7 +299,7 @@ def noticing(row: Row) -> str:
 
 
 def evidence(row: Row) -> list[str]:
-    """The files that a claim was judged by."""
+    """Files from which a claim was judged."""
     return list(dict.fromkeys(_FILES.findall(row["reason"])))
 
 
@@ -308,9 +308,9 @@ def appendix(
     claims: pd.DataFrame,
     minutes: Callable[[list[str]], float],
 ) -> str:
-    """The table of an artifact appendix: a command a claim, and what to expect.
+    """The table of an artifact appendix: one command and expected result per claim.
 
-    ``minutes`` that it takes to make files anew, from the data on.
+    ``minutes`` maps files to the time that it takes to make them from the data.
     """
     lines = []
     for config in configs:
@@ -330,7 +330,7 @@ def appendix(
 
 
 def _minutes(configs: Iterable[schema.Config]) -> Callable[[list[str]], float]:
-    """CPU minutes that files take, by what is recorded of the jobs behind them."""
+    """Function from files to the CPU minutes of all jobs behind them."""
     from dperm.pipeline.forecast import Costs
     from dperm.pipeline.graph import load_graph
 
@@ -347,7 +347,7 @@ def _minutes(configs: Iterable[schema.Config]) -> Callable[[list[str]], float]:
 
 
 def manifest(claims: pd.DataFrame) -> str:
-    """The files that the major claims rest on, as CODECHECK lists them."""
+    """Files that the major claims rest on, in the form of CODECHECK."""
     of: dict[str, list[str]] = {}
     for paper in claims["paper"].unique():
         for row in majors(own(claims, paper)):
@@ -360,13 +360,13 @@ def manifest(claims: pd.DataFrame) -> str:
     return yaml.safe_dump({"manifest": listed}, sort_keys=False, width=88).rstrip()
 
 
-# --- README's picture: what the papers' epsilons are worth ----------------------------
+# --- README's picture: true over published epsilons of the papers ---------------------
 #
-# For each method of a paper's table of its published noise: the true epsilon (the tight
-# accountant's upper bound) over the published one. Where that exceeds the published
-# one, also the largest lower bound that a table or a claim proves.
+# It shows, for each method in a paper's table of published noise, the true epsilon (the
+# tight accountant's upper bound) over the published one. If the ratio exceeds 1, it
+# also shows the largest lower bound that a table or a claim proves.
 
-NOISE_TABLES = {  # by paper: the table of its published noise
+NOISE_TABLES = {  # paper to the table of its published noise
     "dpskgd": "noise",
     "dpcd": "noise",
     "dpgcd": "noise",
@@ -374,7 +374,7 @@ NOISE_TABLES = {  # by paper: the table of its published noise
     "dpbcfw": "privacy",
 }
 TARGET = 1.0  # published epsilon that is shown
-BLUE, ORANGE = "#0072b2", "#d55e00"  # at most the published epsilon, or not proved so
+BLUE, ORANGE = "#0072b2", "#d55e00"  # proved at most the published epsilon, or not
 TICKS = (0.01, 0.1, 1, 10, 1e3, 1e5)
 WORTH = ["paper", "method", "least", "most", "proved", "unbounded", "settings"]
 
@@ -385,11 +385,11 @@ def true_epsilons(config: schema.Config) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``least`` and ``most`` of the upper bounds that are finite, ``proved``: the
-        largest lower bound of a table or claim (NaN: none), ``unbounded``: settings
-        without a bound, ``settings``.
-        A paper whose table is not there has no row, and variants with the same noise
-        share one.
+        ``least`` and ``most`` of the finite upper bounds; ``proved``, the largest lower
+        bound of a table or claim (NaN: none); ``unbounded``, the number of settings
+        without a bound; ``settings``, the number of all.
+        A paper without its table has no row, and variants with the same noise share
+        one.
     """
     rows = [row for paper in NOISE_TABLES for row in _epsilons(config, paper)]
     data = pd.DataFrame(rows, columns=WORTH)
@@ -424,8 +424,8 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
 def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
-    Where the noise is not proved to be private enough, the bar is orange and its label
-    says what is proved instead.
+    If the noise is not proved to be private enough, the bar is orange and its label
+    states what is proved instead.
     """
     figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 0.8))
     rows: list[Any] = list(data.itertuples())
@@ -457,7 +457,7 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
 
 
 def _label(row: Any) -> str:
-    """The range of upper bounds, and what is proved where it passes the target."""
+    """Range of upper bounds, and the proved lower bound if it exceeds the target."""
     text = f"{_rounded(row.least)} to {_rounded(row.most)}"
     if row.proved > TARGET:
         text += f"; proved: at least {_rounded(row.proved)}"
@@ -469,7 +469,7 @@ def _label(row: Any) -> str:
 
 
 def worth_in_words(data: pd.DataFrame, papers: dict[str, str]) -> list[str]:
-    """The answer in sentences: whose noise costs less, and more, than it says."""
+    """Sentences on the methods whose noise costs less or more than published."""
 
     def named(rows: pd.DataFrame) -> str:
         return ", ".join(
@@ -507,7 +507,7 @@ def author(reference: str) -> str:
 
 
 def draw_worth(config: schema.Config, papers: Iterable[schema.Config]) -> list[Path]:
-    """Write ``figures/worth.png`` and the numbers beside it; nothing without tables."""
+    """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
     data = true_epsilons(config)
     if data.empty:
         return []

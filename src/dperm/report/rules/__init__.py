@@ -1,8 +1,9 @@
-"""The rules that judge claims, found by name, and what most of them share.
+"""The rules that judge claims, found by name, and the code that most of them share.
 
-A rule takes the evidence and its options and returns a ``Finding``; a paper's own
-``rules.py`` stands before these. A claim that holds is put to the controls of its rule,
-under which it ought to fail: one that holds there too says nothing.
+A rule takes the evidence and its options and returns a ``Finding``. Rules in a paper's
+own ``rules.py`` take precedence. A claim that holds is tested with the negative
+controls of its rule, under which it should fail: if it holds there too, it says
+nothing.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from dperm.store.closure import functions
 
 Rule = Callable[..., Finding]
 OURS = ("dperm.report.rules.measures",)
-# Endings of the functions that the option ``argument`` names.
+# Endings that a rule adds to the name in the option ``argument``.
 ENDINGS = {"proof": "", "printed_noise": "_noise"}
 Options = dict[str, Any]
 OptionsMap = Callable[[Options], Options | None]
@@ -65,22 +66,22 @@ class OutsideError(RuntimeError):
 
 @dataclass(frozen=True)
 class Control:
-    """Something that a claim must not survive."""
+    """A negative control: altered results under which a claim must fail."""
 
     name: str  #: for the reader
-    #: the rule's options under the control; None where it does not apply
+    #: maps the rule's options to those under the control; None if it does not apply
     options: OptionsMap = lambda options: options
-    #: maps a table of evidence and the options to what the control makes of it
+    #: maps a table of evidence and the options to the altered table
     table: TableMap | None = None
 
     def alteration(self, options: Options) -> Alteration:
-        """What the control makes of every table, given the claim's options."""
+        """The control's change to every table, for the claim's options."""
         alter = self.table
         return lambda table, _: alter(table, options) if alter else table
 
 
 def controlled(*controls: Control) -> Callable[[Function], Function]:
-    """Put a rule under controls."""
+    """Decorate a rule with its negative controls."""
 
     def decorate(function: Function) -> Function:
         function.controls = controls  # type: ignore[attr-defined]
@@ -90,7 +91,7 @@ def controlled(*controls: Control) -> Callable[[Function], Function]:
 
 
 def controls_of(function: Callable[..., Any]) -> tuple[Control, ...]:
-    """The controls of a rule."""
+    """The negative controls of a rule."""
     return getattr(function, "controls", ())
 
 
@@ -103,10 +104,10 @@ def changed(**other: Any) -> OptionsMap:
 
 
 def exchanged(first: str, second: str) -> OptionsMap:
-    """Two options under each other's names; nothing where one is not there."""
+    """Exchange the values of two options; not applicable if one is missing."""
 
     def swap(options: Options) -> Options | None:
-        # That it happens somewhere does not keep the opposite from happening elsewhere.
+        # With "any", the opposite may hold elsewhere, so this is no control.
         if not {first, second} <= set(options) or options.get("need") == "any":
             return None
         return options | {first: options[second], second: options[first]}
@@ -115,14 +116,14 @@ def exchanged(first: str, second: str) -> OptionsMap:
 
 
 def narrowed(key: str) -> OptionsMap:
-    """The claim about the rows that an option names."""
+    """Restrict the claim to the rows that an option names."""
     return lambda options: (
         options | {"where": {**(options.get("where") or {}), **options[key]}}
     )
 
 
 def having(*keys: str) -> OptionsMap:
-    """Applies where the claim has one of these options."""
+    """Apply only if the claim has one of these options."""
     return lambda options: (
         options if any(options.get(each) is not None for each in keys) else None
     )
@@ -134,13 +135,13 @@ def having(*keys: str) -> OptionsMap:
 def constant(
     table: pd.DataFrame, columns: Iterable[str], value: float | pd.Series
 ) -> pd.DataFrame:
-    """Those of the columns that there are, with one value."""
+    """Set the existing ones of some columns to one value."""
     there = [each for each in columns if each in table]
     return table.assign(**dict.fromkeys(there, value))
 
 
 def measured(table: pd.DataFrame, options: Options) -> list[str]:
-    """Columns that hold what was measured, with its intervals."""
+    """Columns of measured numbers and of their intervals."""
     named = {options.get("value"), options.get("y"), *MEASURED}
     return [
         column
@@ -152,13 +153,13 @@ def measured(table: pd.DataFrame, options: Options) -> list[str]:
 
 
 def copied(table: pd.DataFrame, options: Options) -> pd.DataFrame:
-    """The column that is judged, with the numbers of the one it is divided by."""
+    """Replace the judged column by the column that it is divided by."""
     value, per = options["value"], options["per"]
     return constant(table, [value], table[per]) if per in table else table
 
 
 def scaled(factor: float) -> TableMap:
-    """What is judged, times a factor."""
+    """Multiply the judged numbers by a factor."""
     return lambda table, options: table.assign(
         **{each: factor * table[each] for each in _judged(table, options)}
     )
@@ -206,29 +207,30 @@ def rule(
     target: Callable[[Options], Range] | None = None,
     **defaults: Any,
 ) -> Callable[[Callable[..., Estimate]], Rule]:
-    """Make a rule of what it measures in a group of rows.
+    """Make a rule from a function that measures a group of rows.
 
-    The rule groups the rows of ``file`` that match ``where`` by ``each``, and holds all
-    of what it measures, any or a share of it (``need``) against its target.
+    The rule groups the rows of ``file`` that match ``where`` by ``each``. It compares
+    the estimates of all groups, of any or of a share of them (``need``) with its
+    target.
 
     Parameters
     ----------
     controls : Control
-        Under which a claim must fail.
+        Negative controls under which a claim must fail.
     reason : str or callable
-        Stands before the reason; a text names options in braces.
+        Beginning of the reason; a text names options in braces.
     target : callable, optional
-        Of the options, where ``at_least`` and the like are none of them.
+        Maps the options to the target, if they do not include ``at_least`` and similar.
     defaults : Any
-        Of the options that rules share; ``REQUIRED`` for one that must be there.
+        Defaults of the options that rules share; ``REQUIRED`` if there is none.
 
     Returns
     -------
     callable
-        Decorates a function of ``part``, the rows of a group, and of options of its
-        own. One with an argument ``read`` takes the options of a ``Reading`` too:
-        ``read(part, where)`` is the estimate read off the rows that match. One that
-        needs more than the rows has ``evidence`` or ``file``.
+        Decorates a function of ``part``, the rows of a group, and of its own options.
+        With an argument ``read`` the rule also takes the options of a ``Reading``:
+        ``read(part, where)`` is the estimate read off the rows that match. A function
+        that needs more than the rows has arguments ``evidence`` or ``file``.
     """
     before = reason if callable(reason) else reason.format_map
 
@@ -289,10 +291,10 @@ def grouped(
     measure: Callable[[pd.DataFrame], Estimate],
     keep: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
 ) -> dict[str, Estimate | MissingError]:
-    """What is measured in every group of rows that a claim speaks of.
+    """Measure every group of rows that a claim is about.
 
-    ``keep`` leaves out rows of which a rule does not speak; a group of which none is
-    left is not missing.
+    ``keep`` leaves out rows that the rule is not about. A group that loses all its rows
+    in this way does not count as missing.
     """
     rows = evidence.rows(file, where)
     expected = evidence.expected(each, where)
@@ -300,7 +302,7 @@ def grouped(
     numbers = by_group(keep(rows), each, measure)
     for name, error in numbers.items():
         if isinstance(error, AbsentError) and expected and name not in expected:
-            numbers[name] = MissingError(str(error))  # there is no need of it
+            numbers[name] = MissingError(str(error))  # the claim does not expect it
     for name, why in expected.items():
         if name not in there:
             numbers[name] = MissingError(why) if why else AbsentError("no row")
@@ -310,7 +312,7 @@ def grouped(
 
 
 def applied(function: Rule, options: Options, evidence: Evidence) -> Finding:
-    """What a rule finds; a result that is not there, or is wrong, is a verdict too."""
+    """Apply a rule; a missing or wrong result is a verdict too, not an error."""
     try:
         return function(evidence, **options)
     except AbsentError as error:
@@ -328,7 +330,7 @@ def applied(function: Rule, options: Options, evidence: Evidence) -> Finding:
 def function_of(config: schema.Config, name: str) -> Rule:
     """The rule of that name.
 
-    Raises ConfigError if there is none.
+    Raises ConfigError if there is no such rule.
     """
     return _named("rule", [*products.modules(config, "rules"), *OURS], name)
 
@@ -336,10 +338,10 @@ def function_of(config: schema.Config, name: str) -> Rule:
 def argument_of(config: schema.Config, rule: str, name: str) -> Argument:
     """The argument of that name that a rule about proofs follows.
 
-    A function of a paper's ``proofs.py``, or of ``dperm.kinds.proofs``. For what the
-    printed noise costs it is the one whose name ends in ``_noise``.
+    It is a function of a paper's ``proofs.py``, or of ``dperm.kinds.proofs``. For the
+    rule ``printed_noise``, ``_noise`` is added to the name.
 
-    Raises ConfigError if there is none.
+    Raises ConfigError if there is no such function.
     """
     modules = products.modules(config, "proofs")
     return _named("options.argument", modules, name + ENDINGS[rule])
@@ -355,9 +357,9 @@ def _named(key: str, modules: Iterable[str], name: str) -> Callable[..., Any]:
 
 
 def check(config: schema.Config, name: str, options: Options) -> None:
-    """Refuse an unknown rule or options it does not take.
+    """Refuse an unknown rule, or options that it does not take.
 
-    Raises ValueError, naming what was found and what was expected.
+    Raises ValueError, naming the found and the expected options.
     """
     function = function_of(config, name)
     takes = dict(inspect.signature(function).parameters)

@@ -1,8 +1,8 @@
-"""The rules: a number of every group of rows against a target, and special ones.
+"""The rules: most compare a number of every group of rows with a target.
 
-Sizes, exponents, one number over another, numbers along a column; then bounds within
-their preconditions, curves beside a shape, counts and choices, all cells of a printed
-table together, and what privacy proofs yield.
+These are rules on sizes, exponents, ratios and numbers along a column. Others judge
+bounds within their preconditions, curves against a shape, counts and choices, all cells
+of a printed table together, and the results of privacy proofs.
 """
 
 from __future__ import annotations
@@ -66,16 +66,16 @@ from dperm.report.rules import (
     split,
 )
 
-Rows = dict[str, Any]  # that match: column to its value, or several
+Rows = dict[str, Any]  # column to its value or list of values, of rows that match
 Part: TypeAlias = pd.DataFrame  # the rows of a group
-Read = Callable[..., Estimate]  # of a part, and of which of its rows
+Read = Callable[..., Estimate]  # of a part and of the ``Rows`` to take from it
 
-# --- how large a number is ------------------------------------------------------------
+# --- sizes of numbers -----------------------------------------------------------------
 
 
 @rule(NONE, MORE)
 def value(part: Part, read: Read) -> Estimate:
-    """A number, of every group, lies where the claim says."""
+    """A number of every group lies in the range of the claim."""
     return read(part)
 
 
@@ -87,11 +87,12 @@ def cost(
     exact: Rows | None = None,
     proved: str | None = None,
 ) -> Estimate:
-    """What noise costs in epsilon, over its target or not.
+    """The epsilon that the noise costs, possibly over its target.
 
-    ``exact`` says for which rows the number is the cost; for all others it is the most
-    that it can be, which is no breach where it exceeds the target. ``proved`` names the
-    column of what some mechanism with these releases costs: there the interval begins.
+    The number is the cost in rows that match ``exact``, or in all rows without
+    ``exact``. In other rows it is an upper bound: if it exceeds the target, that proves
+    no breach, so its interval begins at 0. With ``proved`` the interval always begins
+    at that column, the cost of some mechanism with these releases.
     """
     found = read(part)
     if proved is not None:
@@ -105,16 +106,16 @@ def cost(
 
 @rule(Control("an accountant without slack", table=copied))
 def slack(part: Part, read: Read) -> Estimate:
-    """Noise costs less than an accountant says: ``value`` over ``per`` is below 1."""
+    """Noise costs less than an accountant states: ``value`` over ``per`` is below 1."""
     return read(part)
 
 
 @rule(INVERTED, NOTHING_LEARNT)
 def lead(part: Part, read: Read, band: str | None = None) -> Estimate:
-    """A column that is a ratio of two errors says which of them is the lower.
+    """A column with a ratio of two errors shows which of them is lower.
 
-    ``band`` is the column of the widest ratio of a law to itself: no number inside it
-    is decided, so that the interval reaches that far to both sides.
+    ``band`` is the column of the widest ratio of a law to itself. Numbers inside this
+    band decide nothing, so the interval is at least that wide on both sides.
     """
     found = read(part)
     if band is None:
@@ -129,10 +130,10 @@ def lead(part: Part, read: Read, band: str | None = None) -> Estimate:
     Control("w = 0 or the mean", narrowed("floor")),
 )
 def leads(part: Part, read: Read, itself: Rows, floor: Rows) -> Estimate:
-    """A share of cells in which a method is ahead of another, as no control may be.
+    """The share of cells in which a method is ahead of another.
 
-    ``itself`` and ``floor`` name the rows of the other method with other seeds, and of
-    what learns nothing.
+    The controls must not be ahead: ``itself`` names the rows of the other method with
+    other seeds, ``floor`` those of a method that learns nothing.
     """
     return read(part)
 
@@ -151,18 +152,18 @@ NO_SLOPE = Control("an exponent of 0, as where nothing is learnt", table=_no_slo
 
 @rule(NO_SLOPE)
 def exponent(part: Part, read: Read, rate: float | None = None) -> Estimate:
-    """An exponent of a power law that a table has, with its interval.
+    """An exponent of a power law in a table, with its interval.
 
-    ``rate``, here and below, is the one that the paper has.
+    ``rate``, here and below, is the exponent in the paper.
     """
     return replace(read(part), rate=rate)
 
 
 @rule(NO_SLOPE, reason="exponent less that of the bound there: ", value="exponent")
 def rate(part: Part, read: Read, file: str, bound: str) -> Estimate:
-    """A measured exponent beside the local one of a bound, logarithms included.
+    """A measured exponent less the local exponent of a bound, logarithms included.
 
-    Judged is the difference; a bound from above allows any that is not positive.
+    An upper bound allows any difference that is not positive.
     """
     found, at = read(part), float(filled(part, bound)[bound].iloc[0])
     return Estimate(found.value - at, found.low - at, found.high - at, at, at)
@@ -172,10 +173,10 @@ def rate(part: Part, read: Read, file: str, bound: str) -> Estimate:
 def growth(
     part: Part, read: Read, witness: Rows, rate: float | None = None
 ) -> Estimate:
-    """An exponent that is small, on instances where another algorithm's is not.
+    """A small exponent, on instances where another algorithm's is not small.
 
-    Nothing grows where there is nothing to find, so that a small exponent says
-    something only beside a ``witness`` of which it does not hold.
+    Nothing grows if there is nothing to find. A small exponent therefore means
+    something only if that of a ``witness`` is not small.
     """
     return replace(read(part), rate=rate)
 
@@ -196,10 +197,11 @@ def slope(
 
 @rule(EXCHANGED, NOTHING_LEARNT)
 def ratio(part: Part, read: Read, over: Rows, under: Rows) -> Estimate:
-    """One number over another, in every group: ahead of, times faster, within a factor.
+    """One number over another, in every group.
 
-    ``over`` and ``under`` say which rows; several algorithms stand for the best of them
-    where ``best`` is given.
+    Such a claim is that a method is ahead, a number of times faster, or within a
+    factor. ``over`` and ``under`` name the rows. With ``best``, several algorithms mean
+    the best of them.
     """
     return read(part, over).over(read(part, under))
 
@@ -208,7 +210,7 @@ def ratio(part: Part, read: Read, over: Rows, under: Rows) -> Estimate:
 def stuck(part: Part, read: Read, rival: Rows) -> Estimate:
     """The start over the end is about 1: nothing is learnt.
 
-    ``rival`` says which rows would have to show progress for that to mean anything.
+    This means something only if the rows of ``rival`` do show progress.
     """
     return read(part, {"x": 0.0}).over(read(part))
 
@@ -228,9 +230,9 @@ def progress(part: Part, read: Read) -> Estimate:
 def identity(
     part: Part, read: Read, over: Rows, under: Rows, elsewhere: Rows
 ) -> Estimate:
-    """Two formulas agree, where others than these would not.
+    """Two formulas agree, and do so only on these problems.
 
-    Formulas that agree ``elsewhere`` too are the same by construction.
+    Formulas that agree ``elsewhere`` too are equal by construction.
     """
     return read(part, over).over(read(part, under))
 
@@ -244,9 +246,9 @@ def short(
     start: float,
     at_start: bool = False,
 ) -> Estimate:
-    """How far one falls short of another, over the other's drop from w = 0.
+    """Shortfall of one number against another, over the other's drop from w = 0.
 
-    0 is as good as it, 1 is ``start``, which is no better than nothing learnt.
+    0 is as good as the other; 1 is ``start``, where nothing is learnt.
     """
     worse, better = read(part, over), read(part, under)
     if at_start:
@@ -269,7 +271,7 @@ def alike(
     start: dict[str, str],
     at_start: str = "",
 ) -> Estimate:
-    """Two errors are alike, and either would not be if it were that of w = 0.
+    """Two errors are alike, but neither is like the error at w = 0.
 
     ``start``: file, value and key (a column of both files) of the error at w = 0.
     """
@@ -313,8 +315,8 @@ def monotone(
 ) -> Estimate:
     """Values fall (or rise) along a column, in every group.
 
-    Judged is the largest ratio of a value to the one before it, and of the last to the
-    first, with its interval: it must be below 1, or below ``slack`` for a caveat.
+    The rule judges the largest ratio of a value to the one before it, or of the last to
+    the first, with its interval. It must be below 1, or below ``slack`` for a caveat.
     """
     expected = evidence.claim.expects.get(along) if evidence.claim else None
     keys = order or expected or sorted(part[along].unique())
@@ -327,7 +329,7 @@ def monotone(
 
 
 def _labelled(part: Part, along: str, key: Any) -> pd.DataFrame:
-    """Rows of a key, or of a label that has it before a colon."""
+    """Rows of a key, or of labels that begin with it and a colon."""
     same = part[along] == key
     if not same.any():
         same = part[along].astype(str).str.partition(":")[0] == str(key)
@@ -340,9 +342,9 @@ def flat(
 ) -> Estimate:
     """Whether a parameter matters: the spread of several numbers over their drop.
 
-    The drop is from the error at w = 0 to the lowest of them, so that curves along
-    which nothing was learnt are not flat; they have nothing to say. Highest, lowest and
-    the error at w = 0 count as independent.
+    The drop is from the error at w = 0 to the lowest number. Curves along which nothing
+    was learnt are therefore not flat: they decide nothing. The highest number, the
+    lowest and the error at w = 0 count as independent.
 
     ``start``: the number at w = 0, as ``level``, or file, value and key as in
     ``alike``.
@@ -371,8 +373,8 @@ def _extremes(
 ) -> tuple[Estimate, Estimate]:
     """The least and the largest of the numbers along a column.
 
-    Raises AbsentError or MissingError if one that the claim expects is missing; if
-    there are fewer than two.
+    Raises AbsentError if one that the claim expects is missing, MissingError if there
+    are fewer than two.
     """
     found = by_group(part, along, read)
     for name, error in found.items():
@@ -393,15 +395,15 @@ def fewer(
 ) -> Estimate:
     """How many times less of something the first needs to be as good as the second.
 
-    The second takes the amount of its lowest value, the first the least amount at which
-    it is no higher than that; 0 if it never is. At the interval's ends the first is
-    taken at the unlucky end of its intervals and the second at the lucky one, and the
-    other way round.
+    The second needs the amount at its lowest value. The first needs the least amount at
+    which it is no higher than that value; the estimate is 0 if there is none. For the
+    lower end of the interval, the first is taken at the high ends of its intervals and
+    the second at its low end; for the upper end, the other way round.
     """
     tables = [filled(matching(part, one, file), along) for one in (first, second)]
     ours, theirs = (
         {float(key): read(rows) for key, rows in table.groupby(along) if key > 0}
-        for table in tables  # the start, at no cost, is nobody's achievement
+        for table in tables  # the start, at no cost, does not count
     )
     if not ours or not theirs:
         raise MissingError("no row of one of the two")
@@ -419,7 +421,7 @@ def fewer(
     )
 
 
-# --- what solutions look like ---------------------------------------------------------
+# --- shapes of solutions --------------------------------------------------------------
 
 
 def _near_zero(table: pd.DataFrame, options: Options) -> pd.DataFrame:
@@ -439,8 +441,8 @@ def _near_zero(table: pd.DataFrame, options: Options) -> pd.DataFrame:
 def standing_out(part: Part) -> Estimate:
     """Share of a solution's parameters that are above half the largest one.
 
-    Read off the histogram of Figure 2: x the middle of a bin, ``mean`` its count,
-    ``max`` its upper edge.
+    It is read off the histogram of Figure 2: x is the middle of a bin, ``mean`` its
+    count and ``max`` its upper edge.
     """
     bins = filled(part[part["algorithm"] == "|w*|"], "x", "mean", "max")
     if bins.empty or not bins["mean"].sum() > 0:
@@ -463,10 +465,10 @@ def tighter(
     at_most: float = 1.0,
     nearly: float | None = None,
 ) -> Finding:
-    """One bound is no larger than another, where they are not the same by construction.
+    """One bound is no larger than another, where they are not equal by construction.
 
     Rows in which both agree to nine digits are left out: an equality by construction
-    bears out nothing.
+    confirms nothing.
     """
     rows = filled(evidence.rows(file, where), value, per)
     same = (rows[value] / rows[per] - 1).abs() < 1e-9
@@ -504,8 +506,8 @@ def bounded(
 ) -> Finding:
     """A measured excess stays below a theorem's bound.
 
-    ``start`` is the column of the excess at w = 0: a bound above it is met by doing
-    nothing. Rows where a column of ``requires`` is below its number lie outside the
+    ``start`` is the column of the excess at w = 0: a bound above it is met without
+    learning. Rows in which a column of ``requires`` is below its number are outside the
     theorem.
     """
     rows = filled(evidence.rows(file, where), start, *(requires or {}))
@@ -524,7 +526,7 @@ def bounded(
 def _within(
     rows: pd.DataFrame, requires: dict[str, float] | None
 ) -> tuple[pd.DataFrame, str]:
-    """The rows that meet preconditions, and these in words."""
+    """The rows that meet preconditions, and the preconditions in words."""
     requires = requires or {}
     for column, least in requires.items():
         rows = rows[rows[column] >= least]
@@ -533,7 +535,7 @@ def _within(
 
 
 def _only_curve(table: pd.DataFrame, options: Options) -> pd.DataFrame:
-    """The curve at its start for good; the shape stays as it is."""
+    """Keep the curve at its start throughout; leave the shape unchanged."""
     if "mean" not in table:
         return table
     shape = table["algorithm"].astype(str).str.contains(options["shape"], regex=False)
@@ -553,9 +555,9 @@ def above_shape(
 ) -> Finding:
     """A measured excess falls no faster than a lower bound whose constant is hidden.
 
-    In every group the curve named X is set beside the one named "X, ``shape``". Judged
-    is the exponent in x of their ratio, over points where the excess is below
-    ``learnt`` of its largest, which must not be negative.
+    In every group the curve named X is compared with the one named "X, ``shape``". The
+    rule judges the exponent in x of their ratio, which must not be negative, over
+    points where the excess is below ``learnt`` of its largest.
     """
     target, _ = split(reading)
     rows = filled(evidence.rows(file, where), "x", "mean")
@@ -601,7 +603,7 @@ def contrast(
     need: str | float = "all",
     **reading: Any,
 ) -> Finding:
-    """How a ratio of the first file compares with the same ratio of the second."""
+    """A ratio in the first file over the same ratio in the second."""
     target, reader = split(reading)
 
     def ratios(file: str) -> dict[str, Estimate | MissingError]:
@@ -642,10 +644,11 @@ def never(
 ) -> Finding:
     """Something never happens in runs that find anything at all.
 
-    ``found`` counts what they find; w = 0 finds nothing, and no wrong thing either.
-    Without ``runs`` the paper's own runs are meant, and no hit is enough; with it the
-    chance of one is bounded (Clopper and Pearson, 95 %, two-sided) over all runs
-    together, and where the bound is above ``at_most`` there were too few runs.
+    ``found`` counts all findings, ``hits`` the wrong ones; w = 0 finds nothing, so
+    nothing wrong either. Without ``runs`` the claim is about the paper's own runs, and
+    holds if there is no hit. With ``runs`` the probability of a hit is bounded (Clopper
+    and Pearson, 95 %, two-sided) over all runs together. If the bound is above
+    ``at_most``, there were too few runs.
     """
     rows = filled(evidence.rows(file, where), hits, found, runs)
     there = {name for name, _ in groups(rows, each)}
@@ -693,7 +696,7 @@ def inside(
     """A chosen value lies strictly inside its grid, from ``low`` to ``high``.
 
     ``learnt``: file, key columns and the largest share of the error at w = 0 at which
-    a choice counts; where nothing was learnt all settings are as good.
+    a choice counts; if nothing was learnt, all settings are equally good.
     """
     every = filled(evidence.rows(file, where), value)
     rows = _that_learnt(evidence, every, learnt) if learnt else every
@@ -739,10 +742,10 @@ def agree(
     requires: dict[str, float] | None = None,
     fewest: int = 4,
 ) -> Finding:
-    """How often a prediction has the direction right: a column of yes and no.
+    """How often a prediction has the right direction, by a column of yes and no.
 
-    Decided are the rows that say either; fewer than ``fewest`` decide nothing, nor
-    does an interval (Clopper and Pearson) across a half.
+    Rows with another value are undecided. Fewer than ``fewest`` decided rows decide
+    nothing, nor does an interval (Clopper and Pearson) across a half.
     """
     rows = evidence.rows(file, where)
     rows, required = _within(filled(rows, *(requires or {})), requires)
@@ -778,11 +781,11 @@ def pooled(
 ) -> Finding:
     """The printed means of a problem, pooled, are those of our noise and solvers.
 
-    ``claim`` is the place of the claim about the table's cells, whose options hold
-    here, but for ``prints`` and ``draws``. Not reproduced where the pooled ratio
-    differs from 1 at ``level``, two-sided, or the cells are apart from their laws; with
-    a caveat where only the ratio differs, within ``CLOSE``. The controls are other
-    noise, as measured.
+    ``claim`` is the place of the claim about the table's cells, whose options apply
+    here except for ``prints`` and ``draws``. Not reproduced if the pooled ratio differs
+    from 1 at ``level``, two-sided, or if the cells are far from their laws. There is a
+    caveat if only the ratio differs, within ``CLOSE``. The controls are laws measured
+    with other noise, scaled errors and w = 0.
     """
     drawn = {"prints": prints, "draws": draws}
     how, _, found = _laws(evidence, claim, column, change, drawn)
@@ -827,11 +830,11 @@ def in_law(
     without: list[list[Any]] | None = None,
     change: str = "",
 ) -> Finding:
-    """All printed means of a table lie in their laws, under one reading of the print.
+    """All printed means of a table lie in their laws, under one reading of the table.
 
-    ``claim`` as in ``pooled``; ``without`` names cells that are left out. Reproduced
-    where no cell is outside after Holm's correction and all together are no surprise
-    (Fisher's method); with a caveat where one of twenty is.
+    ``claim`` is as in ``pooled``; ``without`` names cells to leave out. Reproduced if
+    no cell is outside after Holm's correction and all together are no surprise
+    (Fisher's method); with a caveat if at most one cell in twenty is outside.
     """
     drawn = {"prints": prints, "draws": draws}
     how, printed, found = _laws(evidence, claim, column, change, drawn)
@@ -859,7 +862,7 @@ def in_law(
     return Finding(held, reason, Estimate.exactly(len(outside)), "0")
 
 
-TARGETS = ("epsilon", "pure")  # what an argument may be told to reach
+TARGETS = ("epsilon", "pure")  # targets that an argument may take
 MUTATED = Control("the formula at twice the target", changed(mutation=2.0))
 
 
@@ -870,9 +873,9 @@ def proof(
     """What the proof's own argument yields, step by step and numerically.
 
     ``argument`` names a function of the paper's ``proofs.py``, or of
-    ``dperm.kinds.proofs``; the worst case over ``given``, whose lists are crossed, must
-    not exceed its target. Under a mutation the formula is made for another target than
-    it is held to.
+    ``dperm.kinds.proofs``. The worst case over all combinations of the lists in
+    ``given`` must not exceed its target. Under a mutation the formula is computed for
+    another target than the one it is compared with.
     """
     follow = argument_of(evidence.config, "proof", argument)
     return _worst(follow, mutation, given, "the argument yields")
@@ -884,7 +887,7 @@ def printed_noise(
 ) -> Finding:
     """What the noise that a theorem prints costs, by a sound and tight accountant.
 
-    ``argument`` as in ``proof``, without the ending ``_noise`` of its function.
+    ``argument`` is as in ``proof``, without the ending ``_noise`` of its function.
     """
     follow = argument_of(evidence.config, "printed_noise", argument)
     return _worst(follow, mutation, given, "the printed noise costs")
@@ -893,7 +896,7 @@ def printed_noise(
 def _worst(
     follow: Argument, mutation: float, given: dict[str, Any], verb: str
 ) -> Finding:
-    """The case in which most is found for what is claimed, over all combinations."""
+    """Finding of the case with the largest ratio of found to claimed."""
     lists = [each if isinstance(each, list) else [each] for each in given.values()]
     cases = [
         dict(zip(given, map(float, values), strict=True))
@@ -910,7 +913,7 @@ def _worst(
     ]
     at = max(range(len(cases)), key=lambda i: found[i].share)
     worst = found[at]
-    share = worst.share * mutation  # what is claimed stays what it was
+    share = worst.share * mutation  # the claimed value does not change
     names = ", ".join(f"{key} {value:g}" for key, value in cases[at].items())
     verdict = REPRODUCED if share <= 1 + 1e-9 else NOT
     claimed = worst.claimed / mutation
@@ -922,5 +925,5 @@ def _worst(
 
 
 def untestable(evidence: Evidence, why: str) -> Finding:
-    """No verdict: ``why`` says what keeps any run from deciding."""
+    """No verdict: ``why`` is the reason that no run can decide."""
     raise MissingError(why)
