@@ -1,11 +1,13 @@
 """dperm: reproduction of papers on differentially private convex optimisation.
 
-The package imports nothing heavy. It tells Numba where to cache its machine code: a
-folder named by a digest of the rooms that hold kernels, because Numba does not notice
-an edit in a helper of another file and would run the old code on. And it tells Numba
-and OpenBLAS what processor to make it for: any with AVX2, so that sums have the same
-order, and results the same bits, on all of them; numpy, if it is not there yet, leaves
-out what it has for wider vectors. What is set already stays.
+Importing the package imports no large library. It sets environment variables, unless
+they are set already:
+
+- The folder of Numba's cache is named by a digest of the sources with kernels. Numba
+  does not notice an edit in a helper of another file and would run outdated code.
+- Numba and OpenBLAS compile for any processor with AVX2, so that sums have the same
+  order, and results the same bits, on all of them. If numpy is not imported yet, its
+  code for wider vectors is disabled too.
 """
 
 import hashlib
@@ -19,12 +21,12 @@ from typing import Any
 __version__ = "1.0.0"
 
 
-# Where compiled functions are written.
+# Files and folders that define compiled functions.
 KERNELS = ("core/compiled.py", "core/erm", "core/lanes", "solvers")
 
 
 def source_digest(*rooms: str) -> str:
-    """SHA-256 of the Python files of these rooms, or of all, in the order of names."""
+    """SHA-256 of the Python files in these folders, or of all, in order of names."""
     here, digest = Path(__file__).parent, hashlib.sha256()
     for path in sorted(here.rglob("*.py")):
         name = path.relative_to(here)
@@ -34,7 +36,7 @@ def source_digest(*rooms: str) -> str:
 
 
 def cache_folder() -> Path:
-    """Where this user's caches lie, by the system's convention."""
+    """The user's folder of caches, by the system's convention."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local")
     if sys.platform == "darwin":
@@ -46,7 +48,7 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(cache_folder() / "dperm" / source_digest(*KERNELS)[:16])
 )
 
-# Wider vectors would sum in another order; measured, they are not faster here.
+# Wider vectors would sum in another order; they measured no faster here.
 ONE_PROCESSOR = {
     "NUMBA_CPU_NAME": "haswell",
     "OPENBLAS_CORETYPE": "Haswell",
@@ -55,7 +57,7 @@ ONE_PROCESSOR = {
 
 
 def has_avx2() -> bool:
-    """Whether this is Linux on a processor with AVX2 and fused products."""
+    """Whether this is Linux on a processor with AVX2 and fused multiply-add."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return False
     try:
@@ -69,7 +71,7 @@ if has_avx2():
     for name, value in ONE_PROCESSOR.items():
         os.environ.setdefault(name, value)
 
-# Names that are imported when they are first asked for, since they bring scikit-learn.
+# Names imported at their first use, because their modules import scikit-learn.
 LAZY = {
     **dict.fromkeys(("DPClassifier", "DPRegressor", "fit"), "estimators"),
     **dict.fromkeys(("Budget", "BudgetError", "PrivacyLeakWarning"), "guarantee"),

@@ -3,7 +3,7 @@
 import sys
 
 if not sys.flags.safe_path:
-    # The current folder comes last: its html.py is not the one that libraries mean.
+    # Search the current folder last: a file like html.py there must not hide a library.
     sys.path.append(sys.path.pop(0))
 
 from dperm.cli import main

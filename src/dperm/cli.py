@@ -1,8 +1,8 @@
-"""The ``dperm`` command: one stage by itself, or papers and files through Snakemake.
+"""The ``dperm`` command: a single stage, or papers and files through Snakemake.
 
-``COMMANDS`` is the table of what is ours; ``python -m dperm tune`` is ``dperm tune``.
-What follows a stage is ``key=value``, what follows anything else is Snakemake's, which
-gets the Snakefile and the profile that came with the package.
+``COMMANDS`` lists the package's own commands; ``python -m dperm tune`` is ``dperm
+tune``. A stage takes arguments ``key=value``. Any other first word is passed with all
+arguments to Snakemake, with the package's Snakefile and profile.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ import yaml
 from dperm import __version__, extras
 from dperm.core.experiment import locate
 
-SOLVES, DRAWS = "solves", "draws"  # stages; the first has problem and solver checked
-OPTIONS = "options"  # argparse's: the module's ``arguments`` adds them to a parser
-KEYS = "keys"  # key=value of its own
+SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
+OPTIONS = "options"  # of argparse; the module's ``arguments`` adds them to a parser
+KEYS = "keys"  # the command's own key=value
 
 
 class Command(NamedTuple):
-    """A command of our own: ``module:function``, what it does, and what follows it."""
+    """One of the package's commands: ``module:function``, help, kind of arguments."""
 
     function: str
     help: str
     form: str
-    paper: str = ""  # whose command it is; its name is not in front of key=value
+    paper: str = ""  # sets paper=<this>, for the command of a single paper
 
 
-# By the words that call it: the first, and one that must follow. What a paper's own
-# command needs is its name, the last of a row.
+# Kind of arguments to commands. A key is the first word, and one that must follow. A
+# row is a function, a help text and, for a paper's own command, the paper's name.
 _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     OPTIONS: {
         "audit module:function": (
@@ -134,16 +134,16 @@ COMMANDS = {
     for form, rows in _FORMS.items()
     for name, (function, help, *paper) in rows.items()
 }
-CORE = ("try", "audit module:function")  # what needs no extra
+CORE = ("try", "audit module:function")  # commands that need no extra
 MARKS = {
     "module:function": "[^=]*:[^=]*|--epsilon(=.*)?",
     "problem=": "problem=.*",
     "method=": "method=.*",
     "--help": "-h|--help",
 }
-# Snakemake's options that say how many jobs run at once, or where that is said.
+# Snakemake's options that set the number of jobs, or a profile or executor that does.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
-# Those that ask for Snakemake's own output.
+# Snakemake's options that need its own output.
 LOUD = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
@@ -174,7 +174,7 @@ Noise is made of seeded doubles, for study; dperm.fit(..., release=True) is to p
 
 
 def main() -> None:
-    """Run a command of ours in this process, or give everything to Snakemake."""
+    """Run one of the package's commands in this process, or pass all to Snakemake."""
     try:
         _run(sys.argv[1:])
     except locate.ConfigError as error:
@@ -203,7 +203,7 @@ def _run(arguments: list[str]) -> None:
 
 
 def name_of(arguments: list[str]) -> str | None:
-    """The entry of ``COMMANDS`` that is called; None if Snakemake is."""
+    """The entry of ``COMMANDS`` that is called; None for Snakemake."""
     for name in COMMANDS:
         first, _, mark = name.partition(" ")
         marked = re.compile(MARKS.get(mark, mark))
@@ -228,16 +228,16 @@ def _call(name: str, words: list[str]) -> None:
     elif {"-h", "--help"} & {*words}:
         print(stage_help(name))
     else:
-        sys.argv = [f"dperm {name.split()[0]}", *words]  # of which Hydra's help speaks
+        sys.argv = [f"dperm {name.split()[0]}", *words]  # shown in Hydra's help
         paper = [f"paper={command.paper}"] if command.paper else []
         run_stage(command, [*paper, *words])
-        from dperm.pipeline import forecast  # what stages need is there by now
+        from dperm.pipeline import forecast  # the stage has imported its dependencies
 
         forecast.note_cost_at_end()
 
 
 def _parsed(name: str, words: list[str]) -> argparse.Namespace:
-    """What follows a command that has options."""
+    """The parsed arguments of a command with options."""
     command = COMMANDS[name]
     module = importlib.import_module(f"dperm.{command.function.partition(':')[0]}")
     options = Parser(f"dperm {name.split()[0]}", description=command.help)
@@ -246,10 +246,10 @@ def _parsed(name: str, words: list[str]) -> argparse.Namespace:
 
 
 class Parser(argparse.ArgumentParser):
-    """One that refuses in one line."""
+    """A parser whose error message is one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong, exit code 2."""
+        """Print the message and exit with code 2."""
         print(f"{self.prog}: {message}", file=sys.stderr)
         raise SystemExit(2)
 
@@ -266,9 +266,9 @@ def function_of(command: Command) -> Callable[..., Any]:
 def run_stage(command: Command, arguments: list[str]) -> None:
     """Run one stage on the configuration of the command line.
 
-    Hydra's own flags (``--cfg job``, ``-m`` for multirun) work as usual.
-    Whatever goes wrong ends with one line and exit code 1; the environment variable
-    ``DPERM_DEBUG`` has it end with a traceback.
+    Hydra's own flags (``--cfg job``, ``-m`` for multirun) work as usual. Any failure
+    ends with one line and exit code 1, or with a traceback if the environment variable
+    ``DPERM_DEBUG`` is set.
     """
     _log()
     if any(argument.startswith("-") for argument in arguments):
@@ -289,7 +289,7 @@ def _composed(command: Command, overrides: list[str]) -> None:
     with _refusing() as place:
         composed = config.compose(overrides)
         if command.form == SOLVES:
-            from dperm.pipeline import checks  # brings the solvers and what they need
+            from dperm.pipeline import checks  # imports the solvers
 
             place.append(_place(command, composed))
             checks.check(composed)
@@ -298,7 +298,7 @@ def _composed(command: Command, overrides: list[str]) -> None:
 
 @contextmanager
 def _refusing() -> Iterator[list[str]]:
-    """End in one line; to the list the caller adds where memory is asked for."""
+    """Turn a failure into one line; the list is for the place of a MemoryError."""
     place: list[str] = []
     try:
         yield place
@@ -309,7 +309,7 @@ def _refusing() -> Iterator[list[str]]:
 
 
 def _place(command: Command, config: Any) -> str:
-    """Where the size of what a stage holds is decided."""
+    """File and key that determine the size of a stage's arrays."""
     if command is COMMANDS["sweep"]:
         swept = "sweeps" if config.product is None else f"sweeps.{config.product}"
         return f"conf/paper/{config.paper.name}/paper.yaml: {swept}: "
@@ -317,7 +317,7 @@ def _place(command: Command, config: Any) -> str:
 
 
 def _message(error: Exception, place: str) -> str:
-    """What is said of a failed stage: a line, or several that were meant as such."""
+    """Message of a failed stage: one line, or several where the error has them."""
     kind, where = type(error).__name__, own_place(error)
     if isinstance(error, locate.ConfigError | OSError | RuntimeError | ValueError):
         return f"{kind}: {error}{where}"
@@ -330,7 +330,7 @@ def _message(error: Exception, place: str) -> str:
 
 
 def own_place(error: BaseException) -> str:
-    """Where in a module of the reader's own an error arose; empty if in none."""
+    """The line of a user's own module that raised an error; empty if none did."""
     folder, place = locate.own_conf(), ""
     for frame in traceback.extract_tb(error.__traceback__):
         if folder is not None and folder.parent in Path(frame.filename).parents:
@@ -339,7 +339,7 @@ def own_place(error: BaseException) -> str:
 
 
 def run(function: Callable[..., Any], given: Any) -> None:
-    """Call it with BLAS on one thread: results would depend on their number."""
+    """Call a function with BLAS on one thread: its number of threads changes bits."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
@@ -347,7 +347,7 @@ def run(function: Callable[..., Any], given: Any) -> None:
 
 
 def run_by_hydra(stage: Callable[[list[str]], Any], arguments: list[str]) -> None:
-    """Call a stage on the overrides of every job that Hydra makes of a command line.
+    """Call a stage on the overrides of each job that Hydra makes of a command line.
 
     Each job's overrides are composed again by :mod:`dperm.core.experiment.config`, so
     that a stage sees the same configuration with and without Hydra's flags.
@@ -370,7 +370,7 @@ def run_by_hydra(stage: Callable[[list[str]], Any], arguments: list[str]) -> Non
 
 @functools.cache
 def register() -> None:
-    """Give Hydra the typed classes and the reader's own folder."""
+    """Register the typed classes and the user's own folder with Hydra."""
     from hydra.core.config_store import ConfigStore
     from hydra.core.plugins import Plugins
     from hydra.plugins.search_path_plugin import SearchPathPlugin
@@ -387,7 +387,7 @@ def register() -> None:
 
 
 def in_folders(override: str) -> str:
-    """The override as Hydra has to read it: a paper is a folder of its own."""
+    """The override in Hydra's terms: ``paper=x`` becomes ``paper=x/paper``."""
     found = PAPER.fullmatch(override)
     if found is None:
         return override
@@ -398,7 +398,7 @@ def in_folders(override: str) -> str:
 
 
 def _refuse_unknown(word: str) -> None:
-    """A plain word must be a stage or a paper; options and files are Snakemake's."""
+    """Refuse an unknown plain word, or file of a paper's figures and tables."""
     known = [*{name.split()[0]: None for name in COMMANDS}, *papers(), "all"]
     if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
         raise SystemExit(
@@ -432,7 +432,7 @@ def _snakemake(arguments: list[str]) -> None:
 
         progress.register()
         given.append(f"--logger={progress.NAME}")
-    sys.argv = ["snakemake", *given, *arguments]  # where the Snakefile finds targets
+    sys.argv = ["snakemake", *given, *arguments]  # the Snakefile reads targets here
     snakemake()
 
 
@@ -440,7 +440,7 @@ def _snakemake(arguments: list[str]) -> None:
 
 
 def stage_help(name: str) -> str:
-    """What a stage does, and what may follow it."""
+    """Help of a stage, with the names in each group."""
     lines = [
         f"usage: dperm {name.split()[0]} [key=value ...]\n\n{COMMANDS[name].help}\n"
     ]
@@ -457,18 +457,18 @@ def papers() -> dict[str, str]:
 
 
 def _content(paper: str) -> dict[str, Any]:
-    """A paper's YAML, strings only; empty where it cannot be read."""
+    """A paper's YAML, all values as strings; empty where it cannot be read."""
     path = locate.conf_file(locate.group_file("paper", paper))
     text = path.read_bytes() if path else b""
     try:
         content = yaml.load(text, yaml.CBaseLoader)  # nosec B506  # strings only
-    except yaml.YAMLError:  # composing says what is wrong, and where
+    except yaml.YAMLError:  # reported later, by config.compose
         content = None
     return content if isinstance(content, dict) else {}
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line, as ``--help`` and completion see it."""
+    """The parser for ``--help`` and completion."""
     lists = {
         "commands": {name: command.help for name, command in sorted(COMMANDS.items())},
         "papers, or all": papers(),

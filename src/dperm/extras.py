@@ -1,14 +1,13 @@
-"""What is installed on request: ``pip install 'dperm[pipeline]'`` and the like.
+"""Optional dependencies, installed by extras such as ``pip install 'dperm[pipeline]'``.
 
-The core, fits and estimators, ledger, accounting and ``dperm try`` on a file, needs
-none of these.
+Fits, estimators, ledger, accounting and ``dperm try`` on a file need none of them.
 """
 
 from __future__ import annotations
 
 import importlib.util
 
-# Modules by the extra that brings them, the one that is looked for in front.
+# Extra to the modules it installs; the first is the one whose presence is checked.
 EXTRAS = {
     "pipeline": (
         *("snakemake", "hydra", "matplotlib", "PIL", "pyarrow", "filelock", "tqdm"),
@@ -24,23 +23,23 @@ EXTRAS = {
 
 
 def which(module: str | None) -> str:
-    """The extra that brings a module; empty if none does."""
+    """The extra that installs a module; empty if none does."""
     first = (module or "").partition(".")[0]
     return next((name for name, some in EXTRAS.items() if first in some), "")
 
 
 def has(extra: str) -> bool:
-    """Whether an extra is installed, by the first of its modules."""
+    """Whether an extra is installed, judged by the first of its modules."""
     return importlib.util.find_spec(EXTRAS[extra][0]) is not None
 
 
 def command(extra: str) -> str:
-    """What installs it."""
+    """The command that installs an extra."""
     return f"pip install 'dperm[{extra}]'"
 
 
 def require(extra: str, what: str) -> None:
-    """Refuse to import a part of the package whose extra is not installed.
+    """Refuse to run a part of the package (``what``) whose extra is not installed.
 
     Raises
     ------
@@ -52,7 +51,7 @@ def require(extra: str, what: str) -> None:
 
 
 def explained(error: ModuleNotFoundError) -> str:
-    """What to install for a module that is missing; its own words if it is no extra."""
+    """Message for a missing module: the extra to install, else the error's own text."""
     extra = which(error.name)
     if not extra or command(extra) in str(error):
         return str(error)

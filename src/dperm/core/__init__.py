@@ -1,1 +1,1 @@
-"""What a number comes from: privacy, problems, solvers, lanes, one experiment."""
+"""Everything that computes numbers: privacy, problems, solvers, lanes, experiments."""

@@ -1,10 +1,10 @@
-"""Calibrations by name: the accountants that say how much noise is enough.
+"""Calibrations by name: the accountants that decide how much noise is enough.
 
-A calibration is a module that offers ``epsilon(ledger, delta) -> float``. It may offer
-``estimate``, the same but faster, for searches, and ``is_closed_form(ledger) -> bool``
-where its epsilon is right to rounding. Two are ours; any other name is that of a module
-in :mod:`dperm.accountants`, beside ``conf/`` or installed. It is looked up as the
-program runs, so that a further one touches no number that was made without it.
+A calibration is a module with a function ``epsilon(ledger, delta) -> float``. It may
+also offer ``estimate``, a faster approximation for searches, and
+``is_closed_form(ledger) -> bool``, true where its epsilon is exact up to rounding. Two
+are built in. Any other name is a module in :mod:`dperm.accountants`, next to ``conf/``
+or installed. It is looked up at run time, so that results made without it stay valid.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ FURTHER = "dperm.accountants"
 
 
 class UnknownCalibrationError(ValueError):
-    """A calibration that is neither of ours nor a module that offers an epsilon."""
+    """A calibration that is neither built in nor a module with ``epsilon``."""
 
 
 def names() -> list[str]:
-    """Ours, and the modules of :mod:`dperm.accountants` that are calibrations."""
+    """Built-in calibrations, then those among :mod:`dperm.accountants`."""
     folder = Path(__file__).parents[1] / FURTHER.rpartition(".")[2]
     return [*OURS, *(path.stem for path in sorted(folder.glob("*.py")) if prices(path))]
 
 
 def prices(path: Path) -> bool:
-    """Whether a file is a calibration; it is not run for that."""
+    """Whether a file defines a calibration; the file is not run."""
     return "\ndef epsilon(" in path.read_text(encoding="utf-8")
 
 
 @functools.cache
 def place(calibration: str) -> str:
-    """The module of a calibration.
+    """The name of a calibration's module.
 
     Raises UnknownCalibrationError if there is none.
     """
@@ -56,7 +56,7 @@ def place(calibration: str) -> str:
 
 
 def _file(module: str) -> Path | None:
-    """The source of a module that can be imported."""
+    """The source file of a module; None if it cannot be imported."""
     is_name = all(part.isidentifier() for part in module.split("."))
     if not is_name or module.partition(".")[0] in sys.stdlib_module_names:
         return None

@@ -1,15 +1,15 @@
-"""What every compiled kernel shares: the compiler's options and vectorised functions.
+"""Compiler options and vectorised functions that all compiled kernels share.
 
-Numba's wheel carries no vector mathematics, so ``np.exp`` in a loop runs one element at
-a time. The polynomials below are plain arithmetic, which the compiler turns into vector
+Numba's wheel has no vector mathematics, so ``np.exp`` in a loop runs one element at a
+time. The polynomials below are plain arithmetic, which the compiler turns into vector
 instructions. ``error_model="numpy"`` matters as much: the default checks each division
-for zero and keeps the whole loop scalar. The fast-math flags leave infinities and NaN
-alone, so that a diverged run is seen.
+for zero and keeps the whole loop scalar. The fast-math flags preserve infinities and
+NaN, so that a diverged run is noticed.
 
-A kernel is one function, ``KERNEL``; what it calls is pasted into it, ``INLINE`` or
-``PASTED``. A kernel that called a compiled helper would link it one way when freshly
-compiled and another when loaded from the cache, and the last bits of its sums would
-differ.
+A kernel is one function, compiled with ``KERNEL``. The functions it calls are pasted
+into it (``INLINE`` or ``PASTED``). A call of a compiled helper would be linked
+differently when freshly compiled and when loaded from the cache, and the last bits of
+sums would differ.
 """
 
 import math
@@ -28,15 +28,15 @@ KERNEL: Any = {
     "error_model": "numpy",
     "fastmath": {"contract", "reassoc", "nsz", "arcp"},
 }
-# Arithmetic as it is written, for kernels whose bits must not depend on whether the
-# compiler made a lane part of a vector or of what is left over.
+# Arithmetic in the order of the source, for kernels whose bits must not depend on
+# whether a lane is computed in a vector or in the remainder of a loop.
 ORDERED: Any = {**KERNEL, "fastmath": {"nsz"}}
 INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
-PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM; which is faster was measured
+PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM, where it measured faster
 
 _EXP_SERIES = tuple(1.0 / math.factorial(k) for k in range(12, -1, -1))
-# artanh(s) = s (1 + s^2/3 + s^4/5 + ...), even and odd powers of s^2 apart: a longer
-# loop would not be unrolled, and so not be vectorised.
+# artanh(s) = s (1 + s^2/3 + s^4/5 + ...), even and odd powers of s^2 separately: a
+# longer loop would not be unrolled, and so not be vectorised.
 _ATANH_EVEN = tuple(1.0 / (2 * k + 1) for k in range(14, -1, -2))
 _ATANH_ODD = tuple(1.0 / (2 * k + 1) for k in range(15, 0, -2))
 _LOG2_HIGH = 6.93145751953125e-1  # log 2 in two parts, the first with few digits
@@ -55,7 +55,7 @@ def _as_float(typingctx, bits):
 
 @intrinsic
 def _fenced(typingctx, x):
-    """x, which the compiler takes for a number of which it knows nothing."""
+    """x, hidden from the optimiser, which must not rearrange it with its users."""
 
     def codegen(context, builder, signature, args):
         kind = ir.DoubleType()
@@ -67,7 +67,7 @@ def _fenced(typingctx, x):
 
 @intrinsic
 def _unmerged(typingctx, x, y):
-    """X + y, which the compiler merges with no sum around it; it may fuse a product."""
+    """The sum x + y, never merged with a surrounding sum; a product may be fused."""
 
     def codegen(context, builder, signature, args):
         return builder.fadd(*args, flags=("contract", "nsz"))
@@ -77,19 +77,19 @@ def _unmerged(typingctx, x, y):
 
 @njit(**INLINE)
 def apart(x):
-    """x, rounded before anything is done with it: its product is fused with no sum."""
+    """x, rounded before its use, so that a product is not fused with a later sum."""
     return _fenced(x)  # type: ignore[call-arg]
 
 
 @njit(**INLINE)
 def plus(x, y):
-    """X + y; where a kernel must not merge it with its own sum, ``plus_apart``."""
+    """The sum x + y; ``plus_apart`` where it must not merge with a kernel's own sum."""
     return x + y
 
 
 @njit(**INLINE)
 def plus_apart(x, y):
-    """X + y, which the compiler merges with no sum around it."""
+    """The sum x + y, which the compiler never merges with a surrounding sum."""
     return _unmerged(x, y)  # type: ignore[call-arg]
 
 
@@ -125,31 +125,31 @@ def softplus(x):
 def clamp(x, bound):
     """The point of [-bound, bound] nearest to x; -bound if x is not a number.
 
-    Every comparison with NaN is false. So whatever a record overflows to, what is left
-    of it is bounded, which is all that a sensitivity needs.
+    Every comparison with NaN is false. So the result is bounded even where a record
+    overflows, as the sensitivity requires.
     """
     raised = x if x > -bound else -bound
     return raised if raised < bound else bound
 
 
 def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
-    """A kernel that calls other functions in place of some that it leaves open.
+    """A copy of a kernel whose placeholder functions are replaced by others.
 
-    Its helpers are filled as well. The code is that of the kernel, in a file of its own
-    in Numba's cache; nothing is decided while it runs.
+    Placeholders in its helpers are replaced too. The copy has its own file in Numba's
+    cache, and nothing is dispatched at run time.
 
     Parameters
     ----------
     kernel : compiled function
     name : str
-        What the pieces belong to; kernels filled under one name have the same pieces.
+        Suffix of the copy's name; one name must always come with the same pieces.
     pieces : mapping of compiled functions
-        What is called in place of each open function; it may call open ones itself.
+        Placeholder to its replacement, which may itself call placeholders.
 
     Returns
     -------
     compiled function
-        The kernel itself, if neither it nor a helper calls an open function.
+        The kernel itself, if neither it nor a helper calls a placeholder.
     """
     kernel = pieces.get(kernel, kernel)
     function = kernel.py_func
@@ -163,6 +163,6 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
         return kernel
     scope = {**function.__globals__, **replaced}
     copy = FunctionType(function.__code__, scope, function.__name__)
-    copy.__qualname__ = f"{function.__qualname__}_{name}"  # Numba's cache goes by it
+    copy.__qualname__ = f"{function.__qualname__}_{name}"  # the key of Numba's cache
     options = kernel.targetoptions
     return jit(**options, cache=options.get("inline") != "always")(copy)

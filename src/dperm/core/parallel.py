@@ -1,4 +1,4 @@
-"""Lanes spread over threads, which do because kernels release the interpreter lock."""
+"""Lanes spread over threads; kernels release Python's global interpreter lock."""
 
 import itertools
 from collections.abc import Callable

@@ -1,1 +1,1 @@
-"""Digests of code, folders that appear whole, archives."""
+"""Digests of code, locks, folders written whole, archives."""

@@ -1,20 +1,21 @@
-"""The one rule for what code a result depends on.
+"""The code that a result depends on, and its digest.
 
-Entry points are names in modules, ``dperm.core.erm.optimum:solve``. Their closure is
-every top-level definition of ours that they reach by name, imports inside functions
-counted; an edit of one function touches what uses that function and nothing else. Ours
-is this package and whatever else is plain source on Python's path, such as a paper or a
-solver of the reader's own with the modules beside it. Where a module is used as a
-whole, all of it counts. What a module does when it is imported (registering an
-accountant for an event, say) counts as soon as any of its names does.
+Entry points are names in modules, such as ``dperm.core.erm.optimum:solve``. Their
+closure is every top-level definition in own code that they reach by name, including
+imports inside functions. So an edit of a function makes stale only what uses it. Own
+code is this package and all other plain source on Python's path, such as a user's paper
+or solver and the modules next to it. Where a module is used as a whole, all of it
+counts. Statements that run when a module is imported (such as registering an accountant
+for an event) count as soon as any of its names does.
 
-A definition enters by its text, by what each of its names stands for, so that a changed
-import counts as well, and by the CSV files beside its module that it names. Libraries
-enter the keys of what is solved by their versions, and those of what is drawn by name.
-Reading configuration and storing files make no numbers: the closure stops there.
+A definition enters the digest by its text, by the targets of its names, so that a
+changed import counts too, and by the CSV files next to its module that it names.
+Libraries enter the keys of solved results by their versions, and those of drawn
+products by name. The closure stops at code that reads configuration or stores files,
+because it computes no numbers.
 
-What is found by name as the program runs (a solver named in a YAML) is reached by no
-name in the code: whoever looks it up passes it as a further entry point.
+A name looked up at run time (such as a solver named in a YAML) is not reached from the
+code. The caller that looks it up passes it as a further entry point.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-Name = tuple[str, str]  # module and name; "" for what the module does when imported
+Name = tuple[str, str]  # module and name; "" for the statements run at import
 Use = tuple[str, ...]  # a name of the module and attributes; or "" and a dotted path
 
 EXPERIMENT = "dperm.core.experiment"
@@ -39,13 +40,13 @@ PLUMBING = (
     *("dperm.cli", "dperm.store", "dperm.pipeline.cluster"),
     *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
     f"{EXPERIMENT}.files",
-    # The arrays' digests are in the keys of what is made of them.
+    # Keys of results contain the digests of the arrays that these load.
     *("dperm.data.fetching:load_fetched", "dperm.data.preparing:load_prepared"),
 )
-# Among the plumbing, but it makes numbers: lambda of "1/n".
+# In a module of PLUMBING, but it computes numbers: lambda from "1/n".
 COUNTED = ("dperm.core.experiment.validation:number",)
-# Libraries that do arithmetic, and the distributions they come in. What stores, draws
-# or reports (pandas, matplotlib) makes no numbers, and data are known by digest.
+# Libraries that do arithmetic, and their distributions. Libraries that store, draw or
+# report (pandas, matplotlib) compute no numbers, and data have their own digests.
 ARITHMETIC = {
     "numpy": "numpy",
     "numba": "numba",
@@ -56,12 +57,12 @@ ARITHMETIC = {
 
 
 class UnknownNameError(LookupError):
-    """An entry point that its module does not have."""
+    """An entry point that does not exist."""
 
 
 @dataclass
 class _Known:
-    """What has been read so far; sources do not change while the process lives."""
+    """Cache of what has been read; sources are assumed fixed during the process."""
 
     sources: dict[str, Source | None] = field(default_factory=dict)
     edges: dict[Name, tuple[str, frozenset[Name], frozenset[str]]] = field(
@@ -88,7 +89,7 @@ def digest(*entries: str, versioned: bool = False) -> str:
     entries : str
         ``module:name``, or ``module`` for all of a module.
     versioned : bool
-        Whether the versions of the libraries that compute enter it.
+        Whether the versions of the libraries that do arithmetic enter it.
 
     Raises
     ------
@@ -106,7 +107,7 @@ def digest(*entries: str, versioned: bool = False) -> str:
 
 
 def closure(*entries: str) -> dict[str, str]:
-    """What entry points depend on: ``module:name`` to its text, library to version.
+    """Dependencies of entry points: ``module:name`` to digest, library to version.
 
     Raises
     ------
@@ -128,20 +129,20 @@ def versions() -> dict[str, str]:
 
 
 def files() -> list[Path]:
-    """The files of source, and the tables beside it, that have been read so far."""
+    """The source files read so far, and the tables next to them."""
     found = (_path(module) for module in list(known().sources))
     return sorted({path for path in found if path is not None} | known().tables)
 
 
 def functions(module: str) -> tuple[str, ...]:
-    """The public functions a module defines, read without importing it."""
+    """The public functions of a module, found without importing it."""
     source = _source(module)
     found = source.functions if source else {}
     return tuple(name for name in found if not name.startswith("_"))
 
 
 def words(*entries: str) -> set[str]:
-    """The strings in all definitions that entry points depend on.
+    """All strings in the definitions that entry points depend on.
 
     Raises
     ------
@@ -159,13 +160,13 @@ def words(*entries: str) -> set[str]:
 
 
 def parameters(module: str, function: str) -> dict[str, tuple[str, bool]] | None:
-    """The arguments of a function by name, read without importing it.
+    """The parameters of a function by name, found without importing it.
 
     Returns
     -------
     dict or None
-        Name to annotation as text and whether it must be given; None if the function
-        takes whatever is given.
+        Name to annotation as text and whether it is required; None if the function
+        accepts any keyword.
     """
     source = _source(module)
     assert source is not None
@@ -209,7 +210,7 @@ def _entry(entry: str) -> list[Name]:
 
 
 def _edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
-    """Text of a definition, the names it leads to, the libraries it uses."""
+    """Digest of a definition, the names it uses, the libraries it uses."""
     edges = known().edges
     if name not in edges:
         edges[name] = _read_edges(name)
@@ -242,7 +243,7 @@ def _read_edges(name: Name) -> tuple[str, frozenset[Name], frozenset[str]]:
 
 
 def _tables(module: str, statements: list[Statement]) -> Iterator[str]:
-    """CSV files beside a module that its statements name, by their content."""
+    """Digests of CSV files next to a module that its statements name."""
     place = _path(module)
     assert place is not None
     for word in sorted({word for one in statements for word in one.words}):
@@ -253,12 +254,12 @@ def _tables(module: str, statements: list[Statement]) -> Iterator[str]:
 
 
 def _statements(module: str, definition: str) -> list[Statement]:
-    """Those of a definition, or of what a module does when it is imported."""
+    """Statements of a definition, or those that a module runs when imported."""
     source = _source(module)
     assert source is not None
     if definition:
         return source.definitions[definition]
-    registered = (  # by a base of theirs as they are made
+    registered = (  # classes that a base class registers when they are defined
         statement
         for statements in source.definitions.values()
         for statement in statements
@@ -268,8 +269,8 @@ def _statements(module: str, definition: str) -> list[Statement]:
 
 
 def _idle(module: str, source: Source) -> Iterator[Name]:
-    """Modules that a module imports for what they do, not for a name."""
-    if _is_package(module):  # its imports offer names to others
+    """Modules that a module imports for their side effects only."""
+    if _is_package(module):  # its imports re-export names
         return
     for to in source.idle():
         other = ".".join(to) if _source(".".join(to)) else to[0]
@@ -278,7 +279,7 @@ def _idle(module: str, source: Source) -> Iterator[Name]:
 
 
 def _hooks(module: str, base: Use) -> bool:
-    """Whether a class, or a base of it, looks at its subclasses."""
+    """Whether a class, or a base of it, has ``__init_subclass__``."""
     for other, name in _used(module, base):
         source = _source(other)
         for statement in source.definitions.get(name, ()) if source else ():
@@ -287,11 +288,11 @@ def _hooks(module: str, base: Use) -> bool:
     return False
 
 
-# --- what a name stands for -----------------------------------------------------------
+# --- resolving names ------------------------------------------------------------------
 
 
 def _used(module: str, use: Use) -> Iterator[Name]:
-    """The names of ours, or of libraries, that a use in a module leads to."""
+    """The names, own or of libraries, to which a use in a module resolves."""
     first, rest = use[0], use[1:]
     source = _source(module)
     assert source is not None
@@ -312,7 +313,7 @@ def _used(module: str, use: Use) -> Iterator[Name]:
 
 
 def _targets(module: str, chain: Use, entered: bool = False) -> Iterator[Name]:
-    """What ``module.a.b`` leads to; all of a module that is used in another way."""
+    """The names to which ``module.a.b`` resolves; all of the module if in doubt."""
     source = _source(module)
     if source is None:
         yield module, ".".join(chain)
@@ -332,7 +333,7 @@ def _targets(module: str, chain: Use, entered: bool = False) -> Iterator[Name]:
     elif source.stars:
         yield from _used(module, chain)
     elif not entered and not chain[0].startswith("__"):
-        yield from _whole(module, source)  # found in some other way: count it all
+        yield from _whole(module, source)  # not found statically: count all of it
 
 
 def _whole(module: str, source: Source) -> Iterator[Name]:
@@ -354,11 +355,11 @@ def _is_plumbing(name: Name) -> bool:
     )
 
 
-# --- where modules lie ----------------------------------------------------------------
+# --- files of modules -----------------------------------------------------------------
 
 
 def _source(module: str) -> Source | None:
-    """A module of ours, read; None if it is a library's or is not there."""
+    """The parsed source of an own module; None for a library or a missing module."""
     sources = known().sources
     if module not in sources:
         path = _path(module)
@@ -377,9 +378,9 @@ def _is_package(module: str) -> bool:
 
 
 def _path(module: str) -> Path | None:
-    """The file of a module of ours, found without importing it.
+    """The file of an own module, found without importing it.
 
-    The folder of a package without ``__init__.py``, such as a paper of one's own.
+    For a package without ``__init__.py``, such as a user's own paper, its folder.
     """
     top, *below = module.split(".")
     places = known().places
@@ -408,7 +409,7 @@ def _file(folders: list[Path], name: str) -> Path | None:
 
 
 def _places(top: str) -> list[Path] | None:
-    """The folder a top-level module of ours lies in; None for a library's."""
+    """The folder of an own top-level module; None for a library."""
     if top in sys.stdlib_module_names or not top:
         return None
     try:
@@ -416,7 +417,7 @@ def _places(top: str) -> list[Path] | None:
     except (ImportError, ValueError):
         return None
     if spec is None or not str(spec.origin).endswith(".py"):
-        return None  # nor is a folder on the path that is no package ours
+        return None  # a folder without __init__.py does not count either
     origin = Path(str(spec.origin))
     library = {"site-packages", "dist-packages"} & set(origin.parts)
     if library and top != "dperm" and top not in known().installed:
@@ -430,7 +431,7 @@ _PARSING = threading.Lock()  # CPython 3.11 parses on one thread at a time only
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _IMPORTS = (ast.Import, ast.ImportFrom)
-# Decorators that change what they decorate and nothing else.
+# Decorators without side effects outside of the object they decorate.
 _PURE = frozenset(
     {
         "njit",
@@ -451,29 +452,28 @@ _PURE = frozenset(
 
 @dataclass(frozen=True)
 class Statement:
-    """A top-level statement: digest of its text, and what it uses."""
+    """A top-level statement: digest of its text, and the names it uses."""
 
     text: str
     uses: frozenset[Use]
-    words: frozenset[str] = frozenset()  # strings that stand in it
+    words: frozenset[str] = frozenset()  # strings in it
     bases: tuple[Use, ...] = ()  # of a class
-    hooks: bool = False  # a class whose subclasses are registered as they are made
+    hooks: bool = False  # a class with ``__init_subclass__``
 
 
 @dataclass
 class Source:
-    """What a module defines."""
+    """The definitions and imports of a module."""
 
     #: name to the statements that bind it
     definitions: dict[str, list[Statement]] = field(default_factory=dict)
-    #: name to the module it comes from and, unless it is a module, its name
-    #: there
+    #: name to its module and, unless it is a module itself, its name there
     imports: dict[str, Use] = field(default_factory=dict)
-    #: modules all of whose names are imported
+    #: modules imported by ``*``
     stars: list[str] = field(default_factory=list)
-    #: what is done whenever the module is imported, whichever name is wanted
+    #: statements with side effects when the module is imported
     effects: list[Statement] = field(default_factory=list)
-    #: name to the arguments of the functions, in order
+    #: name of each function to its arguments, in order
     functions: dict[str, ast.arguments] = field(default_factory=dict)
 
     def has(self, name: str) -> bool:
@@ -481,7 +481,7 @@ class Source:
         return name in self.definitions or name in self.imports
 
     def idle(self) -> Iterator[Use]:
-        """Imports that no statement uses: they are there for their effects."""
+        """Imports that no statement uses, made for their side effects."""
         statements = (*self.effects, *(s for d in self.definitions.values() for s in d))
         used = {use[0] for statement in statements for use in statement.uses}
         return (to for name, to in self.imports.items() if name not in used)
@@ -493,12 +493,12 @@ def read(text: str, package: str) -> Source:
     Parameters
     ----------
     package : str
-        The package the module lies in, for relative imports.
+        The package of the module, for relative imports.
 
     Raises
     ------
     SyntaxError
-        If it is no Python.
+        If the text is not valid Python.
     """
     with _PARSING:
         tree = ast.parse(text)
@@ -529,7 +529,7 @@ def _add(made: Source, node: ast.stmt, package: str) -> None:
 
 
 def _at_top(node: ast.stmt) -> Iterator[ast.stmt]:
-    """A statement and those nested in it, but for bodies of functions and classes."""
+    """A statement and those nested in it, except in functions and classes."""
     yield node
     if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         for inner in ast.iter_child_nodes(node):
@@ -541,7 +541,7 @@ def _at_top(node: ast.stmt) -> Iterator[ast.stmt]:
 
 
 def _imported(node: ast.AST, package: str) -> Iterator[tuple[str, Use]]:
-    """Names an import binds and what they are."""
+    """Names that an import binds, with their targets."""
     if isinstance(node, ast.Import):
         for alias in node.names:
             top = alias.name.partition(".")[0]
@@ -555,7 +555,7 @@ def _imported(node: ast.AST, package: str) -> Iterator[tuple[str, Use]]:
 
 
 def _acts(node: ast.stmt) -> bool:
-    """Whether a statement does more than give a name to something."""
+    """Whether a statement does more than bind a name."""
     if isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
         return not all(map(_is_pure, node.decorator_list))
     if isinstance(node, ast.Assign):
@@ -594,7 +594,7 @@ class _Scope:
         self.outer: set[str] = set()  # named by ``global`` or ``nonlocal``
 
     def free(self) -> Iterator[Use]:
-        """What is used of the world outside."""
+        """Uses of names from outside the scope."""
         idle = set(self.imports)
         for use in self.uses:
             if use[0] in self.imports:
@@ -606,7 +606,7 @@ class _Scope:
 
 
 class _Reader:
-    """Spells a statement and notes the names it uses, in one walk over its tree."""
+    """Writes a statement as words and collects its names, in one walk of its tree."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -615,7 +615,7 @@ class _Reader:
         self.scopes = [_Scope()]
 
     def statement(self, node: ast.stmt) -> Statement:
-        """What was read of the statement."""
+        """The result of reading the statement."""
         text = hashlib.sha256("\0".join(self.words).encode()).hexdigest()
         uses, strings = frozenset(self.scopes[0].uses), frozenset(self.strings)
         if not isinstance(node, ast.ClassDef):
@@ -656,7 +656,7 @@ class _Reader:
         self.words.append("}")
 
     def _leave(self) -> None:
-        """Leave the innermost scope: what it uses from outside is used outside."""
+        """Leave the innermost scope and pass its free names to the one around it."""
         inner = self.scopes.pop()
         self.scopes[-1].uses.update(inner.free())
 
@@ -688,7 +688,7 @@ class _Reader:
         self._call(node.args, node.body)
 
     def _call(self, args: ast.arguments, body: list) -> None:
-        """Arguments, whose defaults and annotations belong outside, and the body."""
+        """Read arguments (defaults and annotations in the outer scope) and body."""
         self.spell(args)
         scope = _Scope()
         self.scopes.append(scope)
@@ -704,7 +704,7 @@ class _Reader:
         scope = _Scope()
         self.scopes.append(scope)
         self._body(node.body)
-        scope.bound.clear()  # its methods do not see them; others may be meant
+        scope.bound.clear()  # methods do not see names of the class body
         self._leave()
 
     def _comprehension(self, node: ast.ListComp) -> None:
@@ -746,7 +746,7 @@ _SPECIAL: dict[type, Callable[[_Reader, Any], None]] = {
 
 
 def _chain(node: ast.expr) -> Use:
-    """A name and the attributes taken of it; empty if it is anything else."""
+    """A name and its chain of attributes; empty for any other expression."""
     attributes: list[str] = []
     while isinstance(node, ast.Attribute):
         attributes.append(node.attr)

@@ -1,4 +1,7 @@
-"""Locks that say which process has them, folders that appear whole, archives."""
+"""Locks that name their process, folders written whole, archives.
+
+The kernel releases a lock when its process ends, however it ends.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,17 @@ from typing import Any
 from dperm.core.experiment.files import file_digest
 
 log = logging.getLogger(__name__)
-_HELD: list[Any] = []  # for as long as the process lives
+_HELD: list[Any] = []  # locks held until the process ends
 _NODE = platform.node() or "here"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes whenever it is packed
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # fixed, so that archives have the same bytes
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, after whoever has it.
+    """Hold the folder's lock, waiting for any other process that holds it.
 
-    A job that outlived its Snakemake may hold it. When it is done its lanes are there,
-    and whoever waited finds them.
+    A job that outlived its Snakemake may hold it. When that job ends, its lanes are
+    stored, and the waiting job reuses them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with held(folder / ".lock", folder):
@@ -35,8 +38,8 @@ def locked(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def held(path: Path, what: Path) -> Iterator[None]:
-    """Hold the lock in a file, after whoever has it; ``what`` is what it guards."""
-    from filelock import FileLock, Timeout  # which a fit needs not
+    """Hold the lock of a file, waiting for other processes; it guards ``what``."""
+    from filelock import FileLock, Timeout  # an extra, not needed by fits
 
     lock = FileLock(path)
     try:
@@ -52,16 +55,16 @@ def held(path: Path, what: Path) -> Iterator[None]:
 
 
 def refuse_second(name: str) -> None:
-    """Take a lock for as long as this process lives.
+    """Take a lock until this process ends.
 
     Raises
     ------
     RuntimeError
-        If another process has it.
+        If another process holds the lock.
     """
     path = Path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    from filelock import FileLock, Timeout  # which a fit needs not
+    from filelock import FileLock, Timeout  # an extra, not needed by fits
 
     lock = FileLock(path)
     try:
@@ -89,10 +92,10 @@ def _who(path: Path) -> str:
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder that is replaced as a whole; the lock lies beside it.
+    """Hold the lock of a folder that is replaced as a whole; the lock lies next to it.
 
-    What a process that has died left beside the folder is removed, and the folder put
-    back if it died between taking the old one away and putting the new one there.
+    Temporary folders of dead processes are removed. If one died between moving the old
+    folder away and moving the new one in, the old folder is restored.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with held(folder.parent / f".{folder.name}.lock", folder):
@@ -102,7 +105,7 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """Fill a folder beside the one meant; it takes its place when all is written.
+    """Fill a temporary folder that replaces ``folder`` when the block ends.
 
     Parameters
     ----------
@@ -112,7 +115,7 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     Yields
     ------
     Path
-        Where to write. Removed if the block raises.
+        The temporary folder; removed if the block raises.
     """
     new = _sibling(folder, "new")
     new.mkdir(parents=True)
@@ -130,7 +133,7 @@ def _sibling(folder: Path, suffix: str) -> Path:
 
 
 def _tidy_folder(folder: Path) -> None:
-    """Clear what lies beside a folder; put the old one back if no new one came."""
+    """Remove temporary folders; restore the old folder if no new one replaced it."""
     for old in folder.parent.glob(f".{folder.name}.*.old"):
         if folder.exists():
             shutil.rmtree(old)
@@ -141,13 +144,13 @@ def _tidy_folder(folder: Path) -> None:
 
 
 def stamp(path: Path) -> tuple[int, ...]:
-    """What changes with a file."""
+    """Times, size and inode of a file, which change when it is written."""
     at = path.stat()
     return at.st_mtime_ns, at.st_ctime_ns, at.st_size, at.st_ino
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 of a file, which is read once in each state: many may ask for it."""
+    """The SHA-256 of a file, cached until the file changes."""
     return _digest_at(path.absolute(), *stamp(path))
 
 
@@ -164,9 +167,9 @@ def write_archive(
     Parameters
     ----------
     heads : mapping of str to str
-        The first members: their names, and their texts.
+        Names and texts of the first members.
     files : mapping of str to Path
-        The other members by name, in this order.
+        Names and files of the other members, in this order.
     """
     with zipfile.ZipFile(path, "w") as archive:
         for name, text in heads.items():

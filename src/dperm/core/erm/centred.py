@@ -1,7 +1,8 @@
 """Sparse columns standardised without being filled in.
 
 A column with mean mu_j and standard deviation s_j becomes (x_ij - mu_j) / s_j, in which
-all zeros of the column have one value. The matrix is a sparse one and one of rank one:
+all zeros of the column have one value. The result is a sparse matrix plus one of rank
+one:
 
     A = S + a b^T,   S = diag(a) X diag(1/s),   b_j = -mu_j / s_j,
 
@@ -32,7 +33,7 @@ class Centred:
 
     @property
     def nnz(self) -> int:
-        """Entries of S."""
+        """Number of entries of S."""
         return self.S.nnz
 
     @property
@@ -41,7 +42,7 @@ class Centred:
         return Centred(self.S.T, self.b, self.a)
 
     def __matmul__(self, w: np.ndarray) -> np.ndarray:
-        """Times a vector."""
+        """The product with a vector."""
         return self.S @ w + self.a * (self.b @ w)
 
     def __getitem__(self, index: tuple[Any, np.ndarray]) -> np.ndarray:
@@ -68,7 +69,9 @@ class Centred:
 
 
 def centred(X: Any, a: np.ndarray) -> Centred:
-    """Columns of X (n, p), CSC, to mean 0 and standard deviation 1 (ddof 0), times a.
+    """Standardise columns of X (n, p), CSC, and multiply rows by a (n,).
+
+    Columns get mean 0 and standard deviation 1 (ddof 0).
 
     Raises ValueError if a column is constant.
     """
@@ -95,7 +98,7 @@ def check_constant(X: Any) -> None:
     Raises
     ------
     ValueError
-        Naming the first ones.
+        If there are any; the message names the first ones.
     """
     low, high = X.min(axis=0), X.max(axis=0)
     if sparse.issparse(X):
@@ -111,5 +114,5 @@ def check_constant(X: Any) -> None:
 
 
 def is_sparse(A: Any) -> bool:
-    """Whether A is kept by its entries, centred or not."""
+    """Whether A is a sparse matrix or a :class:`Centred` one."""
     return sparse.issparse(A) or isinstance(A, Centred)

@@ -1,8 +1,8 @@
-"""What no record may decide: whether a number is finite, and whether a square is one.
+"""Replacement of records that are not finite, and norms without overflow.
 
-A record that is not finite, label included, counts as a record of zeros. That is a map
-of each record to a record, so that neighbouring data sets stay neighbours, and it is
-done wherever a problem is made: no solver meets NaN or infinity in its data.
+A record that is not finite, label included, counts as a record of zeros. This maps each
+record to a record, so that neighbouring data sets stay neighbours. It is applied
+wherever a problem is made, so that no solver meets NaN or infinity in its data.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-FAR = 1e100  # sizes beyond which, and below whose inverse, squares are not relied on
+FAR = 1e100  # norms above this, or below its inverse, are not found by squares
 
 
 def cleaned(A: Any, offset: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Rows and offsets, zeros in place of records that are not finite.
+    """Rows and offsets, with zeros in place of records that are not finite.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def cleaned(A: Any, offset: np.ndarray) -> tuple[Any, np.ndarray]:
     Returns
     -------
     A, offset
-        Themselves, where all are finite.
+        The arguments themselves if all are finite.
     """
     keep = _is_finite(A) & np.isfinite(offset)
     if keep.all():
@@ -35,10 +35,10 @@ def cleaned(A: Any, offset: np.ndarray) -> tuple[Any, np.ndarray]:
 
 
 def lengths(rows: Any, squares: np.ndarray) -> np.ndarray:
-    """Euclidean norms of finite rows by their squared norms, (n,).
+    """Euclidean norms of finite rows from their squared norms, (n,).
 
-    Where a square overflowed or lost its digits the row is measured in units of its
-    largest entry; infinite if the norm itself is.
+    Where a square overflowed or lost digits, the norm is computed in units of the row's
+    largest entry. It is infinite only if the norm itself overflows.
     """
     found = np.sqrt(squares)
     odd = np.flatnonzero(~((squares > FAR**-2) & (squares < FAR**2)))
@@ -71,7 +71,7 @@ def _is_finite(A: Any) -> np.ndarray:
 
 
 def _without(A: Any, left_out: np.ndarray) -> Any:
-    """Rows, zeros in place of some; as A is kept."""
+    """A, dense or sparse as before, with zeros in place of some rows."""
     if not sparse.issparse(A):
         return np.where(left_out[:, None], 0.0, A)
     data = np.where(left_out[_entries(A)], 0.0, A.data)

@@ -1,7 +1,7 @@
-"""The losses: everything that depends on one is said in its class.
+"""The losses: one class each, with everything that depends on the loss.
 
-A loss is a convex function phi of one number a record, the margin, which is made of the
-score <x, w> and the label y by the class it inherits from:
+A loss is a convex function phi of one number per record, the margin v. Its base class
+defines the margin by the score <x, w> and the label y:
 
 - ``Residual``: v = <x, w> - y, labels are real numbers,
 - ``Signed``: v = y <x, w>, labels are -1 or +1,
@@ -10,9 +10,9 @@ score <x, w> and the label y by the class it inherits from:
 With A and offset so that v = A w + offset, the smooth part of every objective is
 f(w) = (1/n) sum_i phi(v_i).
 
-A kernel calls ``value``, ``derivative`` or ``slope``, which belong to no loss, and
-``Loss.compiled`` makes it one of this loss. So no kernel knows which losses there are,
-and a new loss is one more class of this module.
+A kernel calls the placeholders ``value``, ``derivative`` or ``slope``.
+``Loss.compiled`` makes a copy of the kernel that calls those of one loss instead. So
+kernels depend on no loss, and a new loss is one more class of this module.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ from dperm.core.compiled import (
     softplus,
 )
 
-# --- what kernels call ----------------------------------------------------------------
+# --- placeholders that kernels call ---------------------------------------------------
 
 
 @njit(**INLINE)
 def value(v):
-    """phi(v) of the loss that the kernel is compiled for."""
+    """The loss phi(v), filled in by ``Loss.compiled``."""
     raise NotImplementedError
 
 
 @njit(**INLINE)
 def derivative(v):
-    """phi'(v) of the loss that the kernel is compiled for."""
+    """The derivative phi'(v), filled in by ``Loss.compiled``."""
     raise NotImplementedError
 
 
 @njit(**INLINE)
 def slope(s, y):
-    """The derivative of phi in the score s, for label y, of that loss."""
+    """The derivative of phi in the score s, for label y; filled in likewise."""
     raise NotImplementedError
 
 
@@ -74,19 +74,19 @@ def _derivatives(margins, out):
         out[i] = derivative(margins[i])
 
 
-# --- what a loss says of itself -------------------------------------------------------
+# --- the base class -------------------------------------------------------------------
 
 
 class Loss:
-    """What a loss says of itself; there is one instance of each, in ``LOSSES``.
+    """Base class of losses; ``LOSSES`` holds one instance of each.
 
-    Raises TypeError if it lacks a piece, or one that kernels paste in is not compiled
-    for that.
+    Raises TypeError if a required attribute is missing, or if ``value``, ``derivative``
+    or ``slope`` is not compiled with ``INLINE``.
     """
 
     name: ClassVar[str]  #: as in a problem's YAML
     curvature: ClassVar[float]  #: the supremum of phi''
-    #: (float, float); closure of the range of phi', outside of which the conjugate is
+    #: (float, float); closure of the range of phi'; outside of it the conjugate is
     #: infinite
     slopes: ClassVar[tuple[float, float]]
     #: whether phi(v) = v^2 / 2, so that gradients are linear in the margins
@@ -114,9 +114,9 @@ class Loss:
 
     @functools.cache  # noqa: B019 - a loss lives as long as the process
     def compiled(self, kernel: Any, apart: bool = False) -> Any:
-        """A kernel that calls this loss's pieces wherever it calls those of none.
+        """A copy of a kernel whose placeholders are replaced by this loss's functions.
 
-        ``apart`` keeps the compiler from merging a sum inside of phi with the kernel's.
+        ``apart`` keeps the compiler from merging a sum inside phi with the kernel's.
         """
         pieces = {
             value: self.value,
@@ -127,19 +127,19 @@ class Loss:
         return filled(kernel, f"{self.name}_apart" if apart else self.name, pieces)
 
     def values(self, margins: np.ndarray) -> np.ndarray:
-        """Phi of each margin; shape (n,)."""
+        """The loss phi at each margin; shape (n,)."""
         out = np.empty_like(margins)
         self.compiled(_values)(margins, out)
         return out
 
     def derivatives(self, margins: np.ndarray) -> np.ndarray:
-        """Phi' of each margin; shape (n,)."""
+        """The derivative phi' at each margin; shape (n,)."""
         out = np.empty_like(margins)
         self.compiled(_derivatives)(margins, out)
         return out
 
     def second(self, v: np.ndarray) -> np.ndarray:
-        """Phi'' of each margin; shape (n,)."""
+        """The second derivative phi'' at each margin; shape (n,)."""
         raise NotImplementedError
 
     def dual(self, theta: np.ndarray) -> np.ndarray:
@@ -151,11 +151,11 @@ class Loss:
         raise NotImplementedError
 
     def signs(self, y: np.ndarray) -> np.ndarray:
-        """What each record is multiplied with, A = diag(signs) X; shape (n,)."""
+        """Factor of each record, A = diag(signs) X; shape (n,)."""
         return np.ones(len(y))
 
     def offset(self, y: np.ndarray) -> np.ndarray:
-        """What each margin is at w = 0; shape (n,)."""
+        """Each margin at w = 0; shape (n,)."""
         raise NotImplementedError
 
     def reach(self, score_bound: float, label_bound: float) -> float:
@@ -163,23 +163,23 @@ class Loss:
         raise NotImplementedError
 
     def check_labels(self, name: str, y: np.ndarray) -> None:
-        """Refuse labels y (n,) of the problem of that name; most losses take any.
+        """Check labels y (n,) of the problem of that name; most losses accept any.
 
-        Raises ValueError if one that must be -1 or +1 is neither.
+        Raises ValueError if a label that must be -1 or +1 is neither.
         """
 
     def conjugate(self, theta: np.ndarray, offset: np.ndarray) -> np.ndarray:
-        """Conjugate of s -> phi(s + offset), at one dual number a record.
+        """Conjugate of s -> phi(s + offset), at one dual number per record.
 
         Parameters
         ----------
         theta : ndarray, shape (n,)
-            Infinity outside the range of phi', but for rounding.
         offset : ndarray, shape (n,)
 
         Returns
         -------
         ndarray, shape (n,)
+            Infinity where theta lies outside the range of phi' by more than rounding.
         """
         inside = np.clip(theta, *self.slopes)
         conjugate = self.dual(inside) - inside * offset
@@ -193,7 +193,7 @@ _PIECES = (
 
 
 def _is_missing(kind: type[Loss], key: str) -> bool:
-    """Whether no class but ``Loss`` says it."""
+    """Whether no subclass of ``Loss`` defines the attribute."""
     return inspect.getattr_static(kind, key, None) is Loss.__dict__.get(key)
 
 
@@ -208,13 +208,13 @@ class Residual(Loss):
         return -np.asarray(y, dtype=np.float64)
 
     def reach(self, score_bound: float, label_bound: float) -> float:
-        """The sum of both."""
+        """The sum of both bounds."""
         return score_bound + label_bound
 
     @staticmethod
     @njit(**INLINE)
     def slope(s, y):
-        """phi'(s - y)."""
+        """The derivative phi'(s - y)."""
         return derivative(s - y)
 
 
@@ -222,7 +222,7 @@ class Signed(Loss):
     """Losses of v = y <x, w>, for labels y that are signs."""
 
     def check_labels(self, name: str, y: np.ndarray) -> None:
-        """Refuse what is neither -1 nor +1."""
+        """Refuse labels that are neither -1 nor +1."""
         strange = set(np.unique(y)) - {-1.0, 1.0}
         if strange:
             first = [float(label) for label in sorted(strange)[:3]]
@@ -239,13 +239,13 @@ class Signed(Loss):
         return np.zeros(len(y))
 
     def reach(self, score_bound: float, label_bound: float) -> float:
-        """That of the score; a sign changes nothing."""
+        """The bound of the score; a sign does not change it."""
         return score_bound
 
     @staticmethod
     @njit(**INLINE)
     def slope(s, y):
-        """The sign times phi'(y s)."""
+        """The derivative y phi'(y s)."""
         return y * derivative(y * s)
 
 
@@ -257,13 +257,13 @@ class Unlabelled(Loss):
         return np.zeros(len(y))
 
     def reach(self, score_bound: float, label_bound: float) -> float:
-        """That of the score."""
+        """The bound of the score."""
         return score_bound
 
     @staticmethod
     @njit(**INLINE)
     def slope(s, y):
-        """phi'(s)."""
+        """The derivative phi'(s)."""
         return derivative(s)
 
 
@@ -287,7 +287,7 @@ class LeastSquares(Residual):
     @staticmethod
     @njit(**INLINE)
     def derivative(v):
-        """V."""
+        """The margin v."""
         return v
 
     def second(self, v: np.ndarray) -> np.ndarray:
@@ -329,13 +329,13 @@ class Logistic(Signed):
         return -d * (1.0 + d)
 
     def dual(self, theta: np.ndarray) -> np.ndarray:
-        """Q log q + (1 - q) log(1 - q) with q = -theta."""
+        """The entropy q log q + (1 - q) log(1 - q) with q = -theta."""
         q, r = -theta, 1.0 + theta
         entropy = np.where(q > 0, q * np.log(np.where(q > 0, q, 1.0)), 0.0)
         return entropy + np.where(r > 0, r * np.log(np.where(r > 0, r, 1.0)), 0.0)
 
     def lipschitz(self, reach: float) -> float:
-        """1, as the papers have it, whatever the reach."""
+        """1 for every reach, as in the papers."""
         return 1.0
 
 
@@ -396,7 +396,7 @@ class Linear(Unlabelled):
         return np.zeros_like(v)
 
     def dual(self, theta: np.ndarray) -> np.ndarray:
-        """0, at theta = -1."""
+        """0 at theta = -1."""
         return np.zeros_like(theta)
 
     def lipschitz(self, reach: float) -> float:
@@ -414,18 +414,18 @@ class Huber(Residual):
     @staticmethod
     @njit(**INLINE)
     def value(v):
-        """U (v - u / 2), where u is v cut to [-1, 1]."""
+        """The loss u (v - u / 2), where u is v clipped to [-1, 1]."""
         u = clamp(v, 1.0)
         return u * (v - 0.5 * u)
 
     @staticmethod
     @njit(**INLINE)
     def derivative(v):
-        """V cut to [-1, 1]."""
+        """The margin v clipped to [-1, 1]."""
         return clamp(v, 1.0)
 
     def second(self, v: np.ndarray) -> np.ndarray:
-        """1 up to |v| = 1, then 0."""
+        """1 where |v| <= 1, else 0."""
         return (np.abs(v) <= 1.0).astype(float)
 
     def dual(self, theta: np.ndarray) -> np.ndarray:
@@ -443,7 +443,7 @@ class Huber(Residual):
 def _by_name(definitions: Iterable[Any]) -> dict[str, Loss]:
     """One instance of each class that names a loss, in the order of definition.
 
-    Raises TypeError if a loss is not complete or two have one name.
+    Raises TypeError if a loss is incomplete or two have the same name.
     """
     known: dict[str, Loss] = {}
     for kind in definitions:
@@ -467,5 +467,5 @@ def named(name: str) -> Loss:
 
 
 LOSSES = _by_name(list(globals().values()))
-# What a problem's YAML may name: a problem is solved to a certified optimum first.
+# Losses that a problem's YAML may name; the others have no optimum to certify.
 BOUNDED = tuple(name for name, loss in LOSSES.items() if loss.bounded)

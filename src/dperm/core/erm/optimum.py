@@ -1,8 +1,8 @@
 """The non-private optimum w*, F*, with a certificate.
 
-SciPy's L-BFGS-B solves the problem with w split into positive and negative parts,
-columns scaled to equal smoothness; Newton steps on the coordinates that are free polish
-it. The certificate is the duality gap of the composite problem: F(w) - F* <= gap.
+SciPy's L-BFGS-B solves the problem with w split into positive and negative parts and
+columns scaled to equal smoothness. Newton steps on the free coordinates refine the
+solution. The certificate is the duality gap of the composite problem: F(w) - F* <= gap.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # it imports its parts when they are first used
 from scipy import sparse
 
 from dperm.core.erm.penalties import Penalty
@@ -22,13 +22,13 @@ log = logging.getLogger(__name__)
 
 PRECISION = 1e-10  # of the gap, relative to F*
 _NEWTON_STEPS = 50
-_MANY = 10_000_000  # entries of A, of which a gap that is small enough is not polished
-_ENOUGH = 1e-12  # of F
-_FEW = 200  # iterations of L-BFGS-B where conjugate gradients are the better way
-_DENSE = 4000  # free coordinates up to which the Hessian is filled in
-_REACH = 10.0  # distances from 0 to w within which an unpenalised minimiser is sought
+_MANY = 10_000_000  # entries of A above which a gap of _ENOUGH is not refined further
+_ENOUGH = 1e-12  # of the gap, relative to F
+_FEW = 200  # iterations of L-BFGS-B where Newton steps by conjugate gradients follow
+_DENSE = 4000  # free coordinates up to which the Hessian is a dense matrix
+_REACH = 10.0  # norm assumed of an unpenalised minimiser, in units of that of w
 _LARGE_MARGIN = 15.0  # below it no record's loss is near its infimum
-_SILENCE = 10.0  # seconds
+_SILENCE = 10.0  # seconds between messages
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Optimum:
 
 
 class NotCertifiedError(ArithmeticError):
-    """The optimum could not be certified to the precision asked for."""
+    """The optimum could not be certified to the required precision."""
 
 
 def solve(problem: Problem) -> Optimum:
@@ -82,9 +82,9 @@ def duality_gap(problem: Problem, w: np.ndarray) -> float:
     """Upper bound on F(w) - F* by Fenchel duality.
 
     The dual point is phi'(v) / n, shrunk until the conjugate of an L1 norm is finite.
-    Without a penalty it would have to be orthogonal to every free column, which it is
-    but for rounding: what is left is charged at ten times the distance from 0 to w, as
-    far as a minimiser may be, with coordinates in units of 1 / sqrt(M_j).
+    Without a penalty it would have to be orthogonal to every free column, which holds
+    up to rounding. The remaining correlation is charged for a minimiser of up to ten
+    times the norm of w, with coordinates in units of 1 / sqrt(M_j).
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def duality_gap(problem: Problem, w: np.ndarray) -> float:
 
 
 def _finite_conjugate(penalty: Penalty) -> tuple[float, float]:
-    """Between which correlations the penalty's conjugate is finite."""
+    """Interval of correlations on which the penalty's conjugate is finite."""
     if penalty.l2 > 0:
         return -np.inf, np.inf
     low = -penalty.l1 if np.isinf(penalty.upper) else -np.inf
@@ -118,15 +118,15 @@ def _finite_conjugate(penalty: Penalty) -> tuple[float, float]:
 
 
 def _most(values: np.ndarray, limit: float) -> float:
-    """The largest value, where there is a limit to it; else 0."""
+    """The largest value if the limit is finite, else 0."""
     return float(values.max()) if np.isfinite(limit) else 0.0
 
 
 def _check_attained(problem: Problem, w: np.ndarray) -> None:
-    """Refuse separable data, on which an unpenalised logistic loss falls for ever.
+    """Refuse separable data, on which an unpenalised logistic loss has no minimiser.
 
-    Raises NotCertifiedError if a direction raises no margin's loss and lowers one's
-    (Albert and Anderson 1984).
+    Raises NotCertifiedError if a direction increases no record's loss and decreases at
+    least one (Albert and Anderson 1984).
     """
     penalty = problem.penalty
     if problem.loss.attained or penalty.l1 > 0 or penalty.l2 > 0:
@@ -141,7 +141,7 @@ def _check_attained(problem: Problem, w: np.ndarray) -> None:
 
 
 def _is_separable(problem: Problem) -> bool:
-    """Whether some w in the box's directions has margins >= 0, not all of them 0."""
+    """Whether some direction that stays in the box has margins >= 0, not all 0."""
     n, penalty = problem.n, problem.penalty
     A = problem.A[:, np.arange(problem.p)] if problem.is_centred else problem.A
     away = (
@@ -190,7 +190,7 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
 
 
 class _Progress:
-    """Says every ten seconds how far the minimiser is."""
+    """Log the minimiser's progress every ten seconds."""
 
     def __init__(self, problem: Problem):
         self.problem, self.count, self.said = problem, 0, time.monotonic()
@@ -205,7 +205,7 @@ class _Progress:
 
 
 def _polish(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """The point of smallest duality gap along a few Newton steps from w."""
+    """The point of smallest duality gap along Newton steps from w."""
     best, gap = w, duality_gap(problem, w)
     is_large = getattr(problem.A, "size", 0) > _MANY
     enough = _ENOUGH * problem.objective(w)[0] if is_large else -np.inf
@@ -220,7 +220,7 @@ def _polish(problem: Problem, w: np.ndarray) -> np.ndarray:
 
 
 def _newton_step(problem: Problem, w: np.ndarray) -> np.ndarray:
-    """One Newton step on the coordinates that neither rest at zero nor at a bound."""
+    """One Newton step on the coordinates that are neither fixed at 0 nor at a bound."""
     penalty = problem.penalty
     gradient = problem.gradient(w) + penalty.l2 * w
     resting = (np.abs(w) * problem.smoothness < 1e-9) & (np.abs(gradient) <= penalty.l1)
@@ -247,7 +247,7 @@ def _newton_move(
 ) -> np.ndarray:
     """The slope times the inverse Hessian of f and the L2 term, on free coordinates.
 
-    By conjugate gradients where the Hessian would not fit.
+    Conjugate gradients are used where the Hessian would be too large.
     """
     weights = problem.loss.second(problem.A @ w + problem.offset)
     if len(free) > _DENSE:
@@ -263,7 +263,7 @@ def _newton_move(
 def _by_products(
     problem: Problem, weights: np.ndarray, free: np.ndarray, slope: np.ndarray
 ) -> np.ndarray:
-    """The same for weights phi'' / n, without the matrix."""
+    """As ``_newton_move``, by conjugate gradients; ``weights`` are phi'' / n."""
     A, l2, size = problem.A, problem.penalty.l2, len(free)
 
     def product(x: np.ndarray) -> np.ndarray:

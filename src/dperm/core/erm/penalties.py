@@ -11,13 +11,13 @@ from numba import njit
 
 from dperm.core.compiled import INLINE, clamp
 
-_CHUNK = 1 << 17  # numbers looked at together
+_CHUNK = 1 << 17  # numbers processed at a time, so that they stay in the cache
 _SQUARABLE = 1e150  # below it no sum of squares is infinite
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """Strengths of the penalty (per coordinate, the same for all)."""
+    """Strengths and box of the penalty, the same for all coordinates."""
 
     l1: float = 0.0
     l2: float = 0.0
@@ -25,9 +25,9 @@ class Penalty:
     upper: float = np.inf
 
     def value(self, W: np.ndarray) -> np.ndarray:
-        """Psi of each row of W (L, p); infinity outside the box. Shape (L,)."""
+        """The penalty psi of each row of W (L, p); infinity outside the box; (L,)."""
         W = np.atleast_2d(W)
-        size = max(1, _CHUNK // W.shape[1])  # of what stays in the cache
+        size = max(1, _CHUNK // W.shape[1])
         parts = [self._value(W[k : k + size]) for k in range(0, len(W), size)]
         return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -37,12 +37,12 @@ class Penalty:
         if np.isfinite((self.lower, self.upper)).any():
             inside &= ((self.lower <= W) & (self.upper >= W)).all(axis=1)
         total = self.l1 * absolute
-        if self.l2 or not (absolute < _SQUARABLE).all():  # 0 times infinity is no 0
+        if self.l2 or not (absolute < _SQUARABLE).all():  # 0 times infinity is NaN
             total = total + 0.5 * self.l2 * (W * W).sum(axis=1)
         return np.where(inside, total, np.inf)
 
     def conjugate(self, u: np.ndarray) -> float:
-        """sum_j max_a (u_j a - psi_j(a)); infinity where that is unbounded."""
+        """Conjugate sum_j max_a (u_j a - psi_j(a)); infinity where it is unbounded."""
         excess = np.sign(u) * np.maximum(np.abs(u) - self.l1, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             best = np.where(excess == 0, 0.0, excess / self.l2)
@@ -61,7 +61,8 @@ def prox_constants(penalty: Penalty, step: np.ndarray) -> tuple[np.ndarray, np.n
 def prox(v, threshold, shrink, lower, upper):
     """Proximal operator of step * psi_j at v, with the constants of ``prox_constants``.
 
-    Soft threshold, shrink, project: right in one dimension, where the constrained
-    minimiser of a convex function is the projection of the free one.
+    It applies a soft threshold, shrinks and projects. This is correct in one dimension,
+    where the constrained minimiser of a convex function is the projection of the free
+    one.
     """
     return min(max((v - clamp(v, threshold)) * shrink, lower), upper)

@@ -1,4 +1,4 @@
-"""A problem at run time: arrays, loss, penalty, constants, and its objective.
+"""A problem at run time: arrays, loss, penalty, constants and objective.
 
 F(w) = (1/n) sum_i phi(A_i w + offset_i) + psi(w), see ``losses`` and ``penalties``.
 """
@@ -20,7 +20,7 @@ from dperm.core.erm.losses import Loss, named, value
 from dperm.core.erm.penalties import Penalty
 from dperm.core.parallel import spread
 
-_LANES = 16  # weight vectors whose margins are summed side by side, A sparse
+_LANES = 16  # weight vectors whose margins are summed together, A sparse
 _TILE = 1024  # rows of margins kept in the first-level cache
 
 
@@ -31,20 +31,20 @@ class Problem:
     name: str
     A: Any  #: X, with rows times the labels for losses that take signs
     #: shape (n,); -y for losses of residuals, else 0. A record that is not finite is
-    #: one of zeros.
+    #: replaced by zeros.
     offset: np.ndarray
     loss: Loss
     penalty: Penalty
     #: epsilon, delta: privacy target for neighbours that differ by replacing one record
     epsilon: float
     delta: float
-    #: of everything above: two problems with equal digests have equal results
+    #: digest of everything above: problems with equal digests have equal results
     digest: str = ""
-    #: The problem whose constants (smoothness, bounds) the solver is given; None:
-    #: itself. A neighbour of a data set is run with those of the data set.
+    #: The problem whose constants (smoothness, bounds) the solver uses; None: this one.
+    #: A neighbour of a data set is run with the constants of the data set.
     public: Problem | None = None
-    #: what of its arrays was made of all records (standardised columns, say) or is read
-    #: off them for the sensitivities, beside n (``dperm.core.privacy.ledger``)
+    #: n, and what else of the arrays is computed from all records (such as standardised
+    #: columns) or read off them for sensitivities (``dperm.core.privacy.ledger``)
     given: tuple[str, ...] = ("n",)
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class Problem:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether A is kept by its entries; nothing ever makes a dense one of it."""
+        """Whether A is sparse; it is then never converted to a dense matrix."""
         return is_sparse(self.A)
 
     @property
@@ -83,11 +83,11 @@ class Problem:
 
     @cached_property
     def rows(self) -> Any:
-        """A with each record's features side by side, for record-wise solvers.
+        """A stored by rows, for record-wise solvers.
 
         A C-ordered ndarray, or a CSR array.
 
-        Raises ValueError if A is standardised implicitly: no record is sparse then.
+        Raises ValueError if A is standardised implicitly: its records are not sparse.
         """
         if self.is_centred:
             raise ValueError(
@@ -121,7 +121,7 @@ class Problem:
 
     @cached_property
     def global_smoothness(self) -> float:
-        """Beta = sup phi'' times the largest eigenvalue of X^T X / n."""
+        """The constant beta: sup phi'' times the largest eigenvalue of X^T X / n."""
         if self.public is not None:
             return self.public.global_smoothness
         if self.is_centred:
@@ -139,7 +139,7 @@ class Problem:
         ----------
         W : ndarray, shape (L, p)
         workers : int
-            Threads over rows of W; the values do not depend on it.
+            Number of threads over rows of W; the values do not depend on it.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Problem:
         self.loss.compiled(_sparse_mean_losses)(*columns, self.offset, W, out)
 
     def mean_loss(self, margins: np.ndarray) -> float:
-        """(1/n) sum_i phi(v_i) of margins v (n,)."""
+        """Mean loss (1/n) sum_i phi(v_i) of margins v (n,)."""
         return float(self.loss.compiled(_mean_value)(margins))
 
     def gradient(self, w: np.ndarray) -> np.ndarray:
@@ -175,7 +175,7 @@ class Problem:
         return self.A.T @ self.derivatives(self.A @ w + self.offset) / self.n
 
     def derivatives(self, margins: np.ndarray) -> np.ndarray:
-        """Phi' of each margin; shape (n,)."""
+        """The derivative phi' at each margin; shape (n,)."""
         return self.loss.derivatives(margins)
 
 
@@ -191,7 +191,7 @@ def build(
     standardised: bool = False,
     given: tuple[str, ...] = ("n",),
 ) -> Problem:
-    """Make a Problem of prepared arrays.
+    """Make a Problem from prepared arrays.
 
     Parameters
     ----------
@@ -203,13 +203,13 @@ def build(
     standardised : bool
         Standardise the columns of a sparse X, without filling them in.
     given : tuple of str
-        What the arrays owe to all records, see ``Problem``.
+        See ``Problem``.
 
     Raises
     ------
     ValueError
-        If the loss is unknown or a label that must be -1 or +1 is neither, or if
-        a column to be standardised is constant.
+        If the loss is unknown, a label that must be -1 or +1 is neither, or a column to
+        be standardised is constant.
     """
     kind = named(loss)
     kind.check_labels(name, y)
@@ -262,8 +262,8 @@ def _mean_losses(A, offset, W, out):
 def _sparse_mean_losses(data, rows, starts, offset, W, out):
     """Write the mean loss of each row of W to out, A in CSC columns.
 
-    A few rows of W side by side: an entry of A, read once, serves them all. Columns in
-    which they are all zero cost nothing.
+    A few rows of W are processed together, so that each entry of A is read once for all
+    of them. Columns in which all their weights are zero are skipped.
     """
     n, p = offset.shape[0], W.shape[1]
     margins, w = np.empty((n, _LANES)), np.zeros(_LANES)

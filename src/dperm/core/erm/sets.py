@@ -1,7 +1,7 @@
 """Feasible sets: linear oracle, Euclidean projection, diameter.
 
-Every function takes rows, (L, d), and treats each by itself. An oracle returns a point
-of the set with the least inner product with a row.
+Every function takes rows, (L, d), and treats each row separately. An oracle returns a
+point of the set with the least inner product with a row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 _HALVINGS = 64  # of the multiplier's interval in a projection
-_NEWTON = 60  # steps at most, for each multiplier
+_NEWTON = 60  # most Newton steps for each multiplier
 
 
 def dual_exponent(p: float) -> float:
@@ -42,9 +42,10 @@ def norms(rows: Array, p: float) -> Array:
 
 @dataclass(frozen=True)
 class Ball:
-    """The l_p ball of some radius about zero, 1 <= p <= infinity.
+    """The l_p ball about zero, 1 <= p <= infinity.
 
-    p = 1 is the cross-polytope with vertices +-radius e_j, p = infinity a box.
+    For p = 1 it is the cross-polytope with vertices +-radius e_j, for p = infinity a
+    box. Raises ValueError if p is below 1 or the radius is not positive.
     """
 
     p: float
@@ -57,11 +58,11 @@ class Ball:
 
     @property
     def diameter(self) -> float:
-        """In l_p: twice the radius."""
+        """Diameter in the l_p norm, twice the radius."""
         return 2 * self.radius
 
     def oracle(self, g: Array) -> Array:
-        """-radius sign(g) |g|^(q-1) / ||g||_q^(q-1); zero where g is zero."""
+        """Return -radius sign(g) |g|^(q-1) / ||g||_q^(q-1); zero where g is zero."""
         g = np.atleast_2d(g)
         if self.p == 1:
             rows = np.arange(len(g))
@@ -87,7 +88,7 @@ class Ball:
         )
 
     def project(self, x: Array) -> Array:
-        """The nearest point in Euclidean distance."""
+        """Return the nearest points in Euclidean distance."""
         x = np.atleast_2d(x)
         if math.isinf(self.p):
             return np.clip(x, -self.radius, self.radius)
@@ -122,7 +123,8 @@ class Ball:
     def _shrunk(self, size: Array, t: Array) -> Array:
         """Each y >= 0 with y + t y^(p-1) = size, by Newton's method in log y.
 
-        There the left side is convex, so that from above no iterate passes the root.
+        In log y the left side is convex, so that iterates from above never pass the
+        root.
         """
         a, tiny = self.p - 1, 1e-300
         goal, log_t = np.maximum(size, tiny), np.log(np.maximum(t, tiny))[:, None]
@@ -137,7 +139,7 @@ class Ball:
 
 
 def _power(size: Array, exponent: float) -> Array:
-    """Powers, whole ones by multiplication."""
+    """Elementwise power; integer exponents by multiplication, which is faster."""
     if exponent == round(exponent) and exponent <= 64:
         return size ** round(exponent)
     return size**exponent

@@ -1,1 +1,1 @@
-"""One experiment: its configuration, build graph, units, tuning and results."""
+"""One experiment: its configuration, plan, units, tuning and results."""

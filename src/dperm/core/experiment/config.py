@@ -1,10 +1,10 @@
 """Reading the configuration: one group's section, or all of it.
 
-``read`` gives one section as it stands, ``compose`` all of them for the command line of
-a stage. Both merge the YAML files into the typed classes of ``schema`` with
-OmegaConf, in Hydra's order and to what Hydra would compose, which takes ten times as
-long. Every refusal is a ``ConfigError`` whose one-line text names the file, the key,
-what was found and what was expected.
+``read`` returns one section, ``compose`` all of them for the command line of a stage.
+Both merge the YAML files into the typed classes of ``schema`` with OmegaConf, to the
+same result as Hydra and in a tenth of the time. Every refusal is a
+``ConfigError`` whose one-line text names the file, the key, the value found and the
+value expected.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ CLASSES = {
     "dataset": schema.Dataset,
 }
 _DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
-# Beside its own errors OmegaConf raises these on files that make no sense.
+# Besides its own errors OmegaConf raises these on invalid files.
 _SENSELESS = (
     *(OmegaConfBaseException, OSError, ValueError, TypeError),
     *(AttributeError, RecursionError),
 )
 _REFERENCE = re.compile(r"\$\{[\w.\[\]-]*\}")  # to another key
-# A whole number or a word that stands for itself: needs no grammar, nor its import.
+# A whole number or a plain word: read without importing Hydra's grammar.
 _PLAIN = re.compile(
     r"[A-Za-z_][\w.]*=(?:(0|-?[1-9]\d{0,15})|((?!(?i:true|false|null|inf|nan)$)[A-Za-z]\w*))"
 )
@@ -65,7 +65,7 @@ def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
     ----------
     group : {"paper", "problem", "solver", "scale", "dataset"}
     name : str
-        Of its YAML.
+        Name of its YAML.
     overrides : iterable of str
         As on a command line; those of keys below the group are applied.
     """
@@ -80,15 +80,14 @@ def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:
-    """What belongs to no paper, problem or solver: scale, seed, places, workers.
+    """Settings outside of paper, problem and solver: scale, seed, folders, workers.
 
     The sections of these three are left empty.
 
     Raises
     ------
     ConfigError
-        For anything that is wrong with it, or a paper, problem or solver among the
-        overrides.
+        If a setting is invalid, or a paper, problem or solver is among the overrides.
     """
     chosen, keys = _choices(overrides), {key_of(text) for text in overrides}
     for group in keys & {*CHOSEN[:-1]}:
@@ -136,11 +135,11 @@ def compose(overrides: Sequence[str]) -> schema.Config:
 
 
 def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
-    """The paper as far as a scale runs it.
+    """The part of a paper that a scale runs.
 
-    Where it is not thorough, without what the paper marks as not needed; at the small
-    scales without sweeps all of whose problems are left out; and without what shows a
-    sweep that is left out.
+    A scale that is not thorough drops sweeps and products marked ``smoke: false``. The
+    small scales also drop sweeps none of whose problems they run. Products that show a
+    dropped sweep are dropped too.
     """
     is_small = scale.problems == "offline"
     sweeps = {
@@ -162,7 +161,7 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
 
 
 def small_points(paper: schema.Paper, sweep: schema.Sweep) -> grid.Grid:
-    """The points of a sweep at the small scales: those on problems that these run."""
+    """The points of a sweep at the small scales, on the problems these run."""
     points = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
     return points.keeping("problem", set(paper.offline))
 
@@ -174,7 +173,7 @@ def with_paper(config: schema.Config, name: str) -> schema.Config:
 
 
 def _narrowed(overrides: Iterable[str]) -> bool:
-    """Whether other problems are asked for than those of the paper's file."""
+    """Whether the overrides replace the problems of the paper's file."""
     keys = ("paper.problems", "paper.offline")
     return any(key_of(text).startswith(keys) for text in overrides)
 
@@ -185,7 +184,7 @@ def _with_mirror(data: schema.Data) -> schema.Data:
 
 
 def _check_own_name(group: str, name: str, section: Any) -> None:
-    """Refuse a file that carries another name than its own."""
+    """Refuse a section whose ``name`` differs from its file's name."""
     if section.name != name:
         raise ConfigError(
             f"conf/{group_file(group, name)}: name: expected {name}, "
@@ -218,7 +217,7 @@ def _merge(
 def _contents(
     group: str, name: str, inside: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, Any]]:
-    """Files and what they say, as they are merged: those of ``defaults``, itself."""
+    """Files of a section and their contents, in the order in which they are merged."""
     file = group_file(group, name)
     if file in inside:
         raise ConfigError(f"conf/{file}: defaults: expected no circle, found {inside}")
@@ -245,9 +244,9 @@ def _contents(
 
 
 def _check_inline_dataset(file: str, content: DictConfig) -> None:
-    """Refuse data written inline under a name that a file of data sets has.
+    """Refuse an inline data set with the name of a file in ``conf/dataset``.
 
-    What is fetched is kept by the name: they would take each other's place.
+    Fetched data are stored by name, so that the two would overwrite each other.
     """
     dataset = content.get("dataset")
     name = dataset.get("name") if isinstance(dataset, DictConfig) else None
@@ -259,7 +258,7 @@ def _check_inline_dataset(file: str, content: DictConfig) -> None:
 
 
 def _loaded(file: str) -> tuple[DictConfig, list[Any]]:
-    """What a file says, and its ``defaults`` list; neither to be changed."""
+    """Content of a file and its ``defaults`` list; do not modify either."""
     path = conf_file(file)
     if path is None:
         raise ConfigError(f"conf/{file}: no such file")
@@ -269,7 +268,7 @@ def _loaded(file: str) -> tuple[DictConfig, list[Any]]:
 
 @functools.lru_cache(512)
 def _parsed(file: str, text: bytes) -> tuple[DictConfig, list[Any]]:
-    if file != ROOT and re.search(rb"@\s*package", text):  # an order to Hydra
+    if file != ROOT and re.search(rb"@\s*package", text):  # a directive of Hydra
         raise ConfigError(f"conf/{file}: expected settings of its group, not @package")
     content = load_yaml(f"conf/{file}", text)
     if not content or not isinstance(content, dict):
@@ -284,7 +283,7 @@ def _parsed(file: str, text: bytes) -> tuple[DictConfig, list[Any]]:
 
 
 def _refuse_resolvers(value: Any, where: str) -> None:
-    """Refuse ``${name:...}``, which may read the environment, but not ``${key}``."""
+    """Refuse ``${name:...}``, which may read the environment; ``${key}`` is allowed."""
     if isinstance(value, dict | list):
         pairs = value.items() if isinstance(value, dict) else enumerate(value)
         for key, inner in pairs:
@@ -292,7 +291,7 @@ def _refuse_resolvers(value: Any, where: str) -> None:
             _refuse_resolvers(inner, f"{where}{dot}{key}")
     elif isinstance(value, str):
         rest, count = value, 1
-        while count:  # from the innermost on
+        while count:  # the innermost first
             rest, count = _REFERENCE.subn("", rest)
         if "${" in rest:
             what = "expected a value, or another key as ${key}"
@@ -300,7 +299,7 @@ def _refuse_resolvers(value: Any, where: str) -> None:
 
 
 def _root(keys: Iterable[str]) -> DictConfig:
-    """What ``config.yaml`` says itself, of these keys."""
+    """The values that ``config.yaml`` itself sets for these keys."""
     content, _ = _loaded(ROOT)
     return OmegaConf.masked_copy(content, [key for key in keys if key in content])
 
@@ -324,7 +323,7 @@ def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
 
 
 def _dataset_file(problem: str) -> str | None:
-    """The file that a problem takes its data set from, if it does."""
+    """The file of a problem's data set; None if it is written inline."""
     _, taken = _loaded(group_file("problem", problem))
     named = [entry[_DATASET] for entry in taken if isinstance(entry, dict)]
     return f"dataset/{named[0]}.yaml" if named else None
@@ -334,7 +333,7 @@ def _dataset_file(problem: str) -> str | None:
 
 
 def _choices(overrides: Iterable[str]) -> dict[str, str]:
-    """The name of every group: what the command line chooses, else the defaults."""
+    """The name for every group, from the command line or the defaults."""
     named: dict[str, str] = {}
     for group, _, name in (text.partition("=") for text in overrides):
         if group in CHOSEN:
@@ -409,7 +408,7 @@ def _refused(text: str, what: str) -> ConfigError:
 
 @contextmanager
 def _refusing(place: str) -> Iterator[None]:
-    """Turn what OmegaConf, YAML and Hydra's grammar raise into a refusal."""
+    """Turn errors of OmegaConf, YAML and Hydra's grammar into ConfigError."""
     try:
         yield
     except ConfigError:
@@ -419,7 +418,7 @@ def _refusing(place: str) -> Iterator[None]:
 
 
 def _explained(error: Exception, place: str) -> str:
-    """One line for an error: place, key, what is wrong."""
+    """One line for an error: place, key and reason."""
     text = str(error)
     key = re.search(r"full_key: (\S+)", text)
     what = re.search(

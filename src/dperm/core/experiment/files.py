@@ -1,11 +1,11 @@
-"""Files that appear whole or not at all, one writer a folder, and where rows are from.
+"""Files written whole or not at all, stored lanes, and the provenance of rows.
 
-Locks are the kernel's, which frees them however their process ends. Lanes are kept: a
-stage that is killed, or whose grid grew, computes the rest. A finished block of lanes
-is a part, ``lanes/<identity>-<code>-<points>.<digest>.parquet``. The identity is a
-digest of everything that determines its rows but the grid point and the code; the code
-is that of the functions that made them, the last digest that of the file. Parts of
-other code are found by their identity, so ``dperm adopt`` knows what it may keep.
+Lanes are stored: a stage that was killed, or whose grid grew, computes only the rest. A
+finished block of lanes is a part, ``<identity>-<code>-<points>.<digest>.parquet`` in
+the folder ``lanes``. The identity is a digest of everything that determines its rows,
+except the grid point and the code. The code is a digest of the functions that made the
+rows, the last digest that of the file. ``dperm adopt`` finds parts of older code by
+their identity.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ NODE = platform.node() or "here"
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A name beside ``path``: renamed to it at the end, removed on failure.
+    """A temporary name next to ``path``: renamed to it at the end, removed on failure.
 
-    What a process of this machine that has died left beside ``path`` is removed.
+    Temporary files that dead processes of this machine left there are removed too.
 
     Raises OSError if it cannot be written; the text names ``path``.
     """
@@ -64,7 +64,7 @@ def _tidy(path: Path) -> None:
 
 
 def alive(process: int) -> bool:
-    """Whether a process of this machine runs."""
+    """Whether a process is running on this machine."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -86,7 +86,7 @@ def read_table(path: Path) -> pd.DataFrame:
     Raises
     ------
     FileNotFoundError
-        If it is not there.
+        If it does not exist.
     ValueError
         If it is damaged.
     """
@@ -105,10 +105,10 @@ def read_table(path: Path) -> pd.DataFrame:
 def unthreaded(source: Path | BinaryIO) -> pd.DataFrame:
     """Read a Parquet file without Arrow's threads.
 
-    One that is still alive when Python exits aborts the process (3 of 40 did under
-    load), and the results of its job with it.
+    A thread that is still alive when Python exits aborts the process (3 of 40 did under
+    load), and the results of the job are lost.
     """
-    from pyarrow.parquet import ParquetFile  # half a second not every command needs
+    from pyarrow.parquet import ParquetFile  # 0.5 s, which few commands need
 
     options = {"page_checksum_verification": True, "pre_buffer": False}
     with ParquetFile(source, **options) as stored:
@@ -124,11 +124,11 @@ def write_text(path: Path, text: str) -> None:
 def write_csv(path: Path, table: pd.DataFrame) -> None:
     """Write a CSV file of ``DIGITS`` digits, whole or not at all.
 
-    Another machine's last bits are none of its digits, but where a number lies between
-    two neighbours: then they differ by one unit of the last.
+    The last bits of numbers differ between machines, but rarely change these digits: a
+    number halfway between two decimals may differ by one unit of the last digit.
     """
 
-    def cut(cell: Any) -> Any:  # of a column that holds texts or gaps as well
+    def cut(cell: Any) -> Any:  # a cell of a column that has texts or gaps too
         is_number = isinstance(cell, float) and cell == cell
         return f"{cell:.{DIGITS}g}" if is_number else cell
 
@@ -145,14 +145,14 @@ def write_json(path: Path, value: Any) -> None:
 def read_json(
     path: Path, remedy: str = "delete it and run again", kind: type = dict
 ) -> Any:
-    """Read a JSON file that holds a dictionary, or a list if that is asked for.
+    """Read a JSON file with a dictionary, or with a value of another ``kind``.
 
     Raises
     ------
     FileNotFoundError
-        If it is not there.
+        If it does not exist.
     ValueError
-        If it is damaged; the text names it and says ``remedy``.
+        If it is damaged; the text names the file and the ``remedy``.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -164,7 +164,7 @@ def read_json(
 
 
 def known_json(path: Path) -> dict[str, Any] | None:
-    """Read a JSON dictionary; None if the file is missing, damaged or another value."""
+    """Read a JSON dictionary; None if the file is missing, damaged or no dictionary."""
     try:
         return read_json(path)
     except (OSError, ValueError):
@@ -184,7 +184,7 @@ def file_digest(path: Path) -> str:
 
 
 def read_or_drop(path: Path) -> pd.DataFrame | None:
-    """A part; None, and it is gone, if it is missing, damaged or of another digest."""
+    """Read a part; None if missing, damaged or changed, and the file is deleted."""
     try:
         sealed = path.stem.partition(".")[2]
         if sealed and sealed != file_digest(path)[: len(sealed)]:
@@ -198,18 +198,18 @@ def read_or_drop(path: Path) -> pd.DataFrame | None:
         return None
 
 
-# --- lanes that are kept ------------------------------------------------------------
+# --- stored lanes -------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Key:
-    """What determines the rows of a part."""
+    """Digests of everything that determines the rows of a part."""
 
     identity: str
     code: str
 
     def __str__(self) -> str:
-        """As in file names and in the column ``config_digest``."""
+        """The text in file names and in the column ``config_digest``."""
         return f"{self.identity}-{self.code}"
 
 
@@ -220,7 +220,7 @@ class Parts:
         self.folder = folder / "lanes"
 
     def read(self, key: Key) -> pd.DataFrame | None:
-        """All lanes of a key, each once, or None; an unreadable part is dropped."""
+        """All lanes of a key, each once, or None; damaged parts are deleted."""
         import pandas as pd
 
         tables = [
@@ -235,19 +235,19 @@ class Parts:
         return rows.assign(config_digest=str(key))
 
     def write(self, key: Key, rows: pd.DataFrame) -> None:
-        """Keep the rows of a finished block."""
+        """Store the rows of a finished block."""
         points = rows[POINT].drop_duplicates().to_numpy().tolist()
         self.keep(f"{key}-{digest(points)}", rows)
 
     def keep(self, name: str, rows: pd.DataFrame) -> None:
-        """Keep rows in a file whose name ends with its digest."""
+        """Store rows in a file whose name ends with its digest."""
         content = rows.to_parquet(None, index=False, write_page_checksum=True)
         sealed = hashlib.sha256(content).hexdigest()[:20]
         with whole(self.folder / f"{name}.{sealed}.parquet") as beside:
             beside.write_bytes(content)
 
     def named(self) -> dict[str, Path]:
-        """The files by name: by its key that of a point of a sweep."""
+        """The files by their names without digest; for a sweep, a point's key."""
         paths = sorted(self.folder.glob("[!.]*.parquet"))
         return {path.name.partition(".")[0]: path for path in paths}
 
@@ -260,17 +260,17 @@ class Parts:
         return parts
 
     def restamp(self, path: Path, code: str) -> None:
-        """Let a part be one of other code: renamed, whole or not at all."""
+        """Assign a part to other code, by renaming it."""
         old = path.name.partition(".")[0].split("-")[1]
         path.replace(path.with_name(path.name.replace(f"-{old}", f"-{code}", 1)))
 
 
-# --- where a result came from -------------------------------------------------------
+# --- provenance ---------------------------------------------------------------------
 
 
 @functools.cache
 def commit() -> str:
-    """The commit of the source tree, ``+`` if it was changed since; or the version."""
+    """The commit of the source tree, with ``+`` if changed since; or the version."""
     root = Path(__file__).resolve().parents[4]
     if not (root / ".git").exists():
         return f"v{__version__}"
@@ -286,7 +286,7 @@ def commit() -> str:
 
 @functools.cache
 def versions() -> str:
-    """Versions that matter for the numbers."""
+    """Versions of Python, this package and libraries that affect the numbers."""
     packages = ("numpy", "scipy", "numba", "dp-accounting")
     found = [f"python {platform.python_version()}", f"dperm {__version__}"]
     return ", ".join(found + [f"{name} {version(name)}" for name in packages])

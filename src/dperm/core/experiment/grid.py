@@ -1,9 +1,9 @@
-"""Grids as data: what a YAML says about the values to try.
+"""Grids: the values to try, as written in a YAML.
 
 An axis is a list, ``{logspace: [start, stop, num]}`` (the end points themselves, not
-their exponents) or ``{linspace: [start, stop, num]}``. A grid is a mapping of axes,
-whose product is taken; ``{product: {...}}`` says so explicitly, ``{zip: {...}}`` pairs
-the values of axes of equal length, and a list of grids is their union.
+their exponents) or ``{linspace: [start, stop, num]}``. A grid is a mapping of axes and
+stands for their product, which ``{product: {...}}`` makes explicit. ``{zip: {...}}``
+pairs the values of axes of equal length. A list of grids is their union.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RANGES: dict[str, Any] = {"logspace": np.geomspace, "linspace": np.linspace}
 
 @dataclass(frozen=True)
 class Product:
-    """All combinations of groups of axes; those of one group move together."""
+    """All combinations of groups of axes; axes of one group vary together."""
 
     groups: tuple[Group, ...]
 
@@ -57,7 +57,7 @@ class Product:
         return [name for axes, _ in self.groups for name in axes]
 
     def values(self, axis: str) -> list[Any]:
-        """The values of an axis, as often as its group has them; none without it."""
+        """The values of an axis in its group, with repetitions; empty without it."""
         return [
             row[axes.index(axis)]
             for axes, rows in self.groups
@@ -66,7 +66,7 @@ class Product:
         ]
 
     def keeping(self, axis: str, kept: set[Any]) -> Product:
-        """The points whose value on an axis is kept."""
+        """The points whose value on an axis is in ``kept``, as a product."""
         groups = (
             (axes, tuple(row for row in rows if row[axes.index(axis)] in kept))
             if axis in axes
@@ -80,7 +80,8 @@ class Product:
 class Grid(Sequence[Point]):
     """The points of a grid in the order the YAML lists them, each once.
 
-    They are made as they are asked for: a grid takes the room of its axes.
+    Points are generated when iterated over, so that a grid needs only the memory of its
+    axes.
     """
 
     parts: tuple[Product, ...]
@@ -109,7 +110,7 @@ class Grid(Sequence[Point]):
         return list(dict.fromkeys(v for part in self.parts for v in part.values(axis)))
 
     def keeping(self, axis: str, kept: set[Any]) -> Grid:
-        """The points whose value on an axis is kept, and those without the axis."""
+        """The points whose value on an axis is in ``kept``, or without that axis."""
         return Grid(tuple(part.keeping(axis, kept) for part in self.parts))
 
     def total(self, axis: str) -> float:
@@ -126,7 +127,7 @@ class Grid(Sequence[Point]):
 
 
 def _may_share(one: Product, other: Product) -> bool:
-    """Whether two products may have a point in common, as far as single axes tell."""
+    """Whether two products may share a point, judged by each axis separately."""
     return set(one.axes) == set(other.axes) and all(
         set(one.values(axis)) & set(other.values(axis)) for axis in one.axes
     )
@@ -142,7 +143,7 @@ def points(grid: Any, where: str = "grid", axes: tuple[str, ...] | None = AXES) 
     where : str
         File and key, for error messages.
     axes : tuple of str, or None
-        The axes it must have, of numbers; None for any names, and strings as well.
+        The required axes, of numbers; None allows any names, and strings as values.
 
     Returns
     -------
@@ -152,7 +153,7 @@ def points(grid: Any, where: str = "grid", axes: tuple[str, ...] | None = AXES) 
     Raises
     ------
     ConfigError
-        For an empty grid, an unknown, missing or doubled axis, a value that is no
+        For an empty grid, an unknown, missing or repeated axis, a value that is not a
         number, or more than ten million points.
     """
     parts = tuple(part for part in _parts(grid, where, axes) if len(part))
@@ -218,16 +219,16 @@ def _lists(axes: Any, where: str, named: bool) -> list[tuple[str, list[Any]]]:
 
 
 def _group(lists: list[tuple[str, list[Any]]]) -> Group:
-    """Axes that move together, each of their rows once."""
+    """Axes that vary together, with each row of their values once."""
     names, values = zip(*lists, strict=True)
     return names, tuple(dict.fromkeys(zip(*values, strict=True)))
 
 
 def axis(values: Any, where: str, named: bool = False) -> list[Any]:
-    """The values of one axis; strings and truth values too where ``named``.
+    """The values of one axis; strings and booleans are allowed where ``named``.
 
-    Raises ConfigError if it is empty, not a list or range, or holds something that is
-    no number.
+    Raises ConfigError if it is empty, not a list or range, or holds a value that is not
+    a number.
     """
     if isinstance(values, Mapping):
         values = _range(values, where)
@@ -271,9 +272,9 @@ def _range(spec: Mapping[str, Any], where: str) -> list[float]:
 
 
 def thin(grid: Grid, keep: Mapping[str, int]) -> Grid:
-    """The points whose values survive keeping only ``keep[axis]`` values of an axis.
+    """The grid with only ``keep[axis]`` values of each axis named in ``keep``.
 
-    The kept values are spread evenly over the axis, its ends included.
+    The kept values are spread evenly over the axis and include its ends.
     """
     for name, count in keep.items():
         values = sorted(grid.values(name))

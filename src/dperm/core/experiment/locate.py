@@ -1,9 +1,9 @@
-"""Where configuration, modules and the Snakefile lie.
+"""Places of configuration, modules and the Snakefile.
 
-The package brings its own ``conf/``. A folder of one's own, ``./conf`` or the one that
-``DPERM_CONF`` names, comes before it: what it holds is added, what has the same name is
-taken instead, and Python modules it names may lie beside it. A folder with a
-``config.yaml`` is whole and stands alone.
+The package contains a ``conf/``. A user's own folder, ``./conf`` or the one that
+``DPERM_CONF`` names, takes precedence: its files are added, and replace those of the
+same name. Python modules that it names may lie next to it. A folder with its own
+``config.yaml`` is used alone, without the package's.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ ROOT = "config.yaml"
 
 
 class ConfigError(ValueError):
-    """A configuration that is refused; the text says where and why, in one line."""
+    """An invalid configuration; the text states the place and reason in one line."""
 
 
 def hint(word: str, known: Iterable[str]) -> str:
-    """The known name nearest to what was found, as the end of a message; or nothing."""
+    """The nearest known name, as the end of a message; empty if none is near."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
@@ -37,9 +37,9 @@ def home() -> Path:
 
 
 def own_conf() -> Path | None:
-    """The reader's own folder of configuration, if there is one.
+    """The user's own folder of configuration; None if there is none.
 
-    Raises ConfigError if ``DPERM_CONF`` names no folder.
+    Raises ConfigError if ``DPERM_CONF`` is not the path of a folder.
     """
     named = os.environ.get("DPERM_CONF")
     own = Path(named or "conf").resolve()
@@ -51,7 +51,7 @@ def own_conf() -> Path | None:
 def conf_dirs() -> list[Path]:
     """Folders of configuration, in the order in which they are searched.
 
-    The last one holds ``config.yaml``. The folder beside one's own joins the end of
+    The last one holds ``config.yaml``. The parent of a user's own folder is appended to
     Python's path, so that a solver's module is found there.
     """
     own, packaged = own_conf(), home() / "conf"
@@ -68,7 +68,7 @@ def conf_dir() -> Path:
 
 
 def conf_file(name: str) -> Path | None:
-    """A file of the configuration by its path below ``conf/``; None without one."""
+    """A file of the configuration by its path below ``conf/``; None if missing."""
     paths = (folder / name for folder in conf_dirs())
     return next((path for path in paths if path.is_file()), None)
 

@@ -1,4 +1,4 @@
-"""What of a paper is run at the configured scale: names, grids, seeds, and folders."""
+"""The runs of a paper at the configured scale: names, grids, seeds and folders."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run_calibrations(config: schema.Config) -> list[str]:
 
 
 def label(config: schema.Config, solver: str) -> str:
-    """What a solver is called in the paper."""
+    """The name of a solver in the paper."""
     label = config.paper.runs[solver].label if solver in config.paper.runs else None
     if label:
         return label
@@ -73,18 +73,18 @@ def label(config: schema.Config, solver: str) -> str:
 
 
 def at_problem(config: schema.Config, name: str) -> schema.Config:
-    """The configuration of another problem; what was set for problems holds for it."""
+    """The configuration of another problem, with the same overrides."""
     return replace(config, problem=read("problem", name, config.overrides))
 
 
 def at_run(config: schema.Config, problem: str, solver: str) -> schema.Config:
-    """The same for another problem and solver."""
+    """The configuration of another problem and solver, with the same overrides."""
     section = read("solver", solver, config.overrides)
     return replace(at_problem(config, problem), solver=section)
 
 
 class Names(NamedTuple):
-    """What names a job in its rows; ``algorithm`` is its solver as the paper says."""
+    """Columns that name a job; ``algorithm`` is its solver's name in the paper."""
 
     paper: str
     problem: str
@@ -98,16 +98,16 @@ class Design:
 
     points: grid.Grid  #: passes, step and clip
     calibrations: list[str]
-    #: replicates, fresh: runs of every point in tuning, of every chosen setting in
+    #: replicates, fresh: runs of every point in tuning, and of every chosen setting in
     #: evaluation
     replicates: int
     fresh: int
-    race: bool | str  #: false: settings that cannot win are run to the end too
-    evaluated: str  #: numbers of passes: ``all``, the ``best``, or its ``ties`` too
+    race: bool | str  #: false runs settings that cannot win to the end too
+    evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
 
 
 def names_of(config: schema.Config) -> Names:
-    """What names the job of the chosen solver on the chosen problem."""
+    """Names of the job of the chosen solver on the chosen problem."""
     solver = config.solver.name
     return Names(config.paper.name, config.problem.name, solver, label(config, solver))
 
@@ -133,8 +133,9 @@ def seed_of(
 ) -> int:
     """The seed of one run, in [0, 2^63), recorded in its row.
 
-    The lanes of a grid share it: they differ in step and clip, not in their draws. The
-    calibration is left out too, so that both are compared on common random numbers.
+    The lanes of a grid share it: they differ in step and clip, not in their draws. It
+    does not depend on the calibration either, so that calibrations are compared on
+    common random numbers.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Reading what the solver stages left, for figures and tables."""
+"""Reading the results of the solver stages, for figures and tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dperm.core.experiment.validation import paper_file
 class Result:
     """One (problem, solver): rows of tune and evaluate, and the chosen settings.
 
-    ``reason`` says why there are none, and is empty where there are.
+    ``reason`` states why there are no rows; it is empty otherwise.
     """
 
     problem: str
@@ -31,19 +31,19 @@ class Result:
     tuned: pd.DataFrame
     evaluated: pd.DataFrame
     reason: str
-    timing: pd.DataFrame | None = None  # of the whole paper, where seconds are shown
+    timing: pd.DataFrame | None = None  # of the whole paper, if seconds are shown
 
     @property
     def available(self) -> bool:
-        """Whether there is anything to show."""
+        """Whether there are results to show."""
         return not self.reason
 
     def ran(self, calibration: str) -> bool:
-        """Whether it was run under a calibration, and not every setting diverged."""
+        """Whether some setting under a calibration did not diverge."""
         return self.available and calibration in set(self._best["calibration"])
 
     def diverged(self, calibration: str) -> bool:
-        """Whether it was run under a calibration, and every setting diverged."""
+        """Whether every setting under a calibration diverged; False if none ran."""
         tried = calibration in set(self.tuned["calibration"])
         return self.available and tried and not self.ran(calibration)
 
@@ -96,7 +96,7 @@ class Result:
         return table[table["checkpoint"] == passes]
 
     def clocked(self, calibration: str, passes: float) -> pd.DataFrame:
-        """Runs of the chosen setting with nothing beside them, all checkpoints.
+        """Runs of the chosen setting on an otherwise idle machine, all checkpoints.
 
         Raises ValueError if they were not loaded.
         """
@@ -108,7 +108,7 @@ class Result:
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
-    """Every grid point's mean over its replicates; one that ever diverged is left out.
+    """Mean of every grid point over its replicates; points that diverged are dropped.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ def means(table: pd.DataFrame) -> pd.DataFrame:
 def best(table: pd.DataFrame) -> pd.DataFrame:
     """The best grid point of every (calibration, passes): lowest mean objective.
 
-    Rows as ``means`` gives them, without the objective. A point that diverged in any
-    replicate is never chosen; ties go to the smaller step, then the smaller clip.
+    Rows are those of ``means``, without the objective. A point that diverged in any
+    replicate is never chosen. Ties go to the smaller step, then the smaller clip.
     """
     summary = means(table)
     order = summary.groupby(["calibration", "passes"])["objective"].idxmin()
@@ -153,7 +153,7 @@ def load(
 ) -> dict[str, list[Result]]:
     """Results of the paper by problem, solvers in the paper's order.
 
-    ``timed`` says that seconds are shown, which the timing stage has measured.
+    With ``timed``, the seconds measured by the timing stage are loaded too.
     """
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     timing = store.read_table(path) if timed else None
@@ -173,7 +173,7 @@ def load(
 
 
 def sweep_path(config: schema.Config, name: str) -> Path:
-    """Where the rows of a sweep lie."""
+    """The file with the rows of a sweep."""
     return plan.results_folder(config, config.paper.name, "sweeps", f"{name}.parquet")
 
 
@@ -192,9 +192,9 @@ def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, 
 def calibrated(
     config: schema.Config, result: Result
 ) -> dict[float, dict[str, dict[str, Any]]]:
-    """Calibrations of one job by passes and kind; passes rise.
+    """Calibrations of one job by passes, in increasing order, and kind.
 
-    Of several entries the first counts: those after it are of an earlier run.
+    Of several entries the first counts: later ones stem from an earlier run.
     """
     by_passes: dict[float, dict[str, dict[str, Any]]] = {}
     for entry in ledgers(config, result.problem, result.solver):
@@ -204,7 +204,7 @@ def calibrated(
 
 
 def proved(made: dict[str, Any]) -> dict[str, Any]:
-    """Lower end of a calibration's true epsilon, and what it is given."""
+    """Lower bound of a calibration's true epsilon, and its public information."""
     given = ", ".join(made.get("given", ()))
     return {"epsilon_low": made.get("epsilon_low", math.nan), "given": given}
 

@@ -1,8 +1,8 @@
-"""The typed configuration: what every YAML under ``conf/`` may say.
+"""The typed configuration: the keys and values allowed in each YAML under ``conf/``.
 
-OmegaConf merges files into these classes; pydantic judges what is written against their
-annotations: types, ranges, keys that there are. ``validation`` puts its findings into
-words, and checks the rest (names, grids) before anything runs.
+OmegaConf merges files into these classes. Pydantic checks the values against their
+annotations: types, ranges and known keys. ``validation`` writes the error messages, and
+checks the rest (names, grids) before anything runs.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from pydantic_core import PydanticCustomError
 from dperm.core import calibrations
 
 AXES = ("passes", "step", "clip")  # of the grid of a run
-MOST_PASSES = 10**6  # over the data: no run would end
+MOST_PASSES = 10**6  # over the data; longer runs would not end
 
 
 def among(*known: str | bool) -> AfterValidator:
-    """The constraint of text that is one of the known words."""
+    """A constraint: the text must be one of the known words."""
 
     def check(text: str) -> str:
         if text not in known:
@@ -76,7 +76,7 @@ Calibrations = Annotated[
 
 
 class Section:
-    """What all sections have in common: unknown keys are refused, 1 may be text."""
+    """Base class of sections: unknown keys are refused, numbers may stand for text."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {
         "extra": "forbid",
@@ -87,7 +87,7 @@ class Section:
 
 @dataclass
 class Source(Section):
-    """One place a data set can come from; sources are tried in the order given."""
+    """One source of a data set; sources are tried in the listed order."""
 
     kind: str = MISSING  # file | mirror | package | http | openml | sklearn | synthetic
     # paths below the current folder, data.mirror, or an installed package's folder
@@ -116,7 +116,7 @@ class Reader(Section):
 
 @dataclass
 class Dataset(Section):
-    """A data set: where it is found, how it is read, and the digest of its arrays."""
+    """A data set: its sources, its reader, and the digest of its arrays."""
 
     name: str = MISSING
     title: str = ""
@@ -127,10 +127,10 @@ class Dataset(Section):
 
 @dataclass
 class Preparation(Section):
-    """What is done to the arrays before a problem is made of them."""
+    """Preparation of the arrays before a problem is made of them."""
 
-    # Columns to mean 0 and standard deviation 1 (ddof 0); sparse ones not filled in,
-    # which the solvers dp_cd and dp_gcd can work with.
+    # Columns to mean 0 and standard deviation 1 (ddof 0). Sparse ones are not filled
+    # in; only the solvers dp_cd and dp_gcd support that.
     standardize: Flag = False
     drop_zero_columns: Flag = False
     centre: Flag = False  # labels to mean 0
@@ -163,7 +163,7 @@ class Problem(Section):
     title: str = ""
     dataset: Dataset = field(default_factory=Dataset)
     preparation: Preparation = field(default_factory=Preparation)
-    loss: str = MISSING  # name of one of dperm.core.erm.losses, but for the linear one
+    loss: str = MISSING  # name of one of dperm.core.erm.losses, except the linear one
     penalty: Penalty = field(default_factory=Penalty)
     privacy: Privacy = field(default_factory=Privacy)
 
@@ -174,53 +174,53 @@ class Solver(Section):
 
     name: Name = MISSING
     label: str = MISSING  # as the paper writes it
-    algorithm: str = MISSING  # a module of ours, beside conf, or installed
+    algorithm: str = MISSING  # a module of this package, next to conf, or installed
     options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class Run(Section):
-    """One solver of a paper: on which problems, over which grid."""
+    """One solver of a paper: its problems and its grid."""
 
     grid: Any = MISSING
     problems: Problems | None = None  # None: all problems of the paper
     calibrations: Calibrations | None = None  # None: those of the paper
-    leave_out: dict[str, Calibrations] = field(default_factory=dict)  # problem: these
-    label: str | None = None  # what the paper calls it; None: what the solver does
+    leave_out: dict[str, Calibrations] = field(default_factory=dict)  # problem: those
+    label: str | None = None  # its name in the paper; None: that of the solver
 
 
 @dataclass
 class Sweep(Section):
-    """An experiment that is no tuned grid: a function, called at every point."""
+    """An experiment other than a tuned grid: a function, called at every point."""
 
     kind: str = MISSING  # a function of dperm.sweeps.<module of the paper>
     grid: Any = MISSING  # axes of any name
     small: Any = None  # the grid at scales smoke and quickstart; None: the same
     replicates: Count = 10
-    problems: Names = field(default_factory=list)  # whose optimum must be there
-    prepared: Names = field(default_factory=list)  # whose arrays must be there
-    tuned: Flag = False  # whether it starts from what its points' solvers were tuned to
-    timed: Flag = False  # whether its seconds are shown: then nothing runs beside it
+    problems: Names = field(default_factory=list)  # whose optimum is needed
+    prepared: Names = field(default_factory=list)  # whose arrays are needed
+    tuned: Flag = False  # whether it starts from the tuned settings of its solvers
+    timed: Flag = False  # whether its seconds are shown: then nothing else runs
     together: Names = field(default_factory=list)  # axes that one process runs through
-    # Whether a point depends on its own problem and solver alone: then it stays when
-    # others come and go, and of an option by solvers' names it is given its own entry.
+    # Whether a point depends on its own problem and solver only. Then it stays valid
+    # when others are added or removed, and is passed its own solver's entry of options.
     apart: Flag = False
     options: dict[str, Any] = field(default_factory=dict)
-    smoke: Flag = True  # whether a scale that is not thorough runs it
+    smoke: Flag = True  # whether scales that are not thorough run it
 
 
 @dataclass
 class Product(Section):
-    """A figure or a table: the function that makes it and what it is given."""
+    """A figure or a table: the function that makes it, and its inputs."""
 
     kind: str = MISSING  # a function of the paper's module
     problems: Problems | None = None
     sweeps: Names = field(default_factory=list)
     calibration: Calibration = calibrations.PAPER
     caption: str = ""
-    timed: Flag = False  # whether it shows seconds, which are then measured for it
+    timed: Flag = False  # whether it shows seconds; they are then measured for it
     options: dict[str, Any] = field(default_factory=dict)
-    smoke: Flag = True  # whether a scale that is not thorough makes it
+    smoke: Flag = True  # whether scales that are not thorough make it
 
 
 @dataclass
@@ -237,20 +237,20 @@ class Paper(Section):
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting
     evaluated: Annotated[str, among("all", "best", "ties")] = "all"  # numbers of passes
-    clocked: Whole = 5  # evaluation runs that are made again alone where time is shown
-    # What cannot win is not run to the end; exact: by certainty alone; false: all is.
+    clocked: Whole = 5  # evaluation runs that are repeated alone where time is shown
+    # true: stop settings that cannot win; exact: only if certain; false: run all
     race: Race = True
     sweeps: dict[Name, Sweep] = field(default_factory=dict)
     figures: dict[Name, Product] = field(default_factory=dict)
     tables: dict[Name, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files in its folder
-    claims: str | None = None  # a YAML file in its folder: sentences and tables, judged
-    thresholds: str = ""  # of its claims: when they were set; shown in the report
+    claims: str | None = None  # a YAML file in its folder: claims and their tests
+    thresholds: str = ""  # when those of its claims were set; shown in the report
 
 
 @dataclass
 class Anchor(Section):
-    """The sentence that a claim stands for (``dperm.report.claims``)."""
+    """The sentence of the paper that a claim restates (``dperm.report.claims``)."""
 
     section: Text
     sentence: Annotated[str, Field(pattern="^[0-9]+-[0-9a-f]{16}$")]
@@ -258,7 +258,7 @@ class Anchor(Section):
 
 @dataclass
 class Claim(Section):
-    """An entry of the file of claims; what rules take is checked with the rules."""
+    """An entry of the file of claims; rules check their own options."""
 
     place: Text
     claim: Text
@@ -266,12 +266,12 @@ class Claim(Section):
     options: dict[str, Any] = field(default_factory=dict)
     kind: str = "sentence"
     published: str = ""
-    # By its name, the options that a reading changes.
+    # Name of each reading to the options that it changes.
     readings: dict[str, dict[str, Any]] = field(default_factory=dict)
     expects: dict[str, list[Any]] = field(default_factory=dict)  # groups, by column
-    without: dict[str, str] = field(default_factory=dict)  # a group, and why not
+    without: dict[str, str] = field(default_factory=dict)  # group left out: the reason
     anchor: Anchor | None = None
-    cause: str = ""  # of what is not confirmed
+    cause: str = ""  # why it is not confirmed
     note: str = ""
     set: str = ""  # when its thresholds were set
     first: Flag = False
@@ -279,7 +279,7 @@ class Claim(Section):
 
 @dataclass
 class Cell:
-    """How a column of a table is judged; what else its kind takes is up to the kind."""
+    """How a column of a table is judged; further keys depend on the kind."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "allow"}
     kind: str
@@ -287,7 +287,7 @@ class Cell:
 
 @dataclass
 class CellOptions:
-    """Options of the rule ``cells``: our table, the paper's, and what joins them."""
+    """Options of the rule ``cells``: our table, the paper's, and columns to join by."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "allow"}
     published: str
@@ -298,12 +298,12 @@ class CellOptions:
 
 @dataclass
 class Scale(Section):
-    """How much of a paper is run: everything, or a thinned part without downloads."""
+    """How much of a paper runs: everything, or a thinned part without downloads."""
 
     name: Name = MISSING
     folder: Folder = ""  # below results/ and figures/
     problems: Annotated[str, among("all", "offline")] = "all"
-    keep: dict[Axis, Count] = field(default_factory=dict)  # how many values are kept
+    keep: dict[Axis, Count] = field(default_factory=dict)  # values kept per axis
     replicates: Count | None = None
     fresh: Count | None = None
     thorough: Flag = True  # false: sweeps and products with smoke: false are left out
@@ -311,20 +311,20 @@ class Scale(Section):
 
 @dataclass
 class Data(Section):
-    """Where data are found and kept."""
+    """Sources and storage of data."""
 
-    mirror: str | None = None  # folder that holds what the sources serve
+    mirror: str | None = None  # folder with copies of the sources' files
     dir: Text = "data"
-    timeout: Finite = 60.0  # seconds without an answer before a source is given up
+    timeout: Finite = 60.0  # seconds without an answer before a source is abandoned
     retries: Natural = 3
-    most_bytes: Count = 4 * 2**30  # of a file that is downloaded, or unpacked
-    most_seconds: Finite = 21600.0  # that a file may take to download, in all
-    required: Flag = True  # whether `dperm fetch` fails where no source serves it
+    most_bytes: Count = 4 * 2**30  # of a file, downloaded or unpacked
+    most_seconds: Finite = 21600.0  # for the whole download of a file
+    required: Flag = True  # whether `dperm fetch` fails if no source has the data
 
 
 @dataclass
 class Parallel(Section):
-    """Where the units of tune and sweep run; the rows are the same everywhere."""
+    """Where the units of tune and sweep run; the rows do not depend on it."""
 
     # local: threads and processes of this machine
     backend: Annotated[str, among("local", "dask")] = "local"
@@ -333,7 +333,7 @@ class Parallel(Section):
 
 @dataclass
 class Output(Section):
-    """Where results and figures go."""
+    """Folders of results and figures."""
 
     results: Text = "results"
     figures: Text = "figures"
@@ -341,7 +341,7 @@ class Output(Section):
 
 @dataclass
 class Setting(Section):
-    """One lane, for the commands that look at a single setting."""
+    """One lane, for commands that concern a single setting."""
 
     calibration: Calibration = calibrations.PAPER
     passes: Annotated[Positive, Field(le=MOST_PASSES)] = 10.0
@@ -365,7 +365,7 @@ class Config(Section):
     setting: Setting = field(default_factory=Setting)
     seed: Natural = 20220202
     workers: Count = 1
-    product: str | None = None  # figure, table, sweep: which one, None for all
-    made: str = ""  # complete: digest of what a paper's rows are of, by the Snakefile
+    product: str | None = None  # figure, table, sweep: which one; None for all
+    made: str = ""  # complete: digest of the inputs of a paper's rows, by the Snakefile
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
-    overrides: list[str] = field(default_factory=list)  # filled in, for the record
+    overrides: list[str] = field(default_factory=list)  # of the command line, recorded

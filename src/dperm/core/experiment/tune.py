@@ -1,12 +1,12 @@
 """Tuning and evaluation of a job.
 
-Tuning runs the whole grid, every calibration and number of passes, on a few seeds.
+Tuning runs the whole grid, with every calibration and number of passes, on a few seeds.
 Evaluation runs the chosen settings on fresh seeds.
 
-Calibrations are stored beside the results and not repeated. ``ledger.json`` holds, for
-every calibration and number of passes, the noise multiplier, the ledger it belongs to,
-what that ledger costs under its own accountant, and the two numbers that its true
-epsilon is proved to lie between, given what is said there.
+Calibrations are stored with the results and not repeated. ``ledger.json`` holds one
+entry for every calibration and number of passes: the noise multiplier, its ledger, the
+cost of that ledger under its own accountant, and the proved bounds of its true epsilon,
+with what these take as given.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ from dperm.core.privacy.mechanisms import STUDY
 
 log = logging.getLogger(__name__)
 
-LEAST_LANES = 64  # of a piece: fewer would pay for noise that more could share
-PIECES_PER_WORKER = 4  # at least, so that none is left with a long one at the end
+LEAST_LANES = 64  # of a piece: smaller ones would draw the shared noise too often
+PIECES_PER_WORKER = 4  # at least, so that no worker ends with a long one alone
 
 Solve = Callable[[list[Unit]], Iterator[pd.DataFrame]]
 Race = Callable[[Job, list[Unit], Solve], Iterator[pd.DataFrame]]
 
 
 def tuned(job: Job, design: Design, race: Race | None = None) -> pd.DataFrame:
-    """Rows of the grid, those of ``tune.parquet``.
+    """Rows of the grid, as in ``tune.parquet``.
 
-    Lanes that an earlier run left are reused as they are. A race, if there is one, does
-    not run settings to the end that cannot win.
+    Lanes stored by an earlier run are reused. With a race, settings that cannot win are
+    not run to the end.
     """
     return collect(job, list(tuning_units(job, design)), race)
 
 
 def evaluated(job: Job, design: Design, tuned: pd.DataFrame) -> pd.DataFrame:
-    """Rows of the best settings of a tuned table on fresh seeds, one a seed and pass.
+    """Rows of the best settings on fresh seeds, one per seed and checkpoint.
 
-    Others run beside these: their seconds say what was spent, not how fast an algorithm
-    is, which ``timing`` measures.
+    Several run at the same time, so their seconds state the time spent and not the
+    speed of an algorithm, which ``timing`` measures.
     """
     units = fresh_units(job, design, tuned)
     if not units:
@@ -67,7 +67,7 @@ def evaluated(job: Job, design: Design, tuned: pd.DataFrame) -> pd.DataFrame:
 
 
 def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
-    """Everything that is tuned: every calibration, number of passes and replicate."""
+    """One unit per calibration, number of passes and replicate."""
     points = list(design.points)
     passes = job.unique_passes([point["passes"] for point in points])
     noises = calibrations(job, design.calibrations, passes)
@@ -79,7 +79,7 @@ def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
 
 
 def fresh_units(job: Job, design: Design, tuned: pd.DataFrame) -> list[Unit]:
-    """The best setting of every (calibration, passes) of a tuned table, fresh seeds."""
+    """Units on fresh seeds of the best settings by (calibration, passes)."""
     chosen = evaluated_settings(design.evaluated, best(tuned))
     kinds, passes = chosen["calibration"].unique(), chosen["passes"].unique()
     noises = calibrations(job, kinds.tolist(), passes.tolist()) if len(chosen) else {}
@@ -98,10 +98,10 @@ def fresh_units(job: Job, design: Design, tuned: pd.DataFrame) -> list[Unit]:
 
 
 def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
-    """All chosen settings, or of every calibration the best, or also what ties with it.
+    """All chosen settings, or the best of every calibration, or also its ties.
 
-    A tie's tuning mean is within their deviations of the best. Where the best has none,
-    nothing was learnt.
+    A tie's tuning mean exceeds the best by at most the sum of their standard
+    deviations. A best setting of zero deviation has learnt nothing and has no ties.
     """
     if which == "all" or chosen.empty:
         return chosen
@@ -119,7 +119,7 @@ def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
 def calibrations(
     job: Job, kinds: Iterable[str], passes: Iterable[float]
 ) -> dict[tuple[str, float], Calibration]:
-    """The calibration of every (kind, passes), from ``ledger.json`` where it has it."""
+    """The calibration of every (kind, passes), read from ``ledger.json`` if there."""
     path = job.folder / "ledger.json"
     entries = _entries(path)
     keys = {
@@ -133,7 +133,7 @@ def calibrations(
         fresh = pool.map(lambda pair: _entry(job, *pair), missing)
         entries |= {entry["key"]: entry for entry in fresh}
     first = [entries[key] for key in keys.values()]
-    others = [  # of the paper's other passes; what an older accountant found is gone
+    others = [  # of other passes; those of an older accountant are dropped
         entry
         for key, entry in entries.items()
         if key not in keys.values() and entry.get("code") == job.code.noise
@@ -160,7 +160,7 @@ def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
 
 
 def _key(job: Job, kind: str, passes: float) -> str:
-    """Everything a calibration depends on."""
+    """Digest of everything that a calibration depends on."""
     problem = job.problem
     return store.digest(
         [
@@ -172,7 +172,7 @@ def _key(job: Job, kind: str, passes: float) -> str:
 
 
 def _entries(path: Path) -> dict[str, dict[str, Any]]:
-    """What a ledger file says, by key; nothing where it is missing or damaged."""
+    """Entries of a ledger file by key; none where it is missing or damaged."""
     try:
         found = json.loads(path.read_text("utf-8"))
         for entry in found:
@@ -191,16 +191,16 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def collect(job: Job, units: list[Unit], race: Race | None = None) -> pd.DataFrame:
-    """Rows of all units, sorted; logs progress and how many lanes were reused.
+    """Rows of all units, sorted; logs progress and the number of reused lanes.
 
-    They run on all workers of this machine, or each on one of a cluster's.
+    Units share the workers of this machine, or each runs on one worker of a cluster.
 
     Parameters
     ----------
     job : Job
     units : list of Unit
     race : callable, optional
-        Gives the tables of all units, of which it solves what it must.
+        Returns the tables of all units, after solving only the units it needs.
     """
     parts, count = Parts(job.folder), Counter[str]()
     lanes, work = sum(len(unit.points) for unit in units), sum(u.work for u in units)
@@ -228,11 +228,11 @@ def collect(job: Job, units: list[Unit], race: Race | None = None) -> pd.DataFra
 def _solved(
     job: Job, units: list[Unit], parts: Parts
 ) -> Iterator[tuple[pd.DataFrame, int]]:
-    """Rows of units in their order, and how many lanes of each were computed.
+    """Rows of units in their order, and the number of computed lanes of each.
 
-    Over threads, pieces of units run beside each other. Many lanes on a sparse matrix
-    stay together and are spread themselves: what they share, noise for every
-    coordinate, is most of their memory.
+    On threads, pieces of units run at the same time. Many lanes on a sparse matrix stay
+    in one unit, whose lanes are spread over the threads: the noise for every
+    coordinate, which they share, is most of their memory.
     """
     if job.elsewhere is not None:
         yield from job.elsewhere(rows, ((job, unit, parts, 1) for unit in units))
@@ -252,7 +252,7 @@ def _solved(
 def _threaded(
     job: Job, units: list[Unit], parts: Parts
 ) -> Iterator[tuple[pd.DataFrame, int]]:
-    """Rows of units that run beside each other, the longest first, in their order."""
+    """Rows of units in their order; they run at the same time, the longest first."""
     with ThreadPoolExecutor(job.workers) as pool:
         begun = {
             at: pool.submit(rows, job, units[at], parts, 1)
@@ -260,15 +260,15 @@ def _threaded(
         }
         try:
             yield from (begun[at].result() for at in range(len(units)))
-        finally:  # what failed, or was interrupted, begins nothing more
+        finally:  # after a failure or an interrupt no further unit starts
             for future in begun.values():
                 future.cancel()
 
 
 def pieces(unit: Unit, beside: list[Unit], workers: int) -> list[Unit]:
-    """A unit's lanes in pieces that workers share well, beside other units.
+    """Split a unit's lanes into pieces that balance the workers; ``beside``: all units.
 
-    What a lane reaches depends on no other lane, so that the rows are the same.
+    No lane's result depends on another lane, so that the rows are the same.
     """
     share = sum(each.work for each in beside) / (workers * PIECES_PER_WORKER)
     size = max(LEAST_LANES, math.ceil(share / unit.passes))
@@ -279,12 +279,12 @@ def pieces(unit: Unit, beside: list[Unit], workers: int) -> list[Unit]:
 
 
 class Meter:
-    """Progress of a stage: what is done, of how much, and the time left.
+    """Progress of a stage: the count done, the total, and the time left.
 
-    Time is taken to be in proportion to work, for lanes their passes. What an earlier
-    run left says nothing of the speed, nor does the first hundredth, which compiles.
-    ``at_most`` says that it will be less: what takes longest comes first, or not all of
-    it is done.
+    Time is assumed proportional to work, for lanes their passes. Reused lanes do not
+    count for the speed. No time is stated in the first hundredth, which compiles.
+    ``at_most`` marks the time left as an upper bound: the longest work comes first, or
+    not all of it is done.
     """
 
     def __init__(
@@ -304,7 +304,7 @@ class Meter:
         log.info("%s: %d %s", name, total, what)
 
     def advance(self, count: int, work: float = 0.0, fresh: bool = True) -> None:
-        """Count so many as done, and say so if it is time."""
+        """Count these as done, and log the progress if it is due."""
         self._done += count
         self._left -= work or count
         self._worked += (work or count) if fresh else 0.0

@@ -1,8 +1,8 @@
 """Rows of one unit: all lanes of one (stage, calibration, passes, replicate).
 
-A job is one solver on one problem, with all that its numbers depend on. Its lanes are
-computed in units. A unit's rows are reused where an earlier run left them, computed
-where not, and kept as a part the moment they are there.
+A job is one solver on one problem, with everything that its numbers depend on. Its
+lanes are computed in units. A unit's rows are reused where an earlier run stored them
+and computed otherwise. They are stored as a part as soon as they are computed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ COLUMNS = [
     *("support_size", "true_positives", "false_positives", "seconds", "status"),
     *("reason", "commit", "versions", "config_digest"),
 ]
-CHECKPOINTS = 10  # of a fresh run, at least, where it has as many steps
+CHECKPOINTS = 10  # of a fresh run, at least, if it has more steps than that
 PROVENANCE = ["seconds", "commit", "versions", "config_digest"]
 SUPPORT = ("support_size", "true_positives", "false_positives")
 
 
 class Code(NamedTuple):
-    """Digests of the code that runs a solver's lanes, and that finds its noise."""
+    """Digests of the code that runs a solver's lanes, and of the code for its noise."""
 
     lanes: str
     noise: str
@@ -48,34 +48,35 @@ class Code(NamedTuple):
 
 @dataclass(frozen=True)
 class Job:
-    """One solver on one problem for a paper: all that its numbers depend on."""
+    """One solver on one problem for a paper: everything its numbers depend on."""
 
     names: plan.Names  #: of the paper, the problem and the solver
-    algorithm: str  #: the solver's, by which its module was found
+    algorithm: str  #: name by which the solver's module was found
     problem: Problem
     optimum: Optimum
     module: ModuleType  #: of the solver
     options: Any  #: the solver's
     code: Code
     seed: int  #: the master seed of the configuration
-    folder: Path  #: where its results go
+    folder: Path  #: of its results
     workers: int
     #: runs ``function(*arguments)`` on a cluster, for every tuple of an iterable
     elsewhere: Callable[[Callable, Iterable[tuple]], Iterator] | None = None
 
     def steps(self, passes: float) -> int:
-        """Steps in so many passes."""
+        """Number of steps in a number of passes."""
         return self.module.steps(self.problem, passes, self.options)
 
     def unique_passes(self, values: Sequence[float]) -> list[float]:
-        """Numbers of passes, each step count once."""
+        """Numbers of passes, the least one for each number of steps."""
         least = {self.steps(value): value for value in sorted(values, reverse=True)}
         return list(least.values())[::-1]
 
     def checkpoints(self, passes: float) -> tuple[float, ...]:
-        """Where a fresh run is observed: start, each whole pass, end.
+        """Passes at which a fresh run is observed: start, each whole pass, end.
 
-        Of a run with few passes also its tenths, if it has more steps than that.
+        A run of at most nine passes is also observed at its tenths, if it has more than
+        ten steps.
         """
         whole = [*np.arange(1.0, passes).tolist(), float(passes)]
         if len(whole) < CHECKPOINTS < self.steps(passes):
@@ -87,9 +88,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Unit:
-    """One seed, many lanes.
+    """Many lanes on one seed.
 
-    ``observed`` are the passes after which a row is kept; 0 stands for the start.
+    ``observed`` are the passes after which a row is stored; 0 is the start.
     """
 
     stage: str
@@ -101,7 +102,7 @@ class Unit:
 
     @property
     def work(self) -> float:
-        """Passes of all its lanes."""
+        """Total passes of its lanes."""
         return len(self.points) * self.passes
 
     def settings(self) -> pd.DataFrame:
@@ -110,7 +111,7 @@ class Unit:
 
 
 def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame, int]:
-    """The rows of a unit and how many of its lanes had to be computed."""
+    """The rows of a unit, and the number of its lanes that had to be computed."""
     key, settings = part_key(job, unit), unit.settings()
     kept = parts.read(key)
     todo = settings if kept is None else missing(settings, kept)
@@ -120,22 +121,22 @@ def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame
         parts.write(key, fresh)
         tables.append(fresh)
     table = pd.concat(tables, ignore_index=True) if len(tables) > 1 else tables[0]
-    # What the accountant says of the noise is said now, however old the lanes are.
+    # Columns of the accountant are those of the current one, even for reused lanes.
     table = table.assign(**_accounted(job, unit))
     return settings.merge(table, on=POINT, how="left")[COLUMNS], len(todo)
 
 
 def missing(settings: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
-    """The settings of which there are no rows."""
+    """The settings without rows."""
     known = kept[POINT].drop_duplicates()
     merged = settings.merge(known, on=POINT, how="left", indicator=True)
     return merged.loc[merged["_merge"] == "left_only", POINT]
 
 
 def part_key(job: Job, unit: Unit) -> Key:
-    """Digests of everything that determines the rows of a unit but the grid point.
+    """Digests of everything that determines a unit's rows, except the grid point.
 
-    The accountant is not among it: where it finds the same noise, lanes are the same.
+    The accountant is not included: where it finds the same noise, lanes are the same.
     """
     support = np.packbits(job.optimum.support).tobytes().hex()
     identity = store.digest(
@@ -157,7 +158,7 @@ def seed(job: Job, unit: Unit) -> int:
 
 
 def compute(job: Job, unit: Unit, todo: pd.DataFrame, workers: int) -> pd.DataFrame:
-    """Run the lanes of a unit at some points (step, clip); their rows."""
+    """Run the lanes of a unit at some points (step, clip), and return their rows."""
     step, clip = todo["step"].to_numpy(), todo["clip"].to_numpy()
     table = lane_rows(
         job.module,
@@ -174,7 +175,7 @@ def compute(job: Job, unit: Unit, todo: pd.DataFrame, workers: int) -> pd.DataFr
 
 
 def skipped(job: Job, unit: Unit, status: str, reasons: Sequence[str]) -> pd.DataFrame:
-    """Rows of a unit that is not run, one for each point, each with its reason."""
+    """Rows of a unit that is not run, one per point, each with its reason."""
     rows = unit.settings().assign(
         **_described(job, unit),
         **dict.fromkeys(SUPPORT, 0),
@@ -190,7 +191,7 @@ def skipped(job: Job, unit: Unit, status: str, reasons: Sequence[str]) -> pd.Dat
 def unavailable(
     names: plan.Names, reason: str, status: str = "unavailable"
 ) -> pd.DataFrame:
-    """The one row of a job that has nothing to show, and why."""
+    """The only row of a job without results, with the reason."""
     code = {"commit": store.commit(), "versions": store.versions()}
     row = {**names._asdict(), **code, "status": status, "reason": reason}
     return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
@@ -214,7 +215,7 @@ def _described(job: Job, unit: Unit) -> dict[str, Any]:
 
 
 def _accounted(job: Job, unit: Unit) -> dict[str, Any]:
-    """Columns that name a job, and what the accountant says of its noise."""
+    """Columns that name a job, and those of the accountant."""
     return {
         **job.names._asdict(),
         "neighbours": unit.calibration.ledger.relation,
@@ -238,9 +239,9 @@ def lane_rows(
     seed: int,
     workers: int,
 ) -> pd.DataFrame:
-    """What lanes reach: a row for every lane and pass that is observed.
+    """Results of lanes: one row for every lane and observed pass.
 
-    Everything a lane's numbers depend on is an argument, or code behind this function.
+    Everything a lane's numbers depend on is an argument or code of this function.
 
     Returns
     -------
@@ -255,8 +256,8 @@ def lane_rows(
     def measures(W: np.ndarray) -> dict[str, np.ndarray]:
         return supports(W, optimum.support)
 
-    # Divergence is looked for after powers of 4 too. Sparse problems are large: what
-    # diverges at once should not run for a whole pass.
+    # Divergence is checked after powers of 4 too. Sparse problems are large: lanes that
+    # diverge at once should not run for a whole pass.
     early = (1 / 16,) if problem.is_sparse else ()
     fixed = [value for value in (*early, 1.0, 4.0, 16.0, 64.0) if value < passes]
     kept = {steps(at): at for at in observed if at > 0}
@@ -286,7 +287,7 @@ def lane_rows(
 
 
 def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
-    """Sizes of the supports of W (L, p), and how they agree with a mask (p,)."""
+    """Support sizes of W (L, p), and true and false positives against a mask (p,)."""
     size = np.array([np.count_nonzero(w) for w in W])
     right = (W[:, truth] != 0).sum(axis=1)
     return dict(zip(SUPPORT, (size, right, size - right), strict=True))

@@ -1,9 +1,9 @@
-"""What a configuration may say: types and ranges, then names, files and grids.
+"""Validation of a configuration: types and ranges, then names, files and grids.
 
-``check`` judges a value by a type, with pydantic; the types of the configuration are
+``check`` compares a value with a type, by pydantic; the types of the configuration are
 those of ``schema``. Every refusal is a ``ConfigError`` whose one-line text names the
-file, the key, what was found and what was expected. What needs solvers, losses or
-papers' code to judge is checked by ``dperm.pipeline.checks``.
+file, the key, the value found and the value expected. Checks that need solvers, losses
+or papers' code are in ``dperm.pipeline.checks``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from dperm.core.experiment.locate import (
     hint,
 )
 
-MOST_NODES = 100_000  # of a YAML file: no file of ours comes near it
-# What the kinds of pydantic's errors mean, in our words.
+MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
+# Kinds of pydantic's errors to the expected value, in our words.
 EXPECTED = {
     "bool_type": "true or false",
     "int_type": "a whole number",
@@ -63,17 +63,21 @@ EXPECTED = {
 def check(value: Any, kind: Any, where: str = "") -> None:
     """Refuse a value that is not of a type.
 
-    Stricter than OmegaConf, which makes 1 of ``true``: what is written is what is
-    meant. Numbers may stand for text, as in ``positive: 1``.
+    It is stricter than OmegaConf, which converts ``true`` to 1. Numbers may stand for
+    text, as in ``positive: 1``.
 
     Parameters
     ----------
     value : plain value, list, dict or section
-        As in a YAML file. What is filled in later, ``${...}``, passes.
+        As in a YAML file. References ``${...}``, which are resolved later, pass.
     kind : type
-        Any that pydantic knows, such as a class of ``schema``.
+        Any type that pydantic knows, such as a class of ``schema``.
     where : str
-        What the message begins with: a key, or a file and a space.
+        Beginning of the message: a key, or a file and a space.
+
+    Raises
+    ------
+    ConfigError
     """
     try:
         _adapter(kind).validate_python(value)
@@ -90,7 +94,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def _is_misfit(error: Any) -> bool:
-    """Whether it is no text that is filled in later, and no number for text."""
+    """Whether the value is neither filled in later nor a number in place of text."""
     value = error["input"]
     if isinstance(value, str) and ("${" in value or value == "???"):
         return False
@@ -100,7 +104,7 @@ def _is_misfit(error: Any) -> bool:
 
 
 def _message(error: Any, value: Any, kind: Any, where: str) -> str:
-    """One line: the key, what was expected, what was found."""
+    """One line: the key, the value expected, the value found."""
     reason, words = error["type"], error.get("ctx", {})
     path = _path(value, [step for step in error["loc"] if step != "[key]"])
     if "[key]" in error["loc"] or reason == "invalid_key":
@@ -144,7 +148,7 @@ def _path(value: Any, location: Sequence[Any]) -> list[Any]:
 
 
 def _spelt(error: Any) -> str:
-    """What was found, in a few characters."""
+    """The value found, in at most 80 characters."""
     value = error["input"]
     if value is None or value == "" or error["type"] == "missing":
         return "nothing"
@@ -152,7 +156,7 @@ def _spelt(error: Any) -> str:
 
 
 def type_of(kind: Any, path: Iterable[Any]) -> Any:
-    """The type of what lies at a path of keys; any where the type does not say."""
+    """The type of the value at a path of keys; ``Any`` where it is not declared."""
     for name in path:
         kind = _bare(kind)
         if is_dataclass(kind):
@@ -163,7 +167,7 @@ def type_of(kind: Any, path: Iterable[Any]) -> Any:
 
 
 def _bare(kind: Any) -> Any:
-    """A type without the None that may stand for it."""
+    """The type without an optional None."""
     inner = [one for one in get_args(kind) if one is not type(None)]
     return inner[0] if type(None) in get_args(kind) else kind
 
@@ -172,14 +176,18 @@ def _bare(kind: Any) -> Any:
 
 
 def validate(config: schema.Config, narrowed: bool = False) -> None:
-    """Check a whole configuration, as far as types cannot.
+    """Check a whole configuration.
 
     Parameters
     ----------
     config : Config
     narrowed : bool
-        Whether the paper's problems are not those of its file: then what it says of
-        others is no mistake.
+        Whether overrides replace the problems of the paper's file: then the file may
+        name any known problem.
+
+    Raises
+    ------
+    ConfigError
     """
     for group in ("paper", "problem", "solver", "scale"):
         validate_section(group, getattr(config, group), narrowed)
@@ -190,7 +198,7 @@ def validate(config: schema.Config, narrowed: bool = False) -> None:
 
 
 def validate_section(group: str, section: Any, narrowed: bool = False) -> None:
-    """Check one group's section; ``narrowed`` as for all of them."""
+    """Check one group's section; ``narrowed`` as in ``validate``."""
     check(section, type(section), f"conf/{group_file(group, str(section.name))}: ")
     if group == "paper":
         _validate_paper(section, available("problem") if narrowed else None)
@@ -199,7 +207,7 @@ def validate_section(group: str, section: Any, narrowed: bool = False) -> None:
 
 
 def validate_settings(config: schema.Config) -> None:
-    """Check what belongs to no group."""
+    """Check the settings that belong to no group."""
     check(config, schema.Config)
     if config.parallel.backend == "dask" and not config.parallel.scheduler:
         raise ConfigError(
@@ -228,7 +236,7 @@ def one_of(where: str, value: str, known: Any) -> None:
 
 
 def _of(where: str, names: Iterable[Any] | None, known: Iterable[str]) -> None:
-    """Refuse a name of a list that is not known; None passes."""
+    """Refuse a list with an unknown name; None passes."""
     for name in names or ():
         one_of(where, name, list(known))
 
@@ -303,7 +311,7 @@ def _validate_files(paper: schema.Paper, where: str) -> None:
 
 @functools.lru_cache(16)
 def check_claims(where: str, text: bytes) -> None:
-    """Check keys and types of a file of claims; ``dperm.report`` has its rules."""
+    """Check keys and types of a file of claims; ``dperm.report`` checks its rules."""
     claims = load_yaml(where, text)
     check(claims, list[dict[str, Any]], f"{where}: ")
     for number, claim in enumerate(claims, 1):
@@ -314,7 +322,7 @@ def check_claims(where: str, text: bytes) -> None:
 
 
 def load_yaml(where: str, text: bytes) -> Any:
-    """What a YAML document says, read as OmegaConf reads it."""
+    """The content of a YAML document, read as OmegaConf reads it."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -335,9 +343,9 @@ def load_yaml(where: str, text: bytes) -> Any:
 
 
 def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
-    """How many nodes there are where every alias is written out."""
+    """The number of nodes after every alias is replaced by its content."""
     if id(node) not in known:
-        known[id(node)] = math.inf  # of an alias of what it lies in
+        known[id(node)] = math.inf  # for an alias of a node that contains it
         parts = node.value if isinstance(node, yaml.CollectionNode) else ()
         inner = chain.from_iterable(
             part if isinstance(part, tuple) else (part,) for part in parts
@@ -347,7 +355,7 @@ def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
 
 
 class _Loader(CParser, get_yaml_loader()):  # type: ignore[misc]
-    """OmegaConf's loader on the parser in C, which takes a tenth of the time."""
+    """OmegaConf's loader with the parser in C, which takes a tenth of the time."""
 
     def __init__(self, stream: bytes):
         CParser.__init__(self, stream)
@@ -356,7 +364,7 @@ class _Loader(CParser, get_yaml_loader()):  # type: ignore[misc]
 
 
 def paper_file(paper: schema.Paper, name: str) -> Path | None:
-    """A file in the paper's folder of configuration; None without one."""
+    """A file in the paper's folder of configuration; None if missing."""
     return conf_file(f"paper/{paper.name}/{name}")
 
 
@@ -376,7 +384,7 @@ def _validate_grid(spec: Any, where: str) -> None:
 
 
 def check_clips(points: grid.Grid, where: str, problem: schema.Problem) -> None:
-    """Refuse an infinite clip on a problem with noise, whose scale is the clip's."""
+    """Refuse an infinite clip on a problem with noise, which it would scale."""
     private = problem.privacy.epsilon != float("inf")
     if private and float("inf") in points.values("clip"):
         _refuse_infinite(f"{where}.clip")

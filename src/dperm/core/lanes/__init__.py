@@ -1,10 +1,10 @@
 """Solvers of a composite problem: many settings advance together, in lanes.
 
-A module of this family keeps what :class:`Solver` says, its runs what :class:`LaneRun`
-says; :class:`Block` is a start for a run of one's own. What it can work with it
-declares: ``SPARSE = True`` where A may be a sparse matrix, ``CENTRED = True`` where it
-may be a :class:`~dperm.core.erm.centred.Centred`, and ``refuses(options, asked)`` for
-what is left (:mod:`dperm.core.solvers.capabilities`).
+A module of this family implements :class:`Solver`, and its runs :class:`LaneRun`;
+:class:`Block` is a base class for runs. The module declares which problems it supports:
+``SPARSE = True`` where A may be a sparse matrix, ``CENTRED = True`` where A may be a
+:class:`~dperm.core.erm.centred.Centred`, and ``refuses(options, asked)`` for other
+limits (:mod:`dperm.core.solvers.capabilities`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dperm.core.calibrations import PAPER
 
 @dataclass(frozen=True)
 class Lanes:
-    """Hyper-parameter settings that run side by side."""
+    """Hyper-parameter settings that run together."""
 
     #: shape (L,); step size as a multiple of 1/M_j (coordinate steps) or 1/beta (record
     #: steps)
@@ -33,24 +33,24 @@ class Lanes:
     clip: np.ndarray  #: shape (L,); clipping threshold C; infinity only without noise
     #: noise scale over replace-one sensitivity; 0 for the non-private method
     noise_multiplier: float
-    #: which formulas the noise comes from, ``paper`` or ``strict``
+    #: accountant that set the noise, such as ``paper`` or ``strict``
     calibration: str = PAPER
 
     def take(self, index: Any) -> Lanes:
-        """The lanes of an index array, mask or slice."""
+        """The lanes selected by an index array, mask or slice."""
         return Lanes(
             self.step[index], self.clip[index], self.noise_multiplier, self.calibration
         )
 
     def noise_scale(self, sensitivity: np.ndarray) -> np.ndarray:
-        """Noise scale for a sensitivity; 0 where neither noise nor clip is."""
+        """Noise scale for a sensitivity; without noise 0, even for an infinite one."""
         if self.noise_multiplier == 0:
             return np.zeros_like(sensitivity)
         return self.noise_multiplier * sensitivity
 
 
 class LaneRun(Protocol):
-    """A block of lanes under way."""
+    """State of a block of lanes during a run."""
 
     @property
     def weights(self) -> np.ndarray:
@@ -58,26 +58,26 @@ class LaneRun(Protocol):
 
     @property
     def released(self) -> np.ndarray:
-        """What became known of each lane in the last step, shape (L, k).
+        """Everything released of each lane in the last step, shape (L, k).
 
-        Everything that left with noise, and what follows from it: the weights, if that
-        is all; a solver that selects ends with the one-hot vector of its choice.
+        It holds all values published with noise, and what follows from them: often the
+        weights alone. A solver that selects appends the one-hot vector of its choice.
         """
 
     def advance(self, count: int) -> None:
-        """Take ``count`` more steps in every lane; in pieces or at once, to the bit."""
+        """Take ``count`` more steps in every lane; splitting them changes no bit."""
 
     def keep(self, mask: np.ndarray) -> None:
         """Drop the lanes outside the mask."""
 
 
 class Solver(Protocol):
-    """What a module of this family offers."""
+    """Interface of a module of this family."""
 
-    Options: type  # a dataclass of what its YAML may hold under ``options``
+    Options: type  # a dataclass of the keys under ``options`` in its YAML
 
     def steps(self, problem: Problem, passes: float, options: Any) -> int:
-        """How many steps that many passes are, at least 1."""
+        """Number of steps in a number of passes, at least 1."""
 
     def ledger(
         self,
@@ -87,10 +87,10 @@ class Solver(Protocol):
         options: Any,
         calibration: str = PAPER,
     ) -> Ledger:
-        """What ``count`` steps release, as data, before anything runs."""
+        """The releases of ``count`` steps, listed before anything runs."""
 
     def lane_bytes(self, problem: Problem) -> int:
-        """Memory of one lane; blocks are sized by it."""
+        """Memory of one lane in bytes; it determines the size of blocks."""
 
     def Run(  # noqa: N802 - a class
         self,
@@ -101,18 +101,18 @@ class Solver(Protocol):
         workers: int = 1,
         total: int = 0,
     ) -> LaneRun:
-        """Lanes at their start; ``total`` is the number of steps of the whole run."""
+        """Lanes before their first step; ``total`` is the length of the whole run."""
 
 
 class Block:
-    """What runs need not write again."""
+    """Base class of runs."""
 
     names: tuple[str, ...] = ("weights",)  #: the arrays whose rows are lanes
     weights: np.ndarray  #: shape (L, p)
 
     @property
     def released(self) -> np.ndarray:
-        """The weights, where nothing else becomes known in a step."""
+        """The weights, for solvers that release nothing else in a step."""
         return self.weights
 
     def keep(self, mask: np.ndarray) -> None:

@@ -1,4 +1,4 @@
-"""Clipping thresholds, and how far one clipped record can move what is released."""
+"""Clipping thresholds, and the replace-one sensitivities that follow from them."""
 
 from __future__ import annotations
 

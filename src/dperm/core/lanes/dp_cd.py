@@ -29,29 +29,28 @@ from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.capabilities import Asked, require
 from dperm.core.solvers.options import at_least, one_of
 
-SPARSE = CENTRED = True  # and standardised without filling it in
+SPARSE = CENTRED = True
 SAMPLINGS = ("cyclic", "reshuffled", "uniform")
 THRESHOLDS = ("scaled", "equal")
 _LANE_ARRAYS = (
     *("step", "clip", "scale", "threshold", "shrink"),
     *("weights", "sums", "since", "places"),
 )
-_SPARSE_CHUNK = 1 << 14  # steps whose coordinates are laid out together
+_SPARSE_CHUNK = 1 << 14  # steps of one call, whose coordinates are gathered
 _SPARSE_ARRAYS = ("step", "clip", "scale", "weights", "margins")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Choices Algorithm 1 leaves open."""
+    """Choices that Algorithm 1 leaves open."""
 
     #: {"cyclic", "reshuffled", "uniform"}; The algorithm draws uniformly; its published
     #: numbers come from a cycle. A reshuffled cycle takes the coordinates in another
     #: random order each time.
     sampling: str = "cyclic"
-    first: int = 1  #: where the cycle starts, counted from 0
-    #: T of Algorithm 1: that many averages of iterates, equally many in each but for
-    #: one where the steps do not divide; 0 returns the last iterate, as the experiments
-    #: do
+    first: int = 1  #: first coordinate of the cycle, counted from 0
+    #: T of Algorithm 1, the number of periods whose iterates are averaged, of nearly
+    #: equal lengths; 0 returns the last iterate, as the experiments do
     periods: int = 0
     #: {"scaled", "equal"}; C_j = sqrt(M_j / sum M) C, or C / sqrt(p) for every
     #: coordinate, which Section 5.1 warns of
@@ -65,14 +64,14 @@ class Options:
 
 
 def refuses(options: Options, asked: Asked) -> str:
-    """Averages of periods are not taken where A is sparse."""
+    """Refuse averages of periods where A is sparse."""
     if options.periods and asked.sparse:
         return "options.periods: not available where A is sparse"
     return ""
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Coordinate steps in so many passes: a pass is p of them."""
+    """Coordinate steps in a number of passes: a pass is p steps."""
     return max(1, round(passes * problem.p))
 
 
@@ -99,17 +98,17 @@ def ledger(
 
 
 def lane_bytes(problem: Problem) -> int:
-    """Margins (n), weights and per-coordinate constants (p) of one lane."""
+    """Bytes of margins (n), weights and constants of coordinates (p) of one lane."""
     if problem.is_sparse:
         return 16 * (problem.n + problem.p)
     return 8 * (problem.n + 6 * problem.p)
 
 
 class Run(Block):
-    """A block of DP-CD lanes under way.
+    """State of a block of DP-CD lanes.
 
-    Where A is sparse, step, clip and noise scale are kept as one number a lane, and
-    averages of periods are not taken.
+    Where A is sparse, step, clip and noise scale are stored as one number per lane, and
+    averages of periods are not available.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class Run(Block):
             for number in range(1, options.periods + 1)
         }
         self.ends = sorted(ends - {0})
-        self.ahead = np.empty(0, dtype=np.int64)  # of the order, drawn already
+        self.ahead = np.empty(0, dtype=np.int64)  # part of the order already drawn
         size = len(lanes.step)
         self.weights = np.zeros((size, problem.p))
         self.margins = np.tile(problem.offset, (size, 1))
@@ -156,15 +155,15 @@ class Run(Block):
         self.scale = self.noise_scale(lanes, lanes.clip)
 
     def divisors(self, M: np.ndarray) -> np.ndarray:
-        """The step rule: gamma_j is a lane's step over these; shape (p,)."""
+        """Step rule: gamma_j is a lane's step divided by these; shape (p,)."""
         return M
 
     def noise_scale(self, lanes: Lanes, clip: np.ndarray) -> np.ndarray:
-        """Deviation of a step's noise, shape of ``clip``."""
+        """Standard deviation of a step's noise, shape of ``clip``."""
         return lanes.noise_scale(mean_sensitivity(clip, self.problem.n))
 
     def shares(self, M: np.ndarray) -> np.ndarray:
-        """C_j / C, shape (p,)."""
+        """Ratios C_j / C, shape (p,)."""
         return share(M if self.options.thresholds == "scaled" else np.ones_like(M))
 
     def smoothness(
@@ -185,7 +184,7 @@ class Run(Block):
             self.done += chunk
             count -= chunk
             if self.ends and self.done == self.ends[0]:
-                # line 9 of Algorithm 1: go on from the mean of the period's iterates
+                # line 9 of Algorithm 1: continue from the mean of the period's iterates
                 end = self.ends.pop(0)
                 self.sums += self.weights * (end - self.since)
                 self.weights[:] = self.sums / (end - self.began)
@@ -266,7 +265,7 @@ def _one_lane(
 ):  # fmt: skip
     """Algorithm 1, lines 3 to 8, for one lane; w and its margins v change in place.
 
-    The move of one step reaches the margins in the next step's sweep over the rows, so
+    A step's move is applied to the margins in the next step's loop over the rows, so
     that each step reads the rows once.
     """
     moved, move = order[0], 0.0
@@ -299,11 +298,12 @@ def _sparse_steps(
     data, rows, starts, order, noise, touched, places,
     divisor, share, l1, l2, lower, upper, step, clip, scale, W, V,
 ):  # fmt: skip
-    """The steps on CSC columns: one costs its column's entries; changes W and V.
+    """The steps on CSC columns; changes W and V in place.
 
-    The lanes lie side by side, so that an entry, read once, serves all of them. The
-    derivatives are kept, and renewed where a lane of the slice has moved. Of the
-    weights the ``touched`` coordinates are laid out; order = touched[places].
+    A step costs the number of its column's entries. Lanes are the last axis, so that an
+    entry is read once for all of them. Derivatives are stored, and updated where a lane
+    of the slice has moved. Only weights of the ``touched`` coordinates are copied;
+    order = touched[places].
     """
     lanes, n = V.shape
     w, v = np.empty((touched.shape[0], lanes)), np.ascontiguousarray(V.T)
@@ -346,10 +346,9 @@ def _centred_steps(
     data, rows, starts, a, b, order, noise, divisor, share, l1, l2, lower, upper,
     step, clip, scale, W, V,
 ):  # fmt: skip
-    """The steps for A = S + a b^T, see ``problems.centred``; changes W and V.
+    """The steps for A = S + a b^T, see ``erm.centred``; changes W and V in place.
 
-    A step moves every margin, so that it costs O(n) whatever is done: the one column it
-    reads is filled in.
+    A step changes every margin and so costs O(n) in any case; its column is filled in.
     """
     n, still = V.shape[1], np.zeros(V.shape[1])
     column = np.empty(n)

@@ -16,7 +16,7 @@ from dperm.core.privacy.mechanisms import streams
 
 DIVERGED = 10.0  # an objective this many times F(0) at a checkpoint ends a lane
 BLOCK_BYTES = 1 << 26  # of per-lane memory, for lanes that run at the same time
-SPARSE_BYTES = 1 << 30  # the same where A is sparse: an entry read serves all of them
+SPARSE_BYTES = 1 << 30  # for sparse A, whose entries are read once for all lanes
 
 
 @dataclass
@@ -25,10 +25,10 @@ class Snapshot:
 
     count: int  #: steps taken
     objective: np.ndarray  #: shape (L,)
-    #: shape (L,); lanes given up at this checkpoint or before; their values are the
-    #: last ones
+    #: shape (L,); lanes stopped at this checkpoint or before; they keep their last
+    #: values
     diverged: np.ndarray
-    #: shape (L,); whatever else was measured of the weights
+    #: shape (L,) each; other measures of the weights
     measures: dict[str, np.ndarray]
     #: time spent in steps so far, all lanes together, checkpoints not counted
     seconds: float
@@ -47,10 +47,10 @@ def run_lanes(
     measure: Measure,
     workers: int = 1,
 ) -> list[Snapshot]:
-    """Run lanes of one solver and look at them at the checkpoints.
+    """Run lanes of one solver and measure them at the checkpoints.
 
-    A lane's result depends on its setting, the seed and the checkpoints before it
-    diverged, and on nothing else: not on the other lanes, the blocks or the workers.
+    A lane's result depends only on its setting, the seed and the checkpoints before it
+    diverged: not on the other lanes, the blocks or the workers.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ def _run_block(
             for name, values in measure(weights).items():
                 known = measures.setdefault(name, np.zeros(len(diverged), values.dtype))
                 known[alive] = values
-            del weights  # maybe a copy, and large
+            del weights  # may be a large copy
             lost = ~(objective[alive] <= DIVERGED * start)
             diverged[alive[lost]] = True
             if lost.any():
                 alive = alive[~lost]
-                if len(alive):  # a run without lanes goes no further
+                if len(alive):  # a run cannot go on without lanes
                     run.keep(~lost)
         done = count
         seen = {name: values.copy() for name, values in measures.items()}

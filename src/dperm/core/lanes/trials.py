@@ -1,7 +1,7 @@
-"""Trials of a solver on a problem in memory: calibrate, tune a grid, run afresh.
+"""Trials of a solver on a problem in memory: calibrate, tune a grid, run fresh seeds.
 
-What the pipeline does of a paper's runs, unit by unit and stored, a sweep does here at
-once, with the same calibration and the same engine.
+The pipeline runs a paper's grids unit by unit and stores them. Sweeps use this module,
+which does the same in memory, with the same calibration and the same engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
 
-BEST = 16  # of a coarse grid
+BEST = 16  # points of a coarse grid that are kept
 
 
 class DivergedError(ValueError):
@@ -34,11 +34,11 @@ Point = Mapping[str, float]  # passes, step, clip
 def noise(
     problem: Problem, module: ModuleType, options: Any, passes: float, calibration: str
 ) -> Calibration:
-    """The least noise with which so many passes cost the problem's target at most.
+    """The least noise with which the passes cost at most the problem's target.
 
-    Its ledger takes as public what the solver says and what the problem does.
+    Its ledger takes as public what the solver and the problem declare as given.
 
-    Raises UnreachableTargetError if no noise reaches it.
+    Raises UnreachableTargetError if no noise reaches the target.
     """
     count = module.steps(problem, passes, options)
 
@@ -55,19 +55,19 @@ def noise(
 
 
 def seeds_of(seed: int, count: int) -> list[int]:
-    """So many seeds, all made of one."""
+    """``count`` seeds, all derived from one."""
     made: list[int] = np.random.SeedSequence(seed).generate_state(count, "u8").tolist()
     return made
 
 
 def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
-    """Settings side by side under calibrated noise; step and clip (L,)."""
+    """Lanes under calibrated noise; step and clip (L,)."""
     return Lanes(step, clip, at.noise_multiplier, at.calibration)
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting that was chosen, and how it did on seeds that did not choose it."""
+    """A chosen setting, and its results on seeds that were not used to choose it."""
 
     point: dict[str, float]  #: step, clip and passes
     noise: Calibration
@@ -81,19 +81,19 @@ class Trials:
     problem: Problem
     module: ModuleType  #: of the solver
     options: Any  #: the solver's
-    calibration: str  #: ``paper``, ``strict`` or ``none``
+    calibration: str  #: name of a calibration, such as ``paper`` or ``strict``
 
     @cached_property
     def noise(self) -> Callable[[float], Calibration]:
-        """The noise for a number of passes, calibrated once for each."""
+        """The noise for a number of passes, calibrated once per number."""
         given, kind = (self.problem, self.module, self.options), self.calibration
-        return cache(lambda passes: noise(*given, passes, kind))  # without a cycle
+        return cache(lambda passes: noise(*given, passes, kind))  # no reference to self
 
     def tuned(self, points: Iterable[Point], seeds: Sequence[int]) -> dict[str, float]:
         """The point of a grid with the least mean objective over the seeds.
 
-        Points with equally many passes run side by side, on common random numbers; ties
-        go to the smaller step, then the smaller clip, then fewer passes.
+        Points with equally many passes run together, on common random numbers. Ties go
+        to the smaller step, then the smaller clip, then fewer passes.
 
         Raises DivergedError if every point diverged.
         """
@@ -102,7 +102,7 @@ class Trials:
     def best(
         self, points: Iterable[Point], seeds: Sequence[int], most: int = BEST
     ) -> list[dict[str, float]]:
-        """At most so many points of a grid, in the order in which ``tuned`` takes them.
+        """The ``most`` best points of a grid, ordered as by ``tuned``.
 
         Raises DivergedError if every point diverged.
         """
@@ -142,9 +142,9 @@ class Trials:
         points : iterable of mapping
             passes, step and clip.
         seed : int
-            All others are made of it.
+            All other seeds are derived from it.
         counts : tuple of int
-            How many seeds choose, and how many are fresh.
+            Numbers of tuning seeds and of fresh seeds.
 
         Raises
         ------
@@ -168,10 +168,10 @@ class Trials:
         Parameters
         ----------
         coarse : iterable of mapping
-            Tried on one transcript, the best of it on as many as choose: the best of
-            hundreds on one is a lucky one.
+            Run on one seed. Its best points run again on all tuning seeds, because the
+            best of hundreds on one seed is best partly by chance.
         finer : iterable of mapping
-            Multiples of its best step and clip.
+            Factors for the best step and clip.
         """
         near = self.tuned(self.best(coarse, [seed]), seeds_of(seed, counts[0]))
         around = [near | {key: near[key] * at[key] for key in at} for at in finer]
@@ -193,5 +193,4 @@ def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]
 
 
 def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Nothing else is measured."""
     return {}

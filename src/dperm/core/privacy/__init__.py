@@ -1,4 +1,4 @@
-"""Privacy: the ledger of releases, what it costs, and the noise that is drawn."""
+"""Privacy: the ledger of releases, its cost, calibration, and the noise drawn."""
 
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import calibrate

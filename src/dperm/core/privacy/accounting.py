@@ -1,7 +1,7 @@
 """The epsilon of a ledger at a given delta, under a calibration.
 
-Sensitivities are replace-one sensitivities and are composed as they stand. That is what
-dp_accounting does under ADD_OR_REMOVE_ONE; under REPLACE_ONE its PLD accountant would
+Sensitivities are replace-one sensitivities and are composed as they stand. This agrees
+with dp_accounting under ADD_OR_REMOVE_ONE; under REPLACE_ONE its PLD accountant would
 double them.
 """
 
@@ -26,33 +26,32 @@ def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
     Parameters
     ----------
     ledger : Ledger
-        What is released.
+        The releases.
     delta : float
         In (0, 1).
     calibration : str
-        ``paper`` for what the papers evaluate (:mod:`.published`), ``strict`` for a
-        proved upper bound (:mod:`.strict`), or another
-        (:mod:`dperm.core.calibrations`).
+        ``paper`` for the papers' formulas (:mod:`.published`), ``strict`` for a proved
+        upper bound (:mod:`.strict`), or another (:mod:`dperm.core.calibrations`).
 
     Returns
     -------
     float
         epsilon >= 0; 0 if nothing is released, inf if something is released without
-        noise, and under ``strict`` if no bound of an event can be proved.
+        noise, and under ``strict`` also if an event has no proved bound.
 
     Raises
     ------
     DeltaError, UnknownCalibrationError, UnsupportedEventError
-        As their names say.
+        For delta outside (0, 1), an unknown calibration, an event without a formula.
     """
     return _priced(calibrations.load(calibration).epsilon, ledger, delta)
 
 
 def estimate(ledger: Ledger, delta: float, calibration: str, *how: float) -> float:
-    """Return an epsilon faster, right to about 1e-3 where ``epsilon`` is certified.
+    """Return a faster estimate of ``epsilon``, within about 1e-3 of it.
 
-    For searches, whose result is then priced by ``epsilon``; the same arguments, and
-    further ones of the calibration's own estimate.
+    It is for searches, whose result is then priced by ``epsilon``. Arguments are those
+    of ``epsilon``, then further ones for the calibration's own estimate.
     """
     module = calibrations.load(calibration)
     accountant = getattr(module, "estimate", module.epsilon)
@@ -60,7 +59,7 @@ def estimate(ledger: Ledger, delta: float, calibration: str, *how: float) -> flo
 
 
 def true_epsilon(ledger: Ledger, delta: float) -> float:
-    """Return an epsilon that is proved to suffice: that of ``strict``.
+    """Return a proved upper bound on epsilon, by the calibration ``strict``.
 
     It is the upper end of ``intervals.epsilon_interval``.
     """
@@ -78,22 +77,22 @@ def _priced(
 
 
 def is_closed_form(ledger: Ledger, calibration: str) -> bool:
-    """Tell whether a calibration's epsilon is right to rounding, not on a grid."""
+    """Tell whether a calibration's epsilon is exact up to rounding, with no grid."""
     module = calibrations.load(calibration)
     return hasattr(module, "is_closed_form") and bool(module.is_closed_form(ledger))
 
 
 def unconditional(ledger: Ledger, delta: float) -> float:
-    """Epsilon if nothing but n is public: infinite where a constant is read off data.
+    """Epsilon if only n is public: infinite where a constant is read off the data.
 
-    A variant that pays for its constants with noise (DP-CD-priv-cst for M_j) has them
-    in its ledger, and not among what is given.
+    A variant that releases its constants with noise (DP-CD-priv-cst for M_j) has them
+    in its ledger and not under ``given``.
     """
     return math.inf if moves_with_data(ledger.given) else true_epsilon(ledger, delta)
 
 
 class Interval(NamedTuple):
-    """Both ends of what an epsilon is known to be; closed forms to rounding (1e-9)."""
+    """Proved lower and upper bound on epsilon; closed forms up to rounding (1e-9)."""
 
     #: some mechanism with this ledger costs at least that, or any epsilon below it
     low: float

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from typing import Any
 
-import scipy  # its parts come when they are first named
+import scipy  # it imports its parts when they are first used
 
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import (
@@ -23,7 +23,7 @@ from dperm.core.privacy.accounting import (
 from dperm.core.privacy.accounting import epsilon as epsilon_of
 from dperm.core.privacy.ledger import Ledger
 
-INTERVALS = "dperm.accountants.intervals"  # lies above, and is found by its name
+INTERVALS = "dperm.accountants.intervals"  # a higher layer, so imported by name only
 
 LEAST, MOST = 2.0**-30, 2.0**60  # noise multipliers searched
 
@@ -36,33 +36,33 @@ class EpsilonError(ValueError):
 
 
 class UnreachableTargetError(ValueError):
-    """A target that no noise reaches: what the ledger fixes costs too much already."""
+    """A target that no noise reaches: the fixed part of the ledger costs too much."""
 
 
 @dataclass(frozen=True)
 class Calibration:
     """A noise multiplier and what it costs."""
 
-    noise_multiplier: float  #: what the ledger was built from; 0 without privacy
+    noise_multiplier: float  #: argument of the ledger; 0 without privacy
     calibration: str  #: ``paper`` or ``strict``
-    target_epsilon: float  #: what was asked for
+    target_epsilon: float  #: requested
     delta: float  #: in (0, 1)
     #: cost under the calibration's own accountant, at most the target
     claimed_epsilon: float
-    #: cost under the strict accountant, given what ``ledger.given`` says
+    #: cost under the strict accountant, with ``ledger.given`` taken as public
     true_epsilon: float
     ledger: Ledger  #: the releases with that noise
 
     @cached_property
     def interval(self) -> Interval:
-        """What the true epsilon is proved to lie between; found when asked for."""
+        """Proved bounds of the true epsilon, computed at first use."""
         interval: Interval = importlib.import_module(INTERVALS).epsilon_interval(
             self.ledger, self.delta
         )
         return interval
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, the true epsilon's interval too; infinities stay."""
+        """Return plain values, with the true epsilon's interval; infinities stay."""
         stored = {each.name: getattr(self, each.name) for each in fields(self)}
         bounds = {
             "epsilon_low": self.interval.low,
@@ -79,7 +79,7 @@ class Calibration:
         calibration = cls(**{**stored, "ledger": Ledger.from_dict(values["ledger"])})
         if "epsilon_low" in values:
             ends = (values["epsilon_low"], values["epsilon_high"])
-            calibration.__dict__["interval"] = Interval(*ends)  # not found anew
+            calibration.__dict__["interval"] = Interval(*ends)  # not computed again
         return calibration
 
 
@@ -97,7 +97,7 @@ def calibrate(
         Maps a noise multiplier (noise scale / sensitivity, 0 for no noise) to the
         ledger of a run; more noise must not cost more.
     epsilon : float
-        Target, positive; inf asks for the method without noise.
+        Target, positive; inf requests the method without noise.
     delta : float
         In (0, 1).
     calibration : {"paper", "strict"}
@@ -106,10 +106,11 @@ def calibrate(
     Returns
     -------
     Calibration
-        On the safe side: its claimed epsilon never exceeds the target. The multiplier
-        is the smallest one to 1e-7 (relative) for closed forms and to 2e-4 for privacy
-        loss distributions, whose bound is not quite smooth; at least 2**-30. It is
-        searched on coarse grids, and raised where the certified epsilon is above.
+        Its claimed epsilon never exceeds the target. The multiplier exceeds the
+        smallest one by at most 1e-7 (relative) for closed forms, and by 2e-4 for
+        privacy loss distributions, whose bound is not quite smooth. It is at least
+        2**-30. The search uses coarse grids and raises the multiplier where the
+        certified epsilon exceeds the target.
 
     Raises
     ------
@@ -149,10 +150,11 @@ def calibrate(
 def _near(
     cost: Callable[..., float], price: Callable[[float], float], target: float
 ) -> float:
-    """Search on coarse grids, correct by a finer one and by what is certified.
+    """Search on coarse grids, then correct by a finer grid and by certified bounds.
 
-    Nearby, epsilon is a power of the multiplier. Where it is not, or a fixed cost is
-    too near the target for coarse grids, certified bounds are searched as they are.
+    Near the solution, epsilon is close to a power of the multiplier. Where it is not,
+    or a fixed cost is too near the target for coarse grids, the certified bounds
+    themselves are searched.
     """
     slope = 0.0
     with suppress(UnreachableTargetError):
@@ -175,9 +177,9 @@ def smallest(
 ) -> float:
     """Return the smallest multiplier whose cost is at most the target, from above.
 
-    The search starts at ``near``, where the multiplier is guessed to be.
+    The search starts at ``near``, a guess of the multiplier.
 
-    Raises UnreachableTargetError if no noise reaches it.
+    Raises UnreachableTargetError if no noise reaches the target.
     """
     kept = cache(cost)
     lower, upper = _bracket(kept, target, *((near, 1.02) if near else (1.0, 2.0)))
@@ -199,9 +201,9 @@ def smallest(
 def _bracket(
     cost: Callable[[float], float], target: float, upper: float, factor: float
 ) -> tuple[float, float]:
-    """Return multipliers a factor apart, too little noise and enough.
+    """Return two multipliers, one with too little noise and one with enough.
 
-    The factor is squared in every step, up to two.
+    Their ratio starts at ``factor``, which is squared in every step, up to 2.
     """
     lower = 0.0
     while cost(upper) > target:

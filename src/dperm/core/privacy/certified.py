@@ -1,23 +1,23 @@
-r"""Composition with a bound on every error of its arithmetic, in either direction.
+r"""Composition of loss distributions with a bound on every error of its arithmetic.
 
-A composed loss distribution is kept tilted: its masses times exp(tilt * cell), divided
-by their sum. At the order of the best Chernoff bound the bulk then lies where epsilon
-is, and what rounding adds to a cell is small against what is there.
+A composed loss distribution is stored tilted: its masses times exp(tilt * cell),
+divided by their sum. At the order of the best Chernoff bound, most of the tilted mass
+lies near epsilon, so that rounding errors there are small relative to it.
 
-What is bounded, with *u* the unit of rounding:
+The errors bounded are, with *u* the unit of rounding:
 
-- *the transform.* A coefficient is a sum over log2(N) levels of additions and products
-  with numbers of modulus one, so that of a vector of sum one it is wrong by at most
-  ``_LEVEL`` u log2(N) (Higham 2002, Theorem 24.2, has 7 u a level). The power m of a
-  coefficient X is wrong by m |X|^(m-1) times that, which by Parseval is m times that
-  and \|y\|^((m-1)/m) in l2 over the cells of the result y, the norm of a convolution
-  power being log-convex in m; a power by logarithms adds 4 pi m u.
-- *reading it.* delta(epsilon) is an inner product with weights w; by Cauchy and Schwarz
-  it is wrong by \|w\| times the error above.
-- *the ends.* What the cyclic transform folds back has tilted mass ``TILTED_TAIL``, and
-  lies below all weights at epsilon.
-- *masses, and their scale.* Each is right to a few u (relatively), and so is the
-  composed one to the count times that; see ``_Scaled``.
+- *The transform.* A coefficient is computed in log2(N) levels of additions and products
+  with numbers of modulus one. For a vector of sum one its error is at most e =
+  ``_LEVEL`` u log2(N) (Higham 2002, Theorem 24.2, has 7 u per level). The power m of a
+  coefficient X has the error m |X|^(m-1) e. By Parseval this is m \|y\|^((m-1)/m) e in
+  l2 over the cells of the result y, because the norm of a convolution power is
+  log-convex in m. A power by logarithms adds 4 pi m u.
+- *Reading it.* delta(epsilon) is an inner product with weights w. By Cauchy and Schwarz
+  its error is at most \|w\| times the error above.
+- *The ends.* The tilted mass that the cyclic transform wraps around is at most
+  ``TILTED_TAIL``, and its weight at most exp(log_scale - tilt * cell) at epsilon.
+- *Masses and their scale.* Each mass has a relative error of a few u, a composed one
+  the count times that; see :class:`Scaled`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # it imports its parts when they are first used
 from numpy.typing import NDArray
 
 from dperm.core.privacy.pld import (
@@ -47,7 +47,7 @@ Array = NDArray[np.float64]
 U = 2.0**-53
 CURVE_ERROR = 2e-11  # relative, of the values of a profile; see the tests
 _LEVEL = 12.0
-_CLOSE = 1e-10  # relative, to which a root is found
+_CLOSE = 1e-10  # relative precision of roots
 
 
 @dataclass(frozen=True)
@@ -56,22 +56,22 @@ class Composed:
 
     interval: float  #: width of a cell
     first: int  #: cell of the first mass
-    masses: Array  #: tilted, of sum one but for what was lost
-    #: tilt, log_scale: a mass is masses * exp(log_scale - tilt * cell)
+    masses: Array  #: tilted, of sum one except for the mass lost
+    #: tilt, log_scale: the true masses are masses * exp(log_scale - tilt * cell)
     tilt: float
     log_scale: float
     error: float  #: l2 norm of the error of ``masses``
-    #: error of the masses that went in, relatively, all of them together
+    #: total relative error of the masses that were composed
     relative: float
-    wrapped: float  #: tilted mass that lies at a wrong cell
+    wrapped: float  #: tilted mass in wrong cells
 
     @cached_property
     def losses(self) -> Array:
-        """Of the cells."""
+        """Losses of the cells."""
         return self.interval * (self.first + np.arange(float(self.masses.size)))
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """delta(epsilon) >= 0 as computed, and a bound on its error."""
+        """Return delta(epsilon) >= 0 as computed, and a bound on its error."""
         at = self.log_scale - self.tilt * epsilon / self.interval
         start = int(np.searchsorted(self.losses, epsilon, side="right"))
         count = max(1, math.ceil((at + EXPONENT) / self.tilt))
@@ -84,7 +84,7 @@ class Composed:
         return share, off + share * self.relative
 
     def least(self, delta: float, lost: float) -> float:
-        """The least epsilon, nearly, whose delta stays below with all errors added."""
+        """Return nearly the least epsilon whose delta plus errors is at most this."""
 
         def is_above(epsilon: float) -> bool:
             share, error = self.delta(epsilon)
@@ -104,7 +104,7 @@ class Composed:
 
     @cached_property
     def _sums(self) -> tuple[Array, Array, Array]:
-        """Losses, and a and b, with which delta is a - e^epsilon b up to each."""
+        """Losses l, a and b: delta(epsilon) = a - e^epsilon b in the cell below l."""
         start = int(np.searchsorted(self.losses, 0.0))
         losses = self.losses[start:]
         logs = self.log_scale - self.tilt * losses / self.interval
@@ -114,7 +114,7 @@ class Composed:
         return losses, a, b
 
     def _near(self, delta: float) -> float:
-        """About where delta(epsilon) has a value."""
+        """Return about the epsilon at which delta(epsilon) has this value."""
         losses, a, b = self._sums
         grown = np.exp(np.minimum(losses, EXPONENT))
         above = np.flatnonzero((a - grown * b)[:-1] > delta)
@@ -129,17 +129,18 @@ class Composed:
 def upper_epsilon(
     profiles: Sequence[Profile], delta: float, tolerance: float = 5e-3
 ) -> float:
-    """Return a bound on the composed epsilon that no rounding can undercut.
+    """Return an upper bound on the composed epsilon that includes all rounding errors.
 
-    As ``pld.composed_epsilon``, which finds the same to about 1e-4 and is faster, but
-    with all errors of the arithmetic charged.
+    ``pld.composed_epsilon`` is faster and agrees to about 1e-4, but does not bound the
+    errors of the arithmetic.
 
     Parameters
     ----------
     profiles : sequence of Profile
     delta : float
     tolerance : float
-        Relative, of the fall from one grid to one four times finer.
+        Relative change of the bound from one grid to a four times finer one, at which
+        refinement stops.
     """
     return composed_epsilon(profiles, delta, tolerance, _on_grid)
 
@@ -160,17 +161,17 @@ def _on_grid(
 
 @dataclass(frozen=True)
 class Scaled:
-    """Masses of a release, and how far they may be off: by a factor of 1 + this."""
+    """Masses of a release; the exact ones are at most ``1 + relative`` times them."""
 
     release: Release
     relative: float
 
 
 def _raised(profile: Profile, top: float, interval: float) -> Scaled:
-    """The chords of a profile, and by how much their masses fall short of them.
+    """Discretise a profile, and bound how far its masses fall short of the curve.
 
-    The curve that the masses have, as they are in floating point, is computed by sums
-    of positive numbers and held against the profile at every node.
+    The curve of the masses, as rounded to floating point, is computed by sums of
+    positive numbers and compared with the profile at every node.
     """
     release = discretise(profile, top, interval)
     cells = release.masses.size // 2
@@ -193,9 +194,10 @@ def _raised(profile: Profile, top: float, interval: float) -> Scaled:
 
 
 def _summed_back(values: Array) -> Array:
-    """Sums of each value and all after it, in blocks: right to a root of their number.
+    """Sums of each value and all after it, in blocks.
 
-    The error of a plain running sum grows with the number itself.
+    Their error grows with the root of the number of values; that of a plain running sum
+    grows with the number itself.
     """
     size = math.isqrt(values.size) + 1
     padded = np.zeros(size * -(-values.size // size))
@@ -211,7 +213,7 @@ def _summed_back(values: Array) -> Array:
 
 
 def compose(releases: Sequence[Scaled], interval: float, tilt: float) -> Composed:
-    """Compose releases, each with itself as often as it says.
+    """Compose releases, each ``count`` times with itself.
 
     Parameters
     ----------
@@ -248,7 +250,7 @@ def _power(tilted: Array, count: int) -> tuple[int, Array, float]:
 
 
 def _product(one: Array, other: Array, off: float) -> tuple[Array, float]:
-    """Convolution of two distributions, and what is added to its l2 error."""
+    """Convolution of two distributions, and its l2 error (``off`` included)."""
     if one.size == 1:
         return one[0] * other, off
     norm = max(float(np.linalg.norm(one)), float(np.linalg.norm(other)))
@@ -261,7 +263,7 @@ def _transform_error(size: int) -> float:
 
 
 def _tilted(release: Release, tilt: float) -> tuple[Array, float]:
-    """Masses * exp(tilt * cell), of sum one, and the logarithm of what it was.
+    """Masses * exp(tilt * cell), normalised, and the logarithm of their sum.
 
     Weights are relative to the last cell with mass, so that the sum cannot vanish.
     """
@@ -275,6 +277,6 @@ def _tilted(release: Release, tilt: float) -> tuple[Array, float]:
 
 
 def order(releases: Sequence[Release], delta: float, interval: float) -> float:
-    """The order, per cell, of the best Chernoff bound on epsilon, to a quarter of 2."""
+    """The order, per cell, of the best Chernoff bound on epsilon, within 2^(1/4)."""
     best, bound = chernoff(releases, _tilted, delta, interval)
     return float(min(best * np.exp2(np.arange(-3, 4) / 4), key=bound))

@@ -1,12 +1,12 @@
-"""The privacy ledger: what a solver releases, as data, before it runs.
+"""The privacy ledger: the list of a solver's releases, written before it runs.
 
 An event is one kind of noisy release, repeated ``count`` times. Sensitivities are
 REPLACE-ONE sensitivities: how far the released quantity can move when one record is
 exchanged for another. Sensitivity and scale share one unit, which the event names, so
-only their ratio, the noise multiplier, decides what the release costs.
+that the cost of a release depends only on their ratio, the noise multiplier.
 
-What an event costs is said elsewhere (:mod:`dperm.core.privacy.accounting`), by one
-small function per kind of event and accountant.
+The cost of an event is computed elsewhere (:mod:`dperm.core.privacy.accounting`), by
+one small function per kind of event and accountant.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any, ClassVar
 RELATION = "replace_one"
 ADD_REMOVE = "add_remove"
 
-# What a guarantee takes as public. A ledger prices noise; constants that a solver reads
-# off the data without noise are not in that price: the epsilon holds given them.
-# Neighbours differ by replacing a record, so that n is public by the relation itself;
-# everything else here moves with a record, or is an assumption that double precision
-# does not keep.
+# What a guarantee takes as public. An accountant prices noise only. It does not charge
+# for constants that a solver reads off the data without noise: the epsilon holds given
+# them. Neighbours differ by replacing a record, so that n is public by the relation
+# itself. Everything else here changes with a record, or is an assumption that double
+# precision does not satisfy.
 N = "n"
 SMOOTHNESS = "coordinate smoothness M_j"
 GLOBAL_SMOOTHNESS = "global smoothness beta"
@@ -41,33 +41,33 @@ STANDARDISATION = "standardisation of columns"
 LABEL_MEAN = "mean of labels"
 COLUMNS = "which columns are zero"
 WHOLE = "which records are whole"
-EXACT_MINIMA = "exactness of minima"  # no constant: a proof's assumption on arithmetic
+EXACT_MINIMA = "exactness of minima"  # not a constant but an assumption of a proof
 
 
 def missing_values(rule: str | None) -> tuple[str, ...]:
-    """What a rule for missing values (mean, median, drop) reads off all records."""
+    """Names of what a rule for missing values (mean, median, drop) takes as public."""
     if rule is None:
         return ()
     return (WHOLE if rule == "drop" else f"{rule} of columns",)
 
 
 def united(*parts: Iterable[str]) -> tuple[str, ...]:
-    """All names once, in the order they come in."""
+    """All names once, in the order of their first occurrence."""
     return tuple(dict.fromkeys(name for part in parts for name in part))
 
 
 def moves_with_data(given: Iterable[str]) -> tuple[str, ...]:
-    """The names of what an epsilon does not hold without: all but n."""
+    """All names except n: what an epsilon assumes beyond the relation itself."""
     return tuple(name for name in given if name != N)
 
 
 def as_set(given: Iterable[str]) -> str:
-    """The names as a set, for tables and messages."""
+    """The names in braces, for tables and messages."""
     return f"{{{', '.join(given)}}}"
 
 
 class LedgerError(ValueError):
-    """A ledger or an event that makes no sense."""
+    """An invalid ledger or event."""
 
 
 class ScaleError(LedgerError):
@@ -87,11 +87,11 @@ class BatchError(LedgerError):
 
 
 class RelationError(LedgerError):
-    """A neighbouring relation other than replacing one record."""
+    """An unknown neighbouring relation."""
 
 
 class UnknownEventError(LedgerError):
-    """A stored event of a kind that this version does not know."""
+    """A stored event of an unknown kind."""
 
 
 class UnsupportedEventError(TypeError):
@@ -99,18 +99,18 @@ class UnsupportedEventError(TypeError):
 
 
 def require_positive(name: str, value: float) -> None:
-    """Refuse a value that is no sensitivity: not positive, or not finite."""
+    """Raise SensitivityError unless a value is positive and finite."""
     if not (value > 0 and math.isfinite(value)):
         raise SensitivityError(f"{name} must be positive and finite, got {value}")
 
 
 class Event:
-    """What every event states; kinds of release derive from it as frozen dataclasses.
+    """Base class of all events; each kind of release is a frozen dataclass.
 
     Attributes
     ----------
     sound : bool
-        Whether a bound of its cost can be proved at all.
+        Whether a bound on its cost can be proved at all.
 
     Raises
     ------
@@ -124,7 +124,7 @@ class Event:
     sensitivity: float
     scale: float  #: scale of the noise, in `unit`; 0 releases without noise
     count: int  #: number of releases, which may be adaptive
-    unit: str  #: what sensitivity and scale are measured in
+    unit: str  #: unit of sensitivity and scale
     source: str  #: where the release is defined: paper and place
     sound = True
 
@@ -175,9 +175,9 @@ class Gaussian(Event):
     r"""Gaussian mechanism, :math:`h(D) + N(0, s^2 I)`.
 
     The :math:`\ell_2` norm of *h* moves by at most :math:`\Delta` (`sensitivity`), the
-    noise has standard deviation *s* (`scale`). With :math:`\sigma = s/\Delta`, *k*
-    adaptive releases are exactly as private as telling :math:`N(0, 1)` from
-    :math:`N(\mu, 1)` with :math:`\mu = \sqrt{k}/\sigma`:
+    noise has standard deviation *s* (`scale`). With :math:`\sigma = s/\Delta`, the
+    privacy curve of *k* adaptive releases is exactly that of distinguishing
+    :math:`N(0, 1)` from :math:`N(\mu, 1)` with :math:`\mu = \sqrt{k}/\sigma`:
 
     .. math:: \delta(\epsilon) = \Phi(\mu/2 - \epsilon/\mu)
               - e^\epsilon \Phi(-\mu/2 - \epsilon/\mu)
@@ -195,7 +195,7 @@ class Gaussian(Event):
 
     @property
     def doubt(self) -> float:
-        """Chance that a release is not one of these; the price charges it to delta."""
+        """Probability that a release is not Gaussian; it is charged to delta."""
         return 0.0
 
 
@@ -252,8 +252,8 @@ class Laplace(Event):
 
     .. math:: \delta(\epsilon) = \max(0, 1 - e^{(\epsilon - a)/2}).
 
-    `published_sensitivity` is what the paper's own accounting takes the sensitivity
-    to be where that is not the smallest one (None: the same).
+    `published_sensitivity` is the sensitivity in the paper's own accounting, where that
+    is not the smallest one (None: the same).
     """
 
     sensitivity: float
@@ -272,10 +272,9 @@ class Laplace(Event):
 
 @dataclass(frozen=True)
 class NonPrivate(Event):
-    """A release without noise of its own, whatever it is: no epsilon bounds it.
+    """A release without noise: its epsilon is infinite under every accountant.
 
-    An empty ledger says that nothing is released, which costs nothing; this event says
-    that something is, and costs infinitely much under every accountant.
+    An empty ledger, in contrast, states that nothing is released, and costs 0.
     """
 
     count: int
@@ -292,16 +291,15 @@ class NonPrivate(Event):
 
 @dataclass(frozen=True)
 class Ledger:
-    """Everything a run releases, in any order: the events compose adaptively.
+    """All releases of a run, in any order: the events compose adaptively.
 
-    Raises RelationError if the relation is another one: its sensitivities would mean
-    something else.
+    Raises RelationError if the relation is unknown: sensitivities depend on it.
     """
 
-    events: tuple[Event, ...] = ()  #: the releases; none says that nothing is released
-    relation: str = RELATION  #: neighbouring relation, always ``"replace_one"``
+    events: tuple[Event, ...] = ()  #: the releases; empty if nothing is released
+    relation: str = RELATION  #: ``"replace_one"``, or ``"add_remove"``
     #: What the guarantee takes as public (:mod:`dperm.core.privacy.ledger`). No
-    #: accountant charges for it: an epsilon is one given these.
+    #: accountant charges for it: the epsilon holds given these.
     given: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -316,7 +314,7 @@ class Ledger:
         return Ledger(self.events + other.events, self.relation, given)
 
     def assuming(self, *given: str) -> Ledger:
-        """Return the ledger with more taken as public, named before its own."""
+        """Return the ledger with these taken as public too, listed first."""
         return replace(self, given=united(given, self.given))
 
     def to_dict(self) -> dict[str, Any]:

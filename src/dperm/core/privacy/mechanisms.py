@@ -1,17 +1,17 @@
-"""The only place where noise is drawn.
+"""Noise mechanisms; all noise for study is drawn here.
 
-Each purpose has a stream of its own, so that no draw depends on how another is cut
-into blocks: *k* numbers drawn at once are the *k* numbers drawn one by one.
+Each purpose has its own stream, so that no draw depends on the block sizes of another:
+*k* numbers drawn at once are the *k* numbers drawn one by one.
 
-The numbers are doubles from seeded generators: for study. A seed that is known lets the
-noise be subtracted, and the low bits of a floating-point sum tell the data even where
-it is not (Mironov 2012, "On significance of the least significant bits for differential
-privacy"). What is to be published is fitted with ``release=True``, whose noise is
-discrete, exact and not drawn here (:mod:`dperm.solvers.exact_noise`).
+The numbers are doubles from seeded generators: for study only. Anyone who knows the
+seed can subtract the noise. Even without it, the low bits of a floating-point sum
+reveal the data (Mironov 2012, "On significance of the least significant bits for
+differential privacy"). Models to be published are fitted with ``release=True``, whose
+noise is discrete, exact and drawn elsewhere (:mod:`dperm.solvers.exact_noise`).
 
-Every draw passes through :func:`handed`, where a listener can note it and hand out
-other numbers instead (:func:`heard`): that is how an audit looks at any solver. A draw
-advances its generator `rng`; `size` is the shape, filled in row-major order.
+Every draw passes through :func:`handed`, where a listener can record it or substitute
+other numbers (:func:`heard`). An audit observes any solver this way. A draw advances
+its generator `rng`; `size` is the shape, filled in row-major order.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ STREAMS = ("sampling", "noise", "smoothness")
 
 
 class Streams:
-    """Independent generators of one run, each made when it is first asked for.
+    """Independent generators of one run, each made at its first use.
 
-    Most runs never ask for all; making them takes as long as a short run.
+    Most runs do not use all of them, and making them takes as long as a short run.
 
     Parameters
     ----------
     sampling, noise, smoothness : numpy.random.Generator, optional
-        Those that are given; the others follow from the seed.
+        Generators to use; those left out are made from the seed.
     seed : int
     """
 
-    sampling: Generator  #: which record or coordinate is taken
+    sampling: Generator  #: choice of records or coordinates
     noise: Generator  #: noise of the optimisation
     smoothness: Generator  #: noise of the private smoothness constants
 
@@ -61,7 +61,7 @@ class Streams:
         vars(self).update({name: one for name, one in given.items() if one is not None})
 
     def __getattr__(self, name: str) -> Generator:
-        """A generator that nobody has asked for before."""
+        """Make a generator at its first use."""
         if name not in STREAMS:
             raise AttributeError(name)
         child = SeedSequence(self.seed, spawn_key=(STREAMS.index(name),))
@@ -73,7 +73,7 @@ class Streams:
         return (getattr(self, name) for name in STREAMS)
 
     def replaced(self, **others: Any) -> Streams:
-        """The same with other generators; what it was made of is not to be used on."""
+        """A copy with other generators; the original must not be used any more."""
         copy = Streams(seed=self.seed)
         vars(copy).update(vars(self) | others)
         return copy
@@ -107,8 +107,8 @@ def streams(seed: int) -> Streams:
     return Streams(seed=seed)
 
 
-# Called with the kind of noise, its numbers in units of its scale, and the order of its
-# norm (2 unless generalised Gaussian); returns the numbers to use, of the same shape.
+# Maps the kind of noise, the numbers in units of its scale, and the order of its norm
+# (2 unless generalised Gaussian) to the numbers to use, of the same shape.
 Listener = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
 
 _listeners: list[Listener] = []
@@ -116,7 +116,7 @@ _listeners: list[Listener] = []
 
 @contextmanager
 def heard(listener: Listener) -> Iterator[None]:
-    """Let a listener hear every draw of any module, in any thread, in order.
+    """Pass every draw of any module, in any thread, to a listener, in order.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def heard(listener: Listener) -> Iterator[None]:
 def handed(
     kind: str, unit: NDArray[np.float64], order: float = 2.0
 ) -> NDArray[np.float64]:
-    """The numbers to use for a draw of unit scale: themselves, or the listener's."""
+    """The numbers to use for a draw of unit scale: these, or the listener's."""
     return _listeners[-1](kind, unit, order) if _listeners else unit
 
 
@@ -149,7 +149,7 @@ def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
     Parameters
     ----------
     rng : numpy.random.Generator
-        Stream to draw from; it advances by the same amount whatever the scales.
+        Stream to draw from; it advances by the same amount for all scales.
     scale : array_like
         Scales, not negative; 0 gives 0.
 
@@ -183,8 +183,8 @@ def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> ND
     rng : numpy.random.Generator
         Stream of the absolute values, which are exponential; it advances.
     signs : numpy.random.Generator
-        Stream of the signs, whole 64-bit words a row; it advances. Two streams, so
-        that blocks of rows do not matter.
+        Stream of the signs, whole 64-bit words per row; it advances. With a separate
+        stream, the numbers do not depend on how rows are cut into blocks.
     shape : (int, int)
         Filled in row-major order.
     """
@@ -219,14 +219,14 @@ def signed_noisy_max(
     ----------
     scores : ndarray, shape (p,)
     scale : float
-        Of the Laplace noise; each of the 2 p candidates has its own draw.
+        Scale of the Laplace noise; each of the 2 p candidates has its own draw.
     rng : numpy.random.Generator
-        The noise stream.
+        Noise stream.
 
     Returns
     -------
     j : int
-        The coordinate.
+        Coordinate chosen.
     sign : int
         +1 or -1.
     """

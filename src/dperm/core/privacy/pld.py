@@ -11,13 +11,13 @@ Theorem 10). Joining the curve's values on a grid by chords can only raise it (C
 the Dots: Doroshenko et al. 2022, arXiv:2207.04380), so every grid gives an upper bound
 up to rounding.
 
-Masses are convolved weighted by exp(tilt * loss), which puts the bulk where epsilon
-will be: rounding, which a million steps raise to 1e-10 of the bulk, is then relative to
-delta and not to 1. Measured with DP-SGD, 50 passes over n = 45312, delta = n**-2, true
-epsilon 1.00: without the tilt, intervals below 1e-4 gave 0.92 to 0.98, with masses from
-differences of delta(-epsilon) 0.66 to 1.18; with it, rounding moves epsilon by at most
-2e-4 either way, relatively. So this is an estimate, for searches; :mod:`.certified`
-charges for rounding too.
+Masses are weighted by exp(tilt * loss) before convolution, so that most of the weight
+lies near epsilon. Rounding, which a million steps raise to 1e-10 of the total, is then
+relative to delta and not to 1. Measured with DP-SGD, 50 passes over n = 45312, delta =
+n**-2, true epsilon 1.00: without the tilt, intervals below 1e-4 gave 0.92 to 0.98, and
+0.66 to 1.18 with masses from differences of delta(-epsilon). With the tilt, rounding
+changes epsilon by at most 2e-4 relatively, in either direction. So this module gives
+estimates, for searches; :mod:`.certified` bounds rounding errors too.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # it imports its parts when they are first used
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
 TAIL = 1e-4  # share of delta that may be lost at the ends of the grid
-FIRST_CELLS = 32  # of the coarsest grid, over the losses of the loudest release
-REFINEMENT = 4  # finer grids hold the coarser ones, so exact bounds can only fall
+FIRST_CELLS = 32  # of the coarsest grid, up to the largest loss of all releases
+REFINEMENT = 4  # finer grids contain the coarser ones, so exact bounds only fall
 TILTED_TAIL = 1e-18  # of tilted mass that may wrap around
 LARGEST_GRID = 2**22  # points; the answer is still an upper bound
 NODES = 4096  # of a grid on which moments are bounded
-EXPONENT = 700.0  # exp of more overflows, of what is not looked at
+EXPONENT = 700.0  # exp of more overflows; used only where the result does not matter
 
-# Profiles, largest losses, delta and interval to a bound and its grid's points.
+# (profiles, largest losses, delta, interval) to (bound, number of grid points).
 OnGrid = Callable[
     [Sequence["Profile"], Sequence[float], float, float], tuple[float, int]
 ]
@@ -55,14 +55,14 @@ class Profile:
     #: maps an array of epsilon >= 0 to delta(epsilon), with good RELATIVE precision
     delta: Callable[[Any], Any]
     count: int = 1  #: how often it is composed with itself
-    #: largest loss that has mass, if it is known: the grid then holds it exactly, which
+    #: largest loss that has mass, if known: the grid then contains it exactly, which
     #: matters where losses are atoms
     top: float | None = None
 
 
 @dataclass(frozen=True)
 class Release:
-    """Masses of one release at the losses of -n, ..., n cells, `infinite` beyond."""
+    """Masses of one release at losses of -n, ..., n cells; `infinite` at infinity."""
 
     masses: Array
     infinite: float
@@ -76,7 +76,7 @@ class Release:
         return weighted / total, math.log(total) + tilt * cells
 
     def on_nodes(self, width: int) -> Release:
-        """The same on cells so many times as wide, by ``chords``."""
+        """The release on cells ``width`` times as wide, by ``chords``."""
         cells = self.masses.size // 2
         padded = np.pad(self.masses, -cells % width)
         return Release(chords(padded, width)[:-1], self.infinite, self.count)
@@ -97,7 +97,7 @@ def composed_epsilon(
     Parameters
     ----------
     profiles : sequence of Profile
-        What is composed; not empty.
+        Releases to compose; not empty.
     delta : float
         In (0, 1).
     tolerance : float
@@ -105,7 +105,7 @@ def composed_epsilon(
     on_grid : callable, optional
         The bound of one grid; by default ``epsilon_on_grid``.
     better : callable
-        Of ``refined``: ``limit`` is no bound, but close to one already on coarse grids.
+        Of ``refined``. ``limit`` gives no bound, but a good estimate on coarse grids.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def composed_epsilon(
 
 
 def limit(value: float, before: float) -> float:
-    """Where bounds tend to, by the last and what the grid before tends to."""
+    """Extrapolated limit of bounds, from the last one and the estimate before it."""
     known = 0 < before < math.inf
     return max(value - (before - value) / 15, value / 2) if known else value
 
@@ -132,21 +132,21 @@ def refined(
     tolerance: float,
     better: Callable[..., float],
 ) -> float:
-    """The best of grids that become four times finer until one changes little.
+    """Combined bound of grids, each four times finer, until it changes little.
 
-    A bound's error falls with the square of the interval, so what is left is a
-    fifteenth of the last change.
+    The error of a bound falls with the square of the interval, so that the remaining
+    error is a fifteenth of the last change.
 
     Parameters
     ----------
     on_grid : callable
-        The bound of a grid of that width, and its number of points.
+        Width of a cell to the bound of that grid and its number of points.
     top : float
-        Losses that the coarsest has ``FIRST_CELLS`` of.
+        Largest loss; the coarsest grid has ``FIRST_CELLS`` cells up to it.
     tolerance : float
-        Relative.
+        Relative change at which refinement stops.
     better : min, max or limit
-        Of the bounds of a grid and of those before.
+        Combines the bound of a grid with that of the grids before.
     """
     interval, points = top / FIRST_CELLS, 0
     bound = math.inf if better is min else 0.0
@@ -167,9 +167,9 @@ def epsilon_on_grid(
     Parameters
     ----------
     profiles : sequence of Profile
-        What is composed.
+        Releases to compose.
     tops : sequence of float
-        Losses above which a profile's remaining mass counts as infinite.
+        Per profile, the loss above which its remaining mass counts as infinite.
     delta : float
         In (0, 1).
     interval : float
@@ -193,10 +193,11 @@ def epsilon_on_grid(
 
 
 def discretise(profile: Profile, top: float, interval: float) -> Release:
-    """Return the masses whose curve is the profile's chords.
+    """Return the masses whose curve consists of the profile's chords.
 
-    Symmetric curves have P(L = -l) = exp(-l) P(L = l). Taken from differences of
-    delta(-epsilon), masses below zero would be rounding errors, millions of times over.
+    Symmetric curves have P(L = -l) = exp(-l) P(L = l). Masses at negative losses are
+    computed by this: differences of delta(-epsilon) would leave only rounding errors,
+    which composition multiplies by millions.
     """
     cells = max(1, math.ceil(top / interval))
     losses = interval * np.arange(cells + 1)
@@ -247,7 +248,7 @@ def power_of(tilted: Array, count: int) -> tuple[int, Array]:
     """First cell and masses of a distribution's convolution power."""
     if count == 1:
         return 0, tilted
-    # cells between which all but ``TILTED_TAIL`` of a power lies (Chernoff)
+    # the power has at most ``TILTED_TAIL`` outside of [low, high] (Chernoff)
     width = -(-tilted.size // NODES)
     masses = chords(tilted, width)
     at = width * np.arange(float(masses.size))
@@ -264,10 +265,10 @@ def power_of(tilted: Array, count: int) -> tuple[int, Array]:
 
 
 def chords(masses: Array, width: int) -> Array:
-    """Masses on every so many cells, which raises the mean of a convex function.
+    """Masses moved to every ``width``-th cell; means of convex functions only rise.
 
-    Each is divided between the two nodes beside it so that the mean stays: a convex
-    function is replaced by its chords.
+    Each mass is split between its two neighbouring nodes so that its mean stays. This
+    replaces a convex function by its chords.
     """
     blocks = np.zeros((-(-masses.size // width), width))
     blocks.ravel()[: masses.size] = masses
@@ -278,14 +279,14 @@ def chords(masses: Array, width: int) -> Array:
 
 
 def _log_moment(masses: Array, at: Array, order: float) -> float:
-    """Logarithm of E e^(order at), raised by rounding and to 0 at least."""
+    """Upper bound on log E e^(order at), with rounding; at least 0."""
     top = max(float(at[0]), float(at[-1])) * order
     moment = float(masses @ np.exp(np.maximum(order * at - top, -EXPONENT)))
     return max(math.log(moment) + top, 0.0) * (1 + 1e-9) + 1e-15
 
 
 def largest_losses(profiles: Sequence[Profile], delta: float) -> list[float]:
-    """The largest loss of each profile; what lies beyond weighs ``TAIL * delta``."""
+    """The largest loss of each profile; at most ``TAIL * delta`` lies beyond them."""
     mass = TAIL * delta / len(profiles)
     return [
         largest_loss(profile, mass / profile.count)

@@ -4,8 +4,8 @@ Pure epsilons add (Dwork and Roth 2014, Corollary 3.15), and so do Rényi curves
 2017, arXiv:1702.07476, Proposition 1). Without sampling they are converted by
 Proposition 3 there; with sampling, over integer orders and by the tighter conversion of
 dp_accounting (Canonne, Kamath and Steinke 2020, arXiv:2004.00010, Proposition 12): this
-is what reproduces the published noise, 0.967 at n = 20640 and 50 passes (Proposition 3
-asks 1.065). Releases of papers that use advanced composition are composed by it.
+reproduces the published noise, 0.967 at n = 20640 and 50 passes (Proposition 3 would
+need 1.065). Where a paper uses advanced composition, so does this module.
 
 A new kind of event registers one small function with :func:`published_cost`.
 """
@@ -33,12 +33,12 @@ ORDERS = (*range(2, 65), 80, 96, 128, 256, 512, 1024)
 
 
 def epsilon(ledger: Ledger, delta: float) -> float:
-    """Return what a ledger costs by the papers' formulas."""
+    """Return the epsilon of a ledger by the papers' formulas."""
     cost = sum(map(published_cost, ledger.events), PublishedCost())
     added = cost.pure + advanced_epsilon(cost.advanced, delta)
     added += math.sqrt(2 * cost.direct * math.log(1 / delta))
     if cost.sampled:
-        # a cost that has sampled Gaussians in it, by its Rényi curve
+        # sampled Gaussians, composed with the other Gaussians by Rényi curves
         from dp_accounting import dp_event
         from dp_accounting.rdp import RdpAccountant
 
@@ -56,13 +56,13 @@ def epsilon(ledger: Ledger, delta: float) -> float:
 
 
 def is_closed_form(ledger: Ledger) -> bool:
-    """Tell whether an epsilon is right to rounding: all of the papers' are."""
+    """Tell whether an epsilon is exact up to rounding: true for all of these."""
     return True
 
 
 @dataclass(frozen=True)
 class PublishedCost:
-    """What one event costs in the papers' own accounting."""
+    """Cost of one event in the papers' own accounting."""
 
     pure: float = 0.0  #: pure epsilon, which adds
     concentrated: float = 0.0  #: rho of a Rényi curve rho * alpha, which adds
@@ -70,7 +70,7 @@ class PublishedCost:
     sampled: tuple[tuple[float, float, int], ...] = ()
     #: pure epsilon and count of releases under advanced composition
     advanced: tuple[tuple[float, int], ...] = ()
-    #: sum of squares x that is said to cost sqrt(2 x log(1/delta)), which adds
+    #: sum of squares x, whose published cost sqrt(2 x log(1/delta)) adds
     direct: float = 0.0
 
     def __add__(self, other: PublishedCost) -> PublishedCost:
@@ -85,7 +85,7 @@ class PublishedCost:
 
 @singledispatch
 def published_cost(event: Event) -> PublishedCost:
-    """Return what an event costs in the papers' own accounting."""
+    """Return the cost of an event in the papers' own accounting."""
     raise UnsupportedEventError(f"no published cost for {type(event).__name__}")
 
 

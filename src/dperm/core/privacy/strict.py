@@ -1,15 +1,15 @@
-"""A proved upper bound of what a ledger costs: the calibration ``strict``.
+"""Proved upper bound on the epsilon of a ledger: the calibration ``strict``.
 
-Gaussians are composed exactly (Balle and Wang 2018, arXiv:1805.06530, Theorem 8), all
-else as privacy loss distributions, or by the Rényi curve where that is lower (bounded
-range). The composition of the events' curves is found to about 0.2 % and never from
-below: errors of the grid and of the arithmetic are charged (:mod:`.certified`). The
-curves themselves are upper bounds, so that the ledger may cost less: hardly for
-Gaussian and Laplace releases, by a fifth or more for sampled ones, by up to a half for
-selections (:mod:`dperm.accountants.intervals`).
+Gaussian releases are composed exactly (Balle and Wang 2018, arXiv:1805.06530, Theorem
+8), all others as privacy loss distributions, or by the Rényi curve where that bound is
+lower (bounded range). The bound exceeds the exact composition of the events' curves by
+about 0.2 % and is never below it: errors of the grid and of the arithmetic are added
+(:mod:`.certified`). The curves themselves are upper bounds, so that the ledger may cost
+less: hardly for Gaussian and Laplace releases, by a fifth or more for sampled ones, by
+up to a half for selections (:mod:`dperm.accountants.intervals`).
 
-A new kind of event registers one small function with :func:`profile`; one whose Rényi
-curve is the better bound, one with :func:`renyi`.
+A new kind of event registers one small function with :func:`profile`, and another with
+:func:`renyi` if its Rényi curve is the better bound.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import lru_cache, partial, singledispatch
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # it imports its parts when they are first used
 from numpy.typing import NDArray
 
 from dperm.core.privacy.certified import upper_epsilon
@@ -39,18 +39,18 @@ Array = NDArray[np.float64]
 
 @lru_cache(maxsize=4096)
 def epsilon(ledger: Ledger, delta: float) -> float:
-    """Return an epsilon that is proved to suffice; inf where no bound is known."""
+    """Return a proved upper bound on epsilon; inf where none is known."""
     return _certain(ledger, delta, upper_epsilon)
 
 
 def estimate(ledger: Ledger, delta: float, tolerance: float = 0.01) -> float:
-    """Return nearly the same, faster: where coarse grids tend to, no bound."""
+    """Return a faster estimate, extrapolated from coarse grids; it is no bound."""
     tends = partial(composed_epsilon, tolerance=tolerance, better=limit)
     return _certain(ledger, delta, tends)
 
 
 def is_closed_form(ledger: Ledger) -> bool:
-    """Tell whether an epsilon is computed to rounding, not on a grid of losses."""
+    """Tell whether an epsilon is exact up to rounding, with no grid of losses."""
     others = [event for event in ledger.events if not isinstance(event, Gaussian)]
     return not others or _closed(others, 0.0, 0.5) is not None
 
@@ -83,7 +83,7 @@ def _sound(
 
 
 def _closed(others: list[Event], mu: float, delta: float) -> float | None:
-    """The epsilon of Gaussian releases and others, if a closed form composes them."""
+    """The epsilon of Gaussians with other releases; None without a closed form."""
     return beside_gaussians(others[0], mu, delta) if len(others) == 1 else None
 
 
@@ -107,21 +107,21 @@ def gaussian_renyi_epsilon(rho: float, delta: float) -> float:
 
     Notes
     -----
-    dpcd (Mangold et al. 2022), Appendix B, Corollary B.8 before it is simplified;
+    dpcd (Mangold et al. 2022), Appendix B, Corollary B.8 before simplification;
     Mironov 2017, arXiv:1702.07476, Proposition 3.
     """
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
 def _gaussian_curve(log_ratio: Array, mu: float) -> Array:
-    """Return Phi(-a) - exp(log_ratio) Phi(-b), where b - a = mu, without cancelling."""
+    """Return Phi(-a) - exp(log_ratio) Phi(-b), where b - a = mu; no cancellation."""
     first = scipy.special.log_ndtr(mu / 2 - log_ratio / mu)
     second = log_ratio + scipy.special.log_ndtr(-mu / 2 - log_ratio / mu)
     return np.exp(first) * -np.expm1(np.minimum(second - first, 0.0))
 
 
 def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
-    """Return delta(epsilon) of telling N(0, 1) from N(mu, 1).
+    """Return delta(epsilon) of distinguishing N(0, 1) from N(mu, 1).
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def _(event: NonPrivate) -> Profile:
 def renyi(event: Event, orders: Array) -> Array | None:
     """Return the Rényi divergences of all releases of an event, at orders above 1.
 
-    None, which most events leave it at, where the loss distribution is never worse.
+    The default, None, means that the loss distribution always gives the better bound.
     """
     return None
 
@@ -264,9 +264,9 @@ def _(event: NonPrivate, orders: Array) -> Array:
 
 @singledispatch
 def beside_gaussians(event: Event, mu: float, delta: float) -> float | None:
-    """Return the epsilon of an event's releases and Gaussian ones of that mu, together.
+    """Return the epsilon of an event's releases composed with Gaussians of this mu.
 
-    None, which most events leave it at, where there is no closed form.
+    The default, None, means that there is no closed form.
     """
     return None
 

@@ -1,17 +1,16 @@
-"""Solvers, one file per algorithm: options, number of steps, ledger, kernel.
+"""Lookup of solvers; each is a module with options, number of steps, ledger, kernel.
 
-There are four families, each a package with a ``Protocol`` of what its modules offer:
+There are four families, each a package with a ``Protocol`` for its modules:
 
 - :mod:`dperm.core.lanes` and :mod:`dperm.solvers.lanes`: a composite problem, many
-  settings at a time; only these run as the grids of a paper's ``runs``,
+  settings at a time; only these run the grids of a paper's ``runs``,
 - :mod:`dperm.solvers.frank_wolfe`: a finite sum over an l1 ball, one run at a time,
 - :mod:`dperm.solvers.fits`: a composite problem, a few releases on all records, runs of
   one setting side by side,
 - :mod:`dperm.solvers.streams`: a stream of records, each read once.
 
-A module of ours belongs to the family of its folder. One of the reader's own
-declares ``FAMILY``; without it, it runs lanes. Nothing here knows of files, grids or
-seeds.
+A module of this package belongs to the family of its folder. A user's own module
+declares ``FAMILY``; the default is lanes. No solver depends on files, grids or seeds.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# What a module must have, and its Run beside what is set when it is made.
+# Names that a module must define, by family; METHODS lists those of its Run.
 OFFERED = {
     "lanes": ("Options", "steps", "ledger", "Run", "lane_bytes"),
     "frank_wolfe": ("Options", "steps", "ledger", "Run", "noise"),
     "streams": ("Options", "Run"),
     "fits": ("Options", "ledger", "Run", "refuses"),
 }
-# Packages, whose modules with Options are algorithms, and their families.
+# Packages and their families; each module with Options is an algorithm.
 PACKAGES = {
     "dperm.core.lanes": "lanes",
     "dperm.solvers.lanes": "lanes",
@@ -50,7 +49,7 @@ METHODS = {
 
 @functools.cache
 def places() -> dict[str, str]:
-    """Our algorithms and the modules they are."""
+    """Algorithms of this package, by name, with their modules."""
     ours = Path(__file__).parents[3]  # the folder of the package dperm
     return {
         path.stem: f"{package}.{path.stem}"
@@ -61,7 +60,7 @@ def places() -> dict[str, str]:
 
 
 def names() -> list[str]:
-    """Our algorithms."""
+    """Names of the algorithms of this package, sorted."""
     return sorted(places())
 
 
@@ -81,10 +80,10 @@ def family(module: ModuleType) -> str:
 
 
 def load(algorithm: str) -> ModuleType:
-    """The module of an algorithm: of ours, or another that can be imported.
+    """The module of an algorithm, from this package or any other importable one.
 
-    Raises ValueError if there is none, with the nearest known algorithm, or it does not
-    offer what its family promises.
+    Raises ValueError if there is none (the message suggests the nearest known name), or
+    if it lacks a name that its family requires.
     """
     path = places().get(algorithm, algorithm)
     parts = path.split(".")
@@ -135,7 +134,7 @@ def _source(module: str) -> Path | None:
 
 
 def lacking(module: ModuleType) -> list[str]:
-    """What a module's family promises and the module does not have."""
+    """Names that a module's family requires and the module lacks."""
     kind = family(module)
     found = [name for name in OFFERED[kind] if not hasattr(module, name)]
     run = getattr(module, "Run", None)
@@ -145,12 +144,12 @@ def lacking(module: ModuleType) -> list[str]:
 
 
 def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
-    """The module's Options with the given values.
+    """The module's Options with these values.
 
     Raises
     ------
     ValueError
-        For an unknown key (with the nearest known one) or a refused value.
+        For an unknown key (the message suggests the nearest one) or an invalid value.
     """
     known = [field.name for field in fields(module.Options)]
     for key in given:

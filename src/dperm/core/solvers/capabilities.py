@@ -1,7 +1,7 @@
-"""What a solver of lanes can work with, asked before anything runs.
+"""Check before a run that a solver of lanes supports the problem.
 
 A module declares ``SPARSE`` and ``CENTRED`` (:mod:`dperm.core.lanes`), and may have
-a function ``refuses(options, asked) -> str`` that says what else stands in the way.
+a function ``refuses(options, asked) -> str`` that returns any other obstacle.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a solver may not be able to work with."""
+    """Properties of a problem that a solver may not support."""
 
-    sparse: bool  #: whether A is kept by its entries
-    centred: bool  #: whether it is moreover standardised without filling it in
+    sparse: bool  #: whether A is a sparse matrix
+    centred: bool  #: whether A is also standardised without being filled in
     #: l1, box: whether the penalty has an L1 norm, or a bound on the weights
     l1: bool
     box: bool
@@ -34,7 +34,7 @@ class Asked:
 def require(
     refuses: Callable[[Any, Asked], str], options: Any, problem: Problem
 ) -> None:
-    """Refuse a run that its module refuses, also one that no run table knows of.
+    """Refuse a problem that the solver refuses; for runs outside of a run table too.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def obstacle(
     options : its Options
     problem : schema.Problem
     sparse : bool, optional
-        Whether the prepared data are sparse; None: as far as the reader tells.
+        Whether the prepared data are sparse; None: as inferred from the reader.
     """
     name = module.__name__.rpartition(".")[2]
     kind = solvers.family(module)
@@ -88,7 +88,7 @@ def obstacle(
 
 
 def kept_sparse(dataset: schema.Dataset) -> bool:
-    """Whether a data set's reader is known to keep it sparse."""
+    """Whether a data set's reader is known to return a sparse matrix."""
     given = dataset.reader.options
     if dataset.reader.format == "libsvm":
         return not given.get("dense", False)

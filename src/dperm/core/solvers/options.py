@@ -1,4 +1,4 @@
-"""Checks of a solver's options, each with the key and what was expected."""
+"""Checks of a solver's options; messages state the key and the expected value."""
 
 from __future__ import annotations
 
