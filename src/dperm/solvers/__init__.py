@@ -1,1 +1,1 @@
-"""Solvers of further families; the lanes are in the core."""
+"""Solvers of all families; DP-CD is in :mod:`dperm.core.lanes`."""

@@ -1,24 +1,23 @@
 r"""Sums over records that are read in blocks, here or by the workers of a Dask cluster.
 
-Every sum that a full-batch method releases is one over records, each of which adds what
-it alone determines, within a bound C. So it is a sum over parts of the data of sums
-over the blocks of a part:
+Full-batch methods release sums over records. A record's contribution depends on that
+record alone, within a bound C. Data are cut into parts, and parts into blocks:
 
     s = sum_k s_k,   s_k = sum of the contributions of the records of part k.
 
 *Sensitivity.* Each record is in one part and one block. Replacing it changes its own
-contribution, and no other: s moves by what the contribution does, 2 C for gradients
-clipped to C, however records are cut, and whoever adds them. That needs each part to be
-added exactly once: ``added`` takes one sum of each part, whichever comes first, and
-refuses a missing one and one of more or fewer records than the part has. Parts are
-added in their order, so that the bits are those of one process. ∎
+contribution and no other. So s moves as far as that contribution, 2 C for gradients
+clipped to C, however records are cut and whichever process adds them. This requires
+each part to be added exactly once. ``added`` takes the first sum that arrives for a
+part. It refuses a missing part, and a sum of more or fewer records than the part has.
+Parts are added in their order, so that the bits are those of one process. ∎
 
-*Who sees what.* Workers read raw records, and send sums that hide nothing to the
-process that fits; it reads raw records too, a sample of up to 2^22 numbers, and draws
-the noise of each release once, after the parts are added. So this is central privacy:
-all of these processes, their disks and the network between them are trusted, and what
-is private is what the fit publishes. A worker that is lost has released nothing; what
-it was to add is added up anew from the same records.
+*Trust.* Workers read raw records and send sums without noise to the process that fits.
+That process reads raw records too, a sample of about 2^22 numbers. It draws the noise
+of each release once, after the parts are added. So this is central privacy: all of
+these processes, their disks and the network between them are trusted, and only the
+output of the fit is private. A lost worker has released nothing; its parts are added
+up again from the same records.
 """
 
 from __future__ import annotations
@@ -39,28 +38,28 @@ from dperm.core.erm.problem import Problem
 from dperm.data.blocks import Part, Source
 from dperm.solvers.records import Records
 
-LARGE = 1 << 23  # entries of an array from which it is read in blocks
-SAMPLE = 1 << 22  # entries of a sample
+LARGE = 1 << 23  # entries above which an array is read in blocks
+SAMPLE = 1 << 22  # entries of a sample, about
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Records in blocks, and how they become those that a solver sees.
+    """Records in blocks, with the clipping and scaling that a solver requires.
 
-    A record that is not finite, or of no class, becomes one of zeros.
+    A record that is not finite, or of no class, becomes one of zeros and the constant.
     """
 
     source: Source
     loss: str
-    columns: Any  # Units: ranges to which features are clipped, and their centres
-    labels: Any  # the same of labels that are numbers
-    scale: np.ndarray  # what features are divided by then, (p,)
+    columns: Any  # Units: ranges to which features are clipped, and centres
+    labels: Any  # the same for numeric labels
+    scale: np.ndarray  # divisors of the clipped features, (p,)
     label_scale: float = 1.0
-    classes: np.ndarray | None = None  # of labels that are none
-    positive: Any = None  # the class that is +1
-    constant: float = 0.0  # of a last column; 0 if there is none
-    unit: float = 1.0  # of ``Records.labels``
-    apart: bool = False  # as of ``Records``
+    classes: np.ndarray | None = None  # classes of other labels
+    positive: Any = None  # the class coded as +1
+    constant: float = 0.0  # value of a last column; 0 if there is none
+    unit: float = 1.0  # scale of ``Records.labels``
+    apart: bool = False  # as in ``Records``
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -69,7 +68,7 @@ class Blocks:
         return n, p + bool(self.constant)
 
     def over(self, S: np.ndarray, label: float = 1.0) -> Blocks:
-        """The same in further units S, one for each column."""
+        """The same records, divided by further scales S, one for each column."""
         p, last = len(self.scale), self.constant
         return replace(
             self,
@@ -106,9 +105,9 @@ class Blocks:
         return Block(loss, self.apart, *taken)
 
     def each(self, function: Any, *args: Any) -> Iterator[Found]:
-        """What a function makes of every part: its number, records read, the value.
+        """Apply a function to every part; yields part index, records read and value.
 
-        By the workers of the current Dask client, if there is one and data are files.
+        The workers of the current Dask client do so if there is one, for data in files.
         """
         parts, client = self.source.parts, self.workers()
         if client is None:
@@ -124,7 +123,7 @@ class Blocks:
             yield futures[future], n, value
 
     def workers(self) -> Any:
-        """The Dask client that is open; None if none is, or data are in memory."""
+        """The open Dask client; None if there is none, or data are in memory."""
         dask = sys.modules.get("distributed")
         if dask is not None and self.source.parts[0].path:
             with suppress(ValueError):
@@ -132,19 +131,19 @@ class Blocks:
         return None
 
     def total(self, function: Callable[..., Any], *args: Any) -> np.ndarray:
-        """Sum of what a function of a :class:`Block` is on all blocks."""
+        """Sum of a function of a :class:`Block` over all blocks."""
         parts = self.source.parts
         found: np.ndarray = added(parts, self.each(_of_part, function, *args))
         return found
 
 
-Found = tuple[int, int, Any]  # the number of a part, records that were read, a value
+Found = tuple[int, int, Any]  # index of a part, records read, value
 
 
 def added(parts: Sequence[Part], found: Iterable[Found]) -> Any:
-    """The sum of values of all parts in their order, each once.
+    """The sum of the values of all parts in their order, each taken once.
 
-    Raises OSError if a part is missing, or has another number of records than it had.
+    Raises OSError if a part is missing, or its number of records has changed.
     """
     values = dict[int, Any]()
     for k, n, value in found:
@@ -162,7 +161,7 @@ def added(parts: Sequence[Part], found: Iterable[Found]) -> Any:
 def _of_part(
     blocks: Blocks, part: Part, function: Callable[..., Any], *args: Any
 ) -> tuple[int, Any]:
-    """Records of a part, and the sum of a function over its blocks, in their order."""
+    """Number of records of a part, and the sum of a function over its blocks."""
     n, total = 0, 0.0
     for X, y in blocks.source.read(part):
         n, total = n + len(y), total + function(blocks.block(X, y), *args)
@@ -170,7 +169,7 @@ def _of_part(
 
 
 def _some_of_part(blocks: Blocks, part: Part, every: int) -> tuple[int, Any]:
-    """Some blocks of a part as they are read; of small parts seldom one."""
+    """About one in ``every`` blocks of a part, as read; small parts often have none."""
     n, kept = 0, []
     first = blocks.source.parts.index(part)
     for k, (X, y) in enumerate(blocks.source.read(part), first):
@@ -182,7 +181,7 @@ def _some_of_part(blocks: Blocks, part: Part, every: int) -> tuple[int, Any]:
 
 @njit(**KERNEL)
 def _prepare(X, low, high, centre, factor, signs, rows, squares, largest):
-    """Write records X (m, p), clipped and in other units, their norms and entries."""
+    """Write records X (m, p), clipped and scaled, squared norms and largest entries."""
     for i in range(X.shape[0]):
         total, top, sign = 0.0, 0.0, signs[i]
         for j in range(X.shape[1]):
@@ -205,17 +204,17 @@ class Block(Records):
 
 
 def of_rows(records: Records, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """A function of the rows of a block."""
+    """Apply a function to the rows of a block."""
     return function(records.rows)
 
 
 def of_labels(records: Records, function: Callable[[Any], np.ndarray]) -> np.ndarray:
-    """A function of its labels, as a column."""
+    """Apply a function to the labels of a block, as a column."""
     return function(records.labels[:, None])
 
 
 class Blocked(Records):
-    """All records, of which sums are taken block by block."""
+    """All records; their sums are taken block by block."""
 
     def __init__(self, blocks: Blocks):
         self.loss, self._kept, self.blocks = named(blocks.loss), {}, blocks
@@ -231,27 +230,27 @@ class Blocked(Records):
         return self.blocks.total(Records.gradient, u, C)
 
     def gradients(self, u: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """As of :class:`Records`, column by column."""
+        """See :class:`Records`; one column at a time."""
         return np.hstack([self.gradient(u[:, [k]], c) for k, c in enumerate(C)])
 
     def pull(self, u: np.ndarray, radius: float) -> np.ndarray:
-        """As of :class:`Records`."""
+        """See :class:`Records`."""
         return self.blocks.total(Records.pull, u, radius)
 
     def hessian(self, u: np.ndarray, radius: float) -> np.ndarray:
-        """As of :class:`Records`."""
+        """See :class:`Records`."""
         return self.blocks.total(Records.hessian, u, radius)
 
     def gram(self, radius: float) -> np.ndarray:
-        """As of :class:`Records`."""
+        """See :class:`Records`."""
         return self.blocks.total(Records.gram, radius)
 
     def moments(self, C: float, weight: float) -> np.ndarray:
-        """As of :class:`Records`."""
+        """See :class:`Records`."""
         return self.blocks.total(Records.moments, C, weight)
 
     def sample(self) -> Records:
-        """Blocks that lie evenly, of 2^22 entries at most."""
+        """Evenly spaced blocks, of about 2^22 entries in all."""
         blocks, (n, p) = self.blocks, self.blocks.shape
         every = -(-n * p // SAMPLE)
         pairs = added(blocks.source.parts, blocks.each(_some_of_part, every))
@@ -260,7 +259,7 @@ class Blocked(Records):
 
 
 class Large(Problem):
-    """A problem whose A is :class:`Blocks`: a full-batch method can solve it."""
+    """A problem whose A is :class:`Blocks`, for full-batch methods."""
 
     def __post_init__(self) -> None:
-        """Records are cleaned when they are read."""
+        """Skip cleaning: records are cleaned when they are read."""

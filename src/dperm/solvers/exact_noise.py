@@ -1,36 +1,38 @@
 r"""Noise for release: exact discrete Gaussian numbers on a grid, by OpenDP.
 
 A value in doubles is rounded to multiples of a step h, the power of two for which the
-noise has a scale of 2^50 to 2^51 steps; h follows from that scale alone. Whole numbers
-of steps with the discrete Gaussian law (Canonne, Kamath and Steinke 2020), drawn from
-the operating system's randomness, are added in whole numbers.
+noise has a scale of 2^50 to 2^51 steps; h follows from that scale alone. The noise is a
+whole number of steps with the discrete Gaussian law (Canonne, Kamath and Steinke 2020),
+drawn from the operating system's randomness. It is added in integer arithmetic.
 
-*Sensitivity.* Let the exact value move by Delta at most, and each computed one be
-within e of it. Rounding moves an entry by h / 2, all m entries (p^2 of a symmetric
-matrix, whose norm is Frobenius') by sqrt(m) h / 2. So what the noise is added to moves
-by Delta + 2 e + sqrt(m) h. The scale sigma of the ledger's event grows by the factor
-1 + (2 e + sqrt(m) h) / Delta, so that scale over sensitivity is what the ledger states;
-2^-40 more covers the rounding of this formula.
+*Sensitivity.* Let the exact value move by Delta at most, and let each computed value be
+within e of it. Rounding moves an entry by h / 2, and all m entries by sqrt(m) h / 2. (A
+symmetric matrix has m = p^2 entries and the Frobenius norm.) So the value to which the
+noise is added moves by Delta + 2 e + sqrt(m) h. The scale sigma of the ledger's event
+grows by the factor 1 + (2 e + sqrt(m) h) / Delta, so that scale over sensitivity is as
+the ledger states; 2^-40 more covers the rounding of this formula.
 
-*Law.* A Gaussian number rounded to whole steps has the mass phi(k) r(k) at k, phi the
-density with scale s in steps and r(k) = int_{-1/2}^{1/2} exp(-t^2 / (2 s^2)) cosh(k t /
-s^2) dt >= exp(-1 / (8 s^2)). The discrete law has phi(k) / Z; by Poisson's formula Z =
-sum phi(k) >= 1. So their distance in total variation is sum_k (phi(k) / Z - phi(k)
-r(k))^+ <= max_k (1 - r(k))^+ <= 1 / (8 s^2). The rounded Gaussian number on top of a
-value on the grid is post-processing of the Gaussian mechanism; K numbers in its place,
-of scales 2^49.5 steps or more, cost (1 + e^epsilon) K 2^-102 of delta (``slack``). ∎
+*Law.* A Gaussian number rounded to whole steps has the mass phi(k) r(k) at k. Here phi
+is the density with scale s in steps, and r(k) = int_{-1/2}^{1/2} exp(-t^2 / (2 s^2))
+cosh(k t / s^2) dt >= exp(-1 / (8 s^2)). The discrete law has phi(k) / Z, where Z = sum
+phi(k) >= 1 by Poisson's formula. So their distance in total variation is sum_k (phi(k)
+/ Z - phi(k) r(k))^+ <= max_k (1 - r(k))^+ <= 1 / (8 s^2). Adding the rounded Gaussian
+number to a value on the grid is post-processing of the Gaussian mechanism. Replacing K
+such numbers, of scales 2^49.5 steps or more, by discrete ones costs (1 + e^epsilon) K
+2^-102 of delta (``slack``). ∎
 
-*Errors of doubles.* A sum of n records' shares has a bound of its own (``sum_error``).
-A share itself needs to be a function of its record, of what is public and of what was
-released, and no nearer to any formula than its length: so gradients have no error but
-the sum's, as long as a record's slope has the same bits wherever the record stands and
-whatever the others are (:class:`~dperm.solvers.records.Records` with ``apart``). What
-is found by iteration, a minimiser or an eigenvalue, is certified afterwards, and the
-certificate's bound is e; without a certificate nothing is released.
+*Errors of doubles.* The error of a sum of n records' contributions has its own bound
+(``sum_error``). A contribution may be any function of its record, of public information
+and of earlier releases, as long as its norm is bounded. It need not be close to a
+formula. So the only error of a gradient is that of the sum. This requires that a
+record's slope has the same bits wherever the record stands and whatever the others are
+(:class:`~dperm.solvers.records.Records` with ``apart``). A number found by iteration, a
+minimiser or an eigenvalue, is certified afterwards, and the certificate's bound is e;
+without a certificate nothing is released.
 
-*Tilts.* A linear term b of discrete numbers stands for a continuous one, which is
-within sqrt(p) h / 2 of it but for the same distance of laws. So the minimiser moves by
-sqrt(p) h / (2 Lambda) at most, which the noise on its digits hides as part of e.
+*Tilts.* A linear term b of discrete numbers stands for a continuous one. Up to the same
+distance between laws, the two differ by sqrt(p) h / 2 at most. So the minimiser moves
+by sqrt(p) h / (2 Lambda) at most, which the noise on its digits hides as part of e.
 
 The time that a draw takes is not hidden.
 """
@@ -43,26 +45,26 @@ import numpy as np
 
 from dperm import extras
 
-BITS = 50  # of the scale in steps
-SPARE = 2.0**-40  # relative, for the rounding of the scale itself
-UNIT = 2.0**-53  # of the rounding of doubles
-BEYOND = 40.0  # deviations beyond sqrt(p) that a normal vector has with chance e^-800
+BITS = 50  # binary digits of the scale in steps
+SPARE = 2.0**-40  # relative margin for the rounding of the scale itself
+UNIT = 2.0**-53  # relative rounding error of doubles
+BEYOND = 40.0  # a normal vector's norm exceeds sqrt(p) by more with chance e^-800
 
 
 class CertificateError(ArithmeticError):
-    """A number is not known to be as near to the exact one as noise for release asks.
+    """A number lacks the certified accuracy that noise for release requires.
 
-    No data are known for which that happens; nothing is released then.
+    Nothing is released then. No data are known for which this happens.
     """
 
 
 class Exact:
-    """Noise of one run.
+    """Noise for release, for one run.
 
     Raises
     ------
     ModuleNotFoundError
-        Without OpenDP; it says what to install.
+        Without OpenDP; the message states what to install.
     """
 
     def __init__(self) -> None:
@@ -76,14 +78,14 @@ class Exact:
         error: float,
         symmetric: bool,
     ) -> np.ndarray:
-        """A value with noise: multiples of ``step(scale)``.
+        """A value with noise, in multiples of ``step(scale)``.
 
         Parameters
         ----------
         value : ndarray, shape (k, 1), or symmetric (p, p)
-            Of a symmetric matrix the upper triangle is read alone.
+            Only the upper triangle of a symmetric matrix is read.
         scale, sensitivity : float
-            Of the ledger's event, in the Euclidean or Frobenius norm.
+            Those of the ledger's event, in the Euclidean or Frobenius norm.
         error : float
             How far, in that norm, the value may be from the exact one.
 
@@ -103,45 +105,45 @@ class Exact:
         return h * found[None]
 
     def tilt(self, scale: float, size: int) -> np.ndarray:
-        """Numbers of that scale, which are to be added to nothing; (size, 1)."""
+        """Discrete Gaussian numbers of a scale, as a linear term; (size, 1)."""
         h = step(scale)
         return h * np.array(drawn(scale / h, size), dtype=float).reshape(-1, 1)
 
 
 def step(scale: float) -> float:
-    """H: the power of two that goes 2^50 to 2^51 times into a scale."""
+    """Step h: the power of two that fits 2^50 to 2^51 times into a scale."""
     return 2.0 ** (math.frexp(scale)[1] - 1 - BITS)
 
 
 def widened(scale: float, sensitivity: float, error: float, entries: int) -> float:
-    """The scale that hides rounding and the error of doubles as well."""
+    """The larger scale that also hides rounding and the error of doubles."""
     moved = 2 * error + math.sqrt(entries) * step(scale)
     return scale * (1 + moved / sensitivity) * (1 + SPARE)
 
 
 def slack(numbers: int, epsilon: float) -> float:
-    """Of delta, what so many discrete numbers cost in place of continuous ones."""
+    """Part of delta that discrete numbers cost in place of continuous ones."""
     return (1 + math.exp(min(epsilon, 700.0))) * numbers * 2.0 ** (-2 * BITS - 2)
 
 
 def gamma(m: float) -> float:
-    """What m roundings, one after another, add up to at most; relative."""
+    """Bound on the relative error of m roundings, one after another."""
     return m * UNIT / (1 - m * UNIT)
 
 
 def sum_error(n: int, p: int, share: float) -> float:
-    r"""How far a sum over n records is from the exact one, in doubles.
+    r"""Bound on the error in doubles of a sum over n records.
 
     Parameters
     ----------
     share : float
-        What the shares' norms are bounded by: C^2 of t t^T, C of gradients, R Y of x y.
+        Bound on a contribution's norm: C^2 of t t^T, C of gradients, R Y of x y.
     """
     return n * share * gamma(n + 3 * p + 120)
 
 
 def _noised(values: np.ndarray, scale: float) -> np.ndarray:
-    """Numbers (k,), rounded to whole ones, with noise; doubles, (k,)."""
+    """Numbers (k,), rounded to integers, with noise; as doubles, (k,)."""
     whole = [int(value) for value in np.rint(values)]
     found = [one + z for one, z in zip(whole, drawn(scale, len(whole)), strict=True)]
     return np.array([float(one) for one in found])

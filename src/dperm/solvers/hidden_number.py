@@ -1,25 +1,27 @@
 r"""Neighbours by adding or removing a record: the number of records is released first.
 
-Of n records, m = n + noise is released, and a method for neighbours that replace a
-record gets exactly m: the first m of them, or all and m - n records of zeros.
+Of n records, m = n + noise is released. A method for neighbours that replace a record
+then gets exactly m: the first m of them, or all and m - n records of zeros.
 
-*Proof.* Let D' be D and one record more. The number moves by 1, so that Laplace noise
-of scale 1 / e (discrete, or rounded afterwards) is e-private. Let m be given. If m > n
-the records of D and of D' differ in one: zeros in the one, the record in the other. If
-m <= n the first m of D' are those of D, or one of them is replaced by the record and
-those behind it move by a place, so that the last falls out. Either way they differ, as
-multisets, by replacing one. The method gets them in an order that is drawn (``order``),
-so that its law does not depend on theirs: some methods cut records into batches as they
-stand, each of which a shift would change. It is (epsilon, delta)-private under
-replacing one, for every m, of which alone its noise, its settings and its price may
-depend. So for every set S of outcomes
+*Proof.* Let D' be D with one more record. The number moves by 1, so that Laplace noise
+of scale 1 / e (discrete, or rounded afterwards) is e-private. Let m be fixed. If m > n,
+the records of D and of D' differ in one: zeros in D, the record in D'. If m <= n, the
+first m of D' may be those of D. Otherwise the record is among them, those behind it
+move by one place, and the last falls out. In each case they differ, as multisets, by
+replacing one at most.
+
+The method gets the records in a random order (``order``), so that its law does not
+depend on their own. Some methods cut records into batches as they stand, and a shift
+would change every batch. The method is (epsilon, delta)-private under replacing one
+record, for every m. Its noise, its settings and its cost may depend on m alone. So for
+every set S of outcomes
 
 .. math:: P(m, S) \le e^{e} P'(m)\, (e^{\epsilon} P'(S | m) + \delta),
 
-both ways, and the whole is (e + epsilon, delta)-private: the first release is so
-without a delta, which is why no more is asked of what follows it. ∎
+in both directions, and the whole is (e + epsilon, delta)-private. The first release
+needs no delta, so that nothing more is required of what follows it. ∎
 
-Nobody is told n: what a fit takes as public no longer names it. Time and memory do
+n stays secret: it is not among the public information of a fit. Time and memory do
 depend on it. A record of zeros has neither a constant for the intercept nor a label, so
 that it adds nothing to a gradient; means over m are those over n, times n / m.
 """
@@ -36,12 +38,12 @@ from scipy import sparse
 from dperm.core.privacy.ledger import Laplace
 from dperm.core.privacy.mechanisms import STREAMS, laplace
 
-SHARE = 0.02  # of epsilon
-FEWEST = 2  # records that a fit gets
+SHARE = 0.02  # share of epsilon for the number of records
+FEWEST = 2  # least number of records that a fit gets
 
 
 def event(epsilon: float) -> Laplace:
-    """The release of the number of records, within an epsilon that others share."""
+    """The release of the number of records, for its share of epsilon."""
     unit = "1, the change of the number of records"
     return Laplace(1.0, 1 / (SHARE * epsilon), 1, unit, "Dwork and Roth 2014, 3.3")
 
@@ -52,7 +54,7 @@ def noisy(n: int, stated: Laplace, seed: int | None) -> int:
     Parameters
     ----------
     seed : int, optional
-        Of the fit, for noise of doubles; none draws exact discrete noise from OpenDP.
+        Seed of the fit, for noise in doubles; None draws exact discrete noise (OpenDP).
     """
     if seed is None:
         found = _exactly(n, stated.scale)
@@ -71,19 +73,19 @@ def _exactly(n: int, scale: float) -> int:
 
 
 def order(m: int, seed: int) -> np.ndarray:
-    """An order of m records, each as likely, by a fit's seed; (m,)."""
+    """A uniformly random order of m records, from a fit's seed; (m,)."""
     sequence = SeedSequence(seed, spawn_key=(len(STREAMS) + 2,))
     return Generator(PCG64(sequence)).permutation(m)
 
 
 def resized(X: Any, y: Any, m: int) -> tuple[Any, np.ndarray, int]:
-    """The first m records, or as many and records of nothing; and how many those are.
+    """The first m records, or all and records of zeros; and the number of the latter.
 
     Parameters
     ----------
     X : array (n, p), sparse array or data frame
     y : array, shape (n,)
-        Labels of records of nothing are missing.
+        Labels of records of zeros are missing.
     """
     y = np.asarray(y)
     more = max(m - len(y), 0)
@@ -99,9 +101,9 @@ def resized(X: Any, y: Any, m: int) -> tuple[Any, np.ndarray, int]:
 
 
 def _frame(X: pd.DataFrame, m: int, more: int) -> pd.DataFrame:
-    """Of a frame; the kinds of its columns stay, whether or not rows are added.
+    """``resized`` for a frame; columns keep their types, with or without added rows.
 
-    Those of pandas' own types of numbers become doubles, some of which have no 0.
+    Columns of pandas' own numeric types become doubles, as some types have no 0.
     """
     kept = X.iloc[:m].reset_index(drop=True)
     made = kept.reindex(range(len(kept) + more))
@@ -114,7 +116,7 @@ def _frame(X: pd.DataFrame, m: int, more: int) -> pd.DataFrame:
 
 
 def emptied(X: Any, more: int) -> Any:
-    """X (n, p) with zeros in its last records."""
+    """X (n, p) with zeros in its last ``more`` records."""
     if not more:
         return X
     kept = np.arange(X.shape[0]) < X.shape[0] - more

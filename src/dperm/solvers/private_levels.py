@@ -1,23 +1,23 @@
 r"""Levels of text columns, and gaps in columns of numbers, found within epsilon.
 
 One release comes before all others. It counts how often every value of *k* text columns
-occurs and how many numbers are missing in each of *g* columns, adds Gaussian noise, and
-publishes the values whose noisy count reaches a threshold, and all counts of gaps.
+occurs and how many numbers are missing in each of *g* columns, and adds Gaussian noise.
+It publishes the values whose noisy count reaches a threshold, and all counts of gaps.
 
-*Sensitivity.* Replacing a record takes 1 from one value of each text column and adds 1
-to another, and moves each count of gaps by 1 at most, together :math:`\sqrt{2 k + g}`
-in the Euclidean norm; attained. At most one value of each text column is held by the
-replaced record alone, so that a neighbour lacks it: :mod:`dperm.accountants
-.stable_counts` proves what the release costs, the chance included that such a value
-passes the threshold. That chance is a tenth of delta. ∎
+*Sensitivity.* Replacing a record takes 1 from one value of each text column, adds 1 to
+another, and moves each count of gaps by 1 at most. Together this is
+:math:`\sqrt{2 k + g}` in the Euclidean norm; attained. At most one value of each text
+column is held by the replaced record alone, so that a neighbour lacks it.
+:mod:`dperm.accountants.stable_counts` proves the release's cost. It includes the chance
+that such a value passes the threshold, a tenth of delta. ∎
 
-What fills gaps, where no bounds say it, is the mean of what is not missing. With each
-number over its column's scale, clipped to [-3, 3], the sums of *m* columns move by
+Where no bounds are declared, gaps are filled with the mean of the numbers present. With
+each number over its column's scale, clipped to [-3, 3], the sums of *m* columns move by
 :math:`6 \sqrt m` at most. ∎
 
-*Columns that are found* decide p, so that what follows hangs on a release. All Gaussian
+*The columns found* determine p, so that later steps depend on a release. All Gaussian
 releases compose as if chosen in advance (Smith and Thakurta 2022, arXiv:2210.17520);
-another solver is taken only if its price is the same for every p.
+another solver is admitted only if its cost is the same for every p.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from dperm.solvers.exact_noise import UNIT, Exact
 from dperm.solvers.fits.secret import Normal, Secret, require
 from dperm.solvers.private_scales import whole
 
-SHARES = (0.01, 0.2)  # of the squared budget, the least and the most
-RARE = 0.02  # of n, what the threshold shall be at most, if the share allows it
-DOUBT = 0.1  # of delta
-SEEN = 4.0  # standard deviations of the noise, from which a column has gaps
-FILLING = 0.01  # of the squared budget, the fills'
-CLIP = 3.0  # of numbers in their scale, for the fills
+SHARES = (0.01, 0.2)  # least and largest share of the squared budget
+RARE = 0.02  # largest threshold as a share of n, if SHARES allow it
+DOUBT = 0.1  # share of delta for the threshold
+SEEN = 4.0  # deviations of the noise above which a count shows gaps
+FILLING = 0.01  # share of the squared budget for means that fill gaps
+CLIP = 3.0  # bound on numbers over their scale, for these means
 
 
 def ledger(k: int, g: int, n: int, epsilon: float, delta: float) -> Ledger:
     """The release of k text columns' values and g columns' gaps, for n records.
 
-    As small a share of the squared budget as makes the threshold 2 % of n, between 0.01
-    and 0.2: nothing but public numbers decides it.
+    It costs the least share of the squared budget, between 0.01 and 0.2, for which the
+    threshold is 2 % of n. The share depends on public numbers only.
     """
     moved, alone = math.sqrt(2 * k + g), max(k, 1)
     high = float(stats.norm.isf(DOUBT * delta / alone))
@@ -77,13 +77,13 @@ def released(
     Parameters
     ----------
     values : sequence of mapping
-        How often each value of a text column occurs, k of them.
+        Counts of the values of each of k text columns.
     gaps : sequence of int
-        How many numbers of a column are missing, g of them.
+        Number of missing numbers in each of g columns.
     stated : Ledger
-        Of ``ledger``.
+        Made by ``ledger``.
     normal : callable
-        Gaussian noise of a scale and size, (size, 1); or noise for release.
+        From a scale and size to Gaussian noise, (size, 1); or noise for release.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def released(
 
 
 def fill_ledger(m: int, epsilon: float, delta: float) -> Ledger:
-    """The release of m columns' means, in units of their scales."""
+    """The release of the means of m columns, in units of their scales."""
     moved = 2 * CLIP * math.sqrt(m)
     event = Gaussian(
         sensitivity=moved,
@@ -119,16 +119,16 @@ def fill_ledger(m: int, epsilon: float, delta: float) -> Ledger:
 def means(
     columns: np.ndarray, present: np.ndarray, stated: Ledger, normal: Normal | Exact
 ) -> np.ndarray:
-    """Noisy means of numbers over their scales, (m,), at most 3 in size.
+    """Noisy means of numbers over their scales, (m,), clipped to [-3, 3].
 
     Parameters
     ----------
     columns : ndarray (n, m)
         Numbers over their scales, 0 where they are missing.
     present : ndarray, shape (m,)
-        How many there are, as released.
+        How many numbers each column has, as released.
     stated : Ledger
-        Of ``fill_ledger``.
+        Made by ``fill_ledger``.
     """
     (n, m), sums = columns.shape, np.clip(columns, -CLIP, CLIP).sum(axis=0)
     error = math.sqrt(m) * (n + 1) * UNIT * n * CLIP  # n additions in any order
@@ -139,7 +139,7 @@ def means(
 def _added(
     values: np.ndarray, moved: float, event: Any, normal: Normal | Exact, error: float
 ) -> np.ndarray:
-    """Values (m,) with an event's noise; ``error`` is that of doubles, in the norm."""
+    """Values (m,) with an event's noise; ``error`` bounds that of doubles."""
     plain = Gaussian(event.sensitivity, event.scale, 1, event.unit, event.source)
     secret = Secret(values[:, None], moved, error=error)
     return secret.released(iter([plain]), normal).ravel()
@@ -148,7 +148,7 @@ def _added(
 def without_p(one: Ledger, two: Ledger) -> bool:
     """Whether ledgers of one method for two numbers of features cost the same.
 
-    Gaussian releases alone do, since noise is found for what they cost together.
+    Ledgers of Gaussian releases alone do: noise is calibrated to their joint cost.
     """
 
     def seen(ledger: Ledger) -> list[Any]:
@@ -166,5 +166,5 @@ def without_p(one: Ledger, two: Ledger) -> bool:
 
 
 def _rounded(value: Any) -> Any:
-    """Floats to nine digits, so that rounding tells nothing apart."""
+    """Floats to nine digits, so that rounding errors make no difference."""
     return float(f"{value:.9g}") if isinstance(value, float) else value

@@ -1,9 +1,9 @@
 r"""Root mean squares of columns, and of labels, from one noisy histogram.
 
-Every number that is not zero falls into a cell: that of the power of two which is the
-nearest in its logarithm, from :math:`2^{-48}` to :math:`2^{48}`; what lies beyond falls
-into the last cell on its side. The counts of all cells of all :math:`k` columns are
-released together with Gaussian noise. They are whole numbers, so that no rounding moves
+Every number that is not zero falls into a cell, that of the power of two nearest in its
+logarithm, from :math:`2^{-48}` to :math:`2^{48}`. Numbers beyond fall into the last
+cell on their side. The counts of all cells of all :math:`k` columns are released
+together with Gaussian noise. They are whole numbers, so that rounding does not move
 them.
 
 *Sensitivity.* A record is in one cell of each column, or in none of it. Replacing it
@@ -15,14 +15,14 @@ count as one column: a record is 1 in one of them and 0 in the others.
 
 The columns' root mean squares are post-processing of the counts. A column is *seen*
 where three neighbouring cells hold more than the noise of all cells of all columns
-explains: a rare column that is taken for one of :math:`2^{-40}` would have a weight of
-:math:`10^{12}`. Another gets the largest scale that was seen. At equal cost this comes
-nearer to the root mean square than the exponential mechanism for the median, which
-cannot see a column that is zero in half of the records.
+explains. Otherwise a rare column could be taken for one of scale :math:`2^{-40}`, and
+get a weight of :math:`10^{12}`. A column that is not seen gets the largest scale that
+was seen. At equal cost this comes nearer to the root mean square than the exponential
+mechanism for the median, which cannot see a column that is zero in half of the records.
 
-A fit divides columns and labels by what is released, and goes on as if 1 had been
-declared: what its solver releases, and what that costs, does not depend on the scales.
-Adaptive composition needs that.
+A fit divides columns and labels by the released scales, and proceeds as if scales of 1
+had been declared. So neither its solver's releases nor their cost depend on the scales,
+which adaptive composition requires.
 """
 
 from __future__ import annotations
@@ -46,26 +46,26 @@ from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.secret import Normal, Secret
 
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
-SHARES = (0.01, 0.3)  # of the squared budget, the least and the most
-CLEAR = 40.0  # n / (sqrt(k) times the noise of a count over its sensitivity) to pay for
-FALSE = 1e-3  # chance that any cell of a fit's features, or labels, stands out by noise
+SHARES = (0.01, 0.3)  # least and largest share of the squared budget
+CLEAR = 40.0  # target of n over sqrt(k) times the noise multiplier
+FALSE = 1e-3  # chance that noise alone lifts any cell of features, or of labels
 _LOWEST = int(OCTAVES[0])
-_SIZE = 2**63 - 1  # the bits of a double but for its sign
+_SIZE = 2**63 - 1  # mask: the bits of a double without its sign
 _CARRY = 2**52 - (int(np.float64(2 * math.sqrt(0.5)).view(np.int64)) & (2**52 - 1))
 
 
 def share(k: int, n: int, epsilon: float, delta: float) -> float:
-    """Of the squared budget, what the scales of k columns of n records cost.
+    """Share of the squared budget for the scales of k columns of n records.
 
-    As little as makes the noise 40 times smaller than n, between 0.01 and 0.3: nothing
-    but public numbers decides it.
+    The least, between 0.01 and 0.3, for which n is 40 sqrt(k) times the release's noise
+    multiplier. It depends on public numbers only.
     """
     multiplier = whole(epsilon, delta)
     return float(np.clip((CLEAR * math.sqrt(k) * multiplier / n) ** 2, *SHARES))
 
 
 def ledger(k: int, n: int, epsilon: float, delta: float) -> Ledger:
-    """The release of k columns' counts, within a target that others share."""
+    """The release of the counts of k columns, for its share of the budget."""
     moved = math.sqrt(2 * k)
     part = math.sqrt(share(k, n, epsilon, delta))
     event = Gaussian(
@@ -79,7 +79,7 @@ def ledger(k: int, n: int, epsilon: float, delta: float) -> Ledger:
 
 
 def whole(epsilon: float, delta: float) -> float:
-    """Noise multiplier of one Gaussian release with the whole budget."""
+    """Noise multiplier of one Gaussian release that spends the whole budget."""
 
     def one(multiplier: float) -> Ledger:
         return Ledger((Gaussian(1.0, multiplier, 1, "", ""),))
@@ -97,11 +97,11 @@ def noisy_counts(
     columns : sequence of arrays (n, p), dense or sparse
         Finite.
     stated : Ledger
-        Of ``ledger``.
+        Made by ``ledger``.
     normal : callable
-        Gaussian noise of a scale and size, (size, 1); or noise for release.
+        From a scale and size to Gaussian noise, (size, 1); or noise for release.
     k : int, optional
-        Columns that a record is in, the levels of a category as one; None: all.
+        Number of columns, the levels of a category counted as one; None counts all.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def noisy_counts(
 
 
 def seeded(seed: int) -> Normal:
-    """Noise for the counts from a fit's seed, apart from that of its solver."""
+    """Noise for the counts from a fit's seed, independent of its solver's."""
     rng = Generator(PCG64(SeedSequence(seed, spawn_key=(len(STREAMS),))))
 
     def normal(scale: Any, size: int) -> np.ndarray:
@@ -125,14 +125,14 @@ def seeded(seed: int) -> Normal:
 
 
 def divided(X: Any, scales: np.ndarray) -> Any:
-    """X (n, k), dense or sparse, with each column over its scale."""
+    """X (n, k), dense or sparse, with each column divided by its scale."""
     if sparse.issparse(X):
         return sparse.csc_array(X @ sparse.diags_array(1 / scales))
     return X / scales
 
 
 def histogram(columns: Any) -> np.ndarray:
-    """Numbers of entries in the cells, (k, cells); zeros are in none.
+    """Number of entries in each cell, (k, cells); zeros are in none.
 
     Parameters
     ----------
@@ -155,11 +155,11 @@ def histogram(columns: Any) -> np.ndarray:
 
 @njit(**KERNEL)
 def _count(bits, found):
-    """Add numbers (n, k), of which these are the bits, to the counts of their cells."""
+    """Add numbers (n, k), passed as bits, to the counts of their cells."""
     for i in range(bits.shape[0]):
         for j in range(bits.shape[1]):
             size = bits[i, j] & _SIZE
-            if size:  # the exponent, one more from sqrt(2) on
+            if size:  # the exponent, rounded up from sqrt(2) on
                 cell = ((size + _CARRY) >> 52) - 1023 - _LOWEST
                 found[j, min(max(cell, 0), found.shape[1] - 1)] += 1
 
@@ -169,9 +169,10 @@ def scales(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Root mean squares of n records' columns by noisy counts, and which were seen.
 
-    Where no three neighbouring cells stand out it is the largest that was seen, which
-    cannot give the column too much weight, or 1 if none was. With ``label`` the last
-    row is the labels', which have a unit of their own. Both have shape (k,).
+    A column without three neighbouring cells that stand out gets the largest that was
+    seen, or 1 if none was; this cannot give the column too much weight. With ``label``
+    the last row is that of the labels, which have their own unit. Both results have
+    shape (k,).
     """
     chance = np.full((len(noisy), 1), FALSE / noisy.size)
     if label:
@@ -193,8 +194,8 @@ def scales(
 def shares(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
     """Root mean squares of n records' columns of zeros and ones, (k,).
 
-    At least that of as many ones as the noise has as its standard deviation, so that
-    a level that the noise hides does not count as one without records.
+    Each column is taken to have at least as many ones as the noise's standard
+    deviation, so that a level hidden by the noise does not count as empty.
     """
     ones = noisy[:, OCTAVES == 0][:, 0]
     return np.sqrt(np.clip(ones, stated.events[0].scale, n) / n)

@@ -1,12 +1,13 @@
 """A record's contribution: cleaned, scaled, clipped, and checked.
 
-Every sum over records that the family ``fits`` releases is made here, and a solver of
-the reader's own does well to make its sums here too. Nothing that
-one record holds may decide whether a sum is a number: a record that is not finite
-counts as a record of zeros, norms neither overflow nor underflow, a slope that is no
-number counts as one at the end of its range. The bound that a sensitivity rests on is
-checked on every contribution, by its largest entry and not by the norm that it was
-clipped with, so that a mistake in the clipping stops the run and leaks nothing.
+Every sum over records that the family ``fits`` releases is computed here. A user's own
+solver should compute its sums here too. No single record may decide whether a sum is a
+number. So a record that is not finite counts as a record of zeros, norms neither
+overflow nor underflow, and a slope that is NaN counts as one at the end of its range.
+
+The bound behind the sensitivity is checked on every contribution. The check uses the
+record's largest entry and not the norm used for clipping, so that a mistake in the
+clipping stops the run and leaks nothing.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from dperm.core.erm.cleaning import FAR, cleaned, lengths
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.problem import Problem
 
-SPARSE = 0.2  # share of entries that are not zero, below which they are kept alone
-_BLOCK = 1024  # columns that are filled in at a time
-ROUNDING = 1e-9  # relative, by which a contribution may exceed its bound
-WIDE, TALL = 8, 512  # columns of a product of several runs, and records
-STEEP = 1e300  # the largest slope; a record whose norm is below C / STEEP has less
+SPARSE = 0.2  # share of non-zero entries below which rows are stored sparse
+_BLOCK = 1024  # columns that are made dense at a time
+ROUNDING = 1e-9  # relative excess over its bound that a contribution may have
+WIDE, TALL = 8, 512  # columns, and records, of a product for several runs
+STEEP = 1e300  # largest slope; records of norm below C / STEEP contribute less than C
 
 
 DEFECT = (
@@ -39,7 +40,7 @@ DEFECT = (
 
 
 class ContributionError(ArithmeticError):
-    """A record's contribution is larger than its bound: a defect of the clipping."""
+    """A record's contribution exceeds its bound: a defect of the clipping."""
 
 
 class Records:
@@ -48,21 +49,21 @@ class Records:
     Parameters
     ----------
     problem : Problem
-        Not one that is standardised implicitly.
+        It must not be standardised implicitly.
     S : ndarray, shape (p,), optional
         Public scales of the features; 1 if there are none.
     label : float
-        Of the labels.
+        Public scale of the labels.
     apart : bool
-        Whether the bits of a record's slope do not depend on where it stands, nor on
-        the others: for noise for release. Slower.
+        Whether the bits of a record's slope are independent of its position and of the
+        other records, as noise for release requires. Slower.
 
     Attributes
     ----------
     rows : ndarray (n, p) in C order, or CSR array where most entries are zero
-        Records over S; one that is not finite then is a record of zeros.
+        Records over S, with zeros for a record that is not finite then.
     norms, largest : ndarray, shape (n,)
-        Their Euclidean norms, and their largest entries.
+        Their Euclidean norms, and their largest absolute entries.
     offset : ndarray, shape (n, 1)
         Margins at 0.
     labels : ndarray, shape (n,)
@@ -85,7 +86,7 @@ class Records:
     def _take(
         self, rows: Any, offset: Any, sizes: Any, largest: Any, label: float = 1.0
     ) -> None:
-        """Keep records that are finite, in units of the scales."""
+        """Store cleaned records, in units of the scales."""
         self.rows, self.offset = rows, offset[:, None]
         self.norms, self.largest = sizes, largest
         with np.errstate(all="ignore"):
@@ -97,7 +98,7 @@ class Records:
         return self.rows.shape[0]
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What was made before under a key, or is made now."""
+        """The value stored under a key, made now if there is none."""
         if key not in self._kept:
             self._kept[key] = make()
         return self._kept[key]
@@ -111,14 +112,14 @@ class Records:
         )
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
-        """Phi' of margins of any shape, within its bound where the loss has one."""
+        """Slopes phi' at margins of any shape, within the loss's bound if any."""
         flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
         found = flat.reshape(margins.shape)
         most = self.loss.lipschitz(np.inf)
         return bounded(found, np.full(self.n, most)) if most < np.inf else found
 
     def second(self, margins: np.ndarray) -> np.ndarray:
-        """Phi'' of margins of any shape, in [0, sup phi'']."""
+        """Second derivatives phi'' at margins of any shape, in [0, sup phi'']."""
         found = self.loss.second(np.ascontiguousarray(margins).ravel())
         inside = np.where(found > 0, np.minimum(found, self.loss.curvature), 0.0)
         return inside.reshape(margins.shape)
@@ -128,7 +129,7 @@ class Records:
     ) -> np.ndarray:
         """Slopes a_i with ||a_i x_i|| <= C at u (p,) or (p, L), of some records.
 
-        ``rows`` are theirs, where they are at hand.
+        ``rows`` are the rows of these records, if they are known already.
 
         Raises
         ------
@@ -148,7 +149,7 @@ class Records:
         return found
 
     def _apart(self, u: np.ndarray, C: float) -> np.ndarray:
-        """The same of all records at one u (p,), each added up in its own order."""
+        """The same for all records at one u (p,), each summed independently."""
         data, places, starts = self.kept("entries", lambda: _entries(self.rows))
         found = np.empty(self.n)
         kernel = self.loss.compiled(_slopes_apart)
@@ -177,7 +178,7 @@ class Records:
         return gram(self.clipped(radius))
 
     def sample(self) -> Records:
-        """Enough of the records to start a search for a minimum with: all of them."""
+        """Records for the start of a search for a minimum; here all of them."""
         return self
 
     def _offset(self, u: np.ndarray) -> np.ndarray:
@@ -187,9 +188,9 @@ class Records:
     def gradients(self, u: np.ndarray, C: np.ndarray) -> np.ndarray:
         """Sums of gradients at each column of u (p, L), clipped to its own C (L,).
 
-        Of dense records so many at a time as stay in the cache, for ``WIDE`` columns,
-        the last of which are zeros: the last bits of a product, and of a kernel, depend
-        on the number of columns, and no column may depend on the others.
+        Dense records are taken in chunks that stay in the cache. Columns are padded
+        with zeros to multiples of ``WIDE``. The last bits of a product, and of a
+        kernel, depend on the number of columns, and no column may depend on the others.
 
         Raises
         ------
@@ -214,7 +215,7 @@ class Records:
         return np.concatenate([*found], axis=1)[:, :lanes]
 
     def of_columns(self, columns: np.ndarray) -> Records:
-        """The same records in some of their features."""
+        """The same records with some of their features."""
 
         def made() -> Records:
             other = copy(self)
@@ -229,7 +230,7 @@ class Records:
         return self.rows if some is ... else self.rows[some]
 
     def moments(self, C: float, weight: float) -> np.ndarray:
-        """Sum of t t^T, t = (x, weight y) clipped to C; shape (p + 1, p + 1)."""
+        """Sum of t t^T with t = (x, weight y) clipped to C; shape (p + 1, p + 1)."""
         rows, y, p = self.rows, weight * self.labels, self.rows.shape[1]
         with np.errstate(all="ignore"):
             size = np.hypot(self.norms, y)
@@ -252,24 +253,24 @@ def contributions(
     grid: float = 0,
     largest: np.ndarray | None = None,
 ) -> Any:
-    """Rows of known norms, clipped to a radius and cut to multiples of a grid.
+    """Clip rows of known norms to a radius, and truncate them to a grid.
 
     Parameters
     ----------
     rows : ndarray or CSR array (n, p)
         Finite.
     sizes : ndarray, shape (n,)
-        Euclidean norms; infinite where they overflow, and the row is then left out.
+        Euclidean norms; infinite where they overflow, and the row then becomes 0.
     grid : float
-        0 leaves the numbers as they are. Entries are cut towards 0, which makes no
-        norm larger.
+        Entries are truncated towards 0 to multiples of it, which makes no norm larger;
+        0 leaves them as they are.
     largest : ndarray, shape (n,), optional
         Largest entries, where they are known.
 
     Raises
     ------
     ContributionError
-        If a row is longer than the radius all the same.
+        If a clipped row is still longer than the radius.
     """
     inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))
     check(_largest(rows) if largest is None else largest, inside, radius)
@@ -288,7 +289,7 @@ def norms(rows: Any) -> np.ndarray:
 
 
 def bounded(slopes: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Slopes (n,) or (n, L) within bounds (n,); one that is no number is at the end."""
+    """Slopes (n,) or (n, L) clamped to bounds (n,); NaN becomes minus the bound."""
     out = np.ascontiguousarray(slopes)
     _clamp(out.reshape(len(most), -1), most)
     return out
@@ -317,7 +318,7 @@ def check(largest: np.ndarray, factors: np.ndarray, bound: float) -> None:
 
 @njit(**KERNEL)
 def _is_within(factors, largest, bound):
-    """Whether |factors (n, L)| times the largest entries (n,) are numbers up to it."""
+    """Whether |factors (n, L)| times largest (n,) are within the bound; not if NaN."""
     for i in range(factors.shape[0]):
         for lane in range(factors.shape[1]):
             if not abs(factors[i, lane]) * largest[i] <= bound:
@@ -327,7 +328,7 @@ def _is_within(factors, largest, bound):
 
 @njit(**ORDERED)
 def _clip(slopes, norms, largest, bounds, most, margin):
-    """Clip slopes (n, L) in place, each lane to its bound; whether it is as checked."""
+    """Clip slopes (n, L) in place to each lane's bound; returns whether that worked."""
     within = True
     for i in range(slopes.shape[0]):
         for lane in range(slopes.shape[1]):
@@ -339,7 +340,7 @@ def _clip(slopes, norms, largest, bounds, most, margin):
 
 
 class Together:
-    """Sums of gradients for several runs, computed when one of them is needed.
+    """Sums of gradients for several runs, computed together when one is needed.
 
     Parameters
     ----------
@@ -350,7 +351,7 @@ class Together:
         self._records, self._asked = records, list[_Asked]()
 
     def gradient(self, u: np.ndarray, C: float) -> Callable[[], np.ndarray]:
-        """As of ``Records``, (p, L), later: with all that is asked for until then."""
+        """Request ``Records.gradient``, (p, L); the callable returned yields it."""
         one = _Asked(u, C)
         self._asked.append(one)
 
@@ -380,7 +381,7 @@ class _Asked:
 
 
 def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:
-    """V^T diag(weights) V, filled in; shape (p, p)."""
+    """V^T diag(weights) V as a dense array; shape (p, p)."""
     if sparse.issparse(V):
         left = V if weights is None else sparse.diags_array(weights) @ V
         return np.asarray((V.T @ left).todense())
@@ -388,9 +389,9 @@ def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:
 
 
 def relevance(records: Records, real: bool) -> np.ndarray:
-    """How far features are ordered as labels are, or for signs are on one side; (p,).
+    """Rank statistics of features and labels, (p,): Kendall's, or Wilcoxon's for signs.
 
-    The sums over pairs of records of ``Scaled.relevance``.
+    These are the sums over pairs of records of ``Scaled.relevance``.
     """
     n, p = records.rows.shape
     found = np.empty(p)
@@ -406,7 +407,7 @@ def relevance(records: Records, real: bool) -> np.ndarray:
 
 
 def _concordant(x: np.ndarray, y: np.ndarray) -> float:
-    """Sum over pairs of sign(x_i - x_k) sign(y_i - y_k), as Kendall's tau has it."""
+    """Sum over pairs of sign(x_i - x_k) sign(y_i - y_k), as in Kendall's tau."""
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
     pairs = [
@@ -418,14 +419,14 @@ def _concordant(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def filled(rows: Any) -> np.ndarray:
-    """Rows with their zeros."""
+    """Rows as a dense array."""
     found: np.ndarray = rows.toarray() if sparse.issparse(rows) else rows
     return found
 
 
 @njit(**ORDERED)
 def _slopes_apart(data, places, starts, offset, u, C, out):
-    """Write phi' of each record at u, within C over its norm, to out."""
+    """Write phi' of each record at u, clipped to C over its norm, to out."""
     for i in range(out.shape[0]):
         largest, margin, squares = 0.0, 0.0, 0.0
         for k in range(starts[i], starts[i + 1]):
@@ -449,9 +450,9 @@ def _entries(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _scaled(rows: Any, S: np.ndarray | None, as_given: bool) -> Any:
-    """Rows over S, kept by their entries where most are zero, or as they are given.
+    """Rows over S, stored sparse if most entries are zero, unless ``as_given``.
 
-    Which of the two it is would depend on all records.
+    The choice would depend on all records.
     """
     filled = isinstance(rows, np.ndarray) and not as_given
     if filled and np.count_nonzero(rows) < SPARSE * rows.size:
@@ -464,7 +465,7 @@ def _scaled(rows: Any, S: np.ndarray | None, as_given: bool) -> Any:
 def _drawn_in(
     rows: Any, y: np.ndarray, size: np.ndarray, C: float
 ) -> tuple[Any, np.ndarray]:
-    """Records (x, y) of a size beyond ``FAR``, clipped to C; the others as they are."""
+    """Records (x, y), clipped to C if their size is beyond ``FAR``."""
     factors = np.where(size <= FAR, 1.0, C / size)
     if sparse.issparse(rows):
         return (sparse.diags_array(factors) @ rows).tocsr(), factors * y

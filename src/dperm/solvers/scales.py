@@ -1,8 +1,8 @@
-"""Scales of a problem's features and labels, and data-free ones in their place.
+"""Scales of a problem's features and labels: read off the data, or declared.
 
-A method that clips needs to know what is large. The root mean square of each column,
-which M_j is up to the loss's curvature, and that of the labels are read off the data;
-they are public by declaration, or they are declared without a look at the data.
+A method that clips needs to know what is large. For each column this is its root mean
+square, whose square is M_j up to the loss's curvature; for labels it is theirs. Scales
+are public: they are read off the data, or declared without a look at the data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dperm.core.erm.problem import Problem
 
 
 def column_scales(problem: Problem) -> np.ndarray:
-    """S_j, the root mean square of column j, by the public M_j; shape (p,).
+    """S_j, the root mean square of column j, from the public M_j; shape (p,).
 
     1 where a column is zero.
     """
@@ -24,7 +24,7 @@ def column_scales(problem: Problem) -> np.ndarray:
 
 
 def label_scale(problem: Problem) -> float:
-    """Root mean square of the labels, where the loss has residuals; 1 elsewhere."""
+    """Root mean square of the labels if the loss has residuals, else 1."""
     offset = problem.known.offset
     size = float(np.sqrt(np.mean(offset**2))) if offset.any() else 0.0
     return size or 1.0
@@ -33,17 +33,17 @@ def label_scale(problem: Problem) -> float:
 def declared(
     problem: Problem, scales: np.ndarray | float = 1.0, label: float = 1.0
 ) -> Problem:
-    """The problem with constants that no data stand behind.
+    """The problem with declared constants in place of those read off the data.
 
-    They are those of a single record of the scales: M_j = sup phi'' S_j^2, and the
-    largest beta that goes with them, sup phi'' sum_j S_j^2.
+    They are those of a single record with the scales as entries: M_j = sup phi'' S_j^2,
+    and the largest beta that fits them, sup phi'' sum_j S_j^2.
 
     Parameters
     ----------
     scales : float or ndarray, shape (p,)
-        S_j, what the root mean square of column j is taken for.
+        S_j, taken for the root mean square of column j.
     label : float
-        What the root mean square of the labels is taken for; residual losses alone.
+        Taken for the root mean square of the labels; used by residual losses only.
     """
     record = np.full((1, problem.p), scales, dtype=np.float64, order="F")
     offset = problem.loss.offset(np.array([label]))
@@ -52,5 +52,5 @@ def declared(
 
 
 def is_declared(problem: Problem) -> bool:
-    """Whether no data stand behind its public constants."""
+    """Whether the public constants are declared, not read off the data."""
     return problem.public is not None and problem.public.n == 1

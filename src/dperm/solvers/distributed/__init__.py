@@ -1,1 +1,1 @@
-"""Features on several nodes: engines, nodes, messages and sketches."""
+"""Features spread over several nodes: engines, nodes, messages and sketches."""

@@ -13,7 +13,7 @@ from dperm.core.erm.problem import Problem
 
 
 def by_entries(A: Any) -> Any:
-    """A as a csc_array; of a dense one without zeros the values are not copied."""
+    """A as a csc_array; a dense A without zeros, in Fortran order, is not copied."""
     if sparse.issparse(A) or not A.all():
         return sparse.csc_array(A)
     n, p = A.shape
@@ -23,13 +23,13 @@ def by_entries(A: Any) -> Any:
 
 
 def clip_entries(matrix: Any, bound: float) -> Any:
-    """A sparse matrix with its entries in [-bound, bound]."""
+    """A sparse matrix with its entries clipped to [-bound, bound]."""
     data = np.clip(matrix.data, -bound, bound)
     return sparse.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
 def clip_offset(offset: np.ndarray, bound: float) -> np.ndarray:
-    """Offsets (n,), which are labels negated or zeros, in [-bound, bound]."""
+    """Offsets (n,), negated labels or zeros, clipped to [-bound, bound]."""
     return np.clip(offset, -bound, bound)
 
 
@@ -42,14 +42,14 @@ def clip_problem(problem: Problem, entry_bound: float, label_bound: float) -> Pr
 def record_bound(
     loss: Loss, entry_bound: float, label_bound: float, prediction_bound: float
 ) -> float:
-    """G: no record's partial derivative a_ij phi'(v_i) is larger.
+    """Bound G on the partial derivatives a_ij phi'(v_i) of every record.
 
     Parameters
     ----------
     entry_bound, label_bound : float
-        On |a_ij| and |y_i|.
+        Bounds on |a_ij| and |y_i|.
     prediction_bound : float
-        On |A_i x|.
+        Bound on |A_i x|.
     """
     reach = loss.reach(prediction_bound, label_bound)
     return entry_bound * loss.lipschitz(reach)

@@ -1,7 +1,8 @@
-"""Sparse columns: what a method that moves few coordinates needs of the design.
+"""Sparse columns of a design, for methods that move few coordinates.
 
-Everything costs what it touches: a product with some columns their non-zeros, a column
-of the Gram matrix the non-zeros of the rows it meets.
+The cost of an operation is the number of entries it touches. A product with some
+columns touches their non-zeros. A column of the Gram matrix touches the non-zeros of
+the rows it meets.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Columns:
 
     @cached_property
     def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same entries by rows, for columns of the Gram matrix."""
+        """The same entries stored by rows, for columns of the Gram matrix."""
         return _arrays(self.matrix.tocsr())
 
     @cached_property
@@ -66,7 +67,7 @@ class Columns:
         return out
 
     def add(self, columns: np.ndarray, coefficients: np.ndarray, v: np.ndarray) -> None:
-        """V += sum_k coefficients[k] a_{columns[k]}, in place."""
+        """Add sum_k coefficients[k] a_{columns[k]} to v, in place."""
         _add(*self.arrays, columns, coefficients, v)
 
     def gram(self, j: int) -> np.ndarray:
@@ -77,12 +78,12 @@ class Columns:
 
 
 def edges(p: int, nodes: int) -> np.ndarray:
-    """Where each node's block of columns starts, and p; shape (nodes + 1,)."""
+    """First column of each node's block, then p; shape (nodes + 1,)."""
     return np.linspace(0, p, nodes + 1).astype(np.int64)
 
 
 def _arrays(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values, indices and pointers; unsigned, or each access tests for below zero."""
+    """Values, indices, pointers; unsigned, as signed ones are tested for negatives."""
     return (
         np.ascontiguousarray(matrix.data, dtype=np.float64),
         matrix.indices.astype(np.int32, copy=False).view(np.uint32),
@@ -101,7 +102,6 @@ def _products(data, indices, indptr, u, out):
 
 @njit(**KERNEL)
 def _add(data, indices, indptr, columns, coefficients, v):
-    """Add a combination of columns to v."""
     for c in range(columns.shape[0]):
         j = columns[c]
         for k in range(indptr[j], indptr[j + 1]):
@@ -110,7 +110,7 @@ def _add(data, indices, indptr, columns, coefficients, v):
 
 @njit(**KERNEL)
 def _gram(data, indices, indptr, met, values, out):
-    """Add A^T a to out, for a column a with the given non-zeros; A by rows."""
+    """Add A^T a to out, for a column a with ``values`` in rows ``met``; A by rows."""
     for c in range(met.shape[0]):
         i = met[c]
         for k in range(indptr[i], indptr[i + 1]):
@@ -121,7 +121,7 @@ def _gram(data, indices, indptr, met, values, out):
 def box_step(data, indices, indptr, columns, u, radius, gamma, x, v):
     """One Frank-Wolfe step of the columns in [-radius, radius]; changes x and v.
 
-    Gradients are taken at the u (n,) of before the step for all of them.
+    All gradients are taken at u (n,), as it was before the step.
     """
     moves = np.empty(columns.shape[0])
     for c in range(columns.shape[0]):

@@ -1,6 +1,6 @@
-"""Engines: they carry a message to every node and the answers back, in node order.
+"""Engines, which send a message to every node and return the answers in node order.
 
-Nodes find their columns in memory, or in a file that only they open.
+Nodes load their columns from memory, or from a file that only they open.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dperm.solvers.distributed.node import Message, Node, Part, Public, Share
 
 @dataclass(frozen=True)
 class InMemory:
-    """A share that is there already, for nodes of this process."""
+    """A share in memory, for nodes of this process."""
 
     share: Share
 
@@ -48,7 +48,7 @@ class InFile:
 
 
 def shares(problem: Problem, nodes: int) -> Iterator[Share]:
-    """The problem's columns in blocks of equal size, as far as p allows."""
+    """The problem's columns in blocks of nearly equal size."""
     matrix = sparse.csc_array(problem.A)
     matrix.sort_indices()
     starts = edges(problem.p, nodes)
@@ -62,7 +62,7 @@ def in_memory(problem: Problem, nodes: int) -> list[InMemory]:
 
 
 def in_files(problem: Problem, nodes: int, folder: Path) -> list[InFile]:
-    """Write each node's share to a file of its own below ``folder``."""
+    """Write each node's share to its own file below ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     return [
         _written(share, folder / f"node-{k}.npz")
@@ -79,28 +79,25 @@ def _written(share: Share, path: Path) -> InFile:
 
 log = logging.getLogger(__name__)
 
-LOOKS, PAUSE = 100, 0.1  # how often, and every how many seconds, a loss is looked for
+LOOKS, PAUSE = 100, 0.1  # checks for the loss of a worker, and seconds between them
 
 
 class Engine(Protocol):
-    """What the server needs of an engine."""
+    """Interface of an engine that the server uses."""
 
     def exchange(self, content: bytes) -> Iterable[bytes]:
-        """Send a message to every node; their answers in node order.
-
-        Nodes find their columns in memory, or in a file that only they open.
-        """
+        """Send a message to every node and return the answers in node order."""
         ...
 
     def close(self) -> None:
-        """Let go of the nodes."""
+        """Release the nodes."""
         ...
 
 
 class Local:
-    """All nodes in this process, where one finds what the message says for them all.
+    """All nodes in this process; one node computes a message's slopes for all.
 
-    Raises ValueError if the offsets of their parts differ: they are not of one problem.
+    Raises ValueError if the offsets differ: the parts are not those of one problem.
     """
 
     def __init__(self, parts: Sequence[Part], public: Public, seeds: Sequence[int]):
@@ -112,37 +109,37 @@ class Local:
             raise ValueError("parts: expected the offset of one problem in all of them")
 
     def exchange(self, content: bytes) -> Iterator[bytes]:
-        """Each node answers in turn, when its answer is asked for."""
+        """Each node answers in turn, when its answer is requested."""
         slopes = self.nodes[0].slopes(Message.unpack(content).numbers)
         return (node.reply(slopes) for node in self.nodes)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: no resources are held."""
 
 
 Start = Callable[[Problem, Public, Sequence[int]], Engine]
 
 
 def local(problem: Problem, public: Public, seeds: Sequence[int]) -> Engine:
-    """Nodes of this process, one a seed, that hold the problem's columns in blocks."""
+    """Nodes of this process, one per seed, each with a block of the columns."""
     return Local(in_memory(problem, len(seeds)), public, seeds)
 
 
 class WorkerLostError(RuntimeError):
-    """A node could not be brought back after its worker was lost."""
+    """A node could not be restored after its worker was lost."""
 
 
 class Dask:
-    """Each node is an actor on a worker of its own, as far as there are workers.
+    """Each node is an actor on its own worker, as far as there are workers.
 
-    A node whose worker is lost is started again on one that is left: it reads its part
+    A node whose worker is lost is started again on a remaining one. It reads its part
     again and answers all earlier messages a second time. Its noise comes from its seed,
-    so its answers are the same bytes, which is checked; nothing new is released.
+    so that its answers are the same bytes, which is checked. Nothing new is released.
 
     Parameters
     ----------
     parts : sequence of Part
-        What the workers load; files, so that no column passes through this process.
+        Shares that the workers load; with files no column passes through this process.
     client : distributed.Client
         Connected to a scheduler with at least one worker.
     patience : float
@@ -167,9 +164,9 @@ class Dask:
         self.nodes = [self._start(k) for k in range(len(parts))]
 
     def exchange(self, content: bytes) -> list[bytes]:
-        """All nodes at work at once; a lost one is brought back.
+        """Send a message to all nodes at once; a lost node is restored.
 
-        Raises WorkerLostError if that does not succeed.
+        Raises WorkerLostError if that fails.
         """
         futures = [self._ask(k, content) for k in range(len(self.nodes))]
         replies = [self._wait(future) for future in futures]
@@ -199,20 +196,20 @@ class Dask:
         )
         try:
             return future.result(timeout=self.patience)
-        except Exception as error:  # whatever a dying worker raises
+        except Exception as error:  # a dying worker may raise anything
             raise WorkerLostError(
                 f"node {k} cannot be started: {type(error).__name__}: {error}"
             ) from error
 
     def _ask(self, k: int, content: bytes) -> Any:
-        """A future of the answer, or the error that there is none."""
+        """A future of the answer, or the error that prevents it."""
         try:
             return self.nodes[k].answer(content)
         except Exception as error:  # the connection is gone
             return error
 
     def _wait(self, future: Any) -> bytes | Exception:
-        """The answer, or the error that came instead."""
+        """The answer, or the error in its place."""
         if isinstance(future, Exception):
             return future
         try:
@@ -221,7 +218,7 @@ class Dask:
             return error
 
     def _revive(self, k: int, content: bytes, error: Exception) -> bytes:
-        """Start node k again and let it answer everything up to this message."""
+        """Start node k again and let it answer all messages up to this one."""
         self._see_the_loss(k, error)
         log.warning("node %d was lost with its worker; it is started again", k)
         self.nodes[k] = self._start(k)
@@ -236,7 +233,7 @@ class Dask:
         return answer
 
     def _see_the_loss(self, k: int, error: Exception) -> None:
-        """Wait until the scheduler has dropped the worker; an error if it does not."""
+        """Wait until the scheduler has dropped the worker; fail if it does not."""
         for _ in range(LOOKS):
             if self.places[k] not in self.workers():
                 return
@@ -248,10 +245,10 @@ class Dask:
 
 
 class Cluster(Dask):
-    """The Dask engine on a cluster of its own, or on the one Dask is configured for.
+    """The Dask engine on its own cluster, or on the one Dask is configured for.
 
-    ``DASK_SCHEDULER_ADDRESS`` names a running scheduler; without it one process a node
-    is started here. Each node's columns are written to a file of their own, below
+    ``DASK_SCHEDULER_ADDRESS`` names a running scheduler; without it one process per
+    node is started here. Each node's columns are written to a separate file below
     Dask's ``temporary-directory``, which the workers must be able to read.
     """
 
@@ -269,7 +266,7 @@ class Cluster(Dask):
             raise
 
     def close(self) -> None:
-        """Release the actors, then the cluster if it is ours, then the files."""
+        """Release the actors, the cluster if it was started here, then the files."""
         super().close()
         self._shut(self.client)
 
@@ -281,7 +278,7 @@ class Cluster(Dask):
 
 
 def _connected(nodes: int) -> tuple[Any, Any]:
-    """A cluster of our own (None if there is one already) and a client."""
+    """A new cluster (None if a scheduler is configured) and a client."""
     import dask
     from distributed import Client, LocalCluster
 

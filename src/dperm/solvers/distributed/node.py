@@ -1,4 +1,4 @@
-"""A user node of Algorithm 2: it holds its columns, and what leaves it is noisy."""
+"""A user node of Algorithm 2: it keeps its columns and sends only noisy numbers."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from dperm.solvers.distributed.bounds import clip_entries, clip_offset
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.sketch import Sketch
 
-_HEAD = struct.Struct("<II")  # how many indices, how many numbers
+_HEAD = struct.Struct("<II")  # number of indices, number of numbers
 _INDEX, _NUMBER = np.dtype("<i8"), np.dtype("<f8")
 
 
 @dataclass(frozen=True)
 class Message:
-    """What travels between server and nodes, as bytes: their length is the cost.
+    """A message between server and nodes; its length in bytes is the cost.
 
-    Down: the aggregate q (m,) and the signed indices that made the latest step, from
-    which whoever wants x can follow it. Up: a node's signed index, and its sketched
-    feature if the server does not have it yet. Numbers are little-endian, 8 bytes each.
+    Down: the aggregate q (m,) and the signed indices of the latest step, from which a
+    node can compute x. Up: a node's signed index, and its sketched feature if the
+    server does not have it yet. Numbers are little-endian, 8 bytes each.
     A signed index is +-(j + 1) for feature j, counted over all nodes from 0; its sign
     is that of the noisy gradient.
     """
@@ -63,14 +63,14 @@ class Message:
 
 @dataclass(frozen=True)
 class Public:
-    """What every node is told before the first iteration; nothing of it is private."""
+    """What every node knows before the first iteration; nothing here is private."""
 
     loss: Loss
-    n: int  #: records
+    n: int  #: number of records
     #: sketch_length, sketch_seed: m and the seed of J
     sketch_length: int
     sketch_seed: int
-    score_factor: float  #: what the gradient is multiplied with to make a score
+    score_factor: float  #: factor that turns a gradient into a score
     #: index_scale, sketch_scale: scales of the Laplace noise of a score and of the
     #: Gaussian noise of a sketch
     index_scale: float
@@ -84,7 +84,7 @@ class Public:
 
 @dataclass(frozen=True)
 class Share:
-    """A node's part of a problem: columns (n, p_k), offset (n,), its first index."""
+    """A node's part of a problem: columns (n, p_k), offset (n,), index of the first."""
 
     matrix: Any
     offset: np.ndarray
@@ -92,7 +92,7 @@ class Share:
 
 
 class Part(Protocol):
-    """Where a node finds its share; only the node loads it."""
+    """Location of a node's share; only the node loads it."""
 
     def load(self) -> Share:
         """The columns, the offset and the index of the first column."""
@@ -101,7 +101,7 @@ class Part(Protocol):
 
 @cache
 def shared_sketch(n: int, m: int, seed: int) -> Sketch:
-    """The sketch of this process."""
+    """The sketch, built once per process."""
     return Sketch(n, m, seed)
 
 
@@ -113,7 +113,7 @@ class Node:
     part : Part
         Its share of the data.
     seed : int
-        Of its own noise; no other node has it.
+        Seed of its noise, which no other node has.
     """
 
     def __init__(self, part: Part, public: Public, seed: int):
@@ -125,11 +125,11 @@ class Node:
         self.sent: set[int] = set()
 
     def answer(self, content: bytes) -> bytes:
-        """The message for a server message: one iteration of this node."""
+        """The answer to a server message: one iteration of this node."""
         return self.reply(self.slopes(Message.unpack(content).numbers))
 
     def reply(self, slopes: np.ndarray) -> bytes:
-        """The message, where what the server's says of the slopes is known."""
+        """The answer, for slopes computed from the server's message."""
         scores = self.public.score_factor * self.gradient(slopes)
         # lines 7 and 8: the largest of the noisy scores of all +j and -j
         noise = self.streams.noise
@@ -151,7 +151,7 @@ class Node:
         return public.loss.derivatives(estimates + self.offset)
 
     def gradient(self, slopes: np.ndarray) -> np.ndarray:
-        """Line 6: the partial gradient A_k^T phi' / n as far as q tells it; (p_k,)."""
+        """Line 6: the partial gradient A_k^T phi' / n, estimated from q; (p_k,)."""
         return self.columns.products(slopes) / self.public.n
 
     def sketched_without_noise(self, j: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """The public Johnson-Lindenstrauss sketch J (m, n), the same on every node.
 
 Entries are N(0, 1/m) from a public seed (Lou and Cheung 2020, line 1 and equation 16).
-With m = n the sketch is the identity: nothing would be gained by mixing.
+With m = n the sketch is the identity, because mixing would gain nothing.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from dperm.core.privacy.mechanisms import gaussian, streams
 
 
 class Sketch:
-    """J, applied to sparse columns and transposed.
+    """The sketch J, applied to sparse columns, and its transpose.
 
     Parameters
     ----------
     n : int
-        Records.
+        Number of records.
     m : int
         Length of a sketched feature, at most n.
     seed : int
-        Public.
+        Public seed of J.
     """
 
     def __init__(self, n: int, m: int, seed: int):
@@ -41,7 +41,7 @@ class Sketch:
 
     @cached_property
     def by_record(self) -> np.ndarray:
-        """J transposed, (n, m): what one record adds lies side by side."""
+        """J transposed, (n, m), so that the entries of one record are contiguous."""
         drawn = gaussian(streams(self.seed).sampling, (self.n, self.m))
         drawn /= np.sqrt(self.m)
         return drawn
@@ -73,7 +73,7 @@ class Sketch:
     def predictions(self, q: np.ndarray) -> np.ndarray:
         """J^T q for q (m,), which estimates A x / n; shape (n,).
 
-        Nodes of one process ask for the same q in turn and share the answer.
+        Nodes of one process request the same q in turn and share the result.
         """
         if self.identity:
             return q

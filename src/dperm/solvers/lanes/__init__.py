@@ -1,1 +1,1 @@
-"""Solvers of lanes beyond the core's: what :mod:`dperm.core.lanes` asks for."""
+"""Solvers of lanes beyond the core; :mod:`dperm.core.lanes` defines their interface."""

@@ -1,4 +1,4 @@
-"""Constants of a problem of which utility bounds are made."""
+"""Constants of a problem that utility bounds contain."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dperm.core.erm.problem import Problem
 def largest_derivatives(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, str]:
     """The largest |phi'| of each record, shape (n,), and how it is bounded.
 
-    Where the loss has no bound, as least squares, the larger of those at 0 and at w
-    (p,) takes its place.
+    Where the loss has no bound, as least squares, it is the larger of the values at 0
+    and at w (p,).
     """
     bound = problem.loss.lipschitz(np.inf)
     if np.isfinite(bound):
@@ -22,7 +22,7 @@ def largest_derivatives(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, st
 
 
 def strong_convexity(problem: Problem) -> tuple[float, float]:
-    """mu_M and mu_I of F: by the Gram matrix where f is quadratic, else the L2 term."""
+    """Constants mu_M and mu_I of F: from the Gram matrix if f is quadratic, else L2."""
     M, l2 = problem.smoothness, problem.penalty.l2
     if not problem.loss.quadratic:
         return l2 / float(M.max()), l2

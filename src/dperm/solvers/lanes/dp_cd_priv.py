@@ -1,7 +1,7 @@
 """DP-CD-priv-cst: DP-CD with privately estimated smoothness constants.
 
-A fraction of epsilon buys M_1, ..., M_p by the Laplace mechanism (Mangold et al. 2022,
-Section 5.2 and Appendix F); the rest, with all of delta, pays for Algorithm 1.
+A share of epsilon pays for noisy M_1, ..., M_p from the Laplace mechanism (Mangold et
+al. 2022, Section 5.2 and Appendix F). The rest, and all of delta, pay for Algorithm 1.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ def ledger(
     options: Options,
     calibration: str = PAPER,
 ) -> Ledger:
-    """P Laplace releases for the constants, then DP-CD's Gaussian releases.
+    """Laplace releases of the p constants, then DP-CD's Gaussian releases.
 
-    M_j is paid for; the bounds that its noise is made for are not.
+    The M_j are released with noise; the bounds that set this noise are given.
     """
     first = smoothness_event(problem.p, options.share * problem.epsilon, calibration)
     steps = dp_cd.ledger(problem, count, noise_multiplier, options)
@@ -58,7 +58,7 @@ def ledger(
 
 
 class Run(dp_cd.Run):
-    """DP-CD that steps and clips by the private constants."""
+    """DP-CD with steps and clipping thresholds from the private constants."""
 
     def smoothness(
         self, problem: Problem, lanes: Lanes, streams: Streams, options: dp_cd.Options
@@ -70,7 +70,7 @@ class Run(dp_cd.Run):
 
     @property
     def released(self) -> np.ndarray:
-        """The weights, and the constants, known from the start; (L, 2 p)."""
+        """The weights, and the constants, released at the start; (L, 2 p)."""
         constants = np.tile(self.constants, (len(self.weights), 1))
         return np.concatenate((self.weights, constants), axis=1)
 
@@ -130,10 +130,10 @@ def private_smoothness(
     rng: Generator,
     calibration: str,
 ) -> tuple[Array, tuple[Laplace, ...]]:
-    """Return noisy smoothness constants and what their release costs.
+    """Return noisy smoothness constants and the events of their release.
 
     Every M_j gets Laplace noise of scale s_j and is raised to s_j where it falls below.
-    The paper does not say what to do with constants that are not positive; the floor is
+    The paper does not state how to treat constants that are not positive. The floor is
     post-processing with public numbers and costs nothing.
 
     Parameters
@@ -175,7 +175,7 @@ def private_smoothness(
 
 
 def smoothness_event(p: int, epsilon_prime: float, calibration: str) -> Laplace:
-    """Return what the release of p smoothness constants costs, in units of b_j / n.
+    """Return the event of releasing p smoothness constants, in units of b_j / n.
 
     Parameters
     ----------

@@ -4,27 +4,27 @@ Algorithms 1 and 2. Each iteration selects a coordinate by report noisy max, rel
 its clipped derivative with Laplace noise, and takes a proximal step there:
 
     j = arg max_k score_k(g),    w_j <- prox_{gamma_j psi_j}(w_j - gamma_j (g_j + eta)),
-    gamma_j = step / M_j,   eta ~ Lap(lambda_j),   lambda_j = 2 C_j / (n epsilon'),
+    gamma_j = step / M_j,   eta ~ Lap(lambda_j),   lambda_j = 2 C_j / (n epsilon').
 
-where g is the gradient of f with per-record derivatives clipped to [-C_j, C_j] and
-C_j = sqrt(M_j / sum M) C. The rules (Appendix C) are
+Here g is the gradient of f with per-record derivatives clipped to [-C_j, C_j], and
+C_j = sqrt(M_j / sum M) C. The rules (Appendix C) are:
 
     GS-s   dist(-g_k, d psi_k(w_k)) / sqrt(M_k)
     GS-r   sqrt(M_k) |prox_{psi_k / M_k}(w_k - g_k / M_k) - w_k|
     GS-q   sqrt(-2 min_a (g_k a + M_k a^2 / 2 + psi_k(w_k + a) - psi_k(w_k)))
 
-all equal to |g_k| / sqrt(M_k) without penalty. In g_k they are Lipschitz with constants
+Without penalty all equal |g_k| / sqrt(M_k). Their Lipschitz constants in g_k are
 
     1 / sqrt(M_k),    sqrt(M_k) / (M_k + l2),    1 / sqrt(M_k + l2)
 
-under a ridge of l2, whatever else psi has, so that a score moves by at most
-D = 2 C / (n sqrt(sum M)) x 1, M / (M + l2), sqrt(M / (M + l2)) at the largest M when a
-record is replaced (see ``steepest``).
+under a ridge of l2, whatever other terms psi has. So replacing a record moves a score
+by at most D = 2 C / (n sqrt(sum M)) x 1, M / (M + l2), sqrt(M / (M + l2)) at the
+largest M (see ``steepest``).
 
-Calibration ``paper`` puts Lap(lambda_k) inside the rule, on g_k, as printed. That is
-private for scores that follow the noise, but with an L1 norm a score stays where the
-proximal step stays put, and no bound can be proved. ``strict`` puts noise of scale
-D / epsilon' on the score itself.
+Calibration ``paper`` puts Lap(lambda_k) inside the rule, on g_k, as printed. This is
+private for scores that follow the noise. With an L1 norm, however, a score does not
+change while the proximal step stays put, and no bound can be proved. ``strict`` puts
+noise of scale D / epsilon' on the score itself.
 """
 
 from __future__ import annotations
@@ -48,23 +48,23 @@ from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
 from dperm.core.privacy.mechanisms import Streams, exponential, gumbel, laplace
 from dperm.core.solvers.options import one_of
 
-SPARSE = CENTRED = True  # and standardised without filling it in
+SPARSE = CENTRED = True  # A may be sparse, also standardised without filling it in
 RULES = ("GS-s", "GS-r", "GS-q")
 _GROUP = 8  # lanes that share a column while it is in the cache
-_FEW = 4  # from so many lanes on, sparse lanes lie side by side
-_TILE = 64  # lanes side by side
+_FEW = 4  # least number of sparse lanes that are laid out side by side
+_TILE = 64  # lanes side by side, at most
 _LANE_ARRAYS = ("step", "clip", "weights", "margins", "chosen")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Choices the paper leaves open."""
+    """Choices that the paper leaves open."""
 
-    #: {"GS-s", "GS-r", "GS-q"}; greedy rule; they differ only where psi is not smooth
+    #: {"GS-s", "GS-r", "GS-q"}; greedy rule; all are equal without penalty
     rule: str = "GS-r"
-    #: {"laplace", "gumbel", "exponential"}; Selection noise. The paper has Laplace
-    #: noise; the others go on the score under every calibration (exponential mechanism,
-    #: permute-and-flip).
+    #: {"laplace", "gumbel", "exponential"}; Selection noise. The paper uses
+    #: Laplace noise; the others are added to the score under every calibration
+    #: (exponential mechanism, permute-and-flip).
     noise: str = "laplace"
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class Options:
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Iterations in so many passes: one reads all data."""
+    """Number of iterations: one per pass, because each reads all data."""
     return max(1, round(passes))
 
 
@@ -83,10 +83,11 @@ def is_inside(options: Options, calibration: str) -> bool:
 
 
 def is_sound(problem: Problem, options: Options, calibration: str) -> bool:
-    """Whether 2 epsilon' bounds a selection: the noise moves every score alike.
+    """Whether 2 epsilon' bounds a selection's cost: noise moves every score alike.
 
-    On the score it always does. Inside the rule the score must be |g_k + noise + a| / c
-    with noise / c equally scaled for all k, so neither an L1 norm nor a box.
+    Noise on the score always does. With noise inside the rule the score must be |g_k +
+    noise + a| / c, where noise / c has the same scale for all k. This excludes an L1
+    norm and a box.
     """
     if not is_inside(options, calibration):
         return True
@@ -98,11 +99,11 @@ def is_sound(problem: Problem, options: Options, calibration: str) -> bool:
 
 
 def steepest(problem: Problem, rule: str) -> float:
-    """How much the ridge flattens the scores: the largest slope times sqrt(M_k).
+    """The largest slope of a score times sqrt(M_k), which a ridge reduces.
 
-    The proximal operator of a penalty with a ridge is 1/(1 + l2 / M)-Lipschitz (GS-r);
-    what GS-q minimises is (M + l2)-strongly convex, so that its least value lies
-    (M + l2) a^2 / 2 below that at 0.
+    The proximal operator of a penalty with a ridge is 1/(1 + l2 / M)-Lipschitz (GS-r).
+    The objective in GS-q is (M + l2)-strongly convex, so that its minimum lies at least
+    (M + l2) a^2 / 2 below its value at 0.
     """
     largest = float(problem.smoothness.max())
     flat = largest / (largest + problem.penalty.l2) if largest > 0 else 1.0
@@ -116,7 +117,7 @@ def ledger(
     options: Options,
     calibration: str = PAPER,
 ) -> Ledger:
-    """One selection and one Laplace release an iteration; epsilon' = 1 / multiplier."""
+    """A selection and a Laplace release per iteration; epsilon' = 1 / multiplier."""
     inside = is_inside(options, calibration)
     unit = _DERIVATIVE if inside else _SCORE
     sound = is_sound(problem, options, calibration)
@@ -131,7 +132,7 @@ _SCORE = "2 C / (n sqrt(sum M)) x slope, the largest replace-one change of a sco
 def releases(
     count: int, noise_multiplier: float, noise: str, unit: str, sound: bool
 ) -> Ledger:
-    """The ledger of ``count`` iterations, whatever the problem; see ``ledger``."""
+    """The ledger of ``count`` iterations on any problem; see ``ledger``."""
     claim = 1 / noise_multiplier if noise_multiplier else None
     selection = NoisyMax(
         sensitivity=1.0,
@@ -194,7 +195,7 @@ class Run(Block):
 
     @property
     def released(self) -> np.ndarray:
-        """The weights, and which coordinate was taken as a one-hot; (L, 2 p)."""
+        """The weights, and a one-hot vector of the coordinate taken; (L, 2 p)."""
         taken = np.zeros_like(self.weights)
         taken[np.arange(len(taken)), self.chosen] = 1.0
         return np.concatenate((self.weights, taken), axis=1)
@@ -210,7 +211,7 @@ class Run(Block):
         return selection, float(laplace(self.streams.noise, 1.0))
 
     def _scales(self) -> np.ndarray:
-        """Noise on a derivative for each lane, to be multiplied by share_j; (L,)."""
+        """Scale of a derivative's noise in each lane, without share_j; (L,)."""
         if self.multiplier == 0:
             return np.zeros_like(self.clip)
         return self.multiplier * mean_sensitivity(self.clip, self.problem.n)
@@ -288,7 +289,7 @@ def _sparse_step(
 ):  # fmt: skip
     """One iteration of every lane on CSC columns; changes W, V and chosen in place.
 
-    An entry that is zero has derivative zero, which no clip changes.
+    Entries that are zero have derivative zero, which clipping does not change.
     """
     n, p = V.shape[1], W.shape[1]
     d = np.empty(n)
@@ -319,9 +320,9 @@ def _sparse_tiles(
     data, rows, starts, M, share, l1, l2, lower, upper, rule, selection, value,
     scale, inside, outside, step, clip, W, V, chosen,
 ):  # fmt: skip
-    """As ``_sparse_step``, to the bit, with many lanes side by side.
+    """``_sparse_step`` with many lanes side by side; the bits are the same.
 
-    An entry, read once, serves all lanes of a tile.
+    Each entry is read once for all lanes of a tile.
     """
     n, p = V.shape[1], W.shape[1]
     for first in range(0, W.shape[0], _TILE):
@@ -366,11 +367,11 @@ def _centred_step(
     data, rows, starts, a, b, M, share, l1, l2, lower, upper, rule, selection,
     value, scale, inside, outside, step, clip, W, V, chosen,
 ):  # fmt: skip
-    """As ``_sparse_step`` for A = S + a b^T, see ``problems.centred``.
+    """``_sparse_step`` for A = S + a b^T; see :mod:`dperm.core.erm.centred`.
 
-    Where S has no entry the derivative of record i is b_j a_i d_i. The a_i d_i, sorted
-    once, with their running sums from zero outwards, give the clipped sum over all
-    records of a column at once; the column's entries are then put right.
+    Where S has no entry, the derivative of record i is b_j a_i d_i. The a_i d_i are
+    sorted once, and summed from zero outwards. These sums give a column's clipped sum
+    over all records at once; the column's entries are then corrected.
     """
     n, p = V.shape[1], W.shape[1]
     d, sums = np.empty(n), np.zeros(n + 1)
@@ -407,8 +408,8 @@ def _centred_step(
 def _sum_outwards(ordered, sums):
     """Running sums of sorted numbers, from those nearest to zero outwards.
 
-    What a column does not clip is summed before anything larger, so that a huge
-    derivative cannot wash out the others: a record moves a sum by twice the clip.
+    Numbers that a column does not clip are summed before larger ones. So a huge
+    derivative does not wash out the others, and a record moves a sum by twice the clip.
     """
     n, zero = ordered.shape[0], _count_below(ordered, 0.0)
     sums[zero] = 0.0
@@ -420,7 +421,7 @@ def _sum_outwards(ordered, sums):
 
 @njit(**PASTED)
 def _sum_over_all(ordered, sums, b, bound):
-    """Sum of clamp(b d, bound) over all d, sorted; see ``_sum_outwards``."""
+    """Sum of clamp(b d, bound) over all sorted d; see ``_sum_outwards``."""
     if b == 0.0:
         return 0.0
     n, most = ordered.shape[0], bound / abs(b)
@@ -433,7 +434,6 @@ def _sum_over_all(ordered, sums, b, bound):
 
 @njit(**PASTED)
 def _count_below(ordered, x):
-    """How many of the sorted numbers are less than x."""
     low, high = 0, ordered.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -446,7 +446,6 @@ def _count_below(ordered, x):
 
 @njit(**PASTED)
 def _clipped_sum(column, d, bound):
-    """Sum of the clipped derivatives along a column."""
     total = 0.0
     for i in range(d.shape[0]):
         total += clamp(column[i] * d[i], bound)
@@ -460,9 +459,9 @@ def _moved(w, gradient, step, l1, l2, lower, upper):
 
 @njit(**PASTED)
 def _select(g, w, M, share, l1, l2, lower, upper, rule, inside, outside, selection):
-    """Coordinate of the largest noisy score; the first of equals.
+    """Coordinate of the largest noisy score; the first among equal scores.
 
-    A score that is no number (M_j = 0) is never taken.
+    A score that is NaN (M_j = 0) is never taken.
     """
     best, found = -np.inf, 0
     for j in range(g.shape[0]):
@@ -486,7 +485,7 @@ def _score(rule, g, w, M, l1, l2, lower, upper):
         else:
             pull -= clamp(pull, l1)
         if (w >= upper and pull > 0.0) or (w <= lower and pull < 0.0):
-            pull = 0.0  # the box's normal cone holds it
+            pull = 0.0  # the box's normal cone cancels it
         return abs(pull) / np.sqrt(M)
     a = _moved(w, g, 1.0 / M, l1, l2, lower, upper) - w
     if rule == 1:

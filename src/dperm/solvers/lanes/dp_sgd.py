@@ -9,9 +9,9 @@ with a batch of b records drawn uniformly without replacement; b = 1 in the pape
 gradient of one record is phi'(v_i) A_i, so clipping it clips phi' to C / ||A_i||.
 
 Where A is sparse, a record's margin and gradient touch few coordinates, but the noise
-moves all of them in every step. Between two records that touch it a coordinate only
-takes noisy proximal steps, which are caught up with when it is needed, all at once,
-while its lanes lie in the cache.
+moves all of them in every step. Between two records that touch a coordinate, it takes
+only noisy proximal steps. They are made up for all at once when the coordinate is next
+needed, while its lanes lie in the cache.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from dperm.core.privacy.ledger import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.options import at_least
 
-SPARSE = True  # but not centred: a record would have to be filled in
+SPARSE = True  # but not centred, because a record would have to be filled in
 
 # Rows of a tile's constants: step / b, C, step times noise scale, threshold, shrinkage.
-_TILE = 256  # lanes of a tile at most, and
-_TILE_SIZE = 1 << 17  # weights, which stay in the cache together
-_SPARSE_TILE = 64  # the same where A is sparse
+_TILE = 256  # lanes of a tile, at most
+_TILE_SIZE = 1 << 17  # weights of a tile, about, so that they stay in the cache
+_SPARSE_TILE = 64  # lanes of a tile, at most, where A is sparse
 _VECTOR = 8  # lanes one instruction advances
 _DRAWS = 1 << 19  # normals drawn at a time
-_SPARSE_DRAWS = 1 << 23  # where A is sparse: long walks in the cache
+_SPARSE_DRAWS = 1 << 23  # the same where A is sparse, for longer walks in the cache
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Options:
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Steps in so many passes: a pass reads n records."""
+    """Number of steps: a pass reads n records."""
     return max(1, round(passes * problem.n / options.batch))
 
 
@@ -168,7 +168,7 @@ class Run(Block):
         return np.stack([rng.choice(n, size, replace=False) for _ in range(count)])
 
     def _noise(self, count: int) -> np.ndarray:
-        """Noise of so many steps: (count, p), or (p, count) where A is sparse."""
+        """Noise of ``count`` steps: (count, p), or (p, count) where A is sparse."""
         noise = gaussian(self.streams.noise, (count, self.problem.p))
         return _transposed(noise) if self.problem.is_sparse else noise
 
@@ -218,7 +218,7 @@ def _untiled(tiles, size):
 
 @njit(**KERNEL)
 def _regrouped(tiles, lanes, width):
-    """Tiles of so many lanes each that hold some lanes of the given tiles."""
+    """Copy some lanes of the tiles into new tiles of ``width`` lanes each."""
     _, m, before = tiles.shape
     out = np.zeros((-(-len(lanes) // width) if width else 0, m, width))
     for t in range(out.shape[0]):
@@ -347,10 +347,10 @@ def _sparse_record_steps(
 
 @njit(**INLINE)
 def _walk(plain, w, noise, constants, lower, upper):
-    """Proximal steps with noise and no gradient, one a number; w (lanes) changes.
+    """Proximal steps with noise and no gradient, one per number; w (lanes) changes.
 
-    ``plain`` says that there is neither shrinkage nor a box: the same bits for less.
-    Four steps at a time, so that the weights stay in registers for as long.
+    ``plain`` means neither shrinkage nor a box: faster, with the same bits. Four steps
+    are taken at a time, so that the weights stay in registers.
     """
     jump, threshold, shrink = constants[2], constants[3], constants[4]
     whole = noise.shape[0] // 4 * 4 if plain else 0

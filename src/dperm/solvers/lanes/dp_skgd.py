@@ -1,19 +1,19 @@
 """DP-SkGD: differentially private sketched gradient descent (Maranjyan et al. 2024).
 
-Algorithm 1. Each step draws a set S of coordinates, whatever the data say, and releases
-the gradient of f on S, a mean of per-record gradients clipped to norm C_S, with
-Gaussian noise. With the step matrix P M^-1 the probabilities of the sketch cancel:
+Algorithm 1. Each step draws a set S of coordinates independently of the data. It
+releases the gradient of f on S, a mean of per-record gradients clipped to norm C_S,
+with Gaussian noise. With the step matrix P M^-1 the probabilities of the sketch cancel:
 
     w_j <- w_j - (step / M_j) (g_j + eta_j)   for j in S,
     C_S = sqrt(sum_{j in S} M_j / sum M) C,   eta_j ~ N(0, (sigma 2 C_S / n)^2).
 
-The probabilities decide how often a coordinate is visited, nothing else. M is taken so
-that it bounds the curvature along every move within S (Assumption 3.6); the constants
-of single coordinates do not, and full steps of size 1 / M_j with them diverge.
+The probabilities only decide how often a coordinate is visited. M is chosen to bound
+the curvature along every move within S (Assumption 3.6). The constants of single
+coordinates do not, and full steps of size 1 / M_j with them diverge.
 
-Beyond the paper: an L2 term is stepped on by its proximal operator (at step 1 this is
-the gradient step of a smoothness M_j + l2), and ``composite`` admits an L1 norm and a
-box, as DP-CD does.
+Beyond the paper, an L2 term is handled by its proximal operator (at step 1 this is the
+gradient step of a smoothness M_j + l2). ``composite`` admits an L1 norm and a box, as
+DP-CD does.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _LANE_ARRAYS = (
 
 @dataclass(frozen=True)
 class Options:
-    """The distribution of S, and what Algorithm 1 leaves open."""
+    """The distribution of S, and the choices that Algorithm 1 leaves open."""
 
     #: {"blocks", "nice"}; one block of a partition, or ``size`` coordinates without
     #: replacement
@@ -73,13 +73,13 @@ class Options:
     #: {"smoothness", "random", "order"}; blocks of nearly equal size: of coordinates
     #: with neighbouring M_j, at random, or of neighbouring indices
     partition: str = "smoothness"
-    #: a partition given by hand; overrides ``blocks`` and ``partition``
+    #: an explicit partition; overrides ``blocks`` and ``partition``
     groups: Sequence[Sequence[int]] = ()
     seed: int = 0  #: of the random partition, which is public
     #: T of Algorithm 1: that many averages of equally many iterates; 0 returns the last
     #: iterate
     periods: int = 0
-    #: M valid on blocks; False takes the constants of single coordinates everywhere
+    #: whether M is valid on blocks; False takes the constants of single coordinates
     lifted: bool = True
     composite: bool = False  #: admit an L1 norm and a box, beyond the paper
 
@@ -94,7 +94,7 @@ class Options:
 
 
 def refuses(options: Options, asked: Asked) -> str:
-    """An L1 norm or a box is beyond the paper, which takes f alone."""
+    """Refuse an L1 norm or a box without ``composite``: the paper covers f alone."""
     if (asked.l1 or asked.box) and not options.composite:
         return (
             "it is composite: DP-SkGD is defined for smooth objectives; "
@@ -123,7 +123,7 @@ class Sketch:
 
     @cached_property
     def factors(self) -> np.ndarray:
-        """What M_j is multiplied by so that it bounds moves within S; shape (p,)."""
+        """Factors with which M_j bounds the curvature within S; shape (p,)."""
         p = self.problem.p
         if not self.options.lifted:
             return np.ones(p)
@@ -187,7 +187,7 @@ class Sketch:
 def partition(problem: Problem, options: Options) -> list[np.ndarray]:
     """The blocks, each increasing, ordered by their smallest coordinate.
 
-    Raises ValueError if there are more blocks than coordinates, or groups are no
+    Raises ValueError if there are more blocks than coordinates, or if groups are not a
     partition.
     """
     p = problem.p
@@ -230,13 +230,13 @@ def lift(problem: Problem, members: np.ndarray) -> float:
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Steps in so many passes: in a pass p coordinates are touched, on average."""
+    """Number of steps: a pass touches p coordinates on average."""
     size = Sketch(problem, options).expected_size
     return max(1, round(passes * problem.p / size))
 
 
 def shares(M: np.ndarray, sets: Sequence[np.ndarray]) -> np.ndarray:
-    """C_S / C = sqrt(sum_{j in S} M_j / sum M) of each set; 1 for all of them."""
+    """C_S / C = sqrt(sum_{j in S} M_j / sum M) of each set; 1 for all coordinates."""
     return np.sqrt([M[members].sum() / M.sum() for members in sets])
 
 
@@ -247,7 +247,7 @@ def ledger(
     options: Options,
     calibration: str = PAPER,
 ) -> Ledger:
-    """One Gaussian release per step; S ignores the data and so costs nothing."""
+    """One Gaussian release per step; S is independent of the data and costs nothing."""
     return Ledger(
         (
             Gaussian(
@@ -263,7 +263,7 @@ def ledger(
 
 
 def public_information(problem: Problem, options: Options) -> tuple[str, ...]:
-    """What is read off the data without noise: M_j, and what the sets are made by."""
+    """Quantities read off the data without noise: M_j, and those behind the sets."""
     if options.sampling == "nice":
         single, whole = options.size == 1, False
     else:
@@ -289,7 +289,7 @@ def lane_bytes(problem: Problem) -> int:
 class Run(dp_cd.Run):
     """A block of DP-SkGD lanes under way.
 
-    Single coordinates take DP-CD's own kernel, with which they share every bit.
+    Single coordinates use DP-CD's kernel, so that the bits are the same.
     """
 
     def __init__(
@@ -326,7 +326,7 @@ class Run(dp_cd.Run):
         return self.sketch.draw(self.streams.sampling, count)
 
     def _chunks(self, count: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-        """The next sets: yields (order, sets), order being indices into sets."""
+        """The next sets: yields (order, sets), where order holds indices into sets."""
         if not self.sketch.nice:
             yield self.sketch.draw(self.streams.sampling, count), self.sketch.sets
             return
@@ -359,7 +359,7 @@ class Run(dp_cd.Run):
         spread(run, *lanes, workers=self.workers)
 
     def _inverse_norms(self, sets: Sequence[np.ndarray]) -> np.ndarray:
-        """1 / ||A_iS|| of each record on each set, shape (sets, n); partitions once."""
+        """1 / ||A_iS|| of each record on each set, (sets, n); cached for partitions."""
         if not self.sketch.nice and self._norms is not None:
             return self._norms
         A = self.problem.A

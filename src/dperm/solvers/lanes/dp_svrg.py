@@ -7,9 +7,9 @@ released; each step corrects it by one record's difference of gradients:
     w <- prox_{gamma psi}(w - gamma v),   gamma = step / beta,
 
 and the next snapshot is the mean of the epoch's iterates. The paper leaves a constant
-in its noise open. Here both releases are accounted for as they are: eta has the scale
-sigma 2 C on one of n records, eta' the scale (n / sqrt(m)) sigma 2 C / n, with which an
-epoch's single release disturbs w as much as its m small ones do together.
+in its noise open. Here both releases are accounted for as they are made. eta has the
+scale sigma 2 C on one of n records. eta' has the scale (n / sqrt(m)) sigma 2 C / n, so
+that an epoch's single release disturbs w as much as its m small ones do together.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Options:
 
 
 def epoch(problem: Problem, options: Options) -> int:
-    """m, the steps of an epoch."""
+    """Number m of steps of an epoch."""
     return max(1, round(options.inner * problem.n))
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
-    """Steps in so many passes: an epoch reads n + m records."""
+    """Number of steps: an epoch of m steps reads n + m records."""
     m, n = epoch(problem, options), problem.n
     return max(1, round(passes * n * m / (n + m)))
 
@@ -74,7 +74,7 @@ def ledger(
     options: Options,
     calibration: str = PAPER,
 ) -> Ledger:
-    """A Gaussian release per epoch, and one on a random record per step."""
+    """One Gaussian release per epoch, and one on a random record per step."""
     return Ledger(
         (
             Gaussian(
@@ -99,7 +99,7 @@ def ledger(
 
 
 def lane_bytes(problem: Problem) -> int:
-    """Weights, snapshot, gradient and sums of one lane, twice while lanes drop."""
+    """Weights, snapshot, gradient and sums of a lane, held twice while lanes drop."""
     return 64 * problem.p
 
 
@@ -171,7 +171,6 @@ class Run(dp_sgd.Run):
         spread(run, self.constants, self.tiles, workers=self.workers)
 
     def _inner(self, count: int) -> None:
-        """Take steps within one epoch."""
         problem, penalty = self.problem, self.problem.penalty
         records = self._batches(count)[:, 0]
         noise = gaussian(self.streams.noise, (count, problem.p))
