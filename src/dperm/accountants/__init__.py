@@ -1,1 +1,1 @@
-"""Prices of further releases, and intervals of what a ledger costs."""
+"""Accountants of further releases, and intervals of a ledger's epsilon."""

@@ -1,18 +1,19 @@
-r"""Pairs of distributions that releases attain: what no accountant can go below.
+r"""Lower bounds on epsilon from pairs of distributions that releases attain.
 
 A release of an event's kind, on some data and some neighbour, has exactly this pair
-(P, Q), or one as near to it as one likes. Composing one pair a release, all in the same
+(P, Q), or one arbitrarily near to it. Composing one pair per release, all in the same
 direction, prices a mechanism that the ledger describes: the epsilon of the ledger
 cannot be less.
 
-Whoever may look at the releases may count. Every outcome is given a score on a grid,
-its loss rounded up or down at random so that it is right on average, and the scores are
+An observer of the releases may test them. Every outcome is given a score on a grid, its
+loss rounded up or down at random so that it is right on average, and the scores are
 added up over all releases. Whatever the rounding, for every threshold c
 
 .. math:: \delta \ge P(T > c) - e^\epsilon Q(T > c),
 
-so that a coarse grid costs sharpness and never truth. The laws of the sum *T* under P
-and under Q are composed one by one, every error of the arithmetic charged downwards.
+so that a coarse grid weakens the bound but never makes it wrong. The laws of the sum
+*T* under P and under Q are composed separately, and every arithmetic error is charged
+downwards.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # submodules are loaded on first use
 from numpy.typing import NDArray
 
 from dperm.accountants.noisy_max import NoisyMax
@@ -35,7 +36,7 @@ Array = NDArray[np.float64]
 
 _BINS = 1 << 14  # of a density's outcomes
 _REACH = 13.0  # standard deviations that they cover, on either side
-LOUDEST = 30.0  # standard deviations, a few hundred of epsilon; for narrow bins
+LOUDEST = 30.0  # largest shift, for narrow bins; an epsilon of a few hundred
 _TAIL_ERROR = 1e-13  # relative, of scipy's normal distribution function
 _WINDOW = 300.0  # natural logarithms about the bulk in which thresholds are looked for
 
@@ -47,7 +48,7 @@ class Pair:
     #: p, q: shape (k,)
     p: Array
     q: Array
-    error: Array  #: shape (k,); of both, relatively
+    error: Array  #: shape (k,); relative error of both
 
     def turned(self) -> Pair:
         """The pair (Q, P)."""
@@ -58,11 +59,11 @@ class Pair:
 def gaussian_mu(event: Event) -> float:
     """The mu of a Gaussian pair that one release attains; 0 where none is known.
 
-    Or comes as near to as one likes: if laws (P_k, Q_k) of what is released converge to
-    N(mu, 1) and N(0, 1), then delta of the limit is the largest of P f - e^epsilon Q f
-    over continuous f with values in [0, 1], each a limit of what the k-th pair costs at
-    least. Below the epsilon of the limit some k costs more than delta; and so beside
-    other releases, which do not hang on k.
+    It may also be approached. Let laws (P_k, Q_k) of what is released converge to
+    N(mu, 1) and N(0, 1). Then delta of the limit is the largest of P f - e^epsilon Q f
+    over continuous f with values in [0, 1]. Each of these is a limit of what the k-th
+    pair costs at least. Below the epsilon of the limit some k costs more than delta.
+    The same holds in composition with other releases, which do not depend on k.
     """
     return 0.0
 
@@ -93,9 +94,9 @@ def gaussian_pair(mu: float) -> Pair:
 def sampled_pair(rate: float, mu: float) -> Pair:
     """(1-q) N(0, 1) + q N(mu, 1) against N(0, 1).
 
-    All other records of the data say -C, the neighbour's record as well, and the
-    replaced one C: a batch has the sum -b C, or 2 C more if the record is in it. A
-    shift beyond ``LOUDEST`` is taken for that, which is easier to hide.
+    All other records of the data have the gradient -C, the neighbour's record as well,
+    and the replaced one C: a batch has the sum -b C, or 2 C more if the record is in
+    it. A shift beyond ``LOUDEST`` is replaced by that, which costs less.
     """
     mu = min(mu, LOUDEST)
     edges = np.linspace(-_REACH, mu + _REACH, _BINS + 1)
@@ -140,12 +141,12 @@ def response_pair(win: Callable[[float], float], shift: float, gap: float) -> Pa
     Parameters
     ----------
     win : callable
-        Chance that a score wins that is ahead by so many noise scales.
+        Chance that a score wins, as a function of its lead in noise scales.
     shift : float
         Between the two data sets, in noise scales.
     gap : float
         By how much the score that gains is behind, beyond half the shift. At 0 either
-        answer tells as much; far behind, the rare one tells more.
+        answer reveals as much; far behind, the rare one reveals more.
     """
     p, q = win(shift / 2 - gap), win(-shift / 2 - gap)
     return Pair(np.array([p, 1 - p]), np.array([q, 1 - q]), np.full(2, 64 * U))
@@ -164,7 +165,7 @@ def _gumbel_win(ahead: float) -> float:
     return 1 / (1 + math.exp(-ahead))
 
 
-# Chance that the first of two noisy scores wins which is ahead by so many noise scales.
+# Chance that the first of two noisy scores wins, by its lead in noise scales.
 WINS = {
     "laplace": _laplace_win,
     "gumbel": _gumbel_win,
@@ -184,14 +185,14 @@ def _(event: NoisyMax, gap: float) -> Pair | None:
 def least_epsilon(
     pairs: Sequence[tuple[Pair, int, float]], interval: float, delta: float
 ) -> tuple[float, int]:
-    """An epsilon >= 0 that composed pairs cost at least, and the points it took.
+    """Lower bound >= 0 on the epsilon of composed pairs, and the points it took.
 
     Parameters
     ----------
     pairs : sequence of (Pair, int, float)
-        With how often each is composed, and the largest loss worth a cell of its own.
+        With how often each is composed, and the largest loss worth a separate cell.
     interval : float
-        Of the grid of scores.
+        Spacing of the grid of scores.
     """
     laws = [_laws(*one, interval) for one in pairs]
     high = [law for law, _ in laws]
@@ -209,7 +210,7 @@ def least_epsilon(
     if not cells.size:
         return 0.0, points
     (lower, short), (upper, over) = (_beyond(law, cells) for law in (p, q))
-    above = lower - short > delta  # and a number
+    above = lower - short > delta  # false where it is NaN
     if not above.any():
         return 0.0, points
     ratios = (lower - short - delta)[above] / (upper + over)[above]
@@ -238,12 +239,12 @@ def _laws(pair: Pair, count: int, top: float, interval: float) -> tuple[Scaled, 
 def _beyond(law: Composed, cells: NDArray[np.int64]) -> tuple[Array, Array]:
     """Chances that the score exceeds each of a range of cells, and their errors.
 
-    NaN where the sum would have to reach further than was summed.
+    NaN where the sum would have to reach beyond the range that was summed.
     """
     start, stop = int(cells[0]) - law.first, int(cells[-1]) - law.first
     masses = np.maximum(law.masses[start + 1 :], 0.0)
     steps = np.arange(1.0, masses.size + 1)
-    kept = steps * law.tilt < 2 * _WINDOW + 80  # below, nothing that counts is left
+    kept = steps * law.tilt < 2 * _WINDOW + 80  # the rest is negligible
     summed = np.cumsum((masses * np.exp(-law.tilt * steps))[kept][::-1])[::-1]
     scale = np.exp(law.log_scale - law.tilt * cells[0])
     chances = np.full(cells.size, np.nan)

@@ -1,11 +1,11 @@
 r"""Gaussian noise in many steps, priced as a whole: last iterates, and streams.
 
-Either event costs exactly one Gaussian release of a larger sensitivity, ``growth``
-times that of a step.
+Either event costs exactly as much as one Gaussian release of a larger sensitivity,
+``growth`` times that of a step.
 
 **Last iterate.** :math:`Y_k = G(P(Y_{k-1})) + N(0, s^2 I)` for *T* steps from a common
-start, of which :math:`Y_T` alone is released. For every data set *G* does not expand,
-neighbours' *G* differ by at most :math:`\Delta` everywhere, and *P*, which knows no
+start, of which :math:`Y_T` alone is released. For every data set *G* is nonexpansive,
+neighbours' *G* differ by at most :math:`\Delta` everywhere, and *P*, which uses no
 record, is *c*-Lipschitz with values in a set of diameter *D*. With
 :math:`B_K = c^{K-1} D + \Delta \sum_{j<K} c^j`, without the term in *D* for *K* = *T*,
 the release is :math:`\mu`-GDP for
@@ -15,7 +15,7 @@ the release is :math:`\mu`-GDP for
 (Bok, Su and Altschuler 2024, arXiv:2403.00278, shifted interpolation).
 
 *Proof.* Let Y run on D and Y' on D', from the step T - K on; what came before may be
-given away, as independent copies of both runs. Start :math:`\tilde Y` at Y', and let
+revealed, as independent copies of both runs. Start :math:`\tilde Y` at Y', and let
 :math:`\tilde Y_k = G'(P(\tilde Y_{k-1})) + w_k + Z_k`, with Y's noise and a
 :math:`w_k` towards :math:`G(P(Y_{k-1}))` of length at most :math:`a_k`. Then
 :math:`\|Y_k - \tilde Y_k\| \le z_k = \max(0, c z_{k-1} + \Delta - a_k)`, with D for
@@ -23,11 +23,10 @@ the first :math:`c z_{k-1}` (0 if K = T). For :math:`a_k = c^{T-k} B_K / \sum_j
 c^{2j}` the last is 0: the increasing :math:`a_k - \Delta` have a sum, weighted by
 :math:`c^{T-k}`, of at least 0 over every last part of the steps. So :math:`\tilde Y_T =
 Y_T`. Now :math:`w_k` follows from :math:`\tilde Y_0, \dots, \tilde Y_{k-1}`, which
-tell the noise and so Y: without the :math:`w_k` the same recursion is Y'. Adaptive
+determine the noise and so Y: without the :math:`w_k` the same recursion is Y'. Adaptive
 Gaussian releases that are :math:`a_k` apart compose to :math:`\mu^2 = \sum_k
 a_k^2/s^2` (Dong, Roth and Su 2019, Corollary 3.3), of which the last is
-post-processing. ∎ It is attained where G moves
-by a constant and P(y) = c y.
+post-processing. ∎ The bound is attained where G moves by a constant and P(y) = c y.
 
 **Stream.** :math:`h_t = \sum_{s \le t} c_{t-s} g_s + N(0, s^2 I)`, :math:`t < T`, with
 :math:`c_k \ge 0` the coefficients of :math:`(1 - z)^{-\nu}`. Batches of records are
@@ -62,7 +61,7 @@ from dperm.core.privacy.ledger import Gaussian
 
 @dataclass(frozen=True)
 class Chained(Gaussian):
-    """Steps with noise of their own that cost one release; ``count`` is 1."""
+    """Steps with separate noise, priced as one release; ``count`` is 1."""
 
     @property
     def growth(self) -> float:
@@ -71,11 +70,11 @@ class Chained(Gaussian):
 
     @property
     def noise_multiplier(self) -> float:
-        """That of the one Gaussian release that costs as much."""
+        """The noise multiplier of the one Gaussian release that costs as much."""
         return self.scale / (self.sensitivity * self.growth)
 
     def louder(self, noise_multiplier: float) -> Self:
-        """The event with the scale that this multiplier makes."""
+        """The event with the scale that gives this noise multiplier."""
         scale = noise_multiplier * self.sensitivity * self.growth
         return replace(self, scale=scale)
 
@@ -86,7 +85,7 @@ class LastIterate(Chained):
 
     steps: int = 1  #: T
     contraction: float = 1.0  #: c, in (0, 1]
-    #: D, in the unit of the sensitivity; None: the set has no bound
+    #: D, in the unit of the sensitivity; None: the set is unbounded
     diameter: float | None = None
 
     @property
@@ -134,7 +133,7 @@ def _stream(steps: int, batches: int, power: float) -> float:
 
 
 def coefficients(power: float, steps: int) -> np.ndarray:
-    """Of (1 - z)^power, the first ``steps``; shape (steps,)."""
+    """The first ``steps`` coefficients of (1 - z)^power; shape (steps,)."""
     k = np.arange(1, steps)
     return np.cumprod(np.append(1.0, (k - 1 - power) / k))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # submodules are loaded on first use
 from numpy.random import Generator
 from numpy.typing import NDArray
 
@@ -33,7 +33,7 @@ class NormError(LedgerError):
 
 
 def smooth_order(q: float, d: int) -> float:
-    """Order r of the smooth norm beside l_q in dimension d (Remark 1), at least 2.
+    """Order r of the smooth norm close to l_q in dimension d (Remark 1), at least 2.
 
     Raises NormError if q is below 2: the square of such a norm is not smooth.
     """
@@ -45,7 +45,7 @@ def smooth_order(q: float, d: int) -> float:
 def regularity(q: float, d: int) -> float:
     """The constant kappa of l_q in dimension d: (r - 1) d^(2/r - 2/q).
 
-    It is what Section 2 derives before it is rounded up to min(q - 1, 2e ln d).
+    The value that Section 2 derives before rounding it up to min(q - 1, 2e ln d).
     """
     r = smooth_order(q, d)
     inverse = 0.0 if math.isinf(q) else 2 / q
@@ -81,7 +81,7 @@ def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Ar
 
 
 def renyi_bound(alpha: float, kappa: float, multiplier: float) -> float:
-    """Rényi divergence of order alpha at most (Proposition 3.2 (c)).
+    """Upper bound on the Rényi divergence of order alpha (Proposition 3.2 (c)).
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def noise_multiplier(
     d : int
         Dimension.
     epsilon, delta : float
-        Target; an infinite epsilon asks for no noise.
+        Target; an infinite epsilon needs no noise.
     calibration : {"paper", "strict"}
         ``paper``: sqrt(2 kappa log(1/delta)) / epsilon (Corollary 3.3). ``strict``: the
         least for which ``strict_epsilon`` stays within the target.
@@ -231,7 +231,7 @@ def _(event: GeneralisedGaussian) -> Profile:
 
 @pair.register
 def _(event: GeneralisedGaussian, gap: float) -> Pair | None:
-    is_normal = event.order == 2  # of others none is known
+    is_normal = event.order == 2  # no pair is known for other orders
     return gaussian_pair(1 / event.noise_multiplier) if is_normal else None
 
 

@@ -1,10 +1,10 @@
-"""What an epsilon is known to lie between, both ends proved.
+"""Intervals that contain the epsilon of a ledger, both ends proved.
 
-The upper end is that of the strict accountant: whatever mechanism a ledger describes,
-it costs no more. The lower end is what one of them costs, by a pair of distributions
-that it attains: no accountant that knows the ledger alone can say less. Numbers that
-are not in the ledger, such as those of records and features, may be any. Where no
-attained pair is known of an event, the lower end prices the others (0: none is).
+The upper end is that of the strict accountant: no mechanism that the ledger describes
+costs more. The lower end is the cost of one such mechanism, by a pair of distributions
+that it attains: no accountant that knows the ledger alone can state less. Numbers that
+are not in the ledger, such as those of records and features, may be arbitrary. Events
+without a known attained pair are left out of the lower end (0 if there are no others).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile
 
 # Kinds whose pair depends on sensitivity and scale by their ratio alone.
 RELATIVE = (SampledGaussian, Laplace, ChosenValue, NoisyMax)
-GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # noise scales that a leader is ahead by
+GAPS = (0.0, 0.5, 2.0, 5.0, 12.0)  # leads of the best score, in noise scales
 HOPELESS = 0.8  # share of the best at which a direction or gap is given up
-USELESS = 100.0  # a finite epsilon above, of which the lower end prices Gaussians alone
-FEW = 200  # selections, up to which other gaps than 0 are looked at
+USELESS = 100.0  # a finite epsilon beyond which the lower end prices Gaussians alone
+FEW = 200  # selections, up to which other gaps than 0 are tried
 
 
 def epsilon_interval(ledger: Ledger, delta: float) -> Interval:
-    """The least and the largest epsilon that a ledger is proved to cost.
+    """Proved lower and upper bound on the epsilon of a ledger.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def _relative(event: Event) -> Event:
 
 @lru_cache(maxsize=1024)
 def _lower_epsilon(known: tuple[Event, ...], mu: float, delta: float) -> float:
-    """As above, of events with a pair beside Gaussians; kept by what it depends on."""
+    """The same for events with a pair and Gaussian releases of that mu; cached."""
     mu = min(mu, LOUDEST)
     ways = [_way(known, mu, delta, *each) for each in _ways(known)]
 
@@ -100,12 +100,12 @@ def _lower_epsilon(known: tuple[Event, ...], mu: float, delta: float) -> float:
 
 
 def _attained_mu(events: tuple[Event, ...]) -> float:
-    """Of all releases with a Gaussian pair; they compose to one."""
+    """The mu of all releases with a Gaussian pair, which compose to one."""
     return math.hypot(*(gaussian_mu(one) * math.sqrt(one.count) for one in events))
 
 
 def _ways(events: Sequence[Event]) -> Iterator[tuple[bool, float]]:
-    """Directions, and gaps of selections, worth a look."""
+    """Directions, and gaps of selections, worth trying."""
     chosen = sum(event.count for event in events if isinstance(event, NoisyMax))
     for gap in GAPS if 0 < chosen <= FEW else GAPS[:1]:
         yield from ((False, gap), (True, gap))

@@ -46,7 +46,7 @@ class SelectionNoiseError(LedgerError):
 
 @dataclass(frozen=True)
 class NoisyMax(Event):
-    r"""Index of the largest of many scores, each with noise of its own.
+    r"""Index of the largest of many scores, each with independent noise.
 
     `sensitivity` is that of EACH score (all may move at once), `scale` is the noise's
     *b*: Laplace and Gumbel scale, mean of the exponential.

@@ -1,13 +1,13 @@
-r"""Objective perturbation: what the minimiser of a randomly tilted objective costs.
+r"""Objective perturbation: the price of the minimiser of a randomly tilted objective.
 
-Released is the minimiser *u* of
+The release is the minimiser *u* of
 
 .. math:: \sum_i \log(1 + e^{-u \cdot v_i}) + r(u) + \tfrac\Lambda2 \|u\|^2
           + b \cdot u,\qquad b \sim N(0, \sigma^2 I),
 
 for records :math:`\|v_i\| \le R` and any closed convex *r* that does not depend on the
 data (weighted L1 norms, boxes, ridges). Let :math:`M = R/\sigma`, :math:`K =
-R^2/\Lambda`, and let :math:`G(e; m)` be the curve of telling N(0, 1) from N(m, 1), 1
+R^2/\Lambda`, and let :math:`G(e; m)` be the curve of N(0, 1) against N(m, 1), and 1
 where :math:`e \le 0`. Each of these bounds :math:`\delta(\epsilon)` under replacing a
 record:
 
@@ -46,11 +46,11 @@ determinant's at most its largest value there. In a' only 0 and 1 matter.
 sum over them. Each belongs to a FIXED shift h, of length :math:`(a + a') R` at most,
 and is an ordinary Gaussian loss, plus a constant. (h itself depends on b, so that "a
 Gaussian mechanism plus a log-determinant" would be no proof.) For the same reason
-Gaussian releases of :math:`\mu` that are made beside it turn every m into
+Gaussian releases of :math:`\mu` that are made with it turn every m into
 :math:`\sqrt{m^2 + \mu^2}`. ∎
 
 *From below*: whatever M and K, no bound for all data is less than :math:`G(\epsilon;
-2M)`, nor with Gaussian releases beside it less than :math:`G(\epsilon; \sqrt{4M^2 +
+2M)`, nor with additional Gaussian releases less than :math:`G(\epsilon; \sqrt{4M^2 +
 \mu^2})`. The joint bound is hardly more up to K = 0.45 epsilon or so.
 
 *Proof.* Two features, no *r*, *N* records :math:`-\rho e_1` with :math:`\rho =
@@ -63,15 +63,15 @@ small *x*; the right side is at most :math:`R + |b_1|`. So :math:`u_1 < -x\sqrt 
 some *N* on. Along :math:`e_2`, :math:`\Lambda u_2 = a R \cos\theta - b_2` on the one
 data set and :math:`-a' R \cos\theta - b_2` on the other, so that :math:`|u_2| \le (R +
 |b_2|)/\Lambda` whatever *N*. Hence :math:`v \cdot u` and :math:`v' \cdot u` go to
-:math:`-\infty`, the slopes a and a' to 1, and what anybody can read off u,
+:math:`-\infty`, the slopes a and a' to 1, and a number that u reveals,
 :math:`\Lambda u_2`, to :math:`\pm R \cos\theta - b_2`: for every b, and so in law. By
 :func:`dperm.accountants.attained.gaussian_mu` the shift is :math:`2 R \cos\theta`, for
 every :math:`\theta`. ∎
 
-What n records cost is computed in :mod:`dperm.audit.planar`: at K = 0.45 epsilon, for
-epsilon between 0.3 and 10, 0.87 to 0.99 of it with 2000 and more with more. With one
-feature there is no room for that, and the epsilon is about half: the slopes of opposite
-records add up to 1.
+The cost of n records is computed in :mod:`dperm.audit.planar`: at K = 0.45 epsilon, for
+epsilon between 0.3 and 10, it is 0.87 to 0.99 of the bound with 2000 records, and more
+with more. One feature does not allow the construction, and its epsilon is about half:
+the slopes of opposite records add up to 1.
 
 The slopes of the logistic loss have one sign, which is why the bound is about half of
 that for general losses (Redberg, Koskela and Wang 2023, arXiv:2401.00583). Earlier
@@ -138,7 +138,7 @@ def parts(event: PerturbedObjective) -> tuple[Array, Array]:
 
 
 def tilted_delta(event: PerturbedObjective, mu: float, epsilon: float) -> float:
-    """The bound at an epsilon, with Gaussian releases of that mu beside it."""
+    """The bound at an epsilon, with Gaussian releases of that mu included."""
     shifts, J = parts(event)
     bound = _total(shifts, J, mu, epsilon)
     if event.curvature <= epsilon:
@@ -191,9 +191,9 @@ def _(event: PerturbedObjective) -> float:
 
 @profile.register
 def _(event: PerturbedObjective) -> Profile:
-    """The bound; the curve below it is convex in e^epsilon, and so its hull is above.
+    """The convex hull of the bound, for compositions with other than Gaussian releases.
 
-    For compositions with anything but Gaussian releases.
+    The true curve is below the bound and convex in e^epsilon, and so below the hull.
     """
 
     def delta(losses: Any) -> Any:

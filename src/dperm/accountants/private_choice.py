@@ -1,11 +1,10 @@
-r"""What it costs to choose the best of several private runs, by privacy profiles.
+r"""The price of choosing the best of several private runs, by privacy profiles.
 
-A random number *K* of runs is made, each with a setting drawn uniformly from a grid and
-a released score of its own, and the one with the best score is published. *K* is
-truncated negative binomial with parameters :math:`\eta > -1` and :math:`\gamma` (
-Papernot and Steinke 2022, arXiv:2110.03620, Definition 1). If a run, its score
-included, has the profile :math:`\delta(\epsilon)`, the choice has, for any
-:math:`\hat\epsilon`,
+A random number *K* of runs is made. Each has a setting drawn uniformly from a grid and
+releases its score; the run with the best score is published. *K* is truncated negative
+binomial with parameters :math:`\eta > -1` and :math:`\gamma` (Papernot and Steinke
+2022, arXiv:2110.03620, Definition 1). If a run, its score included, has the profile
+:math:`\delta(\epsilon)`, the choice has, for any :math:`\hat\epsilon`,
 
 .. math:: \delta'(\epsilon) \le E[K]\, \delta\Bigl(\epsilon - (1 + \eta) \log\bigl(
           e^{\hat\epsilon} + \tfrac{1 - \gamma}{\gamma} \delta(\hat\epsilon)\bigr)
@@ -27,13 +26,13 @@ E[K]`. ∎
 Here :math:`\eta = 0`, the logarithmic distribution: its price has no factor that
 grows, and is below that of the geometric one. (Truncated negative binomials with a
 negative :math:`\eta` leave a run a few per cent more for as many runs, at tuned
-parameters: at epsilon 1, n = 45312, 0.805 of the budget for 0.756.) One run is a
-MIXTURE: a setting is drawn, and what is run with it has a ledger of its own. The
-profile of a mixture is at most the largest of its parts, at every epsilon, so that all
-parts are held to one :math:`\hat\epsilon` and one
-:math:`\epsilon - \log(\dots)`: those of the first part, which alone just meets the
-target (:class:`Held`). The same is done with Rényi orders, for whose divergences it is
-as true, where profiles take long to compute.
+parameters: at epsilon 1, n = 45312, 0.805 of the budget instead of 0.756.) One run is a
+MIXTURE: a setting is drawn, and each setting has a separate ledger. The profile of a
+mixture is at most the largest of its parts, at every epsilon, so that all parts are
+held to one :math:`\hat\epsilon` and one :math:`\epsilon - \log(\dots)`: those of the
+first part, which alone just meets the target (:class:`Held`). Where profiles take long
+to compute, the same is done with Rényi orders, whose divergences have that property
+too.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ TOLERANCE, ROUGH = 1e-6, 1e-3  # relative, of a noise multiplier; ROUGH by Rény
 
 @dataclass(frozen=True)
 class Held:
-    """What each run of a choice is held to, so that the choice meets a target."""
+    """Limits on each run of a choice, so that the choice meets a target."""
 
     #: whether by profiles, ``at`` deltas; else by Rényi curves, ``at`` orders
     closed: bool
@@ -68,7 +67,7 @@ class Held:
     most: tuple[float, float]
 
     def excess(self, ledger: Ledger) -> float:
-        """What a run has over what it may have; at most 1 where it is held."""
+        """What a run costs over what it may cost; at most 1 if it meets the limits."""
         bounds = values(ledger, self.closed, self.at)
         pairs = [one for one in zip(bounds, self.most, strict=True) if any(one)]
         return max((one / most if most else math.inf for one, most in pairs), default=0)
@@ -95,11 +94,11 @@ def choice_epsilon(
     Parameters
     ----------
     ledgers : sequence of Ledger
-        Of a run and its score, with every setting that may be drawn.
+        Of a run and its score, one for every setting that may be drawn.
     delta : float
-        Of the whole.
+        Of the whole choice.
     gamma : float
-        Of the number of runs.
+        Parameter of the number of runs.
 
     Examples
     --------
@@ -162,7 +161,7 @@ def _by_orders(curve: np.ndarray, delta: float, gamma: float) -> tuple[float, in
 
 
 def held(ledger: Ledger, delta: float, gamma: float) -> Held:
-    """What the bound on a choice rests on, of runs of one ledger."""
+    """The limits under which the bound on a choice of runs of one ledger holds."""
     closed = is_closed_form(ledger, STRICT)
     if closed:
         inner = _inner(partial(true_epsilon, ledger), gamma)[1]
@@ -191,8 +190,8 @@ def calibrate_choice(
     Returns
     -------
     list of float
-        The least for the first setting that can meet the target, and for the others
-        what makes them as private as that one where it matters; None if none does.
+        The least for the first setting that can meet the target. For the others, the
+        least that makes them as private where it matters; None if none does.
     """
     multipliers: list[float | None] = []
     bound: Held | None = None
@@ -227,5 +226,5 @@ def _least(
 
 
 def drawn_runs(rng: np.random.Generator, gamma: float = GAMMA) -> int:
-    """A number of runs; at least one."""
+    """Draw the number of runs; at least one."""
     return int(rng.logseries(1 - gamma))

@@ -1,4 +1,4 @@
-r"""What it would cost to tune privately: random stopping (Papernot and Steinke 2022).
+r"""The price of private tuning by random stopping (Papernot and Steinke 2022).
 
 The papers choose the best of a grid and pay for one run. Random stopping tries a random
 number *K* of settings, drawn uniformly with replacement, and publishes the best. If one
@@ -11,7 +11,7 @@ with parameters :math:`\eta, \gamma` and any order :math:`\hat\lambda`,
           + \frac{(1 + \eta)\log(1/\gamma)}{\hat\lambda}
           + \frac{\log E[K]}{\lambda - 1}
 
-(arXiv:2110.03620, Theorem 2), and for a Poisson *K* with mean :math:`\mu`, if a run is
+(arXiv:2110.03620, Theorem 2). For a Poisson *K* with mean :math:`\mu`, if a run is
 also :math:`(\hat\epsilon, \hat\delta)`-private with
 :math:`\hat\epsilon = \log(1 + 1/(\lambda - 1))`,
 
@@ -51,7 +51,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-import scipy  # its parts come when they are first named
+import scipy  # submodules are loaded on first use
 
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
 from dperm.core.privacy.strict import gaussian_delta, renyi
@@ -94,7 +94,7 @@ def expected_runs(eta: float, gamma: float) -> float:
 
 
 def stopping(eta: float, runs: float) -> float:
-    """The gamma with so many expected runs."""
+    """The gamma with the given expected number of runs."""
     if not runs > 1:
         raise GridError(f"expected runs: expected more than 1, found {runs}")
     log = scipy.optimize.brentq(
@@ -110,7 +110,7 @@ def converted(curve: Array, delta: float, orders: Array = ORDERS) -> float:
 
 
 def tuned_epsilon(ledger: Ledger, delta: float, runs: float, kind: str) -> float:
-    """Epsilon of random stopping with so many expected runs of a ledger.
+    """Epsilon of random stopping with an expected number of runs of a ledger.
 
     Parameters
     ----------
@@ -154,9 +154,9 @@ def _poisson(ledger: Ledger, curve: Array, delta: float, runs: float) -> float:
 
 
 _LAST = 60.0  # standard deviations that the grid reaches
-_CELL = 0.06  # of a local scale
+_CELL = 0.06  # width of a cell, in local scales
 _ROUNDING = 1e-9  # relative, by which results are raised
-_LIGHT = 150.0  # below the largest term, in logarithms: what is left out
+_LIGHT = 150.0  # logarithms below the largest term, beyond which terms are left out
 
 
 def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:

@@ -1,6 +1,6 @@
-r"""Gaussian sketches: what normal rows with the records' covariance cost.
+r"""Gaussian sketches: the price of normal rows with the records' covariance.
 
-Released are *k* independent rows :math:`N(0, X^T X + \eta I)`, which is the law of
+The release is *k* independent rows :math:`N(0, X^T X + \eta I)`, which is the law of
 :math:`S X + \sqrt\eta N` for a Gaussian *S* (k, n) and *N* (k, p). Let a record have
 norm at most R, *A* be the second moments of the records that two data sets share, and
 :math:`M = A + \eta I \succeq \Gamma I`. With :math:`s^2 = R^2/\Gamma` the privacy loss
@@ -9,12 +9,12 @@ under replacing a record is at most that of
 .. math:: L = \frac{s^2}{2} U - \frac{s^2}{2 (1 + s^2)} V,\qquad U, V \sim \chi^2_k,
 
 independent; and it is exactly that where A = 0 and the two records are orthogonal and
-of norm R. Of *T* such releases, each chosen by those before, *k* is *kT*.
+of norm R. For *T* such releases, each chosen by those before, *kT* replaces *k*.
 
 *Proof.* The pair is :math:`P = N(0, M + x x^T)`, :math:`Q = N(0, M + z z^T)`, k times.
 A linear bijection takes it to :math:`N(0, \mathrm{diag}\,\lambda)` and :math:`N(0, I)`
-with :math:`\lambda` the eigenvalues of the one relative to the other. All but two are
-1, since the difference has rank two with at most one eigenvalue of either sign; let
+with :math:`\lambda` the eigenvalues of the one relative to the other. All except two
+are 1, since the difference has rank two with at most one eigenvalue of either sign; let
 :math:`\lambda_1 \ge 1 \ge \lambda_2` be these. From :math:`x x^T \preceq (x^T M^{-1} x)
 M \preceq s^2 M` follows :math:`M + x x^T \preceq (1 + s^2) M \preceq (1 + s^2)(M +
 z z^T)`, so that :math:`\lambda_1 \le 1 + s^2`, and likewise :math:`\lambda_2 \ge 1/(1 +
@@ -23,14 +23,14 @@ N(0, 1) and takes :math:`N(0, 1 + s^2)` to :math:`N(0, \lambda_1)` for :math:`a^
 (\lambda_1 - 1)/s^2 \in [0, 1]`; with :math:`a^2 = (1 - \lambda_2)(1 + s^2)/s^2` it
 takes :math:`N(0, 1/(1 + s^2))` to :math:`N(0, \lambda_2)`. The coordinates are
 independent: the pair with :math:`(1 + s^2, 1/(1 + s^2))` becomes every other one by a
-channel that looks at no data, and dominates it. Its loss is L: under P the coordinates
+channel that uses no data, and dominates it. Its loss is L: under P the coordinates
 are :math:`\sqrt{1 + s^2}\,u` and :math:`v/\sqrt{1 + s^2}`, and :math:`\log dP/dQ` is
-:math:`s^2 u^2/2 - s^2 v^2/(2(1 + s^2))`; turned round the pair is the same. Pairs that
+:math:`s^2 u^2/2 - s^2 v^2/(2(1 + s^2))`; the reversed pair is the same. Pairs that
 dominate every step, whatever came before, compose (Zhu, Dong and Wang 2022, Theorem
 10). For A = 0, :math:`\eta = \Gamma` and orthogonal records of norm R the eigenvalues
 are attained. ∎
 
-A floor of A that is released with noise holds but for a chance of ``doubt``, which is
+A floor of A that is released with noise fails with a chance of ``doubt``, which is
 added to delta: on the event that it holds every step is dominated as above.
 
 The mechanism is that of Sheffet 2019 and of Lev et al. 2025, arXiv:2505.24603, who
@@ -62,7 +62,7 @@ CHARGE = 1e-6  # relative, for the rule's error, which is far below
 
 @dataclass(frozen=True)
 class GaussianSketch(Event):
-    r"""Rows of normal numbers whose covariance is the records' and a floor.
+    r"""Normal rows whose covariance is the records' second moments plus a floor.
 
     `sensitivity` is R, `scale` is :math:`\sqrt\Gamma`.
     """
@@ -85,7 +85,7 @@ class GaussianSketch(Event):
 
 
 def sketch_delta(s2: float, freedom: int, mu: float, epsilon: float) -> float:
-    """The exact delta of ``freedom`` rows, and of Gaussian releases of that mu."""
+    """The exact delta of ``freedom`` rows together with Gaussian releases of mu."""
     if not math.isfinite(s2):
         return 1.0
     a, b = s2 / 2, s2 / (2 * (1 + s2))
@@ -110,7 +110,7 @@ def sketch_delta(s2: float, freedom: int, mu: float, epsilon: float) -> float:
 
 @lru_cache(maxsize=256)
 def _chi_squared(freedom: int) -> tuple[Array, Array]:
-    """Nodes and weights, evenly spaced in the logarithm."""
+    """Nodes and weights of a chi-squared law, evenly spaced in the logarithm."""
     law = stats.chi2(freedom)
     at = np.linspace(math.log(law.ppf(1e-32)), math.log(law.isf(1e-32)), NODES)
     u = np.exp(at)

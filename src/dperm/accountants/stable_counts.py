@@ -1,10 +1,10 @@
-r"""Counts of cells that nobody named: those above a threshold, with Gaussian noise.
+r"""Counts of cells above a threshold with Gaussian noise; no list of cells is needed.
 
-A cell that no record is in is not looked at, so that which cells there are hangs on the
-records. Let two data sets differ in one record. Cells that are filled in both move by
-the `sensitivity` at most. At most *a* cells (`alone`) are filled in one of the two and
-hold that record alone; with noise of scale *s* one of them passes the threshold *T*
-with a chance of at most :math:`\beta = a \Phi(-(T - 1)/s)`.
+Empty cells are not counted, so that the set of cells depends on the records. Let two
+data sets differ in one record. Cells that are filled in both move by the `sensitivity`
+at most. At most *a* cells (`alone`) are filled in one of the two and hold that record
+alone; with noise of scale *s* one of them passes the threshold *T* with a chance of at
+most :math:`\beta = a \Phi(-(T - 1)/s)`.
 
 *Proof.* Let R be a run that publishes the noisy counts of at least T and then goes on,
 and C the same run on the cells that both data sets fill, which is a Gaussian mechanism
@@ -29,14 +29,14 @@ from dperm.core.privacy.ledger import Gaussian
 
 @dataclass(frozen=True)
 class StableCounts(Gaussian):
-    """Counts of at least a threshold, of cells that are filled."""
+    """Counts of filled cells that are at least a threshold."""
 
     threshold: float  #: T; more than 1
     alone: int  #: cells that hold one record alone and that a neighbour does not fill
 
     @property
     def doubt(self) -> float:
-        """Chance that such a cell is published."""
+        """Bound on the chance that such a cell is published."""
         if not self.scale:
             return 0.0
         return self.alone * float(ndtr((1 - self.threshold) / self.scale))

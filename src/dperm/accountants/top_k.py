@@ -1,4 +1,4 @@
-"""The largest of many scores at once, beside Gaussian releases."""
+"""The largest of many scores at once, composed with Gaussian releases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class TopK(NoisyMax):
     """The places of the *k* largest of many scores with Gumbel noise, in their order.
 
     They have the law of k selections, each without those before it (Durfee and Rogers
-    2019, arXiv:1905.04273). Beside Gaussian releases they are priced by the Rényi curve
+    2019, arXiv:1905.04273). With Gaussian releases they are priced by the Rényi curve
     of bounded range, which is fast.
     """
 

@@ -1,6 +1,7 @@
-"""Privacy audit: rungs that try to catch a solver spending more than it states.
+"""Privacy audit: checks that try to catch a solver that spends more than it states.
 
-A solver is a *subject* (:mod:`.subjects`): a run on given records under given noise,
-and what becomes known after each step. The rungs (:mod:`.rungs`) see nothing else.
-Broken mechanisms (:mod:`.controls`) show that the rungs catch what they are for.
+A solver is a *subject* (:mod:`.subjects`): a run on chosen records under chosen noise,
+and what becomes known after each step. A *ladder* is the list of an audit's checks for
+one solver, and a *rung* is one check (:mod:`.rungs`), which sees the subject only.
+Broken mechanisms (:mod:`.ladder`) show that the rungs catch what they are meant to.
 """

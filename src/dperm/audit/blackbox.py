@@ -1,10 +1,11 @@
 """Audit of other people's code: any ``fit(X, y, seed)`` against its stated epsilon.
 
-Nothing is known of the function but what it returns and, where it draws from numpy's
-generators, its noise. Pairs of neighbours are ranked by how far outputs move under the
-same noise; where laws are exact, so is the verdict. The worst pairs are run on fresh
-noise, twice as often each round: an event is chosen on all runs so far and counted on
-new ones. An exception is an output. ``dperm audit module:function`` is the command.
+Only the outputs of the function are known and, where it draws from numpy's generators,
+its noise. Pairs of neighbours are ranked by how far outputs move under the same noise
+(*frozen noise*). Where the laws of outputs are exact, so is the verdict. The worst
+pairs are run on fresh noise, twice as often each round: an event is chosen on all runs
+so far and counted on new ones. An exception counts as an output. The command is
+``dperm audit module:function``.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ from dperm.audit.functions import (
 from dperm.audit.proofs import WIDE, plain, scale_of
 from dperm.audit.subjects import Array, Records
 
-SLACK = 1e-3  # relative, of an epsilon that is computed and not counted
-FEW = 24  # pairs of the first glance
-SCREENING = 0.6  # of a stage's budget, for a first look and a second
+SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
+FEW = 24  # pairs of the first look
+SCREENING = 0.6  # share of a stage's budget for ranks and first runs
 LAWFUL = 24  # pairs whose exact laws are compared, at most
-SPARE = 1.5  # times the runs that prove an event that always comes
-LAWLESS = 3  # pairs without a law, after which none is looked for
+SPARE = 1.5  # times the runs that prove an event that always occurs
+LAWLESS = 3  # pairs without a law, after which no law is sought
 FIRST, MOST = 64, 1 << 17  # runs on D in the first round, and at most
-SHARE = 12  # of what is left of the budget, at most one in so many goes into a round
-FLOOR = 1e-9  # of a spread
-STEP = 0.1  # share of a step that counts as spread: few runs may show none by chance
+SHARE = 12  # a round takes at most 1 / SHARE of what is left of the budget
+FLOOR = 1e-9  # least spread
+STEP = 0.1  # share of a move that counts as spread: few runs may show none by chance
 LENIENT = 0.5  # level of bounds that only rank pairs
 
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 LARGEST = 10**4  # records, features
-FEATURES = (1, 2, 4)  # the last for extreme records: few sums of two overflow
+FEATURES = (1, 2, 4)  # 4 without bounds only: few sums of two numbers overflow
 
 DESCRIPTION = "Try to refute that fit(X, y, seed) is (epsilon, delta)-private."
 EPILOG = """
@@ -63,13 +64,13 @@ not refuted is not private: docs/howto/audit.md says how to read a verdict
 
 @dataclass(frozen=True)
 class Stage:
-    """How much is done with some of the pairs."""
+    """Effort of one stage of the search."""
 
     share: float  #: of the budget, at most what is left of it
     frozen: int  #: runs under the same noise, for a first rank
-    ranking: float  #: part of the share that goes into ranks at most
-    #: lawful, clear, promising: pairs whose exact laws are compared; of which clear-cut
-    #: events are counted; which are run on fresh noise again and again
+    ranking: float  #: largest part of the share that goes into ranking
+    #: lawful, clear, promising: numbers of pairs whose exact laws are compared, whose
+    #: clear-cut events are counted, and which are run on fresh noise in rounds
     lawful: int
     clear: int
     promising: int
@@ -81,28 +82,28 @@ GLANCE = Stage(1.0, 4, 0.4, 6, 3, 0)
 EXTREME = Stage(0.25, 3, 0.6, 6, 6, 6, ordinary=False)
 ENDLESS = Stage(0.1, 3, 0.6, 6, 3, 0, ordinary=False)
 EARNEST = Stage(1.0, 8, 0.4, LAWFUL, 0, 12)
-ASIDE = replace(EARNEST, share=1 / 3, raising=0)  # after others refuted
+ASIDE = replace(EARNEST, share=1 / 3, raising=0)  # after extreme pairs refuted
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What is to be refuted, and how sure and how long."""
+    """The privacy claim to refute, the confidence and the budget."""
 
     epsilon: float
     delta: float = 0.0
     confidence: float = 0.999  #: of a refutation
-    #: seconds, runs: of computing, of which a new round must not take more than is left
+    #: seconds, runs: budget of computing; a new round must fit into what is left
     seconds: float = 45.0
     runs: float = math.inf
 
 
 @dataclass
 class Verdict:
-    """What an audit found."""
+    """Result of an audit."""
 
     refuted: bool = False
     #: proved lower bound, at the claim's delta and confidence; infinite where frozen
-    #: noise shows that none would do
+    #: noise shows that no epsilon holds
     epsilon: float = 0.0
     pair: Pair | None = None  #: the neighbours it was found on
     #: the event and its counts, or what moved under frozen noise
@@ -111,7 +112,7 @@ class Verdict:
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     runs: int = 0
-    #: of the runs that were counted, on D and on D'
+    #: outputs of the counted runs, on D and on D'
     outputs: tuple[Array, Array] | None = None
     #: whether it needs neither an extreme record nor an exception
     ordinary: bool = True
@@ -119,7 +120,7 @@ class Verdict:
 
 @dataclass
 class Candidate:
-    """A pair, its rank, and what was seen of it."""
+    """A pair, its score, and its outputs so far."""
 
     pair: Pair
     score: float
@@ -143,7 +144,7 @@ def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
     Raises
     ------
     RefusedError
-        If it raises, or returns something else than numbers, on all data sets.
+        If ``fit`` raises on all data sets, or returns something other than numbers.
 
     Examples
     --------
@@ -159,7 +160,7 @@ def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
 
 
 class Search:
-    """One audit under way."""
+    """The state of one audit."""
 
     def __init__(self, fit: Fit, claim: Claim, domain: Domain, seed: int):
         self.target, self.claim = Target(fit), claim
@@ -175,7 +176,7 @@ class Search:
         self.endless = ""  # how it refuses a record that is not finite
 
     def verdict(self) -> Verdict:
-        """A glance at ordinary pairs, extreme ones, then all ordinary ones."""
+        """Try a few ordinary pairs, extreme ones, then all ordinary ones."""
         pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
         known = next((p for p in pairs if not self._error(p)), None)
         if known is None:
@@ -202,7 +203,7 @@ class Search:
         return self.best
 
     def _pass(self, pairs: list[Pair], stage: Stage) -> None:
-        """Frozen noise first, then what is clear, then counting."""
+        """Try frozen noise first, then clear-cut events, then counting."""
         self.start = (self.seconds, self.target.runs)
         share = max(min(stage.share, 1 - self._gone((0.0, 0))), 1e-9)
         self.stage = replace(stage, share=share)
@@ -210,7 +211,7 @@ class Search:
         if self.replayed:
             self._lawful(ranked[: stage.lawful])
         self._clear_cut(ranked[: stage.clear])
-        # count how often it raises, which leaves no numbers, where one of two does
+        # where it raises on one of two neighbours, count how often (all outputs NaN)
         for pair, text in self.raising[: stage.raising]:
             bare: proofs.Statistic = lambda w: np.isnan(w).all(axis=1)  # noqa: E731
             event = proofs.Event(f"it raises {text}", bare, 1.0, 0.0, True)
@@ -222,7 +223,7 @@ class Search:
         self._counted(ranked[: stage.promising])
 
     def _ordinary_too(self, pairs: list[Pair]) -> None:
-        """Whether ordinary records refute as well; both are told."""
+        """Try ordinary records as well, and note the result."""
         odd, self.best = self.best, Verdict()
         self._pass(pairs, ASIDE)
         assert odd.pair is not None
@@ -237,11 +238,11 @@ class Search:
 
     @property
     def seconds(self) -> float:
-        """Of computing, since the start."""
+        """Seconds of computing since the start."""
         return time.process_time() - self.began
 
     def _gone(self, start: tuple[float, int]) -> float:
-        """Share of the whole budget that is gone since a start."""
+        """Share of the whole budget spent since a start."""
         seconds, runs = self.seconds - start[0], self.target.runs - start[1]
         return max(seconds / self.claim.seconds, runs / self.claim.runs)
 
@@ -254,7 +255,7 @@ class Search:
     # --- what the function takes ------------------------------------------------------
 
     def _error(self, pair: Pair) -> str:
-        """What it raises on a pair; nothing if it runs."""
+        """What the function raises on a pair; empty if it runs."""
         for data in (pair.first, pair.second):
             run = self.target(data, 0)
             if run.raised:
@@ -263,7 +264,7 @@ class Search:
         return ""
 
     def _outputs(self, data: Records, seeds: list[int]) -> Array:
-        """Outputs on seeds, (m, k); what raised or is too short ends in NaN."""
+        """Outputs on seeds, (m, k); missing numbers are NaN, all after an exception."""
         outputs = np.full((len(seeds), self.size), np.nan)
         for k, seed in enumerate(seeds):
             run = self.target(data, seed)
@@ -288,7 +289,7 @@ class Search:
     # --- frozen noise -----------------------------------------------------------------
 
     def _ranked(self, pairs: list[Pair]) -> list[Candidate]:
-        """Pairs by what the same noise makes of D and D', the worst first."""
+        """Pairs by how far the same noise moves outputs from D to D', worst first."""
         seeds, outputs = self._seeds(self.stage.frozen), dict[int, tuple[Array, str]]()
         found, known = list[Candidate](), set[frozenset[bytes]]()
         for pair in pairs:
@@ -298,7 +299,7 @@ class Search:
             if one is None or two is None:
                 continue
             both = frozenset(rounded(side) for side in (one, two))
-            if not self.replayed or both not in known:  # labels may mean nothing to it
+            if not self.replayed or both not in known:  # it may ignore labels
                 known.add(both)
                 found.append(Candidate(pair, score(one, two)))
         if self.stage.ordinary:
@@ -308,7 +309,7 @@ class Search:
     def _both(
         self, pair: Pair, seeds: list[int], known: dict[int, tuple[Array, str]]
     ) -> list[Array | None]:
-        """Outputs on both sides, each data set once; None if it raised on one."""
+        """Outputs on D and D', each data set run once; None if it raised on one."""
         sides = []
         for data in (pair.first, pair.second):
             key = hash(data.X.tobytes() + data.y.tobytes())
@@ -331,7 +332,7 @@ class Search:
         return [None, None]
 
     def _scales(self, pairs: list[Pair]) -> None:
-        """Say which noise depends on the data: a clue, not a proof."""
+        """Note which noise depends on the data: a clue, not a proof."""
         for pair in pairs:
             sides = (pair.first, pair.second)
             one, two = (self.target(data, 1).record.draws for data in sides)
@@ -346,7 +347,7 @@ class Search:
                     return
 
     def _lawful(self, ranked: list[Candidate]) -> None:
-        """Exact laws of the worst pairs, as long as there are such laws."""
+        """Compare exact laws on the worst pairs, as long as there are such laws."""
         lawless, level = 0, (1 - self.claim.confidence) / (4 * LAWFUL)
         for candidate in ranked:
             try:
@@ -382,13 +383,13 @@ class Search:
             )
 
     def _level(self, test: int) -> float:
-        """The share of the level of one count; all of them sum up to a half."""
+        """Level of one count; all counts together take half of 1 - confidence."""
         return (1 - self.claim.confidence) * 3 / (math.pi * test) ** 2
 
     # --- counting ---------------------------------------------------------------------
 
     def _clear_cut(self, candidates: list[Candidate]) -> None:
-        """Hardly more runs than prove what always comes on D and never on D'."""
+        """Count on few runs: enough for an event that is certain on D, never on D'."""
         for candidate in candidates:
             least = self._least()
             affordable = least <= SPARE * FIRST and self._affordable(2 * least)
@@ -398,13 +399,13 @@ class Search:
             self._judge(candidate, least)
 
     def _least(self) -> int:
-        """Runs that would prove the next such event, and some to spare."""
+        """Runs that would prove such an event, with some to spare."""
         chance = 1 / (1 + math.exp(-self.claim.epsilon))
         level = self._level(self.tests + 1) / 2
         return math.ceil(SPARE * math.log(level) / math.log(chance)) + 1
 
     def _counted(self, candidates: list[Candidate]) -> None:
-        """Rounds of fresh runs, twice as many each; events are of earlier rounds."""
+        """Count events of earlier rounds on fresh runs, twice as many each round."""
         count = FIRST
         if self.best.refuted:
             return
@@ -423,12 +424,12 @@ class Search:
                     return
 
     def _affordable(self, count: int) -> int:
-        """How many pairs could be run so often on what is left of the budget."""
+        """How many pairs could be run ``count`` times on the rest of the budget."""
         left = self.target.runs * (1 / max(self._spent(), 1e-9) - 1)
         return max(0, int(left / (2 * count)))
 
     def _promise(self, candidate: Candidate) -> float:
-        """How well one half of its runs tells the other half apart, and back."""
+        """Negated sum of the bounds on each half of its runs, learned on the other."""
         one, two = map(np.concatenate, candidate.sides)
         halves, total = (slice(None, None, 2), slice(1, None, 2)), 0.0
         for here, there in (halves, halves[::-1]):
@@ -440,7 +441,7 @@ class Search:
     def _judge(
         self, candidate: Candidate, count: int, event: proofs.Event | None = None
     ) -> None:
-        """Count an event on fresh runs; the best one of those before, if not given."""
+        """Count an event on fresh runs; by default the best one on earlier runs."""
         if event is None:
             one, two = map(np.concatenate, candidate.sides)
             event = proofs.learn(one, two, 0.1, self.claim.delta)
@@ -457,11 +458,11 @@ class Search:
             kept.append(self._outputs(data, self._seeds(count)))
 
 
-# --- how badly a pair fares under frozen noise, for the order of the search -----------
+# --- rank of a pair under frozen noise ------------------------------------------------
 
 
 def score(one: Array, two: Array) -> float:
-    """How far the same noise ends on D and D', in units of its spread.
+    """How far outputs on D and D' lie apart under the same noise, in units of spread.
 
     Outputs belong to the same seeds, row by row.
     """
@@ -474,21 +475,21 @@ def score(one: Array, two: Array) -> float:
     spreads = [side.std(axis=0) for side in (one, two)]
     floor = STEP * np.maximum(*spreads) + FLOOR
     wider = np.abs(np.log((spreads[0] + floor) / (spreads[1] + floor)))
-    bare = 0.0  # differences of two outputs, which shared noise leaves bare
+    bare = 0.0  # of differences of two outputs, in which shared noise cancels
     if 1 < one.shape[1] <= WIDE:
         bare = float(_moved(*(side[:, 1:] - side[:, :1] for side in (one, two))).max())
     return away + float(_moved(one, two).sum() + wider.sum() + bare)
 
 
 def _moved(one: Array, two: Array) -> Array:
-    """By how much of its spread each number moved, on a scale that saturates."""
+    """How far each number moved, in units of its spread, on a logarithmic scale."""
     by = np.sqrt(np.square(one - two).mean(axis=0))  # rare large moves count
     spread = np.minimum(one.std(axis=0), two.std(axis=0))
     return np.log1p(by / np.maximum(np.hypot(spread, STEP * by), FLOOR))
 
 
 def rounded(outputs: Array) -> bytes:
-    """The same for outputs that differ by rounding."""
+    """Bytes that are equal for outputs that differ by rounding only."""
     with np.errstate(all="ignore"):
         digits = 10.0 ** np.floor(np.log10(np.abs(outputs) + 1e-300) - 8)
         rounded = np.round(outputs / digits) * digits
@@ -544,7 +545,7 @@ def _best(
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """What follows ``dperm audit``."""
+    """Add the arguments of ``dperm audit`` to its parser."""
     parser.description = DESCRIPTION
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
@@ -661,9 +662,9 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
     Parameters
     ----------
     folder : Path
-        Is made.
+        Created if need be.
     given : dict
-        The arguments, kept beside the verdict.
+        The arguments, saved with the verdict.
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "verdict.txt").write_text(text + "\n", encoding="utf-8")

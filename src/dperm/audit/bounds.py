@@ -1,14 +1,15 @@
 """Lower bounds on epsilon from runs: by betting, and by counting.
 
-Betting is valid whenever one stops. Who bets against "this mechanism is (epsilon,
-delta)-private" on pairs of runs, one on D and one on D', cannot expect to win: with an
-event E,
+Betting is valid at any stopping time. The bet is against "this mechanism is (epsilon,
+delta)-private", on pairs of runs, one on D and one on D'. If the mechanism is private,
+the expected gain is not positive: with an event E,
 
     X = 1[E on D],  Y = 1[E on D'],   E[X - e^epsilon Y - delta] <= 0,
 
-so that capital 1, a share of it staked on every pair, is a supermartingale. It reaches
-1/level with probability at most ``level`` (Ville; Ramdas, Grünwald, Vovk and Shafer
-2023, arXiv:2210.01948). Bets on several events, of several shares, are averaged.
+so that a capital that starts at 1 and stakes a share of itself on every pair is a
+supermartingale. It reaches 1/level with probability at most ``level`` (Ville; Ramdas,
+Grünwald, Vovk and Shafer 2023, arXiv:2210.01948). Bets on several events, of several
+shares, are averaged.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from dperm.present.intervals import binomial_bounds
 
 Array = np.ndarray
 
-SHARES = (0.003, 0.03, 0.1, 0.3, 0.6, 0.9)  # of the capital, over what can be lost
+SHARES = (0.003, 0.03, 0.1, 0.3, 0.6, 0.9)  # of the capital, that may be lost in a bet
 QUANTILES = (0.01, 0.03, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99)
 EPSILONS = np.concatenate([np.arange(0.02, 1, 0.02), np.geomspace(1, 64, 90)])
-_HALVINGS = 40  # of a lower bound on epsilon
-SIZE = 60_000  # of a sample of noise, which a pilot sample places
+_HALVINGS = 40  # bisections of a lower bound on epsilon
+SIZE = 60_000  # of a sample of noise; a pilot sample chooses where it is drawn
 _PILOT = 4_000
 _FAR = np.geomspace(1.0, 100.0, 25)  # places, in units of the shift
 
@@ -41,7 +42,7 @@ def capital(payoffs: Array, lost: float) -> Array:
     Parameters
     ----------
     payoffs : ndarray, shape (rounds, bets)
-        Of stakes of 1; their expectation is not positive where nothing is wrong.
+        Of stakes of 1; their expectation is not positive if the claim is true.
     lost : float
         The most that a stake of 1 can lose.
 
@@ -65,7 +66,7 @@ def capital(payoffs: Array, lost: float) -> Array:
 
 
 def best(logs: Array) -> float:
-    """Logarithm of the largest capital there ever was, at least that at the start."""
+    """Logarithm of the largest capital in any round; at least 0, the start."""
     return float(max(logs.max(initial=0.0), 0.0))
 
 
@@ -99,10 +100,10 @@ def bets(one: Array, two: Array, points: Iterable[Point]) -> Array:
 
 
 def refuted(one: Array, two: Array, delta: float, level: float) -> float:
-    """Lower bound on epsilon at delta: all that is below it is refuted; 0 if nothing.
+    """Lower bound on epsilon at delta: the largest refuted value; 0 if none is.
 
-    Going up a ladder of values until one stands, a wrong bound takes a wrong refutation
-    of the first value that is true, which is one test.
+    Values are tried in increasing order until one is not refuted. The bound is wrong
+    only if the first true value is refuted, which is one test.
     """
     refuted_up_to = 0.0
     for epsilon in EPSILONS:
@@ -113,12 +114,12 @@ def refuted(one: Array, two: Array, delta: float, level: float) -> float:
 
 
 def thresholds(values: Sequence[float]) -> Array:
-    """Quantiles of a statistic, to cut it at."""
+    """Quantiles of a statistic, as thresholds of events."""
     return np.unique(np.quantile(np.asarray(values), QUANTILES))
 
 
 def delta_terms(losses: Array, epsilon: float) -> Array:
-    """Terms of delta(epsilon) = E (1 - e^(epsilon - loss))_+, each of 0 to 1."""
+    """Terms of delta(epsilon) = E (1 - e^(epsilon - loss))_+, each in [0, 1]."""
     return -np.expm1(np.minimum(epsilon - losses, 0.0))
 
 
@@ -127,8 +128,8 @@ def losses_bound(
 ) -> float:
     """Lower bound on epsilon at delta from privacy losses of outputs on D; at least 0.
 
-    Bounds delta(epsilon) from below by betting; with coins by counting: they make every
-    term 0 or 1, so that Clopper and Pearson's bound is exact.
+    Bounds delta(epsilon) from below by betting, or with ``coins`` by counting: coins
+    make every term 0 or 1, so that Clopper and Pearson's bound is exact.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def losses_bound(
     level : float
         Chance that the bound is wrong.
     coins : int, optional
-        Seed of one set of coins for all epsilon: the bound only falls with epsilon.
+        Seed of the coins, shared by all epsilon: the bound only falls with epsilon.
     """
     tossed = None if coins is None else Generator(PCG64(coins)).random(len(losses))
 
@@ -152,7 +153,7 @@ def losses_bound(
 
 
 def largest(enough: Callable[[float], bool], high: float) -> float:
-    """The largest epsilon up to a bound that is enough; at least 0."""
+    """The largest epsilon up to ``high`` that is ``enough``; 0 if none is."""
     low = 0.0
     if not enough(0.0):
         return 0.0
@@ -179,7 +180,7 @@ def clopper_pearson(hits: Array, trials: int, level: float) -> tuple[Array, Arra
 def ratio_bound(
     under: Array, over: Array, trials: int, level: float, delta: float
 ) -> Array:
-    """Lower bounds on epsilon from events with so many hits on D and on D'.
+    """Lower bounds on epsilon from numbers of hits of events on D and on D'.
 
     (epsilon, delta)-privacy means P(E | D) <= e^epsilon P(E | D') + delta.
     """
@@ -202,7 +203,7 @@ def generalised_noise(rng: Generator, order: float, size: int, d: int) -> Array:
 def norm_bound(
     shift: Array, order: float, delta: float, level: float, seed: int
 ) -> float:
-    """Lower bound on epsilon at delta of noise that a neighbour needs shifted.
+    """Lower bound on epsilon at delta where a neighbour needs the noise shifted.
 
     Parameters
     ----------
@@ -218,7 +219,7 @@ def norm_bound(
     )
     least, place = 0.0, len(_FAR) // 2
     for epsilon in EPSILONS:
-        # where to draw is decided on other numbers than those that are bet on
+        # the pilot decides where to draw: bets need numbers independent of that
         near = range(max(place - 2, 0), min(place + 3, len(_FAR)))
         tried = {k: _terms(pilot, shift, order, epsilon, _FAR[k]) for k in near}
         merits = {_merit(terms): k for k, terms in tried.items()}
@@ -234,7 +235,7 @@ def norm_bound(
 def _terms(
     noise: Array, shift: Array, order: float, epsilon: float, far: float
 ) -> Array:
-    """Terms of delta(epsilon), weighed for noise that is drawn so far away; (size,)."""
+    """Terms of delta(epsilon) by importance sampling, ``far`` shifts away; (size,)."""
     z = noise + far * shift
     here = _half_square(z, order)
     loss = _half_square(z + shift, order) - here

@@ -1,4 +1,7 @@
-"""What the rungs of a ladder share: a subject, its worst neighbours, seeds."""
+"""The state that an audit's checks share: a subject, its worst neighbours, seeds.
+
+A ladder is the list of an audit's checks for one solver; a rung is one check.
+"""
 
 from __future__ import annotations
 
@@ -18,37 +21,37 @@ from dperm.audit.subjects import Draw, Subject, Transcript
 
 Array = np.ndarray
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
-AGAIN = 20  # times that a loud selection is coupled, for a pair of neighbours
-FEWEST = 10  # neighbours that are tried even where runs are slow
-CLOSELY = 8  # neighbours whose selections are looked at more closely
-TRIED, KNOWN = 12, 3  # neighbours whose law is asked for, and that are compared
+AGAIN = 20  # couplings of a selection with little noise, for each pair
+FEWEST = 10  # pairs that are tried even where runs are slow
+CLOSELY = 8  # pairs whose selections are examined, where chances are computed
+TRIED, KNOWN = 12, 3  # pairs whose law is sought, and pairs with a law compared
 HISTORIES = 3  # after which a law is measured
-AMPLE = 1e3  # noise of a loud history, in its units
-BACK = (0, 1, 2, 4, 8)  # views before the record's, at which a loud history turns
+AMPLE = 1e3  # noise of an extreme history, in units of its scale
+BACK = (0, 1, 2, 4, 8)  # views before the record's, at which that noise turns
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much a ladder does."""
+    """How much work an audit does."""
 
     #: chance that a sound subject is flagged by any one statistical test
     level: float = 0.01
     pairs: int = 30  #: neighbours that are tried, in both directions
-    draws: int = 400  #: runs whose noise is looked at
-    samples: int = 2000  #: runs on each of D and D' that are told apart, at most
+    draws: int = 400  #: runs whose noise is tested
+    samples: int = 2000  #: most runs on each of D and D', to distinguish them
     #: transcripts whose privacy loss is computed, where no law can be measured
     losses: int = 400
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rung found."""
+    """Result of a rung."""
 
     rung: str
-    #: measured, bound: the rung's number, and what it is held against
+    #: measured, bound: the rung's number, and the bound it is compared with
     measured: float
     bound: float
-    caught: bool  #: whether the subject does not keep what its ledger states
+    caught: bool  #: whether the subject breaks what its ledger states
     note: str = ""
     #: lower bound on the epsilon of the whole run, where the rung has one
     epsilon: float = 0.0
@@ -56,7 +59,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audited:
-    """The largest lower bound on the whole run's epsilon, and the pair that has it."""
+    """The largest lower bound on the whole run's epsilon, and its pair."""
 
     pair: Pair
     epsilon: float
@@ -64,7 +67,7 @@ class Audited:
 
 
 class Ladder:
-    """What the rungs share: a subject, its worst neighbours, seeds."""
+    """The state that the rungs share: a subject, its worst neighbours, seeds."""
 
     def __init__(self, subject: Subject, effort: Effort, seed: int):
         self.subject, self.seed = subject, seed
@@ -78,7 +81,7 @@ class Ladder:
         )
 
     def seeds(self, rung: int, count: int) -> list[int]:
-        """Seeds of a rung's runs, which no other rung has."""
+        """Seeds of a rung's runs, which no other rung uses."""
         state = np.random.SeedSequence([self.seed, rung])
         return [int(value) for value in state.generate_state(count, np.uint64)]
 
@@ -88,7 +91,7 @@ class Ladder:
         return self.subject.run(self.subject.base, self.seed)
 
     def taken(self, pair: Pair) -> list[int] | None:
-        """The replaced record in every step, where steps read a secret one."""
+        """The replaced record for every step, if steps read a secret random one."""
         return [pair.position] * len(self.plain.views) if self.subject.hidden else None
 
     @property
@@ -105,7 +108,7 @@ class Ladder:
 
     @cached_property
     def couplings(self) -> list[tuple[Pair, Coupling]]:
-        """The neighbours in both directions, coupled; the replaced record is read."""
+        """Couplings of the neighbours in both directions, the replaced record read."""
         both = [one for pair in self.pairs for one in (pair, pair.reverse)]
         seeds = self.seeds(2, len(both))
         return [(p, self._couple(p, s)) for p, s in zip(both, seeds, strict=True)]
@@ -116,10 +119,10 @@ class Ladder:
 
     @cached_property
     def margins(self) -> list[Shift]:
-        """By how much selections' thresholds move.
+        """How far the thresholds of selections move between neighbours.
 
-        One loud step is also coupled again and again: what is wrong with a selection
-        may show in rare noise only.
+        One step with little noise is also coupled many times: an error in a selection
+        may show under rare noise only.
         """
         shifts: list[Shift] = []
         if not self.subject.selects:
@@ -135,10 +138,10 @@ class Ladder:
 
     @cached_property
     def extremes(self) -> list[Shift]:
-        """Shifts after histories that no noise would bring about soon.
+        """Shifts after histories of extremely unlikely noise.
 
-        The noise drives the run as far as it goes to one side, and, from some view
-        before the record is read on, to the other.
+        Strong noise drives the run to one side and, from some view before the record is
+        read, to the other.
         """
         shifts: list[Shift] = []
         for at in self.subject.positions:
@@ -154,7 +157,7 @@ class Ladder:
 
     @cached_property
     def odd(self) -> list[Coupling]:
-        """Records of numbers that overflow, underflow or are none, after loud noise."""
+        """Couplings of odd records (see ``odd_pairs``), after strong noise."""
         far = self.subject.far
         loud = [draw.moved(far * np.ones(draw.unit.size)) for draw in self.plain.draws]
         return [
@@ -164,14 +167,14 @@ class Ladder:
 
     @staticmethod
     def _spread(every: Sequence[Any], count: int) -> list[Any]:
-        """So many of them, the first half and the others from the rest."""
+        """The first items, and others spread over the rest, ``count`` in all."""
         head, tail = every[: count // 2], every[count // 2 :]
         step = max(1, -(-len(tail) // max(count - len(head), 1)))
         return [*head, *tail[::step]]
 
     @property
     def shifts(self) -> list[Shift]:
-        """Every shift that was needed."""
+        """All shifts of all couplings."""
         coupled = [found for _, found in self.couplings] + self.odd
         shifts = [shift for one in coupled for shift in one.shifts]
         return shifts + self.extremes + self.margins
@@ -191,7 +194,7 @@ class Ladder:
 
     @cached_property
     def audited(self) -> Audited:
-        """The largest epsilon that follows from a law, or else from sampled losses."""
+        """The largest bound that follows from a law, or else from sampled losses."""
         bounds, candidates = list[Audited](), self._candidates()
         for pair in candidates[:TRIED]:
             exact = self._measured(pair, HISTORIES)
@@ -226,7 +229,7 @@ class Ladder:
         return [pair for pair, _ in ranked]
 
     def _sampled(self, pair: Pair) -> Audited:
-        """By losses of transcripts; nothing where they cannot be computed."""
+        """Bound from losses of transcripts; 0 where they cannot be computed."""
         if self.subject.hidden or self.has_many:
             return Audited(pair, 0.0, False)
         given = (self.subject.delta, self.effort.level / 2)
@@ -250,7 +253,7 @@ class Ladder:
         pick: Callable[[Transcript], Any],
         part: slice,
     ) -> tuple[list, list]:
-        """What ``pick`` takes from some of the rung's runs on D and on D'.
+        """Return what ``pick`` takes from a part of the rung's runs on D and on D'.
 
         ``always``: the replaced record is read in every step.
         """
@@ -262,7 +265,7 @@ class Ladder:
 
 
 def loud_history(seen: Transcript, turn: int) -> Script:
-    """Noise far to one side up to a view, and to the other side from it on."""
+    """Strong noise to one side before view ``turn``, and to the other from it on."""
     script = []
     for t in range(len(seen.views)):
         sign = 1.0 if t < turn else -1.0

@@ -1,8 +1,8 @@
 """Subjects of the four families of solvers.
 
-Runs of ``frank_wolfe`` and ``streams`` say release by release what they let go of;
-``lanes`` advance step by step over a finite sum; ``fits`` make a few releases on all
-records. A neighbour is a problem of its own, with the public numbers of the base.
+Runs of ``frank_wolfe`` and ``streams`` yield their releases one by one; ``lanes``
+advance step by step over a finite sum; ``fits`` make a few releases on all records. A
+neighbour is a separate problem, with the public numbers of the base.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from dperm.solvers.streams.sources import Rows
 
 @dataclass(frozen=True)
 class SequenceNeeds:
-    """What an audit of a solver of these families needs."""
+    """The small data and options for the audit of a Frank-Wolfe method or stream."""
 
     n: int = 16
-    #: exponents of the balls and dimensions, each a subject of its own
+    #: exponents of the balls and dimensions; one subject for each
     balls: tuple[tuple[float, int], ...] = ((2.0, 3),)
     radius: float = 0.25
     loss: str = "linear"
     positions: tuple[int, ...] = (0, 15)  #: records worth replacing
-    cost: int = 1  #: by how much fewer runs are made of it
+    cost: int = 1  #: divisor of the number of runs
     #: options that fit the small data
     options: Mapping[str, Any] = field(default_factory=dict)
     #: steps, numbers: see ``FrankWolfeSubject``
     steps: int = 4
     numbers: int = 0
-    epsilon: float = 0.0  #: target at least, where a small one leaves candidates no gap
-    #: other needs that are tried, by name
+    epsilon: float = 0.0  #: least target, where a small one leaves candidates no gap
+    #: changes of these needs that are also tried, by name
     others: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     reason: str = ""  #: why no attack reaches the bound
 
@@ -81,11 +81,11 @@ class SequenceSubject(Subject):
 
     @cached_property
     def claimed_epsilon(self) -> float:
-        """The target: these papers print their noise for it."""
+        """The target, for which these papers print their noise."""
         return self.epsilon
 
     def symbol(self, view: Array) -> tuple[int, ...]:
-        """The vertex taken: the one entry of the first d, with its sign."""
+        """The selected vertex: the large entry of the first d, with its sign."""
         vertex = view[: self.setup.d]
         large = np.abs(vertex) > 0.5 * np.abs(vertex).max(initial=0.0)
         return tuple((np.sign(vertex) * large).astype(int).tolist())
@@ -102,13 +102,13 @@ class StreamSubject(SequenceSubject):
         self.ledger = noise.ledger
 
     def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
-        """One setup with one target."""
+        """Start a run of one setup with one target."""
         part = family.Part(self.setup, [self.target], generators)
         source = self.source(data.X, data.y)
         return nullcontext(self.kind([part], source, self.n, self.options))
 
     def releases(self, run: Any) -> Iterator[Array]:
-        """Its releases as they are."""
+        """The releases of the run, unchanged."""
         return run.releases()
 
     def published(self, run: Any) -> Array:
@@ -119,8 +119,8 @@ class StreamSubject(SequenceSubject):
 class FrankWolfeSubject(SequenceSubject):
     """A Frank-Wolfe method on a finite sum, least squares.
 
-    It makes ``needs.steps`` steps, or as many as are ordered if that is less. A release
-    may have ``needs.numbers`` numbers beside its signed index.
+    It makes ``needs.steps`` steps, or the number that is ordered if that is less. A
+    release may have ``needs.numbers`` numbers after its signed index.
     """
 
     def __init__(self, at: Order, needs: SequenceNeeds, p: float, d: int):
@@ -132,7 +132,7 @@ class FrankWolfeSubject(SequenceSubject):
         self.ledger = self.noise.ledger
 
     def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
-        """The noise is that of the base: its scales are public."""
+        """Start a run with the noise of the base, whose scales are public."""
         return self.kind(self._problem(data), generators, self.options, self.noise)
 
     def releases(self, run: Any) -> Iterator[Array]:
@@ -151,7 +151,7 @@ class FrankWolfeSubject(SequenceSubject):
 
 
 def as_vertex(release: Array, d: int, numbers: int) -> Array:
-    """A release +-(j + 1), x, y, ... as +-e_j in d dimensions and so many numbers."""
+    """A release +-(j + 1), x, y, ... as +-e_j in d dimensions and its numbers."""
     signed, rest = float(release[0]), np.zeros(numbers)
     rest[: release.size - 1] = release[1:]
     return np.concatenate([np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], rest])
@@ -178,10 +178,10 @@ class Shape:
     p: int = 3
     loss: str = "logistic"
     penalty: Penalty = field(default_factory=Penalty)
-    kept: str = "dense"  #: {"dense", "sparse", "centred"}; how A is kept
+    kept: str = "dense"  #: {"dense", "sparse", "centred"}; how A is stored
     balance: float = 0.5  #: features have sizes from it to its inverse
-    #: whether records keep to the public bounds of the features, and the smoothness
-    #: constants, which those bounds limit, are each data set's own
+    #: whether features have public bounds, and each data set has its own smoothness
+    #: constants, which those bounds limit
     bounded: bool = False
 
     @property
@@ -190,7 +190,7 @@ class Shape:
         return bool((named(self.loss).signs(np.full(1, -1.0)) == 1).all())
 
     def records(self) -> Records:
-        """Records and gradients that all point one way; a few zeros where sparse."""
+        """Records and gradients that all point one way; a few zeros unless dense."""
         rng = np.random.default_rng(7)
         sizes = np.geomspace(self.balance, 1 / self.balance, self.p)
         X = np.outer(rng.uniform(0.5, 1.5, self.n), sizes)
@@ -205,7 +205,7 @@ class Shape:
             return build("audit", sparse.csc_array(data.X), *given[2:])
         problem = build(*given)
         if self.kept == "centred":
-            # X standardised by the known data's columns, and implicitly so
+            # X standardised implicitly, by the columns of the base
             signs = problem.loss.signs(data.y)
             mean, deviation = base.X.mean(axis=0), base.X.std(axis=0)
             with np.errstate(over="ignore"):
@@ -216,7 +216,7 @@ class Shape:
 
 
 class Estimating(Problem):
-    """A neighbour whose smoothness constants are its own; the bounds are public."""
+    """A neighbour with its own smoothness constants; only their bounds are public."""
 
     @cached_property
     def smoothness(self) -> Array:  # type: ignore[override]
@@ -225,7 +225,7 @@ class Estimating(Problem):
 
 
 def vars_of(problem: Problem) -> dict[str, Any]:
-    """The fields of a problem, without what was computed of them."""
+    """The fields of a problem, without cached values."""
     return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
 
 
@@ -256,8 +256,8 @@ def _all(released: Array) -> Array:
 class LaneSubject(Subject):
     """A solver that advances lanes over a finite sum, one step at a time.
 
-    A neighbour is a problem of its own, on which the run is made from the start; only
-    the constants that are taken to be public are those of the base.
+    A neighbour is a separate problem, on which the run starts from scratch. Only the
+    constants that are taken to be public are those of the base.
 
     Parameters
     ----------
@@ -273,9 +273,9 @@ class LaneSubject(Subject):
     claim : callable, optional
         Changes what the ledger states (broken mechanisms).
     view : callable, optional
-        What is looked at of that which a lane released, (k,); all of it.
+        Takes the part of what a lane released that is examined, (k,); all by default.
     known : dict, optional
-        Noise multipliers that were found before, of the same module.
+        Noise multipliers found before for the same module.
     """
 
     step, clip = 1e-3, 0.05
@@ -313,7 +313,7 @@ class LaneSubject(Subject):
         self._neighbours: dict[int, tuple[Records, Problem]] = {}
 
     def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
-        """One lane."""
+        """Start a run of one lane."""
         given = (self.lanes, generators, self.options, 1, self.count)
         return nullcontext(self.kind(self._problem(data), *given))
 
@@ -325,7 +325,7 @@ class LaneSubject(Subject):
             yield self.view(np.array(run.released[0]))
 
     def together(self, run: Any) -> None:
-        """In one block, as they are where nothing looks at the steps between."""
+        """Take all steps in one block, as where nothing looks at single steps."""
         run.advance(self.count)
 
     def published(self, run: Any) -> Array:
@@ -333,7 +333,7 @@ class LaneSubject(Subject):
         return run.weights[0]
 
     def symbol(self, view: Array) -> tuple[int, ...]:
-        """The coordinate taken: the view's last p entries say which."""
+        """The selected coordinate, from the view's last p entries."""
         return tuple(np.flatnonzero(view[-self.problem.p :]).tolist())
 
     def _problem(self, data: Records) -> Problem:
@@ -352,18 +352,18 @@ class LaneSubject(Subject):
 
 
 ALMOST = 0.9
-ALIKE = 1e-5  # relative, between a linear term and the noise that it is made of
-WIDER = 2.0  # times its bound on a record, another run's
-FAR = 8  # by how much fewer runs are made of thousands of records
+ALIKE = 1e-5  # relative, between a linear term and the noise that makes it
+WIDER = 2.0  # bound on a record in another run, over the subject's bound
+FAR = 8  # divisor of the number of runs on thousands of records
 _WORDS = {"least_squares": "least squares"}
 
 
 class FitSubject(Subject):
     """A solver of the family ``fits`` at one setting, strict noise.
 
-    A neighbour is a problem of its own, with the public scales of the base. A minimiser
-    is looked at as the linear term that would lead to it on the base, which is known:
-    nothing is lost by that, and it follows the noise more evenly.
+    A neighbour is a separate problem, with the public scales of the base. A minimiser
+    is mapped to the linear term that would lead to it on the base, which is known. The
+    map loses nothing, and its values follow the noise more evenly.
 
     Parameters
     ----------
@@ -374,8 +374,9 @@ class FitSubject(Subject):
     kind : class, optional
         In place of ``module.Run`` (broken mechanisms).
     company : int
-        Records of the subject whose others drive the minimiser far out, where a record
-        moves it most, in two features and under declared scales; 0: those of the shape.
+        Number of records, in two features and under declared scales, of a subject whose
+        other records drive the minimiser far out, where one record moves it most. 0:
+        the records of the shape.
     """
 
     calibration, delta = STRICT, DELTA
@@ -416,7 +417,7 @@ class FitSubject(Subject):
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def _drive(self, n: int) -> None:
-        """The records, and the pair, of which a minimiser moves most."""
+        """Set the records, and the pair between which a minimiser moves most."""
         R, Lambda, *_ = self.module.constants(self.at, self.options)
         self.cost = FAR
         if is_bent(self):
@@ -430,17 +431,17 @@ class FitSubject(Subject):
 
     @staticmethod
     def scaled(shape: Shape, epsilon: float = 1.0) -> Scaled:
-        """The base of a shape."""
+        """The base problem of a shape."""
         base = shape.records()
         return Scaled(shape.problem(base, epsilon, base))
 
     def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
-        """One run, made from scratch."""
+        """Start a run from scratch."""
         problem = self.shape.problem(data, self.epsilon, self.base)
         at = Scaled(replace(problem, public=self.problem.known))
         if hasattr(self.options, "radius"):
-            # another run, of a larger bound on a record, asks for its first release:
-            # what it leaves behind may change nothing
+            # another run, with a larger bound on a record, makes its first release:
+            # what it leaves behind must not change this run
             wide = replace(self.options, radius=WIDER * self.options.radius)
             ledger = self.module.ledger(at, 1.0, wide)
             run = self.kind(at, ledger, [streams(0)], wide)
@@ -449,13 +450,13 @@ class FitSubject(Subject):
         return nullcontext(self.kind(at, self.ledger, [generators], self.options))
 
     def releases(self, run: Any) -> Iterator[Array]:
-        """Its releases."""
+        """The releases of the run; minimisers as their linear terms."""
         tilted = is_bent(self)
         for release in run.releases():
             yield np.ravel(self.tilt(release) if tilted else release)
 
     def tilt(self, u: Array) -> Array:
-        """The linear terms of which u (p, L) are the base's minimisers."""
+        """The linear terms for which u (p, L) are the minimisers on the base."""
         R, _, ridge = self.module.constants(self.at, self.options)
         own = records.Records(self.problem, self.at.S, self.at.label)
         V = own.clipped(R)
@@ -463,9 +464,10 @@ class FitSubject(Subject):
         return -(slope + (self.at.n * self.at.l2 + ridge) * u)
 
     def law(self, first: Records, second: Records, seed: int) -> float | None:
-        """Of exact minima in two features, if runs on both are minima of that law.
+        """Epsilon of exact minima in two features, if runs on both follow their law.
 
-        What hides the digits of approximate minima is left out: it hides nothing else.
+        The noise that hides the digits of approximate minima is left out: it hides
+        nothing else.
         """
         is_plain = self.shape.penalty == Penalty() and self.shape.kept == "dense"
         if not (is_bent(self) and self.shape.p == 2 and is_plain):
@@ -500,7 +502,7 @@ class FitSubject(Subject):
 
 
 def rounds(ledger: Ledger) -> tuple[Event, ...]:
-    """What each draw is for: all events once, in order, then those that are left."""
+    """The event of each draw: all events once, in order, then those that are left."""
     counts, events = [event.count for event in ledger.events], list[Event]()
     while any(counts):
         events += [e for e, left in zip(ledger.events, counts, strict=True) if left]
@@ -509,7 +511,7 @@ def rounds(ledger: Ledger) -> tuple[Event, ...]:
 
 
 def shape_text(shape: Shape) -> str:
-    """What a shape differs in from the plain one."""
+    """How a shape differs from the plain one, in words."""
     loss = shape.loss if shape.loss != "logistic" else ""
     kept = shape.kept if shape.kept != "dense" else ""
     penalty = "penalty" if shape.penalty.l2 else ""

@@ -1,8 +1,8 @@
-"""A function under test: its neighbours, and its runs with a record of what it drew.
+"""A function under test: its neighbours, and its runs with a record of their draws.
 
-While :func:`recorded` is open, ``numpy.random`` hands out generators that note every
+While :func:`recorded` is open, ``numpy.random`` returns generators that record every
 draw, and take its numbers from a script if there is one. Python's ``random`` and the
-system's entropy are made repeatable too, but are not noted number by number.
+system's entropy are made repeatable too, but their numbers are not recorded.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 RELATIONS = ("replace", "add-remove")
 LOUD = (1.0, 1e3)  # sizes of records where no bound is declared
 HUGE = 1e200  # whose square overflows
-FINITE = (1e308, -1e308, 1e-200, 5e-324)  # numbers that arithmetic trips over
+FINITE = (1e308, -1e308, 1e-200, 5e-324)  # which overflow or underflow
 NOT_FINITE = (np.nan, np.inf, -np.inf)
 ALIKE, ALTERNATING = 1, 2  # of Domain._bases
-COMPANIES = (  # sizes of features and of labels of those beside an extreme record
+COMPANIES = (  # sizes of features and labels of the records next to an extreme one
     (1.0, 1e3, ALTERNATING),
     (1.0, 1.0, ALTERNATING),
     (1e3, 1e3, ALTERNATING),
     (1.0, 1e3, ALIKE),
 )
-QUIET = 1e-3  # size of a small one, relative to the bound
+QUIET = 1e-3  # size of a small record, relative to the bound
 SHOWN = 4  # features of a record that are printed
 
 
-# Methods whose draws are no noise of known scale: what they decide is not replayed.
+# Methods whose draws are not noise of a known scale; they are not replayed.
 OTHERS = """
 random integers choice permutation permuted shuffle bytes uniform random_sample rand
 randint random_integers tomaxint beta binomial chisquare dirichlet f gamma geometric
@@ -63,7 +63,7 @@ multivariate_hypergeometric
 
 @dataclass(frozen=True)
 class Pair:
-    """Neighbours, and in words what differs."""
+    """Neighbours, and their difference in words."""
 
     first: Records
     second: Records
@@ -76,38 +76,38 @@ class Pair:
 
     @property
     def largest(self) -> float:
-        """Size of the largest number; NaN if there is one."""
+        """Size of the largest number; NaN if any number is."""
         return float(np.max([np.abs(part).max(initial=0.0) for part in self.arrays]))
 
     @property
     def finite(self) -> bool:
-        """Whether all numbers are."""
+        """Whether all numbers are finite."""
         return bool(np.isfinite(self.largest))
 
 
 @dataclass(frozen=True)
 class Domain:
-    """What a function assumes of its data, and who is a neighbour."""
+    """What a function assumes of its data, and the neighbouring relation."""
 
     #: n, p: records and features
     n: int = 8
     p: int = 2
     #: range of every feature; None if the function takes any number
     x: tuple[float, float] | None = None
-    #: {"l1", "l2", "linf"}; norm that a record's features keep below the larger end of
+    #: {"l1", "l2", "linf"}; norm of a record's features, bounded by the larger end of
     #: the range
     norm: str = "linf"
-    #: range of the labels, or the labels themselves where there are just so many
+    #: range of the labels, or the list of all labels
     y: tuple[float, ...] | None = None
     labels: bool = False  #: whether ``y`` lists all labels
     relation: str = "replace"  #: {"replace", "add-remove"}
 
     def pairs(self, rng: Rng) -> list[Pair]:
-        """Neighbours worth trying, each once, one of each kind of data in turn."""
+        """Neighbours worth trying, each once, from each kind of data in turn."""
         return self._in_turn((1.0,) if self.bounded else LOUD, rng)
 
     def extremes(self, rng: Rng) -> list[Pair]:
-        """Neighbours of which one record is extreme where no bound is declared.
+        """Neighbours with an extreme record, where no bound is declared.
 
         Finite ones come first, then those of :data:`HUGE` numbers throughout, then
         records that hold NaN or infinity.
@@ -127,7 +127,7 @@ class Domain:
 
     @property
     def bounded(self) -> bool:
-        """Whether features and labels both are."""
+        """Whether features and labels are both bounded."""
         return self.x is not None and self.y is not None
 
     def _in_turn(self, sizes: tuple[float, ...], rng: Rng) -> list[Pair]:
@@ -149,7 +149,7 @@ class Domain:
         return list(dict(keys).values())
 
     def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
-        """One record stands in D; another in its place, or none, in D'."""
+        """Neighbours: one record in D, and another one or none in its place in D'."""
         first, place = base.replaced(at, *one), f"record {at + 1} of {self.n}"
         if self.relation == "replace":
             text = f"{place}: {_record_text(two)} on D' in place of {_record_text(one)}"
@@ -192,7 +192,7 @@ class Domain:
         yield Records(X, rng.choice(ends, self.n))
 
     def _companies(self, rng: Rng) -> Iterator[Records]:
-        """Ordinary records, small and loud, alternating or alike, by an extreme one."""
+        """Ordinary records to go with an extreme one, by :data:`COMPANIES`."""
         for x_size, y_size, kind in COMPANIES:
             X = list(self._bases(x_size, rng))[kind].X
             yield Records(X, list(self._bases(y_size, rng))[kind].y)
@@ -223,7 +223,7 @@ class Domain:
         return [pair for k, pair in enumerate(pairs) if keys[k] not in keys[:k]]
 
     def _extreme_records(self) -> Iterator[Row]:
-        """Every feature with every label, where one of both is extreme."""
+        """Every feature vector with every label, where at least one is extreme."""
         plain, wild = [self._fit(np.zeros(self.p), 1.0), self._loud(1.0)[0][0]], []
         if self.x is None:
             signs = 1.0 - 2.0 * (np.arange(self.p) % 2)
@@ -240,7 +240,7 @@ class Domain:
         return self._fit(low + (high - low) * rng.random(self.p), size)
 
     def _fit(self, x: Array, size: float) -> Array:
-        """The record within the range and the norm."""
+        """Restrict a record to the range and the norm."""
         low, high = self._range(size)
         x = np.clip(x, low, high)
         if self.x is None:
@@ -260,16 +260,16 @@ def _record_text(record: Row) -> str:
 
 @dataclass
 class Record:
-    """What one run drew."""
+    """The draws of one run."""
 
-    #: numbers of unit scale to hand out instead, as long as they fit
+    #: numbers of unit scale to return instead, as long as their shapes fit
     script: Sequence[Array] = ()
     draws: list[Draw] = field(default_factory=list)
-    #: methods and modules that decided something without being noted
+    #: methods and modules whose draws are not recorded
     others: set[str] = field(default_factory=set)
 
     def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
-        """The draw, noted; of the script's numbers where there are some."""
+        """Record a draw and return it, with the script's numbers where they fit."""
         at, shape = len(self.draws), np.shape(unit)
         if at < len(self.script) and self.script[at].shape == shape:
             unit = self.script[at] if shape else float(self.script[at])
@@ -282,12 +282,12 @@ class Record:
 
 
 class _Now:
-    """The record and the seed of the run under way."""
+    """The record and the seed of the current run."""
 
     record, seed, made = Record(), 0, 0
 
     def fresh(self) -> list[int]:
-        """A seed for a generator that was asked for without one."""
+        """A seed for a generator that was requested without one."""
         self.made += 1
         return [self.seed, self.made]
 
@@ -301,7 +301,7 @@ def _shape(size: Any, *parameters: Any) -> Any:
 
 
 class _Noted:
-    """Methods that stand before those of a generator of numpy's."""
+    """Methods that override those of a numpy generator, to record draws."""
 
     normal: Callable[..., Any]
 
@@ -342,11 +342,11 @@ for _name in OTHERS.split():
 
 
 class Generator(_Noted, np.random.Generator):
-    """``numpy.random.Generator`` with a record."""
+    """``numpy.random.Generator`` that records its draws."""
 
 
 class RandomState(_Noted, np.random.RandomState):
-    """``numpy.random.RandomState`` with a record."""
+    """``numpy.random.RandomState`` that records its draws."""
 
     def __init__(self, seed: Any = None):
         if isinstance(seed, np.random.BitGenerator):
@@ -358,7 +358,7 @@ class RandomState(_Noted, np.random.RandomState):
 
 
 def default_rng(seed: Any = None) -> Any:
-    """``numpy.random.default_rng`` with a record; without a seed, one of the run's."""
+    """``numpy.random.default_rng`` that records; its default seed is the run's."""
     if isinstance(seed, np.random.Generator):
         return seed
     if isinstance(seed, np.random.BitGenerator):
@@ -366,8 +366,8 @@ def default_rng(seed: Any = None) -> Any:
     return Generator(np.random.PCG64(_now.fresh() if seed is None else seed))
 
 
-_everyone = RandomState(0)  # behind np.random.normal and its neighbours
-_entropy = random.Random(0)  # behind the system's
+_everyone = RandomState(0)  # behind np.random.normal and similar functions
+_entropy = random.Random(0)  # in place of the system's entropy
 
 
 def _urandom(count: int) -> bytes:
@@ -388,7 +388,7 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
 
 @contextmanager
 def recorded() -> Iterator[None]:
-    """Put the recording generators in the place of numpy's."""
+    """Replace numpy's generators by the recording ones."""
     with ExitStack() as stack:
         for place in list(_replacements()):
             stack.enter_context(mock.patch.object(*place))
@@ -399,9 +399,9 @@ def recorded() -> Iterator[None]:
 def run(
     seed: int, script: Sequence[Array] = (), careful: bool = False
 ) -> Iterator[Record]:
-    """One run: every source of randomness starts anew from the seed.
+    """One run: every source of randomness starts again from the seed.
 
-    ``careful`` also looks whether Python's ``random`` was used, which takes time.
+    ``careful`` also checks whether Python's ``random`` was used, which takes time.
     """
     _now.record, _now.seed, _now.made = Record(script), seed, 0
     _everyone.seed(seed % 2**32)
@@ -419,7 +419,7 @@ GENERATORS = ("rng", "generator")  # names of a third parameter that wants a gen
 
 
 class RefusedError(ValueError):
-    """What cannot be audited; the text says why, in one line."""
+    """A function that cannot be audited; the message states why, in one line."""
 
 
 @dataclass(frozen=True)
@@ -432,13 +432,13 @@ class Run:
 
 
 class Target:
-    """``fit`` on given data and noise.
+    """``fit`` as a function of data and noise.
 
     Parameters
     ----------
     fit : callable
         ``fit(X, y, seed)`` returns numbers: an array, several, or an object with
-        ``coef_``. A third parameter called ``rng`` gets a generator.
+        ``coef_``. A third parameter called ``rng`` or ``generator`` gets a generator.
     """
 
     def __init__(self, fit: Fit):
@@ -458,7 +458,7 @@ class Target:
             given = default_rng(seed) if self.wants_generator else seed
             try:
                 value = self.fit(data.X.copy(), data.y.copy(), given)
-            except Exception as error:  # what the code of others may raise
+            except Exception as error:  # other people's code may raise anything
                 text = f"{type(error).__name__}: {error}".split("\n")[0]
                 return Run(np.empty(0), text, record)
         return Run(numbers(value), "", record)
@@ -479,7 +479,7 @@ def _third(fit: Fit) -> str:
 
 @contextmanager
 def quiet() -> Any:
-    """Drop what the code of others warns of and prints."""
+    """Suppress warnings and printed output of other people's code."""
     with (
         warnings.catch_warnings(),
         np.errstate(all="ignore"),
@@ -530,7 +530,7 @@ def load(place: str) -> Fit:
 
 
 def _by_name(module: str) -> Any:
-    locate.conf_dirs()  # the folder beside one's own conf/ joins the path
+    locate.conf_dirs()  # the folder next to the user's conf/ joins the path
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     return importlib.import_module(module)

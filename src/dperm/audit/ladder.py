@@ -1,12 +1,13 @@
-"""The audit as tables: every solver, who caught what, and how often in vain.
+"""Tables of the audit: every solver, the broken mechanisms caught, false alarms.
 
-A solver of the reader's own is held to its transcript before it runs: releases on small
-data must stay within its ledger, and weights must follow from releases. That takes a
-second and proves little; ``dperm audit`` looks for more.
+A ladder is the list of an audit's checks for one solver; a rung is one check.
 
-Positive controls are mechanisms that are broken on purpose: real solvers with one thing
-wrong each, which state the ledger of the right one. An audit that lets one of them pass
-is worth nothing.
+A user's own solver is checked before it runs: releases on small data must stay within
+its ledger, and weights must follow from releases. That takes a second and proves
+little; ``dperm audit`` checks more.
+
+Positive controls are mechanisms that are broken on purpose: real solvers with one error
+each, which state the ledger of the correct one. The audit must catch all of them.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ from dperm.solvers.streams.sources import Batch, Rows
 log = logging.getLogger(__name__)
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
-TESTS = 600  # at most: four a subject, a hundred and fifty subjects
+TESTS = 600  # at most: four per subject, 150 subjects
 FULL = Effort(level=(1 - CONFIDENCE) / TESTS)
 SMALL = Effort(level=FULL.level, pairs=8, draws=40, samples=80, losses=12)
 
-# Sound mechanisms of every kind of release, audited again and again.
+# Sound mechanisms of every kind of release, audited repeatedly.
 SOUND: tuple[tuple[str, str, dict[str, Any]], ...] = (
     ("dp_cd", "dp_cd", {}),
     ("dp_sgd", "dp_sgd", {}),
@@ -71,7 +72,7 @@ NEAR = 1e-3  # relative, between epsilons that grids have rounded
 def solver(
     name: str, algorithm: str, options: dict[str, Any], effort: Effort, seed: int
 ) -> pd.DataFrame:
-    """What every rung finds of a solver, a row a rung, under both calibrations.
+    """Findings about a solver under both calibrations, one row per rung.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ def solver(
 
 
 def _stopped(name: str, error: Exception, effort: Effort) -> pd.DataFrame:
-    """Rows of a solver that cannot be audited: every rung has caught it."""
+    """Rows of a solver that cannot be audited: it counts as caught by every rung."""
     rows = pd.DataFrame([asdict(found) for found in stopped(error)])
     unknown = ("claimed_epsilon", "true_epsilon", "epsilon_low", "epsilon_high")
     text = {"subject": name, "calibration": "", "given": "", "reason": ""}
@@ -96,7 +97,7 @@ def _stopped(name: str, error: Exception, effort: Effort) -> pd.DataFrame:
 
 
 def findings(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
-    """What every rung finds of one subject, a row a rung."""
+    """Findings about one subject, one row per rung."""
     ladder = Ladder(subject, effort, seed)
     found = climb(ladder)
     known = {
@@ -114,14 +115,14 @@ def findings(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
 
 
 def stated(subject: Subject) -> dict[str, Any]:
-    """What is proved of the ledger's epsilon, and what it takes for granted."""
+    """The proved interval of the ledger's epsilon, and what it takes as given."""
     low, high = epsilon_interval(subject.ledger, subject.delta)
     assumed = "; ".join(united((N,), subject.ledger.given))
     return {"epsilon_low": low, "epsilon_high": high, "given": assumed}
 
 
 def epsilons(rows: pd.DataFrame) -> pd.DataFrame:
-    """Claimed, true and audited epsilon, a row a subject and calibration."""
+    """Claimed, true and audited epsilon, one row per subject and calibration."""
     keys = ["subject", "calibration"]
     return pd.DataFrame(
         [_epsilon(group) for _, group in rows.groupby(keys, sort=False)]
@@ -156,7 +157,7 @@ def _epsilon(group: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-REACHED = 0.8  # of the bound, below which the table says why
+REACHED = 0.8  # share of the bound, below which the table states a reason
 
 
 def _claim(claimed: float, true: float, audited: float) -> str:
@@ -172,7 +173,7 @@ def _claim(claimed: float, true: float, audited: float) -> str:
 
 
 def _kept(group: pd.DataFrame) -> str:
-    """Whether a rung caught it; nothing is kept of what was never put to the test."""
+    """Verdict on a ledger: kept only if some rung proved an epsilon above 0."""
     caught = group.rung[group.caught]
     if (group.note == BLIND).any():
         return "blind"
@@ -184,7 +185,7 @@ def _kept(group: pd.DataFrame) -> str:
 
 
 def controls(effort: Effort, seed: int, workers: int) -> pd.DataFrame:
-    """Which rungs catch which broken mechanism, a row a mechanism."""
+    """Which rungs catch which broken mechanism, one row per mechanism."""
     rows = Parallel(n_jobs=workers)(
         delayed(_control)(place, effort, seed) for place in range(len(CONTROLS))
     )
@@ -205,7 +206,7 @@ def _caught(
 
 
 def alarms(repetitions: int, seed: int, workers: int) -> pd.DataFrame:
-    """How often sound mechanisms are flagged, a row a mechanism."""
+    """How often sound mechanisms are flagged, one row per mechanism."""
     jobs = [(one, seed + k) for one in range(len(SOUND)) for k in range(repetitions)]
     found = Parallel(n_jobs=workers)(delayed(_alarm)(*job) for job in jobs)
     rows = pd.DataFrame(found)
@@ -225,25 +226,25 @@ def missed(table: pd.DataFrame) -> Sequence[str]:
     return list(broken.mechanism + ", " + broken.algorithm)
 
 
-# --- before a solver of the reader's own runs -----------------------------------------
+# --- before a user's own solver runs --------------------------------------------------
 
 FEW = Effort(pairs=6)
 
 
 class LeakError(ValueError):
-    """A solver lets go of more than its ledger states."""
+    """A solver releases more than its ledger states."""
 
 
 def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
-    """Refuse a solver of the reader's own that leaks on small data.
+    """Refuse a user's own solver that leaks on small data.
 
-    A module that says why in ``UNCHECKED`` runs all the same; that is logged.
+    A module that states a reason in ``UNCHECKED`` runs unchecked; that is logged.
 
     Raises
     ------
     LeakError
     """
-    if algorithm in solvers.names():  # those of this package are held by its tests
+    if algorithm in solvers.names():  # this package's tests check its own solvers
         return
     unchecked = getattr(solvers.load(algorithm), "UNCHECKED", "")
     if unchecked:
@@ -259,7 +260,7 @@ def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
 
 @functools.cache
 def _leak(name: str, algorithm: str, options: str) -> str:
-    """What it lets go of; empty if nothing was found."""
+    """Description of a leak; empty if none was found."""
     for subject in plain(name, algorithm, json.loads(options)):
         ladder = Ladder(subject, FEW, 0)
         coupled = [found for _, found in ladder.couplings] + ladder.odd
@@ -278,7 +279,7 @@ def _leak(name: str, algorithm: str, options: str) -> str:
 
 @dataclass(frozen=True)
 class Control:
-    """A slip and the solver it is made in."""
+    """A slip (a planted bug) and the solver that contains the slip."""
 
     slip: str
     solver: str
@@ -292,7 +293,7 @@ def lane(
     shape: Shape | None = None,
     **changes: Any,
 ) -> Subject:
-    """A subject that runs lanes, with something changed, and its loud step."""
+    """A subject that runs lanes, with some changes, and its step with little noise."""
     name = module.__name__.rsplit(".", 1)[1]
     needs = LANES[name]
     given = (name, module, options or module.Options(), calibration)
@@ -303,7 +304,7 @@ def lane(
 
 
 def stream(name: str, which: int, change: Callable[[StreamSubject], None]) -> Subject:
-    """A strict stream subject, with something changed, and its loud step."""
+    """A strict stream subject with some changes, and its step with little noise."""
     strict = [s for s in subjects(name, name, {}) if s.calibration == STRICT]
     for subject in (strict[which], strict[which].loud):
         assert isinstance(subject, StreamSubject)
@@ -315,7 +316,7 @@ class Located(Generator):
     """The scale passed as the location: no noise, only a constant."""
 
     def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
-        """The scale itself, in its own units."""
+        """Ones: the scale itself, in its own units."""
         return np.ones(() if size is None else size)
 
 
@@ -338,7 +339,7 @@ class Repeated(Generator):
 
 
 def rebuilt(run: Any, change: Callable[..., tuple]) -> Any:
-    """A Run that is made of what ``change`` makes of its arguments."""
+    """A Run whose arguments are changed by ``change``."""
 
     class Rebuilt(run):
         def __init__(self, *args: Any):
@@ -360,7 +361,7 @@ def bent(run: Any, stream: Callable[[PCG64], Generator]) -> Any:
 def altered(
     run: Any, change: Callable[[Any], None] | None = None, **values: Callable
 ) -> Any:
-    """A Run that is changed before its first step; values, by name, of the run."""
+    """A Run changed before its first step; ``values`` compute attributes of the run."""
 
     class Altered(run):
         def __init__(self, *args: Any):
@@ -373,7 +374,7 @@ def altered(
 
 
 class Again(Rows):
-    """Records that are handed out again: every batch starts at the first."""
+    """Records that are repeated: every batch starts at the first one."""
 
     def take(self, count: int) -> Batch:
         """The first records, whatever was taken before."""
@@ -389,20 +390,20 @@ def _constant(which: int, factor: float) -> Callable[[Any], None]:
 
 
 def _without_two(problem: Any, lanes: Any, *rest: Any) -> tuple:
-    """The scale of half of every sensitivity."""
+    """Use the noise for half of every sensitivity."""
     half = replace(lanes, noise_multiplier=lanes.noise_multiplier / 2)
     return problem, half, *rest
 
 
 def _one_stream(problem: Any, lanes: Any, generators: Any, *rest: Any) -> tuple:
-    """Records are read by the stream of the noise."""
+    """Sample records from the stream of the noise."""
     return problem, lanes, generators.replaced(sampling=generators.noise), *rest
 
 
 def _spending(
     problem: Any, lanes: Any, generators: Any, options: Any, *rest: Any
 ) -> tuple:
-    """Twice the share that the ledger states is spent."""
+    """Spend twice the share that the ledger states."""
     options = replace(options, share=2 * options.share)
     return problem, lanes, generators, options, *rest
 
@@ -410,7 +411,7 @@ def _spending(
 def _each(
     change: Callable[[Any], dict[str, Any]], kind: Any = Event
 ) -> Callable[[Ledger], Ledger]:
-    """A ledger whose events of a kind have other fields."""
+    """Change fields of the events of one kind in a ledger."""
 
     def changed(event: Any) -> Event:
         return replace(event, **change(event)) if isinstance(event, kind) else event
@@ -463,7 +464,6 @@ IMPORTANCE = dp_skgd.Options(probabilities="importance")
 def _in(
     module: ModuleType, slip: str, kind: Any = None, options: Any = None, **changes: Any
 ) -> Control:
-    """A slip in a solver of lanes: another Run, or something else that is changed."""
     name = module.__name__.rsplit(".", 1)[1]
     return Control(slip, name, partial(lane, module, options, kind=kind, **changes))
 
@@ -471,7 +471,6 @@ def _in(
 def _of_stream(
     name: str, slip: str, which: int, change: Callable[[StreamSubject], None]
 ) -> Control:
-    """A slip in one of the subjects of a stream's solver."""
     return Control(slip, name, partial(stream, name, which, change))
 
 

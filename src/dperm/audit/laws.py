@@ -1,11 +1,11 @@
-"""What a run's releases cost on one pair of data sets, from their laws, from below.
+"""Lower bounds on what a run's releases cost on one pair of data sets, by their laws.
 
 A release is a pair of probability vectors over the same cells, on D and on D'. Cells
-are a coarser output, which only hides something: every number is a lower bound up to
+coarsen the output, which can only hide information: every number is a lower bound up to
 rounding. Losses log P / Q are rounded down to a grid and convolved.
 
-A whole ledger is priced by an independent accountant. It composes the same events with
-dp_accounting, rounded down and up, or by closed forms of its own, and shares no formula
+An independent accountant prices a whole ledger. It composes the same events with
+dp_accounting, rounded down and up, or by its own closed forms, and shares no formula
 with ours: an epsilon outside its bounds is wrong.
 """
 
@@ -29,14 +29,14 @@ from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledG
 
 Array = np.ndarray
 
-GRID = 2e-4  # of losses
-_CELLS = 2000  # of one number
+GRID = 2e-4  # spacing of losses
+_CELLS = 2000  # for one number
 _WIDTH = 9.0  # standard deviations of a normal number that are cut into cells
-_TAIL = 40.0  # the same of a Laplace number
-_FINE = 1200  # cells a side, of two numbers
+_TAIL = 40.0  # the same in scales of a Laplace number
+_FINE = 1200  # cells per side, for two numbers
 _NOTHING = 1e-14  # a chance that is not counted where the other is zero
-_LOUDEST_CELLS = 2000  # of the library's grid, over the losses of the loudest release
-_MOST = 10_000_000  # cells that a Gaussian release beside others may take
+_LOUDEST_CELLS = 2000  # of the library's grid, over the largest loss of a release
+_MOST = 10_000_000  # cells that Gaussian releases composed with others may take
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 1200)  # of Rényi curves
 
 
@@ -53,31 +53,31 @@ class Cells:
         return Cells(self.second, self.first)
 
     def times(self, other: Cells) -> Cells:
-        """Both releases, where they are independent."""
+        """Both releases together, if independent."""
         return Cells(
             np.outer(self.first, other.first).ravel(),
             np.outer(self.second, other.second).ravel(),
         )
 
     def coarse(self, most: int) -> Cells:
-        """Neighbouring cells put together, so that there are at most so many."""
+        """Merge adjacent cells so that at most ``most`` are left."""
         at = np.arange(0, len(self.first), -(-len(self.first) // max(most, 1)))
         return Cells(np.add.reduceat(self.first, at), np.add.reduceat(self.second, at))
 
     def is_like(self, other: Cells, tolerance: float) -> bool:
-        """Whether all chances are the same, relatively."""
+        """Whether all chances agree up to a relative tolerance."""
         if self.first.shape != other.first.shape:
             return False
         pairs = ((self.first, other.first), (self.second, other.second))
         return all(np.allclose(a, b, rtol=tolerance, atol=1e-9) for a, b in pairs)
 
     def loses(self) -> bool:
-        """Whether D and D' are told apart at all."""
+        """Whether the release distinguishes D and D' at all."""
         return bool(np.abs(self.first - self.second).max() > _NOTHING)
 
 
 def mixed(parts: Iterable[tuple[float, float, Cells]]) -> Cells:
-    """A release that follows a selection, whose chances on D and D' come first."""
+    """A selection with its release: chances on D and D', and cells, of each choice."""
     every = list(parts)
     return Cells(
         np.concatenate([p * cells.first for p, _, cells in every]),
@@ -90,7 +90,7 @@ APART = Cells(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
 
 
 def gaussian_cells(shift: float, rate: float = 1.0) -> Cells:
-    """N(shift, 1), with a chance of ``rate`` and else N(0, 1), against N(0, 1)."""
+    """N(shift, 1) with probability ``rate``, else N(0, 1), against N(0, 1)."""
     count = _CELLS * math.ceil(min(max(shift, 1.0), 50.0))
     edges = np.linspace(-_WIDTH, _WIDTH + shift, count)
     plain, moved = (_between(stats.norm, edges - s) for s in (0.0, shift))
@@ -107,7 +107,7 @@ def laplace_cells(shift: float) -> Cells:
 
 
 def _between(law: Any, edges: Array) -> Array:
-    """Chances of the cells between edges and beyond, small ones as good as large."""
+    """Chances of the cells between edges and beyond, small ones to full precision."""
     low = np.concatenate([[0.0], law.cdf(edges), [1.0]])
     high = np.concatenate([[1.0], law.sf(edges), [0.0]])
     left = np.concatenate([[True], edges < 0])
@@ -117,8 +117,8 @@ def _between(law: Any, edges: Array) -> Array:
 def norm_cells(shift: Array, order: float) -> Cells:
     r"""Density exp(-\|z - shift\|_r^2 / 2), against that without a shift.
 
-    In two dimensions, or with a shift along one axis, where the rest counts by its norm
-    only.
+    In two dimensions, or with a shift along one axis, where the other coordinates
+    matter through their norm only.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def norm_cells(shift: Array, order: float) -> Cells:
     d, moved = shift.size, np.flatnonzero(np.abs(shift) > 1e-9 * np.abs(shift).max())
     if d > 2 and len(moved) > 1:
         raise ValueError(f"shift {shift}: expected one axis, or two dimensions")
-    # one number along the axis; of the others the norm, or in two dimensions the other
+    # the number along the axis; the norm of the others, or the other of two
     along, other = (shift[moved[0]], 0.0) if d > 2 or len(moved) == 1 else shift
     x = np.linspace(-_WIDTH, _WIDTH, _FINE)
     y = x if d == 2 else np.linspace(0.0, _WIDTH, _FINE)
@@ -149,7 +149,7 @@ def _powers(x: Array, y: Array, order: float) -> Array:
 class Losses:
     """Distribution on D of the loss log P / Q, rounded down."""
 
-    lowest: int  #: of the masses' losses, in units of ``GRID``
+    lowest: int  #: loss of the first mass, in units of ``GRID``
     masses: Array
     finite: float  #: chance that the loss is finite
 
@@ -171,7 +171,7 @@ class Losses:
 
 
 def losses(cells: Cells) -> Losses:
-    """Of one release."""
+    """Loss distribution of one release."""
     known = (cells.second > 0) & (cells.first > 0)
     logs = np.log(cells.first[known] / cells.second[known])
     places = np.floor(logs / GRID + 1e-9).astype(int)
@@ -183,14 +183,14 @@ def losses(cells: Cells) -> Losses:
 
 
 def curve_losses(delta: Callable[[Array], Array], top: float) -> Losses:
-    """Of a pair whose curve, the same both ways, has chords through values on the grid.
+    """Loss distribution of a symmetric pair whose curve has chords between grid values.
 
     Parameters
     ----------
     delta : callable
         Maps epsilons from 0 to the deltas of one release.
     top : float
-        Beyond it what is left counts as told for sure.
+        Larger losses count as infinite.
 
     Notes
     -----
@@ -208,7 +208,7 @@ def curve_losses(delta: Callable[[Array], Array], top: float) -> Losses:
 
 
 def composed(parts: Sequence[Losses]) -> Losses:
-    """Of independent releases."""
+    """Loss distribution of independent releases."""
     lowest, masses, finite = 0, np.ones(1), 1.0
     for part in parts:
         lowest += part.lowest
@@ -225,7 +225,7 @@ def cells_epsilon(releases: Sequence[Cells], delta: float) -> float:
 
 
 def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
-    """Of telling N(mu, 1) from N(0, 1) (Balle and Wang 2018, Theorem 8)."""
+    """Delta of N(mu, 1) against N(0, 1) (Balle and Wang 2018, Theorem 8)."""
     up, down = (stats.norm.logcdf(s * mu / 2 - epsilon / mu) for s in (1, -1))
     return np.exp(up) - np.exp(epsilon + down)
 
@@ -243,11 +243,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def ledger_bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
-    """What an independent accountant makes of a ledger, from below and from above.
+    """Lower and upper bound on a ledger's epsilon by an independent accountant.
 
-    Sampling without replacement has, among others, the pair of Poisson sampling, which
-    bounds it from below; from above the curve of Balle, Barthe and Gaboardi 2018. No
-    attack on a tilted minimum comes near its bound, which is held to be no lower.
+    For sampling without replacement the lower bound is from the pair of Poisson
+    sampling, which it attains too; the upper one is from the curve of Balle, Barthe and
+    Gaboardi 2018. For a tilted minimum both ends are the upper bound, so that ours may
+    not be lower either.
     """
     events = ledger.events
     gaussians = (event for event in events if isinstance(event, Gaussian))
@@ -279,9 +280,9 @@ def ledger_bounds(ledger: Ledger, delta: float) -> tuple[float, float]:
 
 
 def _tilted(tilts: Sequence[PerturbedObjective], mu: float, delta: float) -> float:
-    """One tilted minimum beside Gaussian releases; infinity for several.
+    """Bound on one tilted minimum with Gaussian releases; infinity for several minima.
 
-    From the fixed shifts a v - a' v' of the proof, no finer than twentieths in a.
+    From the fixed shifts a v - a' v' of the proof, with a in twentieths.
     """
     if len(tilts) != 1 or tilts[0].count != 1:
         return math.inf
@@ -370,7 +371,7 @@ def _top(event: Event) -> float:
 
 
 def _pure(event: NoisyMax) -> float:
-    """Of one selection: two scores may move, one up and the other down."""
+    """Pure epsilon of one selection: one score may move up and another one down."""
     return 2 * event.sensitivity / event.scale
 
 
@@ -381,7 +382,7 @@ def _sampled_deltas(event: SampledGaussian, epsilons: Array) -> Array:
 
 
 def _renyi_epsilon(events: Sequence[Event], delta: float) -> float:
-    """By Rényi curves in closed form; infinity where one is not known."""
+    """Epsilon by Rényi curves in closed form; infinity where one is not known."""
     from dp_accounting.rdp.rdp_privacy_accountant import compute_epsilon
 
     curves = [_curve(event) for event in events]

@@ -1,8 +1,9 @@
 """The law of a run on a pair, measured on the implementation without a random error.
 
 Coupled runs show how far the noise of a release is moved, and the law of unit draws is
-known (the rung ``noise`` tests it). If that is the same after several histories, the
-releases compose as independent ones. Selections alone make a tree, followed whole.
+known (the rung ``noise`` tests it). If the shifts are the same after several histories,
+the releases compose as independent ones. Runs of selections alone form a tree, all of
+whose paths are followed.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from dperm.core.privacy.ledger import Gaussian, Laplace, SampledGaussian
 
 MANY = 8  # candidates of a selection, beyond which its chances are not computed
 PATHS = 40  # selections of a tree that are measured
-_ALIKE = 1e-4  # relative, of what is measured after other histories
-_MOST = 500_000  # cells of a selection with what is released after it
+_ALIKE = 1e-4  # relative, between measurements after different histories
+_MOST = 500_000  # cells of a selection and its release
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one view tells of the record."""
+    """What one view reveals about the record."""
 
     mu: float  #: of plain Gaussian releases
-    cells: tuple[Cells, ...] = ()  #: of all else, independent ones
+    cells: tuple[Cells, ...] = ()  #: of all other releases, which are independent
 
     def is_like(self, other: Step) -> bool:
         """Whether both cost the same, up to rounding."""
@@ -64,16 +65,17 @@ def measured_epsilon(
     taken: Sequence[int] | None,
     known: Steps | None = None,
 ) -> float | None:
-    """Epsilon of the whole run on a pair; None where it cannot be known this way.
+    """Epsilon of the whole run on a pair; None where it cannot be measured.
 
     Parameters
     ----------
     seeds : sequence of int
         Of the histories.
     taken : sequence of int, optional
-        The replaced record in every step, where a step reads a secret one.
+        The replaced record for every step, if steps read a secret random one.
     known : dict, optional
-        Steps that were measured before, of pairs that live on; more are added.
+        Steps measured before, by the pair's ``id``, so that pairs must be kept alive;
+        more are added.
     """
     known = {} if known is None else known
     replay = Replay(subject, pair.first, pair.second, seeds[0], taken)
@@ -140,7 +142,7 @@ class Measure:
         self.replay, self.coupling = replay, replay.couple()
 
     def steps(self) -> list[Step] | None:
-        """What every view tells; None where a law is not known."""
+        """The step of every view; None where a law is not known."""
         if not self.coupling.possible:
             return None
         steps = []
@@ -154,10 +156,10 @@ class Measure:
     def _step(self, t: int) -> Step | None:
         seen = self.coupling.seen
         if selects(self.replay.subject, seen, t):
-            # a selection, and what is released of the selected
+            # a selection, and the release that follows it
             sides = self.sides(t)
             one, two = (side.chances() for side in sides)
-            if one.keys() != two.keys():  # the chances are not what they are taken for
+            if one.keys() != two.keys():  # not a selection as assumed here
                 return None
             parts = []
             for symbol in sorted(one):
@@ -172,7 +174,7 @@ class Measure:
         return step_of(shifts)
 
     def _is_affine(self, t: int) -> bool:
-        """Whether the view follows its noise, also far from where it was drawn."""
+        """Whether the view is affine in its noise, also away from the drawn values."""
         seen = self.coupling.seen
         for place, _ in additive(self.replay.subject, seen, t):
             ones = np.ones(seen.draws[place].unit.size)
@@ -195,12 +197,12 @@ class Measure:
     def _value(
         self, t: int, symbol: Symbol, sides: Sequence[Selection]
     ) -> Cells | None:
-        """What is released after a selection that is forced on both."""
+        """Cells of the release after a selection that is forced on D and D'."""
         if not additive(self.replay.subject, self.coupling.seen, t):
             return CERTAIN
         one, two = (side.forced(symbol) for side in sides)
         after = sides[0].place + 1
-        two[after:] = one[after:]  # not yet moved so that D' says the same
+        two[after:] = one[after:]  # without the coupling's shifts
         seen, now = self.replay.run(0, one, t), self.replay.run(1, two, t)
         if seen.ends != now.ends:
             return None
@@ -214,7 +216,7 @@ class Measure:
 
 
 def step_of(shifts: Sequence[Shift]) -> Step | None:
-    """What releases tell whose noise is moved so; None where a law is not known."""
+    """The step of releases with these shifts; None where a law is not known."""
     squares, cells = 0.0, list[Cells]()
     if not all(math.isfinite(shift.size) for shift in shifts):
         return Step(0.0, (laws.APART,))
@@ -246,7 +248,7 @@ def _is_known(shift: Array) -> bool:
 
 
 def _tree_epsilon(replay: Replay) -> float | None:
-    """Where nothing but selections is released, and few of them: all their paths."""
+    """Epsilon by all paths, where only selections are released, and few of them."""
     whole = replay.run(0)
     views = range(len(whole.views))
     only = all(
@@ -275,7 +277,7 @@ def _paths(replay: Replay, script: Script, t: int) -> tuple[list[float], list[fl
 
 
 def losses(replay: Replay, seeds: Sequence[int]) -> Array:
-    """Of the transcripts o of fresh runs on D, log P(o | D) / P(o | D'); one a seed.
+    """Losses log P(o | D) / P(o | D') of fresh transcripts o on D, one per seed.
 
     Not for runs that read secret random records.
     """

@@ -1,7 +1,7 @@
-"""Neighbours worth trying: loud records, and company in which they matter most.
+"""Neighbours worth trying: influential records, among others where they matter most.
 
-Where a step reads a random record, all the others are like the second one of a pair;
-where it selects, the others decide how far the candidates lie apart.
+Where a step reads a random record, all other records equal the second one of a pair.
+Where a step selects, the other records decide how far apart the candidates lie.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from numpy.random import Generator
 
 from dperm.audit.subjects import LOUD, Array, Records, Subject
 
-QUIET = 0.3  # a record that is clipped, but moves no bound on the data
-CROWDS = 12  # pairs in one, where steps read a random record
-GAPS = (0.0, 0.5, 0.75, 0.25)  # how far candidates are set apart, of the most
+QUIET = 0.3  # size of a record that is clipped, but changes no bound on the data
+CROWDS = 12  # pairs in a crowd, where steps read a random record
+GAPS = (0.0, 0.5, 0.75, 0.25)  # distances of candidates, relative to the largest
 ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 3e-162, 1e-200, 5e-324, 0.0)
-HUGE_LABEL, QUIET_LABEL = 1e16, 0.01  # sums of both keep nothing of the second
+HUGE_LABEL, QUIET_LABEL = 1e16, 0.01  # rounding loses the second in a sum of both
 
 Record = tuple[Array, float]
 
@@ -39,7 +39,7 @@ class Pair:
 
 
 def loud_records(subject: Subject, rng: Generator, random: int = 6) -> list[Record]:
-    """Records that push a clipped gradient to its ends, random ones, and nothing."""
+    """Records that push a clipped gradient to its ends, random records, and zero."""
     base, p = subject.base, subject.base.X.shape[1]
     like = LOUD * base.X[0] / np.abs(base.X[0]).max()
     axes = [s * LOUD * np.eye(p)[j] for j in range(min(p, 4)) for s in (1.0, -1.0)]
@@ -55,7 +55,7 @@ def loud_records(subject: Subject, rng: Generator, random: int = 6) -> list[Reco
 
 
 def corners(p: int, most: int = 16) -> list[Array]:
-    """Corners of the cube, the all-positive one first, then with one negative sign."""
+    """Corners of the cube, the all-positive one first; all of them if p <= 4."""
     if p <= 4:
         return [np.array(s) for s in itertools.product((1.0, -1.0), repeat=p)]
     flipped = [np.where(np.arange(p) < k, -1.0, 1.0) for k in range(min(p, most))]
@@ -67,9 +67,9 @@ def _within(subject: Subject, x: Array) -> Array:
 
 
 def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
-    """So many pairs, the worst that are known first; each once, in one direction.
+    """The given number of pairs, the worst known ones first, each in one direction.
 
-    And a few thinned ones, which only a mean that leaves out records fears.
+    A few thinned ones follow, which reveal a mean that leaves out records.
     """
     rng = np.random.default_rng([seed, 2])
     pool = loud_records(subject, rng)
@@ -91,12 +91,12 @@ def pairs(subject: Subject, seed: int, count: int) -> Iterator[Pair]:
 
 
 def odd_pairs(subject: Subject) -> Iterator[Pair]:
-    """Records of numbers whose sums or squares are no numbers, and an ordinary one.
+    """Records whose sums or squares are not finite or underflow, and an ordinary one.
 
-    Where labels are numbers those too: in turn, and each of them beside a tiny record.
+    Where labels are numbers they are odd too: in turn, and huge next to tiny records.
     """
     at, p = subject.positions[0], subject.base.X.shape[1]
-    turns = np.where(np.arange(p) % 2, -1.0, 1.0)  # whose sum is infinity less infinity
+    turns = np.where(np.arange(p) % 2, -1.0, 1.0)  # sums are infinity less infinity
     some = [(x, 1.0) for x in ODD]
     if subject.real:
         some += [(x, y) for x, y in zip(ODD, ODD[::-1], strict=True)]
@@ -111,16 +111,15 @@ def _pair(others: Records, at: int, one: Record, two: Record) -> Pair:
 
 
 def _tried(subject: Subject) -> Iterator[Pair]:
-    """What the subject itself names."""
     for one, two in subject.tried:
         for at in subject.positions:
             yield _pair(subject.base, at, (one, 1.0), (two, 1.0))
 
 
 def _plainest(subject: Subject) -> Iterator[Pair]:
-    """In every position: a corner and an axis, and what lies opposite.
+    """In every position: a corner and an axis, each against its opposite.
 
-    The corner also with one sign changed, and against a quiet record.
+    The corner is also set against itself with one sign changed, and a weak record.
     """
     p = subject.base.X.shape[1]
     corner, axis = np.ones(p), np.eye(p)[0]
@@ -134,7 +133,7 @@ def _plainest(subject: Subject) -> Iterator[Pair]:
 
 
 def _thinned(subject: Subject) -> Iterator[Pair]:
-    """A loud record where half of the others say nothing: a mean may not leave them."""
+    """An influential record where half of the others are zero, but must be counted."""
     X = subject.base.X.copy()
     X[::2] = 0.0
     x = _within(subject, LOUD * np.ones(X.shape[1]))
@@ -153,7 +152,7 @@ def _loud(pool: list[Record]) -> list[Record]:
 
 
 def _beyond(subject: Subject) -> Iterator[Pair]:
-    """Labels beside which those of the others are lost to rounding, if not clipped."""
+    """Labels so large that those of the others are lost to rounding, if not clipped."""
     quiet = Records(subject.base.X, np.full(len(subject.base.y), QUIET_LABEL))
     for at, other in itertools.product(subject.positions, (-HUGE_LABEL, QUIET_LABEL)):
         x = subject.base.X[at - 1]
@@ -161,7 +160,7 @@ def _beyond(subject: Subject) -> Iterator[Pair]:
 
 
 def _crowded(subject: Subject, pool: list[Record]) -> Iterator[Pair]:
-    """Loud records in a crowd of others that are all like the second one."""
+    """Influential records in a crowd of others that all equal the second one."""
     n = len(subject.base.y)
     for k, (x, y) in enumerate(_loud(pool)):
         at = subject.positions[k % len(subject.positions)]
@@ -177,7 +176,7 @@ def _turned(x: Array) -> Array:
 
 
 def _apart(subject: Subject) -> Iterator[Pair]:
-    """Others that set the candidates apart, and a record that turns them around."""
+    """Other records that separate the candidates, and a record that reverses them."""
     n, p = subject.base.X.shape
     first = np.arange(p) == 0
     for gap in GAPS:
@@ -188,7 +187,7 @@ def _apart(subject: Subject) -> Iterator[Pair]:
 
 
 def _halves(p: int) -> list[Array]:
-    """Corners up to their opposites, two of them where there are many."""
+    """One corner of each opposite pair; two corners where there are many."""
     return corners(p)[: 2 ** (p - 1)] if p <= 4 else corners(p)[:2]
 
 

@@ -1,8 +1,8 @@
 r"""The law of objective perturbation in two features, and the pair that costs most.
 
-Released is the minimiser u of sum_i log(1 + e^(-v_i . u)) + (Lambda / 2) ||u||^2 + b .
-u, b ~ N(0, sigma^2 I). Its density is the normal one at b(u), minus the gradient,
-times the determinant of the Hessian, so that the loss between two data sets is
+The minimiser u of sum_i log(1 + e^(-v_i . u)) + (Lambda / 2) ||u||^2 + b . u is
+released, b ~ N(0, sigma^2 I). Its density is the normal one at b(u), minus the
+gradient, times the determinant of the Hessian. So the loss between two data sets is
 
 .. math:: L(u) = \frac{\|b'\|^2 - \|b\|^2}{2\sigma^2} + \log\frac{\det H}{\det H'},
           \qquad b' = b - (a v - a' v'),
@@ -10,16 +10,17 @@ times the determinant of the Hessian, so that the loss between two data sets is
 with the slopes a and a' of the record v and of v' that replaces it. Under the first
 data set b is normal: delta(epsilon) = E (1 - e^(epsilon - L))_+ is an integral over the
 plane of b, here a sum over a grid, with the minimiser at every point by Newton's
-method. On a grid twice as wide it is off about four times as much, by which the sum is
-set right; what the two differ by is stated as the error.
+method. A grid twice as wide has about four times the error, which corrects the sum; the
+difference between both grids is stated as the error.
 
 *Which pair.* If both slopes are near 1 and the records point almost opposite ways the
 shift is almost 2 R. So u has to lie far out, at a right angle to their difference, and
-to stay there while b varies. Company (-rho, k) and (-rho, -k) in equal numbers does
-both. With rho of the order of 1 / sqrt(n) it drives u out by the order of sqrt(n);
-longer records, soon classified, would by that of log(n). And there its curvature along
-the second feature is about n k^2 / 6, against which b does little. That nothing of 2 R
-is lost as n grows is proved in :mod:`dperm.accountants.perturbed_objective`.
+to stay there while b varies. Other records (-rho, k) and (-rho, -k) in equal numbers,
+the *company*, achieve both. With rho of the order of 1 / sqrt(n) they drive u out by
+the order of sqrt(n); longer records, soon classified, would by that of log(n). There
+the curvature along the second feature is about n k^2 / 6, against which b does little.
+:mod:`dperm.accountants.perturbed_objective` proves that the shift tends to 2 R as n
+grows.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ from scipy.special import expit
 from dperm.audit.subjects import Array
 from dperm.core.privacy.strict import gaussian_epsilon
 
-REACH = 10.0  # standard deviations of b that are summed over: all but 1e-22
-FINE = 0.05  # of them, the grid along the difference of the records
-ACROSS = 10  # times wider is it across, where nothing has a corner
+REACH = 10.0  # standard deviations of b that are summed over; misses 1e-22
+FINE = 0.05  # the same, spacing of the grid along the difference of the records
+ACROSS = 10  # times wider spacing across, where nothing has a corner
 _STEPS = 300  # of Newton's method
 _ROUNDING = 1e-13  # of the gradient's largest terms
 _PLACES = (-1.0, 0.0, 1.0)  # standard deviations across, where a pair is judged
-_ANGLES = ((0.1, 0.1), (0.4, 0.4), (0.9, 0.0), (0.9, 0.9))  # tried first
-_SHORT = 1.9  # rho in units of sqrt(Lambda / n), tried first
-_MOST = 0.9  # of the first column's squares, that of the records that pull
+_ANGLES = ((0.1, 0.1), (0.4, 0.4), (0.9, 0.0), (0.9, 0.9))  # starts of the search
+_SHORT = 1.9  # rho in units of sqrt(Lambda / n), at the start
+_MOST = 0.9  # largest share of the first column's squares of the records that pull
 _SEARCH = {"xatol": 1e-3, "fatol": 1e-5, "maxiter": 300}
 
 
 class Cost(NamedTuple):
-    """An epsilon, and about how far the sum is off."""
+    """An epsilon, and an estimate of the error of its sum."""
 
     epsilon: float
     error: float
@@ -58,7 +59,7 @@ class Cost(NamedTuple):
 class Planar:
     """Two data sets in two features that differ in a record v = y x."""
 
-    company: Array  #: shape (k, 2); the kinds of records that both have
+    company: Array  #: shape (k, 2); the kinds of records that both data sets have
     counts: Array  #: shape (k,); how many there are of each
     #: base, replacement: shape (2,); the record that is replaced, and the one in its
     #: place
@@ -74,13 +75,13 @@ class Planar:
         return replace(self, base=self.replacement, replacement=self.base)
 
     def tilts(self, u: Array) -> Array:
-        """Linear terms of which u (m, 2) are the minimisers on the first data set."""
+        """Linear terms for which u (m, 2) are the minimisers on the first data set."""
         pulled = (self.counts * expit(-u @ self.company.T)) @ self.company
         pulled += expit(-u @ self.base)[:, None] * self.base
         return pulled - self.ridge * u
 
     def minimisers(self, b: Array) -> Array:
-        """On the first data set, of linear terms b (m, 2): Newton, steps halved."""
+        """Minimisers on the first data set for b (m, 2): Newton with halved steps."""
         sizes = np.linalg.norm(self.company, axis=1)
         least = _ROUNDING * (self.counts @ sizes + np.linalg.norm(b, axis=1) + 1)
         u, length = np.zeros_like(b), np.ones(len(b))
@@ -105,7 +106,7 @@ class Planar:
         raise ArithmeticError(f"{left.size} minimisers were not found")
 
     def losses(self, u: Array, b: Array | None = None) -> Array:
-        """L at u (m, 2); b are its linear terms on the first data set, where known."""
+        """L at u (m, 2); b are its linear terms on the first data set, if known."""
         b = self.tilts(u) if b is None else b
         common = _hessians(u, self.company, self.counts, self.ridge)
         shift, logs = np.zeros_like(u), np.zeros(len(u))
@@ -146,7 +147,7 @@ def cost(pair: Planar, delta: float, fine: float = FINE) -> Cost:
     Parameters
     ----------
     delta : float
-        Of 1e-15 or more.
+        At least 1e-15.
     fine : float
         The grid along the difference of the records, in standard deviations.
     """
@@ -168,16 +169,16 @@ def _one_way(pair: Planar, delta: float, fine: float) -> Cost:
 
 
 def _places(width: float) -> Array:
-    """An even number of steps over all of the reach."""
+    """Grid points over the reach, with an even number of steps on each side."""
     half = 2 * math.ceil(REACH / width / 2)
     return width * np.arange(-half, half + 1.0)
 
 
 def _epsilon(losses: Array, chances: Array, delta: float) -> float:
-    """Where the mean of (1 - e^(epsilon - loss))_+ is delta, (m, k) both.
+    """Epsilon where the mean of (1 - e^(epsilon - loss))_+ is delta; arrays are (m, k).
 
-    Between two places along the first axis the loss is taken to be straight and the
-    chance to be even, which leaves no error but in the square of the width.
+    About each point the loss is taken to be linear along the first axis and the chance
+    to be constant, so that the error is of the order of the squared width.
     """
     widths = np.maximum(np.abs(np.gradient(losses, axis=0)), 1e-6)
     upper, lower = losses + widths / 2, losses - widths / 2
@@ -199,7 +200,7 @@ def _epsilon(losses: Array, chances: Array, delta: float) -> float:
 def planar(
     X: Array, replacement: Array, R: float, Lambda: float, sigma: float
 ) -> Planar:
-    """The pair of records X (n, 2), labels 1, and of those with the first replaced.
+    """The pair of records X (n, 2), labels 1, and the same with the first replaced.
 
     Parameters
     ----------
@@ -222,10 +223,10 @@ def _clipped(X: Array, R: float) -> Array:
 
 @dataclass(frozen=True)
 class Worst:
-    """The pair that costs most, as far as was found."""
+    """The most expensive pair found."""
 
-    #: shape (n, 2); Records, their labels 1; the first is replaced. Of either column
-    #: the mean square is 1, so that the scales are 1 whether estimated or declared.
+    #: shape (n, 2); Records, their labels 1; the first is replaced. Either column has
+    #: mean square 1, so that the scales are 1 whether estimated or declared.
     X: Array
     replacement: Array  #: shape (2,)
     pair: Planar
@@ -237,15 +238,15 @@ def worst(
 ) -> Worst:
     """The pair of n records in two features that costs the most at delta.
 
-    Searched for are the angles of both records and the length of the company's pull, so
-    that the loss is largest about where the Gaussian mechanism loses its epsilon.
+    The search is over the angles of both records and the length of the company's pull.
+    It maximises the loss near the point where the Gaussian mechanism loses its epsilon.
 
     Parameters
     ----------
     n : int
-        4 at least, and more than 2 R^2.
+        At least 4 and 2 R^2.
     R, Lambda, sigma : float
-        Bound on a record, all of the ridge, and scale of the linear term.
+        Bound on a record, the whole ridge, and scale of the linear term.
     fine : float
         See ``cost``.
     """
@@ -276,10 +277,10 @@ def worst(
 
 
 def pushed(n: int, R: float, Lambda: float) -> tuple[Array, Array]:
-    """Records (n, 2), labels 1, and one for the first that moves the minimiser most.
+    """Records (n, 2), labels 1, and a replacement of the first that moves u most.
 
-    All others are (-R, 0), and drive it out; the two records lie nearly opposite, both
-    turned so far back that it misclassifies them.
+    All others are (-R, 0) and drive the minimiser u out. The two records lie nearly
+    opposite each other, both turned so far back that u misclassifies them.
     """
 
     def pair_at(angle: float) -> Planar:
@@ -302,8 +303,8 @@ def _records(
 ) -> tuple[Array, Array, Array]:
     """The two records, the kinds of the others, and how many there are of each.
 
-    Two kinds pull; a long record, soon classified, makes up for their short entries,
-    and a zero for an odd number.
+    Two kinds pull. One long record, soon classified, makes up for their short entries,
+    and a zero record for an odd n.
     """
     base = R * np.array([math.sin(one), math.cos(one)])
     replacement = R * np.array([math.sin(other), -math.cos(other)])
@@ -316,6 +317,6 @@ def _records(
 
 
 def _typical(pair: Planar, far: float) -> float:
-    """The loss, that many standard deviations out along the records' difference."""
+    """Mean loss, ``far`` standard deviations out along the records' difference."""
     b = pair.scale * np.array([[-far, across] for across in _PLACES]) @ pair.axes()
     return float(pair.losses(pair.minimisers(b), b).mean())

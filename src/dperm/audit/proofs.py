@@ -1,11 +1,11 @@
-"""What tells neighbours apart: the exact laws of outputs, or events that are counted.
+"""Evidence that distinguishes neighbours: exact laws of outputs, or counted events.
 
 An output that is affine in its noise has a law whose slopes are measured by moving one
 number of the noise at a time, and checked on fresh noise and other seeds. Then its
-density is known on D and on D', and with it the privacy loss: nothing is estimated but
-an expectation. Elsewhere an event is chosen on some runs and counted on others. A
-statistic is a function of the output that is larger where D is likelier. Many are
-tried, since whoever judges on fresh runs may choose as freely as he likes.
+density is known on D and on D', and with it the privacy loss: only an expectation is
+estimated. Otherwise an event is chosen on some runs and counted on others. A statistic
+is a function of the output that is larger where D is likelier. Many are tried: counts
+on fresh runs are valid whatever the choice.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ ZERO = 1e-12  # relative size below which a slope is rounding
 SAMPLES = 20000  # outputs at which the privacy loss is computed
 
 RIDGE = 1e-9  # of a covariance, relative: directions with next to no noise stay
-FEW = 2e-3  # share of runs that an exact value must have to be looked at
-MANY = 64  # outputs whose histograms are added up
-WIDE = 8  # outputs of which single ones and differences of two are looked at
-EASE = 0.05  # of epsilon, for an event that is easier to read: simple ones come first
-HASTE = 4.0  # the same, over the runs it is chosen on: few fit any histogram
+FEW = 2e-3  # least share of runs with an exact value, for that to be tried
+MANY = 64  # most outputs whose histograms are added up
+WIDE = 8  # most outputs of which single ones and differences of two are tried
+EASE = 0.05  # of epsilon, given up for a simpler event: simple ones come first
+HASTE = 4.0  # the same, divided by the runs it is chosen on: histograms overfit few
 CELLS = 24  # of the histogram of a statistic
-NAN, INFINITE = 1e4, 9e3  # what stands for them, beyond arcsinh of any number
+NAN, INFINITE = 1e4, 9e3  # their substitutes, beyond arcsinh of any number
 
 
 # --- exact laws -----------------------------------------------------------------------
@@ -56,7 +56,7 @@ class Law:
 
 @dataclass(frozen=True)
 class Exact:
-    """What the laws of a pair say."""
+    """The bound that the laws of a pair prove."""
 
     epsilon: float  #: lower bound; infinite where no noise hides the difference
     text: str
@@ -85,7 +85,7 @@ def law(target: Target, data: Records, seed: int) -> Law | None:
 
 
 def _holds(target: Target, data: Records, seed: int, fitted: Law, plain: Run) -> bool:
-    """Whether runs on fresh noise, with other seeds, end where the law says."""
+    """Whether the law predicts the outputs of runs on fresh noise with other seeds."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
     for k in range(CHECKS):
         units = [sample(draw.kind, rng, draw.unit.shape) for draw in plain.record.draws]
@@ -102,7 +102,7 @@ def _holds(target: Target, data: Records, seed: int, fitted: Law, plain: Run) ->
 
 
 def sample(name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """Noise of unit scale of a law."""
+    """Draw noise of unit scale from a law."""
     return np.asarray(LAWS[name].rvs(size=shape, random_state=rng))
 
 
@@ -136,7 +136,7 @@ def compare_laws(
 
 
 def _scales(one: Law, two: Law) -> Array:
-    """Size of every output, for what is large and what is rounding."""
+    """Size of every output, which separates differences from rounding."""
     centres = [np.abs(law.centre) for law in (one, two)]
     return np.max(
         [*centres, *(np.abs(law.slopes).sum(axis=1) for law in (one, two))], axis=0
@@ -144,7 +144,7 @@ def _scales(one: Law, two: Law) -> Array:
 
 
 def _no_noise(one: Law, two: Law) -> Exact | None:
-    """Say where a part of the output has no noise and differs."""
+    """Infinite bound where a part of the output has no noise and differs; else None."""
     scales = _scales(one, two)
     free, _ = _split(one.slopes, scales)
     if not free.shape[1]:
@@ -197,7 +197,7 @@ def _losses(one: Law, two: Law, delta: float, level: float) -> Exact | None:
 
 
 def _noise(names: Sequence[str], delta: float) -> Array:
-    """Where losses are looked at; without delta any point of the support will do."""
+    """Where losses are computed; at delta 0 any points of the support will do."""
     rng = np.random.Generator(np.random.PCG64(5))
     z = np.array([sample(name, rng, (SAMPLES,)) for name in names])
     return z if delta else z * 10.0 ** rng.uniform(0, 1.5, SAMPLES)
@@ -252,11 +252,11 @@ class Event:
     text: str  #: the event in words; a statistic that was fitted is only named
     statistic: Statistic  #: (m, k) outputs to (m,) numbers
     at: float
-    bound: float  #: lower bound on epsilon on the runs it was chosen on; flatters
+    bound: float  #: lower bound on epsilon on the runs it was chosen on; optimistic
     swapped: bool  #: whether it is likelier on D' than on D
 
     def count(self, outputs: Array) -> int:
-        """How many of the outputs are in it."""
+        """How many of the outputs are in the event."""
         return int((self.statistic(outputs) >= self.at).sum())
 
 
@@ -332,7 +332,7 @@ def _thresholds(one: Array, two: Array) -> tuple[Array, Array]:
 
 
 def plain(outputs: Array, scale: Array | float) -> Array:
-    """Outputs on a scale on which no number is too large, (m, k)."""
+    """Outputs on an arcsinh scale, NaN and infinity as large numbers, (m, k)."""
     tame = np.arcsinh(outputs / scale)
     return np.nan_to_num(tame, nan=NAN, posinf=INFINITE, neginf=-INFINITE)
 
@@ -347,7 +347,7 @@ def scale_of(outputs: Array) -> Array:
 
 
 def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
-    """Statistics and what they are, learned on runs on D and on D'."""
+    """Statistics and their names, learned on runs on D and on D'."""
     p, scale = first.shape[1], scale_of(np.concatenate([first, second]))
     yield "an output is no number", lambda w: ~np.isfinite(w).all(axis=1)
     yield "the outputs that are no numbers", lambda w: (~np.isfinite(w)).sum(axis=1)
@@ -366,7 +366,7 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     ]
     for name, view in views:
         yield from _fitted(name, view, view(first), view(second))
-    # values that come again exactly: of the whole output, and of each number
+    # values that recur exactly: of the whole output, and of each number
     yield from _rarity("the exact output", lambda w: w, first, second)
     for j in range(p if 1 < p <= WIDE else 0):
         number = _column(slice(j, j + 1))
@@ -378,7 +378,7 @@ def _column(j: int | slice) -> Statistic:
 
 
 def _constant(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
-    """The output that came in most runs on one side, where there is one."""
+    """The output of most runs on one side, where there is one."""
     for side in (first, second):
         row = np.median(side, axis=0)
         if np.isfinite(row).all() and 2 * (side == row).all(axis=1).sum() > len(side):
@@ -398,7 +398,7 @@ def _one(
     name: str, part: Statistic, scale: float, first: Array, second: Array
 ) -> Iterator[tuple[str, Statistic]]:
     def value(w: Array) -> Array:
-        """In its own unit; what is no number counts as infinite."""
+        """In its own unit; NaN counts as infinite."""
         finite = np.nan_to_num(w, nan=np.inf, posinf=np.inf, neginf=-np.inf)
         return np.asarray(part(finite))
 
@@ -414,9 +414,9 @@ def _one(
 
 
 def _histogram(value: Statistic, one: Array, two: Array) -> Statistic:
-    """How much oftener a cell came on D than on D'."""
+    """Log ratio of how often a cell occurs on D and on D'."""
     sides = value(one), value(two)
-    # edges of cells: what comes again exactly has its own, the rest equal shares
+    # edges of cells: values that recur have their own cells, the rest equal shares
     values = np.concatenate(sides)
     unique, often = np.unique(values, return_counts=True)
     again = often >= max(3, FEW * len(values))
@@ -432,7 +432,7 @@ def _histogram(value: Statistic, one: Array, two: Array) -> Statistic:
 
 
 def _histograms(scale: Array, first: Array, second: Array) -> Statistic:
-    """The same as if outputs were independent: the ratios of all histograms, summed."""
+    """The same for all outputs: the sum over their histograms, as if independent."""
     tame = [plain(side, scale) for side in (first, second)]
     each = [_histogram(_column(j), *tame) for j in range(len(scale))]
 

@@ -1,8 +1,8 @@
 """The subjects of every solver of the configuration.
 
-A solver's family says how it is run, and its module what it can work with. What this
-package's own solvers need beyond that stands in the tables here, by algorithm; a
-solver of the reader's own is audited as any of its family.
+A solver's family determines how it is run, and its module what it supports. Further
+needs of this package's own solvers are in the tables here, by algorithm. A user's own
+solver is audited as any of its family.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.privacy.ledger import NonPrivate
 from dperm.core.solvers.capabilities import Asked
 
-ESTIMATORS = "dperm.compare.audited"  # which lies above, and is found by its name
+ESTIMATORS = "dperm.compare.audited"  # a higher layer, so imported by its name
 EPSILON = 1.0  # target, as in the papers
-LOUD = 4.0  # times that: the target of a single step that is to be seen
-CROWD, L1 = 24, 0.02  # coordinates, of which about one in a step leaves its rest
+LOUD = 4.0  # times that: the target of a single step with little noise
+CROWD, L1 = 24, 0.02  # coordinates, of which about one leaves zero in a step
 RIDGE = 1.0  # a few times M, which are equal: the noise is for the steepest score
-PENALTIES = {  # so weak that neither rest nor bounds are reached
+PENALTIES = {  # so weak that no weight reaches zero or a bound
     "penalty": Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
     "L2": Penalty(l2=1e-4),
 }
-STRONG = Penalty(l2=0.3)  # of weights: another ridge in units of every scale
+STRONG = Penalty(l2=0.3)  # on weights: in units of the scales it differs by feature
 
 Subjects = list[Subject]
 
@@ -46,8 +46,8 @@ Subjects = list[Subject]
 def subjects(name: str, algorithm: str, options: dict[str, Any]) -> list[Subject]:
     """The subjects of a solver under both calibrations; none if it is not private.
 
-    Other data and options are tried with the solver that has the algorithm's name, and
-    with one's own.
+    Other data and options are tried for the solver that has the algorithm's name, and
+    for a user's own.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def subjects(name: str, algorithm: str, options: dict[str, Any]) -> list[Subject
 
 
 def estimators(name: str, algorithm: str) -> list[Subject]:
-    """The estimators of a higher room with a solver; none for its variants."""
+    """The estimators (of a higher layer) with a solver; none for its variants."""
     if name != algorithm:
         return []
     return importlib.import_module(ESTIMATORS).subjects(name)
@@ -93,7 +93,7 @@ def _order(name: str, algorithm: str, options: dict[str, Any], kind: str) -> Ord
 
 
 def _ordered(algorithm: str, at: Order) -> Subjects:
-    """What is ordered, without what states no privacy that could be refuted."""
+    """The ordered subjects, without those that state no privacy to refute."""
     known = algorithm if algorithm in solvers.names() else ""
     return [
         subject
@@ -111,11 +111,11 @@ def _nothing_else(at: Order, needs: LaneNeeds) -> Subjects:
 
 @dataclass(frozen=True)
 class LaneNeeds:
-    """What an audit of a solver of lanes needs."""
+    """The small problem and options for the audit of a solver of lanes."""
 
     shape: Shape = field(default_factory=Shape)  #: of the small problem
     steps: int = 4  #: of a run
-    #: options that count coordinates, and so are p at most
+    #: options that are p at most, such as numbers of coordinates
     capped: tuple[str, ...] = ()
     #: other options that are tried, by name
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -151,7 +151,7 @@ def lane(
 def shapes(
     module: ModuleType, options: Any, base: Shape
 ) -> Iterator[tuple[str, Shape]]:
-    """What else a module declares that it works with, by name."""
+    """Other shapes that a module declares to support, by name."""
     refuses = getattr(module, "refuses", lambda *_: "")
     yield "least squares", replace(base, loss="least_squares")
     for name, flag in (("sparse", "SPARSE"), ("centred", "CENTRED")):
@@ -166,21 +166,21 @@ def shapes(
 
 
 def _greedy(at: Order, needs: LaneNeeds) -> Subjects:
-    """DP-GCD, its noise inside the rule as published; a ridge that flattens it."""
+    """For DP-GCD: its noise inside the L1 rule, as published; a ridge otherwise."""
     if at.options.noise == "laplace" and at.kind == PAPER:
         return [lane(at, needs, f"{at.name}, L1", crowd(), view=choice)]
     shape = replace(needs.shape, penalty=Penalty(l2=RIDGE), balance=1.0)
-    once = replace(needs, steps=1)  # later steps hang on the weights: no law to compute
+    once = replace(needs, steps=1)  # later steps depend on the weights: no known law
     return [lane(at, once, f"{at.name}, ridge", shape)]
 
 
 def crowd() -> Shape:
-    """Many coordinates that an L1 norm keeps at rest."""
+    """Many coordinates that an L1 norm keeps at zero."""
     return Shape(p=CROWD, penalty=Penalty(l1=L1), balance=1.0)
 
 
 def choice(released: Array) -> Array:
-    """Which coordinate was taken, alone: the L1 norm hides the value."""
+    """The selected coordinate alone: the L1 norm hides the value."""
     return released[-CROWD:]
 
 
@@ -289,25 +289,25 @@ STREAMS = {
 
 @dataclass(frozen=True)
 class FitNeeds:
-    """What an audit of a solver of that family needs."""
+    """The small problem and options for the audit of a solver of that family."""
 
     #: options that fit the small data
     options: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""  #: why no attack reaches the bound
-    #: options where it finds minima, which many records drive far out
+    #: options for a subject whose minimum many records drive far out; None: no such
     company: Mapping[str, Any] | None = None
-    #: that is tried; a weak one where it is to leave the minimiser far out
+    #: ridge that is tried; a weak one where the minimiser is to stay far out
     ridge: Penalty = STRONG
 
 
 def _fits(algorithm: str, at: Order) -> Subjects:
-    """Strict noise alone: no paper prints another.
+    """Subjects of fits under strict noise only: no paper prints another.
 
-    None of black boxes. The noise of sketches multiplies the records, and one draw
-    decides several places of a selection: no shift of it repeats what was said. Counted
-    events are too weak: of half the noise at epsilon 4, 2000 runs on either side of the
-    worst pair prove an epsilon of 1 at most. Tests hold their runs to their exact laws,
-    and refute half of the noise.
+    There are none for ``BOXES``. The noise of sketches multiplies the records, and one
+    draw decides several places of a selection: no shift of it repeats an output.
+    Counted events are too weak: with half the noise at epsilon 4, 2000 runs on either
+    side of the worst pair prove an epsilon of 1 at most. Tests compare their runs with
+    their exact laws instead, and refute half of the noise.
     """
     if at.kind != STRICT or algorithm in BOXES:
         return []
@@ -334,7 +334,7 @@ def _fits(algorithm: str, at: Order) -> Subjects:
 _NEAR = (
     "so few records do not drive the minimiser far out, where a record moves it most"
 )
-_COMPANY = 2000  # records, which do
+_COMPANY = 2000  # records, which do drive it far out
 _CHAINED = (
     "a shift follows the noise of other steps, so that no law of runs is measured"
 )

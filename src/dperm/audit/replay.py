@@ -1,8 +1,8 @@
-"""Coupling: the noise that makes a run on D' say what a run on D said.
+"""Coupling: the noise with which a run on D' repeats a run on D.
 
 The replay finds, release by release, the shift of the noise with which D' gives the
-views of D. The proofs bound it: sensitivity over scale for a release, and for report
-noisy max the raise that keeps the winner.
+views of D. Privacy proofs bound the shift: by sensitivity over scale for a release, and
+for report noisy max by the raise that keeps the winner.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ Script = list[Draw]
 Symbol = tuple[int, ...]
 After = Callable[[float], Symbol]
 
-SAME = 1e-9  # of the noise's unit: what is as good as no shift
-_ROUNDS = 40  # of correction, where a view is not affine, or only piece by piece
-_SMALL = 1e-4  # of the noise's unit, a difference
-_DONE = 1e-12  # of the view, or of the noise's unit, that is as good as nothing
+SAME = 1e-9  # units of noise: a shift that counts as none
+_ROUNDS = 40  # of correction, where a view is not affine, or only piecewise
+_SMALL = 1e-4  # units of noise: step of a finite difference
+_DONE = 1e-12  # relative to the view, or units of noise: negligible
 _LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unmatched
 HUGE = 1e5  # noise that decides any selection
-_HALVINGS = 34  # of the noise at which a selection changes
-_PANEL = 1.0  # width at most, of a Gauss-Legendre rule between kinks
+_HALVINGS = 34  # bisections of the noise at which a selection changes
+_PANEL = 1.0  # largest width of a Gauss-Legendre rule between kinks
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-_FAR = 45.0  # beyond it a density is nothing
+_FAR = 45.0  # beyond it a density is negligible
 _HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
     "gaussian": (Gaussian, SampledGaussian, PerturbedObjective),
     "generalised_gaussian": (GeneralisedGaussian,),
@@ -45,7 +45,7 @@ _HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides
 
 @dataclass(frozen=True)
 class Shift:
-    """What one draw behind view t has to be moved by, in units of its scale."""
+    """The shift that one draw behind view t needs, in units of its scale."""
 
     step: int
     event: Event
@@ -53,7 +53,7 @@ class Shift:
 
     @property
     def declared(self) -> float:
-        """The bound that the ledger states; infinity where it says there is none."""
+        """The bound that the ledger states; infinity where it states none."""
         event = self.event
         if not event.sound:
             return math.inf
@@ -69,7 +69,7 @@ class Shift:
 
     @property
     def published(self) -> float:
-        """The bound that the paper states, where it is another one."""
+        """The bound that the paper states; the ledger's unless it is another one."""
         pure = getattr(self.event, "published_pure", None)
         if pure is not None:
             return pure
@@ -117,18 +117,18 @@ def additive(subject: Subject, seen: Transcript, t: int) -> list[tuple[int, Even
 
 
 def is_bent(subject: Subject) -> bool:
-    """Whether views are no affine functions of their noise, which changes densities."""
+    """Whether views are not affine in their noise, which changes densities."""
     events = subject.ledger.events
     return any(isinstance(event, PerturbedObjective) for event in events)
 
 
 def selects(subject: Subject, seen: Transcript, t: int) -> bool:
-    """Whether view t tells a selection, whose noise is then its first draw."""
+    """Whether view t reveals a selection, whose noise is then its first draw."""
     return subject.selects and bool(seen.draws_of(t))
 
 
 def selection(subject: Subject) -> NoisyMax:
-    """The costliest kind of selection."""
+    """The most expensive kind of selection in the ledger."""
     events = (e for e in subject.ledger.events if isinstance(e, NoisyMax))
     return max(events, key=lambda event: event.pure)
 
@@ -148,7 +148,7 @@ def raised(script: Sequence[Draw], place: int, entry: int, by: float) -> Script:
 class Coupling:
     """A run on D, its shifts, and the noise with which D' repeats it.
 
-    ``other`` is the run on D' that says the same; None if there is none.
+    ``other`` is the run on D' with the same views; None if there is none.
     """
 
     seen: Transcript
@@ -158,7 +158,7 @@ class Coupling:
 
     @property
     def possible(self) -> bool:
-        """Whether D' can say the same at all."""
+        """Whether D' can repeat the run at all."""
         return all(math.isfinite(shift.size) for shift in self.shifts)
 
     def at(self, t: int) -> list[Shift]:
@@ -176,7 +176,7 @@ class Replay:
     seed : int
         Of the runs on both.
     taken : sequence of int, optional
-        The replaced record in every step, where a step reads a secret one.
+        The replaced record for every step, if steps read a secret random one.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Replay:
         self._ways: dict[Symbol, list[tuple[int, float]]] = {}
 
     def seeded(self, seed: int) -> Replay:
-        """The same with another seed; it knows what brings about a selection."""
+        """The same with another seed; both share what is known of selections."""
         other = copy(self)
         other.seed = seed
         return other
@@ -205,7 +205,7 @@ class Replay:
         return self.subject.run(*given)
 
     def couple(self, history: Sequence[Draw] = ()) -> Coupling:
-        """Run on D, with the history's noise as far as it goes, and find D's match."""
+        """Run on D, with the history's noise as far as it goes, and match it on D'."""
         seen = self.run(0, history)
         script, shifts = list(seen.draws), list[Shift]()
         for t in range(len(seen.views)):
@@ -244,7 +244,7 @@ class Replay:
         return Shift(t, selection(self.subject), np.array([least]))
 
     def ways(self, symbol: Symbol, at: Selection) -> list[tuple[int, float]]:
-        """Entries, and directions, whose noise alone can bring about a selection."""
+        """Entries, and directions, whose noise alone can force a selection."""
         if symbol not in self._ways:
             self._ways[symbol] = [
                 (entry, sign)
@@ -255,7 +255,7 @@ class Replay:
         return self._ways[symbol]
 
     def impossible(self, t: int) -> Shift:
-        """What says that no noise makes D' repeat view t."""
+        """The infinite shift: no noise makes D' repeat view t."""
         return Shift(t, self.subject.ledger.events[-1], np.full(1, np.inf))
 
     def release(
@@ -290,7 +290,7 @@ class Replay:
     def log_volume(self, which: int, script: Script, t: int) -> float:
         """Logarithm of how much view t stretches its added noise, at a script.
 
-        By differences; nan where the view has not as many numbers as the noise.
+        By finite differences; NaN where view and noise differ in size.
         """
         run = self.run(which, script, t)
         columns = []
@@ -309,10 +309,10 @@ class Replay:
     def _needed(
         self, now: Transcript, script: Script, t: int, missed: Array
     ) -> Array | None:
-        """The shift of view t's added noise that changes it so; None: none does.
+        """The shift of added noise that changes view t by ``missed``; None: none does.
 
-        A view is affine in the noise; the slopes are measured, at once where each
-        number has noise of its own.
+        A view is affine in the noise; the slopes are measured, all at once where each
+        number has separate noise.
         """
         places = [place for place, _ in additive(self.subject, now, t)]
         sizes = [script[place].unit.size for place in places]
@@ -349,7 +349,7 @@ class Selection:
     ----------
     which : {0, 1}
     t, place : int
-        The view that tells it, and the draw that is its noise.
+        The view that reveals it, and the draw that is its noise.
     """
 
     def __init__(self, replay: Replay, which: int, script: Script, t: int, place: int):
@@ -358,7 +358,7 @@ class Selection:
         self.size = script[place].unit.size
 
     def after(self, entry: int) -> After:
-        """What is selected, as a function of what an entry's noise is raised by."""
+        """What is selected, as a function of the raise of an entry's noise."""
 
         def symbol(change: float) -> Symbol:
             changed = raised(self.script, self.place, entry, change)
@@ -383,7 +383,7 @@ class Selection:
 
     @property
     def sign(self) -> float:
-        """Of the noise that makes an entry win."""
+        """Sign of the noise that makes an entry win."""
         return 1.0 if len(set(self.winners[1.0])) == self.size else -1.0
 
     def forced(self, symbol: Symbol) -> Script:
@@ -394,8 +394,8 @@ class Selection:
     def chances(self) -> dict[Symbol, float]:
         """Probabilities of what is selected.
 
-        An entry that also wins with very negative noise is one whose noise is inside an
-        absolute value.
+        If entries also win with very negative noise, the noise is inside an absolute
+        value.
         """
         names, two_sided = self.winners[self.sign], self.winners[1] == self.winners[-1]
         top = self.quiet.after(0)(0.0)
@@ -428,10 +428,9 @@ def threshold(after: After, symbol: Symbol, sign: float) -> float:
 
 
 def margins(replay: Replay) -> list[Shift]:
-    """By how much the noise at which an entry wins its first selection moves.
+    """How far the noise at which an entry wins its first selection moves on D'.
 
-    For entries that win neither on D nor on D' without noise of their own; four of
-    them, where there are more.
+    For entries that win neither on D nor on D' without their own noise, four at most.
     """
     seen, shifts = replay.run(0), list[Shift]()
     t = next(t for t in range(len(seen.views)) if seen.draws_of(t))

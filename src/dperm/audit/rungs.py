@@ -1,15 +1,17 @@
-"""The rungs of the audit, each a function of a subject; they know no solver.
+"""The rungs, which are the checks of an audit; they depend on no particular solver.
 
-1. ``noise``: what is drawn has the law it should have, and is independent.
-2. ``streams``: noise and sampling share no stream, and the tap hears all.
+A ladder is the list of an audit's checks for one solver. Its rungs are:
+
+1. ``noise``: draws follow their stated law and are independent.
+2. ``streams``: noise and sampling share no stream, and the tap records all noise.
 3. ``sensitivity``: no neighbour needs the noise shifted beyond the declared bound, and
    some neighbour needs it shifted at all.
 4. ``count``: no more releases move with a record than the ledger states.
 5. ``published``: the weights follow from the releases, and from nothing else.
-6. ``step``: one step on the loudest pair, told apart by what it releases.
-7. ``transcript``: what whole runs cost on the worst pair, from the measured laws.
-8. ``canary``: the published weights alone, told apart.
-9. ``accountants``: ours against an independent one, which may find more or less.
+6. ``step``: bets distinguish D and D' by what one step on the worst pair releases.
+7. ``transcript``: the cost of whole runs on the worst pair, from the measured laws.
+8. ``canary``: bets distinguish D and D' by the published weights alone.
+9. ``accountants``: our epsilon is within the bounds of an independent accountant.
 """
 
 from __future__ import annotations
@@ -43,19 +45,19 @@ BLIND = "blind: no neighbour moved anything"
 UNBOUNDED = "no bound is stated"
 _GRID = 1e-3  # relative, between accountants
 _WIDE_GRID = 3e-3  # the same of an independent one
-REPEATED = 1e-4  # relative, of weights whose releases agree but for rounding
+REPEATED = 1e-4  # relative, of weights whose releases agree up to rounding
 WORDS = 4096  # of every stream, none of which may be in another one
-READ = 400  # first steps at least, that show how often a record is read
+READ = 400  # least number of first steps to test how often a record is read
 BESIDE = 40  # numbers of a run whose ranks are compared with one another
 
-ROUNDS = 4  # of runs; what is looked at is learned on the first
-GIVEN_UP = -4.0  # logarithm of the capital below which nobody goes on betting
+ROUNDS = 4  # of runs; the statistic is learned on the first
+GIVEN_UP = -4.0  # logarithm of the capital below which betting stops
 DELTAS = (1e-3, 0.03, 0.2)  # at which the ledger's own curve is bet against
 Statistic = Callable[[Any], float]
 
 
 def noise(ladder: Ladder) -> Finding:
-    """The draws have their law, are independent, and no number comes twice."""
+    """Test that draws follow their law, are independent, and repeat no number."""
     subject, level = ladder.subject, ladder.effort.level
     seeds = ladder.seeds(1, ladder.effort.draws)
     runs = [subject.run(subject.base, seed) for seed in seeds]
@@ -115,7 +117,7 @@ def dependence(runs: list[Transcript]) -> float:
 
 
 def rate(ladder: Ladder, seeds: list[int]) -> float:
-    """P-value of the chance that the first step reads a record, as it is stated."""
+    """P-value of the stated chance that the first step reads a record."""
     (event,) = ladder.subject.ledger.events[:1]
     assert isinstance(event, SampledGaussian)
     pair, plain = ladder.pairs[0], ladder.plain
@@ -133,11 +135,11 @@ def _first_differs(subject: Subject, pair: Pair, seed: int, plain: Transcript) -
 
 
 def independent(ladder: Ladder) -> Finding:
-    """Sampling and noise share nothing, and the tap hears all there is.
+    """Check that sampling and noise share nothing, and that the tap records all noise.
 
-    Decided, not tested: streams without a common number; records that are read whatever
-    the noise; noise that is drawn whatever records are read; one end, whether steps are
-    taken one by one, as the audit does, or together.
+    No statistical test is needed. Streams have no number in common. The records that
+    are read do not depend on the noise, nor the noise on them. Steps end at the same
+    weights whether they are taken one by one, as the audit does, or together.
     """
     subject, s, plain = ladder.subject, ladder.seed, ladder.plain
     base, ends = subject.base, plain.weights
@@ -147,7 +149,7 @@ def independent(ladder: Ladder) -> Finding:
         subject.run(base, (s, *noise), plain.draws).views
         for noise in ((s, s), (s + 1, s + 2))
     )
-    sampled = [  # with other records
+    sampled = [  # the noise where other records are read
         [draw.unit for draw in subject.run(base, (s + k, s, s)).draws]
         for k in (range(3) if subject.hidden else ())
     ]
@@ -181,7 +183,7 @@ def _differ(one: list[Array], two: list[Array]) -> bool:
 
 
 def sensitivity(ladder: Ladder) -> Finding:
-    """The largest shift that is needed over the declared one."""
+    """Compare the largest shift that is needed with the declared one."""
     tightness: dict[str, float] = {}
     for shift in ladder.shifts:
         kind = type(shift.event).__name__
@@ -198,9 +200,9 @@ def sensitivity(ladder: Ladder) -> Finding:
 
 
 def published(ladder: Ladder) -> Finding:
-    """The weights follow from the releases: D' publishes what D does if it says it.
+    """Check that weights follow from releases: D' repeats those of D with its releases.
 
-    A step after the last release that reads the records again moves them.
+    A step after the last release that reads the records again moves the weights.
     """
     if not ladder.subject.whole:
         note = "a part of the releases is looked at"
@@ -220,7 +222,7 @@ def _apart(one: np.ndarray, two: np.ndarray) -> float:
 
 
 def count(ladder: Ladder) -> Finding:
-    """How many releases move with one record, of each kind, against the ledger."""
+    """Compare how many releases of each kind move with one record with the ledger."""
     stated: Counter[str] = Counter()
     for event in ladder.subject.ledger.events:
         stated[type(event).__name__] += event.count
@@ -260,7 +262,7 @@ def _selections(ladder: Ladder) -> int:
 
 
 def transcript(ladder: Ladder) -> Finding:
-    """What the run costs on the worst pair; at most what the ledger costs."""
+    """Check that the run's cost on the worst pair is at most the ledger's."""
     true, audited = ladder.subject.true_epsilon, ladder.audited
     note = "exact" if audited.exact else "sampled"
     if ladder.has_many:
@@ -272,7 +274,7 @@ def transcript(ladder: Ladder) -> Finding:
 
 
 def accountants(ladder: Ladder) -> Finding:
-    """Our epsilon, as calibration has it, between the bounds of another accountant."""
+    """Check that our strict epsilon is within the bounds of another accountant."""
     subject = ladder.subject
     ours = epsilon_of(subject.ledger, subject.delta, STRICT)
     if not math.isfinite(ours):
@@ -285,11 +287,11 @@ def accountants(ladder: Ladder) -> Finding:
     return Finding("accountants", ours, high, caught, note)
 
 
-# --- D and D' told apart by what comes out of runs, in rounds of bets ---------------
+# --- bets that distinguish D and D' by outputs of runs, in rounds -------------------
 
 
 def step(ladder: Ladder) -> Finding:
-    """Tell apart what one loud step releases, on the pair that moves it most."""
+    """Distinguish the releases of one step with little noise, on its worst pair."""
     if ladder.subject.loud is not None:
         ladder = Ladder(ladder.subject.loud, ladder.effort, ladder.seed)
     subject, pair, plain = ladder.subject, ladder.worst_at_first, ladder.plain
@@ -308,7 +310,7 @@ def step(ladder: Ladder) -> Finding:
 
 
 def canary(ladder: Ladder) -> Finding:
-    """Tell D from D' by the published weights."""
+    """Distinguish D and D' by the published weights."""
     subject, pair = ladder.subject, ladder.audited.pair
     points = _curve(subject.ledger, subject.delta)
     given = (ladder, 5, pair, False, attrgetter("weights"), direction, points)
@@ -319,7 +321,7 @@ def canary(ladder: Ladder) -> Finding:
 
 
 def _finding(rung: str, capital: float, level: float) -> Finding:
-    """Won by betting, in powers of ten, and what it takes."""
+    """The capital won by betting and the capital needed, as powers of ten."""
     needed = -math.log(level)
     note = "log10 of the capital won"
     ten = math.log(10)
@@ -337,7 +339,7 @@ def distinguish(
 ) -> tuple[float, float]:
     """Logarithm of the largest capital, and a lower bound on epsilon at delta.
 
-    The bound is of another half of the level than the capital's test.
+    The capital's test and the bound use half of the level each.
     """
     size, level = max(ladder.effort.samples // ROUNDS, 4), ladder.effort.level / 2
     statistic, cuts, won = None, np.empty(0), 0.0
@@ -372,7 +374,7 @@ def _curve(ledger: Ledger, delta: float) -> list[Point]:
 
 
 def _step_curve(subject: Subject) -> list[Point]:
-    """Of one step: pure for selections, which alone are seen, and Laplace numbers."""
+    """Points of one step: pure for selections, which alone are seen, and Laplace."""
     events = subject.ledger.events
     if not all(event.sound for event in events):
         return []
@@ -381,7 +383,7 @@ def _step_curve(subject: Subject) -> list[Point]:
         return [(max(pures), 0.0)]
     if all(isinstance(event, Laplace) for event in events):
         return [(sum(e.count * e.sensitivity / e.scale for e in events), 0.0)]
-    # the events of one step that reads the record; the loudest of each kind
+    # the events of one step that reads the record; of each kind that with least noise
     kinds: dict[type, Any] = {}
     for event in sorted(events, key=lambda event: -event.noise_multiplier):
         kind = type(event)
@@ -407,7 +409,7 @@ def direction(first: list, second: list) -> Statistic:
 
 
 def rarity(first: list, second: list) -> Statistic:
-    """How much oftener a symbol came on D than on D'."""
+    """Log ratio of how often a symbol occurs on D and on D'."""
     one, two = Counter(first), Counter(second)
     return lambda symbol: math.log((one[symbol] + 1) / (two[symbol] + 1))
 
@@ -426,18 +428,18 @@ RUNGS: dict[str, Callable[[Ladder], Finding]] = {
 
 
 def climb(ladder: Ladder) -> list[Finding]:
-    """The findings of all rungs; a run that raises on some records tells of them."""
+    """The findings of all rungs; an exception counts, since it reveals records."""
     found = []
     for name, rung in RUNGS.items():
         try:
             found.append(rung(ladder))
-        except Exception as error:  # whatever a solver's author wrote
+        except Exception as error:  # a user's solver may raise anything
             found.append(_raised(name, error))
     return found
 
 
 def stopped(error: Exception) -> list[Finding]:
-    """The findings where not even a first run on ordinary records ends."""
+    """The findings where even a first run on ordinary records raises."""
     return [_raised(name, error) for name in RUNGS]
 
 

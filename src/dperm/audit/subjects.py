@@ -1,7 +1,7 @@
-"""What the rungs audit: a solver on small, loud data, as a function of its noise.
+"""Subjects of an audit: solvers on small data, as functions of their noise.
 
-``Subject.run`` takes records and, if wanted, the noise, and returns what becomes known
-after each step. Every run is made from its records, from scratch; only what a solver
+``Subject.run`` takes records and, optionally, the noise, and returns what becomes known
+after each step. Every run starts from scratch on its records; only what a solver
 declares to be public is that of the first data set.
 """
 
@@ -42,7 +42,7 @@ class Records:
     y: Array
 
     def replaced(self, i: int, x: Array, label: float) -> Records:
-        """The neighbour whose record i is another one."""
+        """The neighbour with another record i."""
         X, y = self.X.copy(), self.y.copy()
         X[i], y[i] = x, label
         return Records(X, y)
@@ -52,7 +52,7 @@ class Records:
 
 LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
     "gaussian": stats.norm,
-    "normal": stats.norm,  # the name that numpy has for it
+    "normal": stats.norm,  # numpy's name for it
     "laplace": stats.laplace,
     "logistic": stats.logistic,
     "exponential": stats.expon,
@@ -67,7 +67,7 @@ class Draw:
     kind: str  #: a key of ``LAWS``, or generalised_gaussian
     unit: Array  #: the numbers, in units of the noise's scale
     order: float = 2.0  #: norm of a generalised Gaussian; 2 is the Gaussian
-    scale: Any = 1.0  #: as it was given, where the tap sees it
+    scale: Any = 1.0  #: as passed, where the tap sees it
 
     def moved(self, shift: Array) -> Draw:
         """The draw with a shift added; the shift is flat."""
@@ -91,13 +91,13 @@ class Draw:
 
 
 class Tap:
-    """Notes draws; hands out those of a script as long as they fit what is asked."""
+    """Records draws; returns those of a script as long as their shapes fit."""
 
     def __init__(self, script: Sequence[Draw] = ()):
         self.script, self.draws = script, list[Draw]()
 
     def __call__(self, kind: str, unit: Array, order: float = 2.0) -> Array:
-        """The numbers the caller gets instead of its own."""
+        """Record a draw; return the numbers that the caller gets instead of its own."""
         at = len(self.draws)
         if at < len(self.script) and self.script[at].unit.shape == np.shape(unit):
             unit = self.script[at].unit
@@ -109,7 +109,7 @@ class Tap:
 
 @contextmanager
 def tapped(tap: Tap) -> Iterator[Tap]:
-    """Let a tap hear all noise that any module draws, one outside dperm too."""
+    """Let a tap record all noise that any module draws, also outside dperm."""
     with mechanisms.heard(tap):
         yield tap
 
@@ -119,7 +119,7 @@ def tapped(tap: Tap) -> Iterator[Tap]:
 
 @dataclass(frozen=True)
 class Transcript:
-    """One run."""
+    """The record of one run."""
 
     views: list[Array]  #: what became known, release by release
     draws: list[Draw]  #: all noise, in the order it was drawn
@@ -132,10 +132,10 @@ class Transcript:
 
 
 class Taken(Generator):
-    """A sampling stream that hands out the records it is told to, one a step.
+    """A sampling stream that returns prescribed records, one per step.
 
-    A batch holds that record and the ones that follow it; that record alone, and as
-    often as the batch has places, where it may come again.
+    A batch holds that record and the ones that follow it; with replacement, it holds
+    that record alone, repeated.
     """
 
     def __init__(self, seed: int, taken: Sequence[int]):
@@ -143,13 +143,13 @@ class Taken(Generator):
         self.left = iter(taken)
 
     def integers(self, low: Any, high: Any = None, size: Any = None, **_: Any) -> Any:  # type: ignore[override]
-        """The next of the given numbers, whatever the range."""
+        """The next prescribed number, whatever the range."""
         return np.full(() if size is None else size, next(self.left))
 
     def choice(  # type: ignore[override]
         self, a: Any, size: Any = None, replace: bool = True, *_: Any, **__: Any
     ) -> Any:
-        """The next of the given numbers and its successors, around the end."""
+        """The next prescribed number and its successors, modulo ``a``."""
         count = 1 if size is None else size
         if replace:
             return np.full(count, next(self.left)) % int(a)
@@ -158,7 +158,7 @@ class Taken(Generator):
 
 @dataclass(frozen=True)
 class Order:
-    """What a subject is made of: a solver, and its calibration with its target."""
+    """An order for a subject: a solver, its calibration and its target."""
 
     #: name, module, options, kind, epsilon: ``kind`` is the calibration, ``paper`` or
     #: ``strict``
@@ -167,9 +167,9 @@ class Order:
     options: Any
     kind: str
     epsilon: float
-    steps: int | None = None  #: none for as many as usual
+    steps: int | None = None  #: None: the usual number
     varied: bool = False  #: whether other data and options are tried
-    #: noise multipliers that were found
+    #: noise multipliers found so far
     known: dict[Any, float] = field(default_factory=dict)
 
 
@@ -183,31 +183,31 @@ class Subject(ABC):
     real : bool
         Whether labels are numbers, not signs.
     cost : int
-        By how much fewer runs are made of it, because they are slow.
+        Divisor of the number of runs, where they are slow.
     reason : str
         Why no attack reaches the bound, where that is known.
     far : float
-        Noise, in its units, that takes weights so far that products with odd records
-        overflow, and no farther than what is released keeps its digits.
+        Noise, in units of its scale, that takes weights so far that products with odd
+        records overflow, but not so far that releases lose their digits.
     whole : bool
-        Whether views are all that a run lets go of, so that they decide the weights.
+        Whether views are all that a run releases, so that they determine the weights.
     """
 
     name: str
     calibration: str
-    ledger: Ledger  #: what it states
+    ledger: Ledger  #: the ledger that it states
     delta: float
     base: Records
-    epsilon: float = math.inf  #: the epsilon that strict noise was to keep to
+    epsilon: float = math.inf  #: target of strict noise
     positions: tuple[int, ...] = (0,)  #: records worth replacing
     hidden = False
     real = False
     bound: Array | None = None  #: public bounds on the entries of a record, (p,)
     tried: tuple[tuple[Array, Array], ...] = ()  #: pairs of records to be tried first
-    #: what each draw of a run is for, where its kind alone does not say it
+    #: the event of each draw of a run, where its kind alone does not determine it
     draw_events: tuple[Event, ...] = ()
     cost = 1
-    #: the same with little noise and few steps, in which one step is easy to see
+    #: the same with little noise and few steps, so that one step is easy to distinguish
     loud: Subject | None = None
     reason = ""
     far = 1e5
@@ -215,14 +215,14 @@ class Subject(ABC):
 
     @abstractmethod
     def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
-        """A run on the data, made from scratch."""
+        """Start a run on the data, from scratch."""
 
     @abstractmethod
     def releases(self, run: Any) -> Iterator[Array]:
         """What becomes known of the run, release by release."""
 
     def together(self, run: Any) -> None:
-        """Take all steps as a run takes them that nobody looks at between."""
+        """Take all steps as in a run where nobody looks at single steps."""
         for _ in self.releases(run):
             pass
 
@@ -247,9 +247,9 @@ class Subject(ABC):
         taken : sequence of int, optional
             Which record each step reads, where that is random.
         until : int, optional
-            The view after which it is broken off.
+            The view after which the run stops.
         heard : bool
-            Whether the tap listens; without, there are no draws and no script.
+            Whether the tap records; if not, there are no draws and no script.
         """
         generators, tap = _streams(seed, taken), Tap(script)
         views, ends = list[Array](), [0]
@@ -266,30 +266,30 @@ class Subject(ABC):
         return Transcript(views, tap.draws, ends, weights)
 
     def ended(self, data: Records, seed: int) -> Array:
-        """The weights of a run that takes its steps together and is not listened to."""
+        """The weights of a run that takes its steps together, without a tap."""
         with self.start(data, streams(seed)) as run:
             self.together(run)
             return np.ravel(self.published(run)).copy()
 
     @abstractmethod
     def symbol(self, view: Array) -> tuple[int, ...]:
-        """What a step selected, by its view."""
+        """What a step selected, read from its view."""
 
     def law(self, first: Records, second: Records, seed: int) -> float | None:
         """Epsilon of a run on a pair by a law in closed form; None where none is known.
 
-        The larger of both directions. It is to be checked on runs that it is theirs.
+        The larger of both directions. Implementations check that runs follow the law.
         """
         return None
 
     @cached_property
     def claimed_epsilon(self) -> float:
-        """What the calibration's own accountant makes of the ledger."""
+        """Epsilon of the ledger by the calibration's own accountant."""
         return epsilon(self.ledger, self.delta, self.calibration)
 
     @cached_property
     def true_epsilon(self) -> float:
-        """What a sound accountant makes of the ledger."""
+        """Epsilon of the ledger by a sound accountant."""
         return true_epsilon(self.ledger, self.delta)
 
     @property
