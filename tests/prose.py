@@ -1,11 +1,14 @@
 """A linter of prose: idioms that a first reader stumbles over, and long sentences.
 
-``python tests/prose.py`` checks README, the pages of ``docs/`` and the captions of all
-papers, and ends with 1 if there is a finding. Pages that are generated are left out.
+``python tests/prose.py`` checks README, the pages of ``docs/``, the captions of all
+papers and the docstrings of the package, and ends with 1 if there is a finding. Pages
+that are generated are left out.
 """
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -79,6 +82,15 @@ def captions() -> list[tuple[str, str]]:
     return found
 
 
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Docstrings of the package, with the place of what they describe."""
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                place = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)}"
+                yield place, ast.get_docstring(node) or ""
+
+
 def findings(place: str, text: str) -> list[str]:
     """What is wrong with a paragraph, a line each."""
     found = []
@@ -99,7 +111,7 @@ def main() -> int:
         for line, text in paragraphs(path.read_text(encoding="utf-8")):
             found += findings(f"{path.relative_to(ROOT)}:{line}", text)
             lengths += [len(re.findall(r"\w+", each)) for each in sentences(text)]
-    for place, text in captions():
+    for place, text in (*captions(), *docstrings()):
         found += findings(place, text)
     print(*found, sep="\n" if found else "")
     mean = sum(lengths) / len(lengths)
