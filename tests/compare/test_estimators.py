@@ -349,7 +349,7 @@ def test_a_record_outside_its_ranges_is_one_at_their_ends(data):
 
 
 def test_what_is_made_of_a_record_is_of_it_alone(data):
-    made = units("bounds", (-4, 8), None, 3, True)
+    made = units("bounds", (-4, 8), 3, True)
     whole = made.applied(data[0])
     assert np.array_equal(made.applied(data[0][:7]), whole[:7])
     assert np.array_equal(made.applied(np.full((2, 3), 2.0)), np.zeros((2, 3)))

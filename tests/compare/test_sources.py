@@ -60,7 +60,7 @@ def test_bounds_are_those_of_a_fit(mine):
     ranges = {"a": (-1, 1), "b": (0, 9), "c": (0, 2)}
     each = [f"bounds.{name}=[{low},{high}]" for name, (low, high) in ranges.items()]
     given = loaded("problem=real.csv", "label_bounds=[-5,9]", *each)
-    made = units("bounds", ranges, None, [*ranges], True)
+    made = units("bounds", ranges, [*ranges], True)
     assert np.array_equal(given.problem.A[:, :P], made.applied(X))
     assert given.y == pytest.approx(np.clip(y, -5, 9) - 2)
     scales, label = given.scales
@@ -146,6 +146,7 @@ REFUSED = {
     "problem=real.csv bounds=[0,x]": r"bounds: expected \[low, high\], found 'x'",
     "problem=mine.csv label_bounds=[0,1]": "label_bounds: labels of two classes are",
     "problem=mine.csv bounds=[0,1] standardize=yes": "expected without bounds",
+    "problem=mine.csv bounds=[0,1] feature_scale=data": "feature_scale=data: expected",
     "problem=diabetes target=y": "target: expected with a file",
     "problem=data.npz separator=;": "separator: a .npz file has no such thing",
 }

@@ -20,8 +20,8 @@ from dperm.solvers.blocks import Blocked, Blocks, added
 
 N, P = 900, 4
 PLAIN = (
-    units("bounds", None, None, P, False),
-    units("label_bounds", None, None, 1, False),
+    units("bounds", None, P, False),
+    units("label_bounds", None, 1, False),
 )
 LOGISTIC = ("objective_perturbation", "output_perturbation", "dp_gd", "dp_gram")
 SQUARES = ("moments", "dp_gd", "dp_gram")

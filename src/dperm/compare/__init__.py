@@ -8,3 +8,4 @@ method from Python by scikit-learn's conventions.
 """
 
 TUNINGS = ("default", "ten", "grid", "paid")  # described in dperm.compare.contest
+PRIVATE = "private"  # scales, or gaps, that are released within epsilon

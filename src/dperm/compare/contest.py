@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -46,6 +46,7 @@ INNER = 0.6  # share of a choice's epsilon that one run has, roughly
 
 Priced = tuple[float, float, tuple[str, ...]]  # noise multiplier, epsilon, given
 Row = dict[str, Any]
+T = TypeVar("T")
 UNREACHABLE: Row = {
     "status": "unreachable",
     "reason": "no noise meets the target at any setting",
@@ -165,6 +166,14 @@ class Drawn(NamedTuple):
     choice: int  #: index of its choice
     job: Job
     scored: int  #: seed of the score's noise, independent of the run's other draws
+
+
+def draws(rng: np.random.Generator, able: Sequence[T]) -> Iterator[tuple[T, int, int]]:
+    """The runs of a private choice: an element, and seeds of the run and its score."""
+    for _ in range(drawn_runs(rng)):
+        one = able[int(rng.integers(len(able)))]
+        own, scored = (int(seed) for seed in rng.integers(2**62, size=2))
+        yield one, own, scored
 
 
 @dataclass
@@ -333,9 +342,7 @@ class Contest:
         found = []
         for number, seed in enumerate(seeds if able else ()):
             rng = np.random.default_rng([seed, 1])
-            for _ in range(drawn_runs(rng)):
-                setting, noise, _ = able[int(rng.integers(len(able)))]
-                own, scored = (int(one) for one in rng.integers(2**62, size=2))
+            for (setting, noise, _), own, scored in draws(rng, able):
                 found.append(Drawn(number, Job(setting, noise, own), scored))
         return found, (math.nan, cost, given)
 

@@ -244,8 +244,8 @@ class Laning(Contestant):
     def obstacle(self) -> str:
         """What lanes cannot do, or noise on every feature of a wide problem."""
         problem, penalty = self.problem, self.problem.penalty
-        if self.needs_memory():
-            return self.needs_memory()
+        if reason := self.needs_memory():
+            return reason
         ends = np.isfinite((penalty.lower, penalty.upper)).any()
         asked = Asked(
             problem.is_sparse, problem.is_centred, penalty.l1 != 0, bool(ends)
@@ -259,7 +259,7 @@ class Laning(Contestant):
             return f"batches of {batch} are more than its {problem.n} records"
         refuses = getattr(self.module, "refuses", None)
         reason = str(refuses(self.options, asked)) if refuses else ""
-        by_record = "sgd" in self.module.__name__ or "svrg" in self.module.__name__
+        by_record = any(word in self.module.__name__ for word in RECORDWISE)
         if not reason and by_record and problem.p > WIDE:
             return f"noise on {problem.p} features in every step takes too long"
         return reason

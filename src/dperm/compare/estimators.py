@@ -33,7 +33,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import __version__, extras
-from dperm.compare import choosing, contestants, frames, intervals, metrics
+from dperm.compare import PRIVATE, choosing, contestants, frames, intervals, metrics
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import (
     Contestant,
@@ -79,7 +79,6 @@ from dperm.solvers.private_levels import without_p
 from dperm.solvers.scales import column_scales, declared, label_scale
 
 DATA = "data"  # a scale that is computed from the data
-PRIVATE = "private"  # a scale that is released within epsilon
 REPLACE = "replace"
 NEIGHBOURS = (REPLACE, ADD_REMOVE)
 RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
@@ -409,8 +408,7 @@ class DPLinear(BaseEstimator):
         bounds = self.bounds
         if self._layout:
             columns, bounds = p, self._layout.bounds
-        how = ("bounds", bounds, None, columns, self.fit_intercept)
-        made = units(*how, is_sparse=hasattr(X, "tocsc"))
+        made = units("bounds", bounds, columns, self.fit_intercept, hasattr(X, "tocsc"))
         if given is None or self._private()[0]:
             return made if given is None else replace(made, scale=np.ones(p))
         if isinstance(given, str) and given == DATA:
@@ -426,7 +424,7 @@ class DPLinear(BaseEstimator):
 
     def _label_units(self, y: np.ndarray) -> Units:
         """Ranges and scales of labels; signs need none."""
-        return units("label_bounds", None, None, 1, False)
+        return units("label_bounds", None, 1, False)
 
     def _private(self) -> tuple[bool, bool]:
         """Whether scales of the features, and that of the label, are released."""
@@ -941,7 +939,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     label_scale: Any = None
 
     def _label_units(self, y: np.ndarray) -> Units:
-        made = units("label_bounds", self.label_bounds, None, 1, self.fit_intercept)
+        made = units("label_bounds", self.label_bounds, 1, self.fit_intercept)
         given = self.label_scale
         if given is None or self._private()[1]:
             return made if given is None else replace(made, scale=np.ones(1))

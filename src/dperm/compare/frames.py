@@ -23,6 +23,7 @@ from pandas.api.types import (
     is_string_dtype,
 )
 
+from dperm.compare import PRIVATE
 from dperm.compare.units import units
 from dperm.core.privacy.ledger import Ledger
 from dperm.solvers import private_levels
@@ -30,7 +31,6 @@ from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.secret import Normal
 
 OTHER = "other"  # the level of every value that is not declared
-PRIVATE = "private"  # gaps that a private release finds
 TYPES = "types of columns"  # assumed by a guarantee where they are not declared
 
 
@@ -148,7 +148,7 @@ def layout(frame: pd.DataFrame, categories: Any, gaps: Any, bounds: Any) -> Layo
         if strange:
             raise ValueError(f"{where}: expected some of {able}; found {strange}")
     refuse_others(frame, {*levels, *declared})
-    known = units("bounds", bounds, None, numeric, True)
+    known = units("bounds", bounds, numeric, True)
     ends = dict(zip(numeric, zip(known.low, known.high, strict=True), strict=True))
     middles = {one: 0.0 if bounds is None else sum(ends[one]) / 2 for one in numeric}
     counted = tuple(one for one in numeric if is_found and one not in declared)

@@ -10,11 +10,10 @@ from typing import Any, get_type_hints
 
 import yaml
 
-from dperm.compare import TUNINGS
+from dperm.compare import PRIVATE, TUNINGS
 from dperm.core.experiment.locate import ConfigError, hint
 
 CONFIG = ("problem", "data", "output")  # problem.privacy.delta=..., data.mirror=...
-PRIVATE = "private"  # a scale that is released within epsilon
 YES, NO = ("true", "yes", "1"), ("false", "no", "0")
 
 

@@ -23,7 +23,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from dperm import extras
-from dperm.compare import TUNINGS, choosing, contestants, results, sources
+from dperm.compare import PRIVATE, TUNINGS, choosing, contestants, results, sources
 from dperm.compare.contest import Row, Seeds, contest_rows
 from dperm.compare.contestants import (
     Contestant,
@@ -34,7 +34,7 @@ from dperm.compare.contestants import (
     Setting,
 )
 from dperm.compare.metrics import SIGNED, Split, split
-from dperm.compare.request import PRIVATE, Request
+from dperm.compare.request import Request
 from dperm.compare.sources import Solved
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import Problem

@@ -9,13 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
 
-from dperm.accountants.private_choice import (
-    calibrate_choice,
-    choice_epsilon,
-    drawn_runs,
-)
+from dperm.accountants.private_choice import calibrate_choice, choice_epsilon
 from dperm.compare import frames
-from dperm.compare.contest import INNER, Drawn, run_and_score, score_event
+from dperm.compare.contest import INNER, Drawn, draws, run_and_score, score_event
 from dperm.compare.contestants import Contestant, Job, Measure
 from dperm.compare.estimators import REPLACE, DPLinear, noise_seed
 from dperm.compare.guarantee import Choice, charge, check_target
@@ -181,12 +177,10 @@ class PrivateSearch(BaseEstimator):
         self, runs: Any, able: list[tuple[int, float]], seed: int
     ) -> list[Drawn]:
         """The runs to make, each with its point; no record influences them."""
-        rng, every = np.random.default_rng(seed), []
-        for _ in range(drawn_runs(rng)):
-            k, noise = able[int(rng.integers(len(able)))]
-            own, score = (int(one) for one in rng.integers(2**62, size=2))
-            every.append(Drawn(k, Job(runs[k][1], noise, own), score))
-        return every
+        return [
+            Drawn(k, Job(runs[k][1], noise, own), scored)
+            for (k, noise), own, scored in draws(np.random.default_rng(seed), able)
+        ]
 
     def _best(
         self, runs: Any, able: list[tuple[int, float]], seed: int

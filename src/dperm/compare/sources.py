@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from dperm import data
+from dperm.compare import PRIVATE
 from dperm.compare.metrics import CLASSES, SIGNED, TWO, with_constant
-from dperm.compare.request import PRIVATE, Request
+from dperm.compare.request import Request
 from dperm.compare.units import units
 from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.optimum import Optimum, solve
@@ -142,6 +143,9 @@ def _of_file(request: Request, path: Path) -> Solved:
     if as_fit:
         if request.standardize and "standardize" in request.given:
             raise ConfigError("standardize=true: expected without bounds and private")
+        for key in ("feature_scale", "label_scale"):
+            if key in request.given and getattr(request, key) is None:
+                raise ConfigError(f"{key}=data: expected without bounds and private")
         request = replace(request, standardize=False)
     X, labels, scales = _bounded(request, X, labels, names, loss in SIGNED)
     constant = CONSTANT * request.intercept
@@ -179,7 +183,6 @@ def _bounded(
     if signed and request.label_bounds:
         raise ConfigError("label_bounds: labels of two classes are signs")
     bounds, scales = request.bounds, None
-    how = (None, request.intercept)
     try:
         if bounds:
             columns: Any = names or X.shape[1]
@@ -187,11 +190,12 @@ def _bounded(
                 columns, bounds = X.shape[1], bounds[""]
             elif names:  # a column of a category is 0 or 1
                 bounds = {name: (0, 1) for name in names if "=" in name} | bounds
-            made = units("bounds", bounds, how[0], columns, how[1], hasattr(X, "tocsc"))
+            is_sparse = hasattr(X, "tocsc")
+            made = units("bounds", bounds, columns, request.intercept, is_sparse)
             X, scales = made.applied(X), made.scale
         if not request.label_bounds:
             return X, y, (scales, None)
-        made = units("label_bounds", request.label_bounds, how[0], 1, how[1])
+        made = units("label_bounds", request.label_bounds, 1, request.intercept)
         return X, made.applied(y), (scales, float(made.scale[0]))
     except ValueError as error:
         raise ConfigError(str(error)) from error

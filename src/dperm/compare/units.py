@@ -44,12 +44,11 @@ class Units:
 def units(
     name: str,
     bounds: Any,
-    scale: np.ndarray | None,
     columns: Sequence[str] | int,
     centred: bool,
     is_sparse: bool = False,
 ) -> Units:
-    """The units of columns by their bounds, by their scale, or by both.
+    """The units of columns by their bounds; without bounds, columns as they are.
 
     Parameters
     ----------
@@ -57,8 +56,6 @@ def units(
         The parameter that holds the bounds, for messages.
     bounds : None, (low, high) or mapping
         Numbers, or arrays of one per column; by a column's name in a mapping.
-    scale : ndarray (p,), optional
-        Root mean squares; None derives them from the bounds.
     columns : sequence of str, or int
         Names of the columns, or their number.
     centred : bool
@@ -74,7 +71,7 @@ def units(
     p = columns if isinstance(columns, int) else len(columns)
     if bounds is None:
         whole = np.full(p, np.inf)
-        return Units(-whole, whole, np.zeros(p), np.ones(p) if scale is None else scale)
+        return Units(-whole, whole, np.zeros(p), np.ones(p))
     if isinstance(bounds, Mapping):
         bounds = _by_name(name, bounds, columns)
     low, high = _pair(name, bounds, p)
@@ -82,8 +79,7 @@ def units(
         raise ValueError(f"{name}: a sparse X holds zeros, expected low <= 0 <= high")
     middle = (low + high) / 2
     centre = middle if centred and not is_sparse else np.zeros(p)
-    if scale is None:
-        scale = np.sqrt((high - low) ** 2 / 12 + (middle - centre) ** 2)
+    scale = np.sqrt((high - low) ** 2 / 12 + (middle - centre) ** 2)
     return Units(low, high, centre, scale)
 
 
