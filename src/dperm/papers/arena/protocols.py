@@ -48,7 +48,7 @@ READINGS = {  # published noise, centred labels, tuning
     "one epsilon": (False, True, "default"),
     "one epsilon, a grid for free": (False, True, "grid"),
 }
-AGAIN, FLOOR = "again", "w = 0 or the mean"
+AGAIN, FLOOR = "again", ranking.FLOOR_METHOD
 
 
 class Published(Prices):

@@ -20,6 +20,7 @@ from scipy import stats
 RESAMPLES = 1000
 SEED = 7  # of resampling
 FLOOR = 1e-12  # smaller relative errors count as this
+WORST = 1e6  # larger regrets count as this
 LEVEL = 0.95
 LEARNT = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high", "cells"]
 
@@ -103,9 +104,9 @@ def wins(errors: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def regrets(errors: pd.DataFrame) -> pd.DataFrame:
-    """Error of each method over the least error of the cell."""
-    return errors.div(errors.min(axis=1), axis=0)
+def log_regrets(errors: pd.DataFrame) -> pd.DataFrame:
+    """Log of each method's error over the least error of the cell, capped."""
+    return np.log(errors.div(errors.min(axis=1), axis=0).clip(upper=WORST))
 
 
 # --- critical differences -------------------------------------------------------------
@@ -225,9 +226,9 @@ def _kinds(errors: pd.DataFrame, sizes: pd.DataFrame) -> tuple[Any, Any]:
 def recommendation(errors: pd.DataFrame) -> tuple[str, pd.Series]:
     """The method with the least geometric mean of regrets, and the means of all.
 
-    Only methods that do at least half of the cells count. Regrets are at most 1e6.
+    Only methods that do at least half of the cells count.
     """
-    found = np.log(regrets(errors).clip(upper=1e6))
+    found = log_regrets(errors)
     enough = found.notna().sum() >= len(found) / 2
     means = np.exp(found.loc[:, enough].mean()).sort_values()
     return str(means.index[0]), means
@@ -257,14 +258,14 @@ def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
 def order(errors: pd.DataFrame) -> list[str]:
     """Methods in the order of ``recommendation``, then those that do less than half."""
     _, means = recommendation(errors)
-    rest = np.log(regrets(errors).clip(upper=1e6)).mean().drop(means.index).dropna()
+    rest = log_regrets(errors).mean().drop(means.index).dropna()
     return [*means.index, *rest.sort_values().index]
 
 
 def taken(errors: pd.DataFrame, methods: Sequence[str]) -> pd.Series:
     """Log regret of the first of ``methods`` that can do a cell; nan where none can."""
-    own = regrets(errors).clip(upper=1e6).reindex(columns=list(methods))
-    return np.log(own.bfill(axis=1).iloc[:, 0])
+    own = log_regrets(errors).reindex(columns=list(methods))
+    return own.bfill(axis=1).iloc[:, 0]
 
 
 def orders(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
@@ -338,7 +339,7 @@ def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]
         for other in parts
         if other is not some
     ]
-    every = np.log(regrets(errors).clip(upper=1e6))
+    every = log_regrets(errors)
     ways = {
         "advice, data set left out": apart,
         "advice": own,
@@ -405,7 +406,7 @@ def expected(
     sizes : DataFrame
         n, p, loss of each problem.
     """
-    logs = np.log(regrets(errors).clip(upper=1e6))
+    logs = log_regrets(errors)
     losses, ranges = _kinds(errors, sizes)
     rows = []
     for loss, place in zip(*_kinds(near, sizes), strict=True):
@@ -515,7 +516,7 @@ def picks(
     """
     rng, rows = np.random.default_rng(SEED), []
     for kind, some in groups(with_floor(errors, sizes, synthetic), sizes):
-        logs = np.log(regrets(some).clip(upper=1e6))
+        logs = log_regrets(some)
         logs = logs[_means(logs).dropna().index]
         by_data = [*logs.groupby(level="data", sort=False).indices.values()]
         drawn = rng.integers(len(by_data), size=(DRAWS, len(by_data)))
@@ -572,7 +573,7 @@ def _constant(
     others: pd.DataFrame, sizes: pd.DataFrame, mine: pd.DataFrame
 ) -> pd.DataFrame:
     """Mean log regret of each method over all cells of ``others`` with the loss."""
-    logs = np.log(regrets(others).clip(upper=1e6))
+    logs = log_regrets(others)
     losses = _kinds(others, sizes)[0]
     rows = [_means(logs[losses == loss]) for loss in _kinds(mine, sizes)[0]]
     return pd.DataFrame(rows).set_axis(mine.index)
@@ -581,7 +582,7 @@ def _constant(
 def _chosen(mine: pd.DataFrame, expected: pd.DataFrame) -> pd.Series:
     """Log regret in each cell of the able method of least expected regret."""
     able = expected.where(mine.notna()).fillna(math.inf)
-    logs = np.log(regrets(mine).clip(upper=1e6)).to_numpy()
+    logs = log_regrets(mine).to_numpy()
     return pd.Series(logs[range(len(mine)), able.to_numpy().argmin(1)], mine.index)
 
 
