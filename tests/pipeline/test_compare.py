@@ -155,6 +155,15 @@ def test_intervals_that_overlap_agree_in_statistics(tmp_path, ends, expected):
     assert levels(tmp_path / "A", tmp_path / "B") == {"figure1.csv": expected}
 
 
+@pytest.mark.parametrize(("last", "expected"), [("a,2", 20), ("a,3", 40), ("b,2", 40)])
+def test_rows_of_other_names_do_not_agree_in_statistics(tmp_path, last, expected):
+    """Intervals overlap, but those of another epsilon or another method."""
+    for name, row in (("A", "a,2,1.1"), ("B", f"{last},1.2")):
+        text = f"method,epsilon,mean,ci_low,ci_high\na,1,1,0.9,1.1\n{row},0.9,1.3\n"
+        store.write_text(tmp_path / name / "rates.csv", text)
+    assert levels(tmp_path / "A", tmp_path / "B") == {"rates.csv": expected}
+
+
 @pytest.mark.parametrize(("other", "expected"), [(3e-10, 10), (1e-8, 40)])
 def test_numbers_cut_to_two_neighbours_agree_in_rounding(tmp_path, other, expected):
     for name, mean in (("A", 1.0000000004), ("B", 1.0000000004 + other)):

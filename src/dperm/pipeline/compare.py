@@ -181,7 +181,7 @@ def _p_value(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> Level:
-    """Whether all intervals overlap and all columns of text are equal."""
+    """Whether all intervals overlap, and text and the columns that name a row agree."""
     ends = [(f"{stem}ci_low", f"{stem}ci_high") for stem in ("", "fresh_")]
     ends = [pair for pair in ends if set(pair) <= set(one.columns)]
     if not ends:
@@ -190,9 +190,19 @@ def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> 
         apart = (one[low] > other[high]) | (other[low] > one[high])
         if apart.any():
             return Level.NOTHING
-    labels = one.select_dtypes(exclude="number").columns
+    measured = min(one.columns.get_loc(low) for low, _ in ends)
+    labels = {*one.select_dtypes(exclude="number"), *_key(one.iloc[:, :measured])}
     same = all(_is_near(one[name], other[name], rtol) for name in labels)
     return Level.STATISTICS if same else Level.NOTHING
+
+
+def _key(table: pd.DataFrame) -> list[str]:
+    """The fewest leading columns that name a row; none if even all of them do not."""
+    for count in range(1, table.shape[1] + 1):
+        names = list(table.columns[:count])
+        if not table.duplicated(names).any():
+            return names
+    return []
 
 
 # --- reading --------------------------------------------------------------------------
@@ -329,7 +339,8 @@ def choices(one: Path, other: Path) -> pd.DataFrame:
 def _share_run(table: pd.DataFrame) -> float:
     """Share of a tuning's passes that were run, over all lanes."""
     passes = table["passes"].to_numpy(dtype=float)
-    return float(passes[table["status"] != CANNOT_WIN].sum() / np.nansum(passes))
+    ran = np.nansum(passes[table["status"] != CANNOT_WIN])
+    return float(ran / max(np.nansum(passes), 1.0))  # 0 without data
 
 
 def _choices_text(table: pd.DataFrame) -> str:
