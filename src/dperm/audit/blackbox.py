@@ -109,6 +109,7 @@ class Verdict:
     #: the event and its counts, or what moved under frozen noise
     proof: str = "no event told neighbours apart"
     frozen: bool = False  #: whether the proof is one of frozen noise
+    certain: bool = False  #: whether nothing in it was counted or sampled
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     runs: int = 0
@@ -165,7 +166,8 @@ class Search:
     def __init__(self, fit: Fit, claim: Claim, domain: Domain, seed: int):
         self.target, self.claim = Target(fit), claim
         self.domain, self.seed = domain, seed
-        self.began, self.tests, self.notes = time.process_time(), 0, list[str]()
+        self.began, self.notes = time.process_time(), list[str]()
+        self.tests, self.sampled = 0, 0  # counts so far, and sampled laws
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
         self.best, self.replayed = Verdict(), False
         self.stage, self.start = GLANCE, (0.0, 0)  # seconds and runs at its start
@@ -348,10 +350,10 @@ class Search:
 
     def _lawful(self, ranked: list[Candidate]) -> None:
         """Compare exact laws on the worst pairs, as long as there are such laws."""
-        lawless, level = 0, (1 - self.claim.confidence) / (4 * LAWFUL)
+        lawless, delta = 0, self.claim.delta
         for candidate in ranked:
             try:
-                given = (self.seed, self.claim.delta, level)
+                given = (self.seed, delta, self._level(self.sampled + 2))
                 found = proofs.compare_laws(self.target, candidate.pair, *given)
             except np.linalg.LinAlgError:
                 continue
@@ -360,7 +362,8 @@ class Search:
                 if lawless == LAWLESS:
                     return
                 continue
-            self._keep(found.epsilon, candidate.pair, found.text)
+            self.sampled += 2 if delta else 0  # one bound in each direction
+            self._keep(found.epsilon, candidate.pair, found.text, None, found.certain)
 
     def _keep(
         self,
@@ -368,6 +371,7 @@ class Search:
         pair: Pair,
         proof: str,
         outputs: tuple[Array, Array] | None = None,
+        certain: bool = False,
     ) -> None:
         frozen = outputs is None
         limit = self.claim.epsilon * (1 + SLACK if frozen else 1)
@@ -378,12 +382,13 @@ class Search:
                 pair,
                 proof,
                 frozen,
+                certain,
                 outputs=outputs,
                 ordinary=self.stage.ordinary,
             )
 
     def _level(self, test: int) -> float:
-        """Level of one count; all counts together take half of 1 - confidence."""
+        """Level of one test: all counts take half of 1 - confidence, as do all laws."""
         return (1 - self.claim.confidence) * 3 / (math.pi * test) ** 2
 
     # --- counting ---------------------------------------------------------------------
@@ -526,9 +531,12 @@ def _best(
 ) -> tuple[Verdict, Domain]:
     """The verdict on the first domain that refutes, or the largest bound.
 
-    Raises RefusedError if the function runs on none of them.
+    The domains share the time and 1 - confidence. Raises RefusedError if the function
+    runs on none of them.
     """
-    each = replace(claim, seconds=claim.seconds / len(domains))
+    confidence = 1 - (1 - claim.confidence) / len(domains)
+    seconds = claim.seconds / len(domains)
+    each = replace(claim, confidence=confidence, seconds=seconds)
     found: list[tuple[Verdict, Domain]] = []
     for domain in domains:
         try:
@@ -639,6 +647,7 @@ def verdict_text(
     how = f"by counting, with confidence {claim.confidence:g}"
     if verdict.frozen:
         how = "by frozen noise: the output is affine in it, checked on fresh draws"
+        how += "" if verdict.certain else f", with confidence {claim.confidence:g}"
     lines = [
         f"{'REFUTED' if verdict.refuted else 'not refuted'}: {function},"
         f" claimed epsilon {claim.epsilon:g} at delta {claim.delta:g}",

@@ -9,6 +9,7 @@ import pytest
 
 from commands import dperm
 from dperm import cli
+from dperm.audit import proofs
 from dperm.audit.blackbox import NOT_REFUTED, REFUSED, REFUTED
 
 MINE = """
@@ -24,6 +25,10 @@ def half(X, y, seed):
 def whole(X, y, seed):
     noise = np.random.default_rng(seed).laplace(0, 2 / len(X), X.shape[1])
     return np.clip(X, -1, 1).mean(axis=0) + noise
+
+def normal(X, y, seed):
+    noise = np.random.default_rng(seed).normal(0, 1 + 0.5 * (X[0, 0] > 0), 1)
+    return np.clip(np.nan_to_num(X), -1, 1).mean() + noise
 
 def second(X, y, seed):
     return X[:, 1].sum() + np.random.default_rng(seed).laplace()
@@ -127,3 +132,32 @@ def test_the_command_tells_a_function_from_a_solver(here):
     done = dperm(*words)
     assert done.returncode == REFUTED, done.stderr
     assert Path("results/audit/functions/of_mine-half/D.csv").is_file()
+
+
+def test_all_tests_of_an_audit_share_its_level(here, monkeypatch, capsys):
+    """All counts and sampled laws on all domains err by 1 - confidence at most."""
+    spent = []
+
+    def compared(target, pair, seed, delta, level):
+        spent.extend([level] * 2)  # a bound in each direction
+        return proofs.Exact(0.0, "sampled", certain=False)
+
+    def judged(event, first, second, level, delta):
+        spent.append(level)
+        return proofs.Judged(event, 0, 0, len(first), level, 0.0)
+
+    monkeypatch.setattr(proofs, "compare_laws", compared)
+    monkeypatch.setattr(proofs, "judge", judged)
+    claim = ("--epsilon", "1", "--delta", "1e-6", "--confidence", "0.9")
+    code = call(monkeypatch, "of_mine:normal", *claim, "--seconds", "6")
+    assert code == NOT_REFUTED and len(spent) > 100
+    assert sum(level for level in spent if level < 0.5) <= 0.1  # others rank pairs
+
+
+def test_a_bound_from_samples_states_its_confidence(here, monkeypatch, capsys):
+    claim = ("--epsilon", "0.1", "--delta", "0.01", "--x-bound", "1", "--p", "1")
+    assert call(monkeypatch, "of_mine:normal", *claim) == REFUTED
+    said = capsys.readouterr().out
+    assert "by frozen noise" in said and "with confidence 0.999" in said
+    assert not json.loads(Path("results/audit/functions/of_mine-normal/verdict.json")
+                          .read_text())["certain"]  # fmt: skip
