@@ -1,5 +1,9 @@
 """What the how-tos print is what the example folder holds."""
 
+import re
+import subprocess
+import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import numpy as np
@@ -54,3 +58,18 @@ def test_the_example_of_categories_is_what_the_page_says(tmp_path, monkeypatch):
     assert made.y.tolist() == [700.0, 900.0, 1100.0, 1300.0]
     rows = [[2, 1, 0, 0], [3, 0, 1, 0], [1, 1, 0, 0], [4, 0, 0, 1]]
     assert made.X.tolist() == rows  # rooms, gas, oil, wood
+
+
+def test_the_audit_of_a_function_needs_only_what_its_page_installs():
+    """It runs in an environment of another library, without most of ours."""
+    page = (DOCS / "howto/audit.md").read_text()
+    command = re.search(r"pip install ((?:.*\\\n)?.*)\n", page)[1]
+    code = "import dperm.audit.blackbox, sys; print(*sys.modules)"
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    used, known = set(ran.stdout.split()), packages_distributions()
+    others = ("numba", "dp_accounting", "hydra", "omegaconf", "snakemake", "matplotlib")
+    assert not used & {*others}
+    for name in ("pandas", "platformdirs", "sklearn", "threadpoolctl", "yaml"):
+        assert name not in used or known[name][0].lower() in command
