@@ -327,7 +327,7 @@ def test_what_is_stated_comes_from_one_place(monkeypatch):
 
 def test_no_row_says_that_it_holds_beside_nothing(climbed):
     (row,) = ladder.epsilons(climbed.assign(epsilon=0.0)).to_dict("records")
-    assert (row["claim"], row["ledger"]) == ("no attack known", "not put to the test")
+    assert (row["claim"], row["ledger"]) == ("no attack known", "not tested")
 
 
 def test_a_gaussian_ledger_of_its_own_is_audited_to_the_end(climbed):

@@ -236,7 +236,7 @@ def test_strict_noise_that_is_less_than_was_asked_for_is_caught(monkeypatch):
     right = families._multiplier
     monkeypatch.setattr(families, "_multiplier", lambda *given: 0.9 * right(*given))
     found = accountants(Ladder(lane(dp_cd), BRIEF, 1))
-    assert found.caught and found.note.endswith("1 asked for")
+    assert found.caught and found.note.endswith("1 requested")
 
 
 def scaled(monkeypatch, factor):

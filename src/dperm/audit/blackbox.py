@@ -107,7 +107,7 @@ class Verdict:
     epsilon: float = 0.0
     pair: Pair | None = None  #: the neighbours it was found on
     #: the event and its counts, or what moved under frozen noise
-    proof: str = "no event told neighbours apart"
+    proof: str = "no event distinguished neighbours"
     frozen: bool = False  #: whether the proof is one of frozen noise
     certain: bool = False  #: whether nothing in it was counted or sampled
     notes: list[str] = field(default_factory=list)
@@ -572,7 +572,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--y-bound", type=_range, metavar="B or LOW:HIGH", help="labels that it assumes"
     )
-    add("--labels", type=_labels, metavar="A,B,...", help="labels, if just so many")
+    add("--labels", type=_labels, metavar="A,B,...", help="all labels that exist")
     add(
         "--norm",
         choices=sorted(NORMS),

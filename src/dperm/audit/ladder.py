@@ -181,7 +181,7 @@ def _kept(group: pd.DataFrame) -> str:
         return f"broken: {', '.join(caught)}"
     if math.isinf(float(group.true_epsilon.iloc[0])):
         return "states no bound"
-    return "kept" if group.epsilon.max() > 0 else "not put to the test"
+    return "kept" if group.epsilon.max() > 0 else "not tested"
 
 
 def controls(effort: Effort, seed: int, workers: int) -> pd.DataFrame:
@@ -253,8 +253,8 @@ def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
     reason = _leak(name, algorithm, json.dumps(dict(options), sort_keys=True))
     if reason:
         raise LeakError(
-            f"solver {name}: {reason}; `dperm audit solver={name}` tells more, and "
-            "UNCHECKED = 'reason' in its module runs it all the same"
+            f"solver {name}: {reason}; `dperm audit solver={name}` shows all checks, "
+            "and UNCHECKED = 'reason' in its module runs it all the same"
         )
 
 

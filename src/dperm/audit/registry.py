@@ -232,7 +232,7 @@ _FEW = {  # records, so that all paths of selections can be followed
     "loss": "least_squares",
     "positions": (0, 3),
     "radius": 0.02,
-    "reason": "few records set candidates less far apart than a selection needs",
+    "reason": "few records separate candidates less than a selection needs",
 }
 FRANK_WOLFE = {
     "dp_fw": replace(_VERTICES, options={"radius": 0.01}),
@@ -350,7 +350,7 @@ FITS = {
     "output_perturbation": FitNeeds(
         options={"ridge": 3.0},
         company={},
-        reason="no company drives the minimiser so far out that both slopes are near 1",
+        reason="no other records drive the minimiser so far out that both slopes are 1",
     ),
     "moments": FitNeeds(
         reason="of two records at a right angle each has half of its label's share"

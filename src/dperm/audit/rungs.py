@@ -160,7 +160,7 @@ def independent(ladder: Ladder) -> Finding:
         "steps taken together end elsewhere": not np.allclose(
             together, ends, rtol=1e-6, atol=1e-9, equal_nan=True
         ),
-        "something random is not heard": _differ(given, anew),
+        "a random number is not recorded": _differ(given, anew),
         "sampling moves the noise": any(_differ(*two) for two in pairwise(sampled)),
     }
     wrong = [name for name, found in checks.items() if found]
@@ -205,7 +205,7 @@ def published(ladder: Ladder) -> Finding:
     A step after the last release that reads the records again moves the weights.
     """
     if not ladder.subject.whole:
-        note = "a part of the releases is looked at"
+        note = "only a part of the releases is recorded"
         return Finding("published", 0.0, REPEATED, False, note)
     both = [found for _, found in ladder.couplings] + ladder.odd
     apart = [_apart(one.seen.weights, one.other.weights) for one in both if one.other]
@@ -283,7 +283,7 @@ def accountants(ladder: Ladder) -> Finding:
     caught = not low * (1 - _WIDE_GRID) <= ours <= high * (1 + _WIDE_GRID)
     note = f"{low:.4g} at least, {high:.4g} at most"
     if subject.calibration == STRICT and ours > subject.epsilon * (1 + _WIDE_GRID):
-        caught, note = True, f"{note}, {subject.epsilon:g} asked for"
+        caught, note = True, f"{note}, {subject.epsilon:g} requested"
     return Finding("accountants", ours, high, caught, note)
 
 
