@@ -50,17 +50,17 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "anchors": (
             "report.claims:main",
-            "show every claim beside the sentence of the paper's text",
+            "show every claim with its sentence in the paper's text",
         ),
         "results": ("pipeline.packed:main", "pack the rows of a run, or unpack them"),
         "verify": (
             "pipeline.verify:main",
-            "check results by their seals, and make some of them again",
+            "check results by their seals and by repeating some runs",
         ),
         "crate": ("pipeline.completion:main", "write runs as a Workflow Run RO-Crate"),
         "plan": (
             "pipeline.forecast:main",
-            "how long a run takes on so many cores, and why",
+            "forecast how long a run takes",
         ),
         "compare": ("pipeline.compare:main", "compare two trees of results row by row"),
     },
@@ -69,20 +69,23 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "prepare": ("pipeline.inputs:prepare", "prepare the arrays of a problem"),
         "optimum": (
             "pipeline.inputs:optimum",
-            "solve a problem without privacy, certified",
+            "solve a problem without privacy, to a certificate",
         ),
         "tune": ("pipeline.stages:tune", "run a solver over the grid of a paper"),
-        "evaluate": ("pipeline.stages:evaluate", "run what was chosen on fresh seeds"),
+        "evaluate": (
+            "pipeline.stages:evaluate",
+            "run the chosen settings on fresh seeds",
+        ),
         "solve": ("pipeline.stages:solve", "tune, then evaluate"),
         "sweep": ("pipeline.stages:sweep", "run the sweeps of a paper"),
         "audit": ("pipeline.auditing:audit", "audit a solver's privacy"),
         "privacy": (
             "pipeline.auditing:report",
-            "what a setting costs, the noise it needs",
+            "print the epsilon of a setting and the noise it needs",
         ),
         "adopt": (
             "pipeline.verify:adopt",
-            "keep rows of older code where a sample has the same bits",
+            "keep rows of older code if a sample has the same bits",
         ),
         "arena --peers": (
             "papers.arena.peers:run",
@@ -93,17 +96,17 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     DRAWS: {
         "timing": (
             "pipeline.stages:timing",
-            "run alone what a paper shows against time",
+            "time the runs that a paper shows against seconds",
         ),
         "figure": ("pipeline.products:figure", "draw the figures of a paper"),
         "table": ("pipeline.products:table", "make the tables of a paper"),
         "draw": (
             "pipeline.products:draw",
-            "make what is not up to date of figures and tables",
+            "make the figures and tables that are stale",
         ),
         "complete": (
             "pipeline.completion:complete",
-            "judge whether a paper is complete; its manifest",
+            "check that a paper is complete, and write its manifest",
         ),
         "claims": ("report.judging:claims", "judge the claims of the papers"),
         "report": ("report.page:report", "write the report"),
@@ -120,13 +123,13 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "try": ("compare.request:main", "compare private methods on a file of yours"),
         "arena method=": (
             "papers.arena.command:main",
-            "a private method of yours against every other",
+            "compare a private method of yours with every other",
         ),
         "arena problem=": (
             "papers.arena.command:main",
-            "run every private method on one problem; which to take",
+            "run every private method on one problem, and recommend one",
         ),
-        "arena --help": ("papers.arena.command:main", "what the arena takes"),
+        "arena --help": ("papers.arena.command:main", "list the arena's keys"),
     },
 }
 COMMANDS = {
@@ -162,14 +165,14 @@ examples:
   dperm dpcd                                 a paper, on all cores
   dperm -n all                               what would run, and why
   dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs, on two
-  dperm arena problem=diabetes               every private method; which to take
-  dperm try problem=mine.csv target=y        a few of them, and yours, on your data
-  dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help says more
-  dperm audit mine:fit --epsilon 1           is a function of mine as private as that?
-completion of names, in bash or zsh, and in fish:
+  dperm arena problem=diabetes               every private method on one problem
+  dperm try problem=mine.csv target=y        private methods on your data
+  dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
+  dperm audit mine:fit --epsilon 1           is this function that private?
+to complete names in bash or zsh, and in fish:
   eval "$(register-python-argcomplete dperm)"
   register-python-argcomplete --shell fish dperm | source
-Noise is made of seeded doubles, for study; dperm.fit(..., release=True) is to publish.
+Noise is seeded doubles, for study. To publish a model use dperm.fit(..., release=True).
 """
 
 

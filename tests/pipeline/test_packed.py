@@ -292,7 +292,7 @@ def added(name):
 )  # fmt: skip
 def test_an_archive_holds_exactly_what_its_papers_want(elsewhere, name):
     rewritten(elsewhere, added(name))
-    with pytest.raises(packed.ArchiveError, match="wanted by no paper"):
+    with pytest.raises(packed.ArchiveError, match="which no paper needs"):
         packed.unpack(elsewhere)
     assert not contents(Path())
 

@@ -52,7 +52,7 @@ class Request:
     l1: float | None = _key("strength of the L1 norm; 0")
     l2: float | None = _key("strength of the squared norm; 1/n")
     standardize: bool = _key("columns to mean 0 and deviation 1", True)
-    intercept: bool = _key("whether there is one, a column of ones", True)
+    intercept: bool = _key("whether to add one, a column of ones", True)
     solvers: list[str] = _key("names of conf/solver, or of a Python file here", list)
     epsilon: float | None = _key(
         "for neighbours that differ by replacing one record", positive=True
@@ -62,7 +62,7 @@ class Request:
         f"some of {', '.join(TUNINGS)}", lambda: ["default", "grid"], known=TUNINGS
     )
     defaults: dict[str, Any] = _key(
-        "defaults.mine.step=0.3: the setting of no tuning", dict
+        "defaults.mine.step=0.3: the setting without tuning", dict
     )
     grids: dict[str, Any] = _key(
         "grids.mine.step=[0.1, 1]: the settings that are tried", dict
@@ -80,7 +80,7 @@ class Request:
     )
     label_scale: Any = _key("the same for real labels", positive=True)
     fresh: int = _key(
-        "runs of each chosen setting, on seeds that did not choose it",
+        "fresh runs of each chosen setting",
         20,
         positive=True,
         least=2,
@@ -90,9 +90,9 @@ class Request:
         5,
         least=2,
     )
-    seed: int = _key("all others are made of it", 20220202)
+    seed: int = _key("all random numbers follow from it", 20220202)
     workers: int = _key("processes", 1, positive=True)
-    name: str | None = _key("of the folder results/try/NAME; that of the problem")
+    name: str | None = _key("name of the folder below results/try; the problem's")
     given: list[str] = field(default_factory=list)  # the keys that were passed
     overrides: list[str] = field(default_factory=list)  # of the configuration
     words: list[str] = field(default_factory=list)  # as they were passed

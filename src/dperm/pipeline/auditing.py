@@ -49,19 +49,20 @@ _HOLDS = (
     f" {1 - ladder.CONFIDENCE:.2g} (Bonferroni)."
 )
 CAPTIONS = {
-    "epsilon": "Claimed: what the calibration promises, on small loud data at the"
-    " delta given. True: what a sound accountant makes of the same noise (inf: no"
-    " bound can be proved), between the proved bounds low and high, given what is"
-    " taken to be public. Audited: what is proved from below, on the worst pair of"
-    " data sets that was found; exact where it follows from measured laws of the"
-    " releases, statistical where runs were sampled. Reached: audited over true;"
-    " where it is little, the reason. Tightness: largest shift of the noise that a"
-    f" neighbour needs over the declared one, 1 at most. {_HOLDS}",
-    "controls": "How often each rung caught a mechanism: broken ones, which one rung at"
-    f" least must catch, and sound ones, audited {REPETITIONS} times. {_HOLDS}",
-    "tuning": "What it would cost to choose the setting privately: as many settings"
-    " are tried as the grid has, on average, and the best is published (random"
-    " stopping, Papernot and Steinke 2022), by three distributions of their number."
+    "epsilon": "Claimed: the epsilon that the calibration promises, on small data with"
+    " influential records, at the stated delta. True: the bound of a sound accountant"
+    " for the same noise (inf: no bound can be proved), between the proved bounds low"
+    " and high; given lists what is taken to be public. Audited: the lower bound that"
+    " the worst pair of data sets proves; exact where it follows from measured laws of"
+    " the releases, statistical where runs were sampled. Reached: audited over true,"
+    " with a reason where it is small. Tightness: the largest shift of the noise that"
+    f" a neighbour needs, over the declared shift; at most 1. {_HOLDS}",
+    "controls": "How often each check caught a mechanism: broken ones, each of which at"
+    " least one check must catch, and sound ones, audited"
+    f" {REPETITIONS} times. {_HOLDS}",
+    "tuning": "The cost of choosing the setting privately: on average as many settings"
+    " are tried as the grid has, and the best is published (random stopping,"
+    " Papernot and Steinke 2022), for three distributions of their number."
     " This accounting is in Rényi terms; renyi_epsilon is that of one run.",
 }
 

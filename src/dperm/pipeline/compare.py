@@ -363,17 +363,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="judge the tables and columns that both have; Git has no Parquet",
     )
     parser.add_argument(
-        "--rtol", type=float, default=RTOL, help=f"what is rounding ({RTOL:g})"
+        "--rtol",
+        type=float,
+        default=RTOL,
+        help=f"relative difference that counts as rounding ({RTOL:g})",
     )
     parser.add_argument(
         "--level",
         choices=[level.name.lower() for level in Level][:-1],
-        help="exit with 0 from this level of agreement on, and list what falls short",
+        help="exit with 0 from this level of agreement on, and list the other tables",
     )
     parser.add_argument(
         "--chosen",
         action="store_true",
-        help="compare what tunings chose and ran, raced and whole, and nothing else",
+        help="compare only the settings that tunings chose and ran",
     )
 
 

@@ -152,7 +152,7 @@ def _write(
     try:
         before = store.read_json(path) if path.exists() else {}
     except ValueError as error:
-        log.warning("made anew: %s", error)
+        log.warning("written again: %s", error)
         before = {}
     if rows(before) == rows(content):
         content |= {key: before[key] for key in run if key in before}

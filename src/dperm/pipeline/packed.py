@@ -315,7 +315,9 @@ def _require_wanted(path: Path, head: dict[str, Any], graph: Graph) -> None:
     more = sorted({*head["files"]} - wanted - {*records})
     more = [name for name in more if not _is_companion(name, wanted)]
     if lost or more:
-        what = f"lacks {lost[0]}" if lost else f"holds {more[0]!r}, wanted by no paper"
+        what = (
+            f"lacks {lost[0]}" if lost else f"holds {more[0]!r}, which no paper needs"
+        )
         raise ArchiveError(f"{path} {what}: get it again")
 
 
@@ -455,7 +457,7 @@ def _key(path: Path, kind: str, form: type, **options: Any) -> Any:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``dperm results``."""
     actions = parser.add_subparsers(dest="action", required=True)
-    one = actions.add_parser("pack", help="pack what figures and claims are made of")
+    one = actions.add_parser("pack", help="pack the rows behind figures and claims")
     one.add_argument("what", nargs="*", help="papers (default all), and key=value")
     one.add_argument("-o", "--output", type=Path, default=Path("results.zip"))
     one.add_argument("--key", type=Path, help="private Ed25519 key, PEM, that signs")

@@ -181,8 +181,8 @@ def check(
             if of_now != (job["made"], job["versions"]):
                 libraries = " or library versions" if solving else ""
                 raise ChangedError(
-                    f"{path} was made by other code, settings{libraries} than those of "
-                    f"now: {again}; finished lanes are kept"
+                    f"{path} was made by other code, settings{libraries} than the "
+                    f"current ones: {again}; finished lanes are kept"
                 )
 
 

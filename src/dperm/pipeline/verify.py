@@ -699,7 +699,7 @@ def _units(job: Job, design: plan.Design) -> list[Unit]:
         if tuned.is_file():
             units += tuning.fresh_units(job, design, store.read_table(tuned))
         else:
-            log.info("%s: not there, what was evaluated is not looked at", tuned)
+            log.info("%s is missing: its fresh runs are not checked", tuned)
     return units
 
 

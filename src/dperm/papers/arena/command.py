@@ -9,7 +9,7 @@ KEYS = {
     "problem": "one problem; with method= several, [airfoil, concrete]",
     "method": "a method of yours against the kept results of all others",
     "workers": "processes; 1",
-    "seed": "all others are made of it",
+    "seed": "all random numbers follow from it",
     "data": "data.mirror=FOLDER, data.dir=FOLDER",
     "output": "output.results=FOLDER",
     "scale": "smoke, full",
