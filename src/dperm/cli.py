@@ -476,8 +476,9 @@ def parser() -> argparse.ArgumentParser:
         "commands": {name: command.help for name, command in sorted(COMMANDS.items())},
         "papers, or all": papers(),
     }
+    width = max(len(name) for rows in lists.values() for name in rows)
     text = "\n".join(
-        "\n".join([f"{head}:", *(f"  {name:14} {line}" for name, line in rows.items())])
+        "\n".join([f"{head}:", *(f"  {one:{width}} {rows[one]}" for one in rows)])
         for head, rows in lists.items()
     )
     line = argparse.ArgumentParser("dperm", description=text, epilog=EXAMPLES)
