@@ -148,7 +148,7 @@ def refined(
     -------
     list of dict
         One row per fresh run, or one without an error if no noise reaches the target or
-        no setting stays finite. ``given`` is what true_epsilon takes as public.
+        no setting stays finite. ``given`` lists what true_epsilon takes as public.
     """
     around = grid.points(finer, "options.finer", ("step", "clip"))
     try:

@@ -13,8 +13,8 @@ with rho half the squared budget of the direction.
 
 *The direction's sensitivity under replacing a record.* Let H_A be the Hessian of the
 records that both data sets share, without the other's. Both Hessians are H_A plus a
-positive semi-definite term of one record, of norm h / n at most, so that both inverses
-lie between (H_A + lambda)^-1 - D and (H_A + lambda)^-1, where by Sherman and Morrison
+positive semi-definite term of one record, of norm h / n at most. So both inverses lie
+between (H_A + lambda)^-1 - D and (H_A + lambda)^-1, where by Sherman and Morrison
 the loss D has norm (h / n) / (lambda (lambda + h / n)) at most. They differ by D at
 most: as much as under adding a record. ∎ g and the trace, which determine Delta, are
 known by then, so that every release is Gaussian given those before it and all of them

@@ -81,9 +81,9 @@ def hard(kind: str, d: int, seed: int, bias: float) -> Coins:
     Parameters
     ----------
     kind : {"all", "one of them", "one a record"}
-        For 1 < p < 2 every column has the bias. For p = 1 one column has it, the others
-        are fair, so that log d matters. From p = 2 on a record shows one column only,
-        which takes d times as many records to learn.
+        For 1 < p < 2 every column has the bias. For p = 1 one column has one, the
+        others are fair, so that log d matters. From p = 2 on a record shows one column
+        only, which takes d times as many records to learn.
     bias : float
         In [0, 1].
     """
