@@ -295,6 +295,12 @@ def test_paths_of_selections_are_followed_where_they_depend_on_one_another():
 # --- tables ---------------------------------------------------------------------------
 
 
+def test_the_level_is_meant_for_all_subjects_of_the_table():
+    table = pd.read_csv(Path(__file__).parents[2] / "results/audit/epsilon.csv")
+    assert len(table) <= ladder.SUBJECTS
+    assert ladder.TESTS * len(table) * ladder.FULL.level <= 1 - ladder.CONFIDENCE
+
+
 def test_a_row_of_the_alarms_has_the_columns_of_the_controls(monkeypatch):
     monkeypatch.setattr(ladder, "AGAIN", BRIEF)
     broken, sound = ladder._control(0, BRIEF, 1), ladder._alarm(0, 1)

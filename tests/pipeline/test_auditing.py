@@ -45,14 +45,17 @@ def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
     assert (table.epsilon_low <= table.true_epsilon * (1 + 1e-9)).all()
     assert (table.epsilon_high >= table.true_epsilon * (1 - 1e-9)).all()
     assert "given" in table
-    assert "audited" in markdown.read_text()
+    together = 4 * len(table) * ladder.FULL.level
+    assert f"any test in the table with at most {together:.2g}" in markdown.read_text()
 
 
 def test_controls_and_alarms(composed, monkeypatch):
     monkeypatch.setattr(ladder, "CONTROLS", ladder.CONTROLS[:2])
     monkeypatch.setattr(ladder, "SOUND", ladder.SOUND[:1])
-    csv, *_ = auditing.audit(composed("product=controls"))
+    csv, markdown = auditing.audit(composed("product=controls"))
     table = pd.read_csv(csv)
+    together = 4 * 2 * ladder.FULL.level  # of the two audits of a sound mechanism
+    assert f"any test in the table with at most {together:.2g}" in markdown.read_text()
     assert list(table.mechanism) == ["half noise", "half noise", "sound"]
     assert list(table.caught) == [1, 1, 0] and list(table.runs) == [1, 1, 2]
 

@@ -53,8 +53,8 @@ from dperm.solvers.streams.sources import Batch, Rows
 log = logging.getLogger(__name__)
 
 CONFIDENCE = 0.95  # of a whole table, all statistical tests in it together
-TESTS = 600  # at most: four per subject, 150 subjects
-FULL = Effort(level=(1 - CONFIDENCE) / TESTS)
+TESTS, SUBJECTS = 4, 250  # tests of a subject, and subjects of a table, at most
+FULL = Effort(level=(1 - CONFIDENCE) / (TESTS * SUBJECTS))
 SMALL = Effort(level=FULL.level, pairs=8, draws=40, samples=80, losses=12)
 
 # Sound mechanisms of every kind of release, audited repeatedly.
