@@ -420,18 +420,18 @@ MUTANTS = (
     ),
     plant("paid_free_noise", "arena", "runs of a choice have the noise of a run alone",
         "Contest._choices",
-        "own, scored = (int(one) for one in rng.integers(2**62, size=2))\n"
-        "{{ => noise = self.prices.one(method.aiming(epsilon), setting)[0]\n"
-        "}}found.append(Drawn(number, Job(setting, noise, own), scored))",
+        "Job(setting, {{noise => "
+        "self.prices.one(method.aiming(epsilon), setting)[0]}}, own)",
     ),
     plant("paid_best_drawn", "arena", "the setting is the best on the data, not drawn",
         "Contest._choices",
-        "{{able[int(rng.integers(len(able)))] => min(able, key=lambda one: "
-        'method.run( [Job(one[0], 0.0, 0)], nothing)["objective"][0])}}',
+        "draws(rng, {{able => [min(able, key=lambda one: "
+        'method.run( [Job(one[0], 0.0, 0)], nothing)["objective"][0])]}})',
     ),
     plant("paid_runs_by_data", "arena", "more runs are made where the data are harder",
         "Contest._choices",
-        "range(drawn_runs(rng){{ =>  + int(abs(method.problem.A).max() > 100)}})",
+        "{{draws(rng, able) => [*draws(rng, able), "
+        "*[*draws(rng, able)][: int(abs(method.problem.A).max() > 100)]]}}",
     ),
     plant("paid_one_seed", "arena", "a score's noise is that of its run",
         "run_and_score", "gaussian(streams(drawn.{{scored => job.seed}}).noise, ())",
@@ -1329,7 +1329,9 @@ MUTANTS = (
     ),
     plant("search_runs_by_data", "arena", "it makes more runs where records are large",
         "PrivateSearch._drawn",
-        "range(drawn_runs(rng){{ =>  + int(abs(runs[0][0].problem.A).max() > 3)}})",
+        "{{draws(np.random.default_rng(seed), able) => "
+        "[*draws(np.random.default_rng(seed), able)]"
+        " * (1 + int(abs(runs[0][0].problem.A).max() > 3))}}",
     ),
     plant("search_another_run", "arena", "it publishes a run that has no score",
         "PrivateSearch._best",
