@@ -48,6 +48,21 @@ def test_the_run_with_the_least_noisy_loss_is_published():
     assert all(score > 0.5 for l2, score in scores if l2 == 0.0)
 
 
+def test_the_data_have_no_say_in_what_is_run(monkeypatch):
+    """Points and seeds of all runs are the same on a data set with one other record."""
+    monkeypatch.setattr(search, "scored", lambda on, drawn, *_: made.append(drawn)
+                        or (0.0, np.zeros(2)))  # fmt: skip
+    model = DPRegressor(bounds=(-9, 9), label_bounds=(-3, 3), fit_intercept=False)
+    other, every = X.copy(), []
+    other[0] = 9.0
+    for data in (X, other):
+        made = []
+        for seed in range(20):
+            PrivateSearch(model, GRID, epsilon=2.0, random_state=seed).fit(data, Y)
+        every.append(made)
+    assert every[0] == every[1] and len(every[0]) > 20
+
+
 def test_types_of_columns_are_named_unless_bounds_name_them():
     frame, ends = pd.DataFrame(X, columns=["a", "b"]), {"a": (-1, 1), "b": (-1, 1)}
     for bounds, types in (((-1, 1), (TYPES,)), (ends, ())):

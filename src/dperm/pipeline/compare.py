@@ -196,11 +196,13 @@ def _level_of_intervals(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> 
     return Level.STATISTICS if same else Level.NOTHING
 
 
-def _key(table: pd.DataFrame) -> list[str]:
-    """The fewest leading columns that name a row; none if even all of them do not."""
-    for count in range(1, table.shape[1] + 1):
-        names = list(table.columns[:count])
-        if not table.duplicated(names).any():
+def _key(*tables: pd.DataFrame) -> list[str]:
+    """The fewest leading columns that name a row in each table; else none."""
+    columns = list(tables[0].columns)
+    for names in (columns[: count + 1] for count in range(len(columns))):
+        if not all({*names} <= {*table.columns} for table in tables):
+            return []
+        if not any(table.duplicated(names).any() for table in tables):
             return names
     return []
 
@@ -267,13 +269,12 @@ def _keyed(one: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.Dat
     The key is a lane's identity or, if the tables differ in length, the fewest leading
     columns that are unique: keys come first in every table.
     """
-    leading = [list(one.columns[: count + 1]) for count in range(len(one.columns))]
-    for names in (IDENTITY, *(leading if len(one) != len(other) else ())):
-        if not all({*names} <= {*table.columns} for table in (one, other)):
-            continue
-        pair = one.set_index(names), other.set_index(names)
-        if all(table.index.is_unique for table in pair):
-            return pair
+    names = list(IDENTITY)
+    known = all({*names} <= {*table.columns} for table in (one, other))
+    if not known or any(table.duplicated(names).any() for table in (one, other)):
+        names = _key(one, other) if len(one) != len(other) else []
+    if names:
+        return one.set_index(names), other.set_index(names)
     return one.rename_axis("row"), other.rename_axis("row")
 
 
@@ -340,7 +341,7 @@ def _share_run(table: pd.DataFrame) -> float:
     """Share of a tuning's passes that were run, over all lanes."""
     passes = table["passes"].to_numpy(dtype=float)
     ran = np.nansum(passes[table["status"] != CANNOT_WIN])
-    return float(ran / max(np.nansum(passes), 1.0))  # 0 without data
+    return float(ran / (np.nansum(passes) or 1.0))  # 0 without data
 
 
 def _choices_text(table: pd.DataFrame) -> str:

@@ -9,8 +9,9 @@ import pytest
 
 from commands import dperm
 from dperm import cli
-from dperm.audit import proofs
-from dperm.audit.blackbox import NOT_REFUTED, REFUSED, REFUTED
+from dperm.audit import blackbox, proofs
+from dperm.audit.blackbox import NOT_REFUTED, REFUSED, REFUTED, Claim
+from dperm.audit.functions import Domain, load
 
 MINE = """
 from pathlib import Path
@@ -134,7 +135,7 @@ def test_the_command_tells_a_function_from_a_solver(here):
     assert Path("results/audit/functions/of_mine-half/D.csv").is_file()
 
 
-def test_all_tests_of_an_audit_share_its_level(here, monkeypatch, capsys):
+def test_all_tests_of_an_audit_share_its_level(here, monkeypatch):
     """All counts and sampled laws on all domains err by 1 - confidence at most."""
     spent = []
 
@@ -148,9 +149,10 @@ def test_all_tests_of_an_audit_share_its_level(here, monkeypatch, capsys):
 
     monkeypatch.setattr(proofs, "compare_laws", compared)
     monkeypatch.setattr(proofs, "judge", judged)
-    claim = ("--epsilon", "1", "--delta", "1e-6", "--confidence", "0.9")
-    code = call(monkeypatch, "of_mine:normal", *claim, "--seconds", "6")
-    assert code == NOT_REFUTED and len(spent) > 100
+    domains = [Domain(p=p) for p in (1, 2, 4)]
+    claim = Claim(1.0, 1e-6, confidence=0.9, seconds=1e9, runs=6000)
+    verdict, _ = blackbox._best(load("of_mine:normal"), claim, domains, 0)
+    assert not verdict.refuted and len(spent) > 100
     assert sum(level for level in spent if level < 0.5) <= 0.1  # others rank pairs
 
 
