@@ -206,14 +206,18 @@ def _run(arguments: list[str]) -> None:
 
 
 def name_of(arguments: list[str]) -> str | None:
-    """The entry of ``COMMANDS`` that is called; None for Snakemake."""
-    for name in COMMANDS:
+    """The entry of ``COMMANDS`` that is called; None for Snakemake.
+
+    A stage with a number of cores (``dperm audit -j 2``) is Snakemake's target.
+    """
+    for name, command in COMMANDS.items():
         first, _, mark = name.partition(" ")
         marked = re.compile(MARKS.get(mark, mark))
         if arguments[:1] == [first] and (
             not mark or any(map(marked.fullmatch, arguments[1:]))
         ):
-            return name
+            is_stage = command.form in (SOLVES, DRAWS)
+            return None if is_stage and any(map(CORES.match, arguments)) else name
     return None
 
 

@@ -11,10 +11,11 @@ import pytest
 
 from commands import dperm
 from dperm import cli
-from dperm.cli import COMMANDS, function_of, main, papers
+from dperm.cli import COMMANDS, function_of, main, name_of, papers
 from dperm.core.experiment.locate import available
 
-run = partial(dperm, cwd=Path(__file__).parents[2])
+ROOT = Path(__file__).parents[2]
+run = partial(dperm, cwd=ROOT)
 
 
 def test_help_lists_stages_and_papers_each_with_a_line():
@@ -96,6 +97,42 @@ def test_all_cores_are_taken_where_none_are_named(words, is_added, monkeypatch):
     monkeypatch.setattr("snakemake.cli.main", lambda: seen.extend(sys.argv))
     main()
     assert ("--cores=all" in seen) == is_added and seen[-len(words) :] == words
+
+
+@pytest.mark.parametrize("line", ["audit -j 2", "claims report --cores 2"])
+def test_a_stage_with_a_number_of_cores_is_snakemake_s(line):
+    assert name_of(line.split()) is None
+    assert name_of(["audit", "solver=dp_cd"]) == "audit"
+    assert name_of(["plan", "-j", "2"]) == "plan"  # a number that it reads itself
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINE = re.compile(r"^(?:\$ )?dperm( [^#\n]*?)?(?:  .*|#.*)?$", re.MULTILINE)
+
+
+def documented():
+    """Every command in a code block of the pages, without the remark behind it."""
+    for page in PAGES:
+        for block in re.findall(r"```(?:sh|console)?\n(.*?)```", page.read_text(), re.S):
+            for found in LINE.finditer(block):
+                yield page, (found[1] or "").split()
+
+
+def test_documented_commands_are_commands_with_their_own_options():
+    lines = list(documented())
+    assert len(lines) > 50
+    for page, words in lines:
+        name = name_of(words)
+        if name and COMMANDS[name].form in (cli.SOLVES, cli.DRAWS):
+            flags = [word for word in words[1:] if "=" not in word]
+            assert set(flags) <= {"--help", "--peers"}, (page.name, words)
+        elif name is None:
+            plain = [word for word in words if re.fullmatch(r"[a-z]\w*", word)]
+            known = {*papers(), *COMMANDS, "all"}
+            assert set(plain) <= known | EXAMPLES, (page.name, words)
+
+
+EXAMPLES = {"mine", "finer", "tiny"}  # papers that a page has its reader write
 
 
 def test_anything_else_is_snakemakes():
