@@ -74,6 +74,10 @@ class Numbers:
         rows = self.rows[self.rows["paper"].isin(PAPERS if paper is None else [paper])]
         return len(rows if verdict is None else rows[rows["short"] == verdict])
 
+    def judged(self) -> int:
+        """How many claims of the papers are in scope."""
+        return self.count() - self.count(verdict="out of scope")
+
 
 def shown(number: float) -> str:
     """Two digits, never in powers of ten."""
@@ -90,7 +94,7 @@ def rendered(results: Path = RESULTS) -> str:
         For a claim that is not there, or without a number.
     """
     numbers = Numbers(results)
-    names = ("value", "within", "published", "cell", "count")
+    names = ("value", "within", "published", "cell", "count", "judged")
     known = {name: getattr(numbers, name) for name in names}
     template = jinja2.Template(
         (HERE / "article.md.j2").read_text(encoding="utf-8"),
