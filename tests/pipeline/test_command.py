@@ -112,8 +112,9 @@ LINE = re.compile(r"^(?:\$ )?dperm( [^#\n]*?)?(?:  .*|#.*)?$", re.MULTILINE)
 
 def documented():
     """Every command in a code block of the pages, without the remark behind it."""
+    fence = re.compile(r"```(?:sh|console)?\n(.*?)```", re.DOTALL)
     for page in PAGES:
-        for block in re.findall(r"```(?:sh|console)?\n(.*?)```", page.read_text(), re.S):
+        for block in fence.findall(page.read_text()):
             for found in LINE.finditer(block):
                 yield page, (found[1] or "").split()
 

@@ -21,6 +21,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import yaml
+from matplotlib.patches import Patch
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
@@ -452,6 +453,12 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     axes.set_xticks(*zip(*((t, f"{t:,g}") for t in TICKS), strict=True))
     axes.minorticks_off()
     axes.grid(axis="y", visible=False)
+    axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
+    keys = {BLUE: "proved to cost at most 1", ORANGE: "not proved to cost at most 1"}
+    axes.legend(
+        handles=[Patch(color=colour, label=text) for colour, text in keys.items()],
+        loc="upper right",
+    )
     axes.set_xlabel("true epsilon (upper bound) of noise published for epsilon = 1")
     return figure
 

@@ -18,6 +18,7 @@ from dperm.papers.arena.tables import sizes
 from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Rows, log_axes
 
+TITLES = {"logistic": "classification", "least squares": "least squares"}
 SEEN = 0.1  # share of draws below which nothing is shown
 LOW, HIGH = -2.0, 2.0  # ends of colours: log10 of error over that of w = 0
 LEADERS = 4  # methods per loss that have a colour among the curves
@@ -59,19 +60,19 @@ def drawn_guide(found: pd.DataFrame) -> Drawing:
         at.set_xticks(
             np.arange(1, len(lows)) - 0.5, [f"{low:,.0f}" for low in lows[1:]]
         )
-        at.set_title(loss, loc="left", fontweight="bold")
+        at.set_title(TITLES[loss], loc="left", fontweight="bold")
+        at.set_xlabel(r"$n \epsilon / p$")
         for one in found[found["loss"] == loss].to_dict("records"):
             x, y = lows.index(one["low"]), table.index.get_loc(one["algorithm"])
             rows.append(_row(f"{loss}", one["algorithm"], one["low"], one["share"]))
             if one["share"] >= SEEN:
                 text = f"{one['share']:.0%}"
                 best = one["share"] == table[one["low"]].max()
-                text += f"\n{one['regret']:.2g}x" if best else ""
+                text += f"\nerror {one['regret']:.2g} x least" if best else ""
                 how = {"ha": "center", "va": "center", "fontsize": 7.5}
                 how |= {"color": "w" if one["share"] > 0.6 else "k"}
                 how |= {"fontweight": "bold" if best else "normal"}
                 at.text(x, y, text, linespacing=0.9, **how)
-    axes.flat[-1].set_xlabel(r"$n \epsilon / p$")
     return figure, rows
 
 

@@ -28,9 +28,9 @@ from dperm.present.drawing import (
 from dperm.present.looks import Look
 
 LARGER = (
-    "Where a private curve ends below FW, which has no noise: line 12 adds a vertex of "
-    "size $\\eta$ for each of K nodes,\nso that $\\|x\\|_1$ reaches K $\\eta$ where FW "
-    "keeps to $\\eta$."
+    "A private curve can end below FW, which has no noise: Algorithm 2 adds a vertex "
+    "of size $\\eta$ for each of K nodes,\nso that $\\|x\\|_1$ reaches K $\\eta$, "
+    "where FW keeps to $\\eta$."
 )
 BASELINES = looks.of(["FW", "DP-FW"])
 _HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

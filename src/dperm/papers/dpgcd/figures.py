@@ -114,7 +114,7 @@ def growth(config: Config, product: Product, problems: list[str]) -> Drawing:
         for name, group in part.groupby("algorithm", sort=False):
             panels.mean(at, group, knob, "share", panel, name, chosen[name])
         at.axhline(1.0, color="0.6", linewidth=0.8, linestyle=":", label="w = 0")
-        at.set(title=title, xlabel=label, ylabel="excess over that of w = 0")
+        at.set(title=title, xlabel=label, ylabel="excess / that of $w$ = 0")
         at.set(xscale=scale, yscale="log")
         at.set_ylim(bottom=max(at.get_ylim()[0], LOWEST))
     return panels.done(5)
