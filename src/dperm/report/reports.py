@@ -205,8 +205,7 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
         "Printed": "; ".join(part for part in printed if part),
         "Ours": ours,
         "Missing": clipped(row["missing"]) * ("missing" not in ours),
-        "Notices": noticing(row),
-        "Excludes": row["excludes"].partition(" (")[0],
+        "Changes with": noticing(row),
         "Verdict": "; ".join(part for part in verdict if part),
         "Evidence": ", ".join(links),
     }
