@@ -1,5 +1,7 @@
 """What no single record may decide of a fit, whatever stands in it."""
 
+import io
+import re
 import warnings
 from decimal import Decimal
 
@@ -256,3 +258,88 @@ def test_records_come_in_an_order_that_is_drawn(monkeypatch):
     counts = np.array([*seen.values()])
     assert len(seen) == 6 and counts.max() <= 2.5 * counts.min()
     assert model._order is None
+
+
+def read_csv(cells, column):
+    lines = [
+        f"{column},b",
+        *(f"{one},{b:.3f}" for one, b in zip(cells, X[:, 1], strict=True)),
+    ]
+    return pd.read_csv(io.StringIO("\n".join(lines)))
+
+
+@pytest.mark.parametrize(
+    ("cells", "known"),
+    [
+        ([1, 2, 3], {"categories": {"a": [1, 2]}}),
+        ([1, 2, 3], {"categories": {"a": ["1", "2"]}}),
+        ([0.5, 2.25, 3.0], {"categories": {"a": [0.5, 2.25]}}),
+        (["True", "False"], {"categories": {"a": [True, False]}}),
+        (["True", "False"], {}),
+        ([7, 8, 9], {}),
+    ],
+)
+def test_a_word_in_a_file_changes_its_own_record_alone(cells, known):
+    """pandas reads all cells of a column as text because of it."""
+    every = np.resize(cells, N).tolist()
+    ends = {name: (0, 9) for name in "ab" if name not in known.get("categories", {})}
+    found = []
+    for first in (every[0], "oops"):
+        frame = read_csv([first, *every[1:]], "a")
+        model = classifier(bounds=ends, **known).fit(frame, Y)
+        assert model.epsilon_.given == ("n",)
+        known_types = frames.as_numbers(frame, ends)
+        by = frames.layout(known_types, known.get("categories"), None, ends)
+        found.append(frames.expanded(known_types, by))
+    assert np.array_equal(found[0][1:], found[1][1:], equal_nan=True)
+    assert len(np.unique(found[0][:, 0])) > 1  # the cells are told apart
+
+
+@pytest.mark.parametrize("classes", [(0, 1), ("0", "1"), (False, True)])
+@pytest.mark.parametrize("cells", [[0, 1], ["False", "True"], [0.0, 1.0]])
+def test_a_word_among_labels_of_a_file_is_a_record_of_no_class(classes, cells):
+    every = [cells[one] for one in Y]
+    given = {"feature_scale": 1.0, **GIVEN}
+    fits = [
+        dperm.DPClassifier("dp_gd", classes=classes, **given).fit(
+            X, read_csv([first, *every[1:]], "y")["y"].to_numpy()
+        )
+        for first in (7 if cells[0] == 0 else every[0], "oops")
+    ]
+    assert [*fits[0].classes_] == [*classes]
+    if cells[0] == 0:  # a number that is no class and a word are the same
+        assert np.array_equal(fits[0].coef_, fits[1].coef_)
+    assert (
+        fits[1].coef_ == pytest.approx(fits[0].coef_, abs=0.2)
+        and fits[1].coef_[0, 0] > 0.1
+    )
+
+
+def test_labels_of_text_are_refused_by_their_type_in_blocks_too(monkeypatch):
+    how = {"bounds": (-1, 1), "label_bounds": (-1, 1), **GIVEN}
+    monkeypatch.setattr(estimators, "LARGE", 10)
+    for first in ("0.5", "HIV+"):
+        y = np.array([first, *map(str, X[1:, 0])])
+        with pytest.raises(ValueError, match="found an array of text") as found:
+            dperm.DPRegressor("dp_gd", **how).fit(X, y)
+        assert first not in str(found.value)
+
+
+def test_errors_under_hidden_n_have_no_number_of_records():
+    how = {"feature_scale": 1.0, "delta": 1e-6, "neighbours": "add_remove"}
+    for y in (np.zeros((N, 2)), Y[:-1]):
+        with pytest.raises(ValueError, match="one label") as found:
+            classifier(**how).fit(X, y)
+        assert not re.search(r"\d{2}", str(found.value))
+
+
+@pytest.mark.parametrize(
+    "odd", [pd.NA, pytest.param(10**400, id="huge"), None, Decimal("sNaN")]
+)
+def test_an_entry_that_no_double_holds_is_missing(odd):
+    Z = X.astype(object)
+    Z[0, 0] = odd
+    found = classifier(feature_scale=1.0).fit(Z, Y)
+    Z[0, 0] = np.nan
+    wanted = classifier(feature_scale=1.0).fit(Z, Y)
+    assert np.array_equal(found.coef_, wanted.coef_)

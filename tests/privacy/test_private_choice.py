@@ -65,6 +65,13 @@ def test_sampled_releases_are_priced_by_their_renyi_curve():
     assert every[1].events[0].noise_multiplier > alone
 
 
+def test_mixed_settings_keep_the_target_whichever_comes_first():
+    """No Rényi curve bounds a tilted objective, no closed form a sampled release."""
+    every = chosen([tilted(0.2), sampled(20)], 1e-6)
+    assert max(choice_epsilon([one], 1e-6) for one in every[:1]) <= 1
+    assert choice_epsilon(every, 1e-6) <= 1.001
+
+
 K = np.arange(1, 2000)
 LAW = (1 - GAMMA) ** K / K / math.log(1 / GAMMA)  # of the number of runs
 

@@ -88,8 +88,8 @@ def choice_epsilon(
 ) -> float:
     """Epsilon of publishing the best of a logarithmic number of runs.
 
-    By profiles where all ledgers have closed forms, elsewhere by Rényi curves
-    (``random_stopping``).
+    By profiles where all ledgers have closed forms, by Rényi curves
+    (``random_stopping``) where none has, and otherwise by the smaller bound of both.
 
     Parameters
     ----------
@@ -108,13 +108,17 @@ def choice_epsilon(
     0.603
     """
     runs = expected_runs(0.0, gamma)
-    if not all(is_closed_form(ledger, STRICT) for ledger in ledgers):
-        return _by_orders(_largest_curve(ledgers), delta, gamma)[0]
+    closed = [is_closed_form(ledger, STRICT) for ledger in ledgers]
+    bounds = []
+    if not all(closed):
+        bounds.append(_by_orders(_largest_curve(ledgers), delta, gamma)[0])
 
     def largest(at: float) -> float:
         return max(true_epsilon(ledger, at) for ledger in ledgers)
 
-    return largest(delta / runs) + _inner(largest, gamma)[0]
+    if any(closed):
+        bounds.append(largest(delta / runs) + _inner(largest, gamma)[0])
+    return min(bounds)
 
 
 def _inner(epsilon: Callable[[float], float], gamma: float) -> tuple[float, float]:

@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from numbers import Number
 from pathlib import Path
 from typing import Any, Self
 
@@ -164,8 +165,7 @@ class DPLinear(BaseEstimator):
         if not isinstance(X, np.ndarray) or X.size <= LARGE or self._read_off():
             return self._cleaned(*self._arrays(X, y))
         X, y = self._arrays(X, y, dtype=X.dtype if X.dtype.kind in "fiub" else float)
-        if y.dtype == object and not hasattr(self, "classes"):
-            y = frames.numbers(pd.Series(y, dtype=object))
+        y = y if hasattr(self, "classes") else _labels(y)
         blocks, every = self._cleaned(self._blocks(Held(X, y)), y)
         problems = [self._problem(blocks, one, len(every)) for one in every]
         if self._method(problems).on(problems[0]).in_blocks:
@@ -197,6 +197,8 @@ class DPLinear(BaseEstimator):
         if isinstance(X, str | Path):
             raise ValueError(f"X: expected an array, found the path {X}")
         X = self._framed(X, layout)
+        if isinstance(X, np.ndarray) and X.dtype == object:
+            X = _without_gaps(X)
         how = {"accept_sparse": "csc", "dtype": dtype, "ensure_min_samples": 2}
         try:
             X = validate_data(self, X, ensure_all_finite=False, **how)
@@ -209,10 +211,10 @@ class DPLinear(BaseEstimator):
             self.n_features_in_ = len(self._layout.columns)
             self.feature_names_in_ = np.array(self._layout.columns, dtype=object)
         y = column_or_1d(self._apart(y), warn=True)
-        if y.dtype == object and getattr(self, "classes", None) is not None:
-            known = frozenset(self._declared().tolist()).__contains__
-            kept = [one if frames.read(known, one, False) else None for one in y]
-            y = np.array(kept, dtype=object)
+        if getattr(self, "classes", None) is not None:
+            classes = self._declared()
+            if not {y.dtype.kind, classes.dtype.kind} <= {*"iufb"}:
+                y = frames.matched(y, classes)
         check_consistent_length(X, y)
         return X, y
 
@@ -548,7 +550,9 @@ class DPLinear(BaseEstimator):
         number = hidden_number.event(self.epsilon)
         charge(self.epsilon, self.delta, (), ADD_REMOVE)
         y = self._apart(y)
-        check_consistent_length(X, y)
+        records = X.shape[0] if hasattr(X, "shape") else len(X)
+        if np.ndim(y) != 1 or len(y) != records:  # numbers would tell n
+            raise ValueError("X, y: expected one label (n,) for each record")
         m = hidden_number.noisy(len(y), number, None if self.release else seed)
         X, y, self._more = hidden_number.resized(X, y, m)
         self._order = hidden_number.order(m, seed)
@@ -862,7 +866,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
 
     def _declared(self) -> np.ndarray:
         found = np.asarray(self.classes)
-        if found.ndim != 1 or len(np.unique(found)) != len(found) or len(found) < 2:
+        keys = {*map(frames.shared, found.ravel().tolist())}
+        if found.ndim != 1 or len(keys) != len(found) or len(found) < 2:
             raise ValueError(
                 f"classes: expected two labels or more that differ, found "
                 f"{self.classes!r}"
@@ -958,10 +963,7 @@ class DPRegressor(RegressorMixin, DPLinear):
         self._check_loss(RESIDUAL)
         if isinstance(X, Blocks):
             return X, [None]
-        if y.dtype.kind in "US":
-            raise ValueError("y: expected numbers, found an array of text")
-        numbers = frames.numbers(pd.Series(y, dtype=y.dtype))
-        X, y = cleaned(X, self._label.applied(numbers))
+        X, y = cleaned(X, self._label.applied(_labels(y)))
         return X, [y]
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
@@ -1147,6 +1149,19 @@ def _finite(w: np.ndarray) -> np.ndarray:
     return np.zeros_like(w)
 
 
+def _without_gaps(X: np.ndarray) -> np.ndarray:
+    """An array of objects, with NaN for numbers that no double holds and pandas' NA."""
+
+    def kept(one: Any) -> Any:
+        is_number = one is pd.NA or isinstance(one, Number)
+        return frames.read(float, one, np.nan) if is_number else one
+
+    every = np.empty(X.size, dtype=object)
+    for k, one in enumerate(X.flat):
+        every[k] = kept(one)
+    return every.reshape(X.shape)
+
+
 def _without_entries(error: ValueError) -> str:
     """scikit-learn's message about an array, without any of its entries."""
     if "could not convert" in str(error):
@@ -1154,6 +1169,16 @@ def _without_entries(error: ValueError) -> str:
     if "Complex data" in str(error):
         return "X: expected real numbers: Complex data not supported"
     return re.sub(r"array=.*\.\n", "", str(error), flags=re.DOTALL)
+
+
+def _labels(y: np.ndarray) -> np.ndarray:
+    """Labels of a regression as doubles (n,), NaN for what is no number.
+
+    Raises ValueError for an array of text, whatever it holds.
+    """
+    if y.dtype.kind in "US":
+        raise ValueError("y: expected numbers, found an array of text")
+    return frames.numbers(pd.Series(y, dtype=y.dtype))
 
 
 def _numbers(values: Any) -> np.ndarray:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from numbers import Number
+from numbers import Integral, Number
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from dperm.solvers import private_levels
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.secret import Normal
 
+TRUTHS = {"true": 1.0, "false": 0.0}
 OTHER = "other"  # the level of every value that is not declared
 TYPES = "types of columns"  # assumed by a guarantee where they are not declared
 
@@ -240,6 +241,33 @@ def _is_equal(value: Any) -> bool:
     return bool(value == value)
 
 
+def shared(value: Any) -> Any:
+    """What a declared value and a record's have in common if they are the same.
+
+    Text that reads as a number, or as True or False, equals that number: one word makes
+    a reader of files take all other numbers of a column for text. None for what is not
+    finite.
+    """
+    if isinstance(value, str):
+        number = read(int, value, read(_double, value, None))
+        if number is None:
+            return str.__str__(value)
+    elif isinstance(value, Number | np.bool_):
+        number = value if isinstance(value, Integral) else read(float, value, np.nan)
+    else:
+        return value
+    if isinstance(number, Integral) or number.is_integer():
+        return str(int(number))  # exact, as a file may have whole numbers beyond 2^53
+    return f"{number:.15g}" if np.isfinite(number) else None
+
+
+def matched(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Labels (n,) as objects: the class that is the same, None for no class."""
+    known = {shared(one): one for one in classes.tolist()}
+    same = [read(lambda one: known.get(shared(one)), one, None) for one in labels]
+    return np.array(same, dtype=object)
+
+
 def expanded(frame: Any, by: Layout) -> np.ndarray:
     """The frame's n records as numbers, shape (n, q); no value of a record raises.
 
@@ -254,11 +282,13 @@ def expanded(frame: Any, by: Layout) -> np.ndarray:
     parts: list[np.ndarray] = []
     for one in by.columns:
         if one in by.levels:
-            column = frame[one].map(_name) if one in by.text else frame[one]
+            levels, key = by.levels[one], _name if one in by.text else shared
             # indicators of the levels and of "other", shape (n, K + 1)
-            levels = by.levels[one]
-            places, last = {value: k for k, value in enumerate(levels)}, len(levels)
-            codes = [read(places.__getitem__, value, last) for value in column]
+            places, last = (
+                {key(value): k for k, value in enumerate(levels)},
+                len(levels),
+            )
+            codes = [read(_place_of(places, key), value, last) for value in frame[one]]
             parts.append(np.eye(last + 1)[np.array(codes, dtype=int)])
             continue
         values = numbers(frame[one])
@@ -266,6 +296,10 @@ def expanded(frame: Any, by: Layout) -> np.ndarray:
         parts.append(np.where(is_gap, by.fills.get(one, np.nan), values))
         parts += [is_gap] * (one in by.flags)
     return np.column_stack(parts).astype(float)
+
+
+def _place_of(places: Mapping[Any, int], key: Callable[[Any], Any]) -> Any:
+    return lambda value: places[key(value)]
 
 
 def texts(frame: pd.DataFrame) -> list[str]:
@@ -340,8 +374,8 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
     """Declared values by column, without "other"."""
     wanted = (
         'categories: expected values by column, as {"city": ["A", "B"]}, that differ '
-        f"and are neither missing nor {OTHER!r}, whole numbers from 2^53 on as text; "
-        "found"
+        f"and are neither missing nor {OTHER!r}, also if read as numbers, whole "
+        "numbers from 2^53 on as text; found"
     )
     if not isinstance(categories, Mapping | None):
         raise ValueError(f"{wanted} {categories!r}")
@@ -350,9 +384,9 @@ def _levels(categories: Any) -> dict[str, tuple[Any, ...]]:
         values: Any = getattr(given, "categories", given)  # or a CategoricalDtype's
         is_list = np.iterable(values) and not isinstance(values, str)
         tags = [*map(str, values), OTHER] if is_list else [OTHER, OTHER]
-        if len({*tags}) < len(tags) or any(
-            pd.isna(one) or _merges(one) for one in values
-        ):
+        keys = {*map(shared, values)} if is_list else set()
+        wrong = len({*tags}) < len(tags) or len(keys) + 1 < len(tags)
+        if wrong or any(pd.isna(one) or _merges(one) for one in values):
             raise ValueError(f"{wanted} {values!r} for {name}")
         found[name] = tuple(values)
     return found
@@ -375,8 +409,13 @@ def silent() -> Iterator[None]:
 def numbers(column: pd.Series) -> np.ndarray:
     """The column as doubles; NaN for values that are not numbers."""
     if not is_numeric_dtype(column.dtype):
-        return np.array([read(float, value, np.nan) for value in column])
+        return np.array([read(_double, value, np.nan) for value in column])
     return column.to_numpy(dtype=float, na_value=np.nan)
+
+
+def _double(value: Any) -> float:
+    truth = TRUTHS.get(value.casefold()) if isinstance(value, str) else None
+    return float(value) if truth is None else truth
 
 
 def read(function: Callable[[Any], Any], value: Any, otherwise: Any) -> Any:

@@ -18,6 +18,7 @@ from dperm.compare.guarantee import Choice, charge, check_target
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
 
+ROOM = 1e-3  # relative, between bounds that are each found by a search
 SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under these
 
 
@@ -115,7 +116,8 @@ class PrivateSearch(BaseEstimator):
         with frames.silent():
             k, w = self._best(runs, able, seed)
         self.best_params_, self.best_estimator_ = dict(grid[k]), models[k]
-        models[k]._guarantee = Choice(ledgers[0], delta, given, cost)
+        won = ledgers[[one for one, _ in able].index(k)]
+        models[k]._guarantee = Choice(won, delta, given, cost)
         models[k]._published(w[None])
         return self
 
@@ -171,7 +173,13 @@ class PrivateSearch(BaseEstimator):
         if not able:
             raise ValueError(f"epsilon: no noise keeps a search to {self.epsilon:g}")
         ledgers = [ways[k](noise) for k, noise in able]
-        return able, ledgers, choice_epsilon(ledgers, delta)
+        cost = choice_epsilon(ledgers, delta)
+        if cost > (1 + ROOM) * self.epsilon:
+            raise ValueError(
+                f"param_grid: choosing among these solvers costs {cost:.3g}; search "
+                "them apart"
+            )
+        return able, ledgers, cost
 
     def _drawn(
         self, runs: Any, able: list[tuple[int, float]], seed: int

@@ -87,14 +87,16 @@ class Exact:
         scale, sensitivity : float
             Those of the ledger's event, in the Euclidean or Frobenius norm.
         error : float
-            How far, in that norm, the value may be from the exact one.
+            How far, in that norm, the value may be from the exact one; 0 for whole
+            numbers, which are multiples of a step below 1. Their number may be private.
 
         Returns
         -------
         ndarray, shape (k, 1) or (1, p, p)
         """
         h = step(scale)
-        wide = widened(scale, sensitivity, error, value.size) / h
+        entries = value.size if error or h > 1 else 0  # those that rounding moves
+        wide = widened(scale, sensitivity, error, entries) / h
         if not symmetric:
             return h * _noised(value.ravel() / h, wide).reshape(-1, 1)
         p = len(value)
