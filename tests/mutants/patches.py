@@ -976,7 +976,7 @@ MUTANTS = (
     ),
     plant("secret_open", "", "a secret shows its value to whoever asks", "Secret",
         '("__value", "{{ => '
-        'value", "}}batch", "error", "sensitivity", "symmetric", "unit")',
+        'value", "}}batch", "error", "sensitivity", "symmetric", "unit", "whole")',
         "Secret.__init__", "self.__value = {{ => self.value = }}value",
     ),
     # --- fits: noise and its events ---------------------------------------------------
@@ -1237,7 +1237,7 @@ MUTANTS = (
     ),
     plant("levels_without_noise", "dp_gd", "counts are released as they are",
         "private_levels:released",
-        "noisy = {{_added(counts, moved, event, normal, 0.0) => counts}}",
+        "noisy = {{_added(counts, moved, event, normal, 0.0, whole=True) => counts}}",
     ),
     plant("levels_not_charged", "dp_gd",
         "the price takes the chance of lone values for 0", "StableCounts.doubt",

@@ -68,7 +68,7 @@ def test_how_many_whole_numbers_are_released_does_not_move_the_noise(monkeypatch
         lambda scale, size: seen.append(scale) or real(scale, size),
     )
     for m in (3, 4):
-        Exact().added(np.ones((m, 1)), 7.0, 2.0, 0.0, False)
+        Exact().added(np.ones((m, 1)), 7.0, 2.0, 0.0, False, whole=True)
     assert seen[0] == seen[1]
 
 

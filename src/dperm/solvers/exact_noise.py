@@ -77,6 +77,7 @@ class Exact:
         sensitivity: float,
         error: float,
         symmetric: bool,
+        whole: bool = False,
     ) -> np.ndarray:
         """A value with noise, in multiples of ``step(scale)``.
 
@@ -87,15 +88,17 @@ class Exact:
         scale, sensitivity : float
             Those of the ledger's event, in the Euclidean or Frobenius norm.
         error : float
-            How far, in that norm, the value may be from the exact one; 0 for whole
-            numbers, which are multiples of a step below 1. Their number may be private.
+            How far, in that norm, the value may be from the exact one.
+        whole : bool
+            Whether the entries are whole numbers, which no rounding to a step below 1
+            moves. Then their number, which may be private, does not move the scale.
 
         Returns
         -------
         ndarray, shape (k, 1) or (1, p, p)
         """
         h = step(scale)
-        entries = value.size if error or h > 1 else 0  # those that rounding moves
+        entries = 0 if whole and h <= 1 else value.size  # those that rounding moves
         wide = widened(scale, sensitivity, error, entries) / h
         if not symmetric:
             return h * _noised(value.ravel() / h, wide).reshape(-1, 1)

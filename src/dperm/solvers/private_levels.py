@@ -95,7 +95,7 @@ def released(
     cells = [(i, one) for i, column in enumerate(values) for one in column]
     counts = np.array([*(values[i][one] for i, one in cells), *gaps], dtype=float)
     moved = math.sqrt(2 * len(values) + len(gaps))
-    noisy = _added(counts, moved, event, normal, 0.0)
+    noisy = _added(counts, moved, event, normal, 0.0, whole=True)
     found: list[dict[Any, float]] = [{} for _ in values]
     for (i, one), count in zip(cells, noisy[: len(cells)], strict=True):
         if count >= event.threshold:
@@ -137,11 +137,16 @@ def means(
 
 
 def _added(
-    values: np.ndarray, moved: float, event: Any, normal: Normal | Exact, error: float
+    values: np.ndarray,
+    moved: float,
+    event: Any,
+    normal: Normal | Exact,
+    error: float,
+    whole: bool = False,
 ) -> np.ndarray:
     """Values (m,) with an event's noise; ``error`` bounds that of doubles."""
     plain = Gaussian(event.sensitivity, event.scale, 1, event.unit, event.source)
-    secret = Secret(values[:, None], moved, error=error)
+    secret = Secret(values[:, None], moved, error=error, whole=whole)
     return secret.released(iter([plain]), normal).ravel()
 
 

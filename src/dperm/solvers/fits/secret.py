@@ -37,9 +37,13 @@ class Secret:
     error : float, optional
         Bound on the value's distance from the exact one, in that norm. Without it the
         value gets no exact noise.
+    whole : bool
+        Whether its entries are whole numbers.
     """
 
-    __slots__ = ("__value", "batch", "error", "sensitivity", "symmetric", "unit")
+    __slots__ = (
+        "__value", "batch", "error", "sensitivity", "symmetric", "unit", "whole",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -48,9 +52,10 @@ class Secret:
         batch: tuple[int, int] | None = None,
         symmetric: bool = False,
         error: float | None = None,
+        whole: bool = False,
     ):
         self.__value = value
-        self.error = error
+        self.error, self.whole = error, whole
         self.sensitivity, self.batch, self.symmetric = sensitivity, batch, symmetric
         self.unit: Any = 1.0
 
@@ -100,7 +105,7 @@ class Secret:
             if self.error is None or self.batch:
                 raise UndeclaredError("exact noise: no bound on the error of doubles")
             how = (event.sensitivity * self.unit, self.error, self.symmetric)
-            return normal.added(found, scale, *how)
+            return normal.added(found, scale, *how, self.whole)
         if self.symmetric:
             p = len(found)
             return found + symmetric_noise(normal(scale, p * (p + 1) // 2), p)
