@@ -101,3 +101,10 @@ def test_a_tick_is_a_number_below_a_limit(config, evidence):
     assert [each.other for each in found] == [False, True]  # listed, not counted
     options["cells"]["cheap"]["at_most"] = 0.1
     assert next(cells.judged(evidence, printed, options)).finding.verdict == NOT
+    rows = pd.read_csv(evidence.path("table"))
+    write(
+        config,
+        "table",
+        rows.assign(fresh_mean=rows["fresh_mean"].where(rows.index > 0)),
+    )
+    assert next(cells.judged(evidence, printed, options)).finding.verdict == UNTESTED

@@ -122,9 +122,9 @@ def test_what_was_not_run_turns_by_itself(made, config, evidence):
     assert made(claim)[0]["verdict"] == REPRODUCED
 
 
-def test_a_note_explains_only_what_did_not_come_out(made):
-    held = made(CLAIM | {"note": "because"})[0]
-    assert held["note"] == ""
+def test_a_note_stands_beside_any_verdict(made):
+    held = made(CLAIM | {"note": "at one epsilon"})[0]
+    assert (held["verdict"], held["note"]) == (REPRODUCED, "at one epsilon")
     failed = CLAIM | {
         "options": CLAIM["options"] | {"above": 100},
         "note": "because",

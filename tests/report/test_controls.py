@@ -123,6 +123,29 @@ def test_a_proof_fails_for_a_formula_of_another_target(config):
         assert found.control == "fails for the formula at twice the target"
 
 
+def test_a_proof_without_a_target_is_put_to_half_its_claim(config):
+    found = judged(config, "proof", argument="imbalance", ratio=1e3, least=0.01,
+                   printed=0.0)  # fmt: skip
+    assert found.verdict == REPRODUCED
+    assert found.control == "fails for half the claimed value"
+
+
+def test_what_holds_in_part_for_the_contrary_says_nothing(config):
+    write(config, "flat", pd.DataFrame({"k": [1, 2], "mean": [1.0, 0.99]}))
+    found = judged(config, "monotone", file="flat", along="k", slack=1.25)
+    assert found.verdict == NOTHING and "the opposite order" in found.control
+
+
+def test_a_cause_that_is_no_cause_says_nothing(config):
+    rows = [(ratio, *row) for ratio in (1, 100) for row in (("one", 2.0), ("set", 1.0))]
+    write(config, "sets", pd.DataFrame(rows, columns=["ratio", "method", "mean"]))
+    given = {"file": "sets", "where": {"ratio": [100]}, "each": "ratio", "above": 1}
+    given |= {"over": {"method": "one"}, "under": {"method": "set"}}
+    assert judged(config, "ratio", **given).verdict == REPRODUCED
+    found = judged(config, "ratio", **given, elsewhere={"ratio": [1]})
+    assert found.verdict == NOTHING and "where it must not hold" in found.control
+
+
 def test_a_mutation_changes_the_formula_and_not_the_claim(evidence):
     given = {"argument": "theorem_gaussian", "epsilon": 0.5, "delta": 1e-6}
     as_is = measures.proof(evidence, **given)

@@ -6,15 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.core.experiment import schema
+from dperm.kinds.proofs import Case
 from dperm.report import rules
 from dperm.report.evidence import (
     CAVEAT,
     NOT,
     REPRODUCED,
     UNDECIDED,
+    AbsentError,
     Estimate,
+    Evidence,
     MissingError,
     Range,
+    together,
 )
 from dperm.report.rules import OutsideError, measures
 
@@ -120,6 +125,13 @@ def test_monotone_wants_every_named_value(config, evidence):
         measures.monotone(evidence, "k", along="K", order=[2, 4, 8])
 
 
+def test_monotone_judges_the_step_of_the_worst_verdict(config, evidence):
+    rows = {"K": [2, 4, 8], "mean": [1.0, 0.95, 0.855],
+            "ci_low": [0.999, 0.949, 0.4], "ci_high": [1.001, 0.951, 1.3]}  # fmt: skip
+    write(config, "k", pd.DataFrame(rows))
+    assert measures.monotone(evidence, "k", along="K").verdict == UNDECIDED
+
+
 START = {"level": 1.0}
 
 
@@ -137,6 +149,9 @@ def test_flatness_is_measured_against_what_was_learnt(config, evidence):
     with pytest.raises(MissingError, match="nothing was learnt"):
         judged([1.0, 1.0, 1.0])
     assert judged([0.5, 0.6, 0.5], half=0.1).verdict == UNDECIDED
+    judged([0.50, 0.51, 0.52])
+    one = measures.flat(evidence, "m", START, at_most=0.1, at_start=True)
+    assert one.verdict == NOT and one.reproduced.value == 1.0
 
 
 def test_rules_that_differ_need_intervals_that_do(config, evidence):
@@ -201,6 +216,48 @@ def test_fewer_compares_the_amounts_to_the_same_error(evidence):
     )  # fmt: skip
     assert back.verdict == NOT
     assert back.reproduced.value == 0
+
+
+def test_fewer_wants_every_expected_amount(config):
+    ask = {"first": {"algorithm": "quick"}, "second": {"algorithm": "slow"}}
+    claim = schema.Claim("", "", "fewer", expects={"passes": [2.0, 5.0, 10.0]})
+    evidence = Evidence(config, claim=claim)
+    with pytest.raises(AbsentError, match="no row of passes 10"):
+        measures.fewer(evidence, "table", where={"problem": "a"}, above=1, **ask)
+
+
+def test_a_choice_without_an_error_is_not_left_out(config, evidence):
+    rows = {"problem": ["a", "b"], "step": [0.1, 9.9], "mean": [0.1, np.nan]}
+    write(config, "steps", pd.DataFrame(rows))
+    write(config, "start", pd.DataFrame({"problem": ["a", "b"], "start": [1.0, 1.0]}))
+    learnt = {"file": "start", "keys": ["problem"], "share": 0.5}
+    with pytest.raises(AbsentError, match="empty cell of mean"):
+        measures.inside(evidence, "steps", "step", 0.01, 10, learnt=learnt)
+
+
+def test_a_ratio_over_what_may_be_0_has_no_upper_end():
+    far = Estimate(2.0, 1.0, 3.0).over(Estimate(1.0, -0.5, 2.5))
+    assert far.high == math.inf and far.low > 0
+    assert Estimate(1.0, -0.5, 2.5).over(Estimate(2.0, 1.0, 3.0)).low == 0
+
+
+def test_most_groups_must_decide_something():
+    found = {name: Estimate.exactly(1.0) for name in "ab"}
+    found |= {name: MissingError("0 of 5 below half") for name in "cde"}
+    assert together(found, Range.of(at_most=2), "all").verdict == UNDECIDED
+    del found["e"]
+    assert together(found, Range.of(at_most=2), "all").verdict == CAVEAT
+
+
+def test_a_target_is_shown_as_the_claim_states_it():
+    assert str(Range.of(above=0, at_most=0.9)) == "above 0 and at most 0.900"
+    assert str(Range.of(below=1)) == "below 1"
+    assert str(Range.of(at_least=2, nearly=1)) == "at least 2"
+
+
+def test_an_argument_without_a_number_proves_nothing(evidence):
+    with pytest.raises(MissingError, match="no number"):
+        measures._worst(lambda x: Case(x, 1.0, ""), 1.0, {"x": [0.5, math.nan]}, "")
 
 
 def test_who_makes_no_progress_sets_no_goal(config, evidence):
@@ -305,6 +362,10 @@ def test_directions_are_counted_where_they_are_decided(config, evidence):
     assert found.verdict == REPRODUCED and "6 of 6" in found.reason
     write(config, "said", pd.DataFrame({"right": ["yes", "no", "yes", "no"]}))
     assert measures.agree(evidence, "said", "right").verdict == UNDECIDED
+    rows = {"case": list("aabbccdd"), "right": ["yes"] * 7 + ["no"]}
+    write(config, "said", pd.DataFrame(rows))
+    found = measures.agree(evidence, "said", "right", per=["case"])
+    assert "3 of 4 decided trials" in found.reason
 
 
 def test_long_lists_are_cut_to_what_fails_or_the_range(config, evidence):

@@ -428,7 +428,7 @@ def _points_again(
                 yield f"{path} has a point that the configuration has not", False
                 continue
             fresh = stages.measured(config, name, what, function, tasks[identity])
-            kept = rows[keys == identity].dropna(axis=1, how="all")
+            kept = rows[keys == identity]
             seconds = [column for column in fresh if "seconds" in column]
             text, bits = _apart(kept, fresh, (*NAMED, *seconds))
             point, replicate, _ = tasks[identity]
@@ -437,6 +437,9 @@ def _points_again(
 
 def _apart(kept: pd.DataFrame, fresh: pd.DataFrame, but: Any) -> tuple[str, bool]:
     """The first difference beyond rounding, and whether all bits are equal."""
+    results = fresh.dropna(axis=1, how="all")
+    if lost := [name for name in results if name not in kept and name not in but]:
+        return f"column {lost[0]} is missing", False
     both = [name for name in fresh if name in kept]
     kept, fresh = (rows[both].reset_index(drop=True) for rows in (kept, fresh))
     fresh = fresh.astype(kept.dtypes.to_dict(), errors="ignore")

@@ -39,6 +39,7 @@ from dperm.report.evidence import (
     Verdict,
     interval,
     matching,
+    p_value,
     rounded,
     worded,
 )
@@ -425,7 +426,7 @@ def deviation(
         verdict, control = NOTHING, "holds for deviations x 3 and / 3"
     reason = (
         f"{text} printed; {fresh:.2g} of {runs} fresh runs, "
-        f"{ours[value]:.2g} of the tuning's {of}; p = {seen:.2g}, level {level:g}"
+        f"{ours[value]:.2g} of the tuning's {of}; {p_value(seen)}, level {level:g}"
     )
     return Finding(verdict, reason, Estimate.exactly(fresh), text, control)
 
@@ -543,8 +544,8 @@ def _by_law(evidence: Evidence, printed: pd.DataFrame, how: Row) -> Iterator[Jud
             verdict, control = NOTHING, f"holds for {' and '.join(blind)}"
         reason = (
             f"printed {rounded(cell.printed)}; {says} "
-            f"{interval(cell.law)}; p = {cell.probability:.2g}, {corrected[key]:.2g} "
-            "after Holm's correction"
+            f"{interval(cell.law)}; {p_value(cell.probability)}, "
+            f"{p_value(corrected[key])} after Holm's correction"
         )
         finding = Finding(verdict, reason, cell.law, text, control)
         yield Judged(row, column, finding)
@@ -618,7 +619,7 @@ def _largest(evidence: Evidence, names: Row, given: Row, file: str) -> float:
     value, per = given.pop("value"), given.pop("per", None)
     rows = evidence.rows(file, given.pop("where", names))
     found = rows[value] / rows[per] if per else rows[value]
-    if found.isna().all():
+    if found.isna().any():
         raise MissingError(f"{evidence.path(file)} has no {value}")
     return float(found.max())
 

@@ -72,14 +72,16 @@ class Estimate:
     def over(self, other: Estimate) -> Estimate:
         """Ratio of two independent estimates; half widths add up in logarithms.
 
-        Raises MissingError if one of them is not positive.
+        A numerator that may be 0 leaves the ratio without a lower end, a denominator
+        that may be 0 without an upper one. Raises MissingError if one is not positive.
         """
         if not (self.value > 0 and other.value > 0):
             raise MissingError(f"no ratio of {self.value:g} and {other.value:g}")
         ratio = self.value / other.value
         halves = ((each.high - each.low) / 2 / each.value for each in (self, other))
         spread = math.exp(math.hypot(*halves))
-        return Estimate(ratio, ratio / spread, ratio * spread)
+        low = ratio / spread if self.low > 0 else 0.0
+        return Estimate(ratio, low, ratio * spread if other.low > 0 else math.inf)
 
 
 @dataclass
@@ -476,6 +478,8 @@ class Range:
     high: float = math.inf
     loose_low: float = -math.inf
     loose_high: float = math.inf
+    above: float | None = None  #: an end that the target excludes, as are its ties
+    below: float | None = None
 
     @classmethod
     def of(
@@ -497,11 +501,11 @@ class Range:
         low = -math.inf if at_least is None else at_least
         high = math.inf if at_most is None else at_most
         if nearly is None:
-            return cls(low, high, low, high)
+            return cls(low, high, low, high, above, below)
         if isinstance(nearly, list):
-            return cls(low, high, nearly[0], nearly[1])
+            return cls(low, high, nearly[0], nearly[1], above, below)
         ends = (nearly, high) if at_least is not None else (low, nearly)
-        return cls(low, high, *ends)
+        return cls(low, high, *ends, above, below)
 
     def verdict(self, found: Estimate) -> Verdict:
         """Verdict on an estimate, by where its interval lies."""
@@ -513,11 +517,14 @@ class Range:
         return NOT if outside else UNDECIDED
 
     def __str__(self) -> str:
-        if math.isinf(self.low):
-            return f"at most {rounded(self.high)}"
-        if math.isinf(self.high):
-            return f"at least {rounded(self.low)}"
-        return f"{rounded(self.low)} to {rounded(self.high)}"
+        ends = []
+        if not math.isinf(self.low):
+            least = f"at least {rounded(self.low)}"
+            ends.append(least if self.above is None else f"above {rounded(self.above)}")
+        if not math.isinf(self.high):
+            most = f"at most {rounded(self.high)}"
+            ends.append(most if self.below is None else f"below {rounded(self.below)}")
+        return " and ".join(ends)
 
 
 def rounded(value: float) -> str:
@@ -525,6 +532,11 @@ def rounded(value: float) -> str:
     if not math.isfinite(value) or value == int(value):
         return f"{value:g}"
     return number(value)
+
+
+def p_value(chance: float) -> str:
+    """A p-value as text; below 0.001 a law's tail would be extrapolated."""
+    return f"p = {chance:.2g}" if chance >= 1e-3 else "p < 0.001"
 
 
 def interval(found: Estimate) -> str:
@@ -550,7 +562,8 @@ def together(
         Group to its estimate, or to the error that left it without one.
     need : "all", "any" or a share
         How many groups must hold. With "all", a claim that holds elsewhere is pending
-        if a group is missing, and has a caveat if a group decides nothing.
+        if a group is missing; it has a caveat if a group decides nothing, and is
+        undecided if more than half of them decide nothing.
 
     Raises
     ------
@@ -564,7 +577,8 @@ def together(
         text = "; ".join(_missing(lost)) or "no group to judge"
         raise AbsentError(text) if absent else MissingError(text)
     verdicts = {name: target.verdict(each) for name, each in known.items()}
-    dull = CAVEAT if need == "all" else UNDECIDED  # exists but decides nothing
+    few_dull = need == "all" and 2 * len(lost) <= len(found)
+    dull = CAVEAT if few_dull else UNDECIDED  # exists but decides nothing
     others = [PENDING if name in absent else dull for name in lost]
     ordered = sorted([*verdicts.values(), *others], key=WORSE.index)
     at = {"any": 0, "all": len(ordered) - 1}.get(str(need))
@@ -587,7 +601,7 @@ def _missing(lost: dict[str, MissingError]) -> Iterator[str]:
     for name, error in lost.items():
         reasons.setdefault(str(error), []).append(name)
     for text, names in reasons.items():
-        listed = few(names)
+        listed = few([f"({name})" if ", " in name else name for name in names])
         yield f"missing {listed}: {text}" if listed else text
 
 
@@ -616,7 +630,12 @@ def _listed(
             yield f"and {len(failing) - LISTED} more that do not hold"
     else:
         least, most = (pick(known, key=lambda n: known[n].value) for pick in (min, max))
-        yield f"from {named(least)} to {named(most)}"
+        same = known[least] == known[most]
+        yield (
+            f"all {interval(known[least])}"
+            if same
+            else f"from {named(least)} to {named(most)}"
+        )
 
 
 def _decisive(

@@ -144,7 +144,7 @@ def _row(
     note: str,
     outcome: Outcome,
 ) -> Row:
-    """Row of a claim with its finding; the note explains a verdict, not more."""
+    """Row of a claim with its finding."""
     number, reason = finding.reproduced, finding.reason
     files = ", ".join(evidence.used)
     if files and files not in reason:
@@ -167,7 +167,7 @@ def _row(
         "section": claim.anchor.section if claim.anchor else "",
         "short": OUT_OF_SCOPE if claim.kind == "other" else SHORT[finding.verdict],
         "cause": CAUSES.get(claim.cause, "") if finding.verdict != REPRODUCED else "",
-        "note": note if finding.verdict != REPRODUCED else "",
+        "note": note,
         "authors": authors(evidence.config, claim, evidence.siblings),
         "missing": "; ".join(finding.missing),
         "should_notice": "; ".join(outcome.should),
@@ -204,7 +204,8 @@ def _cells(evidence: Evidence, claim: schema.Claim) -> Iterator[Row]:
             first=False,
             cause="" if is_other else (causes or [claim.cause])[0],
         )
-        says = " ".join(note["says"] for note in notes)
+        explains = finding.verdict != REPRODUCED
+        says = " ".join(note["says"] for note in notes) if explains else ""
         yield _row(evidence, cell, finding, says, Outcome())
 
 
@@ -222,7 +223,8 @@ def _controlled(evidence: Evidence, name: str, options: dict[str, Any]) -> Findi
         alter = control.alteration(options)
         altered = replace(evidence, used=[], altered=alter, trusted=True)
         other = applied(function, changed, altered)
-        if other.verdict in (REPRODUCED, finding.verdict):
+        holds = HELD if control.contrary else (REPRODUCED, finding.verdict)
+        if other.verdict in holds:
             reason = f"{finding.reason}. It holds for this too: {control.name}"
             return replace(
                 finding,

@@ -73,6 +73,9 @@ class Control:
     options: OptionsMap = lambda options: options
     #: maps a table of evidence and the options to the altered table
     table: TableMap | None = None
+    #: whether it makes the contrary true: a claim that then holds even in part says
+    #: nothing
+    contrary: bool = False
 
     def alteration(self, options: Options) -> Alteration:
         """The control's change to every table, for the claim's options."""
@@ -186,9 +189,9 @@ NOTHING_LEARNT = Control(
     "w = 0, for all",
     table=lambda table, options: constant(table, measured(table, options), 1.0),
 )
-EXCHANGED = Control("the two exchanged", exchanged("over", "under"))
-TURNED = Control("the two exchanged", exchanged("first", "second"))
-INVERTED = Control("the two exchanged", table=_inverted)
+EXCHANGED = Control("the two exchanged", exchanged("over", "under"), contrary=True)
+TURNED = Control("the two exchanged", exchanged("first", "second"), contrary=True)
+INVERTED = Control("the two exchanged", table=_inverted, contrary=True)
 LITTLE_NOISE = Control("a tenth of the noise (ten times epsilon)", table=scaled(10.0))
 NONE = Control("nothing at all (0)", having("at_least", "above"), scaled(0.0))
 MORE = Control("1.4 times the number", having("at_most", "below"), scaled(1.4))

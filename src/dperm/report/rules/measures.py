@@ -25,6 +25,7 @@ from dperm.report.evidence import (
     NOT,
     REPRODUCED,
     UNDECIDED,
+    WORSE,
     AbsentError,
     Each,
     Estimate,
@@ -38,6 +39,7 @@ from dperm.report.evidence import (
     filled,
     groups,
     matching,
+    p_value,
     rounded,
     together,
     worded,
@@ -195,13 +197,22 @@ def slope(
 # --- one number over another ----------------------------------------------------------
 
 
-@rule(EXCHANGED, NOTHING_LEARNT)
-def ratio(part: Part, read: Read, over: Rows, under: Rows) -> Estimate:
+def _elsewhere(options: Options) -> Options | None:
+    if not options.get("elsewhere"):
+        return None
+    return options | {"where": (options["where"] or {}) | options["elsewhere"]}
+
+
+@rule(EXCHANGED, NOTHING_LEARNT, Control("where it must not hold", _elsewhere))
+def ratio(
+    part: Part, read: Read, over: Rows, under: Rows, elsewhere: Rows | None = None
+) -> Estimate:
     """One number over another, in every group.
 
     Such a claim is that a method is ahead, a number of times faster, or within a
     factor. ``over`` and ``under`` name the rows. With ``best``, several algorithms mean
-    the best of them.
+    the best of them. ``elsewhere`` names the rows without the cause that the claim
+    gives.
     """
     return read(part, over).over(read(part, under))
 
@@ -295,14 +306,13 @@ def _at_start(evidence: Evidence, start: Rows, part: Part) -> float:
     Control(
         "the opposite order",
         lambda options: options | {"falling": not options.get("falling", True)},
+        contrary=True,
     ),
     reason=lambda options: (
         f"{'falls' if options['falling'] else 'rises'} along {options['along']}; "
         "largest step against it: "
     ),
-    target=lambda options: Range.of(
-        below=1.0, nearly=max(math.nextafter(1.0, 0.0), options["slack"])
-    ),
+    target=lambda options: _falling(options["slack"]),
 )
 def monotone(
     part: Part,
@@ -315,8 +325,9 @@ def monotone(
 ) -> Estimate:
     """Values fall (or rise) along a column, in every group.
 
-    The rule judges the largest ratio of a value to the one before it, or of the last to
-    the first, with its interval. It must be below 1, or below ``slack`` for a caveat.
+    The rule judges the ratios of a value to the one before it and of the last to the
+    first, with their intervals, and returns the worst. It must be below 1, or below
+    ``slack`` for a caveat.
     """
     expected = evidence.claim.expects.get(along) if evidence.claim else None
     keys = order or expected or sorted(part[along].unique())
@@ -325,7 +336,12 @@ def monotone(
         raise MissingError(f"fewer than two values along {along}")
     steps = [*itertools.pairwise(values), (values[0], values[-1])]
     against = [b.over(a) if falling else a.over(b) for a, b in steps]
-    return max(against, key=lambda step: step.value)
+    target = _falling(slack)
+    return max(against, key=lambda one: (WORSE.index(target.verdict(one)), one.value))
+
+
+def _falling(slack: float) -> Range:
+    return Range.of(below=1.0, nearly=max(math.nextafter(1.0, 0.0), slack))
 
 
 def _labelled(part: Part, along: str, key: Any) -> pd.DataFrame:
@@ -336,9 +352,18 @@ def _labelled(part: Part, along: str, key: Any) -> pd.DataFrame:
     return part[same]
 
 
-@rule(NOTHING_LEARNT, reason="spread along {along} over the drop from w = 0: ")
+@rule(
+    NOTHING_LEARNT,
+    Control("the highest at w = 0", changed(at_start=True)),
+    reason="spread along {along} over the drop from w = 0: ",
+)
 def flat(
-    part: Part, read: Read, evidence: Evidence, start: Rows, along: str = "algorithm"
+    part: Part,
+    read: Read,
+    evidence: Evidence,
+    start: Rows,
+    along: str = "algorithm",
+    at_start: bool = False,
 ) -> Estimate:
     """Whether a parameter matters: the spread of several numbers over their drop.
 
@@ -351,6 +376,7 @@ def flat(
     """
     low, high = _extremes(part, read, evidence, along)
     level = start["level"] if "level" in start else _at_start(evidence, start, part)
+    high = Estimate.exactly(float(level)) if at_start else high
     drop = float(level) - low.value
     half = math.hypot(high.high - high.low, low.high - low.low) / 2
     if not drop > (low.high - low.low) / 2:
@@ -391,7 +417,13 @@ def _extremes(
 
 @rule(NOTHING_LEARNT, TURNED, need="any")
 def fewer(
-    part: Part, read: Read, file: str, first: Rows, second: Rows, along: str = "passes"
+    part: Part,
+    read: Read,
+    evidence: Evidence,
+    file: str,
+    first: Rows,
+    second: Rows,
+    along: str = "passes",
 ) -> Estimate:
     """How many times less of something the first needs to be as good as the second.
 
@@ -401,6 +433,10 @@ def fewer(
     the second at its low end; for the upper end, the other way round.
     """
     tables = [filled(matching(part, one, file), along) for one in (first, second)]
+    for table in tables:
+        lost = {*evidence.expected(along, None)} - {f"{key:g}" for key in table[along]}
+        if lost:
+            raise AbsentError(f"no row of {along} {', '.join(sorted(lost))}")
     ours, theirs = (
         {float(key): read(rows) for key, rows in table.groupby(along) if key > 0}
         for table in tables  # the start, at no cost, does not count
@@ -717,7 +753,7 @@ def _that_learnt(
 ) -> pd.DataFrame:
     other = filled(evidence.table(learnt["file"]), *learnt["keys"], "start")
     starts = other.groupby(learnt["keys"])["start"].first().rename("_start")
-    joined = rows.join(starts, on=learnt["keys"])
+    joined = filled(rows.join(starts, on=learnt["keys"]), "mean", "_start")
     kept = joined["mean"] <= learnt["share"] * joined["_start"]
     if not kept.any():
         raise MissingError("nothing was learnt anywhere")
@@ -732,7 +768,9 @@ def _opposite(table: pd.DataFrame, options: Options) -> pd.DataFrame:
     return table.assign(**{column: exchanged})
 
 
-@controlled(Control("the two exchanged in every comparison", table=_opposite))
+@controlled(
+    Control("the two exchanged in every comparison", table=_opposite, contrary=True)
+)
 def agree(
     evidence: Evidence,
     file: str,
@@ -741,17 +779,20 @@ def agree(
     at_least: float = 0.75,
     requires: dict[str, float] | None = None,
     fewest: int = 4,
+    per: list[str] | None = None,
 ) -> Finding:
     """How often a prediction has the right direction, by a column of yes and no.
 
     Rows with another value are undecided. Fewer than ``fewest`` decided rows decide
-    nothing, nor does an interval (Clopper and Pearson) across a half.
+    nothing, nor does an interval (Clopper and Pearson) across a half. Rows that agree
+    in the columns ``per`` are one trial, right if all of them are.
     """
     rows = evidence.rows(file, where)
     rows, required = _within(filled(rows, *(requires or {})), requires)
     if rows.empty:
         raise OutsideError(f"the theorem applies to no row ({required})")
-    decided = rows[value][rows[value].isin(["yes", "no"])]
+    rows = rows[rows[value].isin(["yes", "no"])]
+    decided = rows.groupby(per)[value].min() if per else rows[value]  # "no" < "yes"
     right = int((decided == "yes").sum())
     if len(decided) < fewest:
         raise MissingError(
@@ -762,7 +803,8 @@ def agree(
         verdict = REPRODUCED
     else:
         verdict = NOT if found.high < at_least else UNDECIDED
-    return Finding(verdict, f"right in {right} of {len(decided)} decided rows", found)
+    trials = f"{len(decided)} decided {'trials' if per else 'rows'}"
+    return Finding(verdict, f"right in {right} of {trials}", found)
 
 
 OTHERS = ("w = 0", "noise x 0.7", "noise x 1.4", "errors x 0.7", "errors x 1.4")
@@ -800,7 +842,7 @@ def pooled(
     verdict = NOT if chance < level else verdict
     reason = (
         f"printed over law, {len(group)} cells by how they move with noise; "
-        f"p = {seen.probability:.2g}, of each apart {chance:.2g}; level {level:g}"
+        f"{p_value(seen.probability)}, of each apart {p_value(chance)}; level {level:g}"
     )
     return Finding(verdict, reason, seen.ratio, "1")
 
@@ -855,18 +897,32 @@ def in_law(
     missing = len(printed) - len(found)
     lost = f"; {missing} cells have no law" if missing else ""
     reason = (
-        f"{len(outside)} of {len(kept)} cells outside{which}, all together p = "
-        f"{chance:.2g}{lost}"
+        f"{len(outside)} of {len(kept)} cells outside{which}, all together "
+        f"{p_value(chance)}{lost}"
     )
     held = CAVEAT if missing and verdict == REPRODUCED else verdict
     return Finding(held, reason, Estimate.exactly(len(outside)), "0")
 
 
 TARGETS = ("epsilon", "pure")  # targets that an argument may take
-MUTATED = Control("the formula at twice the target", changed(mutation=2.0))
 
 
-@controlled(MUTATED)
+def _mutated(is_of_target: bool) -> Callable[[Options], Options | None]:
+    """Twice the target, for arguments that take one; half the claimed value, else."""
+    return lambda options: (
+        options | {"mutation": 2.0}
+        if is_of_target == bool({*TARGETS} & {*options})
+        else None
+    )
+
+
+MUTATED = (
+    Control("the formula at twice the target", _mutated(True)),
+    Control("half the claimed value", _mutated(False)),
+)
+
+
+@controlled(*MUTATED)
 def proof(
     evidence: Evidence, argument: str, mutation: float = 1.0, **given: Any
 ) -> Finding:
@@ -875,13 +931,14 @@ def proof(
     ``argument`` names a function of the paper's ``proofs.py``, or of
     ``dperm.kinds.proofs``. The worst case over all combinations of the lists in
     ``given`` must not exceed its target. Under a mutation the formula is computed for
-    another target than the one it is compared with.
+    another target than the one it is compared with; without a target, the claimed value
+    is divided by the mutation.
     """
     follow = argument_of(evidence.config, "proof", argument)
     return _worst(follow, mutation, given, "the argument yields")
 
 
-@controlled(MUTATED)
+@controlled(*MUTATED)
 def printed_noise(
     evidence: Evidence, argument: str, mutation: float = 1.0, **given: Any
 ) -> Finding:
@@ -911,6 +968,8 @@ def _worst(
         )
         for case in cases
     ]
+    if any(math.isnan(each.share) for each in found):
+        raise MissingError("the argument yields no number in some case")
     at = max(range(len(cases)), key=lambda i: found[i].share)
     worst = found[at]
     share = worst.share * mutation  # the claimed value does not change
