@@ -45,12 +45,11 @@ def test_runs_without_interval_columns_are_averaged(config, evidence):
     assert found.high - found.value == pytest.approx(half)
 
 
-def test_ratio_adds_relative_half_widths_in_quadrature():
+def test_ratio_adds_half_widths_of_logarithms_in_quadrature():
     found = Estimate(2.0, 1.8, 2.2).over(Estimate(1.0, 0.8, 1.2))
-    spread = math.exp(math.hypot(0.1, 0.2))
+    spread = math.exp(math.hypot(math.log(2.2 / 1.8), math.log(1.2 / 0.8)) / 2)
     assert found.value == 2.0
-    assert found.high == pytest.approx(2 * spread)
-    assert found.low == pytest.approx(2 / spread)
+    assert (found.low, found.high) == pytest.approx((2 / spread, 2 * spread))
     with pytest.raises(MissingError, match="no ratio"):
         Estimate(1.0, 1.0, 1.0).over(Estimate(0.0, 0.0, 0.0))
 

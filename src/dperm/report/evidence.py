@@ -70,7 +70,7 @@ class Estimate:
         return cls(value, value, value)
 
     def over(self, other: Estimate) -> Estimate:
-        """Ratio of two independent estimates; half widths add up in logarithms.
+        """Ratio of two independent estimates; half widths in logarithms add up.
 
         A numerator that may be 0 leaves the ratio without a lower end, a denominator
         that may be 0 without an upper one. Raises MissingError if one is not positive.
@@ -78,7 +78,12 @@ class Estimate:
         if not (self.value > 0 and other.value > 0):
             raise MissingError(f"no ratio of {self.value:g} and {other.value:g}")
         ratio = self.value / other.value
-        halves = ((each.high - each.low) / 2 / each.value for each in (self, other))
+        halves = (
+            math.log(each.high / each.low) / 2
+            if each.low > 0
+            else (each.high - each.low) / 2 / each.value
+            for each in (self, other)
+        )
         spread = math.exp(math.hypot(*halves))
         low = ratio / spread if self.low > 0 else 0.0
         return Estimate(ratio, low, ratio * spread if other.low > 0 else math.inf)

@@ -17,7 +17,7 @@ from dperm.kinds.sweeps import problem_of
 from dperm.kinds.tables import FRESH, noise_row, strict_noise
 from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
-from dperm.present.intervals import Measured, clopper_pearson, compared, measured
+from dperm.present.intervals import clopper_pearson
 from dperm.present.tables import Rows, Table, groups, number, readable, with_interval
 
 _MISSING = "not available"
@@ -192,35 +192,6 @@ def lead(config: Config, product: Product, problems: list[str]) -> Table:
             row[f"{kind}ahead"] = row[f"DP-GCD {column}"] < other
         rows.append(row)
     return _table(rows)
-
-
-def leads(config: Config, product: Product, problems: list[str]) -> Table:
-    """Errors of the other algorithms over DP-GCD's, the luck of every tuning included.
-
-    Ratios of geometric means of fresh runs, with 95 % intervals; ``luck`` is the share
-    of the variance that is due to the choice of settings.
-    """
-    rows: Rows = []
-    found = _load(config, product, problems)
-    for name, calibration in product_of(problems, config.paper.calibrations):
-        ran = {
-            at.label: _measured(at, calibration)
-            for at in found
-            if at.problem == name and at.ran(calibration)
-        }
-        ours = ran.pop("DP-GCD", None)
-        if ours is None:
-            continue
-        for rival, errors in ran.items():
-            case = {"problem": name, "calibration": calibration, "rival": rival}
-            rows.append(case | compared(errors, ours))
-    return _table(rows)
-
-
-def _measured(result: Result, calibration: str) -> Measured:
-    tuned = result.tuned[result.tuned["calibration"] == calibration]
-    fresh = result.final(calibration)["relative_error"].to_numpy()
-    return measured(fresh, tuned)
 
 
 def dimension(config: Config, product: Product, problems: list[str]) -> Table:
