@@ -69,4 +69,5 @@ def test_a_search_of_loud_runs_is_refuted(monkeypatch):
     monkeypatch.setattr(
         search, "calibrate_choice", lambda ways, epsilon, delta: [0.15] * len(ways)
     )
+    monkeypatch.setattr(search, "choice_epsilon", lambda ledgers, delta: 1.0)
     assert verdict(searching, claim=replace(CLAIM, runs=1200)).refuted

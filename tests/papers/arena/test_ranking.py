@@ -57,7 +57,7 @@ def test_a_pick_is_as_sure_as_the_data_sets_agree():
     assert {*taken} == {ranking.FLOOR_METHOD}
     figure, rows = figures.drawn_guide(found)
     texts = [one.get_text() for one in figure.axes[0].texts]
-    assert "100%\n1.1x" in texts and len(rows) == 3
+    assert "100%\nerror 1.1 x least" in texts and len(rows) == 3
 
 
 def test_a_method_has_learnt_where_it_beats_the_floor_of_a_problem_that_it_can_do():
