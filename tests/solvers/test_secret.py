@@ -32,7 +32,8 @@ def ones(scale, size):
     [
         (
             Secret(VALUE, 1.0),
-            "batch error in_its_unit plus released sensitivity sketched symmetric unit",
+            "batch error in_its_unit plus released sensitivity sketched symmetric unit "
+            "whole",
         ),
         (
             Tilted(lambda b, scale: (b, 0.0), 2, 1.0, 0.4),
