@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import results
+from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.results import Result
 from dperm.kinds import figures, tables
@@ -193,3 +194,8 @@ def test_powers_are_of_means_along_each_axis(monkeypatch):
     assert found["axis"].tolist() == ["n", "n", "epsilon", "epsilon"]
     assert (found["error_high"] - found["error_low"] < 1e-6).all()
     assert set(found["runs"]) == {2}
+
+
+def test_titles_follow_the_overrides():
+    config = compose(["problem.privacy.epsilon=7"])
+    assert results.titles(config, ["red_wine"])["red_wine"].privacy.epsilon == 7

@@ -1,5 +1,7 @@
 """Sweeps: a function at every point, reused where it was computed before."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 
@@ -207,3 +209,16 @@ def test_an_own_option_or_own_code_computes_that_solver_again(apart, caplog):
     assert reused(apart(["diabetes"], changed), caplog)[0] == "1 reused, 1 to compute"
     edited = apart(["diabetes"], changed, dp_cd="2")
     assert reused(edited, caplog)[0] == "1 reused, 1 to compute"
+
+
+def test_arrays_that_changed_are_noticed_by_points_that_stand_apart(apart, monkeypatch):
+    config = apart(["diabetes"], {"dp_cd": 1.0})
+    what = config.paper.sweeps["pairs"]
+    what.prepared, meta = ["red_wine"], {"digest": "1"}
+    read = SimpleNamespace(meta=meta)
+    monkeypatch.setattr(sweeping.data, "load_prepared", lambda *_: read)
+    monkeypatch.setattr(sweeping, "_solved", lambda *_: ["solved"])
+    ((_, _, before),) = sweeping.tasks(config, "pairs", what)
+    assert sweeping.tasks(config, "pairs", what)[0][2] == before
+    meta["digest"] = "2"
+    assert sweeping.tasks(config, "pairs", what)[0][2] != before

@@ -94,6 +94,8 @@ def test_published_sensitivity_must_be_positive():
 def test_other_relations_and_unknown_events_are_refused():
     with pytest.raises(RelationError, match="replace_one"):
         Ledger(EVENTS, relation="add_or_remove")
+    with pytest.raises(RelationError, match="replace_one and add_remove"):
+        Ledger(EVENTS) + Ledger(EVENTS, relation="add_remove")
     with pytest.raises(UnknownEventError, match=r"'Gumbel'; known: .*Gaussian"):
         Event.from_dict({"event": "Gumbel", "scale": 1.0})
 

@@ -211,6 +211,8 @@ def test_a_sample_is_of_records_that_lie_evenly(small):
     rows = made.sample().rows
     assert len(rows) == 300 and made.n == N
     assert rows[:, 0].mean() == pytest.approx(N / 2, rel=0.1)
+    with pytest.raises(ValueError, match="have no batches"):
+        made.gradient(np.zeros(P), 0.5, [0, 1])
 
 
 # --- the audit ------------------------------------------------------------------------

@@ -9,11 +9,11 @@ from scipy.stats import kendalltau
 
 from conftest import make_problem
 from dperm.accountants.chained import LastIterate, Stream, coefficients
-from dperm.accountants.noisy_max import NoisyMax
+from dperm.accountants.noisy_max import NoisyMax, SelectionNoiseError
 from dperm.accountants.top_k import TopK
 from dperm.core.erm.optimum import solve
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import CountError, Gaussian, Ledger
 from dperm.core.privacy.mechanisms import gumbel, streams
 from dperm.core.privacy.strict import gaussian_delta
 from dperm.solvers.fits import dp_ftrl, dp_selection, last_iterate
@@ -288,7 +288,11 @@ def test_places_have_the_law_of_selections_and_half_the_noise_is_refuted():
 
 def test_the_places_cost_their_selections():
     beside = Gaussian(1.0, 4.0, 1, "", "")
-    top = TopK(2.0, 40.0, 1, "", "", noise="gumbel", k=3)
+    with pytest.raises(SelectionNoiseError, match="'laplace'; expected gumbel"):
+        TopK(2.0, 40.0, 1, "", "", noise="laplace", k=3)
+    with pytest.raises(CountError, match="k must be at least 1"):
+        TopK(2.0, 40.0, 1, "", "", k=0)
+    top = TopK(2.0, 40.0, 1, "", "", k=3)
     apart = NoisyMax(2.0, 40.0, 3, "", "", noise="gumbel")
     prices = [true_epsilon(Ledger((beside, one)), 1e-6) for one in (top, apart)]
     assert prices[0] == pytest.approx(prices[1], rel=0.01) and prices[0] >= prices[1]

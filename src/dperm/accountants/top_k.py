@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.accountants.noisy_max import NoisyMax, SelectionNoiseError
+from dperm.core.privacy.ledger import CountError, Gaussian, Ledger
 from dperm.core.privacy.strict import beside_gaussians, renyi_epsilon
 
 
@@ -19,7 +19,15 @@ class TopK(NoisyMax):
     of bounded range, which is fast.
     """
 
+    noise: str = "gumbel"  #: the only kind for which this law holds
     k: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.noise != "gumbel":
+            raise SelectionNoiseError(f"noise {self.noise!r}; expected gumbel")
+        if self.k < 1:
+            raise CountError(f"k must be at least 1, got {self.k}")
 
     @property
     def selections(self) -> int:

@@ -252,11 +252,11 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
         problem: _solved(config, problem)
         for problem in products.sweep_problems(config, what)
     }
-    read = [*optima.values()]
-    read += [
+    prepared = [
         [data.load_prepared(problem, config.data).meta["digest"]]
         for problem in products.sweep_prepared(config, what)
     ]
+    read = [*optima.values(), *prepared]
     tuned = {pair: _tuned(config, *pair) for pair in products.sweep_tuned(config, name)}
     given = [config.paper.name, name, what.kind, what.options, config.seed, read]
     every_task = []
@@ -265,7 +265,7 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
             own = [point[key] for key in ("solver",) if key in point]
             code = digests.swept(config, what, own)
             solved = optima.get(point.get("problem", ""))
-            given[3:] = [options_of(what, point), config.seed, solved]
+            given[3:] = [options_of(what, point), config.seed, solved, *prepared]
         for replicate in range(replicates):
             identity = [*given, point, replicate, *solver_section(point)]
             if what.tuned:

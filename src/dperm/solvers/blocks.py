@@ -226,7 +226,12 @@ class Blocked(Records):
         return self.blocks.shape[0]
 
     def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
-        """Sum of gradients clipped to C at u (p,) or (p, L), of all records."""
+        """Sum of gradients clipped to C at u (p,) or (p, L), of all records.
+
+        Raises ValueError if only some records are requested.
+        """
+        if some is not ...:
+            raise ValueError("records in blocks have no batches")
         return self.blocks.total(Records.gradient, u, C)
 
     def gradients(self, u: np.ndarray, C: np.ndarray) -> np.ndarray:

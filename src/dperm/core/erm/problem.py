@@ -92,7 +92,7 @@ class Problem:
         if self.is_centred:
             raise ValueError(
                 f"problem {self.name}: preparation.standardize on sparse data: records "
-                "would have to be filled in; only DP-CD and DP-GCD solve it"
+                "would have to be filled in"
             )
         return self.A.tocsr() if self.is_sparse else np.ascontiguousarray(self.A)
 

@@ -211,7 +211,8 @@ def proved(made: dict[str, Any]) -> dict[str, Any]:
 
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:
     """The problems' sections, for titles and privacy targets."""
-    return {name: configuration.read("problem", name) for name in problems}
+    overrides = config.overrides
+    return {name: configuration.read("problem", name, overrides) for name in problems}
 
 
 def published(config: schema.Config, name: str) -> pd.DataFrame:

@@ -193,7 +193,7 @@ class Run(Section):
 class Sweep(Section):
     """An experiment other than a tuned grid: a function, called at every point."""
 
-    kind: str = MISSING  # a function of dperm.sweeps.<module of the paper>
+    kind: str = MISSING  # a function of the paper's sweeps.py, or of dperm.kinds
     grid: Any = MISSING  # axes of any name
     small: Any = None  # the grid at scales smoke and quickstart; None: the same
     replicates: Count = 10

@@ -304,12 +304,19 @@ class Ledger:
 
     def __post_init__(self) -> None:
         if self.relation not in (RELATION, ADD_REMOVE):
-            raise RelationError(f"relation must be {RELATION!r}, got {self.relation!r}")
+            raise RelationError(
+                f"relation: expected {RELATION} or {ADD_REMOVE}, got {self.relation!r}"
+            )
         object.__setattr__(self, "events", tuple(self.events))
         object.__setattr__(self, "given", united(self.given))
 
     def __add__(self, other: Ledger) -> Ledger:
-        """Return the ledger of both runs on the same data."""
+        """Return the ledger of both runs on the same data.
+
+        Raises RelationError if their relations differ: no epsilon holds for both.
+        """
+        if other.relation != self.relation:
+            raise RelationError(f"relations: {self.relation} and {other.relation}")
         given = united(self.given, other.given)
         return Ledger(self.events + other.events, self.relation, given)
 
