@@ -25,6 +25,7 @@ import yaml
 
 from dperm import __version__, extras
 from dperm.core.experiment import locate
+from dperm.core.names import hint
 
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
 OPTIONS = "options"  # of argparse; the module's ``arguments`` adds them to a parser
@@ -409,8 +410,7 @@ def _refuse_unknown(word: str) -> None:
     known = [*{name.split()[0]: None for name in COMMANDS}, *papers(), "all"]
     if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
         raise SystemExit(
-            f"dperm: {word!r}: expected one of {', '.join(known)}"
-            f"{locate.hint(word, known)}"
+            f"dperm: {word!r}: expected one of {', '.join(known)}{hint(word, known)}"
         )
     paper, name = PurePath("-", word).parts[-2:]
     kind = {"figures": "figures", "results": "tables"}.get(PurePath(word).parts[0])
@@ -420,7 +420,7 @@ def _refuse_unknown(word: str) -> None:
         if stem not in products:
             raise SystemExit(
                 f"dperm: {word}: paper {paper} has no {kind[:-1]} {stem!r}; expected "
-                f"one of {', '.join(products)}{locate.hint(stem, products)}"
+                f"one of {', '.join(products)}{hint(stem, products)}"
             )
 
 

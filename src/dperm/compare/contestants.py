@@ -31,9 +31,10 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import locate, schema
 from dperm.core.experiment.config import read
 from dperm.core.experiment.grid import points
-from dperm.core.experiment.locate import ConfigError, available, hint
+from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.lanes import LaneRun, Lanes
 from dperm.core.lanes.engine import run_lanes
+from dperm.core.names import hint
 from dperm.core.privacy.ledger import (
     GLOBAL_SMOOTHNESS,
     LABEL_SCALE,

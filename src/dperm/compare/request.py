@@ -11,7 +11,8 @@ from typing import Any, get_type_hints
 import yaml
 
 from dperm.compare import PRIVATE, TUNINGS
-from dperm.core.experiment.locate import ConfigError, hint
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.names import hint
 
 CONFIG = ("problem", "data", "output")  # problem.privacy.delta=..., data.mirror=...
 YES, NO = ("true", "yes", "1"), ("false", "no", "0")

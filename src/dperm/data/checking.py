@@ -6,12 +6,12 @@ import inspect
 import re
 from collections.abc import Iterable
 from dataclasses import fields
-from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import Any
 
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.core.experiment.validation import check
+from dperm.core.names import hint
 from dperm.data.readers import FORMATS, RULES
 from dperm.data.synthetic import GENERATORS, RANGES
 
@@ -154,10 +154,8 @@ def _check_known(name: str, key: str, found: Any, expected: Iterable[str]) -> No
     known = list(expected)
     if found in known:
         return
-    near = get_close_matches(str(found), known, n=1, cutoff=0.5)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
     listed = f"one of {', '.join(known)}" if known else "nothing here"
-    _fail(name, key, found, f"{listed}{hint}")
+    _fail(name, key, found, f"{listed}{hint(str(found), known)}")
 
 
 def _fail(name: str, key: str, found: Any, expected: str) -> None:

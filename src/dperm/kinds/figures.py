@@ -15,9 +15,10 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from dperm.core.experiment import results
-from dperm.core.experiment.locate import ConfigError, hint
+from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Problem, Product
+from dperm.core.names import hint
 from dperm.present import drawing, looks
 from dperm.present.drawing import Drawing, Panels, Row, Rows, log_axes
 from dperm.present.intervals import student

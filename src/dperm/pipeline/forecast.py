@@ -30,8 +30,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.locate import ConfigError, available, hint
+from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.validation import one_of
+from dperm.core.names import hint
 from dperm.pipeline.graph import STAGES, Graph, load_graph
 
 START = 1.0  # CPU seconds until a stage begins its own work

@@ -20,9 +20,10 @@ import pandas as pd
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema, validation
 from dperm.core.experiment.config import small_points
-from dperm.core.experiment.locate import ConfigError, group_file, hint
+from dperm.core.experiment.locate import ConfigError, group_file
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.validation import one_of, paper_file
+from dperm.core.names import hint
 from dperm.pipeline import seals
 from dperm.pipeline.graph import FORMATS, product_inputs
 from dperm.present import tables

@@ -17,7 +17,6 @@ kernels depend on no loss, and a new loss is one more class of this module.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
@@ -38,6 +37,7 @@ from dperm.core.compiled import (
     plus_apart,
     softplus,
 )
+from dperm.core.names import hint
 
 # --- placeholders that kernels call ---------------------------------------------------
 
@@ -461,9 +461,9 @@ def named(name: str) -> Loss:
     """
     if name in LOSSES:
         return LOSSES[name]
-    near = difflib.get_close_matches(name, LOSSES, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    raise ValueError(f"loss {name!r}: expected one of {', '.join(LOSSES)}{hint}")
+    raise ValueError(
+        f"loss {name!r}: expected one of {', '.join(LOSSES)}{hint(name, LOSSES)}"
+    )
 
 
 LOSSES = _by_name(list(globals().values()))

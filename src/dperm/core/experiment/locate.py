@@ -8,10 +8,8 @@ same name. Python modules that it names may lie next to it. A folder with its ow
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import dperm
@@ -21,12 +19,6 @@ ROOT = "config.yaml"
 
 class ConfigError(ValueError):
     """An invalid configuration; the text states the place and reason in one line."""
-
-
-def hint(word: str, known: Iterable[str]) -> str:
-    """The nearest known name, as the end of a message; empty if none is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def home() -> Path:

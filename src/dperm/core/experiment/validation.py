@@ -29,8 +29,8 @@ from dperm.core.experiment.locate import (
     available,
     conf_file,
     group_file,
-    hint,
 )
+from dperm.core.names import hint
 
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
 # Kinds of pydantic's errors to the expected value, in our words.

@@ -15,7 +15,6 @@ declares ``FAMILY``; the default is lanes. No solver depends on files, grids or 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import importlib
 import sys
@@ -23,6 +22,8 @@ from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from dperm.core.names import hint
 
 # Names that a module must define, by family; METHODS lists those of its Run.
 OFFERED = {
@@ -105,11 +106,9 @@ def _require_solver(algorithm: str) -> None:
     """Refuse a module that cannot be found, or binds no Options and Run."""
     source = _source(algorithm)
     if source is None:
-        near = difflib.get_close_matches(algorithm, names(), n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
         raise ValueError(
             f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
-            f"module beside conf/ or installed{hint}"
+            f"module beside conf/ or installed{hint(algorithm, names())}"
         )
     read = compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
     missing = [name for name in ("Options", "Run") if name not in read.co_names]
@@ -154,9 +153,8 @@ def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
     known = [field.name for field in fields(module.Options)]
     for key in given:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f" (did you mean {near[0]}?)" if near else ""
             raise ValueError(
-                f"options.{key}: unknown; expected one of {', '.join(known)}{hint}"
+                f"options.{key}: unknown; expected one of {', '.join(known)}"
+                f"{hint(key, known)}"
             )
     return module.Options(**given)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dperm.core.experiment import config
-from dperm.core.experiment.locate import ConfigError, hint
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.names import hint
 
 KEYS = {
     "problem": "one problem; with method= several, [airfoil, concrete]",
