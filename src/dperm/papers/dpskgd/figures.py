@@ -139,9 +139,7 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Drawing:
         _gain(panels, right, str(regime), part, fits, lines)
         for axis in (left, right):
             ticks(axis, part["d"].unique())
-            low, high = axis.get_ylim()
-            axis.set_ylim(low, high * (high / low) ** 0.75)  # room for the legend
-            axis.legend(loc="upper left")
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
     return panels.figure, panels.rows
 
 
