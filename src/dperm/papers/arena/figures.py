@@ -72,7 +72,7 @@ def drawn_guide(found: pd.DataFrame) -> Drawing:
                 how = {"ha": "center", "va": "center", "fontsize": 7.5}
                 how |= {"color": "w" if one["share"] > 0.6 else "k"}
                 how |= {"fontweight": "bold" if best else "normal"}
-                at.text(x, y, text, linespacing=0.9, **how)
+                at.text(x, y, text, linespacing=1.1, **how)
     return figure, rows
 
 
