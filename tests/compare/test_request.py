@@ -58,6 +58,13 @@ def test_what_makes_no_sense_is_refused_in_one_line(word, said):
     assert said in str(refused.value) and "\n" not in str(refused.value)
 
 
+def test_a_file_without_its_key_is_told_the_key(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").touch()
+    with pytest.raises(ConfigError, match=r"did you mean problem=a.csv\?"):
+        parse(["a.csv", "target=y"])
+
+
 def test_what_may_be_none_or_nothing_is_taken():
     request = parse(["problem=a.csv", "held=0", "drop=[]", "l2=0", "seed=0"])
     assert (request.held, request.drop, request.l2, request.seed) == (0, [], 0.0, 0)

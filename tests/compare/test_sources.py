@@ -170,6 +170,16 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line):
     assert "\n" not in str(refused.value) and "reader." not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "nothing.csv is empty"), ("a,b,y\n", "nothing.csv: .* no rows")],
+)
+def test_a_file_without_records_is_refused_by_name(folder, text, said):
+    (folder / "nothing.csv").write_text(text)
+    with pytest.raises(ConfigError, match=said):
+        loaded("problem=nothing.csv", "target=y")
+
+
 def test_every_constant_column_is_named_with_the_line_that_works(mine):
     drawn(False).assign(y=1.0, a=2.0).to_csv("same.csv", index=False)
     said = (

@@ -6,6 +6,7 @@ import math
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import yaml
@@ -139,6 +140,8 @@ def parse(words: Iterable[str]) -> Request:
             continue
         if not equals or first not in KEYS:
             near = hint(f"{first}=", [f"{known}=" for known in KEYS])
+            if not equals and Path(word).is_file():
+                near = f" (did you mean problem={word}?)"
             raise ConfigError(
                 f"{word!r}: expected key=value, one of {', '.join(KEYS)}{near}"
             )

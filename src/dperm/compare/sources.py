@@ -361,8 +361,10 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
         With one line for each column, and a command.
     """
     with open(path, encoding="utf-8-sig", newline="", errors="replace") as handle:
-        names, *rows = [row for row in csv.reader(handle, delimiter=separator) if row]
-    if any(len(row) != len(names) for row in rows) or len({*names}) < len(names):
+        every = [row for row in csv.reader(handle, delimiter=separator) if row]
+    names, rows = next(iter(every), []), every[1:]
+    odd = any(len(row) != len(names) for row in rows)
+    if not rows or odd or len({*names}) < len(names):
         return  # the reader reports the error
     target = request.target or names[-1]
     drop, said, adds = list(request.drop), [], []
