@@ -167,7 +167,8 @@ REFUSED = {
     "it reads each record once",
     "solvers=[dp_cd,moments]": "solver moments: cannot do this problem: loss logistic.*"
     "expected others, such as dp_fw, ",
-    "solvers=[dp_cd] grids.dp_gd.step=1": "grids: dp_gd: expected one of solvers=",
+    "solvers=[dp_cd] grids.dp_gd.step=1": "grids: dp_gd: expected a method that runs, "
+    "one of dp_cd; solvers= names others",
     "solvers=[dp_cd] grids.dp_cd.stpe=1": r"setting stpe: .*did you mean step\?",
     "solvers=[dp_gd] defaults.dp_gd.steps=-1": "setting: options.steps: expected",
     "solvers=[dp_cd] defaults.dp_cd.step=0": "setting step: expected a positive",

@@ -197,7 +197,11 @@ def planned(request: Request) -> Plan:
     seen = scales(problem) if scales else problem
     chosen = chosen or _suited(request, seen)
     for key in {*request.defaults, *request.grids} - {one.name for one in chosen}:
-        raise ConfigError(f"defaults, grids: {key}: expected one of solvers=")
+        names = ", ".join(one.name for one in chosen)
+        raise ConfigError(
+            f"defaults, grids: {key}: expected a method that runs, one of {names}; "
+            "solvers= names others"
+        )
     for method in chosen:
         reason = method.on(seen).obstacle()
         if reason:
