@@ -461,6 +461,8 @@ class Target:
             except Exception as error:  # other people's code may raise anything
                 text = f"{type(error).__name__}: {error}".split("\n")[0]
                 return Run(np.empty(0), text, record)
+        if value is None:  # which numpy would take for NaN, the same for all records
+            raise RefusedError("the output: expected numbers, found None")
         return Run(numbers(value), "", record)
 
     def repeats(self, data: Records) -> bool:

@@ -37,6 +37,9 @@ def second(X, y, seed):
 def words(X, y, seed):
     return "weights"
 
+def silent(X, y, seed):
+    half(X, y, seed)
+
 def never(X, y, seed):
     raise RuntimeError("not today")
 """
@@ -117,6 +120,7 @@ def test_bad_arguments_are_refused_before_the_module_is_imported(
         ("of_mine:nothing", "expected a function nothing"),
         ("nowhere_at_all:fit", "does not import: ModuleNotFoundError"),
         ("of_mine:words", "expected numbers, found str"),
+        ("of_mine:silent", "the output: expected numbers, found None"),
         ("of_mine:never", "RuntimeError: not today"),
     ],
 )
