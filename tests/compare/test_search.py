@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from dperm import Budget, BudgetError, DPClassifier, DPRegressor, PrivateSearch
 from dperm.accountants.private_choice import choice_epsilon
@@ -87,6 +88,17 @@ def test_a_budget_counts_a_search_once():
 def test_what_cannot_be_searched_is_refused(grid, given, said):
     with pytest.raises(ValueError, match=said):
         searched(grid, **given)
+
+
+def test_a_search_that_was_not_fitted_says_so():
+    search = PrivateSearch(DPRegressor(), GRID)
+    for use in (
+        search.predict,
+        lambda X: search.score(X, Y),
+        lambda _: search.epsilon_,
+    ):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            use(X)
 
 
 def test_more_than_two_classes_are_refused():

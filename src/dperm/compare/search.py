@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
+from sklearn.utils.validation import check_is_fitted
 
 from dperm.accountants.private_choice import calibrate_choice, choice_epsilon
 from dperm.compare import frames
@@ -207,14 +208,17 @@ class PrivateSearch(BaseEstimator):
     @property
     def epsilon_(self) -> Choice:
         """The cost of the search."""
+        check_is_fitted(self, "best_estimator_")
         found: Choice = self.best_estimator_.epsilon_
         return found
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the best estimator for records X (n, p); shape (n,)."""
+        check_is_fitted(self, "best_estimator_")
         found: np.ndarray = self.best_estimator_.predict(X)
         return found
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy or R^2 of the best estimator."""
+        check_is_fitted(self, "best_estimator_")
         return float(self.best_estimator_.score(X, y))
