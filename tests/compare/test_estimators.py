@@ -236,6 +236,13 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ({"epsilon": None}, "epsilon: expected a positive number or inf, found None"),
         ({"delta": 1.0}, r"delta: expected a number in \(0, 1\), found 1.0"),
         ({"l2": -1.0}, "l2: expected 0 or more, found -1.0"),
+        ({"l1": "a"}, "l1: expected 0 or more, found 'a'"),
+        ({"l1": None}, "l1: expected 0 or more, found None"),
+        ({"l2": [1.0]}, r"l2: expected 0 or more, found \[1.0\]"),
+        ({"solver": None}, "solver: expected a name, found None"),
+        ({"fit_intercept": "no"}, "fit_intercept: expected True or False, found 'no'"),
+        ({"release": "no"}, "release: expected True or False, found 'no'"),
+        ({"solver": "dp_cd", "setting": 5}, "setting: expected values by name"),
         ({"setting": {"step": 1}}, "setting: expected with a solver that is named"),
         ({"bounds": (1, 0)}, r"bounds: expected \(low, high\), each a number or 3 of"),
         ({"bounds": ([0, 1], 2)}, "bounds: expected"),
@@ -285,6 +292,8 @@ def test_what_is_no_target_is_refused(data):
         DPClassifier(classes=(1, 1)).fit(X, np.arange(300) % 3)
     with pytest.raises(NotFittedError, match="call fit"):
         DPClassifier().epsilon_  # noqa: B018
+    with pytest.raises(ValueError, match="y: expected a label for each record, found"):
+        dperm.fit(X, "label", classes=(0, 1))
     with pytest.raises(TypeError, match="sample_weight: not supported"):
         DPClassifier().fit(X, X[:, 0] > 0, sample_weight=np.ones(300))
     with pytest.raises(TypeError, match="fit: expected X and y, found weights"):

@@ -196,6 +196,11 @@ class DPLinear(BaseEstimator):
             )
         if isinstance(X, str | Path):
             raise ValueError(f"X: expected an array, found the path {X}")
+        if isinstance(y, str):
+            raise ValueError(
+                f"y: expected a label for each record, found {y!r}; a column is named "
+                "where X is a file"
+            )
         X = self._framed(X, layout)
         if isinstance(X, np.ndarray) and X.dtype == object:
             X = _without_gaps(X)
@@ -328,8 +333,21 @@ class DPLinear(BaseEstimator):
         self._check_release()
         for name in ("l1", "l2"):
             value = getattr(self, name)
-            if value is not None and not value >= 0:
+            is_told = value is not None or name == "l1"
+            if is_told and not (isinstance(value, Number) and value >= 0):  # type: ignore[operator]
                 raise ValueError(f"{name}: expected 0 or more, found {value!r}")
+        for name in ("fit_intercept", "release"):
+            if getattr(self, name) not in (True, False):
+                raise ValueError(
+                    f"{name}: expected True or False, found {getattr(self, name)!r}"
+                )
+        if not isinstance(self.solver, str):
+            raise ValueError(f"solver: expected a name, found {self.solver!r}")
+        if not isinstance(self.setting, Mapping | None):
+            raise ValueError(
+                f'setting: expected values by name, as {{"step": 1}}, found '
+                f"{self.setting!r}"
+            )
         if self._delta > 1 / n:
             warnings.warn(
                 f"delta: {self._delta:g} is more than 1/n = {1 / n:g}: to publish one "
