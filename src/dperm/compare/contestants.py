@@ -523,7 +523,7 @@ class Method:
 def known() -> list[str]:
     """Names of the solvers that solve a composite problem."""
     every = (_section(name) for name in available("solver"))
-    return [section.name for section in every if _family(section) in KINDS]
+    return [one.name for one in every if _family(one) in KINDS and _is_private(one)]
 
 
 def method(
@@ -561,8 +561,9 @@ def _kept(name: str, folders: tuple[Path, ...], edited: tuple[int, ...]) -> Meth
 
 def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) -> Method:
     section = _section(name)
-    if _family(section) not in KINDS:
+    if _family(section) not in KINDS or not _is_private(section):
         why = STREAMED if _family(section) == "streams" else ""
+        why = why if _is_private(section) else ": it adds no noise"
         raise ConfigError(
             f"solver {name}: solves no problem of this kind{why}; expected one of "
             f"{', '.join(known())}"
@@ -636,6 +637,12 @@ def _section(name: str) -> schema.Solver:
 
 def _family(section: schema.Solver) -> str:
     return solvers.family(solvers.load(section.algorithm))
+
+
+def _is_private(section: schema.Solver) -> bool:
+    """Whether it can add noise: Frank-Wolfe methods without bounds cannot."""
+    options = {field.name for field in fields(solvers.load(section.algorithm).Options)}
+    return _family(section) != "frank_wolfe" or "entry_bound" in options
 
 
 def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
