@@ -114,6 +114,9 @@ def test_what_files_cannot_be_is_said_before_anything_runs(small, tmp_path):
         fitted(tmp_path, "lable", "dp_gd", **how)
     with pytest.raises(ValueError, match="expected a Parquet file or a folder"):
         fitted(tmp_path / "none", "label", "dp_gd", **how)
+    (tmp_path / "table.csv").write_text("a,label\n1,0\n")
+    with pytest.raises(ValueError, match=r"table.csv: expected a Parquet file"):
+        fitted(tmp_path / "table.csv", "label", "dp_gd", **how)
     pd.DataFrame({"a": [1.0], "label": [0.0]}).to_parquet(tmp_path / "2.parquet")
     with pytest.raises(ValueError, match=r"not the columns of .*: b, c, d"):
         parquet(tmp_path, "label")

@@ -116,8 +116,11 @@ def parquet(path: str | Path, target: Any) -> Parquet:
             raise ValueError(
                 f"X: {file} is the same file as {other}: its records would count twice"
             )
-        with ParquetFile(file) as opened:
-            schema, about = opened.schema_arrow, opened.metadata
+        try:
+            with ParquetFile(file) as opened:
+                schema, about = opened.schema_arrow, opened.metadata
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"X: {file}: expected a Parquet file: {error}") from error
         if target not in schema.names:
             raise ValueError(
                 f"y: {target!r}: expected a column of {file}: {', '.join(schema.names)}"
