@@ -14,6 +14,7 @@ from dperm.audit.registry import BOXES, FITS, subjects
 from dperm.audit.rungs import count, sensitivity, transcript
 from dperm.core import solvers
 from dperm.core.erm.optimum import solve
+from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
@@ -617,6 +618,25 @@ def test_no_data_are_refused_for_a_minimum_that_rounding_keeps_away(penalty):
     found = [minimise(at, behind(at), 1.0, 1.0, np.ones((at.p, 1)), tolerance)
              for tolerance in (1e-10, 1e-30)]  # fmt: skip
     np.testing.assert_allclose(*found, atol=1e-9)
+
+
+@pytest.mark.parametrize("groups", [
+    [(7, -2, -6, 0.3), (30, -2, 3, 50), (63, -0.2, 2, -20)],
+    [(28, -7.1, -14, 110), (55, 0.65, 9.2, -0.15), (1, 0.0043, -0.065, 1.8),
+     (16, 0.2, -3.3, 1.4)],
+])  # fmt: skip
+def test_minima_of_losses_with_kinks_in_their_slopes_are_minima(groups):
+    """Newton's method stalls on these records; a sensitivity is that of minima."""
+    x = np.repeat(groups, [int(group[0]) for group in groups], axis=0)
+    X, y = x[:, 1:3], x[:, 3]
+    problem = build("p", X, y, "huber", Penalty(l2=1e-9), 1.0, 1e-6)
+    at = scaled(declared(problem, np.ones(2)))
+    made = output_perturbation.Options(ridge=1e-4)
+    R, Lambda, *_ = output_perturbation.constants(at, made)
+    (u,), _ = runs(output_perturbation, at, 0.0, made=made)
+    V = np.array([v * min(1, R / np.linalg.norm(v)) for v in X])
+    slope = V.T @ np.clip(V @ u[:, 0] - y, -1, 1) + Lambda * u[:, 0]
+    assert np.linalg.norm(slope) <= 1e-7 * Lambda
 
 
 def test_twin_of_dp_gd():

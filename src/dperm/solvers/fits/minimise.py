@@ -3,8 +3,10 @@
     sum_i phi(V_i u) + n psi(u) + (ridge / 2) ||u||^2 + b . u,
 
 one for each column b: by Newton's method where psi is smooth, by an accelerated
-proximal gradient method where it is not. Both stop at a subgradient of norm at most the
-tolerance; by strong convexity the minimiser is then within tolerance / ridge.
+proximal gradient method where it is not, or where Newton's method stalls. Both stop at
+a subgradient of norm at most the tolerance; by strong convexity the minimiser is then
+within tolerance / ridge. Newton's method can stall far from it where second derivatives
+jump, as Huber's do; a sensitivity counts on the minimiser.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import numpy as np
 from scipy import linalg
 
 from dperm.solvers.exact_noise import CertificateError, gamma
-from dperm.solvers.records import Records, gram
+from dperm.solvers.records import Records
 
 if TYPE_CHECKING:
     from dperm.solvers.fits.scaled import Scaled
@@ -170,7 +172,25 @@ def _newton(
         u[:, k] = _minimise_one(
             records, radius, weights, b[:, k], u[:, k], float(tolerance[k])
         )
+        given = (at, records, radius, ridge, b[:, [k]])
+        if _has_stalled(*given, u[:, [k]], float(tolerance[k])):
+            u[:, [k]] = _proximal(*given, tolerance[[k]])
     return u
+
+
+def _has_stalled(
+    at: Scaled,
+    records: Records,
+    radius: float,
+    ridge: float,
+    b: np.ndarray,
+    u: np.ndarray,
+    tolerance: float,
+) -> bool:
+    """Whether the slope at u (p, 1) is more than the tolerance and than rounding."""
+    sizes = float(np.linalg.norm(b)), float(np.linalg.norm(u))
+    most = max(tolerance, rounding(at, radius, *sizes))
+    return _steepness(at, records, radius, ridge, b, u) > most
 
 
 def _minimise_one(
@@ -214,13 +234,12 @@ def _proximal(
     tolerance: np.ndarray,
 ) -> np.ndarray:
     """Nesterov's method for strongly convex objectives, at a constant momentum."""
-    V = records.clipped(radius)
-    L = records.kept(("top", radius), lambda: _top(at, V)) + ridge
+    L = records.kept(("top", radius), lambda: _top(at, records, radius)) + ridge
     root = np.sqrt(ridge / L)
     momentum, step = (1 - root) / (1 + root), 1.0 / L
 
     def smooth(u: np.ndarray) -> np.ndarray:
-        return V.T @ records.slopes(V @ u + records.offset) + ridge * u + b
+        return records.pull(u, radius) + ridge * u + b
 
     u = np.zeros_like(b)
     y = u
@@ -242,10 +261,10 @@ def _most_steps(at: Scaled, radius: float, ridge: float) -> int:
     return 1000 + math.ceil(_HALVINGS * math.sqrt(1 + steepest))
 
 
-def _top(at: Scaled, V: Any) -> float:
+def _top(at: Scaled, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
-    if at.p <= 2000:
-        top = float(linalg.eigvalsh(gram(V), subset_by_index=[at.p - 1, at.p - 1])[0])
-    else:
-        top = float(linalg.eigvalsh(np.asarray((V @ V.T).todense()))[-1])
+    if at.p > 2000:
+        return at.loss.curvature * at.n * radius**2
+    moments = records.gram(radius)
+    top = float(linalg.eigvalsh(moments, subset_by_index=[at.p - 1, at.p - 1])[0])
     return 1.0001 * at.loss.curvature * top
