@@ -233,9 +233,13 @@ def _proximal(
     b: np.ndarray,
     tolerance: np.ndarray,
 ) -> np.ndarray:
-    """Nesterov's method for strongly convex objectives, at a constant momentum."""
+    """Nesterov's method for strongly convex objectives, at a constant momentum.
+
+    That of a smooth penalty counts too (Chambolle and Pock 2016, Algorithm 5).
+    """
+    own = at.n * float(at.l2.min()) if at.is_smooth else 0.0
     L = records.kept(("top", radius), lambda: _top(at, records, radius)) + ridge
-    root = np.sqrt(ridge / L)
+    root = np.sqrt((ridge + own) / (L + own))
     momentum, step = (1 - root) / (1 + root), 1.0 / L
 
     def smooth(u: np.ndarray) -> np.ndarray:
