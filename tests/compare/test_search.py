@@ -64,6 +64,20 @@ def test_the_data_have_no_say_in_what_is_run(monkeypatch):
     assert every[0] == every[1] and len(every[0]) > 20
 
 
+@pytest.mark.parametrize("bad", [0, 1])
+def test_runs_have_an_order_though_a_loss_is_no_number(monkeypatch, bad):
+    """A loss and a penalty that are both infinite lose, whenever their run is made."""
+    both = [(np.inf, np.full(3, 1e200)), (0.5, np.ones(3))]
+    drawn = [search.Drawn(1, search.Job({}, 1.0, 0), 0)] * 2
+    model = DPRegressor(bounds=(-1, 1), label_bounds=(-3, 3), l2=1.0)
+    chosen = PrivateSearch(model, GRID)
+    monkeypatch.setattr(chosen, "_drawn", lambda *_: drawn)
+    runs = iter(both if bad == 0 else both[::-1])
+    monkeypatch.setattr(search, "scored", lambda *_: next(runs))
+    on = model._runs(*model._cleaned(*model._arrays(X, Y)))[0]
+    assert np.array_equal(chosen._best([(on[0], {})] * 2, [], 0)[1], np.ones(3))
+
+
 def test_types_of_columns_are_named_unless_bounds_name_them():
     frame, ends = pd.DataFrame(X, columns=["a", "b"]), {"a": (-1, 1), "b": (-1, 1)}
     for bounds, types in (((-1, 1), (TYPES,)), (ends, ())):

@@ -199,7 +199,7 @@ class PrivateSearch(BaseEstimator):
         for drawn in self._drawn(runs, able, seed):
             on = runs[drawn.choice][0]
             loss, w = scored(on, drawn, self.epsilon)
-            if np.isfinite(w).all():  # the penalty of released weights costs nothing
+            if (np.abs(w) < 1e150).all():  # released weights' penalty costs nothing
                 loss -= float(on.problem.penalty.value(w)[0])
             tried.append((loss, drawn.choice, np.where(np.isfinite(w), w, 0.0)))
         _, k, w = min(tried, key=lambda one: one[0])

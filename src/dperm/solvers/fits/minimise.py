@@ -18,7 +18,7 @@ import numpy as np
 from scipy import linalg
 
 from dperm.solvers.exact_noise import CertificateError, gamma
-from dperm.solvers.records import Records
+from dperm.solvers.records import Records, gram
 
 if TYPE_CHECKING:
     from dperm.solvers.fits.scaled import Scaled
@@ -27,6 +27,7 @@ _CHORDS = 60  # steps with a fixed Hessian
 _NEWTON = 200
 _HALVINGS = 200  # reductions of the error by e, sqrt(condition) steps each
 _ROUNDING = 1e-15  # relative, of b
+_WIDEST = 2000  # wider moments are bounded, not decomposed
 _LENGTHS = (0.05, 20.0)  # shortest and longest step, in Newton steps
 
 
@@ -267,8 +268,12 @@ def _most_steps(at: Scaled, radius: float, ridge: float) -> int:
 
 def _top(at: Scaled, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
-    if at.p > 2000:
+    if at.p <= _WIDEST:
+        moments = records.gram(radius)
+    elif at.n <= _WIDEST and records.sample() is records:
+        moments = gram(records.clipped(radius).T)
+    else:
         return at.loss.curvature * at.n * radius**2
-    moments = records.gram(radius)
-    top = float(linalg.eigvalsh(moments, subset_by_index=[at.p - 1, at.p - 1])[0])
+    last = len(moments) - 1
+    top = float(linalg.eigvalsh(moments, subset_by_index=[last, last])[0])
     return 1.0001 * at.loss.curvature * top
