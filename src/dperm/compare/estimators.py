@@ -332,9 +332,9 @@ class DPLinear(BaseEstimator):
         check_target(self.epsilon, self._delta)
         self._check_release()
         for name in ("l1", "l2"):
-            value = getattr(self, name)
-            is_told = value is not None or name == "l1"
-            if is_told and not (isinstance(value, Number) and value >= 0):  # type: ignore[operator]
+            value: Any = getattr(self, name)
+            is_default = value is None and name == "l2"
+            if not (is_default or (isinstance(value, Number) and value >= 0)):
                 raise ValueError(f"{name}: expected 0 or more, found {value!r}")
         for name in ("fit_intercept", "release"):
             if getattr(self, name) not in (True, False):
