@@ -334,7 +334,7 @@ class DPLinear(BaseEstimator):
         for name in ("l1", "l2"):
             value: Any = getattr(self, name)
             is_default = value is None and name == "l2"
-            if not (is_default or (isinstance(value, Number) and value >= 0)):
+            if not (is_default or (isinstance(value, Number) and value >= 0)):  # type: ignore[operator]
                 raise ValueError(f"{name}: expected 0 or more, found {value!r}")
         for name in ("fit_intercept", "release"):
             if getattr(self, name) not in (True, False):
