@@ -443,10 +443,10 @@ GOOD = Source(kind="mirror", files=["a"])
         ({"name": "../small"}, r"name: found '../small'"),
         ({"sources": []}, "sources: found 'none', expected one or more"),
         ({"digest": "abc"}, "digest: found 'abc', expected sha256"),
-        ({"reader": Reader(format="arf")}, "reader.format.*'arf'.*mean arff"),
+        ({"reader": Reader(format="arf")}, r"reader.format.*'arf'.*mean arff\?"),
         (
             {"reader": Reader(format="libsvm", options={"nfeatures": 3})},
-            "reader.options: found 'nfeatures'.*mean n_features",
+            r"reader.options: found 'nfeatures'.*mean n_features\?",
         ),
         (
             {"reader": Reader(format="arff", options={"x": 3})},
@@ -454,7 +454,7 @@ GOOD = Source(kind="mirror", files=["a"])
         ),
         (
             {"sources": [GOOD, Source(kind="mirorr", files=["a"])]},
-            r"sources\[1\].kind: found 'mirorr', expected one of .*mean mirror",
+            r"sources\[1\].kind: found 'mirorr', expected one of .*mean mirror\?",
         ),
         ({"sources": [Source(kind="http")]}, r"sources\[0\].urls: found 'nothing'"),
         (
@@ -463,11 +463,11 @@ GOOD = Source(kind="mirror", files=["a"])
         ),
         (
             {"sources": [Source(kind="sklearn", loader="load_diabetis")]},
-            "loader: found 'load_diabetis'.*mean load_diabetes",
+            r"loader: found 'load_diabetis'.*mean load_diabetes\?",
         ),
         (
             {"sources": [Source(kind="synthetic", generator="sparse_regresion")]},
-            "generator: found 'sparse_regresion'.*mean sparse_regression",
+            r"generator: found 'sparse_regresion'.*mean sparse_regression\?",
         ),
         (
             {

@@ -73,7 +73,7 @@ BAD = [
     (CANCER, "sources", [{"kind": "sklearn", "loader": "load_wine", "urls": ["x"]}],
      r"sources\[0\].urls: found .*nothing for sklearn"),
     (CANCER, "sources", [{"kind": "sklearn", "loader": "load_digits",
-                          "options": {"nclass": 2}}], "options: .*mean n_class"),
+                          "options": {"nclass": 2}}], r"options: .*mean n_class\?"),
     (CANCER, "sources", [{"kind": "file", "files": "x.csv"}], "files: expected a list"),
     (CANCER, "reader", {"missing": "mean"}, "reader.missing: .*only csv and arff"),
     (CANCER, "reader", {"format": "csv", "missing": "zero"}, "reader.missing: found"),

@@ -260,6 +260,15 @@ def test_a_minimum_is_certified_and_sought_twice(l1, monkeypatch):
         minimum(at)
 
 
+def test_the_proximal_method_needs_no_ridge_beside_a_penalty():
+    groups = [(7, -2, -6, 0.3), (30, -2, 3, 50), (63, -0.2, 2, -20)]
+    x = np.repeat(groups, [int(group[0]) for group in groups], axis=0)
+    at = Scaled(declared(dperm_problem(x[:, 1:3], x[:, 3], "huber", l2=0.01)))
+    given = (at, at._behind(), 1.0, 0.0, np.zeros((2, 1)))
+    found = minimise._proximal(*given, np.array([1e-9]))
+    assert minimise._steepness(*given, found) <= 1e-9
+
+
 def test_an_eigenvalue_is_certified(monkeypatch):
     X = np.random.default_rng(0).standard_normal((50, 4))
     records = Records(dperm_problem(X, X[:, 0]), apart=True)

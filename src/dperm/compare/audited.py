@@ -179,8 +179,6 @@ def subjects(solver: str) -> list[Subject]:
     options = solvers.load(method.section.algorithm).Options
     known = {*method.default, *(field.name for field in fields(options))}
     family = solvers.family(solvers.load(method.section.algorithm))
-    if family == "frank_wolfe" and "entry_bound" not in known:  # not private
-        return []
     short = SHORT | ({"steps": 1} if family == "frank_wolfe" else {})
     setting = {key: value for key, value in short.items() if key in known}
     given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}

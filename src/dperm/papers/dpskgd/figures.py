@@ -139,7 +139,7 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Drawing:
         _gain(panels, right, str(regime), part, fits, lines)
         for axis in (left, right):
             ticks(axis, part["d"].unique())
-            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2))
+            axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.27))
     return panels.figure, panels.rows
 
 
