@@ -57,7 +57,7 @@ bounds: $(VENV)/.done  ## unit tests with VERSIONS=lowest-direct (or highest) al
 	  python -m pytest -n $(JOBS) --dist loadfile
 
 smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids, an audit of all solvers
-	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
+	snakemake -j $(JOBS) -q rules --config scale=smoke -- all audit
 	dperm verify scale=smoke
 	python tests/audited.py
 
