@@ -208,17 +208,20 @@ class Replay:
         """Run on D, with the history's noise as far as it goes, and match it on D'."""
         seen = self.run(0, history)
         script, shifts = list(seen.draws), list[Shift]()
+        now = self.run(1, script)  # until the script changes
         for t in range(len(seen.views)):
-            now = self.run(1, script, t)
+            if len(now.views) <= t:
+                now = self.run(1, script)
             if selects(self.subject, seen, t):
                 shift = self.reselect(seen, now, script, t)
                 if shift is not None:
                     shifts.append(shift)
-                    now = self.run(1, script, t)
+                    now = self.run(1, script, t + 1)
             if now.ends[: t + 2] != seen.ends[: t + 2]:
                 shifts.append(self.impossible(t))
             else:
-                shifts += self.release(seen, now, script, t)
+                moved, now = self.release(seen, now, script, t)
+                shifts += moved
             if shifts and not math.isfinite(shifts[-1].size):
                 break
         if any(not math.isfinite(shift.size) for shift in shifts):
@@ -260,8 +263,11 @@ class Replay:
 
     def release(
         self, seen: Transcript, now: Transcript, script: Script, t: int
-    ) -> list[Shift]:
-        """Shift the added noise of view t so that D' repeats it; changes the script."""
+    ) -> tuple[list[Shift], Transcript]:
+        """Shift the added noise of view t so that D' repeats it; changes the script.
+
+        Returns the shifts, and D' run with the changed script to one view further.
+        """
         added = additive(self.subject, seen, t)
         before = [script[place] for place, _ in added]
         for _ in range(_ROUNDS):
@@ -270,22 +276,22 @@ class Replay:
                 break
             units = self._needed(now, script, t, missed)
             if units is None:
-                return [self.impossible(t)]
+                return [self.impossible(t)], now
             used = 0
             for place, _ in added:
                 size = script[place].unit.size
                 script[place] = script[place].moved(units[used : used + size])
                 used += size
+            now = self.run(1, script, t + 1)
             if np.abs(units).max(initial=0.0) <= _DONE:
                 break
-            now = self.run(1, script, t)
         else:
-            return [self.impossible(t)]
+            return [self.impossible(t)], now
         moved = [
             Shift(t, event, np.ravel(script[place].unit - old.unit))
             for (place, event), old in zip(added, before, strict=True)
         ]
-        return [shift for shift in moved if shift.size > SAME]
+        return [shift for shift in moved if shift.size > SAME], now
 
     def log_volume(self, which: int, script: Script, t: int) -> float:
         """Logarithm of how much view t stretches its added noise, at a script.
