@@ -49,7 +49,7 @@ def test_forty_jobs_are_ten_lines(handler, tmp_path, capsys):
 
 def test_a_running_job_shows_the_last_line_of_its_log(handler, tmp_path):
     log = tmp_path / "log"
-    log.write_text("first\n 20 of 50 lanes\r 30 of 50 lanes\r")
+    log.write_text("first\nresults/dp_cd: 20 of 50\rresults/dp_cd: 30 of 50 lanes\r")
     start(handler, log)
     (job,) = handler.running.values()
     assert progress.state(*job) == "solve dpcd diabetes dp_cd (30 of 50 lanes)"

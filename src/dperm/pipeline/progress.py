@@ -101,7 +101,8 @@ def state(name: str, logs: list[str]) -> str:
     except (OSError, IndexError):
         return name
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f"{name} ({last[-80:]})" if last else name
+    progress = last.rpartition(": ")[2]  # without what is being done, which is the name
+    return f"{name} ({progress[-80:]})" if last else name
 
 
 def register() -> None:
