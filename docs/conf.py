@@ -30,6 +30,7 @@ sphinx_gallery_conf = {
     "filename_pattern": "plot_",
     "abort_on_example_error": True,
     "show_memory": False,
+    "capture_repr": ("_repr_html_",),  # not addresses of objects
     "write_computation_times": False,  # they differ from run to run
     "min_reported_time": 3600,
     "reset_modules_order": "both",

@@ -21,11 +21,12 @@ data.head()
 # its own size in each coordinate, DP-SGD has one step size for all.
 
 panels = data["panel"].unique()
-size = (4 * len(panels), 3)
+size = (4 * len(panels), 3.6)
 figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
 look = looks.of(data["algorithm"])
 for panel, at in zip(panels, axes.flat, strict=True):
     for name, curve in data[data["panel"] == panel].groupby("algorithm", sort=False):
         at.plot(curve["x"], curve["mean"], label=name, markersize=3, **look[name])
     at.set(title=panel, yscale="log", xlabel="passes", ylabel="relative error")
-axes.flat[1].legend(fontsize="small")
+names = axes.flat[1].get_legend_handles_labels()
+figure.legend(*names, loc="outside lower center", ncols=3, fontsize="small")
