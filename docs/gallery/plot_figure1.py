@@ -28,5 +28,5 @@ for panel, at in zip(panels, axes.flat, strict=True):
     for name, curve in data[data["panel"] == panel].groupby("algorithm", sort=False):
         at.plot(curve["x"], curve["mean"], label=name, markersize=3, **look[name])
     at.set(title=panel, yscale="log", xlabel="passes", ylabel="relative error")
-names = axes.flat[1].get_legend_handles_labels()
-figure.legend(*names, loc="outside lower center", ncols=3, fontsize="small")
+lines = {line.get_label(): line for at in axes.flat for line in at.lines}
+figure.legend(handles=lines.values(), loc="outside lower center", ncols=3)
