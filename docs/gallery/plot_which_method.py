@@ -29,9 +29,12 @@ labels = [
     f"{r['loss']}, {r['from']} to {r['to']}: {r['methods'].split()[0]}" for r in rows
 ]
 places = np.arange(len(rows))
-for name, key in (("data sets of the table", "regret"), ("a new one", "left_out")):
-    axes.plot([float(r[key]) for r in rows], places, "o", label=name)
+for name, key, mark in (
+    ("data sets of the table", "regret", "o"),
+    ("a new one", "left_out", "x"),
+):
+    axes.plot([float(r[key]) for r in rows], places, mark, label=name)
 axes.set_yticks(places, labels)
 axes.axvline(1.0, color="0.3")
-axes.set(xscale="log", xlabel="error over the least error")
-axes.legend(title="on")
+axes.set(xlabel="error over the least error")
+figure.legend(loc="outside upper center", ncols=2)
