@@ -113,6 +113,8 @@ def test_the_leaderboard_ranks_fresh_errors_within_data_set_and_epsilon(report):
         ["3", "1 of 1 •", "Z"],
     ]
     assert {row[0] for row in cells} == {page._titled("electricity_raw")}
+    printed = [' class="lead one"' in row.split("<td>")[0] for row in rows]
+    assert printed == [True, False, False, False]  # the first method at epsilon 1
 
 
 def test_the_audit_is_linked_where_there_is_one(report):
