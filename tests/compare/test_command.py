@@ -218,7 +218,7 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
     if word == "--help":
         assert said[0].startswith("usage: dperm try") and len(said) > len(KEYS)
     else:
-        assert said == ["ConfigError: epsilon=0: expected more than 0"]
+        assert said == ["ConfigError: epsilon=0: expected a finite number, more than 0"]
 
 
 def test_a_failure_is_one_line(mine, monkeypatch):

@@ -218,12 +218,12 @@ def _number(key: str, text: str, kind: Any) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    whole = kind is int
-    if not 0 <= value < math.inf or (whole and value != int(value)):
+    whole, positive = kind is int, LIMITS[key].get("positive")
+    low = value > 0 if positive else value >= 0
+    if not (low and value < math.inf) or (whole and value != int(value)):
         what = "a whole number" if whole else "a finite number"
-        raise ConfigError(f"{key}={text}: expected {what}, 0 or more")
-    if value == 0 and LIMITS[key].get("positive"):
-        raise ConfigError(f"{key}=0: expected more than 0")
+        least = "more than 0" if positive else "0 or more"
+        raise ConfigError(f"{key}={text}: expected {what}, {least}")
     least = LIMITS[key].get("least", 0)
     if 0 < value < least:
         raise ConfigError(f"{key}={text}: expected {least} or more, for an interval")

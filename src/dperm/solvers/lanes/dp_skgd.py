@@ -198,7 +198,7 @@ def partition(problem: Problem, options: Options) -> list[np.ndarray]:
     else:
         count = options.blocks or p
         if count > p:
-            raise ValueError(f"options.blocks: found {count}, p = {p}")
+            raise ValueError(f"options.blocks: expected at most p = {p}, found {count}")
         order = _ordering(problem, options)
         parts = [np.sort(part) for part in np.array_split(order, count)]
     return sorted((part.astype(np.int64) for part in parts), key=lambda part: part[0])
