@@ -1,6 +1,6 @@
 """Every solver passes its audit; every broken mechanism is caught; no sound one is.
 
-Small efforts: the full audit is ``dperm audit``. ``audited.py`` reads the smoke run's.
+Small efforts: the full audit is ``dperm audit``.
 """
 
 from dataclasses import replace
@@ -13,7 +13,6 @@ import pytest
 from omegaconf import OmegaConf
 from scipy import stats
 
-import audited
 from dperm.accountants.chained import Chained
 from dperm.audit import ladder, registry
 from dperm.audit.climbing import Effort, Ladder
@@ -294,22 +293,6 @@ def test_paths_of_selections_are_followed_where_they_depend_on_one_another():
 
 
 # --- tables ---------------------------------------------------------------------------
-
-
-def test_shortcomings_of_a_table_of_the_audit_are_found():
-    """By what ``make smoke`` runs on the audit of its own run."""
-    known = Path(__file__).parents[2] / "results/audit/epsilon.csv"
-    table = pd.read_csv(known, keep_default_na=False).head(6)
-    table.ledger = "kept"
-    assert audited.findings(table) == []
-    for row, column, value in (
-        (0, "ledger", "broken: noise"), (1, "ledger", "blind"),
-        (2, "claim", "refuted"), (3, "tightness", 0.01), (4, "reached", 0.1)
-    ):  # fmt: skip
-        table.loc[row, column] = value
-    table.loc[4, "reason"] = ""
-    table.calibration = "strict"
-    assert len(audited.findings(table)) == 5
 
 
 def test_the_level_is_meant_for_all_subjects_of_the_table():
