@@ -73,7 +73,8 @@ def ablation(
         thresholds=point["thresholds"],
     )
     on = trials.Trials(problem, dp_cd, options, point["calibration"])
-    coarse, counts = grids.points(grid, "options.grid"), (transcripts, fresh)
+    points = grids.points(grid, "options.grid")
+    coarse, counts = grids.thin(points, config.scale.keep), (transcripts, fresh)
     return refined(on, optimum.value, coarse, finer, seed, counts)
 
 
@@ -105,7 +106,8 @@ def private_constants(
     module, options, share = ESTIMATED[point["constants"]]
     left = replace(problem, epsilon=share * problem.epsilon)
     on = trials.Trials(left, module, options, point["calibration"])
-    coarse, counts = grids.points(grid, "options.grid"), (transcripts, fresh)
+    points = grids.points(grid, "options.grid")
+    coarse, counts = grids.thin(points, config.scale.keep), (transcripts, fresh)
     rows = refined(on, optimum.value, coarse, finer, seed, counts)
     if point["calibration"] == STRICT or "fresh" not in rows[0]:
         return rows
