@@ -31,7 +31,7 @@ labels = [
 places = np.arange(len(rows))
 for name, key, mark in (
     ("data sets of the table", "regret", "o"),
-    ("a new one", "left_out", "x"),
+    ("a new data set", "left_out", "x"),
 ):
     axes.plot([float(r[key]) for r in rows], places, mark, label=name)
 axes.set_yticks(places, labels)

@@ -238,10 +238,10 @@ def test_a_mended_accountant_that_finds_the_same_noise_keeps_lanes(project, made
         "math.sqrt(rho * math.log(1 / delta)) * 2",
     )
     done = project.run("tune", "solver=dp_cd")
-    assert "noises to calibrate: 2" in done.stderr and ", 0 computed" in done.stderr
+    assert "calibrating 2 noises" in done.stderr and ", 0 computed" in done.stderr
     project.edit("src/dperm/core/privacy/strict.py", "delta)) * 2", "delta)) * 3")
     done = project.run("tune", "solver=dp_cd")
-    assert "noises to calibrate: 2" in done.stderr and "0 lanes reused" in done.stderr
+    assert "calibrating 2 noises" in done.stderr and "0 lanes reused" in done.stderr
 
 
 # --- bits -----------------------------------------------------------------------------

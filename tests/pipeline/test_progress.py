@@ -53,6 +53,8 @@ def test_a_running_job_shows_the_last_line_of_its_log(handler, tmp_path):
     start(handler, log)
     (job,) = handler.running.values()
     assert progress.state(*job) == "solve dpcd diabetes dp_cd (30 of 50 lanes)"
+    log.write_text("ValueError: the cause\n")
+    assert progress.state(*job) == "solve dpcd diabetes dp_cd (ValueError: the cause)"
     log.unlink()
     assert progress.state(*job) == "solve dpcd diabetes dp_cd"
 

@@ -266,7 +266,7 @@ class Replay:
     ) -> tuple[list[Shift], Transcript]:
         """Shift the added noise of view t so that D' repeats it; changes the script.
 
-        Returns the shifts, and D' run with the changed script to one view further.
+        Returns the shifts, and a run on D' with the script, at least to view t.
         """
         added = additive(self.subject, seen, t)
         before = [script[place] for place, _ in added]

@@ -219,11 +219,11 @@ def _number(key: str, text: str, kind: Any) -> float:
     except ValueError:
         value = math.nan
     whole, positive = kind is int, LIMITS[key].get("positive")
-    low = value > 0 if positive else value >= 0
-    if not (low and value < math.inf) or (whole and value != int(value)):
+    inside = 0 <= value < math.inf and not (positive and value == 0)
+    if not inside or (whole and value != int(value)):
         what = "a whole number" if whole else "a finite number"
-        least = "more than 0" if positive else "0 or more"
-        raise ConfigError(f"{key}={text}: expected {what}, {least}")
+        floor = "more than 0" if positive else "0 or more"
+        raise ConfigError(f"{key}={text}: expected {what}, {floor}")
     least = LIMITS[key].get("least", 0)
     if 0 < value < least:
         raise ConfigError(f"{key}={text}: expected {least} or more, for an interval")

@@ -101,8 +101,10 @@ def state(name: str, logs: list[str]) -> str:
     except (OSError, IndexError):
         return name
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    progress = last.rpartition(": ")[2]  # without what is being done, which is the name
-    return f"{name} ({progress[-80:]})" if last else name
+    count = last.rpartition(": ")[2]
+    if " of " in count:  # of lanes or points; before it stands what the name says
+        last = count
+    return f"{name} ({last[-80:]})" if last else name
 
 
 def register() -> None:

@@ -128,7 +128,7 @@ def calibrations(
     }
     missing = [pair for pair, key in keys.items() if key not in entries]
     if missing:
-        log.info("noises to calibrate: %d", len(missing))
+        log.info("calibrating %d noises", len(missing))
     with ThreadPoolExecutor(job.workers) as pool:
         fresh = pool.map(lambda pair: _entry(job, *pair), missing)
         entries |= {entry["key"]: entry for entry in fresh}
