@@ -42,8 +42,16 @@ def test_a_report_is_what_the_claims_give(name, of, claims):
     text = (ROOT / page).read_text()
     words = re.findall(r"\S*\w\S*", re.sub(r"\]\(.*?\)|<!--.*?-->", "]", text))
     assert len(words) <= MOST
+    links = re.findall(r"\]\((\.\./[^)#]+)\)", text)
+    assert links and all((ROOT / "docs/reports" / link).is_file() for link in links)
     assert "Of " not in reports.bottom(name, claims)[:3], "the bottom line is outdated"
     assert 1 <= len(majors(claims[claims["paper"] == name])) <= 10
+
+
+def test_a_claim_about_a_figure_links_the_picture():
+    text = (ROOT / "docs/reports/dpcd.md").read_text()
+    claim = text.partition("### C1. ")[2].partition("\n### ")[0]
+    assert "(../../figures/dpcd/figure1.png)" in claim
 
 
 def test_the_readme_has_a_row_a_paper(of, claims):

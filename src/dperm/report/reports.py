@@ -191,7 +191,6 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
     ours = clipped(row["reason"], LONGEST if test else WHOLE) or number(row)
     if ours.endswith("...") and number(row) and number(row) not in ours:
         ours += f" Decisive: {number(row)}"
-    links = (f"[{Path(f).name}]({os.path.relpath(f, REPORTS)})" for f in evidence(row))
     theirs = row["authors"] and f"by this test {clipped(row['authors'])}"
     printed = [row["published"] * (row["published"] not in test), theirs]
     verdict = [
@@ -207,7 +206,8 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
         "Missing": clipped(row["missing"]) * ("missing" not in ours),
         "Changes with": noticing(row),
         "Verdict": "; ".join(part for part in verdict if part),
-        "Evidence": ", ".join(links),
+        "Figure": _links(pictures(config, row)),
+        "Evidence": _links(evidence(row)),
     }
     listed = [f"- {key}: {text}" for key, text in lines.items() if text]
     place = re.sub(r"^([A-H]\b)", r"Appendix \1", row["section"])
@@ -301,6 +301,19 @@ def noticing(row: Row) -> str:
 def evidence(row: Row) -> list[str]:
     """Files from which a claim was judged."""
     return list(dict.fromkeys(_FILES.findall(row["reason"])))
+
+
+def pictures(config: schema.Config, row: Row) -> list[str]:
+    """Figures that a claim names, then those that it was judged from."""
+    named = [f"figure{k}" for k in re.findall(r"\bFigures? (\d+)", row["place"])]
+    folder = plan.figures_folder(config, config.paper.name)
+    found = [f"{folder.as_posix()}/{k}.png" for k in named if k in config.paper.figures]
+    drawn = [f"{f.removesuffix('.csv')}.png" for f in evidence(row) if "figures/" in f]
+    return list(dict.fromkeys(found + drawn))
+
+
+def _links(files: list[str]) -> str:
+    return ", ".join(f"[{Path(f).name}]({os.path.relpath(f, REPORTS)})" for f in files)
 
 
 def appendix(
