@@ -335,6 +335,7 @@ def test_the_plan_of_a_figure_has_the_jobs_behind_it(whole, monkeypatch, capsys)
     behind = {name for name, job in whole.jobs.items() if needed & set(job.outputs)}
     assert any(name.startswith("solve/dpcd") for name in behind)
     said = planned(monkeypatch, capsys, figure)
+    assert "results/smoke/costs.csv" in said.splitlines()[0]
     work = said.partition("most work:")[2]
     assert set(re.findall(r"CPU s  (\S+)", work)) == behind
     assert planned(monkeypatch, capsys, f"./{figure}") == said

@@ -372,7 +372,8 @@ def main(options: argparse.Namespace) -> None:
         raise ConfigError(
             f"dperm plan: {file}: expected a file that a run makes{hint(file, outputs)}"
         )
-    known = costs_of(graph, options.logs or Path("logs", graph.folder))
+    logs = options.logs or Path("logs", graph.folder)
+    known = costs_of(graph, logs)
     costs = Costs(graph, known)
     wanted = papers if "all" in named else named
     ends = files and files + [f for name in wanted for f in graph.targets()[name]]
@@ -383,6 +384,10 @@ def main(options: argparse.Namespace) -> None:
     if options.write:
         write(graph, known, [plans[cores] for cores in CORES])
     rows = len(jobs) if files else LISTED
+    print(
+        "seconds are those of the machine that ran a job, as recorded in its log in "
+        f"{logs}/, else in {costs_path(graph)}"
+    )
     print(summary(jobs, [*plans.values()], plans[options.cores], rows))
 
 
