@@ -7,9 +7,12 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
+import dperm
+from dperm.audit.ladder import LeakError, require_held
 from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
 from dperm.pipeline import inputs
@@ -58,6 +61,45 @@ def test_the_example_of_categories_is_what_the_page_says(tmp_path, monkeypatch):
     assert made.y.tolist() == [700.0, 900.0, 1100.0, 1300.0]
     rows = [[2, 1, 0, 0], [3, 0, 1, 0], [1, 1, 0, 0], [4, 0, 0, 1]]
     assert made.X.tolist() == rows  # rooms, gas, oil, wood
+
+
+def test_the_first_fit_prints_what_its_page_says(tmp_path, monkeypatch, capsys):
+    """On a file as its comment describes it."""
+    page = (DOCS / "howto/fit.md").read_text()
+    code = re.search(r"```python\n(.*?)```", page, re.S)[1]
+    told = re.search(r"prints\s`(epsilon in [^`]*)`", page)[1]
+    rng, n = np.random.default_rng(0), 5000
+    age, income = rng.integers(18, 91, n), rng.uniform(0, 1e5, n).round()
+    left = (rng.uniform(size=n) < 1 / (1 + np.exp((age - 50) / 10))).astype(int)
+    table = pd.DataFrame({"age": age, "income": income, "left": left})
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("mine.csv", index=False)
+    made: dict[str, object] = {}
+    exec(code, made)  # nosec: our own page
+    assert capsys.readouterr().out.split() == told.split()
+    model = made["model"]
+    assert isinstance(model, dperm.DPClassifier)
+    assert model.score(table[["age", "income"]], left) > 0.7
+
+
+def test_a_mapping_of_bounds_names_every_column_as_the_page_says():
+    page = " ".join((DOCS / "howto/fit.md").read_text().split())
+    assert "a mapping that names every column of numbers" in page
+    table = pd.DataFrame({"age": [20.0, 30.0] * 50, "income": [1.0, 2.0] * 50})
+    with pytest.raises(ValueError, match="left out: income"):
+        dperm.fit(table, [0, 1] * 50, bounds={"age": (18, 90)})
+
+
+def test_the_page_quotes_how_a_solver_is_refused(tmp_path, monkeypatch):
+    code = (DOCS / "examples/mine/noisy_gd.py").read_text()
+    assert "gradient(w, clip)" in code
+    wrong = code.replace("gradient(w, clip)", "gradient(w, 10 * clip)")
+    (tmp_path / "clips_ten_times.py").write_text(wrong)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(LeakError) as refused:
+        require_held("mine", "clips_ten_times", {})
+    quoted = f"\nConfigError: {str(refused.value).partition('; ')[0]}; ...\n"
+    assert quoted in (DOCS / "howto/algorithm.md").read_text()
 
 
 def test_the_audit_of_a_function_needs_only_what_its_page_installs():
