@@ -274,7 +274,10 @@ def target(options: Row) -> str:
 
 
 def clipped(reason: str, longest: int = LONGEST) -> str:
-    """A reason without file names and targets, cut after some group if too long."""
+    """A reason without file names and targets, cut after some group if too long.
+
+    A parenthesis that the cut would leave open goes too.
+    """
     text = _FILES.sub("", reason).lstrip(" ,:").replace(" ()", "")
     if text.startswith(READINGS):
         text = text.split(". ")[0] + " ..."
@@ -283,7 +286,10 @@ def clipped(reason: str, longest: int = LONGEST) -> str:
     if len(words) <= longest:
         return text
     first = " ".join(words[:longest])
-    return f"{first.rpartition(';')[0] or first} ..."
+    first = first.rpartition(";")[0] or first
+    if first.count("(") > first.count(")"):
+        first = first.rpartition("(")[0].rstrip()
+    return f"{first} ..."
 
 
 def noticing(row: Row) -> str:
