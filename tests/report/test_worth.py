@@ -60,7 +60,7 @@ def test_pages_state_the_bounds_of_the_picture(rows):
     bounds = reports._label(rows.reset_index().iloc[-1])
     assert rows.index[-1] == ("dpbcfw", "DP-BCFW")
     upper, _, lower = bounds.replace(",", " ").partition("; lower bounds ")
-    for page in ("README.md", "docs/article/article.md", "docs/papers/dpbcfw.md"):
+    for page in ("README.md", "docs/papers/dpbcfw.md"):
         text = " ".join((ROOT / page).read_text().split())
         assert f"at least {lower}" in text, page
     assert upper in (ROOT / "docs/papers/dpbcfw.md").read_text()

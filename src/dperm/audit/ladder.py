@@ -253,8 +253,9 @@ def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
     reason = _leak(name, algorithm, json.dumps(dict(options), sort_keys=True))
     if reason:
         raise LeakError(
-            f"solver {name}: {reason}; `dperm audit solver={name}` shows all checks, "
-            "and UNCHECKED = 'reason' in its module runs it all the same"
+            f"solver {name}: {reason}; once conf/solver/{name}.yaml names it, "
+            f"`dperm audit solver={name}` shows all checks; UNCHECKED = 'reason' in "
+            "its module runs it all the same"
         )
 
 
