@@ -45,21 +45,25 @@ def test_settings_without_a_bound_are_counted(rows):
     assert math.isfinite(row["most"])
 
 
-def test_the_lower_bound_is_that_of_the_claim(rows):
-    claims = pd.read_csv(ROOT / "results/claims.csv").set_index("id")["reproduced"]
-    proved = rows["proved"]["dpbcfw"]
-    assert proved["DP-BCFW"] == claims["c-dpbcfw-theorem-3-printed-noise-d0675d"] > 1
-    assert math.isnan(proved["DP-FW"])
+def test_lower_bounds_are_those_of_the_same_settings(rows):
+    table = pd.read_csv(ROOT / "results/dpbcfw/privacy.csv")
+    table = table[(table["update"] == "published") & (table["noise"] == "stated")]
+    row = rows.loc[("dpbcfw", "DP-BCFW")]
+    assert row["settings"] == len(table)
+    lower = table["epsilon_low"]
+    assert (row["proved_least"], row["proved"]) == (lower.min(), lower.max())
+    assert row["proved_least"] > 1 and (lower < table["true_epsilon"]).all()
+    assert math.isnan(rows["proved"]["dpbcfw"]["DP-FW"])
 
 
 def test_pages_state_the_bounds_of_the_picture(rows):
     bounds = reports._label(rows.reset_index().iloc[-1])
     assert rows.index[-1] == ("dpbcfw", "DP-BCFW")
-    least = bounds.rpartition(" ")[2]
+    upper, _, lower = bounds.replace(",", " ").partition("; lower bounds ")
     for page in ("README.md", "docs/article/article.md", "docs/papers/dpbcfw.md"):
-        assert f"at least {least} " in " ".join((ROOT / page).read_text().split()), page
-    spanned = bounds.partition(";")[0]
-    assert spanned.replace(",", " ") in (ROOT / "docs/papers/dpbcfw.md").read_text()
+        text = " ".join((ROOT / page).read_text().split())
+        assert f"at least {lower}" in text, page
+    assert upper in (ROOT / "docs/papers/dpbcfw.md").read_text()
 
 
 def test_first_author_and_year():
@@ -69,16 +73,16 @@ def test_first_author_and_year():
 def test_the_answer_names_noise_that_is_too_much_and_too_little():
     data = pd.DataFrame(
         [
-            ("a", "exact", 0.9, 1.0, 0.9, 0, 5),
-            ("a", "wasted", 0.1, 0.4, 0.1, 0, 5),
-            ("b", "broken", 20.0, 1234.5, 12.3, 0, 5),
-            ("b", "unbounded", 0.8, 0.9, math.nan, 3, 5),
+            ("a", "exact", 0.9, 1.0, 0.8, 0.9, 0, 5),
+            ("a", "wasted", 0.1, 0.4, 0.1, 0.1, 0, 5),
+            ("b", "broken", 20.0, 1234.5, 12.3, 45.6, 0, 5),
+            ("b", "unbounded", 0.8, 0.9, math.nan, math.nan, 3, 5),
         ],
         columns=reports.WORTH,
     )
     first, second, third = reports.worth_in_words(data, {"a": "A 2022", "b": "B 2020"})
     assert first.startswith("2 of 4 methods")
     assert second.endswith("costs: wasted of A 2022 (0.1 to 0.4).")
-    assert "broken of B 2020 (20 to 1,200; proved: at least 12), unbounded" in third
+    assert "broken of B 2020 (20 to 1,200; lower bounds 12 to 46), unbounded" in third
     assert "0.8 to 0.9; lower bound not computed; no bound in 3 of 5 settings" in third
     assert reports.worth_in_words(data.iloc[:0], {}) == []

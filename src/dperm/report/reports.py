@@ -29,7 +29,6 @@ from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import seals
 from dperm.present.drawing import METADATA, write_palette
-from dperm.present.tables import where
 from dperm.report import rules
 from dperm.report.claims import (
     FIVE,
@@ -363,8 +362,8 @@ def manifest(claims: pd.DataFrame) -> str:
 # --- README's picture: true over published epsilons of the papers ---------------------
 #
 # It shows, for each method in a paper's table of published noise, the true epsilon (the
-# tight accountant's upper bound) over the published one. If the ratio exceeds 1, it
-# also shows the largest lower bound that a table or a claim proves.
+# tight accountant's upper bound) over the published one. Where lower bounds exceed 1 in
+# all settings, it shows them as well.
 
 NOISE_TABLES = {  # paper to the table of its published noise
     "dpskgd": "noise",
@@ -375,8 +374,12 @@ NOISE_TABLES = {  # paper to the table of its published noise
 }
 TARGET = 1.0  # published epsilon that is shown
 BLUE, ORANGE = "#0072b2", "#d55e00"  # proved at most the published epsilon, or not
+PALE = "#f2b98a"  # lower bounds
 TICKS = (0.01, 0.1, 1, 10, 1e3, 1e5)
-WORTH = ["paper", "method", "least", "most", "proved", "unbounded", "settings"]
+WORTH = [
+    *("paper", "method", "least", "most", "proved_least", "proved"),
+    *("unbounded", "settings"),
+]
 
 
 def true_epsilons(config: schema.Config) -> pd.DataFrame:
@@ -385,9 +388,9 @@ def true_epsilons(config: schema.Config) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        ``least`` and ``most`` of the finite upper bounds; ``proved``, the largest lower
-        bound of a table or claim (NaN: none); ``unbounded``, the number of settings
-        without a bound; ``settings``, the number of all.
+        ``least`` and ``most`` of the finite upper bounds; ``proved_least`` and
+        ``proved``, those of the lower bounds (NaN: none); ``unbounded``, the number of
+        settings without an upper bound; ``settings``, the number of all.
         A paper without its table has no row, and variants with the same noise share
         one.
     """
@@ -412,31 +415,29 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
         method = plan.label(config, str(name)) if known_solver else name
         known = group[np.isfinite(group["true_epsilon"])]
         ends = known["true_epsilon"].agg(["min", "max"]) / TARGET
-        lower = [group["epsilon_low"].max(), 0.0]
-        claims = plan.results_folder(config, "claims.csv")
-        if (paper, method) == ("dpbcfw", "DP-BCFW") and claims.is_file():
-            of = {"paper": paper, "place": "Theorem 3, printed noise"}
-            lower.append(where(pd.read_csv(claims), **of)["reproduced"].max())
-        proved = np.nanmax(lower) / TARGET or np.nan
-        yield paper, method, *ends, proved, len(group) - len(known), len(group)
+        lower = group["epsilon_low"].replace(0.0, np.nan).agg(["min", "max"]) / TARGET
+        yield paper, method, *ends, *lower, len(group) - len(known), len(group)
 
 
 def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
-    If the noise is not proved to be private enough, the bar is orange and its label
-    states what is proved instead.
+    If the noise is not proved to be private enough, the bar is orange. A pale bar spans
+    the lower bounds where all of them exceed the published epsilon.
     """
     figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 0.8))
     rows: list[Any] = list(data.itertuples())
     for place, row in enumerate(rows):
         loose = row.most > TARGET or row.unbounded > 0
         colour = ORANGE if loose else BLUE
-        ends = row.least / 1.08, row.most * 1.08  # wide enough to be seen
-        axes.plot(ends, [place] * 2, color=colour, linewidth=8, solid_capstyle="butt")
-        if row.proved > TARGET:
-            axes.plot([row.proved, row.least], [place] * 2, color=colour, linewidth=1)
-            axes.plot([row.proved], [place], color=colour, marker="|", markersize=10)
+        bars = [(row.least, row.most, colour)]
+        if row.proved_least > TARGET:
+            bars.append((row.proved_least, row.proved, PALE))
+        for least, most, shade in bars:
+            ends = least / 1.08, most * 1.08  # wide enough to be seen
+            axes.plot(
+                ends, [place] * 2, color=shade, linewidth=8, solid_capstyle="butt"
+            )
         axes.annotate(
             _label(row),
             (max(row.most, TARGET), place),
@@ -453,7 +454,11 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     axes.minorticks_off()
     axes.grid(axis="y", visible=False)
     axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
-    keys = {BLUE: "proved to cost at most 1", ORANGE: "not proved to cost at most 1"}
+    keys = {
+        BLUE: "proved to cost at most 1",
+        ORANGE: "not proved to cost at most 1",
+        PALE: "lower bounds, where they exceed 1",
+    }
     axes.legend(
         handles=[Patch(color=colour, label=text) for colour, text in keys.items()],
         loc="upper right",
@@ -463,10 +468,11 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
 
 
 def _label(row: Any) -> str:
-    """Range of upper bounds, and the proved lower bound if it exceeds the target."""
+    """Range of upper bounds, and that of lower bounds if they exceed the target."""
     text = f"{_rounded(row.least)} to {_rounded(row.most)}"
-    if row.proved > TARGET:
-        text += f"; proved: at least {_rounded(row.proved)}"
+    if row.proved_least > TARGET:
+        ends = f"{_rounded(row.proved_least)} to {_rounded(row.proved)}"
+        text += f"; lower bounds {ends}"
     elif np.isnan(row.proved):
         text += "; lower bound not computed"
     if row.unbounded:

@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 
 from dperm.accountants.noisy_max import NoisyMax, pure_delta
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
 from dperm.core.privacy import Ledger, epsilon, true_epsilon
 from dperm.core.privacy.mechanisms import signed_noisy_max, streams, unit_laplace
 from dperm.core.privacy.published import advanced_epsilon
@@ -260,6 +262,29 @@ def test_sketch_noise_as_printed_and_what_it_costs():
     assert noise.sketch_scale == pytest.approx(printed)
     _, sketch = dp_bcfw_noise.epsilons_apart(noise, 1 / 1600)
     assert 500 < sketch < 1000
+
+
+def test_the_first_step_reveals_no_less_than_its_lower_bound(instance):
+    """A record with label 0 moves all K features by their sensitivity, unnoticed."""
+    problem, rng = instance.problem, np.random.default_rng(0)
+    options = dp_bcfw.Options(nodes=3, radius=2.0, sketch=12, entry_bound=0.5)
+    noise = dp_bcfw.noise(problem, 20, options, 1.0, 1e-3, "stated")
+    record = int(shared_sketch(problem.n, 12, 0).column_norms.argmax())
+    A, y = rng.uniform(-0.5, 0.5, (problem.n, problem.p)), rng.uniform(-1, 1, problem.n)
+    y[record] = 0.0
+    first = []
+    for entry in (-0.5, 0.5):
+        A[record] = entry
+        data = build("pair", A, y, "least_squares", Penalty())
+        with dp_bcfw.Run(data, streams(1), options, noise) as run:
+            run.advance(1)
+        first.append(run.features)
+    assert first[0].keys() == first[1].keys() and len(first[0]) == 3
+    moved = [np.linalg.norm(first[1][j] - first[0][j]) for j in first[0]]
+    mu = math.hypot(*moved) / noise.sketch_scale
+    found = dp_bcfw_noise.first_step_epsilon(noise, 3, 1e-3)
+    assert found == pytest.approx(gaussian_epsilon(mu, 1e-3))
+    assert 1 < found < noise.true_epsilon
 
 
 @pytest.mark.parametrize("epsilon_", [0.5, 30.0])

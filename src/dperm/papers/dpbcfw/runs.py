@@ -39,7 +39,11 @@ from dperm.solvers.frank_wolfe import (
     fw,
 )
 from dperm.solvers.frank_wolfe.bcfw import step_size
-from dperm.solvers.frank_wolfe.dp_bcfw_noise import epsilons_apart, releases
+from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
+    epsilons_apart,
+    first_step_epsilon,
+    releases,
+)
 from dperm.solvers.frank_wolfe.dp_fw import HOPELESS, selections_epsilon
 from dperm.solvers.frank_wolfe.iterate import Iterate
 
@@ -286,7 +290,7 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     noise = noise_of(at, setting)
     with start_run(at, setting, noise, seed) as engine:
         engine.advance(setting.iterations)
-    costs = _costs(setting.method, noise, 1.0 / at.problem.n)
+    costs = _costs(setting, noise, 1.0 / at.problem.n)
     path = Iterate(at.problem, at.columns)
     eta, largest, rows = setting.share * at.radius, 0.0, []
     for t in range(setting.iterations + 1):
@@ -303,14 +307,19 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     return rows
 
 
-def _costs(method: str, noise: Noise, delta: float) -> dict[str, Any]:
-    """Noise scales, true epsilon and its lower bound, which is 0 from ``HOPELESS`` on.
+def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
+    """Noise scales, true epsilon and its lower bound.
 
     DP-BCFW also has the epsilons of both kinds of release, each alone at delta / 2.
+    From ``HOPELESS`` on its lower bound prices the first step alone, and that of DP-FW
+    is 0.
     """
-    low = noise.true_epsilon
-    if math.isfinite(low):
-        low = lower_epsilon(noise.ledger.events, delta) if low < HOPELESS else 0.0
+    method, low = setting.method, noise.true_epsilon
+    if HOPELESS <= low < math.inf:
+        is_ours = method == "dp_bcfw"
+        low = first_step_epsilon(noise, setting.nodes, delta) if is_ours else 0.0
+    elif math.isfinite(low):
+        low = lower_epsilon(noise.ledger.events, delta)
     public = ", ".join(noise.ledger.given)
     total = {
         "true_epsilon": noise.true_epsilon,

@@ -202,3 +202,14 @@ def epsilons_apart(noise: Noise, delta: float) -> tuple[float, float]:
     pure = 2.0 / selection.noise_multiplier
     index = selections_epsilon(selection.count, pure, delta)
     return index, _gaussian_part(feature, delta)
+
+
+def first_step_epsilon(noise: Noise, nodes: int, delta: float) -> float:
+    """Least epsilon of a run on least squares: that of its first K sketched features.
+
+    At x = 0 no score depends on the features of a record with label 0. So the choice of
+    the features reveals nothing, and sending them is one Gaussian release each. Later
+    releases only add to it.
+    """
+    feature = noise.ledger.events[1]
+    return gaussian_epsilon(math.sqrt(nodes) / feature.noise_multiplier, delta)
