@@ -39,7 +39,7 @@ def test_other_results_give_another_page(build, tmp_path):
     (tmp_path / "claims.csv").write_text(
         claims.replace(number, "3.25"), encoding="utf-8"
     )
-    assert "at least 3.2 where 1" in build.rendered(tmp_path).replace("\n  ", " ")
+    assert "an epsilon of 3.2 where 1" in build.rendered(tmp_path).replace("\n  ", " ")
 
 
 def test_a_claim_that_is_not_there_is_named(build):
