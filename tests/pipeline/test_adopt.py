@@ -169,10 +169,12 @@ def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, made)
     assert not first_difference(one, two)
 
 
-def test_a_changed_last_bit_is_refused(project):
+def test_a_change_of_the_thirteenth_digit_is_refused(project):
     before = project.parts()
-    mean = "return total / v.shape[0]"
-    project.edit(DP_CD, mean, f"{mean} * {ULP!r}")
+    weight = "w[j] = prox(forward, threshold[j], shrink[j], lower, upper)"
+    project.edit(
+        DP_CD, weight, f"{weight} * {1 + 2.0**-40!r}"
+    )  # not lost in F's digits
     done = project.run("adopt")
     assert done.returncode == 1
     assert "objective at step" in done.stderr and "was kept" in done.stderr

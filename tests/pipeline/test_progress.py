@@ -53,6 +53,12 @@ def test_a_running_job_shows_the_last_line_of_its_log(handler, tmp_path):
     start(handler, log)
     (job,) = handler.running.values()
     assert progress.state(*job) == "solve dpcd diabetes dp_cd (30 of 50 lanes)"
+    log.write_text("tune results/dp_cd: 50 lanes\n")
+    assert progress.state(*job) == "solve dpcd diabetes dp_cd (50 lanes)"
+    log.write_text("files are taken as they are: they are of a time before\n")
+    assert progress.state(*job).endswith(
+        "(files are taken as they are: they are of a time before)"
+    )
     log.write_text("ValueError: the cause\n")
     assert progress.state(*job) == "solve dpcd diabetes dp_cd (ValueError: the cause)"
     log.unlink()

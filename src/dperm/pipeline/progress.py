@@ -7,6 +7,7 @@ The last line of a running job's log shows its progress and is printed next to i
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import threading
 import time
@@ -21,6 +22,7 @@ from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 NAME = "dperm"
 EVERY = {True: 1.0, False: 60.0}  # seconds between states; True on a terminal
 TAIL = 400  # bytes at the end of a log that are searched for its last line
+_COUNT = re.compile(r"^.*: (?=\d+ )")  # before a count stands what the name says
 FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
 
 
@@ -101,10 +103,8 @@ def state(name: str, logs: list[str]) -> str:
     except (OSError, IndexError):
         return name
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    count = last.rpartition(": ")[2]
-    if " of " in count:  # of lanes or points; before it stands what the name says
-        last = count
-    return f"{name} ({last[-80:]})" if last else name
+    last = _COUNT.sub("", last)
+    return f"{name} ({last[:80]})" if last else name
 
 
 def register() -> None:

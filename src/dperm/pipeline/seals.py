@@ -231,8 +231,8 @@ def _versions() -> str:
 @functools.cache
 def _say_once() -> None:
     log.warning(
-        "files without a seal are taken as they are: they are of a time before there "
-        "were seals, or their seal is gone; `dperm verify` names them"
+        "files without a seal are taken as they are: they come from Git or from an "
+        "older version; `dperm verify` lists them"
     )
 
 
