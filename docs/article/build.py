@@ -12,6 +12,7 @@ import pandas as pd
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parents[1] / "results"
+WORTH = HERE.parents[1] / "figures/worth.csv"
 PAPERS = {
     "dpcd": "DP-CD",
     "dpgcd": "DP-GCD",
@@ -69,6 +70,18 @@ class Numbers:
         number, low, high = rows.iloc[0][[column, "ci_low", "ci_high"]]
         return f"{shown(number)} [{shown(low)}, {shown(high)}]"
 
+    def worth(self, paper: str, method: str) -> str:
+        """Least and largest upper bound of what noise published for epsilon 1 costs."""
+        return self._ends(paper, method, ["least", "most"])
+
+    def proved(self, paper: str, method: str) -> str:
+        """The same of lower bounds."""
+        return self._ends(paper, method, ["proved_least", "proved"])
+
+    def _ends(self, paper: str, method: str, columns: list[str]) -> str:
+        rows = pd.read_csv(WORTH).set_index(["paper", "method"])
+        return " to ".join(map(shown, rows.loc[(paper, method), columns]))
+
     def count(self, paper: str | None = None, verdict: str | None = None) -> int:
         """How many claims a paper has, or all have, with that verdict."""
         rows = self.rows[self.rows["paper"].isin(PAPERS if paper is None else [paper])]
@@ -95,6 +108,7 @@ def rendered(results: Path = RESULTS) -> str:
     """
     numbers = Numbers(results)
     names = ("value", "within", "published", "cell", "count", "judged")
+    names += ("worth", "proved")
     known = {name: getattr(numbers, name) for name in names}
     template = jinja2.Template(
         (HERE / "article.md.j2").read_text(encoding="utf-8"),

@@ -59,7 +59,7 @@ def test_lower_bounds_are_those_of_the_same_settings(rows):
 def test_pages_state_the_bounds_of_the_picture(rows):
     bounds = reports._label(rows.reset_index().iloc[-1])
     assert rows.index[-1] == ("dpbcfw", "DP-BCFW")
-    upper, _, lower = bounds.replace(",", " ").partition("; lower bounds ")
+    upper, _, lower = bounds.replace(",", " ").partition("; at least ")
     for page in ("README.md", "docs/papers/dpbcfw.md"):
         text = " ".join((ROOT / page).read_text().split())
         assert f"at least {lower}" in text, page
@@ -83,6 +83,6 @@ def test_the_answer_names_noise_that_is_too_much_and_too_little():
     first, second, third = reports.worth_in_words(data, {"a": "A 2022", "b": "B 2020"})
     assert first.startswith("2 of 4 methods")
     assert second.endswith("costs: wasted of A 2022 (0.1 to 0.4).")
-    assert "broken of B 2020 (20 to 1,200; lower bounds 12 to 46), unbounded" in third
+    assert "broken of B 2020 (20 to 1,200; at least 12 to 46), unbounded" in third
     assert "0.8 to 0.9; lower bound not computed; no bound in 3 of 5 settings" in third
     assert reports.worth_in_words(data.iloc[:0], {}) == []

@@ -145,8 +145,8 @@ def _front(config: schema.Config, claims: pd.DataFrame) -> str:
     ]
     folder = plan.results_folder(config).as_posix()
     notes = (
-        "Numbers count a paper's statements + its printed numbers; C1, C2, ... are the "
-        f"major claims of a report. [Every claim]({folder}/claims.md), and "
+        "`19 + 70`: 19 statements and 70 printed numbers. C1, C2, ... are the major "
+        f"claims of a report. [Every claim]({folder}/claims.md), and "
         f"[everything on one page]({folder}/report/index.html)."
     )
     return "\n\n".join([grid(["report", *FIVE, "conclusion"], lines), notes])
@@ -160,9 +160,10 @@ def block(config: schema.Config, claims: pd.DataFrame) -> str:
     folder = plan.results_folder(config)
     run = store.known_json(folder / config.paper.name / "manifest.json") or {}
     made = f"{run['runs']} runs, {run['date']}, {run['machine']}. " if run else ""
+    every = [f"{folder.as_posix()}/claims.{kind}" for kind in ("md", "csv")]
     parts = [
         grid(["kind", *FIVE], lines),
-        f"{made}Every claim: `{folder}/claims.md`; [how it is judged](../claims.md).",
+        f"{made}Every claim: {_links(every)}; [how it is judged](../claims.md).",
         "## Major claims",
         *(_major(config, *pair) for pair in _majors(config, claims)),
     ]
@@ -392,8 +393,9 @@ NOISE_TABLES = {  # paper to the table of its published noise
     "dpbcfw": "privacy",
 }
 TARGET = 1.0  # published epsilon that is shown
-BLUE, ORANGE = "#0072b2", "#d55e00"  # proved at most the published epsilon, or not
-PALE = "#f2b98a"  # lower bounds
+# Proved to cost at most the published epsilon, open, and proved to cost more.
+BLUE, ORANGE, RED = "#0072b2", "#e69f00", "#d55e00"
+PALE = "#f2b98a"  # lower bounds of the last
 TICKS = (0.01, 0.1, 1, 10, 1e3, 1e5)
 WORTH = [
     *("paper", "method", "least", "most", "proved_least", "proved"),
@@ -441,17 +443,16 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
 def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
-    If the noise is not proved to be private enough, the bar is orange. A pale bar spans
-    the lower bounds where all of them exceed the published epsilon.
+    The colour says whether the noise is proved to cost at most, or more than, the
+    published epsilon. A pale bar spans lower bounds that all exceed it.
     """
     figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 0.8))
     rows: list[Any] = list(data.itertuples())
     for place, row in enumerate(rows):
-        loose = row.most > TARGET or row.unbounded > 0
-        colour = ORANGE if loose else BLUE
-        bars = [(row.least, row.most, colour)]
+        is_open = row.most > TARGET or row.unbounded > 0
+        bars = [(row.least, row.most, ORANGE if is_open else BLUE)]
         if row.proved_least > TARGET:
-            bars.append((row.proved_least, row.proved, PALE))
+            bars = [(row.least, row.most, RED), (row.proved_least, row.proved, PALE)]
         for least, most, shade in bars:
             ends = least / 1.08, most * 1.08  # wide enough to be seen
             axes.plot(
@@ -475,23 +476,26 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
     keys = {
         BLUE: "proved to cost at most 1",
-        ORANGE: "not proved to cost at most 1",
-        PALE: "lower bounds, where they exceed 1",
+        ORANGE: "open",
+        RED: "proved to cost more than 1",
+        PALE: "proved to cost at least this",
     }
     axes.legend(
         handles=[Patch(color=colour, label=text) for colour, text in keys.items()],
         loc="upper right",
     )
-    axes.set_xlabel("true epsilon (upper bound) of noise published for epsilon = 1")
+    axes.set_xlabel(
+        "proved upper bound of epsilon, for noise published for epsilon = 1"
+    )
     return figure
 
 
 def _label(row: Any) -> str:
-    """Range of upper bounds, and that of lower bounds if they exceed the target."""
+    """Range of upper bounds, and of lower bounds if all exceed the target."""
     text = f"{_rounded(row.least)} to {_rounded(row.most)}"
     if row.proved_least > TARGET:
         ends = f"{_rounded(row.proved_least)} to {_rounded(row.proved)}"
-        text += f"; lower bounds {ends}"
+        text += f"; at least {ends}"
     elif np.isnan(row.proved):
         text += "; lower bound not computed"
     if row.unbounded:
