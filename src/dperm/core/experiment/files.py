@@ -92,9 +92,13 @@ def read_table(path: Path) -> pd.DataFrame:
     """
     try:
         return unthreaded(path)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{path}: no such file; `dperm {path}` runs all that makes it"
+        ) from error
     except (OSError, ValueError) as error:  # pyarrow's errors are of these kinds
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the system's: missing, not permitted, a failing disk
+            raise  # the system's: not permitted, a failing disk
         reason = " ".join(str(error).split())[:200]
         raise ValueError(
             f"{path} is damaged ({reason}): delete it and run again; finished lanes "
