@@ -1,10 +1,10 @@
 """Estimators and the private choice as subjects of the audit.
 
-A neighbour is fitted from scratch by the same estimator (records whose cleaning adds no
-noise are cleaned once). So everything that it computes
-from the arrays is audited: the mapping of classes, the intercept, scales and clips, and
-also private scales, which are its first release. The audit imports this module by name,
-because it belongs to a higher layer.
+A neighbour is fitted from scratch by the same estimator; only a preparation without
+noise is made once for all runs on it. So everything that it computes from the arrays is
+audited: the mapping of classes, the intercept, scales and clips, and also private
+scales, which are its first release. The audit imports this module by name, because it
+belongs to a higher layer.
 
 A run of a private choice and its score are a mechanism with a ledger. It is audited by
 the ladder of ``dperm.audit`` (its list of checks) like any solver: a run on D' is
