@@ -524,10 +524,13 @@ def worth_in_words(data: pd.DataFrame, papers: dict[str, str]) -> list[str]:
             "Some add more than twice the noise that they need; their epsilon of 1 "
             f"costs: {named(wasted)}."
         )
-    if len(loose):
+    broken = loose["proved_least"] > TARGET
+    if (~broken).any():
         sentences.append(
-            f"For others we can only guarantee a larger epsilon: {named(loose)}."
+            f"Others are open, with a bound above 1 or none: {named(loose[~broken])}."
         )
+    if broken.any():
+        sentences.append(f"Proved to cost more: {named(loose[broken])}.")
     return sentences if len(data) else []
 
 
