@@ -44,6 +44,7 @@ def test_words_name_the_least_and_what_is_public(table):
     assert "without tuning: take A, relative error 0.6" in text
     assert "best of the grid, for free: take A" in text and "it cannot" in text
     public = f"epsilon of A, B holds given: n\n{results.NO_RELEASE}"
+    assert "release=True" in results.NO_RELEASE
     assert text.endswith(public) and "no release" in results.NO_RELEASE
     none = results.words(table, 0.1, ("grid",), ["auc 1"])
     assert "none is significantly better than w = 0" in none and "\nauc 1\n" in none

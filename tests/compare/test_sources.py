@@ -188,3 +188,22 @@ def test_every_constant_column_is_named_with_the_line_that_works(mine):
     with pytest.raises(ConfigError, match=said) as refused:
         loaded("problem=same.csv", "target=c")
     assert "drop=[a,y]" in str(refused.value)
+
+
+def test_one_column_of_text_is_refused_with_a_command_that_reads_the_file(mine):
+    table = drawn(False).assign(city=["a", "b", "c c"] * (N // 3) + ["a"] * (N % 3))
+    table.to_csv("text.csv", index=False)
+    with pytest.raises(ConfigError, match=r"1 column needs .*\n  city: wor") as refused:
+        loaded("problem=text.csv", "target=y")
+    command = shlex.split(str(refused.value).splitlines()[-1])
+    assert loaded(*command[2:]).problem.p == P + 3 + 1
+    with pytest.raises(ConfigError, match="found 'b', expected one of categories"):
+        loaded("problem=text.csv", "target=y", "categories.city=[a]")
+
+
+def test_a_typo_in_a_column_of_numbers_is_named_with_its_line(mine):
+    table = drawn(False).astype({"a": object})
+    table.loc[1, "a"] = "1o"
+    table.to_csv("typo.csv", index=False)
+    with pytest.raises(ConfigError, match=r"'a' is not of numbers: found 1o, .* 3"):
+        loaded("problem=typo.csv", "target=y")

@@ -26,7 +26,8 @@ OF_TRY = [  # columns of try.csv
 ]
 NO_RELEASE = (
     "All of these numbers are read off your data, and no epsilon pays for that: they"
-    "\nare for you alone and no release. Release what dperm.fit returns instead."
+    "\nare for you alone and no release. Release a fit by dperm.fit(..., release=True)"
+    "\ninstead."
 )
 WORDS = {
     "default": "without tuning",

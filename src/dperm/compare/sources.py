@@ -351,9 +351,9 @@ MOST = 20  # most values for which a column's categories are listed
 
 
 def refuse_all(request: Request, path: Path, separator: str) -> None:
-    """Refuse a CSV in which two or more columns need a decision.
+    """Refuse a CSV in which a column without numbers, or two of any, need a decision.
 
-    A single one is left to the reader, which names its line.
+    A single one with numbers is left to the reader, which names its line.
 
     Raises
     ------
@@ -368,7 +368,7 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
         return  # the reader reports the error
     target = request.target or names[-1]
     drop, said, adds = list(request.drop), [], []
-    needs_fill = False
+    needs_fill = has_text = False
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
         if name in drop or (name in request.categories and name != target):
             continue
@@ -389,6 +389,7 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
             said.append(f"{name}: one value alone, {column[0]}")
             drop.append(name)
         elif words:
+            has_text = has_text or not any(map(_is_number, column))
             values = list(dict.fromkeys(column))
             if len(values) > MOST:
                 said.append(f"{name}: {len(values)} different words or dates")
@@ -404,13 +405,21 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
         adds.append("missing=median")
     if drop != request.drop:
         adds.append(f"drop=[{','.join(drop)}]")
-    if len(said) > 1:
+    if len(said) > 1 or has_text:
         lines = "\n".join(f"  {line}" for line in said)
+        count = f"{len(said)} columns need" if len(said) > 1 else "1 column needs"
         raise ConfigError(
-            f"{path.name}: {len(said)} columns need a decision:\n{lines}\n"
+            f"{path.name}: {count} a decision:\n{lines}\n"
             f"one that works, of which categories and classes are then public:\n"
             f"  {_command(request.words, adds)}"
         )
+
+
+def _is_number(value: str) -> bool:
+    try:
+        return not np.isnan(float(value))
+    except ValueError:
+        return False
 
 
 def _command(words: Sequence[Any], adds: Sequence[str]) -> str:
