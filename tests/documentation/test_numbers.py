@@ -3,7 +3,8 @@
 ``numbers.yaml`` has, for each page, the words of it that hold results. The numbers in
 the words, in their order, are compared with the values of a table at as many digits as
 the page writes. A value is a pandas expression over the table ``t``; what a result is
-compared with (a published number, say) is a plain number.
+compared with (a published number, say) is a plain number. ``read`` reads another
+table.
 """
 
 import math
@@ -28,12 +29,15 @@ def plain(text):
 
 
 def values(case):
-    t = pd.read_csv(ROOT / f"{case['table']}.csv") if "table" in case else None
+    def read(table):
+        return pd.read_csv(ROOT / f"{table}.csv")
+
+    t = read(case["table"]) if "table" in case else None
     found = []
     for value in case["are"]:
         one = value
         if isinstance(value, str):
-            one = eval(value, {"t": t, "np": np})  # nosec: our own file
+            one = eval(value, {"t": t, "np": np, "read": read})  # nosec: our own file
         found += list(np.ravel(one))
     return [float(one) for one in found]
 

@@ -16,6 +16,7 @@ from dperm.core.experiment import locate
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.lanes import Lanes
+from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import checks as configured
 from dperm.pipeline import digests
 from dperm.pipeline.graph import overrides
@@ -87,6 +88,18 @@ def test_its_algorithm_keeps_what_every_solver_promises(noisy_gd):
     checks.noise_has_the_declared_scale(start, scale)
     checks.noise_is_fresh(start)
     checks.lanes_do_not_touch(start)
+    checks.lanes_may_be_dropped(start)
+
+
+def test_an_array_left_out_of_the_names_is_noticed(noisy_gd):
+    class Short(noisy_gd.Run):
+        names = ("step", "scale", "weights")  # without clip
+
+    def start(problem, lanes, seed):
+        return Short(problem, lanes, streams(seed), noisy_gd.Options(), total=1)
+
+    with pytest.raises(AssertionError):
+        checks.lanes_may_be_dropped(start)
 
 
 def test_its_algorithm_without_noise_finds_the_optimum(noisy_gd):

@@ -117,3 +117,16 @@ def lanes_do_not_touch(start, count=25):
         alone = start(problem, Lanes(step[[lane]], clip[[lane]], SIGMA), 9)
         alone.advance(count)
         np.testing.assert_array_equal(block.weights[lane], alone.weights[0])
+
+
+def lanes_may_be_dropped(start):
+    """After ``keep`` the lanes that are left have the bits of a whole block."""
+    problem, mask = smooth_problem(), np.arange(40) % 3 == 0
+    lanes = Lanes(np.linspace(0.01, 1.0, 40), np.linspace(0.1, 5.0, 40), SIGMA)
+    whole, thinned = (start(problem, lanes, 9) for _ in range(2))
+    for run in (whole, thinned):
+        run.advance(10)
+    thinned.keep(mask)
+    for run in (whole, thinned):
+        run.advance(15)
+    np.testing.assert_array_equal(whole.weights[mask], thinned.weights)
