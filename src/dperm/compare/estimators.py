@@ -665,7 +665,7 @@ class DPLinear(BaseEstimator):
     ) -> tuple[Any, Sequence[Any]]:
         """X and labels with the columns that are found here."""
         assert self._layout is not None
-        layout = frames.found(frame, self._layout, levels, normal)
+        layout = frames.with_released(frame, self._layout, levels, normal)
         return self._cleaned(*self._arrays(frame, y, layout))
 
     def _fitted_exactly(self, frame: Any, X: Any, y: np.ndarray) -> Self:

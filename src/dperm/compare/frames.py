@@ -177,7 +177,7 @@ def _named(by: Layout, ends: Mapping[str, tuple[float, float]] | None) -> Layout
     return replace(by, names=names, bounds=(low, high) if ends else None)
 
 
-def found(
+def with_released(
     frame: pd.DataFrame, by: Layout, stated: Ledger, normal: Normal | Exact
 ) -> Layout:
     """The layout with the levels and gaps that a release finds in a frame.

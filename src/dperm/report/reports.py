@@ -80,7 +80,7 @@ def readme(config: schema.Config) -> list[Path]:
         raise ConfigError(f"{judged} is not there; run `dperm claims` first")
     seals.check(config, [judged])
     claims = complete(pd.read_csv(judged))
-    every = [p for p in papers(config) if len(own(claims, p.paper.name))]
+    every = [p for p in papers(config) if len(claims_of(claims, p.paper.name))]
     pages: dict[Path, tuple[str, Callable[[], str]]] = {
         README: ("scorecard", partial(_front, config, claims)),
         ARTIFACT: ("claims", lambda: appendix(every, claims, _minutes(every))),
@@ -112,7 +112,7 @@ def rewrite(path: Path, name: str, content: str) -> None:
     store.write_text(path, f"{before}{made}{after}")
 
 
-def own(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
+def claims_of(claims: pd.DataFrame, paper: str) -> pd.DataFrame:
     """The claims of a paper; none if no sentence or number of the paper is judged."""
     rows = claims[claims["paper"] == paper]
     return rows if rows["kind"].isin(HEADLINE).any() else rows.iloc[:0]
@@ -154,7 +154,7 @@ def _front(config: schema.Config, claims: pd.DataFrame) -> str:
 
 def block(config: schema.Config, claims: pd.DataFrame) -> str:
     """The text on claims in a paper's report."""
-    rows = own(claims, config.paper.name)
+    rows = claims_of(claims, config.paper.name)
     card = scorecard(rows, "kind").set_index("kind").drop(columns="all")
     lines = [[kind, *card.loc[kind]] for kind in KINDS if kind in card.index]
     folder = plan.results_folder(config)
@@ -179,7 +179,7 @@ def _majors(
     """
     key = itemgetter("place", "claim", "rule")
     known = {key(vars(claim)): claim for claim in load(config)}
-    for row in majors(own(claims, config.paper.name)):
+    for row in majors(claims_of(claims, config.paper.name)):
         if key(row) not in known:
             text = f"{row['claim']!r} is no claim of {row['paper']} any more"
             raise ConfigError(f"{text}; run `dperm claims` again")
@@ -369,7 +369,7 @@ def manifest(claims: pd.DataFrame) -> str:
     """Files that the major claims rest on, in the form of CODECHECK."""
     of: dict[str, list[str]] = {}
     for paper in claims["paper"].unique():
-        for row in majors(own(claims, paper)):
+        for row in majors(claims_of(claims, paper)):
             for file in evidence(row):
                 of.setdefault(file, []).append(f"{paper} {row['number']}")
     listed = [
