@@ -128,7 +128,7 @@ def calibrations(
     }
     missing = [pair for pair, key in keys.items() if key not in entries]
     if missing:
-        log.info("calibrating %d noises", len(missing))
+        log.info("calibrating %d noise%s", len(missing), "s" * (len(missing) > 1))
     with ThreadPoolExecutor(job.workers) as pool:
         fresh = pool.map(lambda pair: _entry(job, *pair), missing)
         entries |= {entry["key"]: entry for entry in fresh}
