@@ -160,10 +160,11 @@ def block(config: schema.Config, claims: pd.DataFrame) -> str:
     folder = plan.results_folder(config)
     run = store.known_json(folder / config.paper.name / "manifest.json") or {}
     made = f"{run['runs']} runs, {run['date']}, {run['machine']}. " if run else ""
-    every = [f"{folder.as_posix()}/claims.{kind}" for kind in ("md", "csv")]
+    table = _links([f"{folder.as_posix()}/claims.csv"])  # Sphinx has no claims.md
     parts = [
         grid(["kind", *FIVE], lines),
-        f"{made}Every claim: {_links(every)}; [how it is judged](../claims.md).",
+        f"{made}Every claim: `{folder}/claims.md`, with reasons in {table}; "
+        "[how it is judged](../claims.md).",
         "## Major claims",
         *(_major(config, *pair) for pair in _majors(config, claims)),
     ]
