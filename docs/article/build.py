@@ -107,8 +107,10 @@ def rendered(results: Path = RESULTS) -> str:
         For a claim that is not there, or without a number.
     """
     numbers = Numbers(results)
-    names = ("value", "within", "published", "cell", "count", "judged")
-    names += ("worth", "proved")
+    names = (
+        *("value", "within", "published", "cell", "count", "judged"),
+        *("worth", "proved"),
+    )
     known = {name: getattr(numbers, name) for name in names}
     template = jinja2.Template(
         (HERE / "article.md.j2").read_text(encoding="utf-8"),

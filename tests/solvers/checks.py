@@ -119,14 +119,16 @@ def lanes_do_not_touch(start, count=25):
         np.testing.assert_array_equal(block.weights[lane], alone.weights[0])
 
 
-def lanes_may_be_dropped(start):
+def lanes_may_be_dropped(start, problem=None, lanes=None, counts=(10, 15)):
     """After ``keep`` the lanes that are left have the bits of a whole block."""
-    problem, mask = smooth_problem(), np.arange(40) % 3 == 0
-    lanes = Lanes(np.linspace(0.01, 1.0, 40), np.linspace(0.1, 5.0, 40), SIGMA)
-    whole, thinned = (start(problem, lanes, 9) for _ in range(2))
+    problem = smooth_problem() if problem is None else problem
+    if lanes is None:
+        lanes = Lanes(np.linspace(0.01, 1, 40), np.linspace(0.1, 5, 40), SIGMA)
+    mask = np.arange(len(lanes.step)) % 3 == 0
+    whole, thinned = (start(problem, lanes, 2) for _ in range(2))
     for run in (whole, thinned):
-        run.advance(10)
+        run.advance(counts[0])
     thinned.keep(mask)
     for run in (whole, thinned):
-        run.advance(15)
+        run.advance(counts[1])
     np.testing.assert_array_equal(whole.weights[mask], thinned.weights)

@@ -9,6 +9,7 @@ from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.lanes import dp_gcd, dp_sgd
+from solvers import checks
 
 RUNS = {
     "dp_cd": (dp_cd, dp_cd.Options(), 150),
@@ -83,14 +84,11 @@ def test_lanes_blocks_chunks_and_workers_do_not_matter(name, loss):
 def test_dropping_lanes_leaves_the_others_alone(name, loss):
     _, problem = problems(loss)
     module, options, _ = RUNS[name]
-    lanes, mask = settings(), np.arange(70) % 3 == 0
-    whole, thinned = (module.Run(problem, lanes, streams(2), options) for _ in range(2))
-    for run in (whole, thinned):
-        run.advance(5)
-    thinned.keep(mask)
-    for run in (whole, thinned):
-        run.advance(4)
-    np.testing.assert_array_equal(whole.weights[mask], thinned.weights)
+
+    def start(problem, lanes, seed):
+        return module.Run(problem, lanes, streams(seed), options)
+
+    checks.lanes_may_be_dropped(start, problem, settings(), (5, 4))
 
 
 def test_the_objective_agrees(loss):
