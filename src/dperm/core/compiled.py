@@ -3,13 +3,15 @@
 Numba's wheel has no vector mathematics, so ``np.exp`` in a loop runs one element at a
 time. The polynomials below are plain arithmetic, which the compiler turns into vector
 instructions. ``error_model="numpy"`` matters as much: the default checks each division
-for zero and keeps the whole loop scalar. The fast-math flags preserve infinities and
-NaN, so that a diverged run is noticed.
+for zero and keeps the whole loop scalar.
+
+No kernel has a fast-math flag: every operation is IEEE 754's, in the order of the
+source, so that bits do not depend on how wide the processor's vectors are. The compiler
+makes no vectors of a sum then. So entry i is added to one of ``ACROSS`` running sums,
+number i modulo ``ACROSS``, in an inner loop that is vectorised; see ``dot``.
 
 A kernel is one function, compiled with ``KERNEL``. The functions it calls are pasted
-into it (``INLINE`` or ``PASTED``). A call of a compiled helper would be linked
-differently when freshly compiled and when loaded from the cache, and the last bits of
-sums would differ.
+into it (``INLINE`` or ``PASTED``), so that the loops around them are vectorised.
 """
 
 import math
@@ -17,92 +19,171 @@ from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
 from numba import jit, njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic, is_jitted
 
-KERNEL: Any = {
-    "cache": True,
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
-}
-# Arithmetic in the order of the source, for kernels whose bits must not depend on
-# whether a lane is computed in a vector or in the remainder of a loop.
-ORDERED: Any = {**KERNEL, "fastmath": {"nsz"}}
+KERNEL: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
 PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM, where it measured faster
 
-_EXP_SERIES = tuple(1.0 / math.factorial(k) for k in range(12, -1, -1))
+ACROSS = 32  # running sums of a sum, which four or eight registers hold
+FEW = 8  # of them, to which the last entries are added
+_WHOLE = 1.5 * 2.0**52 + 1023  # doubles of its size are whole numbers
+_EXP_EVEN = tuple(1.0 / math.factorial(k) for k in range(10, -1, -2))
+_EXP_ODD = tuple(1.0 / math.factorial(k) for k in range(9, 0, -2))
 # artanh(s) = s (1 + s^2/3 + s^4/5 + ...), even and odd powers of s^2 separately: a
 # longer loop would not be unrolled, and so not be vectorised.
 _ATANH_EVEN = tuple(1.0 / (2 * k + 1) for k in range(14, -1, -2))
 _ATANH_ODD = tuple(1.0 / (2 * k + 1) for k in range(15, 0, -2))
-_LOG2_HIGH = 6.93145751953125e-1  # log 2 in two parts, the first with few digits
-_LOG2_LOW = 1.42860682030941723212e-6
 
 
 @intrinsic
-def _as_float(typingctx, bits):
-    """The double whose bits are the given 64-bit integer."""
+def _power_of_two(typingctx, t):
+    """2^k for a whole number k, given t = k + _WHOLE, whose last bits are k + 1023."""
 
     def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
-
-
-@intrinsic
-def _fenced(typingctx, x):
-    """x, hidden from the optimiser, which must not rearrange it with its users."""
-
-    def codegen(context, builder, signature, args):
-        kind = ir.DoubleType()
-        fence = builder.module.declare_intrinsic("llvm.arithmetic.fence", [kind])
-        return builder.call(fence, args)
+        bits = builder.bitcast(args[0], ir.IntType(64))
+        return builder.bitcast(builder.shl(bits, bits.type(52)), ir.DoubleType())
 
     return types.float64(types.float64), codegen
 
 
 @intrinsic
-def _unmerged(typingctx, x, y):
-    """The sum x + y, never merged with a surrounding sum; a product may be fused."""
+def _fused(typingctx, x, y, z):
+    """x y + z in one operation."""
 
     def codegen(context, builder, signature, args):
-        return builder.fadd(*args, flags=("contract", "nsz"))
+        return builder.fma(*args)
 
-    return types.float64(types.float64, types.float64), codegen
-
-
-@njit(**INLINE)
-def apart(x):
-    """x, rounded before its use, so that a product is not fused with a later sum."""
-    return _fenced(x)  # type: ignore[call-arg]
+    return types.float64(types.float64, types.float64, types.float64), codegen
 
 
 @njit(**INLINE)
-def plus(x, y):
-    """The sum x + y; ``plus_apart`` where it must not merge with a kernel's own sum."""
-    return x + y
+def fused(x, y, z):
+    """x y + z, rounded once, in one operation; the compiler itself fuses nothing."""
+    return _fused(x, y, z)  # type: ignore[call-arg]
+
+
+@intrinsic
+def running(typingctx):
+    """``ACROSS`` running sums, all zero; ``folded`` adds them up."""
+
+    def codegen(context, builder, signature, args):
+        zeros = ir.ArrayType(ir.DoubleType(), ACROSS)(None)
+        held = cgutils.alloca_once(builder, zeros.type)
+        builder.store(zeros, held)
+        return builder.bitcast(held, ir.DoubleType().as_pointer())
+
+    return types.CPointer(types.float64)(), codegen
+
+
+@intrinsic
+def folded(typingctx, sums):
+    """The sum of running sums: the upper half is added to the lower, until one is left."""
+
+    def codegen(context, builder, signature, args):
+        kind = ir.VectorType(ir.DoubleType(), ACROSS)
+        place = builder.bitcast(args[0], kind.as_pointer())
+        found = _narrowed(builder, builder.load(place, align=8), 1)
+        return builder.extract_element(found, ir.IntType(32)(0))
+
+    return types.float64(types.CPointer(types.float64)), codegen
+
+
+@intrinsic
+def _summed(typingctx, x, y):
+    """Sum of x, or of x times y unless that is None; see ``dot``."""
+
+    def codegen(context, builder, signature, args):
+        data, shape = [], None
+        for kind, arg in zip(signature.args, args, strict=True):
+            if kind != types.none:
+                array = context.make_array(kind)(context, builder, arg)
+                data.append(array.data)
+                shape = shape or array.shape
+        count, start = builder.extract_value(shape, 0), ir.IntType(64)(0)
+        sums = ir.VectorType(ir.DoubleType(), ACROSS)(None)
+        for width in (ACROSS, FEW, 1):
+            sums = _narrowed(builder, sums, width)
+            kept = cgutils.alloca_once_value(builder, sums)
+            stop = builder.and_(count, count.type(-width))
+            with cgutils.for_range_slice(builder, start, stop, count.type(width)) as at:
+                terms = [_doubles(builder, one, at[0], sums.type) for one in data]
+                before = builder.load(kept)
+                if len(terms) == 1:
+                    builder.store(builder.fadd(before, *terms), kept)
+                else:
+                    name = f"llvm.fma.v{width}f64"
+                    shaped = ir.FunctionType(sums.type, 3 * [sums.type])
+                    fma = cgutils.get_or_insert_function(builder.module, shaped, name)
+                    builder.store(builder.call(fma, [*terms, before]), kept)
+            start, sums = stop, builder.load(kept)
+        return builder.extract_element(sums, ir.IntType(32)(0))
+
+    if all(kind == types.none or kind.is_c_contig for kind in (x, y)):
+        return types.float64(x, y), codegen
+    return None
+
+
+def _narrowed(builder, sums, width):
+    """Running sums, a vector, folded until there are ``width``."""
+    while sums.type.count > width:
+        half = sums.type.count // 2
+        kind = ir.VectorType(ir.IntType(32), half)
+        low, high = kind([*range(half)]), kind([*range(half, 2 * half)])
+        parts = (builder.shuffle_vector(sums, sums, side) for side in (low, high))
+        sums = builder.fadd(*parts)
+    return sums
+
+
+def _doubles(builder, data, start, kind):
+    """The entries of an array from a place on, as a vector of doubles."""
+    entry = data.type.pointee
+    place = builder.gep(data, [start])
+    place = builder.bitcast(place, ir.VectorType(entry, kind.count).as_pointer())
+    found = builder.load(place, align=1)
+    if isinstance(entry, ir.IntType):
+        return builder.sitofp(found, kind)
+    return found if entry == ir.DoubleType() else builder.fpext(found, kind)
 
 
 @njit(**INLINE)
-def plus_apart(x, y):
-    """The sum x + y, which the compiler never merges with a surrounding sum."""
-    return _unmerged(x, y)  # type: ignore[call-arg]
+def total(x):
+    """The sum of a contiguous x (n,), in the order of ``dot``."""
+    return _summed(x, None)  # type: ignore[call-arg]
+
+
+@njit(**INLINE)
+def dot(x, y):
+    """The sum of x[i] y[i] over contiguous x and y (n,), in a fixed order.
+
+    There are ``ACROSS`` running sums, then ``FEW`` for what is left, then one.
+    """
+    return _summed(x, y)  # type: ignore[call-arg]
 
 
 @njit(**INLINE)
 def exp(x):
-    """e^x to a relative error of about 1e-14; x is clamped to [-708, 709]."""
+    """e^x; see ``exp_plus``."""
+    return exp_plus(x, 0.0)
+
+
+@njit(**INLINE)
+def exp_plus(x, more):
+    """e^x + more, e^x to a relative error of about 1e-14; x is clamped to [-708, 709]."""
     x = min(max(x, -708.0), 709.0)
-    k = np.floor(x * 1.4426950408889634 + 0.5)
-    r = (x - k * _LOG2_HIGH) - k * _LOG2_LOW
-    p = 1.0 / 6227020800.0
-    for c in _EXP_SERIES:
-        p = p * r + c
-    return p * _as_float((np.int64(k) + 1023) << 52)  # type: ignore[call-arg]
+    t = fused(x, 1.4426950408889634, _WHOLE)  # x / log 2, rounded
+    r = fused(_WHOLE - t, 0.6931471805599453, x)
+    square = r * r
+    even, odd = 1.0 / 479001600.0, 1.0 / 39916800.0
+    for c in _EXP_EVEN:
+        even = fused(even, square, c)
+    for c in _EXP_ODD:
+        odd = fused(odd, square, c)
+    p = fused(odd, r, even)
+    return fused(p, _power_of_two(t), more)  # type: ignore[call-arg]
 
 
 @njit(**INLINE)
@@ -114,11 +195,11 @@ def softplus(x):
     fourth = square * square
     even = 1.0 / 33.0
     for c in _ATANH_EVEN:
-        even = even * fourth + c
+        even = fused(even, fourth, c)
     odd = 0.0
     for c in _ATANH_ODD:
-        odd = odd * fourth + c
-    return plus(max(x, 0.0), 2.0 * s * (even + square * odd))
+        odd = fused(odd, fourth, c)
+    return fused(2.0 * s, fused(square, odd, even), max(x, 0.0))
 
 
 @njit(**INLINE)

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse, stats
 
-from dperm.core.compiled import KERNEL, ORDERED, clamp
+from dperm.core.compiled import KERNEL, clamp
 from dperm.core.erm.cleaning import FAR, cleaned, lengths
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.problem import Problem
@@ -326,7 +326,7 @@ def _is_within(factors, largest, bound):
     return True
 
 
-@njit(**ORDERED)
+@njit(**KERNEL)
 def _clip(slopes, norms, largest, bounds, most, margin):
     """Clip slopes (n, L) in place to each lane's bound; returns whether that worked."""
     within = True
@@ -424,7 +424,7 @@ def filled(rows: Any) -> np.ndarray:
     return found
 
 
-@njit(**ORDERED)
+@njit(**KERNEL)
 def _slopes_apart(data, places, starts, offset, u, C, out):
     """Write phi' of each record at u, clipped to C over its norm, to out."""
     for i in range(out.shape[0]):

@@ -27,16 +27,7 @@ import numpy as np
 from numba import njit
 from numba.extending import is_jitted
 
-from dperm.core.compiled import (
-    INLINE,
-    KERNEL,
-    clamp,
-    exp,
-    filled,
-    plus,
-    plus_apart,
-    softplus,
-)
+from dperm.core.compiled import INLINE, KERNEL, clamp, exp_plus, filled, softplus
 from dperm.core.names import hint
 
 # --- placeholders that kernels call ---------------------------------------------------
@@ -113,18 +104,10 @@ class Loss:
         return named, (self.name,)
 
     @functools.cache  # noqa: B019 - a loss lives as long as the process
-    def compiled(self, kernel: Any, apart: bool = False) -> Any:
-        """A copy of a kernel whose placeholders are replaced by this loss's functions.
-
-        ``apart`` keeps the compiler from merging a sum inside phi with the kernel's.
-        """
-        pieces = {
-            value: self.value,
-            derivative: self.derivative,
-            slope: self.slope,
-            plus: plus_apart if apart else plus,
-        }
-        return filled(kernel, f"{self.name}_apart" if apart else self.name, pieces)
+    def compiled(self, kernel: Any) -> Any:
+        """A copy of a kernel whose placeholders are replaced by this loss's functions."""
+        pieces = {value: self.value, derivative: self.derivative, slope: self.slope}
+        return filled(kernel, self.name, pieces)
 
     def values(self, margins: np.ndarray) -> np.ndarray:
         """The loss phi at each margin; shape (n,)."""
@@ -321,7 +304,7 @@ class Logistic(Signed):
     @njit(**INLINE)
     def derivative(v):
         """-1 / (1 + e^v)."""
-        return -1.0 / (1.0 + exp(v))
+        return -1.0 / exp_plus(v, 1.0)
 
     def second(self, v: np.ndarray) -> np.ndarray:
         """-phi' (1 + phi')."""

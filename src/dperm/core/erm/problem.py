@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from dperm.core.compiled import KERNEL, ORDERED
+from dperm.core.compiled import KERNEL, fused, total
 from dperm.core.erm.centred import Centred, centred, is_sparse
 from dperm.core.erm.cleaning import cleaned, lengths
 from dperm.core.erm.losses import Loss, named, value
@@ -155,7 +155,7 @@ class Problem:
 
     def _mean_losses(self, W: np.ndarray, out: np.ndarray) -> None:
         if not self.is_sparse:
-            kernel = self.loss.compiled(_mean_losses, apart=True)
+            kernel = self.loss.compiled(_mean_losses)
             kernel(self.A, self.offset, W, out)
             return
         if self.is_centred:
@@ -230,10 +230,13 @@ def build(
 @njit(**KERNEL)
 def _mean_value(margins):
     """Mean of phi over the margins."""
-    total = 0.0
-    for i in range(margins.shape[0]):
-        total += value(margins[i])
-    return total / margins.shape[0]
+    found, values = 0.0, np.empty(_TILE)
+    for start in range(0, margins.shape[0], _TILE):
+        tile = margins[start : start + _TILE]
+        for i in range(tile.shape[0]):
+            values[i] = value(tile[i])
+        found += total(values[: tile.shape[0]])
+    return found / margins.shape[0]
 
 
 @njit(**KERNEL)
@@ -242,7 +245,7 @@ def _mean_losses(A, offset, W, out):
     n, p = A.shape
     margins = np.empty(_TILE)
     for lane in range(W.shape[0]):
-        total = 0.0
+        found = 0.0
         for start in range(0, n, _TILE):
             m = min(_TILE, n - start)
             for i in range(m):
@@ -252,13 +255,14 @@ def _mean_losses(A, offset, W, out):
                 if w != 0.0:
                     column = A[start : start + m, j]
                     for i in range(m):
-                        margins[i] += w * column[i]
+                        margins[i] = fused(w, column[i], margins[i])
             for i in range(m):
-                total += value(margins[i])
-        out[lane] = total / n
+                margins[i] = value(margins[i])
+            found += total(margins[:m])
+        out[lane] = found / n
 
 
-@njit(**ORDERED)
+@njit(**KERNEL)
 def _sparse_mean_losses(data, rows, starts, offset, W, out):
     """Write the mean loss of each row of W to out, A in CSC columns.
 
@@ -283,7 +287,7 @@ def _sparse_mean_losses(data, rows, starts, offset, W, out):
                     for k in range(_LANES):
                         m[k] += x * w[k]
         for k in range(size):
-            total = 0.0
+            found = 0.0
             for i in range(n):
-                total += value(margins[i, k])
-            out[first + k] = total / n
+                found += value(margins[i, k])
+            out[first + k] = found / n

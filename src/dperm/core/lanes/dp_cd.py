@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import KERNEL, ORDERED, PASTED, clamp
+from dperm.core.compiled import ACROSS, FEW, INLINE, KERNEL, PASTED, clamp, folded, fused, running
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
 from dperm.core.erm.problem import Problem
@@ -279,21 +279,31 @@ def _one_lane(
         since[j] = done + k
         moved, move = j, w[j] - old
     for i in range(v.shape[0]):
-        v[i] += move * A[i, moved]
+        v[i] = fused(move, A[i, moved], v[i])
 
 
 @njit(**PASTED)
 def _clipped_mean(column, last, move, v, bound):
     """Bring v up to date and return the mean clipped derivative along the column."""
-    total = 0.0
-    for i in range(v.shape[0]):
-        margin = v[i] + move * last[i]
-        v[i] = margin
-        total += clamp(column[i] * derivative(margin), bound)
-    return total / v.shape[0]
+    sums, n = running(), v.shape[0]  # type: ignore[call-arg]
+    for start in range(0, n & -ACROSS, ACROSS):
+        for u in range(ACROSS):
+            sums[u] += _clipped(column, last, move, v, bound, start + u)
+    for start in range(n & -ACROSS, n & -FEW, FEW):
+        for u in range(FEW):
+            sums[u] += _clipped(column, last, move, v, bound, start + u)
+    for i in range(n & -FEW, n):
+        sums[0] += _clipped(column, last, move, v, bound, i)
+    return folded(sums) / n  # type: ignore[call-arg]
 
 
-@njit(**ORDERED)
+@njit(**INLINE)
+def _clipped(column, last, move, v, bound, i):
+    v[i] = fused(move, last[i], v[i])
+    return clamp(column[i] * derivative(v[i]), bound)
+
+
+@njit(**KERNEL)
 def _sparse_steps(
     data, rows, starts, order, noise, touched, places,
     divisor, share, l1, l2, lower, upper, step, clip, scale, W, V,
@@ -366,4 +376,4 @@ def _centred_steps(
             new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
             W[lane, j] = new
             for i in range(n):
-                v[i] += (new - old) * column[i]
+                v[i] = fused(new - old, column[i], v[i])

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from dperm.core.compiled import KERNEL
+from dperm.core.compiled import INLINE, KERNEL, fused
 
 
 class Columns:
@@ -94,10 +94,23 @@ def _arrays(matrix: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @njit(**KERNEL)
 def _products(data, indices, indptr, u, out):
     for j in range(out.shape[0]):
-        total = 0.0
-        for k in range(indptr[j], indptr[j + 1]):
-            total += data[k] * u[indices[k]]
-        out[j] = total
+        out[j] = _product(data, indices, u, indptr[j], indptr[j + 1])
+
+
+@njit(**INLINE)
+def _product(data, indices, u, low, high):
+    """Sum of data[k] u[indices[k]] over low <= k < high, in four running sums."""
+    values, places = data[low:high], indices[low:high]
+    a = b = c = d = 0.0
+    n = values.shape[0]
+    for k in range(0, n & -4, 4):
+        a = fused(values[k], u[places[k]], a)
+        b = fused(values[k + 1], u[places[k + 1]], b)
+        c = fused(values[k + 2], u[places[k + 2]], c)
+        d = fused(values[k + 3], u[places[k + 3]], d)
+    for k in range(n & -4, n):
+        a = fused(values[k], u[places[k]], a)
+    return (a + b) + (c + d)
 
 
 @njit(**KERNEL)
@@ -126,9 +139,7 @@ def box_step(data, indices, indptr, columns, u, radius, gamma, x, v):
     moves = np.empty(columns.shape[0])
     for c in range(columns.shape[0]):
         j = columns[c]
-        gradient = 0.0
-        for k in range(indptr[j], indptr[j + 1]):
-            gradient += data[k] * u[indices[k]]
+        gradient = _product(data, indices, u, indptr[j], indptr[j + 1])
         vertex = -radius if gradient > 0.0 else radius
         moves[c] = gamma * (vertex - x[j])
     for c in range(columns.shape[0]):

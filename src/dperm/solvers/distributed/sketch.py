@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from dperm.core.compiled import KERNEL
+from dperm.core.compiled import KERNEL, dot
 from dperm.core.privacy.mechanisms import gaussian, streams
 
 
@@ -98,7 +98,4 @@ def _combine(by_record, rows, values, out):
 def _project(by_record, q, out):
     """Write J^T q to out."""
     for i in range(out.shape[0]):
-        total = 0.0
-        for k in range(q.shape[0]):
-            total += by_record[i, k] * q[k]
-        out[i] = total
+        out[i] = dot(by_record[i], q)

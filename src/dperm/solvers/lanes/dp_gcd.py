@@ -37,7 +37,17 @@ from numba import njit
 
 from dperm.accountants.noisy_max import NOISES, ChosenValue, NoisyMax
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import INLINE, KERNEL, ORDERED, PASTED, clamp
+from dperm.core.compiled import (
+    ACROSS,
+    FEW,
+    INLINE,
+    KERNEL,
+    PASTED,
+    clamp,
+    folded,
+    fused,
+    running,
+)
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
@@ -279,10 +289,10 @@ def _dense_step(
             w[j] += move
             chosen[lane] = j
             for i in range(n):
-                v[i] += move * A[i, j]
+                v[i] = fused(move, A[i, j], v[i])
 
 
-@njit(**ORDERED)
+@njit(**KERNEL)
 def _sparse_step(
     data, rows, starts, M, share, l1, l2, lower, upper, rule, selection, value,
     scale, inside, outside, step, clip, W, V, chosen,
@@ -315,7 +325,7 @@ def _sparse_step(
             v[rows[e]] += move * data[e]
 
 
-@njit(**ORDERED)
+@njit(**KERNEL)
 def _sparse_tiles(
     data, rows, starts, M, share, l1, l2, lower, upper, rule, selection, value,
     scale, inside, outside, step, clip, W, V, chosen,
@@ -362,7 +372,7 @@ def _sparse_tiles(
                 V[lane, rows[e]] += move * data[e]
 
 
-@njit(**ORDERED)
+@njit(**KERNEL)
 def _centred_step(
     data, rows, starts, a, b, M, share, l1, l2, lower, upper, rule, selection,
     value, scale, inside, outside, step, clip, W, V, chosen,
@@ -446,10 +456,16 @@ def _count_below(ordered, x):
 
 @njit(**PASTED)
 def _clipped_sum(column, d, bound):
-    total = 0.0
-    for i in range(d.shape[0]):
-        total += clamp(column[i] * d[i], bound)
-    return total
+    sums, n = running(), d.shape[0]  # type: ignore[call-arg]
+    for start in range(0, n & -ACROSS, ACROSS):
+        for u in range(ACROSS):
+            sums[u] += clamp(column[start + u] * d[start + u], bound)
+    for start in range(n & -ACROSS, n & -FEW, FEW):
+        for u in range(FEW):
+            sums[u] += clamp(column[start + u] * d[start + u], bound)
+    for i in range(n & -FEW, n):
+        sums[0] += clamp(column[i] * d[i], bound)
+    return folded(sums)  # type: ignore[call-arg]
 
 
 @njit(**INLINE)

@@ -24,7 +24,7 @@ import numpy as np
 from numba import njit
 
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import INLINE, KERNEL, ORDERED, clamp
+from dperm.core.compiled import INLINE, KERNEL, clamp, fused
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
 from dperm.core.erm.problem import Problem
@@ -257,10 +257,10 @@ def _one_tile(rows, offset, norms, batches, noise, lower, upper, constants, W):
             for b in range(1, size):
                 x = rows[batches[k, b], j]
                 for lane in range(lanes):
-                    w[lane] -= x * pull[b, lane]
+                    w[lane] = fused(-x, pull[b, lane], w[lane])
             x, z, last = rows[batches[k, 0], j], noise[k, j], pull[0]
             for lane in range(lanes):
-                forward = w[lane] - x * last[lane] - z * jump[lane]
+                forward = fused(-z, jump[lane], fused(-x, last[lane], w[lane]))
                 w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
 
 
@@ -271,12 +271,13 @@ def _clipped_pull(x, offset, norm, W, step, clip, out):
     for j in range(W.shape[0]):
         w, xj = W[j], x[j]
         for lane in range(out.shape[0]):
-            out[lane] += xj * w[lane]
+            out[lane] = fused(xj, w[lane], out[lane])
     if norm == 0.0:
         out[:] = 0.0
         return
+    inverse = 1.0 / norm
     for lane in range(out.shape[0]):
-        out[lane] = step[lane] * clamp(derivative(out[lane]), clip[lane] / norm)
+        out[lane] = step[lane] * clamp(derivative(out[lane]), clip[lane] * inverse)
 
 
 @njit(**KERNEL)
@@ -292,7 +293,7 @@ def _transposed(noise):
     return out
 
 
-@njit(**ORDERED)
+@njit(**KERNEL)
 def _sparse_record_steps(
     data, columns, starts, offset, norms, batches, noise, lower, upper,
     constants, tiles,

@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import KERNEL, PASTED, clamp
+from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.core.erm.cleaning import lengths
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
@@ -421,7 +421,7 @@ def _one_lane(
     for t in range(first, last):
         j, move = members[t], moves[t - first]
         for i in range(v.shape[0]):
-            v[i] += move * A[i, j]
+            v[i] = fused(move, A[i, j], v[i])
 
 
 @njit(**PASTED)
@@ -441,13 +441,11 @@ def _clipped_gradient(
         for t in range(first, last):
             move, column = moves[t - first], A[start : start + m, members[t]]
             for i in range(m):
-                margins[i] += move * column[i]
+                margins[i] = fused(move, column[i], margins[i])
         for i in range(m):
             pull[i] = clamp(derivative(margins[i]), bound * inverse[i])
         for t in range(low, high):
-            column, total = A[start : start + m, members[t]], 0.0
-            for i in range(m):
-                total += pull[i] * column[i]
-            gradient[t - low] += total
+            column = A[start : start + m, members[t]]
+            gradient[t - low] += dot(pull[:m], column)
     for t in range(high - low):
         gradient[t] /= n

@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit
 
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import INLINE, KERNEL, clamp
+from dperm.core.compiled import INLINE, KERNEL, clamp, fused
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
@@ -199,13 +199,13 @@ def _full_gradients(rows, offset, norms, noise, constants, tiles):
             if norms[i] == 0.0:
                 continue
             _margins(rows[i], offset[i], snapshot, pull)
+            inverse = 1.0 / norms[i]
             for lane in range(pull.shape[0]):
-                bound = clip[lane] / norms[i]
-                pull[lane] = clamp(derivative(pull[lane]), bound)
+                pull[lane] = clamp(derivative(pull[lane]), clip[lane] * inverse)
             for j in range(p):
                 x = rows[i, j]
                 for lane in range(pull.shape[0]):
-                    mu[j, lane] += x * pull[lane]
+                    mu[j, lane] = fused(x, pull[lane], mu[j, lane])
         for j in range(p):
             for lane in range(pull.shape[0]):
                 mean = step[lane] * (mu[j, lane] / n)
@@ -239,14 +239,14 @@ def _one_tile(
         x = rows[i]
         _margins(x, offset[i], W, now)
         _margins(x, offset[i], snapshot, then)
+        inverse = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
         for lane in range(lanes):
-            bound = clip[lane] / norms[i] if norms[i] > 0.0 else 0.0
             change = derivative(now[lane]) - derivative(then[lane])
-            now[lane] = step[lane] * clamp(change, bound)
+            now[lane] = step[lane] * clamp(change, clip[lane] * inverse)
         for j in range(p):
             w, z, total = W[j], noise[k, j], sums[j]
             for lane in range(lanes):
-                released = x[j] * now[lane] + z * jump[lane] + mu[j, lane]
+                released = fused(x[j], now[lane], fused(z, jump[lane], mu[j, lane]))
                 forward = w[lane] - released
                 w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
                 total[lane] += w[lane]
@@ -259,4 +259,4 @@ def _margins(x, offset, W, out):
     for j in range(W.shape[0]):
         w, xj = W[j], x[j]
         for lane in range(out.shape[0]):
-            out[lane] += xj * w[lane]
+            out[lane] = fused(xj, w[lane], out[lane])

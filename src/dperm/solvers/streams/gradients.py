@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dperm.core.compiled import KERNEL, apart, clamp
+from dperm.core.compiled import KERNEL, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.solvers.streams import Noise, Part, Stream, Target
 from dperm.solvers.streams.setup import Setup
@@ -24,13 +24,10 @@ def gradient_sums(rows, labels, factors, bound, W, out):
     for lane in range(W.shape[0]):
         w, total = W[lane], out[lane]
         for i in range(rows.shape[0]):
-            v = 0.0
+            z, c = rows[i], factors[i]
+            g = c * clamp(slope(c * dot(z, w), labels[i]), bound)
             for j in range(w.shape[0]):
-                v += rows[i, j] * w[j]
-            c = factors[i]
-            g = c * clamp(slope(apart(c * v), labels[i]), bound)
-            for j in range(w.shape[0]):
-                total[j] += g * rows[i, j]
+                total[j] = fused(g, z[j], total[j])
 
 
 @njit(**KERNEL)
@@ -39,16 +36,11 @@ def difference_sums(rows, labels, factors, bound, W, V, out):
     for lane in range(W.shape[0]):
         w, u, total = W[lane], V[lane], out[lane]
         for i in range(rows.shape[0]):
-            v, before = 0.0, 0.0
+            z, c, y = rows[i], factors[i], labels[i]
+            g = clamp(slope(c * dot(z, w), y), bound)
+            g = c * (g - clamp(slope(c * dot(z, u), y), bound))
             for j in range(w.shape[0]):
-                x = rows[i, j]
-                v += x * w[j]
-                before += x * u[j]
-            c, y = factors[i], labels[i]
-            g = clamp(slope(apart(c * v), y), bound)
-            g = c * (g - clamp(slope(c * before, y), bound))
-            for j in range(w.shape[0]):
-                total[j] += g * rows[i, j]
+                total[j] = fused(g, z[j], total[j])
 
 
 Batches = list[tuple[Batch, np.ndarray]]

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from dperm.core.calibrations import STRICT
-from dperm.core.compiled import KERNEL, apart, clamp
+from dperm.core.compiled import KERNEL, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
@@ -168,22 +168,19 @@ def _steps(rows, labels, factors, bound, shape, p, radius, eta, start, x, sums):
     d = x.shape[0]
     for k in range(start, rows.shape[0]):
         z, c = rows[k], factors[k]
-        v = 0.0
+        g = eta * c * clamp(slope(c * dot(z, x), labels[k]), bound)
         for j in range(d):
-            v += z[j] * x[j]
-        g = eta * c * clamp(slope(apart(c * v), labels[k]), bound)
-        size = 0.0
-        for j in range(d):
-            x[j] -= g * z[j]
-            size += x[j] * x[j]
+            x[j] = fused(-g, z[j], x[j])
         if shape == _BOX:
             for j in range(d):
                 x[j] = clamp(x[j], radius)
-        elif shape == _L2 and size > radius * radius:
-            shrink = radius / np.sqrt(size)
-            for j in range(d):
-                x[j] *= shrink
-        elif shape == _OTHER:
+        elif shape == _L2:
+            size = dot(x, x)
+            if size > radius * radius:
+                shrink = radius / np.sqrt(size)
+                for j in range(d):
+                    x[j] *= shrink
+        else:
             inside = 0.0
             for j in range(d):
                 inside += np.abs(x[j] / radius) ** p

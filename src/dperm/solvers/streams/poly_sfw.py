@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.core.compiled import KERNEL, apart, clamp
+from dperm.core.compiled import KERNEL, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, N
@@ -299,20 +299,17 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
         x, d, b, last, factor = X[lane], D[lane], scale[lane], at[lane], 1.0
         for k in range(rows.shape[0]):
             z, c, y, u = rows[k], factors[k], labels[k], noise[k]
-            v = 0.0
-            for j in range(x.shape[0]):
-                v += z[j] * x[j]
-            v *= c * factor
+            v = c * factor * dot(z, x)
             gone = c * radius * z[last >> 1] * (1 - 2 * (last & 1))
-            before = apart((v - eta * gone) / (1 - eta))
+            before = (v - eta * gone) / (1 - eta)
             old = clamp(slope(before, y), bound)
             new = clamp(slope(v, y), bound)
             pull = c * ((1 - eta) * (new - old) + eta * new)
             best = np.inf
             for j in range(x.shape[0]):
-                d[j] = (1 - eta) * d[j] + pull * z[j]
-                up = radius * d[j] + b * u[2 * j]
-                down = b * u[2 * j + 1] - radius * d[j]
+                d[j] = fused(pull, z[j], (1 - eta) * d[j])
+                up = fused(radius, d[j], b * u[2 * j])
+                down = fused(-radius, d[j], b * u[2 * j + 1])
                 if up < best:
                     best, last = up, 2 * j
                 if down < best:

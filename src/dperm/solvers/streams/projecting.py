@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from dperm.core.compiled import INLINE, KERNEL
+from dperm.core.compiled import INLINE, KERNEL, fused
 from dperm.core.erm.sets import Array, Ball
 from dperm.solvers.streams.setup import Setup
 
@@ -56,7 +56,7 @@ def _shrunk(y, size, t, p, whole):
     """The root of y + t y^(p-1) = size, from a y above it."""
     for _ in range(_STEPS):
         power = t * _raised(y, p - 2, whole)
-        move = (y * (1 + power) - size) / (1 + (p - 1) * power)
+        move = fused(y, 1 + power, -size) / fused(p - 1, power, 1.0)
         y -= move
         if move <= _NEAR * y:  # the next move would be its square
             break
@@ -84,8 +84,9 @@ def _project(rows, p, radius):
             total, slope = 0.0, 0.0
             for j in range(y.shape[0]):
                 power = _raised(y[j], p - 2, whole)
-                total += power * y[j] * y[j]
-                slope += (power * y[j]) ** 2 / (1 + t * (p - 1) * power)
+                lowered = power * y[j]
+                total = fused(lowered, y[j], total)
+                slope += lowered * lowered / fused(t * (p - 1), power, 1.0)
             if total <= 1 + _CLOSE:
                 break
             steps += 1

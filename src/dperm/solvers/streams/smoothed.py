@@ -3,7 +3,7 @@
 import numpy as np
 from numba import njit
 
-from dperm.core.compiled import KERNEL, clamp
+from dperm.core.compiled import KERNEL, clamp, dot, fused
 
 _L2, _BOX = 0, 1
 
@@ -16,29 +16,24 @@ def smoothed_steps(
     d = x.shape[0]
     for k in range(start, rows.shape[0]):
         z, c, y = rows[k], factors[k], labels[k]
-        v = 0.0
-        for j in range(d):
-            v += z[j] * x[j]
-        v *= c
+        v = c * dot(z, x)
         if hinge:
             g = -y * min(max((1 - y * v + r) / (2 * r), 0.0), 1.0)
         else:
             g = clamp((v - y) / r, 1.0)
         g *= eta * c
-        # Repeated from phased_sgd: with a shared function, code from Numba's cache
-        # has other last bits than code just compiled.
-        size = 0.0
         for j in range(d):
-            x[j] -= g * z[j]
-            size += x[j] * x[j]
+            x[j] = fused(-g, z[j], x[j])
         if shape == _BOX:
             for j in range(d):
                 x[j] = clamp(x[j], radius)
-        elif shape == _L2 and size > radius * radius:
-            shrink = radius / np.sqrt(size)
-            for j in range(d):
-                x[j] *= shrink
-        elif shape != _L2:
+        elif shape == _L2:
+            size = dot(x, x)
+            if size > radius * radius:
+                shrink = radius / np.sqrt(size)
+                for j in range(d):
+                    x[j] *= shrink
+        else:
             inside = 0.0
             for j in range(d):
                 inside += np.abs(x[j] / radius) ** p
