@@ -140,7 +140,7 @@ def report() -> str:
          ("problem", "gradient kept", "residual kept", "recomputed", "ratio")),
         ("Frank-Wolfe, microseconds a step as d doubles, n = 1000, 1 % non-zeros",
          featurewise.growth(), ("d", "gradient kept", "recomputed", "ratio")),
-        ("Code for any processor with AVX2, as it is run, against code for this one: "
+        ("Code for AVX2, with the same bits, against code for this processor: "
          "256 lanes, nanoseconds a step and lane", processors.table(), processors.HEAD),
         ("The pipeline at sizes of its own, each command on its own",
          sizes.table(), sizes.HEAD),

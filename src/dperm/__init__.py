@@ -5,9 +5,9 @@ they are set already:
 
 - The folder of Numba's cache is named by a digest of the sources with kernels. Numba
   does not notice an edit in a helper of another file and would run outdated code.
-- Numba and OpenBLAS compile for any processor with AVX2, so that sums have the same
-  order, and results the same bits, on all of them. If numpy is not imported yet, its
-  code for wider vectors is disabled too.
+- OpenBLAS uses vectors of AVX2, so that sums have the same order, and results the same
+  bits, on any processor that has them; and so does numpy if not imported yet. Compiled
+  kernels have the same bits with wider vectors (``core.compiled``).
 """
 
 import hashlib
@@ -48,7 +48,7 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(cache_folder() / "dperm" / source_digest(*KERNELS)[:16])
 )
 
-# Wider vectors would sum in another order; they measured no faster here.
+# Numba takes only its tuning from the name, and the processor's vectors.
 ONE_PROCESSOR = {
     "NUMBA_CPU_NAME": "haswell",
     "OPENBLAS_CORETYPE": "Haswell",

@@ -7,8 +7,8 @@ for zero and keeps the whole loop scalar.
 
 No kernel has a fast-math flag: every operation is IEEE 754's, in the order of the
 source, so that bits do not depend on how wide the processor's vectors are. The compiler
-makes no vectors of a sum then. So entry i is added to one of ``ACROSS`` running sums,
-number i modulo ``ACROSS``, in an inner loop that is vectorised; see ``dot``.
+makes no vectors of a sum then. So entry i is added to one of ``WIDE`` running sums,
+number i modulo ``WIDE``, in an inner loop that is vectorised; see ``dot``.
 
 A kernel is one function, compiled with ``KERNEL``. The functions it calls are pasted
 into it (``INLINE`` or ``PASTED``), so that the loops around them are vectorised.
@@ -28,8 +28,9 @@ KERNEL: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
 PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM, where it measured faster
 
-ACROSS = 32  # running sums of a sum, which four or eight registers hold
+WIDE = 32  # running sums of a sum, which four or eight registers hold
 FEW = 8  # of them, to which the last entries are added
+_INDEX = ir.IntType(32)
 _WHOLE = 1.5 * 2.0**52 + 1023  # doubles of its size are whole numbers
 _EXP_EVEN = tuple(1.0 / math.factorial(k) for k in range(10, -1, -2))
 _EXP_ODD = tuple(1.0 / math.factorial(k) for k in range(9, 0, -2))
@@ -52,7 +53,7 @@ def _power_of_two(typingctx, t):
 
 @intrinsic
 def _fused(typingctx, x, y, z):
-    """x y + z in one operation."""
+    """The sum x y + z."""
 
     def codegen(context, builder, signature, args):
         return builder.fma(*args)
@@ -62,16 +63,15 @@ def _fused(typingctx, x, y, z):
 
 @njit(**INLINE)
 def fused(x, y, z):
-    """x y + z, rounded once, in one operation; the compiler itself fuses nothing."""
+    """The sum x y + z, rounded once; the compiler itself fuses nothing."""
     return _fused(x, y, z)  # type: ignore[call-arg]
 
 
-@intrinsic
-def running(typingctx):
-    """``ACROSS`` running sums, all zero; ``folded`` adds them up."""
+def _running(typingctx):
+    """Pointer to ``WIDE`` running sums that are zero; ``fold`` adds them up."""
 
     def codegen(context, builder, signature, args):
-        zeros = ir.ArrayType(ir.DoubleType(), ACROSS)(None)
+        zeros = ir.ArrayType(ir.DoubleType(), WIDE)(None)
         held = cgutils.alloca_once(builder, zeros.type)
         builder.store(zeros, held)
         return builder.bitcast(held, ir.DoubleType().as_pointer())
@@ -79,48 +79,42 @@ def running(typingctx):
     return types.CPointer(types.float64)(), codegen
 
 
-@intrinsic
-def folded(typingctx, sums):
-    """The sum of running sums: the upper half is added to the lower, until one is left."""
+def _fold(typingctx, sums):
+    """Add the upper half of running sums to the lower one until one is left."""
 
     def codegen(context, builder, signature, args):
-        kind = ir.VectorType(ir.DoubleType(), ACROSS)
-        place = builder.bitcast(args[0], kind.as_pointer())
-        found = _narrowed(builder, builder.load(place, align=8), 1)
-        return builder.extract_element(found, ir.IntType(32)(0))
+        found = _entries(builder, args[0], None, ir.VectorType(ir.DoubleType(), WIDE))
+        return builder.extract_element(_narrowed(builder, found, 1), _INDEX(0))
 
     return types.float64(types.CPointer(types.float64)), codegen
 
 
-@intrinsic
 def _summed(typingctx, x, y):
     """Sum of x, or of x times y unless that is None; see ``dot``."""
 
     def codegen(context, builder, signature, args):
-        data, shape = [], None
-        for kind, arg in zip(signature.args, args, strict=True):
-            if kind != types.none:
-                array = context.make_array(kind)(context, builder, arg)
-                data.append(array.data)
-                shape = shape or array.shape
-        count, start = builder.extract_value(shape, 0), ir.IntType(64)(0)
-        sums = ir.VectorType(ir.DoubleType(), ACROSS)(None)
-        for width in (ACROSS, FEW, 1):
+        kinds = [kind for kind in signature.args if kind != types.none]
+        arrays = [
+            context.make_array(kind)(context, builder, arg)
+            for kind, arg in zip(kinds, args, strict=False)
+        ]
+        count = builder.extract_value(arrays[0].shape, 0)
+        start, sums = count.type(0), ir.VectorType(ir.DoubleType(), WIDE)(None)
+        for width in (WIDE, FEW, 1):
             sums = _narrowed(builder, sums, width)
-            kept = cgutils.alloca_once_value(builder, sums)
-            stop = builder.and_(count, count.type(-width))
+            kept, stop = cgutils.alloca_once_value(builder, sums), count.type(-width)
+            stop = builder.and_(count, stop)
             with cgutils.for_range_slice(builder, start, stop, count.type(width)) as at:
-                terms = [_doubles(builder, one, at[0], sums.type) for one in data]
-                before = builder.load(kept)
-                if len(terms) == 1:
-                    builder.store(builder.fadd(before, *terms), kept)
-                else:
-                    name = f"llvm.fma.v{width}f64"
-                    shaped = ir.FunctionType(sums.type, 3 * [sums.type])
-                    fma = cgutils.get_or_insert_function(builder.module, shaped, name)
-                    builder.store(builder.call(fma, [*terms, before]), kept)
+                terms = [_entries(builder, a.data, at[0], sums.type) for a in arrays]
+                terms.append(builder.load(kept))
+                shaped = ir.FunctionType(sums.type, 3 * [sums.type])
+                name = f"llvm.fma.v{width}f64"
+                fma = cgutils.get_or_insert_function(builder.module, shaped, name)
+                one = len(terms) == 2
+                after = builder.fadd(*terms) if one else builder.call(fma, terms)
+                builder.store(after, kept)
             start, sums = stop, builder.load(kept)
-        return builder.extract_element(sums, ir.IntType(32)(0))
+        return builder.extract_element(sums, _INDEX(0))
 
     if all(kind == types.none or kind.is_c_contig for kind in (x, y)):
         return types.float64(x, y), codegen
@@ -129,50 +123,47 @@ def _summed(typingctx, x, y):
 
 def _narrowed(builder, sums, width):
     """Running sums, a vector, folded until there are ``width``."""
-    while sums.type.count > width:
-        half = sums.type.count // 2
-        kind = ir.VectorType(ir.IntType(32), half)
-        low, high = kind([*range(half)]), kind([*range(half, 2 * half)])
+    while (half := sums.type.count // 2) >= width:
+        places = ir.VectorType(_INDEX, half)
+        low, high = places([*range(half)]), places([*range(half, 2 * half)])
         parts = (builder.shuffle_vector(sums, sums, side) for side in (low, high))
         sums = builder.fadd(*parts)
     return sums
 
 
-def _doubles(builder, data, start, kind):
+def _entries(builder, data, start, kind):
     """The entries of an array from a place on, as a vector of doubles."""
-    entry = data.type.pointee
-    place = builder.gep(data, [start])
-    place = builder.bitcast(place, ir.VectorType(entry, kind.count).as_pointer())
-    found = builder.load(place, align=1)
-    if isinstance(entry, ir.IntType):
+    data = builder.gep(data, [start]) if start else data
+    found = ir.VectorType(data.type.pointee, kind.count)
+    found = builder.load(builder.bitcast(data, found.as_pointer()), align=1)
+    if isinstance(found.type.element, ir.IntType):
         return builder.sitofp(found, kind)
-    return found if entry == ir.DoubleType() else builder.fpext(found, kind)
+    return found if found.type == kind else builder.fpext(found, kind)
+
+
+running: Any = intrinsic(_running)
+fold: Any = intrinsic(_fold)
+_sum: Any = intrinsic(_summed)
 
 
 @njit(**INLINE)
 def total(x):
     """The sum of a contiguous x (n,), in the order of ``dot``."""
-    return _summed(x, None)  # type: ignore[call-arg]
+    return _sum(x, None)
 
 
 @njit(**INLINE)
 def dot(x, y):
     """The sum of x[i] y[i] over contiguous x and y (n,), in a fixed order.
 
-    There are ``ACROSS`` running sums, then ``FEW`` for what is left, then one.
+    There are ``WIDE`` running sums, then ``FEW`` for what is left, then one.
     """
-    return _summed(x, y)  # type: ignore[call-arg]
+    return _sum(x, y)
 
 
 @njit(**INLINE)
-def exp(x):
-    """e^x; see ``exp_plus``."""
-    return exp_plus(x, 0.0)
-
-
-@njit(**INLINE)
-def exp_plus(x, more):
-    """e^x + more, e^x to a relative error of about 1e-14; x is clamped to [-708, 709]."""
+def exp(x, more=0.0):
+    """e^x + more, e^x to a relative error of 1e-14; x is clamped to [-708, 709]."""
     x = min(max(x, -708.0), 709.0)
     t = fused(x, 1.4426950408889634, _WHOLE)  # x / log 2, rounded
     r = fused(_WHOLE - t, 0.6931471805599453, x)

@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 from numba.extending import is_jitted
 
-from dperm.core.compiled import INLINE, KERNEL, clamp, exp_plus, filled, softplus
+from dperm.core.compiled import INLINE, KERNEL, clamp, exp, filled, softplus
 from dperm.core.names import hint
 
 # --- placeholders that kernels call ---------------------------------------------------
@@ -105,7 +105,7 @@ class Loss:
 
     @functools.cache  # noqa: B019 - a loss lives as long as the process
     def compiled(self, kernel: Any) -> Any:
-        """A copy of a kernel whose placeholders are replaced by this loss's functions."""
+        """A copy of a kernel with this loss's functions in place of placeholders."""
         pieces = {value: self.value, derivative: self.derivative, slope: self.slope}
         return filled(kernel, self.name, pieces)
 
@@ -304,7 +304,7 @@ class Logistic(Signed):
     @njit(**INLINE)
     def derivative(v):
         """-1 / (1 + e^v)."""
-        return -1.0 / exp_plus(v, 1.0)
+        return -1.0 / exp(v, 1.0)
 
     def second(self, v: np.ndarray) -> np.ndarray:
         """-phi' (1 + phi')."""

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import ACROSS, FEW, INLINE, KERNEL, PASTED, clamp, folded, fused, running
+from dperm.core.compiled import FEW, KERNEL, PASTED, WIDE, clamp, fold, fused, running
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
 from dperm.core.erm.problem import Problem
@@ -285,19 +285,19 @@ def _one_lane(
 @njit(**PASTED)
 def _clipped_mean(column, last, move, v, bound):
     """Bring v up to date and return the mean clipped derivative along the column."""
-    sums, n = running(), v.shape[0]  # type: ignore[call-arg]
-    for start in range(0, n & -ACROSS, ACROSS):
-        for u in range(ACROSS):
+    sums, n = running(), v.shape[0]
+    for start in range(0, n & -WIDE, WIDE):
+        for u in range(WIDE):
             sums[u] += _clipped(column, last, move, v, bound, start + u)
-    for start in range(n & -ACROSS, n & -FEW, FEW):
+    for start in range(n & -WIDE, n & -FEW, FEW):
         for u in range(FEW):
             sums[u] += _clipped(column, last, move, v, bound, start + u)
     for i in range(n & -FEW, n):
         sums[0] += _clipped(column, last, move, v, bound, i)
-    return folded(sums) / n  # type: ignore[call-arg]
+    return fold(sums) / n
 
 
-@njit(**INLINE)
+@njit(**PASTED)
 def _clipped(column, last, move, v, bound, i):
     v[i] = fused(move, last[i], v[i])
     return clamp(column[i] * derivative(v[i]), bound)

@@ -37,17 +37,7 @@ from numba import njit
 
 from dperm.accountants.noisy_max import NOISES, ChosenValue, NoisyMax
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import (
-    ACROSS,
-    FEW,
-    INLINE,
-    KERNEL,
-    PASTED,
-    clamp,
-    folded,
-    fused,
-    running,
-)
+from dperm.core.compiled import FEW, INLINE, KERNEL, PASTED, WIDE, clamp, fold, running
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
@@ -289,7 +279,7 @@ def _dense_step(
             w[j] += move
             chosen[lane] = j
             for i in range(n):
-                v[i] = fused(move, A[i, j], v[i])
+                v[i] += move * A[i, j]
 
 
 @njit(**KERNEL)
@@ -456,16 +446,16 @@ def _count_below(ordered, x):
 
 @njit(**PASTED)
 def _clipped_sum(column, d, bound):
-    sums, n = running(), d.shape[0]  # type: ignore[call-arg]
-    for start in range(0, n & -ACROSS, ACROSS):
-        for u in range(ACROSS):
+    sums, n = running(), d.shape[0]
+    for start in range(0, n & -WIDE, WIDE):
+        for u in range(WIDE):
             sums[u] += clamp(column[start + u] * d[start + u], bound)
-    for start in range(n & -ACROSS, n & -FEW, FEW):
+    for start in range(n & -WIDE, n & -FEW, FEW):
         for u in range(FEW):
             sums[u] += clamp(column[start + u] * d[start + u], bound)
     for i in range(n & -FEW, n):
         sums[0] += clamp(column[i] * d[i], bound)
-    return folded(sums)  # type: ignore[call-arg]
+    return fold(sums)
 
 
 @njit(**INLINE)

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from dperm.core.calibrations import STRICT
-from dperm.core.compiled import KERNEL, clamp, dot, fused
+from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
@@ -169,23 +169,31 @@ def _steps(rows, labels, factors, bound, shape, p, radius, eta, start, x, sums):
     for k in range(start, rows.shape[0]):
         z, c = rows[k], factors[k]
         g = eta * c * clamp(slope(c * dot(z, x), labels[k]), bound)
-        for j in range(d):
-            x[j] = fused(-g, z[j], x[j])
-        if shape == _BOX:
-            for j in range(d):
-                x[j] = clamp(x[j], radius)
-        elif shape == _L2:
-            size = dot(x, x)
-            if size > radius * radius:
-                shrink = radius / np.sqrt(size)
-                for j in range(d):
-                    x[j] *= shrink
-        else:
-            inside = 0.0
-            for j in range(d):
-                inside += np.abs(x[j] / radius) ** p
-            if inside > 1.0:
-                return -k
+        if not descend(g, z, shape, p, radius, x):
+            return -k
         for j in range(d):
             sums[j] += x[j]
     return rows.shape[0]
+
+
+@njit(**PASTED)
+def descend(g, z, shape, p, radius, x):
+    """Subtract g z from x and project x; returns whether it is in the ball."""
+    d = x.shape[0]
+    for j in range(d):
+        x[j] = fused(-g, z[j], x[j])
+    if shape == _BOX:
+        for j in range(d):
+            x[j] = clamp(x[j], radius)
+    elif shape == _L2:
+        size = dot(x, x)
+        if size > radius * radius:
+            shrink = radius / np.sqrt(size)
+            for j in range(d):
+                x[j] *= shrink
+    else:
+        inside = 0.0
+        for j in range(d):
+            inside += np.abs(x[j] / radius) ** p
+        return inside <= 1.0
+    return True

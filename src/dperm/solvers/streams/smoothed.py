@@ -1,11 +1,9 @@
 """Compiled steps of phased SGD on a loss smoothed in one dimension."""
 
-import numpy as np
 from numba import njit
 
-from dperm.core.compiled import KERNEL, clamp, dot, fused
-
-_L2, _BOX = 0, 1
+from dperm.core.compiled import KERNEL, clamp, dot
+from dperm.solvers.streams.phased_sgd import descend
 
 
 @njit(**KERNEL)
@@ -22,23 +20,8 @@ def smoothed_steps(
         else:
             g = clamp((v - y) / r, 1.0)
         g *= eta * c
-        for j in range(d):
-            x[j] = fused(-g, z[j], x[j])
-        if shape == _BOX:
-            for j in range(d):
-                x[j] = clamp(x[j], radius)
-        elif shape == _L2:
-            size = dot(x, x)
-            if size > radius * radius:
-                shrink = radius / np.sqrt(size)
-                for j in range(d):
-                    x[j] *= shrink
-        else:
-            inside = 0.0
-            for j in range(d):
-                inside += np.abs(x[j] / radius) ** p
-            if inside > 1.0:
-                return -k
+        if not descend(g, z, shape, p, radius, x):
+            return -k
         for j in range(d):
             sums[j] += x[j]
     return rows.shape[0]
