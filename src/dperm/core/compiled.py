@@ -51,20 +51,13 @@ def _power_of_two(typingctx, t):
     return types.float64(types.float64), codegen
 
 
-@intrinsic
 def _fused(typingctx, x, y, z):
-    """The sum x y + z."""
+    """The sum x y + z, rounded once; the compiler itself fuses nothing."""
 
     def codegen(context, builder, signature, args):
         return builder.fma(*args)
 
     return types.float64(types.float64, types.float64, types.float64), codegen
-
-
-@njit(**INLINE)
-def fused(x, y, z):
-    """The sum x y + z, rounded once; the compiler itself fuses nothing."""
-    return _fused(x, y, z)  # type: ignore[call-arg]
 
 
 def _running(typingctx):
@@ -83,14 +76,19 @@ def _fold(typingctx, sums):
     """Add the upper half of running sums to the lower one until one is left."""
 
     def codegen(context, builder, signature, args):
-        found = _entries(builder, args[0], None, ir.VectorType(ir.DoubleType(), WIDE))
+        found = _entries(
+            builder, args[0], _INDEX(0), ir.VectorType(ir.DoubleType(), WIDE)
+        )
         return builder.extract_element(_narrowed(builder, found, 1), _INDEX(0))
 
     return types.float64(types.CPointer(types.float64)), codegen
 
 
 def _summed(typingctx, x, y):
-    """Sum of x, or of x times y unless that is None; see ``dot``."""
+    """The sum of x[i] y[i] over contiguous x and y (n,), or of x where y is None.
+
+    There are ``WIDE`` running sums, then ``FEW`` for what is left, then one.
+    """
 
     def codegen(context, builder, signature, args):
         kinds = [kind for kind in signature.args if kind != types.none]
@@ -116,9 +114,10 @@ def _summed(typingctx, x, y):
             start, sums = stop, builder.load(kept)
         return builder.extract_element(sums, _INDEX(0))
 
-    if all(kind == types.none or kind.is_c_contig for kind in (x, y)):
-        return types.float64(x, y), codegen
-    return None
+    for kind in (x, y):
+        if kind != types.none:
+            assert kind.is_c_contig and getattr(kind.dtype, "signed", True)
+    return types.float64(x, y), codegen
 
 
 def _narrowed(builder, sums, width):
@@ -133,7 +132,7 @@ def _narrowed(builder, sums, width):
 
 def _entries(builder, data, start, kind):
     """The entries of an array from a place on, as a vector of doubles."""
-    data = builder.gep(data, [start]) if start else data
+    data = builder.gep(data, [start])
     found = ir.VectorType(data.type.pointee, kind.count)
     found = builder.load(builder.bitcast(data, found.as_pointer()), align=1)
     if isinstance(found.type.element, ir.IntType):
@@ -141,24 +140,16 @@ def _entries(builder, data, start, kind):
     return found if found.type == kind else builder.fpext(found, kind)
 
 
+fused: Any = intrinsic(_fused)
 running: Any = intrinsic(_running)
 fold: Any = intrinsic(_fold)
-_sum: Any = intrinsic(_summed)
+dot: Any = intrinsic(_summed)
 
 
 @njit(**INLINE)
 def total(x):
     """The sum of a contiguous x (n,), in the order of ``dot``."""
-    return _sum(x, None)
-
-
-@njit(**INLINE)
-def dot(x, y):
-    """The sum of x[i] y[i] over contiguous x and y (n,), in a fixed order.
-
-    There are ``WIDE`` running sums, then ``FEW`` for what is left, then one.
-    """
-    return _sum(x, y)
+    return dot(x, None)
 
 
 @njit(**INLINE)
