@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
+import pickle
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -70,9 +71,8 @@ def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:
         As on a command line; those of keys below the group are applied.
     """
     check_name(group, name, "command line")
-    tree = OmegaConf.create({group: OmegaConf.structured(CLASSES[group])})
     inner = [text for text in overrides if key_of(text).startswith(f"{group}.")]
-    _merge(tree, {group: name}, _root([group]), inner)
+    tree = _merged({group: name}, [group], inner)
     section = _object(tree, {group: name})[group]
     _check_own_name(group, name, section)
     validate_section(group, section, _narrowed(inner))
@@ -96,10 +96,8 @@ def settings(overrides: Sequence[str]) -> schema.Config:
             "what is made is chosen by the target"
         )
     rest = [field.name for field in fields(schema.Config) if field.name not in CHOSEN]
-    tree = OmegaConf.masked_copy(OmegaConf.structured(schema.Config), rest)
     inner = [text for text in overrides if key_of(text).split(".")[0] not in CLASSES]
-    _merge(tree, {}, _root(rest), inner)
-    composed = schema.Config(**_object(tree))
+    composed = schema.Config(**_object(_merged({}, rest, inner)))
     composed = replace(
         composed,
         scale=read("scale", chosen["scale"], overrides),
@@ -119,9 +117,8 @@ def compose(overrides: Sequence[str]) -> schema.Config:
         Such as ``problem=california_norm`` or ``problem.privacy.epsilon=2``.
     """
     chosen = _choices(overrides)
-    tree = OmegaConf.structured(schema.Config)
     inner = [text for text in overrides if text.partition("=")[0] not in CHOSEN]
-    _merge(tree, chosen, _root(schema.Config.__dataclass_fields__), inner)
+    tree = _merged(chosen, [field.name for field in fields(schema.Config)], inner)
     composed: schema.Config = _object(tree, chosen)
     validate(composed, _narrowed(overrides))
     for group, name in chosen.items():
@@ -195,23 +192,47 @@ def _check_own_name(group: str, name: str, section: Any) -> None:
 # --- files ----------------------------------------------------------------------------
 
 
-def _merge(
-    tree: DictConfig,
-    chosen: dict[str, str],
-    root: DictConfig,
-    overrides: Iterable[str],
-) -> None:
-    """Merge the chosen files, the root's own values and the overrides into the tree."""
-    for group, name in chosen.items():
-        for file, content in _contents(group, name):
-            with _refusing(f"conf/{file}"):
-                tree[group].merge_with(content)
-    with _refusing(f"conf/{ROOT}"):
-        tree.merge_with(root)
-    OmegaConf.set_struct(tree, True)
+_TREES: dict[Any, tuple[list[Any], bytes]] = {}  # contents, and what they merge to
+
+
+def _merged(
+    chosen: dict[str, str], keys: list[str], overrides: Iterable[str]
+) -> DictConfig:
+    """The chosen files, the root's own values of some keys, and the overrides, merged.
+
+    Merging takes long: a tree that is asked for again is kept, without its overrides.
+    """
+    found = [(g, *one) for g, name in chosen.items() for one in _contents(g, name)]
+    contents = [content for _, _, content in found] + [_loaded(ROOT)[0]]
+    key = (*chosen.items(), *keys)
+    known, kept = _TREES.get(key, ([], b""))
+    is_known = [*map(id, known)] == [*map(id, contents)]
+    if is_known and kept:
+        tree: DictConfig = pickle.loads(kept)  # nosec B301  # made by this process
+    else:
+        tree = _merge(found, keys)
+        _TREES[key] = contents, pickle.dumps(tree) if is_known else b""
     for text in overrides:
         with _refusing(f"command line: {text}"):
             _override(tree, text)
+    return tree
+
+
+def _merge(found: list[tuple[str, str, Any]], keys: list[str]) -> DictConfig:
+    """The tree of files, with their groups, and of the root's own values."""
+    if len(keys) == 1:
+        tree = OmegaConf.create({keys[0]: OmegaConf.structured(CLASSES[keys[0]])})
+    else:
+        tree = OmegaConf.structured(schema.Config)
+        tree = tree if keys == [*tree] else OmegaConf.masked_copy(tree, keys)
+    for group, file, content in found:
+        inline = group == "dataset" or not file.startswith("dataset/")
+        with _refusing(f"conf/{file}"):
+            tree[group].merge_with(content if inline else {"dataset": content})
+    with _refusing(f"conf/{ROOT}"):
+        tree.merge_with(_root(keys))
+    OmegaConf.set_struct(tree, True)
+    return tree
 
 
 def _contents(
@@ -233,8 +254,7 @@ def _contents(
         elif group == "problem" and isinstance(entry, dict) and [*entry] == [_DATASET]:
             dataset = str(entry[_DATASET])
             check_name("dataset", dataset, f"conf/{file}: defaults")
-            for other, inner in _contents("dataset", dataset):
-                yield other, {"dataset": inner}
+            yield from _contents("dataset", dataset)
         else:
             allowed = f"{_DATASET}: name" if group == "problem" else "a name"
             raise ConfigError(
@@ -306,6 +326,10 @@ def _root(keys: Iterable[str]) -> DictConfig:
 
 def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
     """The dataclasses of a tree; ``chosen`` are the names of groups in it."""
+    try:
+        return OmegaConf.to_object(tree)
+    except _SENSELESS:
+        pass  # a missing value is named first
     files = {group: group_file(group, name) for group, name in (chosen or {}).items()}
     for missing in sorted(OmegaConf.missing_keys(tree)):
         group, _, key = missing.partition(".")
