@@ -146,15 +146,17 @@ def raised(script: Sequence[Draw], place: int, entry: int, by: float) -> Script:
 
 @dataclass(frozen=True)
 class Coupling:
-    """A run on D, its shifts, and the noise with which D' repeats it.
-
-    ``other`` is the run on D' with the same views; None if there is none.
-    """
+    """A run on D, its shifts, and the noise with which D' repeats it."""
 
     seen: Transcript
     shifts: list[Shift]
     script: Script
-    other: Transcript | None = None
+    again: Callable[[], Transcript] | None = None  #: runs on D' with that noise
+
+    @cached_property
+    def other(self) -> Transcript | None:
+        """The run on D' with the same views; None if there is none."""
+        return self.again() if self.again else None
 
     @property
     def possible(self) -> bool:
@@ -226,7 +228,7 @@ class Replay:
                 break
         if any(not math.isfinite(shift.size) for shift in shifts):
             return Coupling(seen, shifts, script)
-        return Coupling(seen, shifts, script, self.run(1, script))
+        return Coupling(seen, shifts, script, lambda: self.run(1, script))
 
     def reselect(
         self, seen: Transcript, now: Transcript, script: Script, t: int
