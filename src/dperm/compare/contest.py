@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -153,6 +153,7 @@ def shape(method: Contestant, setting: Setting) -> list[Any]:
     return [method.problem.delta, *found]
 
 
+@cache
 def score_event(epsilon: float, delta: float) -> Gaussian:
     """The release of a score, in units of its sensitivity."""
     unit = "b / n, the replace-one change of a mean of losses in [0, b]"

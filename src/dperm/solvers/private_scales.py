@@ -27,6 +27,7 @@ which adaptive composition requires.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -78,6 +79,7 @@ def ledger(k: int, n: int, epsilon: float, delta: float) -> Ledger:
     return Ledger((event,))
 
 
+@functools.cache
 def whole(epsilon: float, delta: float) -> float:
     """Noise multiplier of one Gaussian release that spends the whole budget."""
 
