@@ -1,5 +1,6 @@
 """Every sweep at tiny sizes, and every figure and table that is made of them."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -75,6 +76,20 @@ def write(config, name, rows, point, replicate):
     table.to_parquet(path)
 
 
+@functools.cache
+def figured(swept, name):
+    """The files of a figure, which is drawn once for all tests, and its data.
+
+    A table of the same name replaces the file of the data.
+    """
+    overrides = [f"product={name}"]
+    if name == "figure9":
+        overrides.append("paper.figures.figure9.problems=[rcv1_train]")
+    written = products.figure(configured(swept, *overrides))
+    (csv,) = (path for path in written if path.suffix == ".csv")
+    return written, pd.read_csv(csv)
+
+
 FIGURES = list(compose(["paper=dpbcfw"]).paper.figures)
 TABLES = list(compose(["paper=dpbcfw"]).paper.tables)
 
@@ -82,10 +97,7 @@ TABLES = list(compose(["paper=dpbcfw"]).paper.tables)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures(swept, name):
-    overrides = [f"product={name}"]
-    if name == "figure9":
-        overrides.append("paper.figures.figure9.problems=[rcv1_train]")
-    written = products.figure(configured(swept, *overrides))
+    written, _ = figured(swept, name)
     sizes = {path.suffix: path.stat().st_size for path in written}
     sizes[".json"] *= 20  # without data it has but two braces
     assert set(sizes) == {".pdf", ".svg", ".png", ".csv", ".json"}
@@ -116,12 +128,8 @@ def rows_of(swept, name):
 
 def drawn(swept, name):
     """The data behind a figure, by panel, algorithm and x."""
-    csv = next(
-        path
-        for path in products.figure(configured(swept, f"product={name}"))
-        if path.suffix == ".csv"
-    )
-    return pd.read_csv(csv).set_index(["panel", "algorithm", "x"]).sort_index()
+    _, data = figured(swept, name)
+    return data.set_index(["panel", "algorithm", "x"]).sort_index()
 
 
 def tabled(swept, name):
