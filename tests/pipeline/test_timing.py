@@ -1,9 +1,12 @@
 """What is shown against time is run again, alone; its rows are evaluation's."""
 
+import shutil
+
 import pandas as pd
 import pytest
 
 from dperm.core.experiment import plan, results
+from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY, PROVENANCE
 from dperm.kinds import figures
@@ -18,12 +21,21 @@ SMALL = (
 KEYS = ["problem", "solver", *IDENTITY]
 
 
+@pytest.fixture(scope="module")
+def once(data_dir, tmp_path_factory):
+    """A folder with the results of all solvers of the paper on one problem."""
+    folder = tmp_path_factory.mktemp("solved")
+    where = [*SMALL, f"data.dir={data_dir}", f"output.results={folder}", "scale=smoke"]
+    for problem, solver in plan.runs(compose(where)):
+        stages.solve(compose([*where, f"problem={problem}", f"solver={solver}"]))
+    return folder
+
+
 @pytest.fixture
-def solved(configured):
-    config = configured(*SMALL)
-    for problem, solver in plan.runs(config):
-        stages.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
-    return config
+def solved(once, configured, tmp_path):
+    """The same in a folder of one's own."""
+    shutil.copytree(once, tmp_path / "results")
+    return configured(*SMALL)
 
 
 def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
