@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,18 +22,16 @@ from dperm.audit.climbing import ROUNDING
 from dperm.audit.replay import Replay
 from dperm.compare import contestants as methods
 from dperm.compare import estimators
-from dperm.core.experiment.config import read
-from dperm.core.experiment.locate import available
+from dperm.core.experiment.locate import available, conf_file
+from subjects import subjects as every
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)
 SLOW = {"DPRegressor(dp_bcfw)": 7, "DPClassifier(dp_bcfw)": 3}  # some records alone
 LOUD = 1e6  # noise that takes the weights so far that products overflow
 
 
-@cache
 def subjects(name):
-    section = read("solver", name)
-    return registry.subjects(name, section.algorithm, section.options)
+    return every(conf_file(f"solver/{name}.yaml"))
 
 
 def records(subject):

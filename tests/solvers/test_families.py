@@ -8,12 +8,12 @@ import pytest
 from omegaconf import OmegaConf
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.audit import registry
 from dperm.audit.families import LaneSubject, Shape, StreamSubject
 from dperm.core import solvers
 from dperm.core.lanes import Lanes
 from dperm.core.privacy import Laplace, streams
 from dperm.core.privacy.ledger import Gaussian, NonPrivate, SampledGaussian
+from subjects import subjects as made
 
 ROOT = Path(__file__).parents[2]
 MINE = ROOT / "docs/examples/mine"
@@ -52,10 +52,7 @@ def module_of(path):
 
 
 def subjects(path, kind=None):
-    found = read(path)
-    options = OmegaConf.to_container(found).get("options", {})
-    made = registry.subjects(found.name, found.algorithm, options)
-    return [one for one in made if kind is None or isinstance(one, kind)]
+    return [one for one in made(path) if kind is None or isinstance(one, kind)]
 
 
 @every("lanes", "frank_wolfe", "streams", "fits")
