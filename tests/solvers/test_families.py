@@ -1,6 +1,7 @@
 """Every solver of the configuration, and one's own, keeps what its family promises."""
 
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -31,20 +32,20 @@ def _mine(monkeypatch):
     sys.modules.pop("noisy_gd", None)
 
 
+@cache
+def read(path):
+    return OmegaConf.load(path)
+
+
 def every(*families):
     """Parametrise over the YAMLs of some families; a module of one's own runs lanes."""
     places = solvers.places()
     found = []
     for path in YAMLS:
-        algorithm = OmegaConf.load(path).algorithm
-        place = places.get(algorithm, ".lanes.")
+        place = places.get(read(path).algorithm, ".lanes.")
         if any(f".{family}." in place for family in families):
             found.append(path)
     return pytest.mark.parametrize("path", found, ids=lambda path: path.stem)
-
-
-def read(path):
-    return OmegaConf.load(path)
 
 
 def module_of(path):
