@@ -128,9 +128,7 @@ def report() -> str:
          growth.table(), growth.HEAD),
         ("What bounds a step: the least time at this machine's limits over its own",
          limits.table(at), limits.HEAD),
-        ("Noise, nanoseconds a number: numpy's, and a prototype that nothing uses",
-         noise.table(), ("law", "numpy", "prototype")),
-        ("The prototype's laws", noise.laws(), ("law", "p", "verdict")),
+        ("Noise, nanoseconds a number", noise.table(), noise.HEAD),
         ("One iteration of DP-GCD on sparse data, ten non-zeros a column; nanoseconds "
          "a feature, noise included", greedy_on_sparse_data(),
          ("p", "ours", "C", "ours / C", "64 lanes, a feature and lane")),

@@ -22,7 +22,13 @@ __version__ = "1.0.0"
 
 
 # Files and folders that define compiled functions.
-KERNELS = ("core/compiled.py", "core/erm", "core/lanes", "solvers")
+KERNELS = (
+    "core/compiled.py",
+    "core/erm",
+    "core/lanes",
+    "core/privacy/ziggurat.py",
+    "solvers",
+)
 
 
 def source_digest(*rooms: str) -> str:

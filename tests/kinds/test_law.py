@@ -34,8 +34,12 @@ def own_draws(means, sigma):
     return pd.concat(parts)
 
 
+def drawn(rows, **options):
+    return law.law(law.by_passes(rows), **options)
+
+
 def test_the_least_mean_is_printed():
-    found = law.law(transcripts([0.3, 0.1, 0.2]))
+    found = drawn(transcripts([0.3, 0.1, 0.2]))
     for means in (found.least, found.fresh):
         np.testing.assert_allclose(means.errors, 0.1)
         assert means.transcripts == 40
@@ -44,7 +48,7 @@ def test_the_least_mean_is_printed():
 
 def test_a_mean_of_five_has_a_fifth_of_the_variance():
     rows = transcripts([1.0], sigma=0.2, size=400)
-    found, expected = law.law(rows), rows["relative_error"].std() / np.sqrt(5)
+    found, expected = drawn(rows), rows["relative_error"].std() / np.sqrt(5)
     for means in (found.least, found.fresh):
         assert np.log(means.errors).std() == pytest.approx(expected, rel=0.1)
     assert abs(np.corrcoef(found.least.errors, found.fresh.errors)[0, 1]) < 0.1
@@ -52,14 +56,14 @@ def test_a_mean_of_five_has_a_fifth_of_the_variance():
 
 def test_new_runs_of_the_choice_have_its_mean_and_what_was_printed_is_less():
     rows = own_draws([1.0] * 20, sigma=0.3)
-    found, true = law.law(rows, own=True), rows["relative_error"].mean()
+    found, true = drawn(rows, own=True), rows["relative_error"].mean()
     assert found.least.errors.mean() < 0.9 * true
     assert found.fresh.errors.mean() == pytest.approx(true, rel=0.05)
 
 
 def test_more_new_runs_are_closer_to_the_mean_of_the_choice():
     rows = transcripts([1.0], sigma=0.2)
-    five, many = (law.law(rows, again=again).fresh for again in (5, None))
+    five, many = (drawn(rows, again=again).fresh for again in (5, None))
     ratio = np.log(five.errors).std() / np.log(many.errors).std()
     assert ratio == pytest.approx(np.sqrt(40 / 5), rel=0.1)
 
@@ -68,7 +72,7 @@ def test_counts_are_those_of_the_runs_that_are_averaged():
     rows = transcripts([0.1, 0.9], counts=[2, 7])
     odd = rows["transcript"] % 2 == 1
     rows.loc[odd, ["relative_error", "true_positives"]] *= 2
-    for means in (law.law(rows).least, law.law(rows).fresh):
+    for means in (drawn(rows).least, drawn(rows).fresh):
         np.testing.assert_allclose(means.counts["true_positives"], 20 * means.errors)
         assert set(np.round(means.counts["true_positives"], 1)) == {
             2.0, 2.4, 2.8, 3.2, 3.6, 4.0,
@@ -77,33 +81,33 @@ def test_counts_are_those_of_the_runs_that_are_averaged():
 
 def test_choosing_among_transcripts_of_their_own_prints_less():
     rows = transcripts([1.0] * 20, sigma=0.3)
-    shared, own = law.law(rows), law.law(rows, own=True)
+    shared, own = drawn(rows), drawn(rows, own=True)
     assert np.median(own.least.errors) < 0.9 * np.median(shared.least.errors)
     assert shared.tied == 1.0
 
 
 def test_passes_are_tuned_over_as_well_and_what_diverged_is_never_best():
     rows = pd.concat([transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)])
-    np.testing.assert_allclose(law.law(rows).least.errors, 0.1)
+    np.testing.assert_allclose(drawn(rows).least.errors, 0.1)
     rows.loc[(rows["passes"] == 2.0) & (rows["transcript"] < 39), "status"] = "diverged"
-    assert np.median(law.law(rows).least.errors) == pytest.approx(0.5)
+    assert np.median(drawn(rows).least.errors) == pytest.approx(0.5)
 
 
 def test_the_best_settings_may_all_be_of_one_number_of_passes():
     rows = pd.concat([transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)])
-    cut = law.law(rows, most=1)
+    cut = drawn(rows, most=1)
     assert cut.settings == 1
     np.testing.assert_allclose(cut.least.errors, 0.1)
 
 
 def test_a_tie_is_broken_by_chance_for_the_counts():
     rows = transcripts([0.1, 0.1001, 0.9], counts=[0, 3, 7])
-    for means in (law.law(rows).least, law.law(rows).fresh):
+    for means in (drawn(rows).least, drawn(rows).fresh):
         assert set(means.counts["true_positives"]) == {0.0, 3.0}
 
 
 def test_quantiles_are_wider_where_few_transcripts_are_known():
-    few = law.law(transcripts([1.0], 0.2, size=20)).least
+    few = drawn(transcripts([1.0], 0.2, size=20)).least
     inner = np.log(np.quantile(few.errors, law.LEVELS))
     wider = np.ptp(np.log(few.quantiles)) / np.ptp(inner)
     assert wider == pytest.approx(np.sqrt(1 + 5 / 20))

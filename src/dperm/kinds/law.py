@@ -27,6 +27,8 @@ DRAWN = {"shared": False, "own": True}  # whether each setting has its own draws
 PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its choice
 COUNTS = ("true_positives", "false_positives")
 
+Errors = tuple[np.ndarray, dict[str, np.ndarray]]  # and counts, see ``arrays``
+
 
 @dataclass(frozen=True)
 class Means:
@@ -63,7 +65,7 @@ class Law:
 
 
 def law(
-    rows: pd.DataFrame,
+    tables: list[Errors],
     most: int | None = None,
     own: bool = False,
     again: int | None = RUNS,
@@ -72,8 +74,8 @@ def law(
 
     Parameters
     ----------
-    rows : DataFrame
-        Rows of the sweep for one noise factor.
+    tables : list
+        What ``by_passes`` makes of the rows for one noise factor.
     most : int
         Number of competing settings, the best by all transcripts; None for all.
     own : bool
@@ -84,43 +86,47 @@ def law(
         transcripts, so that their mean is as uncertain as the setting's known mean.
     """
     rng = np.random.default_rng(SEED)
-    tables = [arrays(part) for _, part in rows.groupby("passes", sort=True)]
     centres = [errors.mean(axis=1) for errors, _ in tables]
     ranked = np.sort(np.concatenate(centres))
     limit = ranked[-1] if most is None else ranked[min(most, len(ranked)) - 1]
     kept = [np.flatnonzero(each <= limit) for each in centres]
     runs, means, picks = [], [], []
-    for (errors, numbers), keep in zip(tables, kept, strict=True):
+    for (errors, counts), keep in zip(tables, kept, strict=True):
         if not len(keep):
             continue
         shape = (len(keep) if own else 1, DRAWS, RUNS)  # of indices of transcripts
         drawn = rng.integers(errors.shape[1], size=shape)
         picks.append(np.broadcast_to(drawn, (len(keep), DRAWS, RUNS)))
-        pairs = zip(errors[keep], picks[-1], strict=True)
-        means.append(np.stack([row[each].mean(axis=1) for row, each in pairs]))
-        runs.append(np.stack([errors, *(numbers[key] for key in COUNTS)])[:, keep])
+        row = keep[:, np.newaxis]
+        means.append(sum(errors[row, picks[-1][:, :, k]] for k in range(RUNS)) / RUNS)
+        runs.append(np.stack([errors, *(counts[key] for key in COUNTS)])[:, keep])
     every = np.concatenate(means)
     least = every.min(axis=0)
     at = (every * (1 + TIED * rng.random(every.shape))).argmin(axis=0)
     tied = ((every <= least * (1 + TIED)).sum(axis=0) > 1).mean()
-    chosen = np.concatenate(runs, axis=1)[:, at]  # (numbers, draws, transcripts)
-    size = chosen.shape[2]
+    numbers = np.concatenate(runs, axis=1)  # (numbers, settings, transcripts)
+    size = numbers.shape[2]
     first = np.concatenate(picks)[at, range(DRAWS)]
     later = rng.integers(size, size=(DRAWS, again or size))
-    fresh = _means(chosen, later)
+    fresh = _means(numbers, at, later)
     # of equally good settings, the least mean is printed
-    printed = replace(_means(chosen, first), errors=least)
+    printed = replace(_means(numbers, at, first), errors=least)
     return Law(printed, fresh, float(tied), len(every))
 
 
-def _means(numbers: np.ndarray, picked: np.ndarray) -> Means:
-    """Means of errors and counts (K, D, T) over transcripts (D, R)."""
-    taken = np.take_along_axis(numbers, picked[np.newaxis], axis=2)
+def _means(numbers: np.ndarray, at: np.ndarray, picked: np.ndarray) -> Means:
+    """Means of errors and counts (K, S, T) at settings (D) over transcripts (D, R)."""
+    taken = np.ascontiguousarray(numbers[:, at[:, np.newaxis], picked])
     errors, *counts = taken.mean(axis=2)
     return Means(errors, dict(zip(COUNTS, counts, strict=True)), numbers.shape[2])
 
 
-def arrays(part: pd.DataFrame) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def by_passes(rows: pd.DataFrame) -> list[Errors]:
+    """``arrays`` for each number of passes."""
+    return [arrays(part) for _, part in rows.groupby("passes", sort=True)]
+
+
+def arrays(part: pd.DataFrame) -> Errors:
     """Errors and counts, (settings, transcripts); infinity for runs that diverged."""
     keys = ["step", "clip"]
     ordered = part.sort_values([*keys, "transcript"])
@@ -199,7 +205,7 @@ def printed(rows: pd.DataFrame, runs: int) -> dict[str, float]:
 
 def _pooled(rows: pd.DataFrame) -> Pooled:
     """Errors (settings, transcripts) for each number of passes, and all means."""
-    tables = [arrays(part)[0] for _, part in rows.groupby("passes", sort=True)]
+    tables = [errors for errors, _ in by_passes(rows)]
     return tables, np.concatenate([table.mean(axis=1) for table in tables])
 
 

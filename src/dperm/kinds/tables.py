@@ -126,8 +126,9 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
         at_zero = where(result.evaluated, checkpoint=0)["relative_error"]
         at |= {"algorithm": result.label, "start": float(at_zero.iloc[0])}
         # with draws that settings share, and with separate draws
+        errors = law.by_passes(part)
         for name, own in law.DRAWN.items():
-            rows += [at | {"draws": name} | row for row in _law_rows(part, own)]
+            rows += [at | {"draws": name} | row for row in _law_rows(errors, own)]
     data = pd.DataFrame(rows)
     names = (*keys, "algorithm", "draws", "prints", "noise_factor")
     front = [key for key in names if key in data]
@@ -135,9 +136,9 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     return Table(data, readable(data.drop(columns=law.quantile_columns())))
 
 
-def _law_rows(part: pd.DataFrame, own: bool) -> Iterator[dict[str, Any]]:
-    whole = law.law(part, own=own)
-    half = law.law(part, most=math.ceil(whole.settings / 2), own=own)
+def _law_rows(errors: list[law.Errors], own: bool) -> Iterator[dict[str, Any]]:
+    whole = law.law(errors, own=own)
+    half = law.law(errors, most=math.ceil(whole.settings / 2), own=own)
     for prints in law.PRINTS:
         found, fewer = (getattr(each, prints) for each in (whole, half))
         middle = float(np.median(found.errors))
@@ -161,7 +162,7 @@ def tuned(config: Config, product: Product, problems: list[str]) -> Table:
     rows: Rows = []
     swept = _published_law(config, product, problems)
     for at, part in groups(swept, ["problem", "solver"]):
-        errors = law.law(part, own=True, again=None).fresh.errors
+        errors = law.law(law.by_passes(part), own=True, again=None).fresh.errors
         low, high = np.quantile(errors, [0.025, 0.975])
         at["algorithm"] = plan.label(config, at.pop("solver"))
         rows.append(at | {"mean": errors.mean(), "ci_low": low, "ci_high": high})

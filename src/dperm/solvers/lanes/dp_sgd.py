@@ -43,7 +43,7 @@ _TILE_SIZE = 1 << 17  # weights of a tile, about, so that they stay in the cache
 _SPARSE_TILE = 64  # lanes of a tile, at most, where A is sparse
 _VECTOR = 8  # lanes one instruction advances
 _DRAWS = 1 << 19  # normals drawn at a time
-_SPARSE_DRAWS = 1 << 23  # the same where A is sparse, for longer walks in the cache
+_SPARSE_DRAWS = 1 << 21  # the same where A is sparse: memory that is used again
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class Run(Block):
     def _noise(self, count: int) -> np.ndarray:
         """Noise of ``count`` steps: (count, p), or (p, count) where A is sparse."""
         noise = gaussian(self.streams.noise, (count, self.problem.p))
-        return _transposed(noise) if self.problem.is_sparse else noise
+        return np.ascontiguousarray(noise.T) if self.problem.is_sparse else noise
 
     def _steps(self, count: int, noise: np.ndarray | None = None) -> None:
         problem, penalty = self.problem, self.problem.penalty
@@ -195,8 +195,8 @@ class Run(Block):
 def _tiled(values: np.ndarray, most: int) -> np.ndarray:
     """Lay values (L, m) out as (tile, m, lane), padded with idle lanes."""
     size = len(values)
-    width = min(most, -(-size // _VECTOR) * _VECTOR)
-    tiles = -(-size // width) if size else 0
+    tiles = -(-size // most)
+    width = -(-size // max(tiles, 1) // _VECTOR) * _VECTOR  # of even tiles
     padded = np.pad(values, ((0, tiles * width - size), (0, 0)))
     padded = padded.reshape(tiles, width, values.shape[1])
     return np.ascontiguousarray(padded.transpose(0, 2, 1))
@@ -278,19 +278,6 @@ def _clipped_pull(x, offset, norm, W, step, clip, out):
     inverse = 1.0 / norm
     for lane in range(out.shape[0]):
         out[lane] = step[lane] * clamp(derivative(out[lane]), clip[lane] * inverse)
-
-
-@njit(**KERNEL)
-def _transposed(noise):
-    """The noise (steps, p) as (p, steps), moved in blocks that fit into the cache."""
-    steps, p = noise.shape
-    out, side = np.empty((p, steps)), 32
-    for low in range(0, p, side):
-        for start in range(0, steps, side):
-            for j in range(low, min(low + side, p)):
-                for k in range(start, min(start + side, steps)):
-                    out[j, k] = noise[k, j]
-    return out
 
 
 @njit(**KERNEL)

