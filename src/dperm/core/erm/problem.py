@@ -5,6 +5,7 @@ F(w) = (1/n) sum_i phi(A_i w + offset_i) + psi(w), see ``losses`` and ``penaltie
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -55,6 +56,13 @@ class Problem:
             A, offset = cleaned(self.A, self.offset)
         object.__setattr__(self, "A", A)
         object.__setattr__(self, "offset", offset)
+
+    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The value stored under a key, made now if there is none."""
+        values = vars(self).setdefault("_kept", {})
+        if key not in values:
+            values[key] = make()
+        return values[key]
 
     @property
     def known(self) -> Problem:

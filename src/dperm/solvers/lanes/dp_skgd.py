@@ -184,6 +184,13 @@ class Sketch:
         )
 
 
+def _sketch(problem: Problem, options: Options) -> Sketch:
+    """The sketch of a problem, whose factors are computed once for all runs."""
+    key = ("sketch", repr(options))
+    found: Sketch = problem.kept(key, lambda: Sketch(problem, options))
+    return found
+
+
 def partition(problem: Problem, options: Options) -> list[np.ndarray]:
     """The blocks, each increasing, ordered by their smallest coordinate.
 
@@ -231,7 +238,7 @@ def lift(problem: Problem, members: np.ndarray) -> float:
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
     """Number of steps: a pass touches p coordinates on average."""
-    size = Sketch(problem, options).expected_size
+    size = _sketch(problem, options).expected_size
     return max(1, round(passes * problem.p / size))
 
 
@@ -302,8 +309,7 @@ class Run(dp_cd.Run):
         total: int = 0,
     ):
         require(refuses, options, problem)
-        self.sketch = Sketch(problem.known, options)
-        self._norms: np.ndarray | None = None
+        self.sketch = _sketch(problem.known, options)
         kept = dp_cd.Options("uniform", periods=options.periods)
         super().__init__(problem, lanes, streams, kept, workers, total)
         if not self.sketch.single:
@@ -359,16 +365,22 @@ class Run(dp_cd.Run):
         spread(run, *lanes, workers=self.workers)
 
     def _inverse_norms(self, sets: Sequence[np.ndarray]) -> np.ndarray:
-        """1 / ||A_iS|| of each record on each set, (sets, n); cached for partitions."""
-        if not self.sketch.nice and self._norms is not None:
-            return self._norms
+        """1 / ||A_iS|| of each record on each set, (sets, n); kept for partitions."""
         A = self.problem.A
-        with np.errstate(divide="ignore", over="ignore"):
-            norms = [lengths(A[:, s], np.einsum("ij,ij->i", A[:, s], A[:, s]))
-                     for s in sets]  # fmt: skip
-            inverse: np.ndarray = 1.0 / np.array(norms)
-        self._norms = inverse
-        return inverse
+
+        def made() -> np.ndarray:
+            with np.errstate(divide="ignore", over="ignore"):
+                norms = [lengths(A[:, s], np.einsum("ij,ij->i", A[:, s], A[:, s]))
+                         for s in sets]  # fmt: skip
+                inverse: np.ndarray = 1.0 / np.array(norms)
+            return inverse
+
+        if self.sketch.nice:
+            return made()
+        found: np.ndarray = self.problem.kept(
+            ("norms", repr(self.sketch.options)), made
+        )
+        return found
 
 
 @njit(**KERNEL)
