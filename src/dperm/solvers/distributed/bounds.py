@@ -17,8 +17,11 @@ def by_entries(A: Any) -> Any:
     if sparse.issparse(A) or not A.all():
         return sparse.csc_array(A)
     n, p = A.shape
-    rows = np.tile(np.arange(n, dtype=np.int32), p)
-    starts = np.arange(0, n * p + 1, n)
+    kind = np.int32 if n * p < 2**31 else np.int64  # scipy wants one for both
+    rows, starts = (
+        np.tile(np.arange(n, dtype=kind), p),
+        np.arange(p + 1, dtype=kind) * n,
+    )
     return sparse.csc_array((A.ravel(order="F"), rows, starts), shape=A.shape)
 
 
