@@ -37,12 +37,12 @@ lint: $(VENV)/.done size  ## ruff, bandit, layers, sizes, snakefmt, snakemake --
 	python tests/prose.py
 	snakemake --lint
 
-size:  ## at most 8000 lines in 45 modules of the core, 60900 lines in all
+size:  ## at most 8000 lines in 45 modules of the core, 61100 lines in all
 	@at_most() { echo "$$1: $$3, at most $$2"; test $$3 -le $$2; }; \
 	  lines() { find $$1 -name '*.py' -exec cat {} + | wc -l; }; \
 	  at_most "lines of the core" 8000 $$(lines $(SRC)/core) && \
 	  at_most "modules of the core" 45 $$(find $(SRC)/core -name '*.py' | wc -l) && \
-	  at_most "lines of the package" 60900 $$(lines $(SRC))
+	  at_most "lines of the package" 61100 $$(lines $(SRC))
 
 types: $(VENV)/.done  ## mypy
 	mypy
