@@ -88,14 +88,17 @@ def test_rows_do_not_depend_on_the_workers(configured, solver, monkeypatch):
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd", "dp_gcd_flip"])
-def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver):
+def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver, monkeypatch):
+    """Its rows are the same where units share the threads, some at the same time."""
     settings = ("paper=dpgcd", "problem=sparse_small", f"solver={solver}")
     config = configured(*settings, results="one")
     assert inputs.load_problem(config).is_sparse
     one = pd.read_parquet(stages.tune(config))
-    two = configured(*settings, "workers=2", results="two")
-    two = pd.read_parquet(stages.tune(two))
-    pd.testing.assert_frame_equal(numbers(one), numbers(two), check_exact=True)
+    monkeypatch.setattr(tuning, "LEAST_LANES", 1)
+    for workers in (2, 2 * tuning.SHARED + 1):
+        other = configured(*settings, f"workers={workers}", results=f"{workers}")
+        rows = pd.read_parquet(stages.tune(other))
+        pd.testing.assert_frame_equal(numbers(one), numbers(rows), check_exact=True)
     chosen = results.best(one)
     assert len(chosen) and (chosen["mean"] <= one["relative_error"].max()).all()
     evaluated = pd.read_parquet(stages.evaluate(config))

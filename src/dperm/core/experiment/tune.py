@@ -37,6 +37,7 @@ from dperm.core.privacy.mechanisms import STUDY
 log = logging.getLogger(__name__)
 
 LEAST_LANES = 64  # of a piece: smaller ones would draw the shared noise too often
+SHARED = 4  # threads that a unit of many lanes on a sparse matrix keeps busy
 PIECES_PER_WORKER = 4  # at least, so that no worker ends with a long one alone
 
 Solve = Callable[[list[Unit]], Iterator[pd.DataFrame]]
@@ -231,31 +232,33 @@ def _solved(
     """Rows of units in their order, and the number of computed lanes of each.
 
     On threads, pieces of units run at the same time. Many lanes on a sparse matrix stay
-    in one unit, whose lanes are spread over the threads: the noise for every
-    coordinate, which they share, is most of their memory.
+    in one unit, since they share the noise of every coordinate, whose drawing takes as
+    long as a few threads advance them.
     """
     if job.elsewhere is not None:
         yield from job.elsewhere(rows, ((job, unit, parts, 1) for unit in units))
         return
     is_wide = any(len(unit.points) > LEAST_LANES for unit in units)
-    if job.workers == 1 or (job.problem.is_sparse and is_wide):
+    whole = job.problem.is_sparse and is_wide
+    together = max(1, job.workers // SHARED) if whole else job.workers
+    if together == 1:
         for unit in units:
             yield rows(job, unit, parts, job.workers)
         return
-    cut = [pieces(unit, units, job.workers) for unit in units]
-    solved = _threaded(job, list(itertools.chain(*cut)), parts)
+    cut = [[unit] if whole else pieces(unit, units, job.workers) for unit in units]
+    solved = _threaded(job, list(itertools.chain(*cut)), parts, together)
     for each in cut:
         tables, fresh = zip(*itertools.islice(solved, len(each)), strict=True)
         yield pd.concat(tables, ignore_index=True), sum(fresh)
 
 
 def _threaded(
-    job: Job, units: list[Unit], parts: Parts
+    job: Job, units: list[Unit], parts: Parts, together: int
 ) -> Iterator[tuple[pd.DataFrame, int]]:
-    """Rows of units in their order; they run at the same time, the longest first."""
-    with ThreadPoolExecutor(job.workers) as pool:
+    """Rows of units in their order; some run at the same time, the longest first."""
+    with ThreadPoolExecutor(together) as pool:
         begun = {
-            at: pool.submit(rows, job, units[at], parts, 1)
+            at: pool.submit(rows, job, units[at], parts, job.workers // together)
             for at in sorted(range(len(units)), key=lambda at: -units[at].work)
         }
         try:
