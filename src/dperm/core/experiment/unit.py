@@ -271,19 +271,22 @@ def lane_rows(
     ]
     if 0.0 in observed:
         snapshots.insert(0, (_start(problem, len(lanes.step)), 0.0))
-    settings = pd.DataFrame({"step": lanes.step, "clip": lanes.clip})
-    tables = [
-        settings.assign(
-            checkpoint=checkpoint,
-            objective=at.objective,
-            relative_error=(at.objective - optimum.value) / optimum.value,
-            seconds=at.seconds / len(lanes.step),
-            status=np.where(at.diverged, "diverged", "ok"),
+    size = len(lanes.step)
+    found = [
+        {
+            "step": lanes.step,
+            "clip": lanes.clip,
+            "checkpoint": np.full(size, checkpoint),
+            "objective": at.objective,
+            "relative_error": (at.objective - optimum.value) / optimum.value,
+            "seconds": np.full(size, at.seconds / size),
+            "status": np.where(at.diverged, "diverged", "ok"),
             **at.measures,
-        )
+        }
         for at, checkpoint in snapshots
     ]
-    return pd.concat(tables, ignore_index=True).assign(steps=steps(passes))
+    columns = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+    return pd.DataFrame({**columns, "steps": steps(passes)})
 
 
 def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:
