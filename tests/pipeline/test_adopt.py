@@ -183,7 +183,7 @@ def test_a_change_of_the_thirteenth_digit_is_refused(project):
 
 def test_a_changed_last_bit_of_the_objective_is_refused(project):
     before = project.parts()
-    mean = "out[lane] = total / n"
+    mean = "out[lane] = found / n"
     project.edit("src/dperm/core/erm/problem.py", mean, f"{mean} * {ULP!r}")
     done = project.run("adopt")
     assert done.returncode == 1 and "optimum of diabetes: " in done.stderr
@@ -197,7 +197,7 @@ def test_the_helper_of_an_own_solver(project):
     assert done.returncode == 0, done.stderr[-2000:]
     assert {name.split("/")[0] for name in before - project.parts()} == {"own"}
     before = project.parts()
-    project.edit("helper_of_own.py", "1.5", "1.5000000000000002")
+    project.edit("helper_of_own.py", "1.5", "1.50000000001")
     done = project.run("adopt")
     assert done.returncode == 1 and "solver_of_own" in done.stdout
     assert project.parts() == before

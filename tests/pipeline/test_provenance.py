@@ -91,7 +91,7 @@ SOLVERS = ("dp_cd", "dp_cd_priv", "dp_gcd", "dp_sgd", "dp_skgd", "dp_svrg")
     ("module", "old", "new"),
     [
         ("dperm.core.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt("),
-        ("dperm.core.erm.problem", "total / n", "total / (n + 0)"),
+        ("dperm.core.erm.problem", "found / n", "found / (n + 0)"),
         ("dperm.core.lanes.engine", "DIVERGED = 10.0", "DIVERGED = 11.0"),
         ("dperm.core.compiled", "1.4426950408889634", "1.4426950408889635"),
     ],

@@ -115,8 +115,10 @@ def _summed(typingctx, x, y):
         return builder.extract_element(sums, _INDEX(0))
 
     for kind in (x, y):
-        if kind != types.none:
-            assert kind.is_c_contig and getattr(kind.dtype, "signed", True)
+        if kind != types.none and not (
+            kind.is_c_contig and getattr(kind.dtype, "signed", True)
+        ):
+            raise TypeError("dot: expected contiguous arrays of signed numbers")
     return types.float64(x, y), codegen
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,20 +144,18 @@ MANY = 4096  # numbers that are drawn faster by compiled code
 
 
 def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """Return standard normal noise, in units of the Gaussian mechanism's scale."""
-    return handed("gaussian", _standard_normal(rng, size))
+    """Return standard normal noise, in units of the Gaussian mechanism's scale.
 
-
-def _standard_normal(
-    rng: Generator, size: int | tuple[int, ...]
-) -> NDArray[np.float64]:
-    """Numpy's numbers; an audit's generator, which is of another class, draws them."""
+    The numbers are numpy's. An audit's generator, of another class, draws by itself.
+    """
+    draw: Callable[..., NDArray[np.float64]] = rng.standard_normal
     if math.prod(np.atleast_1d(size)) >= MANY and type(rng) is Generator:
         from dperm.core.privacy import ziggurat  # a compiler, which few draws need
 
         if type(rng.bit_generator) is PCG64 and ziggurat.agrees():
-            return ziggurat.drawn(rng, size)
-    return rng.standard_normal(size)
+            draw = partial(ziggurat.drawn, rng)
+    normal = draw(size)
+    return handed("gaussian", normal)
 
 
 def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
