@@ -54,7 +54,7 @@ os.environ.setdefault(
     "NUMBA_CACHE_DIR", str(cache_folder() / "dperm" / source_digest(*KERNELS)[:16])
 )
 
-# Numba takes only its tuning from the name, and the processor's vectors.
+# Numba takes its tuning from the name, but its vectors from the processor.
 ONE_PROCESSOR = {
     "NUMBA_CPU_NAME": "haswell",
     "OPENBLAS_CORETYPE": "Haswell",

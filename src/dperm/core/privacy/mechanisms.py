@@ -149,7 +149,8 @@ def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]
     The numbers are numpy's. An audit's generator, of another class, draws by itself.
     """
     draw: Callable[..., NDArray[np.float64]] = rng.standard_normal
-    if math.prod(np.atleast_1d(size)) >= MANY and type(rng) is Generator:
+    count = math.prod(size) if isinstance(size, tuple) else size
+    if count >= MANY and type(rng) is Generator:
         from dperm.core.privacy import ziggurat  # a compiler, which few draws need
 
         if type(rng.bit_generator) is PCG64 and ziggurat.agrees():
