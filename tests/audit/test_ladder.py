@@ -356,18 +356,6 @@ def test_the_tables_name_what_was_missed():
     assert list(ladder.missed(table)) == ["half noise, dp_cd"]
 
 
-def test_what_is_stated_comes_from_one_place(monkeypatch):
-    """Proved bounds and assumptions, where the accountant and the ledger have them."""
-    subject = strict("dp_cd")
-    plain = ladder.stated(subject)
-    assert plain["epsilon_low"] <= plain["epsilon_high"] * (1 + 1e-9)
-    assert plain["epsilon_high"] == pytest.approx(1.0, rel=1e-6)
-    assert isinstance(plain["given"], str)
-    interval = lambda ledger, delta: (0.9, 1.1)  # noqa: E731
-    monkeypatch.setattr(ladder, "epsilon_interval", interval)
-    assert ladder.stated(subject)["epsilon_low"] == 0.9
-
-
 def test_no_row_says_that_it_holds_beside_nothing(climbed):
     (row,) = ladder.epsilons(climbed.assign(epsilon=0.0)).to_dict("records")
     assert (row["claim"], row["ledger"]) == ("no attack known", "not tested")

@@ -20,7 +20,6 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from dperm.accountants.intervals import epsilon_interval
 from dperm.accountants.random_stopping import converted, renyi_curve, tuned_epsilon
 from dperm.audit import ladder
 from dperm.core import calibrations, solvers
@@ -31,7 +30,7 @@ from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.config import with_paper
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.lanes import trials
-from dperm.core.privacy.accounting import epsilon, unconditional
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_with_data
 from dperm.core.privacy.mechanisms import STUDY
@@ -64,9 +63,7 @@ HEAD = (
     "noise from",
     "noise multiplier",
     "published accountant",
-    "true epsilon, from",
-    "to",
-    "nothing but n public",
+    "true epsilon, at most",
 )
 
 
@@ -327,9 +324,8 @@ def report(config: schema.Config) -> None:
         ledger = request.ledger(own, config.setting.calibration)
         rows.append(_row(request, "given", f"{own:.5g}", ledger))
     print(tabulate(rows, headers=HEAD, floatfmt=".5g"))
-    print("\nTrue epsilon: proved to lie between the two, for some mechanism with that")
-    print("ledger the lower, for every one at most the upper.")
-    if any(math.isinf(row[-2]) for row in rows):
+    print("\nTrue epsilon: proved of every mechanism with that ledger.")
+    if any(math.isinf(row[-1]) for row in rows):
         print("inf: no sound bound is known for a release of that ledger.")
     ledger = request.noise(config.setting.calibration)[1]
     print(f"\nEpsilon given public {as_set(ledger.given)}.")
@@ -367,9 +363,7 @@ def _request(config: schema.Config) -> Request:
 
 def _row(request: Request, kind: str, noise: str, ledger: Ledger) -> tuple:
     delta = request.problem.delta
-    ends = epsilon_interval(ledger, delta)
-    costs = (epsilon(ledger, delta, PAPER), *ends, unconditional(ledger, delta))
-    return kind, noise, *costs
+    return kind, noise, epsilon(ledger, delta, PAPER), true_epsilon(ledger, delta)
 
 
 def _line(event: Event) -> str:

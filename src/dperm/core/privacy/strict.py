@@ -6,7 +6,7 @@ lower (bounded range). The bound exceeds the exact composition of the events' cu
 about 0.2 % and is never below it: errors of the grid and of the arithmetic are added
 (:mod:`.certified`). The curves themselves are upper bounds, so that the ledger may cost
 less: hardly for Gaussian and Laplace releases, by a fifth or more for sampled ones, by
-up to a half for selections (:mod:`dperm.accountants.intervals`).
+up to a half for selections.
 
 A new kind of event registers one small function with :func:`profile`, and another with
 :func:`renyi` if its Rényi curve is the better bound.

@@ -166,7 +166,7 @@ def mechanisms(config: Config, product: Product, problems: list[str]) -> Table:
         tuned = result.tuning(product.calibration).iloc[0]
         kinds = results.calibrated(config, result)[best["passes"]]
         paid = {"true_epsilon": tuned["true_epsilon"]}
-        paid |= results.proved(kinds[product.calibration])
+        paid |= results.public(kinds[product.calibration])
         paid["noise_multiplier"] = tuned["noise_multiplier"]
         rows.append(_chosen(result, best, product, "passes", **paid))
     return _table(rows)
