@@ -16,8 +16,8 @@ from dperm.accountants.perturbed_objective import (
 from dperm.audit import laws
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError, calibrate
-from dperm.core.privacy.certified import upper_epsilon
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, ScaleError
+from dperm.core.privacy.pld import composed_epsilon
 from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile
 
 DELTA = 1 / 45312**2
@@ -61,7 +61,7 @@ def test_no_noise_hides_a_weak_ridge():
 def test_the_profile_agrees_with_the_closed_form():
     event = tilted(0.45, 5.6).events[0]
     closed = true_epsilon(Ledger((event,)), 1e-6)
-    assert upper_epsilon([profile(event)], 1e-6) == pytest.approx(closed, rel=5e-3)
+    assert composed_epsilon([profile(event)], 1e-6) == pytest.approx(closed, rel=5e-3)
     beside = Ledger((event, Laplace(1.0, 20.0, 1, "", "")))
     assert closed < true_epsilon(beside, 1e-6) < closed + 1 / 20 + 5e-3
 

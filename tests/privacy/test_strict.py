@@ -14,10 +14,10 @@ from dperm.core.privacy import (
     Ledger,
     NonPrivate,
     SampledGaussian,
-    certified,
     true_epsilon,
 )
 from dperm.core.privacy.accounting import epsilon, estimate
+from dperm.core.privacy.pld import Profile, composed_epsilon
 from dperm.core.privacy.strict import (
     gaussian_delta,
     laplace_delta,
@@ -101,7 +101,7 @@ def test_sampled_gaussians_cost_more_than_their_pair_and_as_much_as_their_curve(
     ],
 )
 def test_ledgers_cost_what_is_known_of_them(events, value):
-    assert true_epsilon(Ledger(events), DELTA) == pytest.approx(value, rel=5e-5)
+    assert true_epsilon(Ledger(events), DELTA) == pytest.approx(value, rel=2e-4)
 
 
 def _largest(chances, losses):
@@ -134,7 +134,7 @@ def test_what_has_no_sound_bound_is_infinite():
     assert true_epsilon(Ledger(), DELTA) == 0.0
 
 
-# --- certificates ---------------------------------------------------------------------
+# --- rounding and what is lost --------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 7, 300])
@@ -144,8 +144,8 @@ def test_the_bound_holds_the_exact_binomial(pure, count):
     true = 1 / (1 + math.exp(-pure))
     heads = np.arange(count + 1)
     exact = _largest(binom.pmf(heads, count, true), pure * (2 * heads - count))
-    curve = certified.Profile(lambda e: pure_delta(e, pure), count, pure)
-    high = certified.upper_epsilon([curve], DELTA)
+    curve = Profile(lambda e: pure_delta(e, pure), count, pure)
+    high = composed_epsilon([curve], DELTA)
     assert exact * (1 - 1e-9) <= high <= exact * (1 + 3e-4) + 1e-9
 
 
@@ -160,15 +160,15 @@ def test_what_is_revealed_at_times_is_paid_for(count):
     def plain(losses):
         return gaussian_delta(losses, 0.3)
 
-    told = certified.upper_epsilon([certified.Profile(curve, count, 3.0)], DELTA)
+    told = composed_epsilon([Profile(curve, count, 3.0)], DELTA)
     left = 1 - (1 - DELTA) / (1 - often) ** count
-    kept = certified.upper_epsilon([certified.Profile(plain, count)], left)
+    kept = composed_epsilon([Profile(plain, count)], left)
     assert told == pytest.approx(kept, rel=5e-3)
-    most = certified.Profile(curve, 11, 3.0)
-    assert certified.upper_epsilon([most], DELTA) == math.inf
+    most = Profile(curve, 11, 3.0)
+    assert composed_epsilon([most], DELTA) == math.inf
 
 
-def test_the_estimate_of_searches_is_near_the_certified_epsilon():
+def test_the_estimate_of_searches_is_near_the_epsilon():
     for events in ((sampled(0.8, 2000, 2000),), (noisy_max(9.0, 40),)):
         close = estimate(Ledger(events), DELTA, "strict")
         assert epsilon(Ledger(events), DELTA, "strict") == pytest.approx(
@@ -176,7 +176,7 @@ def test_the_estimate_of_searches_is_near_the_certified_epsilon():
         )
 
 
-def test_curves_are_evaluated_as_exactly_as_certificates_assume():
+def test_curves_have_good_relative_precision():
     mpmath = pytest.importorskip("mpmath")
     mpmath.mp.dps = 60
     phi, exp, log = mpmath.ncdf, mpmath.exp, mpmath.log
@@ -204,7 +204,7 @@ def test_curves_are_evaluated_as_exactly_as_certificates_assume():
             for got, exact in found.values():
                 if exact > 1e-40:
                     worst = max(worst, abs(float(mpmath.mpf(float(got)) / exact - 1)))
-    assert worst < certified.CURVE_ERROR
+    assert worst < 2e-11
 
 
 def test_more_releases_and_a_smaller_delta_cost_more():

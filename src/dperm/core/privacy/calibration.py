@@ -83,7 +83,7 @@ def calibrate(
         smallest one by at most 1e-7 (relative) for closed forms, and by 2e-4 for
         privacy loss distributions, whose bound is not quite smooth. It is at least
         2**-30. The search uses coarse grids and raises the multiplier where the
-        certified epsilon exceeds the target.
+        proved epsilon exceeds the target.
 
     Raises
     ------
@@ -123,11 +123,11 @@ def calibrate(
 def _near(
     cost: Callable[..., float], price: Callable[[float], float], target: float
 ) -> float:
-    """Search on coarse grids, then correct by a finer grid and by certified bounds.
+    """Search on coarse grids, then correct by a finer grid and by the proved bounds.
 
     Near the solution, epsilon is close to a power of the multiplier. Where it is not,
-    or a fixed cost is too near the target for coarse grids, the certified bounds
-    themselves are searched.
+    or a fixed cost is too near the target for coarse grids, the bounds themselves are
+    searched.
     """
     slope = 0.0
     with suppress(UnreachableTargetError):
