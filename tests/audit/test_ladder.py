@@ -100,9 +100,9 @@ def test_every_solver_keeps_its_ledger_and_uses_it(path):
             assert not finding.caught, (subject.name, finding)
             tight += [finding.measured] if name == "sensitivity" else []
         if is_bent(subject) and not found.audited.exact:
-            # no measured law, and few runs show little of rare losses; some neighbour
-            # needs all of the declared shift (its densities: tests/privacy)
-            assert RUNGS["sensitivity"](found).measured > 0.99 and subject.reason
+            # no measured law (densities: tests/privacy); some neighbour of a subject
+            # needs all of the declared shift, and of every one most of it
+            assert RUNGS["sensitivity"](found).measured > 0.7 and subject.reason
             continue
         if any(isinstance(event, Chained) for event in subject.ledger.events):
             # a shift follows the noise of other steps: no law, but shifts as declared

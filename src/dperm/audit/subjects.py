@@ -275,13 +275,6 @@ class Subject(ABC):
     def symbol(self, view: Array) -> tuple[int, ...]:
         """What a step selected, read from its view."""
 
-    def law(self, first: Records, second: Records, seed: int) -> float | None:
-        """Epsilon of a run on a pair by a law in closed form; None where none is known.
-
-        The larger of both directions. Implementations check that runs follow the law.
-        """
-        return None
-
     @cached_property
     def claimed_epsilon(self) -> float:
         """Epsilon of the ledger by the calibration's own accountant."""
