@@ -419,7 +419,7 @@ class FitSubject(Subject):
     def _drive(self, n: int) -> None:
         """Set records that drive the minimiser out, and pairs that then move it.
 
-        All others are (-R, 0). The two records of a pair lie nearly opposite each other,
+        All others are (-R, 0). The records of a pair lie nearly opposite each other,
         both turned so far back that the minimiser misclassifies them.
         """
         R = self.module.constants(self.at, self.options)[0]
