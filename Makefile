@@ -28,14 +28,12 @@ test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the S
 all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 	snakemake -j $(JOBS) all
 
-lint: $(VENV)/.done size  ## ruff, bandit, layers, sizes, snakefmt, snakemake --lint
+lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt
 	ruff check src tests bench docs notebooks
 	ruff format --check src tests bench docs notebooks
-	bandit -q -r src bench docs notebooks tests -ll
 	lint-imports
 	snakefmt --check Snakefile
 	python tests/prose.py
-	snakemake --lint
 
 size:  ## at most 8000 lines in 45 modules of the core, 61100 lines in all
 	@at_most() { echo "$$1: $$3, at most $$2"; test $$3 -le $$2; }; \
