@@ -457,7 +457,7 @@ class FitSubject(Subject):
         The noise that hides the digits of approximate minima is left out: it hides
         nothing else.
         """
-        is_plain = self.shape.penalty == Penalty() and self.shape.kept == "dense"
+        is_plain = self.shape.penalty == Penalty() and not self.shape.is_sparse
         if not (is_bent(self) and self.shape.p == 2 and is_plain):
             return None
         R, Lambda, _ = self.module.constants(self.at, self.options)
@@ -501,7 +501,7 @@ def rounds(ledger: Ledger) -> tuple[Event, ...]:
 def shape_text(shape: Shape) -> str:
     """How a shape differs from the plain one, in words."""
     loss = shape.loss if shape.loss != "logistic" else ""
-    kept = shape.kept if shape.kept != "dense" else ""
+    kept = "sparse" if shape.is_sparse else ""
     penalty = "penalty" if shape.penalty.l2 else ""
     words = (_WORDS.get(loss, loss), kept, penalty)
     return "".join(f", {word}" for word in words if word)

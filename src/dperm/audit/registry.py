@@ -315,7 +315,7 @@ def _fits(algorithm: str, at: Order) -> Subjects:
     if at.steps and hasattr(options, "steps"):
         options = replace(options, steps=at.steps)
     plain, squares = Shape(p=2), Shape(p=2, loss="least_squares")
-    others = (replace(plain, penalty=needs.ridge), replace(squares, kept="sparse"))
+    others = (replace(plain, penalty=needs.ridge), replace(squares, is_sparse=True))
     every: Subjects = [
         FitSubject(at.name, at.module, options, shape, at.epsilon)
         for shape in (plain, squares, *others)
