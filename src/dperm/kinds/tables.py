@@ -14,7 +14,10 @@ from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
+from dperm.core.lanes import trials
+from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.kinds import law
+from dperm.kinds.sweeps import job_of
 from dperm.present.intervals import power
 from dperm.present.tables import (
     Rows,
@@ -80,30 +83,44 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
     loaded = results.load(config, problems)
     return made_of(
         [
-            noise_row(result, passes, kinds[PAPER], ("target_epsilon", "delta"))
-            | strict_noise(kinds)
+            cost | needed
             for name in loaded
             for result in loaded[name]
-            for passes, kinds in results.calibrated(config, result).items()
-            if set(kinds) == {PAPER, STRICT}
+            for _, cost, needed in noises(config, result, ("target_epsilon", "delta"))
         ]
     )
 
 
-def noise_row(
-    result: Result, passes: float, paper: dict[str, Any], targets: Sequence[str]
-) -> dict[str, Any]:
-    """A job at a number of passes, the published noise and its cost."""
-    row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
-    row |= {key: paper[key] for key in targets}
-    row |= {"paper_noise": paper["noise_multiplier"]}
-    return row | {"true_epsilon": paper["true_epsilon"]} | results.proved(paper)
+def noises(
+    config: Config, result: Result, targets: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, float]]]:
+    """The published noise of a job at each number of passes, and the least sound one.
 
-
-def strict_noise(kinds: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """The noise that the target needs, and its ratio; missing if there is none."""
-    needed = kinds[STRICT]["noise_multiplier"] if STRICT in kinds else math.nan
-    return {"strict_noise": needed, "ratio": needed / kinds[PAPER]["noise_multiplier"]}
+    Yields
+    ------
+    tuple of dict
+        The calibration of the published noise; a row with its multiplier, its cost and
+        the keys ``targets``; the multiplier that the target needs and its ratio to the
+        published one, which are missing if no noise reaches the target.
+    """
+    kinds = results.calibrated(config, result)
+    published = {passes: made[PAPER] for passes, made in kinds.items() if PAPER in made}
+    if not published:
+        return
+    job = job_of(config, {"problem": result.problem, "solver": result.solver})
+    assert job is not None  # it has run
+    given = (job.problem, job.module, job.options)
+    for passes, paper in published.items():
+        row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
+        row |= {key: paper[key] for key in targets}
+        row |= {"paper_noise": paper["noise_multiplier"]}
+        row |= {"true_epsilon": paper["true_epsilon"]} | results.proved(paper)
+        try:
+            least = trials.noise(*given, passes, STRICT).noise_multiplier
+        except UnreachableTargetError:
+            least = math.nan
+        ratio = least / paper["noise_multiplier"]
+        yield paper, row, {"strict_noise": least, "ratio": ratio}
 
 
 def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:

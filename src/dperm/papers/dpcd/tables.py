@@ -91,28 +91,6 @@ def runtime(config: Config, product: Product, problems: list[str]) -> Table:
     return Table(data, shown)
 
 
-def lead(config: Config, product: Product, problems: list[str]) -> Table:
-    """Lead of DP-CD over DP-SGD under the published and the strict accountant.
-
-    Each is at its best number of passes. Tuning means are as the paper reports them;
-    fresh means are added. Part of a lead under ``paper`` may be the accountant's.
-    """
-    rows: Rows = []
-    for name, ran in _ran(config, problems).items():
-        if not {"DP-CD", "DP-SGD"} <= set(ran):
-            continue
-        for calibration in config.paper.calibrations:
-            row: dict[str, Any] = {"problem": name, "calibration": calibration}
-            for label, key in (("DP-CD", "cd"), ("DP-SGD", "sgd")):
-                fresh = ran[label].final(calibration)["relative_error"]
-                row[f"{key}_mean"] = ran[label].best(calibration)["mean"]
-                row[f"{key}_fresh_mean"] = fresh.mean()
-            row["lead"] = row["sgd_mean"] / row["cd_mean"]
-            row["fresh_lead"] = row["sgd_fresh_mean"] / row["cd_fresh_mean"]
-            rows.append(row)
-    return made_of(rows)
-
-
 def ablation(config: Config, product: Product, problems: list[str]) -> Table:
     """Fresh errors of DP-CD by its parts.
 
@@ -137,7 +115,7 @@ def gain(config: Config, product: Product, problems: list[str]) -> Table:
     """
     swept, rows = swept_errors(config, product, problems), list[dict[str, Any]]()
     for name, ran in _ran(config, problems).items():
-        for calibration in config.paper.calibrations if "DP-SGD" in ran else ():
+        for calibration in [product.calibration] if "DP-SGD" in ran else ():
             start = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
             at = {"problem": name, "calibration": calibration}
             rows += [at | row for row in chain(start, where(swept, **at))]

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.calibrations import PAPER
 from dperm.core.experiment import grid, plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import FRESH, noise_row, strict_noise
+from dperm.kinds.tables import FRESH, noises
 from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
 from dperm.present.intervals import clopper_pearson
@@ -141,13 +140,9 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
 
     rows: Rows = []
     for result in _load(config, product, problems):
-        for passes, kinds in results.calibrated(config, result).items():
-            if PAPER not in kinds:
-                continue
-            paper = kinds[PAPER]
-            row = noise_row(result, passes, paper, ("target_epsilon",))
-            row["epsilon_if_claim_held"] = epsilon_as_claimed(paper)
-            rows.append(row | strict_noise(kinds))
+        for paper, cost, needed in noises(config, result, ("target_epsilon",)):
+            claimed = {"epsilon_if_claim_held": epsilon_as_claimed(paper)}
+            rows.append(cost | claimed | needed)
     data = pd.DataFrame(rows)
     shown = readable(data.drop(columns="epsilon_if_claim_held"), _short)
     shown["true_epsilon"] = [
