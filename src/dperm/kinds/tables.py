@@ -244,8 +244,9 @@ def _published_law(
 def swept_errors(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """The rows with an error of the product's sweep, for some problems."""
     swept = results.load_sweep(config, product.sweeps[0])
-    table = swept[swept["problem"].isin(problems)]
-    return table.dropna(subset="relative_error") if "relative_error" in table else table
+    ran = "relative_error" in swept  # missing if no data set is available
+    known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
+    return known[known["problem"].isin(problems)]
 
 
 def powers(config: Config, product: Product, problems: list[str]) -> Table:

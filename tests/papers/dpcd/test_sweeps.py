@@ -61,3 +61,29 @@ def test_published_noise_shows_the_way_of_the_chosen_setting(config):
     assert last == ends and len(along) == 3 * (rows[0]["passes"] + 1)
     assert along[along["checkpoint"] == 0]["along"].nunique() == 1
     assert not any("along" in row for row in swept(config, "equation 126", "strict"))
+
+
+def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(400):
+        before, after = rng.lognormal(0.0, 0.5, (2, 20)) * [[3.0], [1.0]]
+        _, low, high = tables.ratio(before, after)
+        hits += low <= 3.0 <= high
+    assert 0.91 < hits / 400 < 0.985
+
+
+def test_the_variants_of_dp_cd_stand_beside_it(monkeypatch):
+    rows = [
+        {"problem": "one", "calibration": "paper", "order": order, "iterate": iterate,
+         "thresholds": thresholds, "passes": 5.0, "relative_error": error + spread}
+        for order, iterate, thresholds, error in (
+            ("cyclic", "last", "scaled", 1.0), ("cyclic", "last", "equal", 5.0),
+            ("uniform", "ten averages", "scaled", 2.0))
+        for spread in (-0.1, 0.1)
+    ]  # fmt: skip
+    monkeypatch.setattr(tables, "swept_errors", lambda *_: pd.DataFrame(rows))
+    shown = tables.thresholds(None, None, ["one"]).data.set_index("algorithm")["mean"]
+    assert shown.to_dict() == pytest.approx(
+        {"DP-CD": 1.0, "DP-CD, one threshold": 5.0, "DP-CD, Algorithm 1": 2.0}
+    )

@@ -34,7 +34,7 @@ ESTIMATED: dict[str, tuple[Any, Any, float]] = {  # module, options, share of ep
     "absolute values": (constants, constants.Options(negative="reflected"), 1.0),
     "private bounds": (levels, levels.Options(), 1.0),
 }
-PERIODS = {"last": 0, "one average": 1, "ten averages": 10}
+PERIODS = {"last": 0, "ten averages": 10}
 
 
 def ablation(

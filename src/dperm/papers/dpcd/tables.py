@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,26 +24,13 @@ from dperm.present.tables import (
     with_interval,
 )
 
-KEYS = ["problem", "calibration", "order", "iterate", "thresholds"]  # of the ablation
 LEAD = ("lead", "lead_low", "lead_high")
 SHIPPED = {"order": "cyclic", "iterate": "last", "thresholds": "scaled"}
-PRINTED = {
-    "DP-CD, Algorithm 1": SHIPPED | {"order": "uniform", "iterate": "ten averages"},
-    "DP-CD, Algorithm 1, one average": SHIPPED
-    | {"order": "uniform", "iterate": "one average"},
-    "DP-CD": SHIPPED,
-}
-THRESHOLDS = {
+VARIANTS = {
     "DP-CD": SHIPPED,
     "DP-CD, one threshold": SHIPPED | {"thresholds": "equal"},
+    "DP-CD, Algorithm 1": SHIPPED | {"order": "uniform", "iterate": "ten averages"},
 }
-# From Algorithm 1 with one threshold to the experiments' variant, part by part.
-START = {"order": "uniform", "iterate": "ten averages", "thresholds": "equal"}
-STEPS = (
-    ("a threshold for each coordinate", "thresholds"),
-    ("the last iterate", "iterate"),
-    ("a fixed cycle", "order"),
-)
 
 
 def utility(config: Config, product: Product, problems: list[str]) -> Table:
@@ -91,71 +77,6 @@ def runtime(config: Config, product: Product, problems: list[str]) -> Table:
     return Table(data, shown)
 
 
-def ablation(config: Config, product: Product, problems: list[str]) -> Table:
-    """Fresh errors of DP-CD by its parts.
-
-    One row for each problem, calibration, order, iterate and kind of thresholds.
-    """
-    swept = swept_errors(config, product, problems)
-    setting = ["passes", "step", "clip"]
-    return made_of(
-        [
-            at | _mean(group) | group.iloc[0][setting].to_dict()
-            for at, group in groups(swept, KEYS)
-        ]
-    )
-
-
-def gain(config: Config, product: Product, problems: list[str]) -> Table:
-    """DP-CD's lead over DP-SGD as a product of factors, one for each part.
-
-    ``factor`` is the error before the part over the error after, with its 95 %
-    interval; that of all parts is their product. ``alone`` is the part's factor on
-    average over all other choices (geometric mean).
-    """
-    swept, rows = swept_errors(config, product, problems), list[dict[str, Any]]()
-    for name, ran in _ran(config, problems).items():
-        for calibration in [product.calibration] if "DP-SGD" in ran else ():
-            start = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
-            at = {"problem": name, "calibration": calibration}
-            rows += [at | row for row in chain(start, where(swept, **at))]
-    return made_of(rows)
-
-
-def chain(sgd: np.ndarray, swept: pd.DataFrame) -> Rows:
-    """From DP-SGD to DP-CD: the factor of each part, and of all.
-
-    Parameters
-    ----------
-    sgd : ndarray
-        Fresh errors of DP-SGD.
-    swept : DataFrame
-        Rows of the sweep, of one problem and calibration.
-    """
-    rows: Rows = []
-    at, before = dict(START), sgd
-    for name, key in (("steps by coordinate", ""), *STEPS):
-        at |= {key: SHIPPED[key]} if key else {}
-        after = where(swept, **at)["relative_error"].to_numpy()
-        if len(after) < 2:
-            return []
-        alone = math.nan
-        if key:  # its average factor over all other choices
-            others = [name for name in KEYS if name != key]
-            means = swept.groupby([*others, key])["relative_error"].mean().unstack(key)
-            logs = np.log(means[START[key]] / means[SHIPPED[key]])
-            alone = float(np.exp(logs.mean()))
-        rows.append(_factor(name, before, after) | {"alone": alone})
-        before = after
-    return [*rows, _factor("all", sgd, before) | {"alone": math.nan}]
-
-
-def _factor(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
-    row = {"part": name, "before": before.mean(), "after": after.mean()}
-    names = ("factor", "ci_low", "ci_high")
-    return row | dict(zip(names, ratio(before, after), strict=True))
-
-
 def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
     """Ratio of two means with its 95 % interval, by their logarithms (delta method).
 
@@ -170,32 +91,13 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
 
 
 def thresholds(config: Config, product: Product, problems: list[str]) -> Table:
-    """Section 5.1: one threshold for all coordinates against adapted ones."""
-    return _variants(config, product, problems, THRESHOLDS)
-
-
-def algorithm1(config: Config, product: Product, problems: list[str]) -> Table:
-    """Algorithm 1 as printed, with uniform draws and averages, next to DP-SGD."""
-    return _variants(config, product, problems, PRINTED, ["DP-SGD"])
-
-
-def _variants(
-    config: Config,
-    product: Product,
-    problems: list[str],
-    variants: dict[str, dict[str, str]],
-    solvers: Sequence[str] = (),
-) -> Table:
-    """Fresh errors of variants of the sweep, and of solvers that were evaluated."""
-    swept, kind = swept_errors(config, product, problems), product.calibration
+    """Section 5.1: one threshold against adapted ones, and Algorithm 1 as printed."""
     rows: Rows = []
-    for name, ran in _ran(config, problems).items():
-        part = where(swept, problem=name, calibration=kind)
-        runs = {label: where(part, **choice) for label, choice in variants.items()}
-        runs |= {each: ran[each].final(kind) for each in solvers if each in ran}
-        for label, found in runs.items():
+    for at, part in groups(swept_errors(config, product, problems), ["problem"]):
+        for label, variant in VARIANTS.items():
+            found = where(part, **variant)
             if len(found):
-                row = {"problem": name, "algorithm": label} | _mean(found)
+                row = at | {"algorithm": label} | _mean(found)
                 rows.append(row | {"passes": found["passes"].iloc[0]})
     return made_of(rows)
 
