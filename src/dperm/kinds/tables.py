@@ -131,7 +131,7 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     of the tuning or that of five new runs of its choice; ``start``, the error of w = 0;
     ``half``, the median with half as many settings over the median.
     """
-    swept = swept_errors(config, product, problems)
+    swept = swept_errors(config, product.sweeps[0], problems)
     ran = results.load(config, problems, solvers=swept["solver"].unique())
     solvers = {
         (each.problem, each.solver): each for found in ran.values() for each in found
@@ -238,12 +238,12 @@ def rankings(config: Config, product: Product, problems: list[str]) -> Table:
 def _published_law(
     config: Config, product: Product, problems: list[str]
 ) -> pd.DataFrame:
-    return where(swept_errors(config, product, problems), noise_factor=1.0)
+    return where(swept_errors(config, product.sweeps[0], problems), noise_factor=1.0)
 
 
-def swept_errors(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """The rows with an error of the product's sweep, for some problems."""
-    swept = results.load_sweep(config, product.sweeps[0])
+def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFrame:
+    """The rows with an error of a sweep, for some problems."""
+    swept = results.load_sweep(config, sweep)
     ran = "relative_error" in swept  # missing if no data set is available
     known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
     return known[known["problem"].isin(problems)]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dperm.core.calibrations import PAPER
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
@@ -93,22 +93,15 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
 def thresholds(config: Config, product: Product, problems: list[str]) -> Table:
     """Section 5.1: one threshold against adapted ones, and Algorithm 1 as printed."""
     rows: Rows = []
-    for at, part in groups(swept_errors(config, product, problems), ["problem"]):
+    for at, part in groups(
+        swept_errors(config, product.sweeps[0], problems), ["problem"]
+    ):
         for label, variant in VARIANTS.items():
             found = where(part, **variant)
             if len(found):
                 row = at | {"algorithm": label} | _mean(found)
                 rows.append(row | {"passes": found["passes"].iloc[0]})
     return made_of(rows)
-
-
-def _ran(config: Config, problems: list[str]) -> dict[str, dict[str, results.Result]]:
-    """Available results, by problem and label."""
-    found = results.load(config, problems)
-    return {
-        name: {each.label: each for each in found[name] if each.available}
-        for name in problems
-    }
 
 
 def _mean(rows: pd.DataFrame) -> dict[str, float]:
@@ -133,16 +126,20 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Table:
 def private_constants(config: Config, product: Product, problems: list[str]) -> Table:
     """Section 5.2 by source of the constants, with DP-SGD first.
 
-    ``lead`` is DP-SGD's error over that of the row, with its 95 % interval. ``given``
-    lists what the true epsilon takes as public.
+    With the published noise DP-SGD is that of its grid, at equal true epsilon that of
+    the product's second sweep. ``lead`` is its error over that of the row, with its 95
+    % interval. ``given`` lists what the true epsilon takes as public.
     """
-    every, rows = _ran(config, problems), list[dict[str, Any]]()
-    swept = swept_errors(config, product, problems)
+    swept, equal = (swept_errors(config, name, problems) for name in product.sweeps)
+    rows: Rows = []
     for known, part in groups(swept, ["problem", "calibration"]):
-        ran = every[known["problem"]]
-        if "DP-SGD" not in ran:
-            continue
-        start = ran["DP-SGD"].final(known["calibration"])
+        name = known["problem"]
+        if known["calibration"] == PAPER:
+            (result,) = results.load(config, [name], solvers=["dp_sgd"])[name]
+            start = result.final(PAPER)
+        else:
+            target = results.titles(config, [name])[name].privacy.epsilon
+            start = where(equal, problem=name, solver="dp_sgd", epsilon=target)
         rows.append(known | {"constants": "DP-SGD"} | _mean(start))
         for at, group in groups(part, ["constants"]):
             both = (one["relative_error"].to_numpy() for one in (start, group))
