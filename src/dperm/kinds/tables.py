@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -177,68 +176,14 @@ def tuned(config: Config, product: Product, problems: list[str]) -> Table:
     mean over such tunings and the range of 95 % of them.
     """
     rows: Rows = []
-    swept = _published_law(config, product, problems)
-    for at, part in groups(swept, ["problem", "solver"]):
+    swept = swept_errors(config, product.sweeps[0], problems)
+    published = where(swept, noise_factor=1.0)
+    for at, part in groups(published, ["problem", "solver"]):
         errors = law.law(law.by_passes(part), own=True, again=None).fresh.errors
         low, high = np.quantile(errors, [0.025, 0.975])
         at["algorithm"] = plan.label(config, at.pop("solver"))
         rows.append(at | {"mean": errors.mean(), "ci_low": low, "ci_high": high})
     return made_of(rows)
-
-
-def tuning_runs(config: Config, product: Product, problems: list[str]) -> Table:
-    """Loss from choosing on few transcripts, by solver and size of the grid."""
-    swept = _published_law(config, product, problems)
-    labels = {name: plan.label(config, name) for name in swept["solver"].unique()}
-    return made_of(
-        [
-            {"problem": at["problem"], "algorithm": labels[at["solver"]], **row}
-            for at, part in groups(swept, ["problem", "solver"])
-            for share in law.SHARES
-            for row in law.curve(part, share)
-        ]
-    )
-
-
-def headline(config: Config, product: Product, problems: list[str]) -> Table:
-    """A paper's table of errors as tuned on few transcripts, and on many.
-
-    ``options``: ``published`` and ``column``, the paper's cells; ``by_passes``, whether
-    each number of passes was tuned separately; ``transcripts``.
-    """
-    options, swept = product.options, _published_law(config, product, problems)
-    keys = ["problem", "solver", *(["passes"] if options["by_passes"] else [])]
-    rows: Rows = []
-    for at, part in groups(swept, keys):
-        at["algorithm"] = plan.label(config, at.pop("solver"))
-        for runs in options["transcripts"]:
-            rows.append(at | {"transcripts": runs} | law.printed(part, runs))
-    cells = results.published(config, options["published"])
-    column = options["column"]
-    keys = [*(key for key in keys if key != "solver"), "algorithm"]
-    cells = cells[[*keys, column]].rename(columns={column: "published"})
-    data = pd.DataFrame(rows)
-    data = data.merge(cells, on=keys, how="left") if rows else data
-    return made_of(data.to_dict("records"))
-
-
-def rankings(config: Config, product: Product, problems: list[str]) -> Table:
-    """How often few transcripts rank two methods as all of them do."""
-    swept = _published_law(config, product, problems)
-    rows: Rows = []
-    for problem, part in swept.groupby("problem", sort=False):
-        for pair in combinations(part["solver"].unique(), 2):
-            one, other = (part[part["solver"] == name] for name in pair)
-            first, second = (plan.label(config, name) for name in pair)
-            known = {"problem": problem, "first": first, "second": second}
-            rows += [known | row for row in law.agreement(one, other)]
-    return made_of(rows)
-
-
-def _published_law(
-    config: Config, product: Product, problems: list[str]
-) -> pd.DataFrame:
-    return where(swept_errors(config, product.sweeps[0], problems), noise_factor=1.0)
 
 
 def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFrame:

@@ -97,12 +97,10 @@ def test_the_variants_of_dp_cd_stand_beside_it(monkeypatch):
 def test_at_equal_true_epsilon_constants_are_compared_with_dp_sgd_there(monkeypatch):
     given = {"problem": "one", "relative_error": [0.1, 0.3], "true_epsilon": 1.0}
     given |= {"calibration": "strict", "constants": "private bounds", "given": ""}
-    equal = pd.DataFrame([
-        {"problem": "one", "solver": solver, "epsilon": epsilon, "relative_error": error}
-        for solver, epsilon, error in (
-            ("dp_sgd", 1.0, 1.0), ("dp_sgd", 1.0, 3.0), ("dp_sgd", 10.0, 0.5),
-            ("dp_cd", 1.0, 0.1))
-    ])  # fmt: skip
+    equal = pd.DataFrame({
+        "problem": "one", "solver": ["dp_sgd"] * 3 + ["dp_cd"],
+        "epsilon": [1.0, 1.0, 10.0, 1.0], "relative_error": [1.0, 3.0, 0.5, 0.1],
+    })  # fmt: skip
     rows = {"constants": pd.DataFrame(given), "epsilon": equal}
     monkeypatch.setattr(tables, "swept_errors", lambda _, name, __: rows[name])
     problem = SimpleNamespace(privacy=SimpleNamespace(epsilon=1.0))
