@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product as product_of
 from typing import Any
 
 import numpy as np
@@ -110,28 +108,19 @@ def support(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def settings(config: Config, product: Product, problems: list[str]) -> Table:
-    """Table 4: passes, step and clip with the lowest tuning mean."""
-    best = _best(config, product, problems)
-    return _table([_chosen(*one, product, "passes", "step", "clip") for one in best])
+    """Table 4: passes, step and clip with the lowest tuning mean, and its errors.
 
-
-def _best(
-    config: Config, product: Product, problems: list[str]
-) -> Iterator[tuple[Result, pd.Series]]:
-    """Every job that was run under the product's calibration, and its best setting."""
+    The mean and deviation are those of the tuning; the mean on fresh seeds follows.
+    """
+    rows: Rows = []
     for result in _load(config, product, problems):
         if result.ran(product.calibration):
-            yield result, result.best(product.calibration)
-
-
-def _chosen(
-    result: Result, best: pd.Series, product: Product, *keys: str, **more: Any
-) -> dict[str, Any]:
-    """The best setting, its tuning mean and deviation, and its mean on fresh seeds."""
-    row = {"problem": result.problem, "algorithm": result.label}
-    row |= best[list(keys)].to_dict() | more | best[["mean", "std"]].to_dict()
-    fresh = result.final(product.calibration)["relative_error"].to_numpy()
-    return row | with_interval(fresh, *FRESH)
+            best = result.best(product.calibration)
+            row = {"problem": result.problem, "algorithm": result.label}
+            row |= best[["passes", "step", "clip", "mean", "std"]].to_dict()
+            fresh = result.final(product.calibration)["relative_error"].to_numpy()
+            rows.append(row | with_interval(fresh, *FRESH))
+    return _table(rows)
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
@@ -152,41 +141,6 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
         for row in rows
     ]
     return Table(data, shown)
-
-
-def mechanisms(config: Config, product: Product, problems: list[str]) -> Table:
-    """Utility of the three selection noises, each at the same true epsilon."""
-    rows: Rows = []
-    for result, best in _best(config, product, problems):
-        tuned = result.tuning(product.calibration).iloc[0]
-        kinds = results.calibrated(config, result)[best["passes"]]
-        paid = {"true_epsilon": tuned["true_epsilon"]}
-        paid |= results.proved(kinds[product.calibration])
-        paid["noise_multiplier"] = tuned["noise_multiplier"]
-        rows.append(_chosen(result, best, product, "passes", **paid))
-    return _table(rows)
-
-
-def lead(config: Config, product: Product, problems: list[str]) -> Table:
-    """Best relative errors side by side, and whether DP-GCD is ahead of both others."""
-    rows: Rows = []
-    found = _load(config, product, problems)
-    for name, calibration in product_of(problems, config.paper.calibrations):
-        ran = [at for at in found if at.problem == name and at.ran(calibration)]
-        if "DP-GCD" not in {result.label for result in ran}:
-            continue
-        row: dict[str, Any] = {"problem": name, "calibration": calibration}
-        for result in ran:
-            fresh = result.final(calibration)["relative_error"]
-            row[f"{result.label} mean"] = result.best(calibration)["mean"]
-            row[f"{result.label} fresh_mean"] = fresh.mean()
-        labels = [result.label for result in ran if result.label != "DP-GCD"]
-        for kind, column in (("", "mean"), ("fresh ", "fresh_mean")) if labels else ():
-            other = min(row[f"{label} {column}"] for label in labels)
-            row[f"{kind}best other / DP-GCD"] = other / row[f"DP-GCD {column}"]
-            row[f"{kind}ahead"] = row[f"DP-GCD {column}"] < other
-        rows.append(row)
-    return _table(rows)
 
 
 def dimension(config: Config, product: Product, problems: list[str]) -> Table:
