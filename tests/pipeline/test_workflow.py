@@ -202,12 +202,12 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
         tmp_path / "figures/smoke/dpgcd",
         tmp_path / "results/smoke/dpgcd",
     )
-    for name in ("figure1", "melting_point"):  # mtp alone; both, for want of its own
+    for name in ("figure1", "figure3"):  # mtp alone; both, for want of its own
         drawn = (figures / f"{name}.svg").read_text()
         assert "data not available" in drawn and "openml" not in drawn
-    curves = pd.read_csv(figures / "melting_point.csv")
+    curves = pd.read_csv(figures / "figure3.csv")
     assert set(curves["panel"]) == {"sparse_small"}
-    assert set(curves["algorithm"]) == {"DP-CD", "DP-SGD", "DP-GCD"}
+    assert set(curves["algorithm"]) == {"DP-CD", "DP-SGD", "DP-GCD, GS-r"}
     sizes = pd.read_csv(results / "table1.csv").set_index("problem")
     assert sizes.loc["sparse_small", "status"] == "ok"
     assert sizes.loc["mtp", "status"] == "not available"
