@@ -143,23 +143,16 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
     return Table(data, shown)
 
 
-def dimension(config: Config, product: Product, problems: list[str]) -> Table:
-    """Exponents of the excess in p and in log p, for every algorithm and n."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    rows = growing.exponents(swept, "p", ["tau", "n"])
-    return _table(pd.DataFrame(rows).rename(columns={"tau": "sparsity"}))
-
-
 def selection(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents in p and in log p where the selection fails, by range of p."""
     swept = results.load_sweep(config, product.sweeps[0])
-    return _table(growing.selected(swept, product.options["ranges"]))
+    return _table(growing.by_dimension(swept, product.options["ranges"]))
 
 
 def sparsity(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of the excess in the number of coefficients that are not zero."""
     swept = results.load_sweep(config, product.sweeps[0])
-    return _table(growing.exponents(swept, "tau", ["p", "n"]))
+    return _table(growing.by_sparsity(swept))
 
 
 def coordinates(config: Config, product: Product, problems: list[str]) -> Table:
