@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SMALL = "paper.offline=[diabetes] scale.keep.clip=2"
 OF_NO_PROBLEM = (  # of DP-GCD's sweeps those on drawn data, and what shows them
     *(f"sweeps.{name}" for name in ("growth", "selection", "rates", "theorem")),
-    *("figures.log_p", "tables.dimension", "tables.sparsity", "tables.selection"),
+    *("figures.log_p", "tables.sparsity", "tables.selection"),
     *("tables.rates", "tables.theorem44"),
 )
 

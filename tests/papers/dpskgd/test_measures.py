@@ -81,33 +81,6 @@ def test_the_figure_of_regimes_has_the_gains_of_the_draws(monkeypatch):
         assert rows["flat: excess", f"{BETTER} (solver, n = 1048576)", d] == 1e3
 
 
-# --- partitions -----------------------------------------------------------------------
-
-
-def test_partitions_are_averaged_within_their_tunings(monkeypatch):
-    errors = {"aligned": 1.0, "misaligned": 4.0}
-    table = pd.DataFrame(
-        {"correlation": 0.5, "ratio": 100.0, "method": method, "replicate": r,
-         "relative_error": error * (1 + r) * (1 + 0.1 * fresh), "step": 0.1,
-         "passes": 2.0, "factor": 1.5}
-        for method, error in errors.items() for r in range(3) for fresh in (-1, 1)
-    )  # fmt: skip
-    patched(monkeypatch, load_sweep=lambda config, name: table)
-    product = SimpleNamespace(sweeps=["blocks"])
-    data = tables.blocks(None, product, []).data.set_index("method")
-    rows = drawn(figures.blocks, product).set_index("algorithm")
-    for method, error in errors.items():
-        assert data.loc[method, "relative_error"] == pytest.approx(2 * error)
-        assert (data.loc[method, "tunings"], data.loc[method, "runs"]) == (3, 6)
-        for key in ("ci_low", "ci_high"):
-            assert rows.loc[method, key] == pytest.approx(data.loc[method, key])
-        ends = rows.loc[method, ["x", "min", "max"]].tolist()
-        assert ends == pytest.approx([100.0, error, 3 * error])
-    (line,) = measures.alignment(table)
-    assert line["ratio"] == pytest.approx(0.25)
-    assert (line["first"], line["second"]) == ("aligned", "misaligned")
-
-
 # --- samplings and Table 1 ------------------------------------------------------------
 
 ERRORS = {"dp_skgd": 1.0, "dp_skgd_importance": 3.0, "dp_skgd_blocks4": 0.5,

@@ -79,7 +79,7 @@ def test_without_controls_the_interval_decides(read):
     assert rows.loc[("dp_skgd_importance", "dp_skgd"), "verdict"] == "hurts"
 
 
-def test_the_reading_states_the_band(read):
+def test_the_text_states_the_band(read):
     rows = read({"flat": (1.0, 1.5, 1.0, 1.0)}).to_dict("records")
     line = tables.band_line(rows)
     assert line["measured"].startswith("1.4") or line["measured"].startswith("1.5")

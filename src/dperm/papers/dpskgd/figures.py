@@ -32,13 +32,6 @@ TITLES = {  # of the regimes
     "flat": "One small $M_1$, the rest solved",
     "steep": "One large $M_1$, which matters",
 }
-PARTITIONS = {
-    "single": _SKETCHES["single"],
-    "aligned": _SKETCHES["4 blocks"],
-    "misaligned": _OTHER,
-    "random": look("#999933", "-", "<"),
-    "full": _SKETCHES["full"],
-}
 # Samplings of Theorem 4.2; only one of the random partitions is shown.
 SAMPLINGS = {**_SKETCHES, "4 random blocks, 1": look("#999933", ":", "^")}
 INSTANCES = {
@@ -190,38 +183,6 @@ def _gain(
         label, style = rf"Table 1, {name}: $d^{{\,{slope:.2f}}}$", look("0.35", line)
         panels.line(axes, panel, f"Table 1, {name}", bound.index, bound, label, **style)
     log_axes(axes, "$d$", f"{worse} / {better}", title="Gain")
-
-
-# --- (d) ------------------------------------------------------------------------------
-
-
-def blocks(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error against the spread of smoothness between groups.
-
-    There is one column per correlation; the upper row has uniform draws, the lower row
-    importance sampling.
-    """
-    table = results.load_sweep(config, "blocks")
-    importance = table["method"].str.endswith(" IS")
-    full = table["method"] == "full"
-    draws = {"uniform draws": ~importance, "importance sampling": importance | full}
-    correlations = sorted(table["correlation"].unique())
-    every = [(draw, each) for draw in draws for each in correlations]
-    panels = Panels(len(every), len(correlations))
-    for (draw, correlation), axis in panels.over(every):
-        part = table[draws[draw] & (table["correlation"] == correlation)]
-        panel = f"correlation {correlation:g} within groups, {draw}"
-        for method, group in part.groupby("method", sort=False):
-            name = str(method).removesuffix(" IS")
-            rows = [
-                drawing.summary(panel, method, ratio, measures.partition_errors(runs))
-                for ratio, runs in group.groupby("ratio")
-            ]
-            _dots(panels, axis, rows, PARTITIONS[name], name)
-        x = "largest / smallest smoothness of a group"
-        log_axes(axis, x, "relative error", title=panel.replace(", ", "\n"))
-        ticks(axis, table["ratio"].unique())
-    return panels.done(5)
 
 
 # --- (e) ------------------------------------------------------------------------------

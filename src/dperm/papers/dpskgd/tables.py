@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd import measures
 from dperm.papers.dpskgd import theory as bounds
 from dperm.papers.dpskgd.measures import CONTROL_TUNED, FINAL_CALIBRATION
-from dperm.present.intervals import compared, measured, verdict, widest
+from dperm.present.intervals import compared, measured, widest
 from dperm.present.tables import (
     Rows,
     Table,
@@ -28,7 +27,6 @@ from dperm.present.tables import (
     number,
     readable,
     where,
-    with_interval,
 )
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.dp_skgd import Sketch
@@ -81,21 +79,6 @@ def _theory_rows(config: Config, product: Product, problems: list[str]) -> Rows:
 def exponents(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponent in d of each regime's gain: measured, and of the rows of Table 1."""
     return made_of(measures.fitted(_swept(config, product)))
-
-
-def blocks(config: Config, product: Product, problems: list[str]) -> Table:
-    """Relative error of every partition where smoothness comes in groups.
-
-    Intervals are over replicates, each tuned separately; step and passes are medians.
-    """
-    rows, keys = list[dict[str, Any]](), ["correlation", "ratio", "method"]
-    for row, group in groups(_swept(config, product), keys):
-        errors = measures.partition_errors(group)
-        row |= with_interval(errors, "relative_error", "ci_low", "ci_high")
-        row |= {"tunings": len(errors), "runs": len(group)}
-        row |= group[["step", "passes"]].median().to_dict()
-        rows.append(row | {"factor": group["factor"].iloc[0]})
-    return made_of(sorted(rows, key=lambda row: (row["correlation"], row["ratio"])))
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
@@ -171,23 +154,11 @@ def _swept(config: Config, product: Product) -> pd.DataFrame:
 # --- what helps, what hurts, and whether Table 1 predicts it --------------------------
 
 
-def reading(config: Config, product: Product, problems: list[str]) -> Table:
-    """Summary of what helps, what hurts, and whether Table 1 predicts it."""
-    regimes, blocks = (results.load_sweep(config, name) for name in product.sweeps)
-    rows, theorem_rows = _compared(
-        config, product, problems, results.load(config, problems)
-    )
-    lines = [
-        *_answers(rows),
-        *_rank_lines(theorem_rows),
-        *(_regime_line(row) for row in measures.fitted(regimes)),
-        *(_alignment_line(row) for row in measures.alignment(blocks)),
-    ]
-    return Table(pd.DataFrame(rows), pd.DataFrame(lines).fillna(""))
-
-
 def finalists(config: Config, product: Product, problems: list[str]) -> Table:
-    """The comparisons of ``reading``, after one more round of every tuning."""
+    """What helps, what hurts, and whether Table 1 predicts it.
+
+    The comparisons are made after one more round of every tuning.
+    """
     last = last_round(config, _swept(config, product), problems)
     rows, _ = _compared(config, product, problems, last)
     return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
@@ -340,36 +311,6 @@ def _line(row: dict[str, Any]) -> dict[str, str]:
         for key in bounds.TERMS
     )
     return _cells(what, _ratio(row, row["verdict"]), *predicted)
-
-
-def _regime_line(row: dict[str, Any]) -> dict[str, str]:
-    what = (
-        f"Section 4.3, {row['regime']}: {row['worse']} / {row['better']}, "
-        f"n = {row['n']}, exponent in d"
-    )
-    interval = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
-    of_rows = (number(row[f"{key}_row"]) for key in bounds.TERMS)
-    return _cells(what, f"{number(row['exponent'])} {interval}", *of_rows)
-
-
-def _rank_lines(theorem_rows: Rows) -> Iterator[dict[str, str]]:
-    """Spearman's correlation of bounds and errors; empty where a bound is infinite."""
-    table = pd.DataFrame(theorem_rows, columns=None if theorem_rows else ["problem"])
-    for name, group in table.groupby("problem", sort=False):
-        what = f"{name}: rank correlation of bound and error, {len(group)} methods"
-        line = {"what": what}
-        for key in ("convex", "strongly_convex"):
-            usable = np.isfinite(group[key]).all() and len(group) > 2
-            ranks = group[f"rank_{key}"], group["rank_excess"]
-            found = np.corrcoef(*ranks)[0, 1] if usable else math.nan
-            line[f"{key.replace('_', ' ')} row"] = number(found, 2)
-        yield line
-
-
-def _alignment_line(row: dict[str, Any]) -> dict[str, str]:
-    at = f"groups, M ratio {row['spread']:g}, correlation {row['correlation']:g}"
-    what = f"{at}: {row['first']} / {row['second']}"
-    return {"what": what, "measured": _ratio(row, verdict(row))}
 
 
 def _ratio(row: dict[str, Any], decision: str) -> str:
