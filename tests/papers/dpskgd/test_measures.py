@@ -9,8 +9,7 @@ import pytest
 
 from dperm.core.experiment.results import Result
 from dperm.kinds import figures as panels
-from dperm.papers.dpskgd import figures, measures, tables, theory
-from dperm.papers.dpskgd.theory import Bound
+from dperm.papers.dpskgd import figures, measures, tables
 
 DIMENSIONS = (4, 16, 64, 256)
 WORSE, BETTER = "DP-SGD", "DP-SkGD full"
@@ -118,22 +117,3 @@ def test_samplings_stand_at_their_numbers_of_blocks(ran, monkeypatch):
         assert seen["mean"].iloc[0] == pytest.approx(ERRORS.get(name, ERRORS["dp_sgd"]))
     # one block has one probability: it ends the curves of both families
     assert (rows["algorithm"] == "dp_skgd_full").sum() == 2
-
-
-def test_bounds_and_errors_are_over_those_of_single_draws(ran, monkeypatch):
-    bounds = {name: Bound("full", 1.0 + k, 2.0, 4.0 + k)
-              for k, name in enumerate(ERRORS)}  # fmt: skip
-    bounds["dp_sgd"] = Bound("full", 1.0, 1.0, np.inf)
-    monkeypatch.setattr(theory, "solver_bounds", lambda *_: dict(bounds))
-    monkeypatch.setattr(Result, "final", lambda self, kind, passes=None: self.evaluated)
-    points = theory.over_single_uniform(None, "one", ran, "strict")
-    convex = {row["algorithm"]: row for row in points["convex"]}
-    assert set(convex) == set(ERRORS) - {"dp_skgd"}
-    for k, name in list(enumerate(ERRORS))[1:-1]:
-        assert convex[name]["x"] == pytest.approx(1.0 + k)
-        assert convex[name]["mean"] == pytest.approx(ERRORS[name])
-    assert "dp_sgd" not in {row["algorithm"] for row in points["strong"]}
-    assert points["strong"][0]["x"] == pytest.approx(5 / 4)
-    del bounds["dp_skgd"]
-    empty = theory.over_single_uniform(None, "one", ran, "strict")
-    assert empty == {"convex": [], "strong": []}

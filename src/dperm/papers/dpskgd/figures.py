@@ -40,8 +40,6 @@ INSTANCES = {
     "moderate": "#117733",
 }
 AXES = {"n": "o", "epsilon": "s"}  # markers of the exponents
-ANSWERS = {"yes": "#009E73", "no": "#D55E00", "says nothing": "#8a8a8a"}
-MARKS = {"uniform": "o", "importance": "s", "nice": "D", "": "x"}  # by family
 LENGTHS = {"theorem": "the theorem's $K$", "best": "the best $K$"}
 GREEN, GREY = "#009E73", "0.5"
 
@@ -183,47 +181,6 @@ def _gain(
         label, style = rf"Table 1, {name}: $d^{{\,{slope:.2f}}}$", look("0.35", line)
         panels.line(axes, panel, f"Table 1, {name}", bound.index, bound, label, **style)
     log_axes(axes, "$d$", f"{worse} / {better}", title="Gain")
-
-
-# --- (e) ------------------------------------------------------------------------------
-
-
-def theory(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Bounds of Table 1 against errors, both over those of single uniform sampling.
-
-    Colours show whether both lie on the same side of 1, markers how coordinates are
-    drawn.
-    """
-    from dperm.papers.dpskgd.theory import over_single_uniform  # imports the solvers
-
-    ran, kind = results.load(config, problems), product.calibration
-    of = [over_single_uniform(config, name, ran[name], kind) for name in problems]
-    panels = Panels(2, 2)
-    rows = {"Convex": "convex", "Strongly convex": "strong"}
-    for (row_of, key), axis in panels.over(rows.items()):
-        points = [row for each in of for row in each[key]]
-        sides = ["helps" if row["mean"] < 1 else "hurts" for row in points]
-        answers = list(map(measures.agrees, (row["x"] for row in points), sides))
-        for row, answer in zip(points, answers, strict=True):
-            mark = MARKS[measures.family(row["algorithm"])]
-            style = look(ANSWERS[answer], "none", mark)
-            axis.plot(row["x"], row["mean"], markersize=6, alpha=0.7, **style)
-            panels.add(axis, [row], style)
-        right, wrong = map(answers.count, ("yes", "no"))
-        title = (
-            f"{row_of} row of Table 1:\ndirection right in {right} of {right + wrong}"
-        )
-        x, y = (f"{what} / {what} of single uniform" for what in ("bound", "error"))
-        log_axes(axis, x, y, title=title)
-        axis.axhline(1.0, color=GREY, linewidth=0.8)
-        axis.axvline(1.0, color=GREY, linewidth=0.8)
-    axis = panels.axes[0]
-    names = {"yes": "right direction", "no": "wrong", "says nothing": "no prediction"}
-    for answer, colour in ANSWERS.items():
-        axis.plot([], [], "o", color=colour, label=names[answer])
-    for family, mark in MARKS.items():
-        axis.plot([], [], mark, color="0.35", label=family or "no sketch")
-    return panels.done(7)
 
 
 # --- Theorem 4.2 at its own parameters ------------------------------------------------

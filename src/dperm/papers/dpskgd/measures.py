@@ -282,29 +282,6 @@ def _measured(part: pd.DataFrame) -> Measured:
     return Measured(float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size)
 
 
-def by_row(rows: Rows) -> Rows:
-    """How often each row of Table 1 has the direction right, by case and instance.
-
-    Only comparisons count where both bounds are below the excess of w = 0. A row that
-    predicts no difference is neither right nor wrong.
-    """
-    table = pd.DataFrame(rows)
-    if table.empty:
-        return []
-    table = table[(table["question"] != CONTROL) & (table["start_over_bound"] >= 1)]
-    counts: Rows = []
-    for row, group in groups(table, ["case", "instance", "first"]):
-        for name in ("ratio", "predicted", "predicted_tight"):
-            row[name] = float(np.exp(np.log(group[name]).mean()))
-        for kind in ("helps", "hurts", "undecided"):
-            row[kind] = int((group["verdict"] == kind).sum())
-        for name in ("right", "right_tight"):
-            right, wrong = ((group[name] == each).sum() for each in ("yes", "no"))
-            row[name] = f"{right} of {right + wrong}"
-        counts.append(row)
-    return counts
-
-
 def enough(swept: pd.DataFrame, keys: list[str]) -> Rows:
     """Band of the controls and share of undecided comparisons, by transcripts used.
 

@@ -25,7 +25,6 @@ from dperm.present.tables import (
     groups,
     made_of,
     number,
-    readable,
     where,
 )
 from dperm.solvers.lanes import dp_skgd
@@ -62,20 +61,6 @@ def utility(config: Config, product: Product, problems: list[str]) -> Table:
     return made_of([row for group in rows for row in group])
 
 
-def theory(config: Config, product: Product, problems: list[str]) -> Table:
-    """Theorem 4.2 and the measured excess, with ranks within each problem."""
-    return made_of(_theory_rows(config, product, problems))
-
-
-def _theory_rows(config: Config, product: Product, problems: list[str]) -> Rows:
-    ran, kind = results.load(config, problems), product.calibration
-    return [
-        row
-        for name in problems
-        for row in bounds.beside_errors(config, name, ran[name], kind)
-    ]
-
-
 def exponents(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponent in d of each regime's gain: measured, and of the rows of Table 1."""
     return made_of(measures.fitted(_swept(config, product)))
@@ -85,11 +70,6 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """Noise by Theorem 4.1, by its Renyi curve and exactly; true cost of the first."""
     loaded = filter(None, (problem_of(config, name) for name in problems))
     return made_of([row for each in loaded for row in bounds.noise_costs(each[0])])
-
-
-def projections(config: Config, product: Product, problems: list[str]) -> Table:
-    """Cost of Theorem 4.1's noise if the sketch is a random projection."""
-    return made_of(bounds.projections(config.seed))
 
 
 def as_dp_cd(config: Config, product: Product, problems: list[str]) -> Table:
@@ -122,16 +102,6 @@ def rate(config: Config, product: Product, problems: list[str]) -> Table:
     return made_of(measures.exponents(_swept(config, product)))
 
 
-def orders(config: Config, product: Product, problems: list[str]) -> Table:
-    """Which samplings beat single uniform draws, and whether Table 1 predicts this.
-
-    The data have every comparison; the text has counts by row. ``options``: ``keys``,
-    columns that identify a problem.
-    """
-    rows = measures.orders(_swept(config, product), product.options["keys"])
-    return Table(pd.DataFrame(rows), readable(pd.DataFrame(measures.by_row(rows))))
-
-
 def placement(config: Config, product: Product, problems: list[str]) -> Table:
     """Importance against uniform draws, by the placement of w* among the M_j.
 
@@ -140,11 +110,6 @@ def placement(config: Config, product: Product, problems: list[str]) -> Table:
     rows = measures.orders(_swept(config, product), product.options["keys"])
     inside = {True: "inside", False: "outside"}
     return made_of([{"regime": inside[row["placement"] > 0], **row} for row in rows])
-
-
-def transcripts(config: Config, product: Product, problems: list[str]) -> Table:
-    """The band of the controls by the number of transcripts."""
-    return made_of(measures.enough(_swept(config, product), product.options["keys"]))
 
 
 def _swept(config: Config, product: Product) -> pd.DataFrame:
@@ -157,35 +122,23 @@ def _swept(config: Config, product: Product) -> pd.DataFrame:
 def finalists(config: Config, product: Product, problems: list[str]) -> Table:
     """What helps, what hurts, and whether Table 1 predicts it.
 
-    The comparisons are made after one more round of every tuning.
+    The comparisons are made after one more round of every tuning. ``epochs`` is the
+    smaller T that Theorem 4.2 has for the two methods of a comparison, in the strongly
+    convex case. If T is negative the theorem does not apply.
     """
     last = last_round(config, _swept(config, product), problems)
-    rows, _ = _compared(config, product, problems, last)
-    return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
-
-
-def _compared(
-    config: Config,
-    product: Product,
-    problems: list[str],
-    ran: dict[str, list[Result]],
-) -> tuple[Rows, Rows]:
-    """Comparisons of results, and the rows of the theorem.
-
-    ``epochs`` is the smaller T that Theorem 4.2 has for the two methods of a
-    comparison, in the strongly convex case. If T is negative the theorem does not
-    apply.
-    """
-    theorem_rows = _theory_rows(config, product, problems)
+    rows = comparisons(config, last, product.calibration)
     epochs = {
-        (row["problem"], row["algorithm"]): row["theorem_epochs"]
-        for row in theorem_rows
+        (name, result.label): found.get(result.solver, math.nan)
+        for name, listed in last.items()
+        for found in (bounds.solver_epochs(config, name, [r.solver for r in listed]),)
+        for result in listed
     }
-    rows = comparisons(config, ran, product.calibration)
     for row in rows:
-        keys = ((row["problem"], row[name]) for name in ("first", "second"))
-        row["epochs"] = min([epochs.get(key, math.nan) for key in keys])
-    return rows, theorem_rows
+        row["epochs"] = min(
+            epochs[row["problem"], row[key]] for key in ("first", "second")
+        )
+    return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
 
 
 def last_round(
