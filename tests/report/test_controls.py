@@ -102,6 +102,19 @@ def test_formulas_that_agree_everywhere_are_the_same(config):
     assert judged(config, "identity", **given).verdict == NOTHING
 
 
+def test_a_small_exponent_needs_a_witness(config):
+    rows = {"method": ["ours", "other"], "exponent": [0.0, 0.5], "ci_low": [-0.1, 0.4],
+            "ci_high": [0.1, 0.6]}  # fmt: skip
+    write(config, "growth", pd.DataFrame(rows))
+    given = {"file": "growth", "value": "exponent", "where": {"method": "ours"},
+             "witness": {"method": "other"}, "at_most": 0.15}  # fmt: skip
+    assert judged(config, "growth", **given).verdict == REPRODUCED
+    write(config, "growth", pd.DataFrame(rows | {"exponent": [0.0, 0.05],
+                                                 "ci_high": [0.1, 0.1],
+                                                 "ci_low": [-0.1, 0.0]}))  # fmt: skip
+    assert judged(config, "growth", **given).verdict == NOTHING
+
+
 def test_a_proof_fails_for_a_formula_of_another_target(config):
     given = {"argument": "theorem_gaussian", "epsilon": [0.1, 1.0], "delta": 1e-6}
     for rule in ("proof", "printed_noise"):

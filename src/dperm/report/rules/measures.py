@@ -171,6 +171,18 @@ def rate(part: Part, read: Read, file: str, bound: str) -> Estimate:
     return Estimate(found.value - at, found.low - at, found.high - at, at, at)
 
 
+@rule(Control("another algorithm, for which it must grow", narrowed("witness")))
+def growth(
+    part: Part, read: Read, witness: Rows, rate: float | None = None
+) -> Estimate:
+    """A small exponent, on instances where another algorithm's is not small.
+
+    Nothing grows if there is nothing to find. A small exponent therefore means
+    something only if that of a ``witness`` is not small.
+    """
+    return replace(read(part), rate=rate)
+
+
 @rule(NOTHING_LEARNT)
 def slope(
     part: Part, x: str = "x", y: str = "mean", rate: float | None = None
