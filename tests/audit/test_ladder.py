@@ -82,7 +82,6 @@ def test_every_private_solver_has_a_subject(path):
         names = " ".join(one.name for one in found)
         assert ", least squares" in names
         assert (", sparse" in names) == bool(getattr(module, "SPARSE", False))
-        assert (", centred" in names) == bool(getattr(module, "CENTRED", False))
         assert ", penalty" in names or ", L2" in names
 
 

@@ -129,17 +129,6 @@ def test_constants_that_are_estimated_are_the_neighbours_own():
     assert (problem.smoothness > base.smoothness).all() and problem.known is base
 
 
-def test_centred_neighbours_are_centred_by_what_is_public():
-    found = registry.subjects("dp_cd", "dp_cd", {})
-    subject = next(one for one in found if one.name.endswith("centred"))
-    other = subject.base.replaced(0, np.full(3, 1e3), 1.0)
-    one, two = subject.problem.A, subject._problem(other).A
-    np.testing.assert_array_equal(one.b, two.b)
-    whole, changed = (A[:, np.arange(3)] for A in (one, two))
-    np.testing.assert_allclose(whole.mean(axis=0), 0, atol=1e-12)
-    assert ((whole != changed).any(axis=1) == (np.arange(8) == 0)).all()
-
-
 def test_a_solver_without_privacy_has_no_subject():
     for name in ("fw", "bcfw"):
         assert registry.subjects(name, name, {}) == []

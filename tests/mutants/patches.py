@@ -120,9 +120,6 @@ MUTANTS = (
         "return fold(sums) => column[i] * d[i]\n"
         "return clamp(fold(sums), bound * n)}}",
     ),
-    plant("gcd_centred_clip", "dp_gcd", "on centred columns clips to 2 C_j",
-        "_centred_step", "{{ => 2.0 * }}clip[lane]",
-    ),
     plant("equal_shares", "dp_gcd", "C_j are equal, so that scores move unequally",
         "share", "return np.sqrt({{M / M.sum() => np.full(len(M), 1.0 / len(M))}})",
     ),

@@ -106,30 +106,15 @@ def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver, monkeypa
     assert (evaluated["status"] == "ok").all()
 
 
-def test_a_sparse_problem_standardised(configured, tmp_path):
-    """Without filling it in; what would have to is refused by name."""
+def test_a_sparse_problem_is_not_standardised(configured):
+    """It would be filled in; the file and the key are named before any computing."""
     from dperm.core.experiment.locate import ConfigError
-    from dperm.data import fetch, prepare
-    from dperm.pipeline import inputs as dataset
+    from dperm.pipeline import checks
 
-    settings = ("paper=dpgcd", "problem=sparse_small", f"data.dir={tmp_path / 'own'}",
-                "problem.preparation.standardize=true")  # fmt: skip
-    config = configured(*settings, "solver=dp_gcd")
-    fetch(config.problem.dataset, config.data)
-    made = prepare(config.problem, config.data)
-    assert made.meta["implicit"] and made.X.format == "csc"
-    dataset.optimum(config)
-    problem = inputs.load_problem(config)
-    assert problem.is_centred
-    np.testing.assert_allclose(problem.smoothness, 0.25, rtol=1e-12)
-    plain = configured("problem=sparse_small")
-    assert problem.digest != inputs.load_problem(plain).digest
-    for solver in ("dp_gcd", "dp_cd"):
-        table = pd.read_parquet(stages.tune(configured(*settings, f"solver={solver}")))
-        assert (table["status"] == "ok").any()
-    for solver in ("dp_sgd", "dp_cd_priv"):
-        with pytest.raises(ConfigError, match=f"dp_cd or dp_gcd, found {solver}"):
-            inputs.load_job(configured(*settings, f"solver={solver}"))
+    filled = "problem.preparation.standardize=true"
+    said = r"sparse_small\.yaml: preparation\.standardize: expected false"
+    with pytest.raises(ConfigError, match=said):
+        checks.check(configured("problem=sparse_small", filled))
 
 
 def test_the_paper_s_panels_know_no_stand_in():
