@@ -8,6 +8,7 @@ arguments to Snakemake, with the package's Snakefile and profile.
 from __future__ import annotations
 
 import argparse
+import atexit
 import functools
 import importlib
 import logging
@@ -59,10 +60,6 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "check results by their seals and by repeating some runs",
         ),
         "crate": ("pipeline.completion:main", "write runs as a Workflow Run RO-Crate"),
-        "plan": (
-            "pipeline.forecast:main",
-            "forecast how long a run takes",
-        ),
         "compare": ("pipeline.compare:main", "compare two trees of results row by row"),
     },
     SOLVES: {
@@ -239,9 +236,12 @@ def _call(name: str, words: list[str]) -> None:
         sys.argv = [f"dperm {name.split()[0]}", *words]  # shown in Hydra's help
         paper = [f"paper={command.paper}"] if command.paper else []
         run_stage(command, [*paper, *words])
-        from dperm.pipeline import forecast  # the stage has imported its dependencies
+        atexit.register(_note_cost)
 
-        forecast.note_cost_at_end()
+
+def _note_cost() -> None:
+    """Print the cost of this process and its workers, for the log of its job."""
+    print(f"cost: {sum(os.times()[:4]):.2f} CPU seconds", file=sys.stderr)
 
 
 def _parsed(name: str, words: list[str]) -> argparse.Namespace:

@@ -17,6 +17,7 @@ import hashlib
 import logging
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -33,7 +34,7 @@ from dperm.core.experiment import locate, plan, schema
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import PROVENANCE
-from dperm.pipeline import digests, forecast, inputs, products, seals
+from dperm.pipeline import digests, inputs, products, seals
 from dperm.pipeline.graph import Graph, load_graph
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,7 @@ log = logging.getLogger(__name__)
 Tables = Mapping[str, pd.DataFrame]  # by path below the paper's folder
 AXES = ("passes", "step", "clip")  # of a setting
 _NOT_KEPT = ("problem=", "solver=", "data.", "output.")  # choices of a job, and folders
+SPENT = re.compile(r"^cost: ([0-9.]+) CPU seconds$", re.MULTILINE)  # ends a log
 LICENCE = "https://spdx.org/licenses/BSD-3-Clause"
 PROFILES = {
     "Process Run Crate": "https://w3id.org/ro/wfrun/process/0.5",
@@ -163,8 +165,6 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
     rows = pd.concat(tables)
     spent = rows["seconds"].sum()
     started = os.environ.get("DPERM_STARTED")  # set by the Snakefile, same clock
-    jobs = forecast.recorded(Path("logs", config.scale.folder)).items()
-    cpu = [cost.cpu for job, cost in jobs if config.paper.name in job.split("/")]
     return {
         "paper": config.paper.name,
         "scale": config.scale.name,
@@ -177,8 +177,19 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
         "wall_seconds": round(time.monotonic() - float(started)) if started else None,
-        "cpu_seconds": round(sum(cpu), 1) if cpu else None,  # last run of each job
+        "cpu_seconds": _spent(Path("logs", config.scale.folder), config.paper.name),
     }
+
+
+def _spent(logs: Path, paper: str) -> float | None:
+    """CPU seconds of the last run of each of a paper's jobs, from their logs."""
+    found = [
+        float(seconds)
+        for path in logs.rglob("*.log")
+        if paper in path.relative_to(logs).with_suffix("").parts
+        for seconds in SPENT.findall(path.read_text("utf-8", errors="replace"))[-1:]
+    ]
+    return round(sum(found), 1) if found else None
 
 
 # --- the record -----------------------------------------------------------------------

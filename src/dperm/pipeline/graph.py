@@ -2,8 +2,8 @@
 
 The graph has the stages and their jobs, the files that these read and write, and the
 digests. It is the only place that states what a product is made of. ``runtable``
-composes the graph of a configuration. The Snakefile turns it into rules, ``dperm plan``
-places its jobs, and ``dperm draw`` and ``dperm results`` look up files.
+composes the graph of a configuration. The Snakefile turns it into rules, and ``dperm
+draw`` and ``dperm results`` look up files.
 
 The graph is cached in ``.snakemake/dperm`` of the working folder, with Snakemake's own
 records of the same runs, until one of its inputs changes. The name of the cached file
@@ -62,8 +62,6 @@ class Stage:
     outputs: tuple[str, ...] = ()
     #: higher for stages that many jobs wait for
     priority: int = 0
-    #: mean CPU seconds of a job, used if no job of its stage is recorded
-    seconds: float = 1.0
 
     @property
     def wildcards(self) -> list[str]:
@@ -81,9 +79,9 @@ class Stage:
 
 
 STAGES = {
-    "fetch": Stage("{dataset}", ("data/fetched/{dataset}/fetch.json",), 30, 1.4),
-    "prepare": Stage("{problem}", ("data/prepared/{problem}/meta.json",), 30, 1.1),
-    "optimum": Stage("{problem}", ("data/optimum/{problem}/optimum.json",), 30, 2.2),
+    "fetch": Stage("{dataset}", ("data/fetched/{dataset}/fetch.json",), 30),
+    "prepare": Stage("{problem}", ("data/prepared/{problem}/meta.json",), 30),
+    "optimum": Stage("{problem}", ("data/optimum/{problem}/optimum.json",), 30),
     "solve": Stage(
         "{paper}/{problem}/{solver}",
         (
@@ -92,24 +90,19 @@ STAGES = {
         ),
         20,
     ),
-    "sweep": Stage(
-        "{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10, 200.0
-    ),
-    "timing": Stage("{paper}", ("{results}{paper}/timing.parquet",), 40, 60.0),
-    "draw": Stage("{paper}/{product}", seconds=6.0),
-    "complete": Stage("{paper}", ("{results}{paper}/complete.txt",), seconds=2.5),
-    "audit": Stage("{part}", ("{results}audit/{part}.csv",), seconds=30.0),
+    "sweep": Stage("{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10),
+    "timing": Stage("{paper}", ("{results}{paper}/timing.parquet",), 40),
+    "draw": Stage("{paper}/{product}"),
+    "complete": Stage("{paper}", ("{results}{paper}/complete.txt",)),
+    "audit": Stage("{part}", ("{results}audit/{part}.csv",)),
     "claims": Stage(
         "",
         tuple(
             f"{{results}}{name}"
             for name in ("claims.csv", "claims.md", "power.csv", "noticed.csv")
         ),
-        seconds=10.0,
     ),
-    "report": Stage(
-        "", ("{results}report/index.html", "{results}selection.csv"), seconds=15.0
-    ),
+    "report": Stage("", ("{results}report/index.html", "{results}selection.csv")),
 }
 
 
