@@ -54,12 +54,10 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "report.claims:main",
             "show every claim with its sentence in the paper's text",
         ),
-        "results": ("pipeline.packed:main", "pack the rows of a run, or unpack them"),
         "verify": (
             "pipeline.verify:main",
             "check results by their seals and by repeating some runs",
         ),
-        "crate": ("pipeline.completion:main", "write runs as a Workflow Run RO-Crate"),
         "compare": ("pipeline.compare:main", "compare two trees of results row by row"),
     },
     SOLVES: {

@@ -407,7 +407,7 @@ def test_a_clone_without_rows_is_judged(results, caplog, capsys):
 
 def faults(**given):
     """Lines of what is wrong; seals apart."""
-    options = {"share": 0.0, "seed": 0, "judged": False} | given
+    options = {"share": 0.0, "seed": 0} | given
     found = verify.verify(configured(), **options).faults
     return [line for line in found if "was changed after" not in line]
 
@@ -445,7 +445,7 @@ def test_verdicts_are_found_again(results):
     table = pd.read_csv(path)
     table["verdict"] = "not reproduced"
     table.to_csv(path, index=False)
-    assert any("has other verdicts of tiny" in line for line in faults(judged=True))
+    assert any("has other verdicts of tiny" in line for line in faults())
 
 
 def test_a_forged_row_with_a_seal_is_caught_by_the_replay_alone(results):
@@ -468,8 +468,9 @@ def test_a_forged_row_with_a_seal_is_caught_by_the_replay_alone(results):
     draw()
     completion.complete(configured())
     config = configured()
-    assert verify.verify(config, 0.0, 0, False).faults == []
-    found = verify.verify(config, 1.0, 0, False).faults
+    judging.claims(config)
+    assert verify.verify(config, 0.0, 0).faults == []
+    found = verify.verify(config, 1.0, 0).faults
     assert found and all(f"{RUN}/evaluate.parquet" in line for line in found)
     assert "was kept" in found[0]
 

@@ -3,7 +3,7 @@
 The graph has the stages and their jobs, the files that these read and write, and the
 digests. It is the only place that states what a product is made of. ``runtable``
 composes the graph of a configuration. The Snakefile turns it into rules, and ``dperm
-draw`` and ``dperm results`` look up files.
+draw`` looks up files.
 
 The graph is cached in ``.snakemake/dperm`` of the working folder, with Snakemake's own
 records of the same runs, until one of its inputs changes. The name of the cached file
@@ -22,7 +22,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +45,6 @@ TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait 
 FOLDER = Path(".snakemake/dperm")
 KEPT = 20  # cached graphs; the least recently used are removed
 TOPS = ("figures", "results")
-UNPACKED = ".unpacked"  # end of the name of a folder with unchecked files
 OVERRIDES = {  # wildcards of a job to keys of overrides
     **{name: name for name in ("paper", "problem", "solver")},
     "name": "product",
@@ -264,24 +262,6 @@ class Graph:
         folder = f"{self.below('results')}audit"
         return {**found, "audit": [f"{folder}/{name}.csv" for name in AUDITED[:2]]}
 
-    def ancestors(self, files: Iterable[str]) -> list[str]:
-        """Files with all files that they are made of, directly or not.
-
-        Raises
-        ------
-        ConfigError
-            For a file that no job makes.
-        """
-        maker = {file: job for job in self.jobs.values() for file in job.outputs}
-        found, left = dict[str, None](), [*files]
-        while left:
-            file = left.pop()
-            if file not in found:
-                one_of("file", file, maker)
-                found[file] = None
-                left += maker[file].inputs
-        return [*found]
-
     def audits(self) -> list[str]:
         """Tables of the audit that the report waits for; none at a small scale."""
         if self.folder:
@@ -433,17 +413,8 @@ def begin(workflow: Any) -> None:
     With such a limit, which Snakemake sets by default, every ended job leaves a timer
     that fires every second until the workflow ends.
     """
-    tidy()
     os.environ["DPERM_STARTED"] = str(time.monotonic())
     workflow.scheduler.job_rate_limiter = None
-
-
-def tidy() -> None:
-    """Remove folders of killed unpackings from the working folder."""
-    for folder in Path().glob(f".{store.NODE}.*{UNPACKED}"):
-        process = folder.name.removesuffix(UNPACKED).rpartition(".")[2]
-        if process.isdigit() and not store.alive(int(process)):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def audit_key(part: str) -> str:

@@ -57,9 +57,8 @@ from dperm.core.experiment.unit import (
 )
 from dperm.core.experiment.unit import seed as seed_of
 from dperm.pipeline import compare, completion, digests, inputs, products, seals, stages
-from dperm.pipeline.graph import FORMATS, tidy
+from dperm.pipeline.graph import FORMATS
 from dperm.pipeline.inputs import load_job
-from dperm.pipeline.packed import replaying
 from dperm.pipeline.products import function_of, sweep_problems
 from dperm.store.folders import locked
 
@@ -67,6 +66,7 @@ log = logging.getLogger(__name__)
 
 RTOL = compare.RTOL  # relative difference that counts as rounding
 SLACK = RTOL + compare.LAST  # the same, for numbers rounded in a CSV file
+SHARE = 0.01  # default share of the lanes to run again
 LANE = ["stage", "calibration", "passes", *POINT, "replicate"]
 ERRORS = (OSError, RuntimeError, ValueError, LookupError)
 LEAST = 2  # cheapest members of every stage that are replayed in every group
@@ -97,7 +97,7 @@ class Outcome:
         self.faults += faults
 
 
-def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outcome:
+def verify(config: schema.Config, share: float, seed: int) -> Outcome:
     """Verify the results of a paper.
 
     Parameters
@@ -108,8 +108,6 @@ def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outc
         Share of the paper's lanes and points of sweeps to run again; 0 for none.
     seed : int
         Seed of the choice among them.
-    judged : bool
-        Whether to judge the paper's claims again.
     """
     outcome, name = Outcome(), config.paper.name
     outcome.add(*_sealed(config))
@@ -127,8 +125,7 @@ def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outc
             outcome.add(*_replayed(config, share, seed))
     else:
         outcome.add("no rows here: nothing can be drawn or run again", [])
-    if judged:
-        outcome.add(*_judged(config))
+    outcome.add(*_judged(config))
     outcome.said = [f"{name}: {'; '.join(outcome.said)}"]
     return outcome
 
@@ -458,7 +455,9 @@ def _apart(kept: pd.DataFrame, fresh: pd.DataFrame, but: Any) -> tuple[str, bool
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``dperm verify``."""
     parser.add_argument("what", nargs="*", help="papers (default all), and key=value")
-    replaying(parser)
+    text = f"share of the lanes that is run again ({SHARE}; 0: none)"
+    parser.add_argument("--replay", type=float, default=SHARE, help=text)
+    parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
 
 
 def main(options: argparse.Namespace) -> None:
@@ -469,18 +468,13 @@ def main(options: argparse.Namespace) -> None:
     NotVerifiedError
         If there are faults, with one line each.
     """
-    tidy()
     papers = [word for word in options.what if "=" not in word]
     given = [word for word in options.what if "=" in word]
     verify_all(papers or available("paper"), given, options.replay, options.seed)
 
 
 def verify_all(
-    papers: Iterable[str],
-    overrides: list[str],
-    share: float,
-    seed: int | None = None,
-    judged: bool = True,
+    papers: Iterable[str], overrides: list[str], share: float, seed: int | None = None
 ) -> None:
     """Verify papers and print one line each.
 
@@ -493,7 +487,7 @@ def verify_all(
     faults = []
     for name in papers:
         config = configuration.compose([f"paper={name}", *overrides])
-        outcome = verify(config, share, seed, judged)
+        outcome = verify(config, share, seed)
         print(*outcome.said, sep="\n")
         faults += outcome.faults
     if faults:
