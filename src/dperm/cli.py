@@ -58,7 +58,6 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "pipeline.verify:main",
             "check results by their seals and by repeating some runs",
         ),
-        "compare": ("pipeline.compare:main", "compare two trees of results row by row"),
     },
     SOLVES: {
         "fetch": ("pipeline.inputs:fetch_required", "fetch a problem's data set"),

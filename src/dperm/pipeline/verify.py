@@ -42,7 +42,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.files import POINT, Key, Parts, write_csv
+from dperm.core.experiment.files import DIGITS, POINT, Key, Parts, write_csv
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.tune import Meter
@@ -56,7 +56,7 @@ from dperm.core.experiment.unit import (
     part_key,
 )
 from dperm.core.experiment.unit import seed as seed_of
-from dperm.pipeline import compare, completion, digests, inputs, products, seals, stages
+from dperm.pipeline import completion, digests, inputs, products, seals, stages
 from dperm.pipeline.graph import FORMATS
 from dperm.pipeline.inputs import load_job
 from dperm.pipeline.products import function_of, sweep_problems
@@ -64,8 +64,8 @@ from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
-RTOL = compare.RTOL  # relative difference that counts as rounding
-SLACK = RTOL + compare.LAST  # the same, for numbers rounded in a CSV file
+RTOL = 1e-9  # relative difference that counts as rounding
+SLACK = RTOL + 10.0 ** (1 - DIGITS)  # the same, for numbers rounded in a CSV file
 SHARE = 0.01  # default share of the lanes to run again
 LANE = ["stage", "calibration", "passes", *POINT, "replicate"]
 ERRORS = (OSError, RuntimeError, ValueError, LookupError)
@@ -296,10 +296,32 @@ def _differing(path: Path, made: pd.DataFrame) -> list[str] | None:
         write_csv(again, made)
         if again.read_bytes() == path.read_bytes():
             return []
-        found = compare.agreement(path.name, path, again, SLACK)
-    if found.level <= compare.Level.ROUNDING:
-        return None if found.lines else []
-    return [*found.lines[:1]]
+        pair = [_numbers(file) for file in (path, again)]
+    difference = first_difference(*pair, ())
+    if difference and not is_near(*pair, SLACK):
+        return [difference]
+    return None if difference else []
+
+
+def _numbers(path: Path) -> pd.DataFrame:
+    """A CSV file without seconds and provenance."""
+    # A table without rows may have no columns either.
+    table = pd.read_csv(path) if path.read_text("utf-8").strip() else pd.DataFrame()
+    left_out = [name for name in table if name in PROVENANCE or "seconds" in name]
+    return table.drop(columns=left_out)
+
+
+def is_near(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> bool:
+    """Whether two tables are equal except for rounding."""
+    same = len(one) == len(other) and list(one) == list(other)
+    return same and all(_is_near(one[name], other[name], rtol) for name in one)
+
+
+def _is_near(one: pd.Series, other: pd.Series, rtol: float) -> bool:
+    if not all(pd.api.types.is_numeric_dtype(column) for column in (one, other)):
+        return bool(((one == other) | (one.isna() & other.isna())).all())
+    pair = one.to_numpy(float), other.to_numpy(float)
+    return bool(np.isclose(*pair, rtol=rtol, atol=0.0, equal_nan=True).all())
 
 
 def _judged(config: schema.Config) -> tuple[str, list[str]]:
@@ -444,7 +466,7 @@ def _apart(kept: pd.DataFrame, fresh: pd.DataFrame, but: Any) -> tuple[str, bool
     if not difference:
         return "", True
     names = [name for name in both if name not in but]
-    if len(kept) == len(fresh) and compare.is_near(kept[names], fresh[names], RTOL):
+    if is_near(kept[names], fresh[names], RTOL):
         return "", False
     return difference, False
 
