@@ -152,7 +152,8 @@ for paper in PAPERS:
             conda:
                 "environment.yml"
             params:
-                drawn=shlex.quote(GRAPH.drawing(paper, drawing)),
+                digest=GRAPH.drawing(paper, drawing),
+                drawn=shlex.quote(f"[{','.join(drawing.products)}]"),
                 paper=paper,
                 run=RUN,
             shell:

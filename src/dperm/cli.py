@@ -56,7 +56,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "verify": (
             "pipeline.verify:main",
-            "check results by their seals and by repeating some runs",
+            "check results by making them again, and some runs",
         ),
     },
     SOLVES: {

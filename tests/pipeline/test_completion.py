@@ -9,7 +9,7 @@ import pytest
 
 from dperm.core.experiment import plan
 from dperm.pipeline import completion, stages
-from dperm.pipeline.completion import digest_rows
+from dperm.pipeline.completion import digest_results
 
 ONLY = [
     "paper.offline=[diabetes]",
@@ -99,9 +99,9 @@ def test_the_record_says_all_that_determined_the_run(configured):
     assert record["seeds"]["diabetes/dp_cd/tune.parquet"] == sorted(set(tuned["seed"]))
     rows = record["digests"]["rows"]
     assert len(rows) == 4
-    assert rows["diabetes/dp_cd/tune.parquet"] == digest_rows(tuned)
-    assert digest_rows(tuned.assign(seconds=0.0)) == digest_rows(tuned)
-    assert digest_rows(tuned.assign(seed=0)) != digest_rows(tuned)
+    assert rows["diabetes/dp_cd/tune.parquet"] == digest_results(tuned)
+    assert digest_results(tuned.assign(seconds=0.0)) == digest_results(tuned)
+    assert digest_results(tuned.assign(seed=0)) != digest_results(tuned)
     assert record["digests"]["data"]["diabetes"]["dataset_digest"].startswith("sha256:")
     assert len(record["digests"]["optima"]["diabetes"]["w_digest"]) == 20
     assert set(record["digests"]["solvers"]) == {"dp_cd", "dp_sgd"}

@@ -10,7 +10,6 @@ no folder.
 from __future__ import annotations
 
 import datetime
-import hashlib
 import logging
 import os
 import platform
@@ -30,7 +29,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import PROVENANCE
-from dperm.pipeline import digests, inputs, products, seals
+from dperm.pipeline import digests, inputs, products
 
 log = logging.getLogger(__name__)
 
@@ -51,12 +50,11 @@ def complete(config: schema.Config) -> Path:
     ------
     IncompleteError
         If a problem's data are unavailable. Everything else has been made.
-    ChangedError
+    ValueError
         If rows were changed since they were made: the record must be of the run.
     """
     folder = plan.results_folder(config, config.paper.name)
     rows = products.rows(config)
-    seals.check(config, rows)
     tables = {
         (problem, solver): store.read_table(folder / problem / solver / "tune.parquet")
         for problem, solver in plan.runs(config)
@@ -78,8 +76,6 @@ def complete(config: schema.Config) -> Path:
         lambda record: record.get("digests", {}).get("rows"),
         ("platform", "packages"),
     )
-    written = [folder / "manifest.json", folder / "record.json"]
-    seals.seal(config, "complete", written, config.made, rows)
     missing = {
         " ".join(name) if name[0] == "sweep" else name[0]: str(
             table["reason"][lost].iloc[0]
@@ -216,7 +212,7 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
             "solvers": {
                 name: digests.lanes(found.algorithm) for name, found in by.items()
             },
-            "rows": {name: digest_rows(table) for name, table in tables.items()},
+            "rows": {name: digest_results(table) for name, table in tables.items()},
         },
         "seeds": {
             name: sorted(map(int, table["seed"].dropna().unique()))
@@ -227,12 +223,9 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
     }
 
 
-def digest_rows(table: pd.DataFrame) -> str:
-    """SHA-256 over the ordered rows of a table, without timings and provenance."""
-    kept = table.drop(columns=PROVENANCE, errors="ignore")
-    rows = pd.util.hash_pandas_object(kept, index=False).to_numpy("<u8")
-    names = ",".join(map(str, kept.columns))
-    return hashlib.sha256(names.encode() + rows.tobytes()).hexdigest()
+def digest_results(table: pd.DataFrame) -> str:
+    """Digest of a table's ordered rows, without timings and provenance."""
+    return store.digest_rows(table.drop(columns=PROVENANCE, errors="ignore"))
 
 
 def _data(config: schema.Config, problem: str) -> dict[str, Any]:

@@ -282,11 +282,10 @@ class Graph:
         return store.digest([*self.row_digests(paper).items()])
 
     def drawing(self, paper: str, job: Job) -> str:
-        """The products of a drawing job with their digests, as an override."""
-        products = (each.split("/") for each in job.products)
-        keys = (f"{kind}/{paper}/{name}" for kind, name in products)
-        pairs = zip(job.products, keys, strict=True)
-        return f"[{','.join(f'{each}@{self.digests[key]}' for each, key in pairs)}]"
+        """The digests of the products of a drawing job."""
+        products = (each.partition("/") for each in job.products)
+        keys = [f"{kind}/{paper}/{name}" for kind, _, name in products]
+        return " ".join(self.digests[key] for key in keys)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Graph:

@@ -1,7 +1,7 @@
 """``dperm verify`` checks that results are those of a run and were not changed since.
 
-Seals detect files that were changed after they were made. Users who can write results
-can also seal them, so three further checks look at the numbers:
+The rows of every stage hold their own digest. Users who can write results can also
+write digests, so three further checks look at the numbers:
 
 - Consistency: every row of a problem implies the same F*, a mean lies within its
   interval, and rows match their record.
@@ -56,7 +56,7 @@ from dperm.core.experiment.unit import (
     part_key,
 )
 from dperm.core.experiment.unit import seed as seed_of
-from dperm.pipeline import completion, digests, inputs, products, seals, stages
+from dperm.pipeline import completion, digests, inputs, products, stages
 from dperm.pipeline.graph import FORMATS
 from dperm.pipeline.inputs import load_job
 from dperm.pipeline.products import function_of, sweep_problems
@@ -110,7 +110,6 @@ def verify(config: schema.Config, share: float, seed: int) -> Outcome:
         Seed of the choice among them.
     """
     outcome, name = Outcome(), config.paper.name
-    outcome.add(*_sealed(config))
     try:
         tables = {path: store.read_table(path) for path in products.rows(config)}
     except ValueError as error:  # damaged
@@ -130,28 +129,13 @@ def verify(config: schema.Config, share: float, seed: int) -> Outcome:
     return outcome
 
 
-# --- seals and consistency ------------------------------------------------------------
-
-
-def _sealed(config: schema.Config) -> tuple[str, list[str]]:
-    faults, there = [], [p for p in _files(config) if p.is_file()]
-    known = seals.by_file(plan.results_folder(config, config.paper.name))
-    names = {seals.path_of(config, config.paper.name, name) for name in known}
-    for path in there:
-        try:
-            seals.check(config, [path])
-        except seals.ChangedError as error:
-            faults.append(str(error))
-    bare = [path for path in there if path not in names]
-    text = f"{len(there) - len(bare)} files are sealed"
-    if bare:
-        text += f", {len(bare)} are not (first {bare[0]})"
-    return text, faults
+# --- consistency ----------------------------------------------------------------------
 
 
 def _files(config: schema.Config) -> list[Path]:
-    own = seals.files(config, config.paper.name)
-    return [*dict.fromkeys([*own, *products.rows(config)])]
+    name = config.paper.name
+    folders = (of(config, name) for of in (plan.results_folder, plan.figures_folder))
+    return [path for folder in folders for path in sorted(folder.glob("*.csv"))]
 
 
 def _optima(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:
@@ -187,7 +171,7 @@ def _recorded(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterat
     rows = record["digests"]["rows"] if record else {}
     for path, table in tables.items():
         known = rows.get(path.relative_to(folder).as_posix())
-        if record and known != completion.digest_rows(table):
+        if record and known != completion.digest_results(table):
             yield f"{path} has other rows than {folder / 'record.json'} says"
 
 
@@ -197,8 +181,6 @@ def _inside(config: schema.Config) -> Iterator[str]:
     The range of a row is checked only if the row has an interval too.
     """
     for path in _files(config):
-        if path.suffix != ".csv" or not path.is_file():
-            continue
         try:
             table = pd.read_csv(path)
         except ValueError:  # a table without rows may have no columns either

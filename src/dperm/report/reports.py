@@ -27,7 +27,6 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import seals
 from dperm.present.drawing import METADATA, write_palette
 from dperm.report import rules
 from dperm.report.claims import (
@@ -78,7 +77,6 @@ def readme(config: schema.Config) -> list[Path]:
     judged = plan.results_folder(config, "claims.csv")
     if not judged.is_file():
         raise ConfigError(f"{judged} is not there; run `dperm claims` first")
-    seals.check(config, [judged])
     claims = complete(pd.read_csv(judged))
     every = [p for p in papers(config) if len(claims_of(claims, p.paper.name))]
     pages: dict[Path, tuple[str, Callable[[], str]]] = {
