@@ -34,7 +34,6 @@ from dperm.core.solvers.capabilities import obstacle
 from dperm.data import archives
 from dperm.data.fetching import FetchRecord, fetched_folder
 from dperm.pipeline import checks, digests
-from dperm.pipeline.cluster import spread
 from dperm.pipeline.graph import load_graph
 from dperm.store.folders import locked
 
@@ -196,7 +195,6 @@ def load_job(config: schema.Config) -> Job | None:
         config.seed,
         plan.results_folder(config, *names[:3]),
         config.workers,
-        spread if config.parallel.backend != "local" else None,
     )
 
 

@@ -26,13 +26,13 @@ from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.pipeline import checks, digests, products, racing
-from dperm.pipeline.cluster import away, cluster
 from dperm.pipeline.inputs import (
     current_optimum,
     load_job,
     unavailable_reason,
 )
 from dperm.pipeline.products import chosen, function_of
+from dperm.pipeline.workers import away
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
@@ -57,9 +57,8 @@ def tune(config: schema.Config) -> Path:
             table = unavailable(plan.names_of(config), unavailable_reason(config))
             store.write_json(folder / "ledger.json", [])
         else:
-            with cluster(config.parallel):
-                design = plan.design(config)
-                table = tuning.tuned(job, design, racing.chosen(design.race))
+            design = plan.design(config)
+            table = tuning.tuned(job, design, racing.chosen(design.race))
         store.write_table(folder / "tune.parquet", table, digests.tune(config))
     return folder / "tune.parquet"
 
@@ -85,8 +84,7 @@ def evaluate(config: schema.Config) -> Path:
         if job is None:
             table = unavailable(plan.names_of(config), unavailable_reason(config))
         else:
-            with cluster(config.parallel):
-                table = tuning.evaluated(job, plan.design(config), tuned)
+            table = tuning.evaluated(job, plan.design(config), tuned)
         made = digests.evaluate(config, made)
         store.write_table(folder / "evaluate.parquet", table, made)
     return folder / "evaluate.parquet"
@@ -267,7 +265,7 @@ def options_of(what: schema.Sweep, point: Point) -> dict[str, Any]:
 def _compute(
     config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Parts
 ) -> None:
-    """Compute the tasks in processes, here or on a cluster; each becomes a part."""
+    """Compute the tasks in processes; each becomes a part."""
     from joblib import Parallel
 
     function = function_of(config, "sweeps", what.kind)
@@ -282,10 +280,8 @@ def _compute(
         away(_several, config, name, what, function, group, parts)
         for group in groups.values()
     )
-    workers = config.workers if config.parallel.backend == "local" else None
-    with cluster(config.parallel):
-        for done in Parallel(workers, return_as="generator_unordered")(jobs):
-            meter.advance(done)
+    for done in Parallel(config.workers, return_as="generator_unordered")(jobs):
+        meter.advance(done)
 
 
 def _size(task: Task) -> float:
