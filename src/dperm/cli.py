@@ -109,10 +109,6 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "report.reports:readme",
             "put scorecard and claims into README.md and docs/",
         ),
-        "bundle": (
-            "pipeline.inputs:bundle",
-            "pack the data sets for a machine without a network",
-        ),
     },
     KEYS: {
         "try": ("compare.request:main", "compare private methods on a file of yours"),

@@ -39,7 +39,7 @@ def test_a_stage_gets_its_keys():
     assert done.stderr.startswith("ConfigError: command line: problem 'nothing'")
 
 
-@pytest.mark.parametrize("name", ["tune", "figure", "bundle"])
+@pytest.mark.parametrize("name", ["tune", "figure"])
 def test_help_of_a_stage_says_what_it_does(name):
     said = run(name, "--help")
     assert said.returncode == 0 and COMMANDS[name].help in said.stdout

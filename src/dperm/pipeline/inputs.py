@@ -17,10 +17,9 @@ from dperm.core import solvers
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
-from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import Code, Job
 from dperm.core.experiment.validation import number
 from dperm.core.privacy.ledger import (
@@ -31,10 +30,8 @@ from dperm.core.privacy.ledger import (
     missing_values,
 )
 from dperm.core.solvers.capabilities import obstacle
-from dperm.data import archives
-from dperm.data.fetching import FetchRecord, fetched_folder
+from dperm.data.fetching import FetchRecord
 from dperm.pipeline import checks, digests
-from dperm.pipeline.graph import load_graph
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
@@ -300,59 +297,4 @@ def _described(
         "relative_error_at_zero": (start - optimum.value) / optimum.value,
         "support_size": int(optimum.support.sum()),
         "l1_norm": float(np.abs(optimum.w).sum()),
-    }
-
-
-# --- the bundle -----------------------------------------------------------------------
-
-
-def bundle(config: schema.Config) -> Path:
-    """Fetch the data sets of all papers at the configured scale and pack them.
-
-    Returns
-    -------
-    Path
-        Of ``bundle.zip`` in the data folder. Unavailable data are left out, and their
-        names are logged.
-    """
-    folders, contents = {}, {}
-    for name, dataset in sorted(_datasets(config).items()):
-        record = data.fetch(dataset, config.data)
-        contents[name] = _entry(dataset, record)
-        if record.available:
-            folders[name] = fetched_folder(name, config.data)
-    path = Path(config.data.dir) / "bundle.zip"
-    with store.whole(path) as beside:
-        archives.pack(folders, contents, beside)
-    missing = [name for name in contents if name not in folders]
-    log.info(
-        "%s: %d data sets%s",
-        path,
-        len(folders),
-        f"; not to be had: {', '.join(missing)}" if missing else "",
-    )
-    return path
-
-
-def _datasets(config: schema.Config) -> dict[str, schema.Dataset]:
-    graph = load_graph(available("paper"), [f"scale={config.scale.name}"])
-    problems = {graph.problem_of(name) for name in graph.dataset_of.values()}
-    sections = [configuration.read("problem", name).dataset for name in problems]
-    return {dataset.name: dataset for dataset in sections}
-
-
-def _entry(dataset: schema.Dataset, record: FetchRecord) -> dict[str, Any]:
-    return {
-        "title": dataset.title,
-        "status": record.status,
-        "reason": record.reason,
-        "served_by": record.source,
-        "sources": [
-            {key: value for key, value in asdict(source).items() if value}
-            for source in dataset.sources
-        ],
-        "digest": record.digest,
-        "n": record.n,
-        "p": record.p,
-        "nnz": record.nnz,
     }
