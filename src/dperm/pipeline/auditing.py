@@ -36,7 +36,7 @@ from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_with_data
 from dperm.core.privacy.mechanisms import STUDY
 from dperm.core.solvers.capabilities import obstacle
-from dperm.pipeline import inputs, seals
+from dperm.pipeline import inputs
 from dperm.present import tables as writing
 from dperm.solvers.fits.scaled import Scaled
 
@@ -84,11 +84,8 @@ def audit(config: schema.Config) -> list[Path]:
         known = ", ".join(PRODUCTS)
         raise ConfigError(f"product={config.product}: the audit has {known}")
     stem = plan.results_folder(config, "audit") / config.product
-    read = _read(config)
-    seals.check(config, read)
     table = made(config)
     written = writing.save(table, stem, _caption(config.product, table))
-    seals.seal(config, "audit", written, of=read)
     for path in written:
         log.info("%s", path)
     return written
@@ -105,21 +102,6 @@ def _caption(product: str, table: writing.Table) -> str:
         f" at most {level:.2g}, and any test in the table with at most"
         f" {min(1.0, ladder.TESTS * audits * level):.2g} (Bonferroni)."
     )
-
-
-def _read(config: schema.Config) -> list[Path]:
-    """Files that a table of the audit is made of."""
-    if config.product == "epsilon":
-        return [_path(config, name) for name in available("solver")]
-    if config.product != "tuning":
-        return []
-    papers = (with_paper(config, name) for name in available("paper"))
-    folder = plan.results_folder
-    return [
-        folder(paper, paper.paper.name, *run, "ledger.json")
-        for paper in papers
-        for run in plan.runs(paper)
-    ]
 
 
 def _effort(config: schema.Config) -> ladder.Effort:
@@ -141,7 +123,6 @@ def _solver(config: schema.Config) -> list[Path]:
         log.info("%-32s %-12s %s  %s  %s", names, row.rung, sign, text, row.note)
     path = _path(config, chosen.name)
     store.write_text(path, found.to_csv(index=False))
-    seals.seal(config, "audit", [path])
     return [path]
 
 
