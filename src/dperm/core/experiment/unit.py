@@ -7,7 +7,7 @@ and computed otherwise. They are stored as a part as soon as they are computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -60,8 +60,6 @@ class Job:
     seed: int  #: the master seed of the configuration
     folder: Path  #: of its results
     workers: int
-    #: runs ``function(*arguments)`` on a cluster, for every tuple of an iterable
-    elsewhere: Callable[[Callable, Iterable[tuple]], Iterator] | None = None
 
     def steps(self, passes: float) -> int:
         """Number of steps in a number of passes."""
