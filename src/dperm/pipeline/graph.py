@@ -39,7 +39,7 @@ from dperm.store import closure
 MEASURING = ("tune", "evaluate", "sweeps", "timing")  # digests of stages with rows
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
 FORMATS = {  # of products: the first is shown in Snakemake's report
-    "figures": ("png", "pdf", "svg", "csv", "json"),
+    "figures": ("png", "pdf", "svg", "csv"),
     "tables": ("md", "csv"),
 }
 TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait for

@@ -100,8 +100,7 @@ def write(
         from dperm.present import drawing
 
         drawn, rows = content
-        written = [*drawing.save(drawn, rows, path), path.with_suffix(".json")]
-        store.write_json(written[-1], drawing.described(rows))
+        written = drawing.save(drawn, rows, path)
     for path in written:
         log.info("%s", path)
     return written

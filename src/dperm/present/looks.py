@@ -75,7 +75,6 @@ METHODS: dict[str, tuple[str, Any, str]] = {
 _HUES = ("#c68900", "#000000", "#117733", "#CC6677", "#332288", "#AA4499")
 _STROKES: tuple[Any, ...] = ((0, (3, 1, 1, 1)), "-", "--", ":")
 _MARKS = "xP*hdp"
-_SVG_DASHES = {"-": "", "--": "7 3", "-.": "7 3 2 3", ":": "2 3"}
 
 
 def of(methods: Iterable[str]) -> dict[str, Look]:
@@ -98,10 +97,3 @@ def of(methods: Iterable[str]) -> dict[str, Look]:
             colour, line, marker = _HUES[place], _STROKES[turn % 4], _MARKS[place]
         looks[name] = look(colour.lower(), line, marker)
     return looks
-
-
-def dashes(line: Any) -> str:
-    """A line style of matplotlib as ``stroke-dasharray``; empty for a solid line."""
-    if isinstance(line, tuple):
-        return " ".join(f"{2 * each:g}" for each in line[1])
-    return _SVG_DASHES.get(line, "")
