@@ -68,7 +68,7 @@ def test_tables_without_a_column_are_equal(two):
     """As what the small scales leave where nothing is judged."""
     A, B, _ = two
     for folder in (A, B):
-        (folder / "noticed.csv").write_text("\n")
+        (folder / "claims.csv").write_text("\n")
     assert compared(A, B) == []
 
 

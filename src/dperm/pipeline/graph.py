@@ -101,15 +101,10 @@ STAGES = {
     "audit": Stage("{part}", ("{results}audit/{part}.csv",), seconds=30.0),
     "claims": Stage(
         "",
-        tuple(
-            f"{{results}}{name}"
-            for name in ("claims.csv", "claims.md", "power.csv", "noticed.csv")
-        ),
+        ("{results}claims.csv", "{results}claims.md"),
         seconds=10.0,
     ),
-    "report": Stage(
-        "", ("{results}report/index.html", "{results}selection.csv"), seconds=15.0
-    ),
+    "report": Stage("", ("{results}report/index.html",), seconds=15.0),
 }
 
 

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema, validation
 from dperm.core.experiment.config import small_points
 from dperm.core.experiment.locate import ConfigError, group_file
