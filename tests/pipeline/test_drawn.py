@@ -32,11 +32,19 @@ def test_only_what_is_not_up_to_date(drawing, tmp_path):
     assert drawing(*FIRST) == {"noise", "lead"}
     assert drawing(*FIRST) == set()
     assert drawing("tables/noise@a", "tables/lead@c") == {"lead"}  # another digest
-    (results / "noise.md").unlink()
+    (results / "noise.csv").unlink()
     assert drawing("tables/noise@a", "tables/lead@c") == {"noise"}
     later = time.time() + 10
     os.utime(results / "diabetes/dp_cd/evaluate.parquet", (later, later))
     assert drawing("tables/noise@a", "tables/lead@c") == {"noise", "lead"}
+
+
+def test_a_table_asked_for_by_name_is_printed_in_markdown(drawing, configured, capsys):
+    drawing("tables/noise@a")
+    assert capsys.readouterr().out == ""
+    (path,) = products.table(configured(*SMALL, "product=noise"))
+    assert path.name == "noise.csv"
+    assert "\n| problem " in capsys.readouterr().out
 
 
 def test_what_failed_is_not_taken_for_drawn(drawing, tmp_path, monkeypatch):

@@ -37,29 +37,11 @@ from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_w
 from dperm.core.privacy.mechanisms import STUDY
 from dperm.core.solvers.capabilities import obstacle
 from dperm.pipeline import inputs, seals
-from dperm.present import tables as writing
 from dperm.solvers.fits.scaled import Scaled
 
 log = logging.getLogger(__name__)
 
 REPETITIONS = 100
-CAPTIONS = {
-    "epsilon": "Claimed: the epsilon that the calibration promises, on small data with"
-    " influential records, at the stated delta. True: the bound of a sound accountant"
-    " for the same noise (inf: no bound can be proved), between the proved bounds low"
-    " and high; given lists what is taken to be public. Audited: the lower bound that"
-    " the worst pair of data sets proves; exact where it follows from measured laws of"
-    " the releases, statistical where runs were sampled. Reached: audited over true,"
-    " with a reason where it is small. Tightness: the largest shift of the noise that"
-    " a neighbour needs, over the declared shift; at most 1.",
-    "controls": "How often each check caught a mechanism: broken ones, each of which at"
-    f" least one check must catch, and sound ones, audited {REPETITIONS} times.",
-    "tuning": "The cost of choosing the setting privately: on average as many settings"
-    " are tried as the grid has, and the best is published (random stopping,"
-    " Papernot and Steinke 2022), for three distributions of their number."
-    " This accounting is in Rényi terms; renyi_epsilon is that of one run.",
-}
-
 HEAD = (
     "noise from",
     "noise multiplier",
@@ -84,31 +66,14 @@ def audit(config: schema.Config) -> list[Path]:
     if made is None:
         known = ", ".join(PRODUCTS)
         raise ConfigError(f"product={config.product}: the audit has {known}")
-    stem = plan.results_folder(config, "audit") / config.product
+    path = plan.results_folder(config, "audit", f"{config.product}.csv")
     read = _read(config)
     seals.check(config, read)
     table = made(config)
-    written = writing.save(table, stem, _caption(config.product, table))
-    seals.seal(config, "audit", written, of=read)
-    for path in written:
-        log.info("%s", path)
-    return written
-
-
-def _caption(product: str, table: writing.Table) -> str:
-    """The caption, with the chance that a statistical test of the table is wrong."""
-    if product == "tuning":
-        return CAPTIONS[product]
-    audits = len(table.data)
-    if product == "controls":  # a sound mechanism that is flagged is an error
-        sound = table.data["mechanism"] == "sound"
-        audits = int(table.data["runs"][sound].sum())
-    level = ladder.FULL.level
-    return (
-        f"{CAPTIONS[product]} Each statistical test is wrong with probability at most"
-        f" {level:.2g}, and any test in the table with at most"
-        f" {min(1.0, ladder.TESTS * audits * level):.2g} (Bonferroni)."
-    )
+    store.write_csv(path, table)
+    seals.seal(config, "audit", [path], of=read)
+    log.info("%s", path)
+    return [path]
 
 
 def _read(config: schema.Config) -> list[Path]:
@@ -149,25 +114,17 @@ def _solver(config: schema.Config) -> list[Path]:
     return [path]
 
 
-def _epsilon(config: schema.Config) -> writing.Table:
+def _epsilon(config: schema.Config) -> pd.DataFrame:
     found = []
     for name in available("solver"):
         try:
             found.append(pd.read_csv(_path(config, name), keep_default_na=False))
         except pd.errors.EmptyDataError:  # the solver releases nothing
             continue
-    table = ladder.epsilons(pd.concat(found, ignore_index=True))
-    return writing.Table(table, _rounded(table.drop(columns=["delta", "confidence"])))
+    return ladder.epsilons(pd.concat(found, ignore_index=True))
 
 
-def _rounded(table: pd.DataFrame) -> pd.DataFrame:
-    rounded = table.copy()
-    for key in rounded.select_dtypes("float"):
-        rounded[key] = rounded[key].map(writing.number)
-    return rounded
-
-
-def _controls(config: schema.Config) -> writing.Table:
+def _controls(config: schema.Config) -> pd.DataFrame:
     small = config.scale.name != "full"
     broken = ladder.controls(_effort(config), config.seed, config.workers)
     times = 2 if small else REPETITIONS
@@ -175,18 +132,17 @@ def _controls(config: schema.Config) -> writing.Table:
     table = pd.concat([broken, sound], ignore_index=True)
     for name in ladder.missed(table):
         log.warning("no rung caught: %s", name)
-    return writing.Table(table, table.astype(str))
+    return table
 
 
-def _tuning(config: schema.Config) -> writing.Table:
+def _tuning(config: schema.Config) -> pd.DataFrame:
     """Costs of every ledger of the papers' runs: of one run, and of private tuning."""
     rows = []
     for name in available("paper"):
         paper = with_paper(config, name)
         for problem, chosen in plan.runs(paper):
             rows += _tuned(paper, problem, chosen)
-    table = pd.DataFrame(rows)
-    return writing.Table(table, _rounded(table))
+    return pd.DataFrame(rows)
 
 
 def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
@@ -224,7 +180,7 @@ def _costs(one: Calibration, settings: int) -> dict[str, float]:
     return costs
 
 
-PRODUCTS: dict[str, Callable[[schema.Config], writing.Table]] = {
+PRODUCTS: dict[str, Callable[[schema.Config], pd.DataFrame]] = {
     "epsilon": _epsilon,
     "controls": _controls,
     "tuning": _tuning,

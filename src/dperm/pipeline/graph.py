@@ -40,7 +40,7 @@ MEASURING = ("tune", "evaluate", "sweeps", "timing")  # digests of stages with r
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
 FORMATS = {  # of products: the first is shown in Snakemake's report
     "figures": ("png", "pdf", "svg", "csv"),
-    "tables": ("md", "csv"),
+    "tables": ("csv",),
 }
 TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait for
 FOLDER = Path(".snakemake/dperm")

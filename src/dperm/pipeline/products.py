@@ -19,6 +19,7 @@ import pandas as pd
 
 from dperm.core.experiment import grid, plan, schema, validation
 from dperm.core.experiment.config import small_points
+from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import ConfigError, group_file
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.validation import one_of, paper_file
@@ -67,7 +68,7 @@ def figure(config: schema.Config) -> list[Path]:
 
 
 def table(config: schema.Config) -> list[Path]:
-    """Write ``product=...``, or all tables of the paper."""
+    """Write ``product=...`` and print it in Markdown, or write all tables."""
     return _made(config, "tables")
 
 
@@ -94,7 +95,10 @@ def write(
     seals.check(config, inputs_of(config, kind, name), made)
     content, path = _make(config, kind, product), stem(config, kind, name)
     if kind == "tables":
-        written = tables.save(content, path, product.caption)
+        written = [path.with_suffix(".csv")]
+        write_csv(written[0], content.data)
+        if config.product is not None:  # asked for by name, by a reader
+            print(tables.in_markdown(content, product.caption))
     else:
         from dperm.present import drawing
 
