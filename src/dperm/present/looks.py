@@ -63,13 +63,6 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "Iterative Hessian mixing": ("#882255", "-.", "h"),
     "FW": ("#000000", _DASHES, "x"),
     "DP-FW": ("#8a8a8a", "-.", "+"),
-    "NoisySFW": ("#0072B2", "-", "h"),
-    "NoisySFW, all records": ("#4b9dcb", "--", "s"),
-    "PolySFW": ("#CC79A7", _DASHES, "D"),
-    "PhasedSGD": ("#009E73", _CHAIN, "^"),
-    "DP-SGD, one pass": ("#000000", ":", "v"),
-    "DP-FW, full batches": ("#D55E00", "-.", "P"),
-    "DP mirror descent, full batches": ("#c68900", "-.", "X"),
 }
 # For methods that are not listed, in this order.
 _HUES = ("#c68900", "#000000", "#117733", "#CC6677", "#332288", "#AA4499")
