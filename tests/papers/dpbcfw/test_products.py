@@ -176,20 +176,6 @@ def test_figure_4_has_the_excess_over_the_truth(swept):
 
 
 @pytest.mark.slow
-def test_claims_start_where_their_curves_cross_0(swept):
-    shown = drawn(swept, "claims").reset_index()
-    table = tabled(swept, "claims").set_index(["claim", "noise"])["epsilon"]
-    names = {"noise as printed": "stated", "least sound noise": "strict"}
-    for (claim, label), rows in shown.groupby(["panel", "algorithm"]):
-        if label not in names:
-            continue
-        above = rows.loc[rows["mean"] >= 0, "x"].max()
-        later = rows.loc[~(rows["x"] <= above), "x"]
-        expected = later.min() if len(later) else np.nan
-        np.testing.assert_equal(table[claim, names[label]], expected)
-
-
-@pytest.mark.slow
 def test_bytes_are_those_of_the_formulas(swept):
     shown = drawn(swept, "communication")
     for n in (40, 160):
