@@ -34,7 +34,6 @@ lint: $(VENV)/.done size  ## ruff, bandit, layers, sizes, snakefmt, snakemake --
 	bandit -q -r src bench docs notebooks tests -ll
 	lint-imports
 	snakefmt --check Snakefile
-	python tests/prose.py
 	snakemake --lint
 
 size:  ## at most 8000 lines in 45 modules of the core, 61100 lines in all

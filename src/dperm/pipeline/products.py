@@ -41,19 +41,15 @@ TYPES = {
     "calibration": str,
     "column": str,
     "columns": int,
-    "constraint": str,
     "d": int,
     "ends": bool,
     "epsilon": float,
     "leave_out": list[str],
-    "n": int,
     "names": dict[str, str],
-    "noise": str,
     "panels": list[list[Any]],
     "published": str,
     "readings": dict[str, Any],
     "shown": list[str],
-    "small": int,
     "solvers": list[str],
     "ties": bool,
     "title": Literal["privacy", "penalty"],
@@ -397,6 +393,6 @@ def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> No
                 )
     if "published" in options:
         one_of(f"{where}.published", options["published"], list(paper.published))
-    for key in ("columns", "d", "n", "small", "epsilon"):
+    for key in ("columns", "d", "epsilon"):
         if key in options and not options[key] > 0:
             raise ConfigError(f"{where}.{key}: expected above 0, found {options[key]}")
