@@ -316,8 +316,6 @@ def test_pipelines_that_hand_on_data_frames_keep_their_names(frame):
     pipe.set_output(transform="pandas").fit(numbers, y)
     assert pipe[-1].names_.tolist() == ["size", "code"]
     assert pipe.predict(numbers).shape == (400,)
-    made = pipe[-1].intervals()
-    assert [*made.index] == ["size", "code", "intercept"]
     mixed = ColumnTransformer(
         [("numbers", StandardScaler(), ["age", "size"])],
         remainder="passthrough",

@@ -195,7 +195,6 @@ class Fitting(Contestant):
             side_by_side(runs)
             for places, run in zip(bunch, runs, strict=True):
                 W[places] = run.weights
-            self.last: Any = runs[-1]
         return seen(self.problem, W, measure)
 
     def _run_of(self, jobs: Sequence[Job], at: Scaled) -> Fit:
@@ -211,7 +210,7 @@ class Fitting(Contestant):
         ledger, made = self.ledger(setting, noise_multiplier), self._options(setting)
         at = Scaled(self.problem, apart=True) if exact else self.at
         run: Fit = self.module.Run(at, ledger, [streams(seed)], made)
-        run.exact, self.last = Exact() if exact else None, run
+        run.exact = Exact() if exact else None
         return run.solve()[0]
 
     def start(

@@ -34,7 +34,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import __version__, extras
-from dperm.compare import PRIVATE, choosing, contestants, frames, intervals, metrics
+from dperm.compare import PRIVATE, choosing, contestants, frames, metrics
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import (
     Contestant,
@@ -631,7 +631,6 @@ class DPLinear(BaseEstimator):
         if first.events or fill.events:
             runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
-        intervals.recorded(runs[0][0])
         with frames.silent():
             if self.release:
                 W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
@@ -640,7 +639,6 @@ class DPLinear(BaseEstimator):
                     weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)
                 ]
         self._published(np.array([_finite(w) for w in W]))
-        self._spread = intervals.spread(runs[0][0]) if len(runs) == 1 else None
         return self
 
     def _before(self, shape: tuple[int, int]) -> tuple[Ledger, Ledger, Ledger]:
@@ -677,7 +675,7 @@ class DPLinear(BaseEstimator):
         self._constant = NEARLY
         problems = [self._problem(X, one) for one in every]
         charge(math.inf, self._delta, ())
-        self._guarantee, self._spread = Guarantee(OPEN, self._delta, (N,)), None
+        self._guarantee = Guarantee(OPEN, self._delta, (N,))
         self._published(
             np.array([minimiser(one, self.fit_intercept) for one in problems])
         )
@@ -692,20 +690,6 @@ class DPLinear(BaseEstimator):
         if self.fit_intercept:
             intercept = intercept - coef @ self._units.centre + self._label.centre
         self._keep(coef, intercept)
-
-    def _affine(self) -> np.ndarray:
-        """The linear map from one run's weights to coefficients and intercept.
-
-        It omits the centre of the labels. Shape (p + 1, p + 1), or (p + 1, p) without
-        an intercept.
-        """
-        coef = np.diag(1 / self._over)
-        whole = np.vstack((coef, -self._units.centre @ coef * self.fit_intercept))
-        if not self.fit_intercept:
-            return whole
-        last = np.zeros((len(whole), 1))
-        last[-1] = self._constant * self._label.released
-        return np.hstack((whole, last))
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         raise NotImplementedError
@@ -990,55 +974,6 @@ class DPRegressor(RegressorMixin, DPLinear):
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels of records X (n, p); shape (n,)."""
         return self._scores(X)[:, 0]
-
-    def intervals(
-        self, X: Any = None, level: float = 0.95, labels: bool = False
-    ) -> pd.DataFrame:
-        """Intervals of the coefficients, or of predictions, from releases alone.
-
-        They cost no further epsilon. They account for the noise and for the sampling of
-        records (:mod:`dperm.compare.intervals`).
-
-        Parameters
-        ----------
-        X : array (m, p) or data frame, optional
-            Records to predict; None for intervals of coefficients and intercept.
-        level : float
-            In (0, 1).
-        labels : bool
-            Whether to cover single labels instead of their expectation.
-
-        Returns
-        -------
-        DataFrame
-            ``estimate``, ``low``, ``high``; one row per record, or one per coefficient
-            by name and one of ``intercept``.
-
-        Raises
-        ------
-        ValueError
-            For a fit by another solver than ``moments`` or ``dp_gram``, with an L1
-            norm, or of a setting with too few steps or too narrow clips.
-        """
-        check_is_fitted(self, "coef_")
-        known: intervals.Spread | None = getattr(self, "_spread", None)
-        if known is None:
-            raise ValueError(
-                "intervals: expected a fit by solver moments with l1=0, or by dp_gram "
-                'with setting={"steps": 10, "radius": 3.0, "clip": 5.0}, found solver '
-                f"{self.solver_} with l1={self.l1}, setting={self.setting}"
-            )
-        spread = known.mapped(self._affine(), self._label.released)
-        if X is not None:
-            rows = np.hstack((self._read(X), np.ones((len(X), 1))))
-            variance = np.einsum("ij,jk,ik->i", rows, spread.covariance, rows)
-            return spread.ends(
-                self.predict(X), variance + labels * spread.residual, level
-            )
-        plain = [f"x{k}" for k in range(len(self.coef_))]
-        names = [*getattr(self, "names_", plain), "intercept"]
-        centre = np.append(self.coef_, self.intercept_)
-        return spread.ends(centre, np.diag(spread.covariance), level, names)
 
 
 def fit(

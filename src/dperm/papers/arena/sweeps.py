@@ -1,4 +1,4 @@
-"""Sweeps of the arena: methods on problems, floors and ceiling, price, coverage."""
+"""Sweeps of the arena: methods on problems, floors and ceiling, price."""
 
 from __future__ import annotations
 
@@ -305,52 +305,3 @@ def price(
             parts = [steps.scores(model, part) for part in (case.train, case.test)]
             rows.append(row(epsilon, parts, model.solver_))
     return rows
-
-
-def coverage(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    epsilons: list[float],
-    runs: int,
-    most: int,
-    fits: list[dict[str, Any]],
-) -> list[Row]:
-    """How often intervals of a fit cover, on records resampled from a problem.
-
-    Each fit has as many records as the problem, at most ``most``, drawn from it with
-    replacement. The estimands are therefore known: least squares over all of its
-    records, clipped as ``moments`` clips them (``covered``), or not clipped
-    (``plain``). Scales are private, with an intercept, at level 0.95.
-
-    Parameters
-    ----------
-    config, seed, epsilons
-        As for ``price``.
-    point : dict
-        problem.
-    runs, most : int
-    fits : list of dict
-        Solvers, each with its setting.
-    """
-    at = plan.at_problem(config, point["problem"])
-    inputs.fetch(at)
-    inputs.prepare(at)
-    made = data.load_prepared(at.problem.name, config.data)
-    if not made.available:
-        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
-    X, y = np.asarray(made.X), np.asarray(made.y)
-    rng = np.random.default_rng(seed)
-    return [
-        {
-            "solver": fit["solver"],
-            "epsilon": epsilon,
-            "radius": fit["radius"],
-            "status": "ok",
-            "reason": "",
-            **steps.covered(X, y, epsilon, fit, min(len(y), most), rng),
-        }
-        for fit in fits
-        for epsilon in epsilons
-        for _ in range(runs)
-    ]

@@ -228,20 +228,6 @@ def _priced(config: Config) -> pd.DataFrame:
     return table.assign(ahead_of_peer=ahead)
 
 
-def coverage(config: Config, product: Product, problems: list[str]) -> Table:
-    """How often intervals of level 0.95 cover, by problem, solver, epsilon and clip."""
-    rows = load_sweep(config, "coverage")
-    rows = rows[rows["status"] == "ok"]
-    kinds = ["weak", "covered", "covered_means", "plain", "plain_means", "labels"]
-    keys = ["problem", "solver", "epsilon", "radius"]
-    means = rows.groupby(keys, sort=False)[kinds].mean()
-    means = means.reset_index()
-    claimed = means["weak"] < 0.5  # intervals are wider in weak directions
-    inside = means["covered"].fillna(means["plain"]).between(0.93, 0.97)
-    means["as_claimed"] = inside.astype(object).where(claimed, "wider")
-    return made_of(means.to_dict("records"))
-
-
 def overtaken(config: Config, product: Product, problems: list[str]) -> Table:
     """Share of cells in which others are ahead of one method, under each tuning."""
     table, of = outcomes.contest(config), str(product.options.get("against", "DP-CD"))
