@@ -389,10 +389,10 @@ def test_the_choice_is_by_n_p_loss_and_epsilon_alone(data):
             assert len({*known}) == 1
 
 
-def test_where_the_advice_cannot_it_is_the_next():
+def test_where_the_first_method_cannot_it_is_the_next():
     """Second moments of 600 columns are too wide, and no squares for objectives."""
     X = np.zeros((20, 600))
-    names = choosing.order(20, 601, True, 1e6)
+    names = choosing.order(True)
     problem = DPRegressor(epsilon=1e6)
     assert problem.prepared(X, np.zeros(20)) and problem.solver_ in names
     able = [one.name for one in choosing.able(problem.prepared(X, X[:, 0])[0].problem)]

@@ -298,7 +298,7 @@ def test_a_method_whose_price_hangs_on_found_columns_is_not_taken(frame):
     y = labels(frame) > 1
     known = {"classes": (False, True), "random_state": 0, "fit_intercept": False}
     chosen = DPClassifier(l2=10.0, epsilon=2.0, **known).fit(frame, y).solver_
-    order = choosing.order(400, 8, False, 2.0)
+    order = choosing.order(False)
     assert "objective_perturbation" in order[: order.index(chosen)]
     for name in order[: order.index(chosen)]:
         with pytest.raises(ValueError, match="price hangs on columns that were found"):

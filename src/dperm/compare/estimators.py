@@ -764,8 +764,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
     Parameters
     ----------
     solver : str
-        "auto" takes the first method of the arena's advice that can solve the problem,
-        by n, p, loss and epsilon alone; see ``solver_``. Otherwise the name of a solver
+        "auto" takes the first method that can solve the problem, by loss and p alone
+        (:mod:`dperm.compare.choosing`); see ``solver_``. Otherwise the name of a solver
         in ``conf/solver``, or of a Python file in the current folder.
     epsilon : float
         Positive; ``inf`` gives the minimiser without privacy, or the named solver

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import pandas as pd
 
 from dperm.compare import results
-from dperm.compare.contest import EACH
 from dperm.core.experiment import schema
 from dperm.core.experiment.plan import at_problem
 from dperm.core.experiment.results import load_sweep, sweep_path
@@ -32,14 +31,12 @@ def label(solver: str) -> str:
 def contest(config: schema.Config, sweep: str = "contest") -> pd.DataFrame:
     """The means of a sweep of contests, with the data set of every problem.
 
-    The single runs of every setting are left out: only ``tables.learned`` uses them.
     The table is kept, because a drawing job makes ten products from it.
     """
     path = sweep_path(config, sweep)
     key = (str(path), path.stat().st_mtime_ns)
     if key not in _KEPT:
-        rows = load_sweep(config, sweep)
-        table = means(rows[rows["tuning"] != EACH] if "tuning" in rows else rows)
+        table = means(load_sweep(config, sweep))
         known = relatives(config, table["problem"].unique())
         _KEPT[key] = table.assign(**{DATA: table["problem"].map(known)})
     return _KEPT[key].copy()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,7 +11,7 @@ import numpy as np
 
 from dperm import data
 from dperm.compare import TUNINGS
-from dperm.compare.contest import DEFAULT, EACH, Prices, Row, Seeds, contest_rows
+from dperm.compare.contest import Prices, Row, Seeds, contest_rows
 from dperm.compare.contestants import Contestant, contestant
 from dperm.compare.metrics import split
 from dperm.core.erm.optimum import solve
@@ -20,7 +19,6 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
-from dperm.core.lanes.trials import seeds_of
 from dperm.data.synthetic import dialled_classification, dialled_regression
 from dperm.papers.arena import protocols, steps
 from dperm.papers.arena.protocols import constant  # a kind of sweep
@@ -78,64 +76,10 @@ def contest(
     rows = []
     for public, targets in ((True, epsilons), (False, declared_at)):
         on = _on(point["solver"], public)
-        aim = (seeds, targets, (*TUNINGS, EACH), known)
+        aim = (seeds, targets, TUNINGS, known)
         made = contest_rows(on, *of, *aim, work=work, prices=prices)
         rows += [{"public_scales": public, **row} for row in made]
     return rows
-
-
-def fits(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    epsilons: list[float],
-    runs: int,
-    most: int,
-) -> list[Row]:
-    """A method as ``dperm.fit`` runs it by default: not tuned, under private scales.
-
-    Parameters
-    ----------
-    config, seed, epsilons, runs, most
-        As for ``price``.
-    point : dict
-        problem, whose records are taken as they are in its file; solver.
-
-    Returns
-    -------
-    list of dict
-        ``relative_error`` is the excess of ``price``.
-    """
-    at = plan.at_problem(config, point["problem"])
-    if inputs.load_problem(at) is None:  # fetched by an earlier stage, or not available
-        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
-    case = steps.case(config, {"problem": point["problem"]}, most)
-    assert isinstance(case, steps.Case)
-    if point["problem"] not in _ENDS:
-        _ENDS.clear()
-        _ENDS[point["problem"]] = steps.ends(case)
-    constant, least, p = _ENDS[point["problem"]]
-    loss = "logistic" if case.signed else "least squares"
-    known = {"n": len(case.y), "p": p, "loss": loss, "public_scales": False}
-    seeds = seeds_of(plan.seed_of(seed, "fits", point["problem"], "", 0, 0), runs)
-    rows = []
-    for epsilon, one in itertools.product(epsilons, seeds):
-        row = {**known, "epsilon": epsilon, "tuning": DEFAULT, "setting": DEFAULT}
-        try:
-            model = steps.fitted(case, "private", epsilon, one, point["solver"])
-        except ValueError as error:
-            return [{"status": "gap", "reason": str(error)}]
-        found = case.loss(steps.scores(model, case.train))
-        excess = (found - least) / (constant - least)
-        spent = {
-            "true_epsilon": model.epsilon_.high,
-            "given": "; ".join(model.epsilon_.given),
-        }
-        rows.append({**row, **spent, "relative_error": excess})
-    return rows
-
-
-_ENDS: dict[str, tuple[float, float, int]] = {}  # of the last problem
 
 
 def _on(solver: str, public: bool) -> Callable[[Problem], Contestant]:

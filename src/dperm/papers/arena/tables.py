@@ -7,7 +7,6 @@ import pandas as pd
 from scipy import stats
 
 from dperm.compare import results
-from dperm.compare.contest import DEFAULT, EACH
 from dperm.core.erm.losses import named
 from dperm.core.experiment import plan
 from dperm.core.experiment.grid import points
@@ -113,56 +112,6 @@ def model(config: Config, product: Product, problems: list[str]) -> Table:
         if len(errors := ranking.cells(table, tuning))
     ]
     return made_of(pd.concat(rows, ignore_index=True))
-
-
-def learned(config: Config, product: Product, problems: list[str]) -> Table:
-    """Setting of each method that other data sets choose, compared with its default.
-
-    Both have one run per cell, on one seed and under public scales. Synthetic problems
-    are left out.
-    """
-    rows = load_sweep(config, "contest")
-    rows = rows[rows["tuning"].eq(EACH) & (rows["public_scales"].astype(float) == 1)]
-    left = list(product.options.get("synthetic", ()))
-    rows = rows[~rows["problem"].isin(left)]
-    known = outcomes.relatives(config, rows["problem"].unique())
-    rows = rows.assign(**{outcomes.DATA: rows["problem"].map(known)})
-    found, tables = [], {}
-    for name, some in rows.groupby("solver", sort=False):
-        label, errors = outcomes.label(name), ranking.by_setting(some)
-        tables[label] = ranking.learned(errors), errors[DEFAULT]
-        found.append(
-            {
-                "algorithm": label,
-                "setting": ranking.order(errors)[0],
-                **ranking.times(*tables[label]),
-                "settings": errors.shape[1],
-            }
-        )
-    both = [pd.DataFrame({k: one[j] for k, one in tables.items()}) for j in (0, 1)]
-    for row in ranking.advised(both, sizes(config)) if found else ():
-        found.append({"algorithm": f"chosen by range, {row.pop('loss')}", **row})
-    return made_of(found)
-
-
-def auto(config: Config, product: Product, problems: list[str]) -> Table:
-    """The order in which ``dperm.fit`` tries methods; the package ships a copy."""
-    return made_of(ranking.orders(*_of_fits(config)))
-
-
-def auto_choices(config: Config, product: Product, problems: list[str]) -> Table:
-    """Regret of the order of ``auto``, next to fixed methods and two controls."""
-    return made_of(ranking.choices_of(*_of_fits(config)))
-
-
-def _of_fits(config: Config) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Errors in every cell of the sweep ``fits``, by solver, and problem sizes."""
-    rows = load_sweep(config, "fits")
-    known = rows.dropna(subset=["n", "p"]).groupby("problem", sort=False)
-    table = outcomes.contest(config, "fits")
-    table = table.assign(algorithm=table["solver"])
-    errors = ranking.cells(table, "default", public=False)
-    return errors, known[["n", "p", "loss"]].first()
 
 
 def price(config: Config, product: Product, problems: list[str]) -> Table:
