@@ -105,13 +105,6 @@ def test_ranks_say_the_seconds_of_their_own_tuning_and_kind_of_scales(monkeypatc
     }
 
 
-def test_wins_are_counted_where_both_can():
-    found = ranking.wins(ranking.cells(table(THREE)))
-    of = {(r.algorithm, r.against): (r.wins, r.cells) for r in found.itertuples()}
-    assert of["A", "B"] == (pytest.approx(2 / 3), 3) and of["A", "C"] == (1.0, 2)
-    assert of["B", "A"][0] == pytest.approx(1 - of["A", "B"][0])
-
-
 def test_intervals_draw_whole_data_sets_again():
     """Many epsilons and problems of one data set are no more evidence than it."""
     index = pd.MultiIndex.from_product(

@@ -1,4 +1,4 @@
-"""Ranking of methods: shares of rank, win probabilities, regrets, recommendations.
+"""Ranking of methods: shares of rank, regrets, recommendations.
 
 A cell is a problem at an epsilon. Methods that cannot do a problem have no rank in its
 cells: a gap is not a bad score. A share of rank is 0 for the best of a cell and 1 for
@@ -90,18 +90,6 @@ def resampled(column: pd.Series) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(found, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def wins(errors: pd.DataFrame) -> pd.DataFrame:
-    """Chance that one method is ahead of another on a cell that both can do."""
-    rows = []
-    for one, two in itertools.permutations(errors.columns, 2):
-        both = errors[[one, two]].dropna()
-        if both.empty:
-            continue
-        ahead = (both[one] < both[two]) + 0.5 * (both[one] == both[two])
-        rows.append({"algorithm": one, "against": two, **_mean("wins", ahead)})
-    return pd.DataFrame(rows)
 
 
 def log_regrets(errors: pd.DataFrame) -> pd.DataFrame:
