@@ -52,49 +52,6 @@ def exact(**known):
     return DPRegressor(epsilon=np.inf, **{**DECLARED, "l2": 1e-8, **known})
 
 
-def test_the_minimiser_is_that_of_the_columns_by_hand(frame):
-    y = labels(frame)
-    model = exact().fit(frame, y)
-    by_name = dict(zip(model.names_, model.coef_, strict=True))
-    assert [*by_name] == NAMES.split()
-    assert by_name["city=A"] - by_name["city=B"] == pytest.approx(2, abs=1e-4)
-    assert by_name["city=B"] == pytest.approx(by_name["city=other"], abs=1e-4)
-    assert by_name["code=2"] - by_name["code=other"] == pytest.approx(-1, abs=1e-4)
-    assert by_name["age=missing"] == pytest.approx(4, abs=1e-4)
-    assert model.predict(frame) == pytest.approx(y, abs=1e-3)
-    assert model.feature_names_in_.tolist() == [*frame.columns]
-    assert model.n_features_in_ == 4
-    odd = frame.assign(city="Z", age=np.nan, code=9)
-    other = frame.assign(city=None, age=50.0, code=np.nan)
-    gap = model.predict(odd) - model.predict(other)  # 50 is the middle of the range
-    assert gap == pytest.approx(by_name["age=missing"])
-
-
-def test_a_gap_without_bounds_is_zero(frame):
-    made = exact(bounds=None)
-    assert made._framed(frame)[::10, :2].tolist() == [[0.0, 1.0]] * 40
-    assert exact()._framed(frame)[::10, :2].tolist() == [[50.0, 1.0]] * 40
-
-
-ODD = [None, np.nan, pd.NA, "Z", "other", "", 7, -np.inf, [1], {}, object, ("A", [1])]
-
-
-@pytest.mark.parametrize("value", ODD, ids=repr)
-def test_no_record_decides_which_columns_there_are_or_what_others_become(frame, value):
-    known = {**DECLARED, "missing_columns": ["age", "size"]}
-    frame = frame.astype(object)
-    changed = frame.copy()
-    for column in frame:
-        changed[column] = [value, *frame[column][1:]]
-    assert changed.shape == frame.shape
-    one, two = exact(**known), exact(**known)
-    before, after = one._framed(frame), two._framed(changed)
-    assert one.names_.tolist() == two.names_.tolist()
-    assert before.shape == after.shape == (400, len(one.names_))
-    assert np.array_equal(before[1:], after[1:])
-    assert not np.isnan(after).any()
-
-
 @pytest.mark.parametrize("known", [DECLARED, {**DECLARED, "bounds": None}])
 def test_columns_are_the_same_for_any_data(frame, known):
     bare = frame.assign(age=30.0, city="A", size=0.0, code=1)
@@ -125,59 +82,6 @@ def test_a_category_type_declares_nothing_unless_it_is_passed(frame):
     one = exact(categories={**LEVELS, "city": declared}).fit(typed, labels(frame))
     two = exact().fit(frame, labels(frame))
     assert np.array_equal(one.coef_, two.coef_)
-
-
-def test_what_is_neither_number_nor_text_is_refused_at_once(frame):
-    frame["day"] = frame["hour"] = pd.Timestamp("2020-01-01")
-    with pytest.raises(
-        ValueError, match=r"neither numbers nor text .* day, hour; leave"
-    ):
-        dperm.fit(frame, labels(frame))
-    with pytest.raises(ValueError, match="columns day, hour;"):
-        exact().fit(frame, labels(frame))
-
-
-@pytest.mark.parametrize(
-    ("known", "match"),
-    [
-        ({"categories": ["city"]}, "expected values by column"),
-        ({"categories": {"city": "AB"}}, "found 'AB' for city"),
-        ({"categories": {"city": ["A", "other"]}}, "values .* that differ .* for city"),
-        ({"categories": {"city": ["A", None]}}, "values .* that differ .* for city"),
-        ({"categories": {"town": ["A"]}}, "categories: expected some .*; found town"),
-        ({"missing_columns": ["city"]}, "expected some of .*size.*; found city"),
-        ({"missing_columns": "age"}, "expected a list, a mapping .*or 'private'"),
-        ({"missing_columns": {"age": "x"}}, "age: expected a number, found 'x'"),
-        ({"bounds": {"age": (0, 1)}}, "each of age, size; wrong or left out: size"),
-    ],
-)
-def test_declarations_that_do_not_fit_are_refused(frame, known, match):
-    with pytest.raises(ValueError, match=match):
-        exact(**known).fit(frame, labels(frame))
-
-
-def test_declarations_need_a_frame_and_every_column(frame):
-    with pytest.raises(ValueError, match="expected with a data frame, found ndarray"):
-        exact().fit(np.zeros((20, 4)), np.zeros(20))
-    with pytest.raises(ValueError, match=r"share a name: .*city=A, .*city=A"):
-        exact(bounds=None).fit(frame.assign(**{"city=A": 1.0}), labels(frame))
-    model = exact().fit(frame, labels(frame))
-    with pytest.raises(ValueError, match="missing: age, city"):
-        model.predict(frame[["size", "code"]])
-    with pytest.raises(ValueError, match="expected a data frame"):
-        model.predict(np.zeros((2, 4)))
-    turned = frame[["code", "size", "city", "age"]]
-    assert np.array_equal(model.predict(turned), model.predict(frame))
-
-
-def test_an_undeclared_gap_makes_a_record_one_of_zeros(frame):
-    y, known = labels(frame), {"l2": 0.1, "missing_columns": None}
-    one = exact(**known).fit(frame, y)
-    array = exact(**known)._framed(frame)
-    assert np.isnan(array[::10, 0]).all()
-    low, high = one._layout.bounds
-    bare = DPRegressor(epsilon=np.inf, l2=0.1, bounds=(low, high)).fit(array, y)
-    assert one.coef_ == pytest.approx(bare.coef_)
 
 
 def test_fits_are_pickled_and_searched(frame):
@@ -286,12 +190,6 @@ def test_gaps_are_filled_with_a_released_mean_or_what_is_declared(frame):
     assert [*made.names_] == ["age", "age=missing", "size"]
     plain = DPRegressor("dp_gd", random_state=0).fit(numbers, labels(frame))
     assert [*plain.names_] == ["age", "size"]
-
-
-def test_without_privacy_every_value_is_found(frame):
-    one = frame.assign(city=frame["city"].where(frame.index != 3, "Z"))
-    model = DPRegressor(epsilon=np.inf, l2=1e-8).fit(one[["age", "city"]], labels(one))
-    assert {"city=Z", "age=missing"} <= {*model.names_}
 
 
 def test_a_method_whose_price_hangs_on_found_columns_is_not_taken(frame):

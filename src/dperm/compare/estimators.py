@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 import secrets
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -22,7 +21,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import (
     check_array,
     check_consistent_length,
@@ -33,7 +32,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dperm import __version__, extras
+from dperm import extras
 from dperm.compare import PRIVATE, choosing, contestants, frames, metrics
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import (
@@ -42,14 +41,12 @@ from dperm.compare.contestants import (
     Job,
     Setting,
 )
-from dperm.compare.exact import minimiser
 from dperm.compare.guarantee import (
     Guarantee,
     PrivacyLeakWarning,
     added_or_removed,
     charge,
     check_target,
-    is_budgeted,
     use_seed,
 )
 from dperm.compare.units import Units, units
@@ -67,7 +64,6 @@ from dperm.core.privacy.ledger import (
     SMOOTHNESS,
     Ledger,
     N,
-    NonPrivate,
     moves_with_data,
     united,
 )
@@ -87,9 +83,7 @@ FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
-NEARLY = 2.0**10  # for exact minimisation, which removes the rest
 RELEASED = {"minima": "approximate"}  # settings in which no minimum is taken as exact
-EXACT = "exact"
 DIGITS = 0.01  # share of epsilon, as the mu of the noise that hides digits of minima
 FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
     "ada_ssp",
@@ -100,8 +94,6 @@ FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
     "output_perturbation",
 )
 EDGE = 1e100  # largest entry and scale of a release, so that no quotient overflows
-OPEN = Ledger((NonPrivate(1, "weights", "the minimiser without privacy"),), given=(N,))
-
 PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
 
 
@@ -536,15 +528,12 @@ class DPLinear(BaseEstimator):
 
     def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
         _refuse(unknown)
-        _warn_of_search()
         if self.neighbours not in NEIGHBOURS:
             raise ValueError(
                 f"neighbours: expected one of {', '.join(NEIGHBOURS)}, found "
                 f"{self.neighbours!r}"
             )
         seed = noise_seed(self.random_state)
-        if self.epsilon == math.inf and self.solver == AUTO:
-            return self._fitted_exactly(X, *self._arrays(X, y))
         if self.neighbours == REPLACE or self.epsilon == math.inf:
             return self._fitted_replacing(X, y, seed)
         return self._fitted_adding(X, y, seed)
@@ -666,21 +655,6 @@ class DPLinear(BaseEstimator):
         layout = frames.with_released(frame, self._layout, levels, normal)
         return self._cleaned(*self._arrays(frame, y, layout))
 
-    def _fitted_exactly(self, frame: Any, X: Any, y: np.ndarray) -> Self:
-        self.solver_ = EXACT
-        X, every = self._cleaned(X, y)
-        if self._is_open():
-            none = private_scales.seeded(0)
-            X, every = self._settled(frame, y, self._before(X.shape)[0], none)
-        self._constant = NEARLY
-        problems = [self._problem(X, one) for one in every]
-        charge(math.inf, self._delta, ())
-        self._guarantee = Guarantee(OPEN, self._delta, (N,))
-        self._published(
-            np.array([minimiser(one, self.fit_intercept) for one in problems])
-        )
-        return self
-
     def _published(self, W: np.ndarray) -> None:
         """Keep weights (K, p) as coefficients in the units of the user's columns."""
         coef, intercept = W, np.zeros(len(W))
@@ -733,23 +707,6 @@ class DPLinear(BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_dperm_version": __version__}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        kept = dict(state)
-        version = kept.pop("_dperm_version", "unknown")
-        if version != __version__:
-            warnings.warn(
-                InconsistentVersionWarning(
-                    estimator_name=type(self).__name__,
-                    current_sklearn_version=f"(dperm) {__version__}",
-                    original_sklearn_version=f"(dperm) {version}",
-                ),
-                stacklevel=2,
-            )
-        super().__setstate__(kept)
-
 
 @PARAMETERS
 class DPClassifier(ClassifierMixin, DPLinear):
@@ -768,8 +725,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         (:mod:`dperm.compare.choosing`); see ``solver_``. Otherwise the name of a solver
         in ``conf/solver``, or of a Python file in the current folder.
     epsilon : float
-        Positive; ``inf`` gives the minimiser without privacy, or the named solver
-        without noise.
+        Positive; ``inf`` gives the solver without noise.
     delta : float, optional
         None means 1 / n^2.
     loss : {"logistic", "smoothed_hinge"}
@@ -1168,19 +1124,3 @@ def _refuse(unknown: Mapping[str, Any]) -> None:
         )
     if unknown:
         raise TypeError(f"fit: expected X and y, found {', '.join(unknown)}")
-
-
-def _warn_of_search() -> None:
-    """Warn inside a search or a cross-validation without a budget."""
-    frame, name = sys._getframe(2), "sklearn.model_selection"
-    while frame is not None and not is_budgeted():
-        if frame.f_globals.get("__name__", "").startswith(name):
-            warnings.warn(
-                "every fit of a cross-validation or a grid search costs its own "
-                "epsilon, and its scores are not paid for: use dperm.PrivateSearch, or "
-                "count them in a dperm.Budget",
-                PrivacyLeakWarning,
-                4,
-            )
-            return
-        frame = frame.f_back  # type: ignore[assignment]

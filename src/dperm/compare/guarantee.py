@@ -224,11 +224,6 @@ def use_seed(seed: int) -> None:
             budget._seeds.add(seed)
 
 
-def is_budgeted() -> bool:
-    """Whether a budget is open."""
-    return bool(_ACTIVE)
-
-
 def check_target(epsilon: Any, delta: Any) -> None:
     """Refuse an invalid epsilon or delta.
 
