@@ -66,7 +66,8 @@ def test_without_noise_and_with_many_steps_it_is_the_minimiser(data, make):
     X, y = data
     setting = {"passes": 300, "step": 1, "clip": 1e6}
     model = DPRegressor("dp_cd", epsilon=np.inf, l1=0.05, l2=0.1, setting=setting,
-                        label_scale=1.0, feature_scale=[1.2, 2.5, 0.7], random_state=0)  # fmt: skip
+                        label_scale=1.0, feature_scale=[1.2, 2.5, 0.7],
+                        random_state=0)  # fmt: skip
     model.fit(make(X), y)
     best = ElasticNet(alpha=0.15, l1_ratio=1 / 3, tol=1e-14, max_iter=100_000)
     best.fit(X, y)

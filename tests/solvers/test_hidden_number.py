@@ -6,15 +6,12 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import sparse, stats
+from scipy import sparse
 
 import dperm
 from dperm import Budget, BudgetError
 from dperm.accountants.intervals import epsilon_interval
-from dperm.accountants.stable_counts import StableCounts
-from dperm.compare import estimators
 from dperm.compare.estimators import DPClassifier, DPRegressor
-from dperm.compare.frames import TYPES
 from dperm.core.privacy.ledger import ADD_REMOVE, Laplace, Ledger, RelationError
 from dperm.solvers import hidden_number
 from dperm.solvers.hidden_number import emptied, event, noisy, resized
@@ -112,18 +109,6 @@ def test_a_fit_costs_what_was_asked_for_and_takes_nothing_as_public(data, solver
     assert solver == "dp_cd" or model.score(*data) > 0.5
 
 
-@pytest.mark.parametrize("release", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_classes_and_frames_are_fitted_too(data, kind, release):
-    X = KINDS[kind](data[0])
-    y = np.where(data[1] > 0, "up", "down")
-    given = {"categories": {}, "missing_columns": []} if kind == "frame" else {}
-    model = DPClassifier(epsilon=3.0, classes=("down", "up"), release=release,
-                         **given, **DECLARED).fit(X, y)  # fmt: skip
-    assert model.score(X, y) > 0.6
-    assert model.epsilon_.given == ((TYPES,) if kind == "frame" else ())
-
-
 def test_added_records_move_no_gradient(data, monkeypatch):
     """Whatever is added, weights are those of fewer records and a stronger penalty."""
     fitted = []
@@ -188,31 +173,3 @@ def test_another_relation_is_none():
 
 
 RUNS = 400  # of a whole fit
-
-
-@pytest.mark.filterwarnings(
-    "ignore:delta. 0.4 is more than 1/n", "ignore:X. \\d+ records"
-)
-def test_a_value_of_one_record_more_is_found_as_seldom_as_delta_pays_for(monkeypatch):
-    """Its neighbour cannot publish it: all of that chance is the threshold's delta."""
-    n, delta = 40, 0.4
-    words = np.array(["u", "v"] * (n // 2), dtype=object)
-    frame = pd.DataFrame({"s": words, "t": words[::-1]})
-    more = pd.concat((pd.DataFrame({"s": ["Jane"], "t": ["Doe"]}), frame))
-    how = {"epsilon": 5.0, "delta": delta, "neighbours": "add_remove"}
-    model = DPClassifier("dp_gd", classes=(0, 1), fit_intercept=False, **how)
-    monkeypatch.setattr(
-        estimators, "weights", lambda on, *_: np.zeros(on.problem.p)
-    )  # columns are found before
-    found = 0
-    for seed in range(RUNS):
-        model.set_params(random_state=seed).fit(more, np.arange(n + 1) % 2)
-        found += any(name in ("s=Jane", "t=Doe") for name in model.names_)
-    number, counts = model.epsilon_.ledger.events[:2]
-    assert isinstance(number, Laplace) and isinstance(counts, StableCounts)
-    doubt = 0.1 * delta  # half of it a column
-    chance = stats.norm.sf((counts.threshold - 1) / counts.scale)
-    assert counts.alone * chance == pytest.approx(doubt, rel=1e-6)
-    assert model.epsilon_.rest.high <= 4.9 * (1 + 1e-6)  # at delta, doubt included
-    low, high = stats.binom.ppf([1e-4, 1 - 1e-4], RUNS, doubt)
-    assert low <= found <= high

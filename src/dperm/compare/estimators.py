@@ -72,8 +72,7 @@ from dperm.solvers import hidden_number, private_scales
 from dperm.solvers.blocks import LARGE, Blocks, Large, of_labels, of_rows
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
-from dperm.solvers.private_levels import without_p
-from dperm.solvers.scales import column_scales, declared, label_scale
+from dperm.solvers.scales import declared
 
 DATA = "data"  # a scale that is computed from the data
 REPLACE = "replace"
@@ -109,8 +108,6 @@ class DPLinear(BaseEstimator):
     l2: float | None = None
     fit_intercept: bool = True
     bounds: Any = None
-    categories: Any = None
-    missing_columns: Any = None
     feature_scale: Any = None
     setting: Mapping[str, float] | None = None
     random_state: Any = None
@@ -145,9 +142,8 @@ class DPLinear(BaseEstimator):
             source = parquet(X, y)
             if not (source.has_numbers or hasattr(self, "classes")):
                 raise ValueError(f"y: expected numbers in {y!r}, found text")
-            self._framed(X)
             self.n_features_in_ = source.shape[1]
-            self.feature_names_in_ = self.names_ = np.array(source.names, dtype=object)
+            self.feature_names_in_ = np.array(source.names, dtype=object)
             if self._read_off() or getattr(self, "classes", ()) is None:
                 raise ValueError(
                     "X: of records in files nothing is read off: expected classes, and "
@@ -170,16 +166,11 @@ class DPLinear(BaseEstimator):
         return Blocks(source, self.loss, None, None, np.ones(source.shape[1]))
 
     def _arrays(
-        self,
-        X: Any,
-        y: Any,
-        layout: frames.Layout | None = None,
-        dtype: Any = np.float64,
+        self, X: Any, y: Any, dtype: Any = np.float64
     ) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
 
-        The contents of a single record may not decide whether a fit raises. ``layout``
-        is that of a data frame whose levels are found.
+        The contents of a single record may not decide whether a fit raises.
         """
         if y is None:
             raise ValueError(
@@ -193,7 +184,7 @@ class DPLinear(BaseEstimator):
                 f"y: expected a label for each record, found {y!r}; a column is named "
                 "where X is a file"
             )
-        X = self._framed(X, layout)
+        X = frames.checked(X)
         if isinstance(X, np.ndarray) and X.dtype == object:
             X = _without_gaps(X)
         how = {"accept_sparse": "csc", "dtype": dtype, "ensure_min_samples": 2}
@@ -204,9 +195,6 @@ class DPLinear(BaseEstimator):
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()  # an entry may be a sum of parts, each within its bounds
-        if self._layout:  # the names of the frame's own columns count
-            self.n_features_in_ = len(self._layout.columns)
-            self.feature_names_in_ = np.array(self._layout.columns, dtype=object)
         y = column_or_1d(self._apart(y), warn=True)
         if getattr(self, "classes", None) is not None:
             classes = self._declared()
@@ -221,27 +209,6 @@ class DPLinear(BaseEstimator):
         if is_list and getattr(self, "classes", ()) is not None:
             return np.array(y, dtype=object)
         return y
-
-    def _framed(self, X: Any, layout: frames.Layout | None = None) -> Any:
-        """X, with the columns that declarations make from a data frame."""
-        self._layout: frames.Layout | None = layout
-        self.__dict__.pop("names_", None)
-        X = frames.as_numbers(X, self.bounds)
-        if isinstance(X, pd.DataFrame):
-            how = (self.categories, self.missing_columns, self.bounds)
-            if how[:2] == (None, None) and not frames.texts(X):
-                frames.refuse_others(X, set())
-                self.names_ = np.array([*map(str, X.columns)], dtype=object)
-                return X
-            self._layout = layout or frames.layout(X, *how)
-            self.names_ = np.array(self._layout.names, dtype=object)
-            return frames.expanded(X, self._layout)
-        if self.categories is not None or self.missing_columns is not None:
-            raise ValueError(
-                "categories, missing_columns: expected with a data frame, found "
-                f"{type(X).__name__}"
-            )
-        return X
 
     def _cleaned(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
         """X (n, p) within its bounds, and the vectors of labels; all finite."""
@@ -304,9 +271,7 @@ class DPLinear(BaseEstimator):
             if self.release and method.section.algorithm not in FOR_RELEASE:
                 continue
             ledger = method.on(problem).ledger(method.default, 1.0)
-            if several and not is_closed_form(ledger + ledger, STRICT):
-                continue
-            if not self._is_open() or without_p(ledger, _wider(method, problem)):
+            if not several or is_closed_form(ledger + ledger, STRICT):
                 return method
         raise ValueError(
             f"solver: no method can do {problem.loss.name} loss with {problem.p} "
@@ -372,10 +337,7 @@ class DPLinear(BaseEstimator):
         """The share of delta that discrete noise costs in a release of p columns."""
         if not self.release:
             return 0.0
-        n, p = shape
-        width = p + 2  # with intercept and label
-        if self._layout:  # values and gaps; a record is in one per column
-            width += n * len(self._layout.columns)
+        width = shape[1] + 2  # with intercept and label
         cells = width * len(private_scales.OCTAVES)
         releases = sum(event.count for event in stated.events)
         found = slack(releases * width * (width + 1) // 2 + cells, self._epsilon)
@@ -407,9 +369,6 @@ class DPLinear(BaseEstimator):
             problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
         return declared(problem, scales, float(self._label.scale[0]))
 
-    def _is_open(self) -> bool:
-        return self._layout is not None and self._layout.is_open
-
     # --- scales -----------------------------------------------------------------------
 
     def _scales(self, X: Any) -> Units:
@@ -417,10 +376,8 @@ class DPLinear(BaseEstimator):
         p, given = X.shape[1], self.feature_scale
         names = getattr(self, "feature_names_in_", None)
         columns: Any = p if names is None else [*map(str, names)]
-        bounds = self.bounds
-        if self._layout:
-            columns, bounds = p, self._layout.bounds
-        made = units("bounds", bounds, columns, self.fit_intercept, hasattr(X, "tocsc"))
+        at = (columns, self.fit_intercept, hasattr(X, "tocsc"))
+        made = units("bounds", self.bounds, *at)
         if given is None or self._private()[0]:
             return made if given is None else replace(made, scale=np.ones(p))
         if isinstance(given, str) and given == DATA:
@@ -451,52 +408,27 @@ class DPLinear(BaseEstimator):
     def _first(self, shape: tuple[int, int]) -> Ledger:
         """Ledger of the scales released before the solver runs, from public numbers."""
         (n, p), (features, label) = shape, self._private()
-        k = self._moved(p) * features + label
+        k = p * features + label
         if not k:
             return Ledger()
         return private_scales.ledger(k, n, self._epsilon, self._delta)
-
-    def _sized(self, p: int) -> list[int]:
-        """Columns whose scales are released; counts determine the others."""
-        return self._layout.numeric if self._layout and self._is_open() else [*range(p)]
-
-    def _moved(self, p: int) -> int:
-        """How many of them one record can move: it has one level per category."""
-        if self._is_marked():
-            assert self._layout is not None
-            return len(self._layout.columns) + len(self._layout.flags)
-        return len(self._sized(p))
-
-    def _is_marked(self) -> bool:
-        """Whether declared levels and gaps are columns of zeros and ones."""
-        layout = self._layout
-        return layout is not None and not layout.is_open and layout.bounds is None
 
     def _rescaled(
         self, X: Any, every: Sequence[Any], first: Ledger, normal: Normal | Exact
     ) -> tuple[Any, Sequence[Any], np.ndarray]:
         """X and labels over scales that are released here, and the noisy counts."""
         (n, p), (features, label) = X.shape, self._private()
-        some = self._sized(p)
         if isinstance(X, Blocks):
             columns: list[Any] = [partial(X.total, of_rows)] * features
             columns += [partial(X.total, of_labels)] * label
         else:
-            columns = [X[:, some]] * features + [every[0][:, None]] * label
-        k = self._moved(p) * features + label
-        noisy = private_scales.noisy_counts(columns, first, normal, k)
+            columns = [X] * features + [every[0][:, None]] * label
+        noisy = private_scales.noisy_counts(columns, first, normal)
         found, seen = private_scales.scales(noisy, first, n, label)
         if not seen.all():
             warnings.warn(_hidden(seen, label), stacklevel=5)
-        if features and self._is_marked():
-            assert self._layout is not None
-            marks = np.setdiff1d(some, self._layout.numeric)
-            found[marks] = private_scales.shares(noisy[marks], first, n)
-        size, scales = float(found[-1]) if label else 1.0, np.ones(p)
-        if features:
-            scales[some] = found[: len(some)]
-            if self._layout and self._is_open():
-                scales = self._layout.scales(scales, n)
+        size = float(found[-1]) if label else 1.0
+        scales = found[:p] if features else np.ones(p)
         self._over = scales / size
         self._label = replace(self._label, released=size)
         if isinstance(X, Blocks):
@@ -586,38 +518,21 @@ class DPLinear(BaseEstimator):
             )
         spent = self._spent(X.shape, _composed(runs, 1.0))
         goal = (self._epsilon, self._delta - spent, STRICT)
-        levels, first, fill = self._before(X.shape)
-        found = self._calibrated(levels + first + fill, runs, goal)
+        first = self._first(X.shape)
+        found = calibrate(lambda noise: first + _composed(runs, noise), *goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         public = [on.public_information(found.ledger) for on, _ in runs]
-        types = frames.assumed(
-            frame, self.categories, self.missing_columns, self.bounds
-        )
+        types = frames.assumed(frame)
         known = (*united(*public), *self._assumed, *labels, *types, *read)
-        cost = self._epsilon if levels.events else found.true_epsilon
         if charged:
             charge(0.0, 0.0, moves_with_data(known), ADD_REMOVE)
         else:
-            charge(cost, self._delta, known)
+            charge(found.true_epsilon, self._delta, known)
         drawn = Exact() if self.release else private_scales.seeded(seed)
-        if levels.events:
-            X, every = self._settled(frame, y, levels, drawn)
-            before, runs = runs, self._runs(X, every, contestants.method(self.solver_))
-            if not without_p(_composed(before, 1.0), _composed(runs, 1.0)):
-                raise ValueError(
-                    f"solver {self.solver_}: its price hangs on columns that were "
-                    "found; declare categories and missing_columns, or name dp_gd"
-                )
-            fill = self._before(X.shape)[2]
-            found = self._calibrated(levels + first + fill, runs, goal)
         self._guarantee = Guarantee(found.ledger, self._delta, known, slack=spent)
         noise = found.noise_multiplier
         if first.events:
             X, every = self._rescaled(X, every, first, drawn)[:2]
-        if fill.events and self._layout:
-            how = (self._units.scale, self._over * self._label.released, fill, drawn)
-            X, self._layout = self._layout.filled(X, *how)
-        if first.events or fill.events:
             runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
         with frames.silent():
@@ -629,31 +544,6 @@ class DPLinear(BaseEstimator):
                 ]
         self._published(np.array([_finite(w) for w in W]))
         return self
-
-    def _before(self, shape: tuple[int, int]) -> tuple[Ledger, Ledger, Ledger]:
-        """Ledgers of releases before the solver's: columns, scales, fills of gaps.
-
-        They follow from public numbers; that of fills also from the columns that were
-        found.
-        """
-        scales, none = self._first(shape), Ledger()
-        if not self._layout:
-            return none, scales, none
-        how = (self._epsilon, self._delta)
-        levels = self._layout.ledger(shape[0], *how)
-        return levels, scales, self._layout.fill_ledger(*how)
-
-    def _calibrated(self, before: Ledger, runs: Any, goal: Any) -> Any:
-        """The least noise with which all releases together meet the target."""
-        return calibrate(lambda noise: before + _composed(runs, noise), *goal)
-
-    def _settled(
-        self, frame: Any, y: np.ndarray, levels: Ledger, normal: Normal | Exact
-    ) -> tuple[Any, Sequence[Any]]:
-        """X and labels with the columns that are found here."""
-        assert self._layout is not None
-        layout = frames.with_released(frame, self._layout, levels, normal)
-        return self._cleaned(*self._arrays(frame, y, layout))
 
     def _published(self, W: np.ndarray) -> None:
         """Keep weights (K, p) as coefficients in the units of the user's columns."""
@@ -693,11 +583,8 @@ class DPLinear(BaseEstimator):
 
     def _read(self, X: Any) -> Any:
         """Records as the array (n, p) that matches the coefficients."""
-        if self._layout:
-            X = frames.as_numbers(X, self.bounds)
-            return check_array(frames.expanded(X, self._layout))
         how = {"accept_sparse": "csr", "dtype": np.float64}
-        return validate_data(self, X, reset=False, **how)
+        return validate_data(self, frames.checked(X), reset=False, **how)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_guarantee")
@@ -738,21 +625,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
     bounds : (low, high) or mapping, optional
         Ranges of the columns in their own units: two numbers, two arrays with one
         number per column, or a mapping from the names of a data frame's columns to
-        pairs. Data are clipped to them; they must not be computed from the data. With
-        ``categories`` or ``missing_columns`` they are those of the numeric columns.
-    categories : mapping, optional
-        The values of columns of a data frame: ``{"city": ["A", "B"]}``. Every other
-        value, and a missing one, is the level "other". They must not be read off the
-        data; a column's ``category`` type declares nothing. The values of other text
-        columns are found by a noisy count, for a share of epsilon and of delta that
-        :mod:`dperm.solvers.private_levels` states; rare ones are "other".
-    missing_columns : sequence of str, mapping or "private", optional
-        Numeric columns that may have missing values. The middle of the bounds, 0, or
-        the number in a mapping replaces them. An indicator column is always added. In
-        other columns a record with a gap counts as one of zeros. "private" counts the
-        gaps of all other columns with noise; so does None where values of text are
-        found. Columns with gaps then get an indicator, and the middle of the bounds or
-        a released mean fills them.
+        pairs. Data are clipped to them; they must not be computed from the data.
     feature_scale : float, ndarray (p,), "private" or "data", optional
         Assumed root mean squares of the columns, about the middle of any bounds. Data
         are clipped in units of them, so that epsilon holds whatever they are; a wrong
@@ -787,8 +660,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
     n_features_in_ : int
     feature_names_in_ : ndarray
         Of a data frame.
-    names_ : ndarray, shape (p,)
-        Of a data frame, names of the coefficients: ``city=A``, ``age=missing``.
 
     Examples
     --------
@@ -876,9 +747,9 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     Parameters
     ----------
-    solver, epsilon, delta, l1, l2, fit_intercept, bounds, categories
+    solver, epsilon, delta, l1, l2, fit_intercept, bounds
         As for ``DPClassifier``.
-    missing_columns, feature_scale, setting, random_state, release, neighbours
+    feature_scale, setting, random_state, release, neighbours
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
     label_bounds : (low, high), optional
@@ -892,7 +763,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     intercept_ : float
     epsilon_ : Guarantee
     solver_ : str
-    n_features_in_, feature_names_in_, names_
+    n_features_in_, feature_names_in_
         As for ``DPClassifier``.
     """
 
@@ -978,16 +849,6 @@ def fit(
     if not told:
         model._assumed = (metrics.TWO,)
     return model.fit(X, y)
-
-
-def _wider(method: contestants.Method, problem: Problem) -> Ledger:
-    """The releases of a method on four times as many columns."""
-    p = 4 * problem.p
-    wide = replace(problem, A=sparse.csc_array((problem.n, p)), public=None)
-    scales = np.resize(column_scales(problem), p)
-    return method.on(declared(wide, scales, label_scale(problem))).ledger(
-        method.default, 1.0
-    )
 
 
 def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledger:

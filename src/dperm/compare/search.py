@@ -107,10 +107,8 @@ class PrivateSearch(BaseEstimator):
         able, ledgers, cost = self._priced(runs, delta)
         known = zip(able, ledgers, strict=True)
         given = united(*(runs[k][0].public_information(one) for (k, _), one in known))
-        one = models[0]
-        types = frames.assumed(X, one.categories, one.missing_columns, one.bounds)
-        given = united(given, types)
-        if getattr(one, "classes", ()) is None:
+        given = united(given, frames.assumed(X))
+        if getattr(models[0], "classes", ()) is None:
             given = united(given, (CLASSES,))
         seed = noise_seed(self.random_state)
         charge(cost, delta, given)
@@ -155,8 +153,6 @@ class PrivateSearch(BaseEstimator):
             raise ValueError("y: a search takes two classes, found more")
         if model._read_off():
             raise ValueError("feature_scale, label_scale: expected numbers, not 'data'")
-        if model._is_open():
-            raise ValueError("categories, missing_columns: a search needs all declared")
         found: tuple[Any, Mapping[str, float]] = runs[0]
         return found
 
