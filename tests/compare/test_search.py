@@ -124,7 +124,6 @@ def test_more_than_two_classes_are_refused():
 @pytest.mark.parametrize(("given", "said"), [
     ({"bounds": None}, "expected bounds or declared scales"),
     ({"label_bounds": None}, "expected bounds or declared scales"),
-    ({"neighbours": "add_remove"}, "a search takes 'replace'"),
     ({"release": True}, "no release=True"),
 ])  # fmt: skip
 def test_no_scale_comes_from_nowhere(given, said):

@@ -44,7 +44,6 @@ from dperm.compare.contestants import (
 from dperm.compare.guarantee import (
     Guarantee,
     PrivacyLeakWarning,
-    added_or_removed,
     charge,
     check_target,
     use_seed,
@@ -59,24 +58,20 @@ from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.accounting import is_closed_form
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import (
-    ADD_REMOVE,
     LABEL_SCALE,
     SMOOTHNESS,
     Ledger,
     N,
-    moves_with_data,
     united,
 )
 from dperm.data.blocks import Held, Source, parquet
-from dperm.solvers import hidden_number, private_scales
+from dperm.solvers import private_scales
 from dperm.solvers.blocks import LARGE, Blocks, Large, of_labels, of_rows
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
 DATA = "data"  # a scale that is computed from the data
-REPLACE = "replace"
-NEIGHBOURS = (REPLACE, ADD_REMOVE)
 RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
@@ -112,9 +107,6 @@ class DPLinear(BaseEstimator):
     setting: Mapping[str, float] | None = None
     random_state: Any = None
     release: bool = False
-    neighbours: str = REPLACE
-    _more = 0  # empty records, added at the end of a fit for add-remove neighbours
-    _order: np.ndarray | None = None  # in which its solver gets records
     _assumed: tuple[str, ...] = ()  # read off the data before the fit
 
     # --- from arrays to problems ------------------------------------------------------
@@ -244,7 +236,7 @@ class DPLinear(BaseEstimator):
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
         if is_tilted and self.release:
-            safe = {**RELEASED, "digits": DIGITS * self._epsilon}
+            safe = {**RELEASED, "digits": DIGITS * self.epsilon}
         setting = {**method.default, **safe, **asked}
         contestants.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]
@@ -282,9 +274,6 @@ class DPLinear(BaseEstimator):
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
         self._delta = 1 / n**2 if self.delta is None else self.delta
-        self._epsilon = self.epsilon
-        if self.neighbours != REPLACE and self.epsilon < math.inf:
-            self._epsilon *= 1 - hidden_number.SHARE
         self._constant = UNPENALISED
         check_target(self.epsilon, self._delta)
         self._check_release()
@@ -340,7 +329,7 @@ class DPLinear(BaseEstimator):
         width = shape[1] + 2  # with intercept and label
         cells = width * len(private_scales.OCTAVES)
         releases = sum(event.count for event in stated.events)
-        found = slack(releases * width * (width + 1) // 2 + cells, self._epsilon)
+        found = slack(releases * width * (width + 1) // 2 + cells, self.epsilon)
         if not found < self._delta / 2:
             raise ValueError(
                 f"delta: expected more than {2 * found:g} with release=True, found "
@@ -358,10 +347,7 @@ class DPLinear(BaseEstimator):
         if self.fit_intercept:
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
-        X = X if in_blocks else hidden_number.emptied(X, self._more)
-        if self._order is not None:
-            X, y = X[self._order], y[self._order]
-        target = (self._epsilon / math.sqrt(count), self._delta)
+        target = (self.epsilon / math.sqrt(count), self._delta)
         if in_blocks:
             X, loss = replace(X, positive=y), named(self.loss)
             problem: Problem = Large("fit", X, np.zeros(1), loss, penalty, *target)
@@ -411,7 +397,7 @@ class DPLinear(BaseEstimator):
         k = p * features + label
         if not k:
             return Ledger()
-        return private_scales.ledger(k, n, self._epsilon, self._delta)
+        return private_scales.ledger(k, n, self.epsilon, self._delta)
 
     def _rescaled(
         self, X: Any, every: Sequence[Any], first: Ledger, normal: Normal | Exact
@@ -458,56 +444,11 @@ class DPLinear(BaseEstimator):
         """
         return self._fitted(X, y, unknown)
 
+    @np.errstate(all="ignore")  # warnings would depend on the records
     def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
         _refuse(unknown)
-        if self.neighbours not in NEIGHBOURS:
-            raise ValueError(
-                f"neighbours: expected one of {', '.join(NEIGHBOURS)}, found "
-                f"{self.neighbours!r}"
-            )
-        seed = noise_seed(self.random_state)
-        if self.neighbours == REPLACE or self.epsilon == math.inf:
-            return self._fitted_replacing(X, y, seed)
-        return self._fitted_adding(X, y, seed)
-
-    def _fitted_adding(self, X: Any, y: Any, seed: int) -> Self:
-        """Fit for add-remove neighbours, after a private release of n."""
-        if isinstance(X, str | Path):
-            raise ValueError("neighbours: 'add_remove' expects arrays, found a file")
-        if self.delta is None:
-            raise ValueError(
-                "delta: expected a number with neighbours='add_remove', found None, "
-                "which would follow from the number of records"
-            )
-        if getattr(self, "classes", ()) is None or self._read_off():
-            raise ValueError(
-                "neighbours: 'add_remove' expects classes, and scales that are not "
-                "'data'"
-            )
-        check_target(self.epsilon, self.delta)
-        self._check_release()
-        number = hidden_number.event(self.epsilon)
-        charge(self.epsilon, self.delta, (), ADD_REMOVE)
-        y = self._apart(y)
-        records = X.shape[0] if hasattr(X, "shape") else len(X)
-        if np.ndim(y) != 1 or len(y) != records:  # numbers would tell n
-            raise ValueError("X, y: expected one label (n,) for each record")
-        m = hidden_number.noisy(len(y), number, None if self.release else seed)
-        X, y, self._more = hidden_number.resized(X, y, m)
-        self._order = hidden_number.order(m, seed)
-        try:
-            self._fitted_replacing(X, y, seed, charged=True)
-        finally:
-            self._more, self._order = 0, None  # nothing that is kept reveals n
-        self._guarantee = added_or_removed(self.epsilon_, number)
-        return self
-
-    @np.errstate(all="ignore")  # warnings would depend on the records
-    def _fitted_replacing(
-        self, X: Any, y: Any, seed: int, charged: bool = False
-    ) -> Self:
-        frame = X
-        X, every = self._cleaned(*self._arrays(X, y)) if charged else self._ready(X, y)
+        seed, types = noise_seed(self.random_state), frames.assumed(X)
+        X, every = self._ready(X, y)
         runs, read = self._runs(X, every), self._read_off()
         for name in read:
             warnings.warn(
@@ -517,17 +458,13 @@ class DPLinear(BaseEstimator):
                 3,
             )
         spent = self._spent(X.shape, _composed(runs, 1.0))
-        goal = (self._epsilon, self._delta - spent, STRICT)
+        goal = (self.epsilon, self._delta - spent, STRICT)
         first = self._first(X.shape)
         found = calibrate(lambda noise: first + _composed(runs, noise), *goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         public = [on.public_information(found.ledger) for on, _ in runs]
-        types = frames.assumed(frame)
         known = (*united(*public), *self._assumed, *labels, *types, *read)
-        if charged:
-            charge(0.0, 0.0, moves_with_data(known), ADD_REMOVE)
-        else:
-            charge(found.true_epsilon, self._delta, known)
+        charge(found.true_epsilon, self._delta, known)
         drawn = Exact() if self.release else private_scales.seeded(seed)
         self._guarantee = Guarantee(found.ledger, self._delta, known, slack=spent)
         noise = found.noise_multiplier
@@ -644,11 +581,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
         'dperm[release]'``, no ``random_state``, and a solver whose sums have a proof:
         ``ada_ssp``, ``dp_gd``, ``dp_gram``, ``moments``, objective and output
         perturbation. Others refuse; docs/howto/fit.md gives the reasons.
-    neighbours : {"replace", "add_remove"}
-        Whether neighbours replace one record, with n public, or add or remove one. In
-        the second case n is released with noise, for a fiftieth of epsilon
-        (:mod:`dperm.solvers.hidden_number`), and ``delta`` and ``classes`` must be
-        declared.
 
     Attributes
     ----------
@@ -749,7 +681,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     ----------
     solver, epsilon, delta, l1, l2, fit_intercept, bounds
         As for ``DPClassifier``.
-    feature_scale, setting, random_state, release, neighbours
+    feature_scale, setting, random_state, release
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
     label_bounds : (low, high), optional
@@ -833,11 +765,6 @@ def fit(
     """
     loss = parameters.get("loss")
     told = "classes" in parameters or loss is not None
-    if not told and parameters.get("neighbours") == ADD_REMOVE:
-        raise ValueError(
-            "neighbours: 'add_remove' expects classes=(...) or loss='...': whether "
-            "there are two labels hangs on a record"
-        )
     signed = "classes" in parameters or loss in metrics.SIGNED
     if not told and isinstance(X, str | Path):
         raise ValueError("X: of records in files, expected classes=(...) or loss='...'")

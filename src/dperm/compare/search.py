@@ -14,7 +14,7 @@ from dperm.accountants.private_choice import calibrate_choice, choice_epsilon
 from dperm.compare import frames
 from dperm.compare.contest import INNER, Drawn, draws, run_and_score, score_event
 from dperm.compare.contestants import Contestant, Job, Measure
-from dperm.compare.estimators import REPLACE, DPLinear, noise_seed
+from dperm.compare.estimators import DPLinear, noise_seed
 from dperm.compare.guarantee import Choice, charge, check_target
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
@@ -141,8 +141,8 @@ class PrivateSearch(BaseEstimator):
     def _prepared(self, model: Any, X: Any, y: Any) -> tuple[Any, Mapping[str, float]]:
         """The method at one point of the grid, with the target of a single run."""
         model.set_params(epsilon=INNER * self.epsilon)
-        if model.neighbours != REPLACE or model.release:
-            raise ValueError("estimator: a search takes 'replace', and no release=True")
+        if model.release:
+            raise ValueError("estimator: a search takes no release=True")
         if any(model._private()):
             raise ValueError(
                 "estimator: expected bounds or declared scales (of labels too), as a "
