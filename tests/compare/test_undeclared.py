@@ -8,11 +8,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
 from scipy import sparse
 
 import dperm
-from dperm.compare import estimators
 from dperm.compare.metrics import TWO
 from dperm.core.privacy.ledger import EXACT_MINIMA
 
@@ -109,35 +107,6 @@ def test_no_cast_of_a_record_warns():
     assert not heard
 
 
-@pytest.mark.parametrize(
-    "odd", [Decimal("sNaN"), pytest.param(10**5000, id="huge"), 1j, "x", [1]]
-)
-def test_a_label_of_any_kind_raises_nothing_in_blocks(odd, monkeypatch):
-    y = X[:, 0].astype(object)
-    y[0] = odd
-    how = {"feature_scale": 1.0, "label_scale": 1.0, **GIVEN}
-    wanted = dperm.DPRegressor("dp_gd", **how).fit(X, y)
-    monkeypatch.setattr(estimators, "LARGE", 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        found = dperm.DPRegressor("dp_gd", **how).fit(X, y)
-    assert found.coef_ == pytest.approx(wanted.coef_, rel=1e-9)
-
-
-def test_a_missing_label_of_a_file_leaves_the_others_as_they_are(tmp_path):
-    """Whole numbers with a gap among them come as doubles, which merge large ones."""
-    first, second = 2**53, 2**53 + 1
-    labels = [first, second] * (N // 2)
-    known = {"classes": (first, second), "feature_scale": 1.0, **GIVEN}
-    found = []
-    for odd in (None, 7):
-        table = pa.table({"a": X[:, 0], "y": pa.array([odd, *labels[1:]], pa.int64())})
-        parquet.write_table(table, tmp_path / "one.parquet")
-        model = dperm.DPClassifier("dp_gd", **known).fit(tmp_path / "one.parquet", "y")
-        found.append(model.coef_)
-    assert np.array_equal(*found)
-
-
 @pytest.mark.parametrize("y", [Y, X[:, 0]])
 def test_an_error_says_nothing_of_an_entry(y):
     secret = "Jane Doe"
@@ -197,9 +166,8 @@ def test_a_word_among_labels_of_a_file_is_a_record_of_no_class(classes, cells):
     )
 
 
-def test_labels_of_text_are_refused_by_their_type_in_blocks_too(monkeypatch):
+def test_labels_of_text_are_refused_by_their_type():
     how = {"bounds": (-1, 1), "label_bounds": (-1, 1), **GIVEN}
-    monkeypatch.setattr(estimators, "LARGE", 10)
     for first in ("0.5", "HIV+"):
         y = np.array([first, *map(str, X[1:, 0])])
         with pytest.raises(ValueError, match="found an array of text") as found:

@@ -12,7 +12,6 @@ import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from numbers import Number
 from pathlib import Path
 from typing import Any, Self
@@ -23,7 +22,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import (
-    check_array,
     check_consistent_length,
     check_random_state,
     column_or_1d,
@@ -51,7 +49,7 @@ from dperm.compare.guarantee import (
 from dperm.compare.units import Units, units
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import BOUNDED, named
+from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
@@ -64,9 +62,7 @@ from dperm.core.privacy.ledger import (
     N,
     united,
 )
-from dperm.data.blocks import Held, Source, parquet
 from dperm.solvers import private_scales
-from dperm.solvers.blocks import LARGE, Blocks, Large, of_labels, of_rows
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
@@ -128,38 +124,7 @@ class DPLinear(BaseEstimator):
         """
         return self._runs(*self._cleaned(*self._arrays(X, y)), method)[0]
 
-    def _ready(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
-        """Prepare the data; files, and large arrays if possible, are read in blocks."""
-        if isinstance(X, str | Path):
-            source = parquet(X, y)
-            if not (source.has_numbers or hasattr(self, "classes")):
-                raise ValueError(f"y: expected numbers in {y!r}, found text")
-            self.n_features_in_ = source.shape[1]
-            self.feature_names_in_ = np.array(source.names, dtype=object)
-            if self._read_off() or getattr(self, "classes", ()) is None:
-                raise ValueError(
-                    "X: of records in files nothing is read off: expected classes, and "
-                    "scales that are not 'data'"
-                )
-            return self._cleaned(self._blocks(source), y)
-        if not isinstance(X, np.ndarray) or X.size <= LARGE or self._read_off():
-            return self._cleaned(*self._arrays(X, y))
-        X, y = self._arrays(X, y, dtype=X.dtype if X.dtype.kind in "fiub" else float)
-        y = y if hasattr(self, "classes") else _labels(y)
-        blocks, every = self._cleaned(self._blocks(Held(X, y)), y)
-        problems = [self._problem(blocks, one, len(every)) for one in every]
-        if self._method(problems).on(problems[0]).in_blocks:
-            return blocks, every
-        return self._cleaned(
-            check_array(X, dtype=np.float64, ensure_all_finite=False), y
-        )
-
-    def _blocks(self, source: Source) -> Blocks:
-        return Blocks(source, self.loss, None, None, np.ones(source.shape[1]))
-
-    def _arrays(
-        self, X: Any, y: Any, dtype: Any = np.float64
-    ) -> tuple[Any, np.ndarray]:
+    def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
 
         The contents of a single record may not decide whether a fit raises.
@@ -172,14 +137,11 @@ class DPLinear(BaseEstimator):
         if isinstance(X, str | Path):
             raise ValueError(f"X: expected an array, found the path {X}")
         if isinstance(y, str):
-            raise ValueError(
-                f"y: expected a label for each record, found {y!r}; a column is named "
-                "where X is a file"
-            )
+            raise ValueError(f"y: expected a label for each record, found {y!r}")
         X = frames.checked(X)
         if isinstance(X, np.ndarray) and X.dtype == object:
             X = _without_gaps(X)
-        how = {"accept_sparse": "csc", "dtype": dtype, "ensure_min_samples": 2}
+        how = {"accept_sparse": "csc", "dtype": np.float64, "ensure_min_samples": 2}
         try:
             X = validate_data(self, X, ensure_all_finite=False, **how)
         except ValueError as error:
@@ -207,13 +169,6 @@ class DPLinear(BaseEstimator):
         self._check(X.shape[0])
         self._units, self._label = self._scales(X), self._label_units(y)
         self._over = np.ones(X.shape[1])
-        if isinstance(X, Blocks):
-            of = self._units
-            if self.release:
-                _within_edge(np.zeros((1, 1)), np.append(of.scale, self._label.scale))
-                low, high = np.maximum(of.low, -EDGE), np.minimum(of.high, EDGE)
-                of = replace(of, low=low, high=high)
-            return self._labelled(replace(X, columns=of, labels=self._label), y)
         return self._labelled(self._units.applied(X), y)
 
     def _runs(
@@ -341,18 +296,13 @@ class DPLinear(BaseEstimator):
         """The objective, one of ``count`` that share epsilon, under declared scales."""
         n, scales = X.shape[0], self._units.scale
         penalty = Penalty(self.l1, 1 / n if self.l2 is None else self.l2)
-        in_blocks = isinstance(X, Blocks)
-        if self.release and not in_blocks:
+        if self.release:
             X = _within_edge(X, np.append(scales, self._label.scale))
         if self.fit_intercept:
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
         target = (self.epsilon / math.sqrt(count), self._delta)
-        if in_blocks:
-            X, loss = replace(X, positive=y), named(self.loss)
-            problem: Problem = Large("fit", X, np.zeros(1), loss, penalty, *target)
-        else:
-            problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
+        problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
         return declared(problem, scales, float(self._label.scale[0]))
 
     # --- scales -----------------------------------------------------------------------
@@ -404,11 +354,7 @@ class DPLinear(BaseEstimator):
     ) -> tuple[Any, Sequence[Any], np.ndarray]:
         """X and labels over scales that are released here, and the noisy counts."""
         (n, p), (features, label) = X.shape, self._private()
-        if isinstance(X, Blocks):
-            columns: list[Any] = [partial(X.total, of_rows)] * features
-            columns += [partial(X.total, of_labels)] * label
-        else:
-            columns = [X] * features + [every[0][:, None]] * label
+        columns = [X] * features + [every[0][:, None]] * label
         noisy = private_scales.noisy_counts(columns, first, normal)
         found, seen = private_scales.scales(noisy, first, n, label)
         if not seen.all():
@@ -417,8 +363,6 @@ class DPLinear(BaseEstimator):
         scales = found[:p] if features else np.ones(p)
         self._over = scales / size
         self._label = replace(self._label, released=size)
-        if isinstance(X, Blocks):
-            return X.over(scales, size), every, noisy
         with np.errstate(over="ignore"):
             X = private_scales.divided(X, scales) if features else X
             return X, [y / size for y in every], noisy
@@ -431,7 +375,7 @@ class DPLinear(BaseEstimator):
     # --- the fit ----------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
-        """Fit to X (n, p), dense, sparse or a path as for ``dperm.fit``, and labels y.
+        """Fit to X (n, p), dense, sparse or a data frame of numbers, and labels y.
 
         Raises
         ------
@@ -448,7 +392,7 @@ class DPLinear(BaseEstimator):
     def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
         _refuse(unknown)
         seed, types = noise_seed(self.random_state), frames.assumed(X)
-        X, every = self._ready(X, y)
+        X, every = self._cleaned(*self._arrays(X, y))
         runs, read = self._runs(X, every), self._read_off()
         for name in read:
             warnings.warn(
@@ -620,9 +564,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
                 f"y: {type(self).__name__} needs two classes or more, the data have "
                 "one class"
             )
-        if isinstance(X, Blocks):
-            some = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-            return replace(X, classes=self.classes_), [*some]
         return metrics.against_rest(X, y, self.classes_)
 
     def _declared(self) -> np.ndarray:
@@ -722,8 +663,6 @@ class DPRegressor(RegressorMixin, DPLinear):
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as numbers; a record that is not finite counts as one of zeros."""
         self._check_loss(RESIDUAL)
-        if isinstance(X, Blocks):
-            return X, [None]
         X, y = cleaned(X, self._label.applied(_labels(y)))
         return X, [y]
 
@@ -743,11 +682,7 @@ def fit(
     Parameters
     ----------
     X : array (n, p), sparse array or data frame
-        Or the path of a Parquet file or of a folder of them. Files are read in blocks,
-        by the workers of a Dask client if one is open. Arrays of more than 2^23
-        entries, memory-mapped or not, are read in blocks too if the method can.
     y : array, shape (n,)
-        For a path, the name of the label's column.
     solver, epsilon
         As for ``DPClassifier``.
     **parameters
@@ -766,8 +701,6 @@ def fit(
     loss = parameters.get("loss")
     told = "classes" in parameters or loss is not None
     signed = "classes" in parameters or loss in metrics.SIGNED
-    if not told and isinstance(X, str | Path):
-        raise ValueError("X: of records in files, expected classes=(...) or loss='...'")
     if not told:
         labels = np.asarray(y)
         signed = labels.dtype.kind not in "iuf" or len(np.unique(labels)) == 2

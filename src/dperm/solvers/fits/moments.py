@@ -25,8 +25,6 @@ from dperm.core.solvers.options import positive
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.scaled import Scaled
 
-BLOCKS = True  # whether records may be read in blocks
-
 
 @dataclass(frozen=True)
 class Options:

@@ -23,7 +23,6 @@ from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.objective_perturbation import WIDE
 from dperm.solvers.fits.scaled import Scaled
 
-BLOCKS = True  # whether records may be read in blocks
 TOLERANCE = 1e-9  # on the distance to the minimiser
 
 
