@@ -155,8 +155,6 @@ class Fitting(Contestant):
 
     def obstacle(self) -> str:
         """The module's refusal, if any."""
-        if self.problem.is_centred:
-            return "preparation.standardize on sparse data would fill them in"
         return str(self.module.refuses(self.options, self.at))
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
@@ -226,13 +224,9 @@ class Laning(Contestant):
         """What lanes cannot do, or noise on every feature of a wide problem."""
         problem, penalty = self.problem, self.problem.penalty
         ends = np.isfinite((penalty.lower, penalty.upper)).any()
-        asked = Asked(
-            problem.is_sparse, problem.is_centred, penalty.l1 != 0, bool(ends)
-        )
+        asked = Asked(problem.is_sparse, penalty.l1 != 0, bool(ends))
         if asked.sparse and not getattr(self.module, "SPARSE", False):
             return "its data are kept sparse"
-        if asked.centred and not getattr(self.module, "CENTRED", False):
-            return "preparation.standardize on sparse data would fill them in"
         batch = getattr(self.options, "batch", 1)
         if batch > problem.n:
             return f"batches of {batch} are more than its {problem.n} records"
@@ -334,9 +328,7 @@ class FrankWolfing(Contestant):
         return replace(self.problem, A=A, penalty=Penalty(), public=None)
 
     def obstacle(self) -> str:
-        """Refuse centred sparse data, which would be filled in."""
-        if self.problem.is_centred:
-            return "preparation.standardize on sparse data would fill them in"
+        """None: it can do every problem."""
         return ""
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:

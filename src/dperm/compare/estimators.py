@@ -81,7 +81,6 @@ FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
     "dp_gram",
     "moments",
     "objective_perturbation",
-    "output_perturbation",
 )
 EDGE = 1e100  # largest entry and scale of a release, so that no quotient overflows
 PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
@@ -452,7 +451,7 @@ class DPLinear(BaseEstimator):
 
     @property
     def epsilon_(self) -> Guarantee:
-        """The cost of the fit: an interval, and what it takes as public."""
+        """The cost of the fit, and what it takes as public."""
         if not hasattr(self, "_guarantee"):
             raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit")
         return self._guarantee
