@@ -90,14 +90,7 @@ UNPENALISED = 2.0**20
 NEARLY = 2.0**10  # for exact minimisation, which removes the rest
 RELEASED = {"minima": "approximate"}  # settings in which no minimum is taken as exact
 EXACT = "exact"
-DIGITS = 0.01  # share of epsilon, as the mu of the noise that hides digits of minima
-FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
-    "ada_ssp",
-    "dp_gd",
-    "dp_gram",
-    "moments",
-    "objective_perturbation",
-)
+FOR_RELEASE = ("dp_gd", "dp_gram", "moments")  # proved for exact, discrete noise
 EDGE = 1e100  # largest entry and scale of a release, so that no quotient overflows
 OPEN = Ledger((NonPrivate(1, "weights", "the minimiser without privacy"),), given=(N,))
 
@@ -283,8 +276,6 @@ class DPLinear(BaseEstimator):
         asked = {} if self.setting is None else self.setting
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
-        if is_tilted and self.release:
-            safe = {**RELEASED, "digits": DIGITS * self._epsilon}
         setting = {**method.default, **safe, **asked}
         contestants.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]
