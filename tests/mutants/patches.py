@@ -577,6 +577,9 @@ MUTANTS = (
     plant("pld_lost_mass", "", "losses beyond the grid cost nothing",
         "epsilon_on_grid", "_crossing(interval * cells, masses, delta{{ - lost => }})",
     ),
+    plant("noiseless_free", "", "a release without noise costs nothing",
+        "accounting:_priced", "return {{math.inf => 0.0}}",
+    ),
     plant("pld_margin_forgotten", "", "bounds of grids have no margin for rounding",
         "composed_epsilon", "return bound{{ * margin => }}",
     ),
@@ -683,7 +686,7 @@ MUTANTS = (
         "the smallest eigenvalue moves by half of R^2", "sensitivities",
         "R**2{{ =>  / 2}}, float(np.sqrt(2)) * R**2, 2 * R * options.label",
         "ada_ssp:Run.steps",
-        "at.statistic(R, partial(least, R=R), R**2{{ =>  / 2}}, key, errors)",
+        'at.statistic(R, least, R**2{{ =>  / 2}}, key="smallest eigenvalue")',
     ),
     plant("ssp_vector_without_two", "ada_ssp", "x y moves by R Y", "sensitivities",
         "{{2 *  => }}R * options.label", "Run.steps", "{{2 *  => }}R * Y",
@@ -825,7 +828,7 @@ MUTANTS = (
         "    return kept[-1]\n"
         "\n"
         "}}smallest = yield at.statistic(R, "
-        "{{partial(least, R=R), R**2, key, errors => noted, R**2}})",
+        '{{least, R**2, key="smallest eigenvalue" => noted, R**2}})',
         "Run.steps", "ridge = np.maximum(wanted - {{ => kept[-1] + 0 * }}known, 0.0)",
     ),
     plant("gram_metric_exact", "dp_gram",
@@ -1183,14 +1186,6 @@ MUTANTS = (
     plant("exact_squares_free", "", "nor that of the sum of x x^T",
         "Scaled.second_moments", "error = {{sum_error(self.n, self.p, R**2) => 0.0}}",
     ),
-    plant("exact_eigenvalue_free", "", "nor what an eigenvalue may be off",
-        "ada_ssp:Run.steps",
-        "errors = sum_error(at.n, p, R**2){{ + eigen_error(p, at.n * R**2) => }}",
-    ),
-    plant("exact_products_free", "", "nor the error of the sum of x y",
-        "ada_ssp:Run.steps",
-        'key, error = ("x y", Y), {{sum_error(at.n, p, R * Y) => 0.0}}',
-    ),
     plant("exact_slopes_together", "", "a slope's bits depend on where a record stands",
         "Records.__init__",
         "self.loss, self.apart, self._kept = problem.loss, {{apart => "
@@ -1198,18 +1193,6 @@ MUTANTS = (
     ),
     plant("exact_kept_by_count", "", "all records decide how they are divided",
         "_scaled", "isinstance(rows, np.ndarray){{ and not as_given => }}",
-    ),
-    plant("exact_minimum_unsure", "", "a minimum is not looked at again", "certified",
-        "{{_steepness(*given, u) <= tolerance and np.linalg.norm(u) <= far => True}}",
-    ),
-    plant("exact_tilt_free", "", "the same of a tilted one", "Scaled.tilted_minimum",
-        "error = {{minimise.rounding(self, R, tilt, far) => 0.0}}",
-    ),
-    plant("exact_tilt_on_its_grid", "", "a discrete term is taken for a continuous one",
-        "Scaled.tilted_minimum", "error += {{self.radius * step(scale) / 2 => 0}}",
-    ),
-    plant("exact_digits_in_doubles", "", "the digits of a minimum get no noise",
-        "Tilted.released", "return {{normal.added(found, *how) => found}}",
     ),
     plant("exact_numbers_free", "", "the numbers of one release cost of delta",
         "DPLinear._spent",
@@ -1266,27 +1249,21 @@ ESCAPES = {
 
 # Bugs without a row in results/mutants.csv: audit and tests were not yet run on them.
 _NOT_YET_RUN = """
-centre_of_the_data bounds_forgotten one_class_is_paid_for budget_never_spent
-choice_by_the_data correlated_last_alone last_contracts_twice
-last_steps_expand last_whole_rows last_without_diameter last_costs_one_step
-last_growth_not_required stream_one_epoch stream_last_alone
-stream_batches_overlap selection_half_score selection_as_one
-selection_without_noise selection_whole_norms selection_pairs_doubled
-sketch_half_covariance sketch_floor_of_one_set sketch_once sketch_doubt_free
-scales_one_cell scales_one_column scales_of_levels_for_nothing
-scales_without_noise scales_not_paid scales_of_the_data levels_one_move
-levels_low_threshold levels_without_noise levels_not_charged
-fills_without_noise try_scales_not_paid categories_of_the_data
-hidden_noiseless hidden_exact_scale hidden_not_paid hidden_whole_epsilon
-hidden_not_trimmed hidden_added_records_pull hidden_kept hidden_in_order
-entries_in_parts levels_of_one_type gap_without_a_cast steps_by_groups
-slack_not_in_epsilon types_not_named labels_of_one_type hidden_delta_by_n
-search_choice_free search_score_free search_half_noise search_runs_by_data
-search_another_run search_scale_from_nowhere exact_rounding_free
-exact_sums_free exact_gradients_free exact_squares_free
-exact_eigenvalue_free exact_products_free exact_slopes_together
-exact_kept_by_count exact_minimum_unsure exact_minimum_free exact_tilt_free
-exact_tilt_on_its_grid exact_digits_in_doubles exact_numbers_free
-exact_grid_of_data
+noiseless_free pld_lost_mass pld_margin_forgotten centre_of_the_data
+bounds_forgotten one_class_is_paid_for budget_never_spent choice_by_the_data
+selection_half_score selection_as_one selection_without_noise
+selection_whole_norms selection_pairs_doubled sketch_half_covariance
+sketch_floor_of_one_set sketch_once sketch_doubt_free scales_one_cell
+scales_one_column scales_of_levels_for_nothing scales_without_noise
+scales_not_paid scales_of_the_data levels_one_move levels_low_threshold
+levels_without_noise levels_not_charged fills_without_noise try_scales_not_paid
+categories_of_the_data hidden_noiseless hidden_exact_scale hidden_not_paid
+hidden_whole_epsilon hidden_not_trimmed hidden_added_records_pull hidden_kept
+hidden_in_order entries_in_parts levels_of_one_type gap_without_a_cast
+steps_by_groups slack_not_in_epsilon types_not_named labels_of_one_type
+hidden_delta_by_n search_choice_free search_score_free search_half_noise
+search_runs_by_data search_another_run search_scale_from_nowhere
+exact_rounding_free exact_sums_free exact_gradients_free exact_squares_free
+exact_slopes_together exact_kept_by_count exact_numbers_free exact_grid_of_data
 """
 NOT_YET_RUN = frozenset(_NOT_YET_RUN.split())

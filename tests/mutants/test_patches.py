@@ -151,8 +151,8 @@ def test_tests_are_chosen_by_what_they_reach():
     assert not any("audit" in file for file in chosen)
     assert "tests/compare/test_contest.py" in by_name["paid_by_error"]
     near = [f"tests/compare/test_{name}.py" for name in ("estimators", "guarantee")]
-    assert by_name["guarantee_low"][0] == near[1] and {*near} < {
-        *by_name["guarantee_low"]
+    assert by_name["guarantee_delta"][0] == near[1] and {*near} < {
+        *by_name["guarantee_delta"]
     }
 
 
