@@ -9,7 +9,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 
 from dperm.audit import registry
 from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.ladder import altered, bent, lane
+from dperm.audit.ladder import altered, bent, constant, lane
 from dperm.audit.laws import gaussian_epsilon
 from dperm.audit.rungs import (
     canary,
@@ -78,7 +78,8 @@ def test_sampling_and_noise_on_one_stream(which):
 
 def test_noise_that_the_tap_does_not_hear():
     def shaken(run):
-        run.weights += 1e-3 * run.streams.noise.standard_normal(run.weights.shape)
+        p = run.problem.p
+        run.tiles[:, :p] += 1e-3 * run.streams.noise.standard_normal((p, 1))
 
     subject = lane(dp_cd, kind=altered(dp_cd.Run, shaken))
     finding = independent(Ladder(subject, EFFORT, 2))
@@ -111,7 +112,7 @@ def test_noise_that_steps_taken_together_share_is_found_out(monkeypatch):
 
     ladder = Ladder(lane(dp_cd), EFFORT, 3)
     assert not independent(ladder).caught
-    monkeypatch.setattr(dp_cd, "gaussian", shared)
+    monkeypatch.setattr("dperm.core.lanes.gaussian", shared)
     found = independent(Ladder(lane(dp_cd), EFFORT, 3))
     assert found.caught and found.note == "steps taken together end elsewhere"
 
@@ -136,8 +137,9 @@ def test_independent_numbers_are_seldom_called_dependent():
 def test_a_record_that_is_read_too_often():
     def eager(run):
         class Eager(run):
-            def _batches(self, count):
-                return super()._batches(count) // 3
+            def draw(self, count):
+                batches, *rest = super().draw(count)
+                return batches // 3, *rest
 
         return Eager
 
@@ -173,7 +175,7 @@ RUNS = Effort(level=1e-4, pairs=4, draws=12, samples=400)
 
 def quieted(factor):
     """DP-CD with so much of its noise."""
-    run = altered(dp_cd.Run, scale=lambda run: factor * run.scale)
+    run = altered(dp_cd.Run, constant(2, factor))
     return Ladder(lane(dp_cd, kind=run), RUNS, 2)
 
 
