@@ -7,6 +7,7 @@ neighbour is a separate problem, with the public numbers of the base.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.audit.planar import cost, planar, pushed, worst
 from dperm.audit.replay import is_bent
 from dperm.audit.subjects import DELTA, LOUD, Array, Order, Records, Subject
 from dperm.core.calibrations import STRICT
@@ -340,7 +340,7 @@ class LaneSubject(Subject):
 
 
 ALMOST = 0.9
-ALIKE = 1e-5  # relative, between a linear term and the noise that makes it
+ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
 WIDER = 2.0  # bound on a record in another run, over the subject's bound
 FAR = 8  # divisor of the number of runs on thousands of records
 _WORDS = {"least_squares": "least squares"}
@@ -405,17 +405,19 @@ class FitSubject(Subject):
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def _drive(self, n: int) -> None:
-        """Set the records, and the pair between which a minimiser moves most."""
-        R, Lambda, *_ = self.module.constants(self.at, self.options)
+        """Set records that drive the minimiser out, and pairs that then move it.
+
+        All others are (-R, 0). The records of a pair lie nearly opposite each other,
+        both turned so far back that the minimiser misclassifies them.
+        """
+        R = self.module.constants(self.at, self.options)[0]
         self.cost = FAR
-        if is_bent(self):
-            scale = self.ledger.events[0].scale
-            found = worst(n, R, Lambda, scale, DELTA)
-            X, other = found.X, found.replacement
-        else:
-            X, other = pushed(n, R, Lambda)
-        self.base = Records(X, np.ones(n))
-        self.tried = ((X[0], other),)
+        self.base = Records(np.tile([-R, 0.0], (n, 1)), np.ones(n))
+        turned = [R * np.array([math.sin(a), math.cos(a)]) for a in ANGLES]
+        self.tried = tuple((x, x * (1, -1)) for x in turned)
+        found = self.shape.problem(self.base, self.epsilon, self.base)
+        self.problem = declared(found)  # of which the minimisers' linear terms are
+        self.at = Scaled(self.problem)
 
     @staticmethod
     def scaled(shape: Shape, epsilon: float = 1.0) -> Scaled:
@@ -450,35 +452,6 @@ class FitSubject(Subject):
         V = own.clipped(R)
         slope: Array = V.T @ own.slopes(V @ u + own.offset)
         return -(slope + (self.at.n * self.at.l2 + ridge) * u)
-
-    def law(self, first: Records, second: Records, seed: int) -> float | None:
-        """Epsilon of exact minima in two features, if runs on both follow their law.
-
-        The noise that hides the digits of approximate minima is left out: it hides
-        nothing else.
-        """
-        is_plain = self.shape.penalty == Penalty() and not self.shape.is_sparse
-        if not (is_bent(self) and self.shape.p == 2 and is_plain):
-            return None
-        R, Lambda, _ = self.module.constants(self.at, self.options)
-        # vectors y x / S of all records, the replaced one first, and its replacement
-        one, two = (data.y[:, None] * data.X / self.at.S for data in (first, second))
-        at = int(np.flatnonzero((one != two).any(axis=1))[0])
-        X, other = np.vstack([one[[at]], np.delete(one, at, axis=0)]), two[at]
-        scale = 1.0
-        for sign, data in ((1, first), (-1, second)):
-            tilt, *digits = self.run(data, seed).draws
-            script = [tilt, *(draw.moved(-draw.unit) for draw in digits)]
-            u = self.run(data, seed, script).weights[None] * self.at.S
-            pair, unit = planar(X, other, R, Lambda, scale), tilt.unit.ravel()
-            b = (pair if sign > 0 else pair.turned).tilts(u)[0]
-            size = float(b @ unit / (unit @ unit))
-            if np.abs(b - size * unit).max() > ALIKE * np.abs(b).max() or (
-                sign < 0 and abs(size - scale) > ALIKE * scale
-            ):
-                return None
-            scale = size
-        return cost(planar(X, other, R, Lambda, scale), DELTA).epsilon
 
     def published(self, run: Any) -> Array:
         """The weights."""
