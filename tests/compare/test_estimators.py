@@ -127,7 +127,7 @@ def test_epsilon_is_the_price_of_the_noise_that_is_drawn(data, solver, monkeypat
     ((on, setting, noise),) = drawn
     price = true_epsilon(on.ledger(setting, noise), 1e-4)
     assert cost.high == pytest.approx(price) and 0.69 < cost.high <= 0.7
-    assert cost.low <= cost.high and cost.delta == 1e-4
+    assert cost.delta == 1e-4
     assert cost.relation == "replace_one" and f"{cost.high:.6g}" in str(cost)
 
 
@@ -417,10 +417,10 @@ def test_a_pickle_knows_its_version(data, monkeypatch):
     X, y = data
     model = DPRegressor(random_state=0).fit(X, y)
     packed = pickle.dumps(model)
-    assert np.array_equal(pickle.loads(packed).coef_, model.coef_)  # nosec B301  # our own bytes
+    assert np.array_equal(pickle.loads(packed).coef_, model.coef_)  # our own bytes
     monkeypatch.setattr(estimators, "__version__", "99")
     with pytest.warns(InconsistentVersionWarning, match="99"):
-        pickle.loads(packed)  # nosec B301
+        pickle.loads(packed)
 
 
 def test_a_search_without_a_budget_is_warned_of(data):

@@ -120,9 +120,6 @@ MUTANTS = (
         "return fold(sums) => column[i] * d[i]\n"
         "return clamp(fold(sums), bound * n)}}",
     ),
-    plant("gcd_centred_clip", "dp_gcd", "on centred columns clips to 2 C_j",
-        "_centred_step", "{{ => 2.0 * }}clip[lane]",
-    ),
     plant("equal_shares", "dp_gcd", "C_j are equal, so that scores move unequally",
         "share", "return np.sqrt({{M / M.sum() => np.full(len(M), 1.0 / len(M))}})",
     ),
@@ -573,24 +570,15 @@ MUTANTS = (
         "is_declared", "problem.public is not None{{ and problem.public.n == 1 => }}",
     ),
     # --- proofs of an epsilon: both ends, in other terms, by orders -------------------
-    plant("interval_high_is_low", "", "the upper end is the lower one",
-        "epsilon_interval",
-        "return Interval(min(low, high), {{high => min(low, high)}})",
-    ),
     plant("given_one_name", "", "the first name alone is what moves with a record",
         "moves_with_data",
         "return tuple(name for name in {{given => [*given][:1]}} if name != N)",
     ),
-    plant("unconditional_always", "",
-        "an epsilon that takes M_j as public is unconditional", "unconditional",
-        "return {{math.inf if moves_with_data(ledger.given) else  => "
-        "}}true_epsilon(ledger, delta)",
+    plant("pld_lost_mass", "", "losses beyond the grid cost nothing",
+        "epsilon_on_grid", "_crossing(interval * cells, masses, delta{{ - lost => }})",
     ),
-    plant("certified_lost_mass", "", "losses beyond the grid cost nothing",
-        "Composed.least.is_above", "return share + error {{+ lost  => }}> delta",
-    ),
-    plant("attained_twice", "", "a lower end takes each release twice", "_laws.law",
-        "Release(masses, 0.0, {{ => 2 * }}count)",
+    plant("pld_margin_forgotten", "", "bounds of grids have no margin for rounding",
+        "composed_epsilon", "return bound{{ * margin => }}",
     ),
     plant("sampled_renyi_once", "", "sampled releases have the curve of one",
         "sampled_renyi",
@@ -609,11 +597,9 @@ MUTANTS = (
         "given = {{united(self.given, other.given) => self.given}}",
     ),
     # --- estimators' guarantee, arrays ------------------------------------------------
-    plant("guarantee_low", "", "epsilon_ reports the lower end as the upper one",
-        "Guarantee.high", "return self.interval.{{high => low}}",
-    ),
     plant("guarantee_delta", "", "epsilon_ is that of ten times the delta",
-        "Guarantee.interval", "epsilon_interval(self.ledger, {{ => 10 * }}self.delta)",
+        "Guarantee.high",
+        "true_epsilon(self.ledger, {{ => 10 * }}self.delta - self.slack)",
     ),
     plant("guarantee_given_of_ledger", "",
         "what was read off the arrays moves with no record", "Guarantee.unconditional",
@@ -715,50 +701,6 @@ MUTANTS = (
         "{{2 *  => }}threshold(at, options.clip)", "Scaled.gradient_sum",
         "Secret(found, {{2 *  => }}C, error=error)",
     ),
-    plant("correlated_last_alone", "dp_correlated",
-        "a weighted sum moves as its last gradient alone", "dp_correlated:ledger",
-        "sums = np.{{cumsum(np.abs(coefficients(-options.power, options.steps))) => "
-        "ones(options.steps)}}",
-        "Secret.plus",
-        "Secret(value, self.sensitivity{{ + abs(weight) * other.sensitivity => }})",
-    ),
-    plant("last_contracts_twice", "last_iterate",
-        "c is squared, in the ledger and beside it", "last_iterate:ledger",
-        "1 / (1 + eta * (rho + float(at.l2.min()))){{ =>  ** 2}}",
-        "Scaled.last_iterate",
-        "1 / (1 + eta * (rho + float(self.l2.min()))){{ =>  ** 2}}",
-    ),
-    plant("last_steps_expand", "", "steps may be of any length", "Scaled.last_iterate",
-        "{{require(\"eta sup phi'' R^2\", eta * self.loss.curvature * R**2, 2.0) => "
-        "None}}",
-    ),
-    plant("last_whole_rows", "last_iterate",
-        "records that are not clipped are not smooth enough", "Scaled.last_iterate",
-        "records.{{clipped(R) => rows}}",
-    ),
-    plant("last_without_diameter", "last_iterate",
-        "a bounded set hides the past for nothing", "chained:_last",
-        "{{width * powers if width < math.inf else np.full(steps, math.inf) => "
-        "np.zeros(steps)}}",
-    ),
-    plant("last_costs_one_step", "last_iterate dp_ftrl", "all steps cost as one",
-        "Chained.noise_multiplier", "{{self.growth => 1.0}}", "Chained.louder",
-        "{{self.growth => 1.0}}",
-    ),
-    plant("last_growth_not_required", "", "a run may cost more than its ledger",
-        "Inside.released",
-        '{{require("growth over the steps", self.needs.growth, event.growth) => None}}',
-    ),
-    plant("stream_one_epoch", "dp_ftrl", "a record counts in its first epoch alone",
-        "_stream", "range(0, {{steps, batches => 1}})",
-    ),
-    plant("stream_last_alone", "dp_ftrl",
-        "a weighted sum moves as its last gradient alone", "_stream",
-        "once = {{coefficients(-power, steps) => np.eye(steps)[0]}}",
-    ),
-    plant("stream_batches_overlap", "dp_ftrl", "a record is in two batches of an epoch",
-        "Scaled.stream", "slice(ends[{{first => max(first - 1, 0)}}], ends[first + 1])",
-    ),
     plant("selection_half_score", "dp_selection", "a score moves by 1",
         "dp_selection:ledger", "sensitivity={{2.0 => 1.0}}", "dp_selection:ledger",
         "{{2.0 *  => }}noise_multiplier", "Scaled.relevance",
@@ -780,18 +722,18 @@ MUTANTS = (
         "Kendall's sum is over half of the number that it needs", "relevance",
         "_concordant(x, records.labels) / max({{n - 1 => (n - 1) / 2}}, 1)",
     ),
-    plant("sketch_half_covariance", "gaussian_mixing hessian_mixing",
+    plant("sketch_half_covariance", "hessian_mixing",
         "what is added to the covariance is half of what it lacks", "Sketched.released",
         "event.scale**2 {{ => / 2 }}- self.known",
     ),
-    plant("sketch_floor_of_one_set", "gaussian_mixing hessian_mixing",
+    plant("sketch_floor_of_one_set", "hessian_mixing",
         "the floor is of the whole records, not of the shared ones", "known",
         "{{R**2 +  => }}float(norm.isf(DOUBT * at.delta)) * event.scale",
     ),
     plant("sketch_once", "hessian_mixing", "T sketches cost as one", "sketch:_",
         "s2, freedom = 1 / event.noise_multiplier**2, event.rows{{ * event.count => }}",
     ),
-    plant("sketch_doubt_free", "gaussian_mixing hessian_mixing",
+    plant("sketch_doubt_free", "hessian_mixing",
         "the chance that the floor is wrong is in no delta", "sketch:_",
         "left = delta{{ - event.doubt => }}",
     ),
@@ -817,7 +759,7 @@ MUTANTS = (
         "what was made for a larger R is used for another", "Scaled.second_moments",
         '{{("gram", R) => "gram"}}',
     ),
-    plant("clipped_of_any_radius", "output_perturbation",
+    plant("clipped_of_any_radius", "objective_perturbation",
         "records that were clipped to a larger R are used for another",
         "Records.clipped", 'key = ("clipped", {{radius,  => }}grid)',
     ),
@@ -825,30 +767,6 @@ MUTANTS = (
         "dp_minibatch:ledger", "{{2 *  => }}threshold(at, options.clip)",
         "Scaled.batch_gradient_sum",
         "Secret(found, {{2 *  => }}C, batch=(size, self.n))",
-    ),
-    plant("newton_gradient_without_two", "dp_newton", "a sum of gradients moves by R",
-        "Run.steps", "at.statistic(R, partial(_gradient, u), {{2 *  => }}R)",
-    ),
-    plant("newton_trace_by_R", "dp_newton", "a trace moves by sup phi'' R", "Run.steps",
-        "at.statistic(R, partial(_trace, u, R), h{{ =>  / R}})",
-    ),
-    plant("newton_delta_by_R", "dp_newton", "Delta has R where R^2 belongs",
-        "Run.steps",
-        "np.linalg.norm(slope, axis=0) * h / {{ => R / }}(n * strong**2 + strong * h)",
-    ),
-    plant("newton_delta_over_n", "dp_newton", "Delta is divided by n once more",
-        "Run.steps", "n{{ => **2}} * strong**2",
-    ),
-    plant("newton_delta_strongest", "dp_newton", "Delta counts on the strongest ridge",
-        "Run.steps", "float(at.l2.{{min => max}}())",
-    ),
-    plant("newton_whole_rows", "dp_newton",
-        "gradients are those of records not clipped", "_gradient",
-        "{{V => records.rows}}.T @ records.slopes(V @ u + records.offset)",
-    ),
-    plant("newton_trace_not_clipped", "dp_newton",
-        "the trace is that of records not clipped", "_trace",
-        "{{np.minimum(records.norms, R) => records.norms}}[:, None]",
     ),
     plant("moments_root_forgotten", "moments",
         "t t^T moves by C^2, in ledger and secret", "ledger",
@@ -865,25 +783,7 @@ MUTANTS = (
         "t t^T has the clip's factor once, not twice", "Records.moments",
         "inside{{**2 => }}",
     ),
-    plant("output_without_two", "output_perturbation",
-        "the minimiser moves by R / Lambda", "constants", "{{2 *  => }}R / Lambda",
-    ),
-    plant("output_half_ridge", "output_perturbation", "half of the ridge is added",
-        "output_perturbation:constants", "{{ => 0.5 * }}max(wanted - own, 0.0)",
-    ),
-    plant("output_no_ridge", "output_perturbation",
-        "Lambda is claimed, and nothing added", "Run.steps",
-        "self.at.minimum(R, {{ridge => 0.0}}, TOLERANCE * Lambda, moved)",
-    ),
-    plant("output_strongest_ridge", "output_perturbation",
-        "Lambda counts on the strongest ridge of the penalty",
-        "output_perturbation:constants", "float(at.l2.{{min => max}}())",
-    ),
-    plant("output_rough", "output_perturbation",
-        "minima are found to a millionth of what is said", "Run.steps",
-        "{{ => 1e6 * }}TOLERANCE * Lambda",
-    ),
-    plant("minimum_of_whole_rows", "objective_perturbation output_perturbation",
+    plant("minimum_of_whole_rows", "objective_perturbation",
         "minima are those of records that are not clipped", "Records.pull",
         "V = self.{{clipped(radius) => rows}}", "Records.hessian",
         "V = self.{{clipped(radius) => rows}}",
@@ -944,18 +844,6 @@ MUTANTS = (
         '    q = np.einsum("lij,jl->il", metric, self.u) - g\n'
         "    self.u = minimised(at, metric, q, at.n, self.u)",
     ),
-    plant("newton_damping_exact", "dp_newton",
-        "a closure keeps the trace, lambda follows it", "Run.steps",
-        "{{ => kept = []\n"
-        "\n"
-        "def traced(V, records, u=u, kept=kept):\n"
-        "    kept.append(_trace(u, R, V, records))\n"
-        "    return kept[-1]\n"
-        "\n"
-        "}}trace = yield at.statistic(R, {{partial(_trace, u, R) => "
-        "traced}}, h).in_its_unit(){{ => \n"
-        "trace = kept[-1]}}",
-    ),
     plant("gd_last_step_exact", "dp_gd",
         "after the last release the records are read again", "dp_gd:Run.steps",
         "{{ => "
@@ -991,11 +879,11 @@ MUTANTS = (
     ),
     plant("secret_open", "", "a secret shows its value to whoever asks", "Secret",
         '("__value", "{{ => '
-        'value", "}}batch", "error", "sensitivity", "symmetric", "unit", "whole")',
+        'value", "}}batch", "error", "sensitivity", "symmetric", "whole")',
         "Secret.__init__", "self.__value = {{ => self.value = }}value",
     ),
     # --- fits: noise and its events ---------------------------------------------------
-    plant("fits_half_noise", "dp_gd dp_newton ada_ssp", "half of the noise",
+    plant("fits_half_noise", "dp_gd ada_ssp", "half of the noise",
         "Fit.normal", "{{ => 0.5 * }}scale * np.stack(drawn, axis=1)",
     ),
     plant("fits_noise_again", "dp_gd dp_gram",
@@ -1018,10 +906,6 @@ MUTANTS = (
         "off the diagonal noise has half of its scale", "symmetric_noise",
         "np.sqrt({{0.5 => 0.25}})",
     ),
-    plant("secret_unit_forgotten", "dp_newton",
-        "noise in units of a secret lacks the unit", "Secret.released",
-        "event.scale{{ * self.unit => }}",
-    ),
     plant("gd_count", "dp_gd", "the ledger counts a step too few", "dp_gd:ledger",
         "count={{options.steps => max(1, options.steps - 1)}}",
     ),
@@ -1030,7 +914,7 @@ MUTANTS = (
         "count={{options.steps => 1}}", "in_rounds",
         "{{range(max(event.count for event in ledger.events)) => [0] * 1000}}",
     ),
-    plant("rounds_first_again", "dp_newton",
+    plant("rounds_first_again", "ada_ssp",
         "every release has the noise of the first event", "in_rounds",
         "({{event => "
         "ledger.events[0]}} for event in ledger.events if event.count > done)",
@@ -1283,7 +1167,7 @@ MUTANTS = (
         "int(dp.m.make_laplace(*space, scale=scale{{ =>  / 2}})(n))",
     ),
     plant("hidden_not_paid", "", "the release of the number costs nothing",
-        "Counted.interval", "{{1 / number.noise_multiplier +  => }}self.rest.high",
+        "Counted.high", "{{1 / number.noise_multiplier +  => }}self.rest.high",
     ),
     plant("hidden_whole_epsilon", "", "what follows has all of epsilon",
         "DPLinear._check", "{{self._epsilon *= 1 - hidden_number.SHARE => pass}}",
@@ -1319,7 +1203,7 @@ MUTANTS = (
         "_reads_off", "chosen.get('blocks'){{ or chosen.get('groups') => }}",
     ),
     plant("slack_not_in_epsilon", "", "discrete noise costs nothing of delta",
-        "Guarantee.interval", "self.delta{{ - self.slack => }}",
+        "Guarantee.high", "self.delta{{ - self.slack => }}",
     ),
     plant("types_not_named", "", "types that pandas reads off records are not named",
         "assumed", "{{named >= {*frame.columns} => True}}",
@@ -1390,10 +1274,6 @@ MUTANTS = (
     plant("exact_minimum_unsure", "", "a minimum is not looked at again", "certified",
         "{{_steepness(*given, u) <= tolerance and np.linalg.norm(u) <= far => True}}",
     ),
-    plant("exact_minimum_free", "", "rounding of a gradient is not in what it is off",
-        "Scaled.minimum",
-        "error = {{minimise.rounding(self, R, 0.0, far) / Lambda => 0.0}}",
-    ),
     plant("exact_tilt_free", "", "the same of a tilted one", "Scaled.tilted_minimum",
         "error = {{minimise.rounding(self, R, tilt, far) => 0.0}}",
     ),
@@ -1445,10 +1325,6 @@ _MISSED_BY_THE_AUDIT = {
         "what digits tell is a ten-thousandth of a deviation, and minima are"
         " found to far more digits than are asked for"
     ),
-    "output_rough": "Newton's last step finds far more digits than are asked for",
-    "output_strongest_ridge": (
-        "every feature of the audit's problems has the same ridge"
-    ),
     "pld_mass_lost": "the audit does not end within 15 minutes",
     "stopping_for_free": (
         "no solver's run pays for its tuning; its price is held against a closed form"
@@ -1459,3 +1335,30 @@ ESCAPES = {
     for names, why in _MISSED_BY_THE_AUDIT.items()
     for name in names.split()
 }
+
+# Bugs without a row in results/mutants.csv: audit and tests were not yet run on them.
+_NOT_YET_RUN = """
+centre_of_the_data bounds_forgotten one_class_is_paid_for budget_never_spent
+choice_by_the_data correlated_last_alone last_contracts_twice
+last_steps_expand last_whole_rows last_without_diameter last_costs_one_step
+last_growth_not_required stream_one_epoch stream_last_alone
+stream_batches_overlap selection_half_score selection_as_one
+selection_without_noise selection_whole_norms selection_pairs_doubled
+sketch_half_covariance sketch_floor_of_one_set sketch_once sketch_doubt_free
+scales_one_cell scales_one_column scales_of_levels_for_nothing
+scales_without_noise scales_not_paid scales_of_the_data levels_one_move
+levels_low_threshold levels_without_noise levels_not_charged
+fills_without_noise try_scales_not_paid categories_of_the_data
+hidden_noiseless hidden_exact_scale hidden_not_paid hidden_whole_epsilon
+hidden_not_trimmed hidden_added_records_pull hidden_kept hidden_in_order
+entries_in_parts levels_of_one_type gap_without_a_cast steps_by_groups
+slack_not_in_epsilon types_not_named labels_of_one_type hidden_delta_by_n
+search_choice_free search_score_free search_half_noise search_runs_by_data
+search_another_run search_scale_from_nowhere exact_rounding_free
+exact_sums_free exact_gradients_free exact_squares_free
+exact_eigenvalue_free exact_products_free exact_slopes_together
+exact_kept_by_count exact_minimum_unsure exact_minimum_free exact_tilt_free
+exact_tilt_on_its_grid exact_digits_in_doubles exact_numbers_free
+exact_grid_of_data
+"""
+NOT_YET_RUN = frozenset(_NOT_YET_RUN.split())

@@ -24,8 +24,8 @@ def drawing(configured, tmp_path, monkeypatch):
 
 
 def test_what_is_asked_for_is_drawn(drawing):
-    assert drawing("tables/noise", "tables/lead") == {"noise", "lead"}
-    assert drawing("tables/lead") == {"lead"}
+    assert drawing("tables/noise", "tables/table2") == {"noise", "table2"}
+    assert drawing("tables/table2") == {"table2"}
 
 
 @pytest.mark.parametrize("asked", ["noise", "tables/", "maps/noise"])

@@ -75,7 +75,7 @@ LONG, FEW = 2.0, 16  # of a unit longer than LONG seconds, FEW lanes are replaye
 NAMED = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a lane and not its result. They are filled in again whenever
 # lanes are read, but stored with the rows of sweeps, where they are compared.
-SAID = (*NAMED, "given", "epsilon_low", "true_epsilon")
+SAID = (*NAMED, "given", "true_epsilon")
 
 Group = tuple[str, ...]  # common properties of parts that are adopted together
 
@@ -710,7 +710,6 @@ def _kind(job: Job, unit: Unit) -> Group:
     names = (job.algorithm, options, unit.calibration.calibration)
     problem = job.problem
     matrix = "sparse" if problem.is_sparse else "dense"
-    matrix = "centred" if problem.is_centred else matrix
     return *names, matrix, problem.loss.name, _penalty(problem)
 
 

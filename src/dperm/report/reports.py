@@ -413,7 +413,8 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
         method = plan.label(config, str(name)) if known_solver else name
         known = group[np.isfinite(group["true_epsilon"])]
         ends = known["true_epsilon"].agg(["min", "max"]) / TARGET
-        lower = group["epsilon_low"].replace(0.0, np.nan).agg(["min", "max"]) / TARGET
+        least = group.get("epsilon_low", pd.Series(np.nan, group.index))
+        lower = least.replace(0.0, np.nan).agg(["min", "max"]) / TARGET
         yield paper, method, *ends, *lower, len(group) - len(known), len(group)
 
 
@@ -473,8 +474,6 @@ def _label(row: Any) -> str:
     if row.proved_least > TARGET:
         ends = f"{_rounded(row.proved_least)} to {_rounded(row.proved)}"
         text += f"; at least {ends}"
-    elif np.isnan(row.proved):
-        text += "; lower bound not computed"
     if row.unbounded:
         text += f"; no bound in {row.unbounded} of {row.settings} settings"
     return text

@@ -28,7 +28,7 @@ from dperm.core.privacy.calibration import Calibration
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
 COLUMNS = [
     *("paper", "problem", "solver", "algorithm", "calibration", "epsilon", "delta"),
-    *("neighbours", "given", "epsilon_low", "true_epsilon", "noise_multiplier"),
+    *("neighbours", "given", "true_epsilon", "noise_multiplier"),
     *("passes", "steps", "step"),
     *("clip", "seed", "replicate", "checkpoint", "objective", "relative_error"),
     *("support_size", "true_positives", "false_positives", "seconds", "status"),
@@ -218,7 +218,6 @@ def _accounted(job: Job, unit: Unit) -> dict[str, Any]:
         **job.names._asdict(),
         "neighbours": unit.calibration.ledger.relation,
         "given": ", ".join(unit.calibration.ledger.given),
-        "epsilon_low": unit.calibration.interval.low,
         "true_epsilon": unit.calibration.true_epsilon,
     }
 
