@@ -8,7 +8,7 @@ SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: article help quickstart test all lint size types unit bounds smoke faults fuzz
-.PHONY: mutations mutants bench docs notebooks wheel lock sbom clean
+.PHONY: mutants bench docs notebooks wheel lock sbom clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -66,9 +66,6 @@ fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuratio
 
 mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.md
 	cd tests && python -m mutants.run -j $(JOBS)
-
-mutations: $(VENV)/.done  ## every key of conf/ spoilt: results/mutations.csv
-	MUTATION_TABLE=$(CURDIR)/results/mutations.csv pytest -s tests/faults/test_mutations.py
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench

@@ -6,7 +6,6 @@ import platform
 import re
 import shutil
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -104,29 +103,12 @@ def pytest_sessionfinish(session):
     words = "after each the run was completed, with the rows of an undisturbed one"
     text = [f"{total} faults were made; {words}.", table("fault", FOUND["faults"])]
     text += ["Clusters:", table("cluster", FOUND["cluster"]), *LOGS]
-    text += spoilt(Path(TABLE).with_name("mutations.csv"))
     Path(TABLE).write_text("\n\n".join(text) + "\n")
     with open(Path(TABLE).with_suffix(".csv"), "w", newline="") as handle:
         writer = csv.writer(handle, lineterminator="\n")
         writer.writerow(("fault", "times", "outcome", "said"))
         for *row, said in (*FOUND["faults"], *FOUND["cluster"]):
             writer.writerow((*row, " ".join(said.split())[:160]))
-
-
-def spoilt(path: Path) -> list[str]:
-    """What became of the mutations of conf/, if they have been tried."""
-    if not path.is_file():
-        return []
-    with open(path) as handle:
-        rows = [(row["mutation"], row["outcome"]) for row in csv.DictReader(handle)]
-    outcomes = sorted({outcome for _, outcome in rows})
-    counts = Counter(rows)
-    lines = [
-        (kind, *(counts[kind, outcome] for outcome in outcomes))
-        for kind in sorted({kind for kind, _ in rows})
-    ]
-    head = f"Keys of conf/ spoilt, {len(rows)} in all (`make mutations`):"
-    return [head, tabulate(lines, headers=("mutation", *outcomes), tablefmt="pipe")]
 
 
 def table(kind: str, found: list[tuple]) -> str:
