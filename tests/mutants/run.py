@@ -224,7 +224,7 @@ def _pytest(
     slot: Slot, what: list[str], environment: dict[str, str], limit: float
 ) -> tuple[str, float]:
     """The first test that fails, or "time"; and seconds of CPU."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=no", *what]
+    command = [sys.executable, "-m", "pytest", "-n0", "-x", "-q", "--tb=no", *what]
     code, said, seconds = timed(command, slot.root, environment, limit)
     failed = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
     if failed:
