@@ -40,19 +40,14 @@ TYPES = {
     "calibration": str,
     "column": str,
     "columns": int,
-    "constraint": str,
     "d": int,
     "ends": bool,
     "epsilon": float,
-    "leave_out": list[str],
-    "n": int,
     "names": dict[str, str],
-    "noise": str,
     "panels": list[list[Any]],
     "published": str,
     "readings": dict[str, Any],
     "shown": list[str],
-    "small": int,
     "solvers": list[str],
     "ties": bool,
     "title": Literal["privacy", "penalty"],
@@ -67,7 +62,7 @@ def figure(config: schema.Config) -> list[Path]:
 
 
 def table(config: schema.Config) -> list[Path]:
-    """Write ``product=...``, or all tables of the paper."""
+    """Write ``product=...`` and print it in Markdown, or write all tables."""
     return _made(config, "tables")
 
 
@@ -88,13 +83,15 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     product = getattr(config.paper, kind)[name]
     content, path = _make(config, kind, product), stem(config, kind, name)
     if kind == "tables":
-        written = tables.save(content, path, product.caption)
+        written = [path.with_suffix(".csv")]
+        store.write_csv(written[0], content.data)
+        if config.product is not None:  # asked for by name, by a reader
+            print(tables.in_markdown(content, product.caption))
     else:
         from dperm.present import drawing
 
         drawn, rows = content
-        written = [*drawing.save(drawn, rows, path), path.with_suffix(".json")]
-        store.write_json(written[-1], drawing.described(rows))
+        written = drawing.save(drawn, rows, path)
     for path in written:
         log.info("%s", path)
     return written
@@ -304,10 +301,9 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
     names, paper = plan.problem_names(config), config.paper
     for product in (*paper.figures.values(), *paper.tables.values()):
         chosen = product.options.get("solvers") or list(paper.runs)
-        hidden = product.options.get("leave_out", ())
         shown = product_problems(product, names) if product.timed else []
         for problem, solver in plan.runs(config):
-            if problem in shown and solver in chosen and solver not in hidden:
+            if problem in shown and solver in chosen:
                 kinds.setdefault((problem, solver), set()).add(product.calibration)
     return kinds
 
@@ -363,7 +359,7 @@ def _check_spelt(entry: str, options: dict[str, Any], where: str) -> None:
 
 def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> None:
     """Refuse unknown solvers, unknown published tables and sizes not above 0."""
-    for key in ("solvers", "leave_out", "names"):
+    for key in ("solvers", "names"):
         for name in options.get(key, ()):
             if name not in paper.runs:
                 listed = ", ".join(paper.runs) or "none"
@@ -373,6 +369,6 @@ def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> No
                 )
     if "published" in options:
         one_of(f"{where}.published", options["published"], list(paper.published))
-    for key in ("columns", "d", "n", "small", "epsilon"):
+    for key in ("columns", "d", "epsilon"):
         if key in options and not options[key] > 0:
             raise ConfigError(f"{where}.{key}: expected above 0, found {options[key]}")

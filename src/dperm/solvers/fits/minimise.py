@@ -71,20 +71,16 @@ def _newton(
     b: np.ndarray,
     tolerance: np.ndarray,
 ) -> np.ndarray:
-    """Take steps with the Hessian at the minimiser for b = 0; if slow, with their own.
-
-    For records in blocks that is the minimiser on a sample, whose Hessian is similar.
-    """
+    """Take steps with the Hessian at the minimiser for b = 0, or with their own."""
     weights = at.n * at.l2[:, 0] + ridge
 
     def gradient(u: np.ndarray, b: np.ndarray) -> np.ndarray:
         return records.pull(u, radius) + weights[:, None] * u + b
 
     def centre() -> tuple[np.ndarray, Any]:
-        some, none, most = records.sample(), np.zeros(at.p), float(tolerance.max())
-        share = some.n / at.n
-        u = _minimise_one(some, radius, share * weights, none, none, share * most)
-        bent = some.hessian(u, radius) / share + np.diag(weights)
+        none, most = np.zeros(at.p), float(tolerance.max())
+        u = _minimise_one(records, radius, weights, none, none, most)
+        bent = records.hessian(u, radius) + np.diag(weights)
         return u[:, None], linalg.cho_factor(bent)
 
     start, factor = records.kept(("centre", radius, ridge), centre)
@@ -192,7 +188,7 @@ def _top(at: Scaled, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
     if at.p <= _WIDEST:
         moments = records.gram(radius)
-    elif at.n <= _WIDEST and records.sample() is records:
+    elif at.n <= _WIDEST:
         moments = gram(records.clipped(radius).T)
     else:
         return at.loss.curvature * at.n * radius**2
