@@ -1,4 +1,4 @@
-r"""Composition of privacy profiles as privacy loss distributions of dp_accounting.
+r"""Composition of privacy profiles as privacy loss distributions.
 
 Replacing a record is a symmetric relation, so the worst case of a release over both
 directions is one curve :math:`\delta(\epsilon)`, :math:`\epsilon \ge 0`, and
