@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from dperm.accountants.noisy_max import TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.accountants.top_k import TopK
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import gumbel
 from dperm.solvers.exact_noise import Exact
