@@ -229,7 +229,7 @@ MUTANTS = (
         "steepest", "{{ => 9 * }}problem.penalty.l2",
     ),
     plant("phased_noise_falls", "phased_sgd", "noise falls faster than the steps",
-        "_Part.release", "(self.scale / {{4 => 8}}**phase)[:, None] * drawn",
+        "phased_sgd:Run.releases", "scale = self.deviation / {{4 => 8}}**phase",
     ),
     plant("poly_shared_noise", "poly_sfw",
         "a vertex and its opposite share their noise", "_steps",
