@@ -11,7 +11,7 @@ import importlib.util
 EXTRAS = {
     "pipeline": (
         *("snakemake", "hydra", "matplotlib", "PIL", "pyarrow", "filelock", "tqdm"),
-        *("tabulate", "requests", "urllib3", "arff", "argcomplete"),
+        *("tabulate", "requests", "arff", "argcomplete", "openml", "pooch"),
         *("cloudpickle", "dp_accounting"),
     ),
     "report": ("jinja2", "pygments"),

@@ -32,7 +32,7 @@ from dperm.core.experiment import locate, schema
 from dperm.core.experiment.config import read
 from dperm.core.experiment.grid import points
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.lanes import LaneRun, Lanes
+from dperm.core.lanes import Block, Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.names import hint
 from dperm.core.privacy.ledger import (
@@ -292,7 +292,7 @@ class Laning(Contestant):
 class Stepping:
     """A lane that yields its release after every step."""
 
-    def __init__(self, run: LaneRun, count: int):
+    def __init__(self, run: Block, count: int):
         self.run, self.count = run, count
 
     @property
@@ -621,7 +621,7 @@ def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]
         return getattr(module, "DEFAULT", {}), module.GRID
     defaults, grids = settings()["defaults"], settings()["grids"]
     algorithm, names = section.algorithm, [section.name]
-    if section.name not in grids and algorithm in solvers.places():
+    if section.name not in grids and algorithm in solvers.PLACES:
         known = _algorithms(locate.conf_dirs()[0])
         names += [name for name in grids if known[name] == algorithm]
     by_record = any(word in algorithm for word in RECORDWISE)
