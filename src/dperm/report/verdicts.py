@@ -1,0 +1,284 @@
+"""The claims stage: every claim of every paper, judged from the result tables.
+
+No verdict is written by hand, and a missing result is a verdict too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.validation import paper_file
+from dperm.judge import claims
+from dperm.judge.claims import CAUSES, Claim
+from dperm.judge.judge import (
+    FAILS,
+    HOLDS,
+    NEARLY,
+    NOTHING,
+    OPEN,
+    PENDING,
+    Finding,
+    judged,
+    verdict_of,
+)
+from dperm.judge.number import Absent, Missing, rounded
+from dperm.judge.words import Tables
+from dperm.pipeline import products
+from dperm.store.closure import functions
+
+COLUMNS = (
+    *("paper", "id", "place", "section", "kind", "major", "claim", "table", "number"),
+    *("accepted", "reproduced", "ci_low", "ci_high", "cells", "verdict", "reason"),
+    *("missing", "authors", "cause", "note", "set"),
+)
+LISTED = 2  # most groups that a reason lists
+Row = dict[str, Any]  # of claims.csv
+
+
+# --- what the judge reads -------------------------------------------------------------
+
+
+def papers(config: schema.Config) -> Iterator[schema.Config]:
+    """The configuration of every paper with claims, at the scale of ``config``."""
+    for name in available("paper"):
+        found = configuration.with_paper(config, name)
+        if found.paper.claims:
+            yield found
+
+
+def file_of(config: schema.Config) -> str:
+    """Name of a paper's file of claims, for messages."""
+    return f"conf/paper/{config.paper.name}/{config.paper.claims}"
+
+
+def load(config: schema.Config) -> list[Claim]:
+    """The claims of a paper, checked.
+
+    Raises ConfigError, naming the file, the claim and the key.
+    """
+    path = paper_file(config.paper, str(config.paper.claims))
+    if path is None:
+        raise ConfigError(f"{file_of(config)}: no such file")
+    text = path.read_bytes()
+    return claims.load(file_of(config), text, tables(config), arguments(config))
+
+
+def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:
+    """The arguments of proofs by name: a paper's own, then those of all papers."""
+    found: dict[str, Callable[..., Any]] = {}
+    for name in products.modules(config, "proofs"):
+        module = importlib.import_module(name)
+        found = {one: getattr(module, one) for one in functions(name)} | found
+    return found
+
+
+def path_of(config: schema.Config, name: str) -> Path:
+    """Path of the table of that name; ``figures/x`` is the data of a figure."""
+    paper = config.paper.name
+    if name.startswith("figures/"):
+        stem = name.removeprefix("figures/")
+        return plan.figures_folder(config, paper, f"{stem}.csv")
+    return plan.results_folder(config, paper, f"{name}.csv")
+
+
+def tables(config: schema.Config) -> Tables:
+    """The result tables of a paper by name; one that is not there raises Missing."""
+    known: dict[str, pd.DataFrame] = {}
+
+    def read(name: str) -> pd.DataFrame:
+        path = path_of(config, name)
+        if not path.is_file():
+            raise Missing(f"{path} is not there")
+        try:
+            if name not in known:
+                known[name] = pd.read_csv(path)
+        except (ValueError, OSError) as error:  # pandas: also empty files
+            raise Missing(f"{path} cannot be read: {error}") from None
+        return known[name]
+
+    return read
+
+
+def published(config: schema.Config, every: list[Claim]) -> Tables:
+    """The printed tables in place of ours, with the names of our columns.
+
+    ``tuned`` is the least of all numbers of passes. Other tables raise Missing.
+    """
+    printed = {
+        name: each.printed for each in every for name in each.printed.get("tables", ())
+    }
+
+    def read(name: str) -> pd.DataFrame:
+        if name not in printed:
+            raise Missing(f"the paper does not print {name}")
+        table = results.published(config, printed[name]["file"])
+        table = table.rename(columns=printed[name].get("columns", {}))
+        if name == "tuned":
+            return table.groupby(["problem", "algorithm"], as_index=False).min()
+        return table
+
+    return read
+
+
+# --- rows of claims.csv ---------------------------------------------------------------
+
+
+def table(config: schema.Config) -> pd.DataFrame:
+    """Rows of ``claims.csv``: every claim of every paper, in the order of the YAML."""
+    rows = [row for paper in papers(config) for row in judged_paper(paper)]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def judged_paper(config: schema.Config) -> Iterator[Row]:
+    """Rows of one paper.
+
+    Raises ConfigError if the authors' own numbers contradict a sentence or, at full
+    scale, if a table that is there lacks a group that a claim is about.
+    """
+    every = load(config)
+    ours, theirs = tables(config), published(config, every)
+    follow, is_whole = arguments(config), not config.scale.folder
+    for number, claim in enumerate(every, 1):
+        where = f"{file_of(config)}: claim {number}"
+        try:
+            found = judged(claim, ours, follow, whole=is_whole)
+        except Absent as error:
+            raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
+        printed = judged(claim, theirs, follow) if claim.table else Finding(PENDING)
+        if claim.kind == "sentence" and printed.verdict == FAILS:
+            text = (
+                "the authors' own numbers fail it; a range must allow what they print"
+            )
+            raise ConfigError(f"{where}: number: {text}: {printed.number}")
+        yield row_of(config, claim, found, printed)
+
+
+def row_of(
+    config: schema.Config, claim: Claim, found: Finding, printed: Finding
+) -> Row:
+    """Row of a claim with its finding, and that of the authors' numbers."""
+    number, paper = found.number, config.paper.name
+    of = claim.read()[found.shown]
+    row = {
+        key: getattr(claim, key) for key in ("place", "kind", "major", "note", "set")
+    }
+    row |= {
+        "paper": paper,
+        "id": claim_id(paper, claim),
+        "section": claim.anchor.get("section", ""),
+        "claim": claim.says,
+        "table": of.table and path_of(config, of.table).as_posix(),
+        "number": of.number,
+        "accepted": accepted(of),
+        "verdict": found.verdict,
+        "reason": reason(of, found),
+        "missing": "; ".join(found.missing),
+        "authors": f"{printed.verdict}: {printed.number}" if printed.number else "",
+        "cause": CAUSES.get(claim.cause, "") if found.verdict != HOLDS else "",
+    }
+    if number is None:
+        return row
+    ends = {"reproduced": number.value, "ci_low": number.low, "ci_high": number.high}
+    return row | ends | {"cells": number.of or None}
+
+
+def claim_id(paper: str, claim: Claim) -> str:
+    """Identifier of a claim; it depends on its paper, place and words alone."""
+    place = slug(claim.place)[:40].rstrip("-")
+    digest = store.digest([paper, claim.place, claim.says])
+    return f"c-{slug(paper)}-{place}-{digest[:6]}"
+
+
+def slug(*parts: str) -> str:
+    """Letters, digits and hyphens, for the address of a place on the page.
+
+    >>> slug("dpcd", "Table 2, electricity_raw")
+    'dpcd-table-2-electricity-raw'
+    """
+    letters = (
+        letter if letter.isascii() and letter.isalnum() else " "
+        for letter in " ".join(parts).lower()
+    )
+    return "-".join("".join(letters).split())
+
+
+# --- reasons --------------------------------------------------------------------------
+
+
+def accepted(claim: Claim) -> str:
+    """The range of a claim in words: "at least 8.6 (in part 5)"."""
+    found = [
+        f"{key.replace('_', ' ')} {rounded(float(end))}"
+        for key in claims.ENDS
+        if math.isfinite(end := getattr(claim, key))
+    ]
+    near = claim.nearly if isinstance(claim.nearly, list) else [claim.nearly]
+    wider = " to ".join(rounded(float(end)) for end in near if end is not None)
+    return " and ".join(found) + (wider and f" (in part {wider})")
+
+
+def reason(claim: Claim, found: Finding) -> str:
+    """What a verdict rests on, in one line."""
+    parts = []
+    if found.readings:
+        held = [name for name, one in found.readings.items() if one in (HOLDS, NEARLY)]
+        some = f" ({few(held)})" if 0 < len(held) < len(found.readings) else ""
+        parts.append(f"under {len(held)} of {len(found.readings)} readings{some}")
+        parts.append(f"shown is {found.shown}")
+    parts += [*_told(found.missing), *_listed(claim, found)]
+    if found.left_out:
+        parts.append(f"{found.left_out} groups left out, where not {claim.only}")
+    if found.reason and found.verdict == NOTHING and found.numbers:
+        parts.append(f"it holds for this too: {found.reason}")
+    elif found.reason:
+        parts.append(found.reason)
+    return "; ".join(parts)
+
+
+def few(names: Sequence[str], most: int = LISTED) -> str:
+    """The first of the names, and the number of the others."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _told(missing: dict[str, str]) -> Iterator[str]:
+    reasons: dict[str, list[str]] = {}
+    for name, why in missing.items():
+        reasons.setdefault(why, []).append(f"({name})" if ", " in name else name)
+    for why, names in reasons.items():
+        yield f"missing {few(names)}: {why}" if any(names) else why
+
+
+def _listed(claim: Claim, found: Finding) -> Iterator[str]:
+    """How many groups hold, and the groups; of many, those that do not, or the ends."""
+    known = found.numbers
+
+    def named(name: str) -> str:
+        return f"{name}: {known[name]}" if name else str(known[name])
+
+    verdicts = {name: verdict_of(claim, one) for name, one in known.items()}
+    every, total = list(verdicts.values()), len(known) + len(found.missing)
+    if total > 1:
+        counts = [f"{every.count(HOLDS)} of {total} hold"]
+        counts += [f"{every.count(v)} {v}" for v in (NEARLY, OPEN) if v in every]
+        yield ", ".join(counts)
+    failing = [name for name in known if verdicts[name] != HOLDS]
+    if len(known) <= LISTED:
+        yield from map(named, known)
+    elif failing:
+        yield from map(named, failing[:LISTED])
+        if len(failing) > LISTED:
+            yield f"and {len(failing) - LISTED} more that do not hold"
+    else:
+        least, most = (pick(known, key=lambda n: known[n].value) for pick in (min, max))
+        yield f"from {named(least)} to {named(most)}"
