@@ -258,7 +258,10 @@ def load(**changed):
         ({"number": "meen"}, "'meen' is no column of tuned (did you mean mean?)"),
         ({"number": "att()"}, "expected one of at, slope"),
         ({"number": "at(best=)"}, "number: "),
-        ({"number": 'fewer("x")'}, "number: missing a required argument: 'first'"),
+        (
+            {"number": 'fewer("x")'},
+            "number: fewer: missing a required argument: 'first'",
+        ),
         ({"only": "epoch >= 1"}, "only: 'epoch' is no column"),
         ({"null": "open('x')"}, "null: "),
         ({"null": [1, "mn"]}, "null: 'mn' is no column"),

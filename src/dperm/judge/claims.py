@@ -32,21 +32,8 @@ from dperm.judge import words
 from dperm.judge.number import Missing
 from dperm.judge.words import Point, Tables
 
-KINDS = {  # kinds of a claim
-    "sentence": "a sentence of the paper",
-    "proof": "a proof or a formula, followed step by step or by runs",
-    "privacy": "what printed noise costs",
-    "cells": "the numbers of a printed table",
-    "variant": "our variant of a sentence: another reading, calibration or robustness",
-}
-CAUSES = {  # causes of a claim that is not reproduced
-    "slip": "a slip of the paper",
-    "wording": "the wording says more than the paper's own numbers",
-    "detail": "a detail that the paper does not give",
-    "setup": "our set-up",
-    "chance": "chance",
-    "unknown": "unknown",
-}
+KINDS = ("sentence", "proof", "privacy", "cells", "variant")
+CAUSES = ("slip", "wording", "detail", "setup", "chance", "unknown")
 ENDS = ("at_least", "at_most", "above", "below")
 
 
@@ -170,30 +157,29 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     if isinstance(claim.need, str):
         one_of("need", claim.need, ("all", "any"))
     points = groups(claim.each)
-    names = {key for point in points for key in point}
     for point in points:
         if "argument" in point:
             one_of("each: argument", point["argument"], sorted(arguments))
-
-    def known(name: str, of: str) -> None:
-        if not of and name in {*names & words.names(claim.number), "number"}:
-            return
-        try:
-            columns = list(tables(of or claim.table)) if of or claim.table else []
-        except Missing:
-            return
-        if name not in columns:
-            text = f"{name!r} is no column of {of or claim.table or 'any table'}"
-            raise ValueError(f"{text}{hint(name, [*columns, *names])}")
-
+    own = {key for point in points for key in point}
+    read: list[tuple[str, str, str]] = []  # key, column and its table
     for key in ("number", "only", "null"):
         for one in claim.nulls if key == "null" else [getattr(claim, key)]:
             if isinstance(one, str) and one:
-                words.check(key, one, known)
-    used = words.names(claim.number)  # a group may have a number for the expression
-    for key, columns in (("rows", claim.rows), ("each", names - used)):
-        for name in columns if claim.table else ():
+                try:
+                    read += [(key, *each) for each in words.columns(one)]
+                except ValueError as error:
+                    raise ValueError(f"{key}: {error}") from None
+    free = {name for _, name, of in read if not of} & own | {"number"}
+    read += [("rows", name, claim.table) for name in claim.rows]
+    read += [("each", name, "") for name in own if claim.table]
+    for key, name, of in read:
+        if of or name not in free:
             try:
-                known(name, claim.table)
-            except ValueError as error:
-                raise ValueError(f"{key}: {error}") from None
+                columns = list(tables(of or claim.table)) if of or claim.table else []
+            except Missing:
+                continue
+            if name not in columns:
+                text = (
+                    f"{key}: {name!r} is no column of {of or claim.table or 'a table'}"
+                )
+                raise ValueError(f"{text}{hint(name, [*columns, *free])}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import total_ordering
 from typing import Any
 
 from dperm.present.tables import number as worded
@@ -21,6 +22,7 @@ class Idle(RuntimeError):  # noqa: N818
     """A result that is there and decides nothing, as where nothing was learnt."""
 
 
+@total_ordering
 @dataclass(frozen=True)
 class Number:
     """An estimate and its 95 % interval; both ends are the value if none is known.
@@ -39,6 +41,9 @@ class Number:
         if isinstance(value, cls):
             return value
         return cls(float(value), float(value), float(value))
+
+    def __lt__(self, other: Number | float) -> bool:
+        return self.value < Number.of_any(other).value
 
     @property
     def is_exact(self) -> bool:

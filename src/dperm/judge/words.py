@@ -1,8 +1,9 @@
 """The words of which a claim's number is made.
 
 An expression has numbers, texts, lists, ``+ - * /``, comparisons, names and the words
-below. A name is a column of the claim's table, or of its groups; in ``null``,
-``number`` is the claim's own number. Expressions are walked, never executed.
+below. A name is a column of the claim's table or of its groups; in ``null``, ``number``
+is the claim's own number. Nothing else is let in, and nothing else of Python is there
+when an expression is evaluated.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import ast
 import inspect
 import itertools
 import math
-import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from types import CodeType
 from typing import Any
 
 import pandas as pd
@@ -27,20 +28,12 @@ Tables = Callable[[str], pd.DataFrame]  # name to table; raises Missing
 Point = dict[str, Any]  # column to a value, a list of values, or {contains: text}
 TARGETS = ("epsilon", "pure")  # targets that an argument of a proof may take
 EQUAL = 1e-9  # relative difference of equal numbers
-OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
-COMPARED: dict[type, Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
+ALLOWED = (
+    *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Dict, ast.Call),
+    *(ast.keyword, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp),
+    *(ast.USub, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Lt, ast.LtE, ast.Gt),
+    ast.GtE,
+)
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -111,6 +104,13 @@ class Words:
     #: how far from the claim's range a number is, of several that stand for one
     badness: Callable[[Number], Any] = lambda found: found.value
 
+    def __getitem__(self, name: str) -> Any:
+        if name in WORDS:
+            return getattr(self, name)
+        if name == "number":
+            return self.number
+        return self.point[name] if name in self.point else self.at(name)
+
     def at(
         self,
         column: str = "",
@@ -144,8 +144,7 @@ class Words:
         return Number(*values[0])
 
     def _same_group(self, name: str, **changed: Any) -> pd.DataFrame:
-        table = self.tables(name) if name else self.rows
-        kept = self.within | self.point | changed
+        table, kept = self.tables(name), self.within | self.point | changed
         return matching(table, {k: v for k, v in kept.items() if k in table})
 
     def slope(self, x: str, y: str) -> Number:
@@ -252,16 +251,11 @@ class Words:
             raise Idle("no runs")
         return Number(seen / tried, *clopper_pearson(seen, tried))
 
-    def inside(self, *columns: str, level: float = 0.05) -> Number:
-        """The share of a table's cells whose p is not below a level, over columns."""
-        known = [self.rows[c].dropna() for c in columns if c in self.rows]
-        if len(known) < len(columns):
-            raise Missing(f"no column {columns[len(known)]}")
-        every = pd.concat(known)
-        if every.empty:
-            raise Absent("no cell")
-        share = float((every >= level).mean())
-        return Number(share, share, share, len(every))
+    def inside(self, column: str, level: float = 0.05) -> Number:
+        """The share of a table's cells whose p is not below a level."""
+        known = filled(self.rows.dropna(subset=column), column)[column]
+        share = float((known >= level).mean())
+        return Number(share, share, share, len(known))
 
     def standing_out(self) -> Number:
         """Share of a histogram that lies above half the largest value.
@@ -319,101 +313,66 @@ WORDS = (
 
 
 def evaluated(expression: str | float, words: Words) -> Any:
-    """The number, or the truth, of an expression."""
-    if not isinstance(expression, str):
-        return Number.of_any(expression)
-    return _value(parsed(expression), words)
+    """The number, or the truth, of an expression that ``compiled`` lets in."""
+    code = compiled(str(expression))
+    return eval(code, {"__builtins__": {}}, words)  # type: ignore[arg-type]  # nosec B307
 
 
 @cache
-def parsed(expression: str) -> ast.expr:
-    """The tree of an expression. Raises ValueError if it is none."""
+def compiled(expression: str) -> CodeType:
+    """The code of an expression.
+
+    Raises ValueError if it is none, or has an unknown word or argument of a word.
+    """
+    tree = _parsed(expression)
+    for node in ast.walk(tree):
+        if not isinstance(node, ALLOWED):
+            raise ValueError(f"{ast.unparse(node)!r} is no part of an expression")
+        if isinstance(node, ast.Call):
+            name, given = ast.unparse(node.func), {one.arg: 0 for one in node.keywords}
+            one_of("word", name, WORDS)
+            word = inspect.getattr_static(Words, name)
+            try:
+                own = () if isinstance(word, staticmethod) else (None,)
+                takes = inspect.signature(getattr(Words, name))
+                takes.bind(*own, *node.args, **given)  # type: ignore[arg-type]
+            except TypeError as error:
+                raise ValueError(f"{name}: {error}") from None
+    return compile(tree, expression, "eval")
+
+
+def _parsed(expression: str) -> ast.Expression:
     try:
-        return ast.parse(expression.strip(), mode="eval").body
+        return ast.parse(expression.strip(), mode="eval")
     except SyntaxError as error:
         raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
 
 
-def names(expression: str) -> set[str]:
-    """The names in an expression, of columns and of words."""
-    return {n.id for n in ast.walk(parsed(expression)) if isinstance(n, ast.Name)}
+def columns(expression: str) -> Iterator[tuple[str, str]]:
+    """Columns that an expression reads, each with its table; "" is the claim's own.
 
-
-def _value(node: ast.expr, words: Words) -> Any:
-    def each(nodes: Iterable[ast.expr]) -> Iterator[Any]:
-        return (_value(one, words) for one in nodes)
-
-    match node:
-        case ast.Constant(value):
-            return value
-        case ast.Name("number"):
-            return words.number
-        case ast.Name(name):
-            return words.point[name] if name in words.point else words.at(name)
-        case ast.List(elements):
-            return list(each(elements))
-        case ast.Dict(keys, values):
-            return dict(zip(each(keys), each(values), strict=True))  # type: ignore[arg-type]
-        case ast.UnaryOp(ast.USub(), operand):
-            return -_value(operand, words)
-        case ast.BinOp(left, operation, right):
-            return OPERATIONS[type(operation)](*each([left, right]))
-        case ast.BoolOp(operation, operands):
-            return (any if isinstance(operation, ast.Or) else all)(each(operands))
-        case ast.Compare(left, [operation], [right]):
-            sides = each([left, right])
-            return COMPARED[type(operation)](*(_plain(side) for side in sides))
-        case ast.Call(ast.Name(name), arguments, keywords):
-            given = {str(one.arg): _value(one.value, words) for one in keywords}
-            return getattr(words, name)(*each(arguments), **given)
-    raise ValueError(f"{ast.unparse(node)!r} is no part of an expression")
-
-
-def _plain(side: Any) -> Any:
-    return side.value if isinstance(side, Number) else side
-
-
-KNOWN = (
-    *(ast.Constant, ast.Name, ast.List, ast.Dict, ast.UnaryOp, ast.USub, ast.BinOp),
-    *(ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Call, ast.keyword, ast.Load),
-    *OPERATIONS,
-    *COMPARED,
-)
-
-
-def check(key: str, expression: str, known: Callable[[str, str], None]) -> None:
-    """Refuse an expression that is none, or has an unknown word or name.
-
-    ``known(name, table)`` refuses a name that is no column of a table, the claim's own
-    if it is empty. Raises ValueError that names the key.
+    Raises ValueError as ``compiled`` does.
     """
-    try:
-        tree = parsed(expression)
-        called = {id(one.func) for one in ast.walk(tree) if isinstance(one, ast.Call)}
-        for node in ast.walk(tree):
-            if not isinstance(node, KNOWN):
-                raise ValueError(f"{ast.unparse(node)!r} is no part of an expression")
-            if isinstance(node, ast.Call):
-                _check_call(node, known)
-            elif isinstance(node, ast.Name) and id(node) not in called:
-                known(node.id, "")
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{key}: {error}") from None
+    compiled(expression)
+    nodes = list(ast.walk(_parsed(expression)))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    called = {id(node.func) for node in calls}
+    takes = inspect.signature(Words.at).parameters
+    for node in nodes:
+        if isinstance(node, ast.Name) and id(node) not in called:
+            yield node.id, ""
+    for node in calls:
+        if isinstance(node.func, ast.Name) and node.func.id == "at":
+            given = {str(one.arg): one.value for one in node.keywords}
+            of = str(getattr(given.get("of"), "value", ""))
+            texts = (one.value for one in node.args if isinstance(one, ast.Constant))
+            for column in (*texts, *(key for key in given if key not in takes)):
+                yield str(column), of
 
 
-def _check_call(node: ast.Call, known: Callable[[str, str], None]) -> None:
-    name = ast.unparse(node.func)
-    one_of("word", name, WORDS)
-    signature = inspect.signature(getattr(Words, name))
-    given = {one.arg or "": one.value for one in node.keywords}
-    if "" in given:
-        raise ValueError(f"{name}: ** is no part of an expression")
-    is_static = isinstance(inspect.getattr_static(Words, name), staticmethod)
-    signature.bind(*([] if is_static else [None]), *node.args, **given)
-    if name == "at":
-        of = given.get("of", ast.Constant(""))
-        columns = [key for key in given if key not in signature.parameters]
-        texts = (one for one in node.args if isinstance(one, ast.Constant))
-        columns += [str(one.value) for one in texts]
-        for column in columns:
-            known(column, str(getattr(of, "value", "")))
+def tables(expression: str) -> list[str]:
+    """The other tables that an expression reads."""
+    every = (
+        one for one in ast.walk(_parsed(expression)) if isinstance(one, ast.keyword)
+    )
+    return [str(getattr(one.value, "value", "")) for one in every if one.arg == "of"]

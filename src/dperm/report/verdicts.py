@@ -18,8 +18,8 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.validation import paper_file
-from dperm.judge import claims
-from dperm.judge.claims import CAUSES, Claim
+from dperm.judge import claims, words
+from dperm.judge.claims import Claim
 from dperm.judge.judge import (
     FAILS,
     HOLDS,
@@ -37,10 +37,19 @@ from dperm.pipeline import products
 from dperm.store.closure import functions
 
 COLUMNS = (
-    *("paper", "id", "place", "section", "kind", "major", "claim", "table", "number"),
+    *("paper", "id", "place", "section", "kind", "major", "claim", "tables", "number"),
     *("accepted", "reproduced", "ci_low", "ci_high", "cells", "verdict", "reason"),
     *("missing", "authors", "cause", "note", "set"),
 )
+CAUSES = {  # causes of a claim that is not reproduced
+    "": "",
+    "slip": "a slip of the paper",
+    "wording": "the wording says more than the paper's own numbers",
+    "detail": "a detail that the paper does not give",
+    "setup": "our set-up",
+    "chance": "chance",
+    "unknown": "unknown",
+}
 LISTED = 2  # most groups that a reason lists
 Row = dict[str, Any]  # of claims.csv
 
@@ -177,19 +186,29 @@ def row_of(
         "id": claim_id(paper, claim),
         "section": claim.anchor.get("section", ""),
         "claim": claim.says,
-        "table": of.table and path_of(config, of.table).as_posix(),
+        "tables": "; ".join(path_of(config, one).as_posix() for one in read_by(claim)),
         "number": of.number,
         "accepted": accepted(of),
         "verdict": found.verdict,
         "reason": reason(of, found),
         "missing": "; ".join(found.missing),
         "authors": f"{printed.verdict}: {printed.number}" if printed.number else "",
-        "cause": CAUSES.get(claim.cause, "") if found.verdict != HOLDS else "",
+        "cause": CAUSES[claim.cause if found.verdict != HOLDS else ""],
     }
     if number is None:
         return row
     ends = {"reproduced": number.value, "ci_low": number.low, "ci_high": number.high}
     return row | ends | {"cells": number.of or None}
+
+
+def read_by(claim: Claim) -> list[str]:
+    """Names of the tables that a claim is judged from, under any reading."""
+    names: dict[str, None] = {}
+    for one in claim.read().values():
+        nulls = [null for null in one.nulls if isinstance(null, str)]
+        others = (words.tables(text) for text in (one.number, one.only, *nulls) if text)
+        names |= dict.fromkeys([one.table, *(name for of in others for name in of)])
+    return [name for name in names if name]
 
 
 def claim_id(paper: str, claim: Claim) -> str:
