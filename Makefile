@@ -21,21 +21,19 @@ $(VENV)/.done: requirements.lock pyproject.toml
 
 quickstart: $(VENV)/.done  ## the whole chain on data that need no download
 	dperm dpcd -j $(JOBS) --config scale=quickstart
-	@cat results/quickstart/dpcd/lead.md
+	@cat results/quickstart/dpcd/table2.md
 
 test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the Snakefile
 
 all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 	snakemake -j $(JOBS) all
 
-lint: $(VENV)/.done size  ## ruff, bandit, layers, sizes, snakefmt, snakemake --lint
+lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt
 	ruff check src tests bench docs notebooks
 	ruff format --check src tests bench docs notebooks
-	bandit -q -r src bench docs notebooks tests -ll
 	lint-imports
 	snakefmt --check Snakefile
 	python tests/prose.py
-	snakemake --lint
 
 size:  ## at most 8000 lines in 45 modules of the core, 61100 lines in all
 	@at_most() { echo "$$1: $$3, at most $$2"; test $$3 -le $$2; }; \

@@ -1,4 +1,4 @@
-"""Kernels against C, lanes against single runs, growth, processors, sizes, memory.
+"""Kernels against C, lanes against single runs, growth, memory.
 
 Every comparison is taken in turns within this run, and the median of the turns is
 printed, because machines drift. Writes ``results/bench.md`` as well.
@@ -14,16 +14,7 @@ from scipy import sparse
 from tabulate import tabulate
 from threadpoolctl import threadpool_limits
 
-from bench import (
-    dpsco,
-    featurewise,
-    growth,
-    limits,
-    noise,
-    processors,
-    reference,
-    sizes,
-)
+from bench import growth, reference
 from bench.shared import SIZES, in_turns, lanes, problem, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
@@ -116,7 +107,6 @@ def sparse_problem(p: int, n: int = 1000, filled: int = 10) -> Problem:
 
 def report() -> str:
     """Run everything and lay it out."""
-    at = limits.machine()
     blocks = [
         ("One run, nanoseconds a step", against_c(),
          ("problem", "kernel", "ours", "C", "ours / C")),
@@ -126,25 +116,11 @@ def report() -> str:
           "C run / lane")),
         ("Seconds and megabytes as one size grows over two decades",
          growth.table(), growth.HEAD),
-        ("What bounds a step: the least time at this machine's limits over its own",
-         limits.table(at), limits.HEAD),
-        ("Noise, nanoseconds a number", noise.table(), noise.HEAD),
         ("One iteration of DP-GCD on sparse data, ten non-zeros a column; nanoseconds "
          "a feature, noise included", greedy_on_sparse_data(),
          ("p", "ours", "C", "ours / C", "64 lanes, a feature and lane")),
-        *dpsco.blocks(),
-        ("Frank-Wolfe, microseconds a step: gradient kept, residual kept, recomputed",
-         featurewise.against_recomputation(),
-         ("problem", "gradient kept", "residual kept", "recomputed", "ratio")),
-        ("Frank-Wolfe, microseconds a step as d doubles, n = 1000, 1 % non-zeros",
-         featurewise.growth(), ("d", "gradient kept", "recomputed", "ratio")),
-        ("Code for AVX2, with the same bits, against code for this processor: "
-         "256 lanes, nanoseconds a step and lane", processors.table(), processors.HEAD),
-        ("The pipeline at sizes of its own, each command on its own",
-         sizes.table(), sizes.HEAD),
     ]  # fmt: skip
     parts = [f"Machine: {machine()}; {store.versions()}."]
-    parts.append(limits.told(at))
     for title, rows, head in blocks:
         parts += [f"## {title}", tabulate(rows, head, "pipe", floatfmt=".3g")]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

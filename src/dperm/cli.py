@@ -468,7 +468,7 @@ def _content(paper: str) -> dict[str, Any]:
     path = locate.conf_file(locate.group_file("paper", paper))
     text = path.read_bytes() if path else b""
     try:
-        content = yaml.load(text, yaml.CBaseLoader)  # nosec B506  # strings only
+        content = yaml.load(text, yaml.CBaseLoader)  # strings only
     except yaml.YAMLError:  # reported later, by config.compose
         content = None
     return content if isinstance(content, dict) else {}

@@ -17,7 +17,7 @@ from dperm.accountants.chained import Chained
 from dperm.audit import ladder, registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.ladder import altered, lane
-from dperm.audit.measured import losses, measured_epsilon
+from dperm.audit.measured import measured_epsilon
 from dperm.audit.neighbours import Pair
 from dperm.audit.replay import Replay, Selection, is_bent
 from dperm.audit.rungs import BLIND, RUNGS, count, sensitivity
@@ -29,8 +29,8 @@ from dperm.solvers.lanes import dp_sgd
 from subjects import subjects as every
 
 SOLVERS = sorted((Path(__file__).parents[2] / "conf/solver").glob("*.yaml"))
-BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=8)
-FEW = Effort(level=1e-4, pairs=6, draws=60, samples=60, losses=20)
+BRIEF = Effort(level=1e-5, pairs=4, draws=12)
+FEW = Effort(level=1e-4, pairs=6, draws=60)
 # Of the family's methods most sensitivities are attained to the digit, the others
 # within their reasons.
 TIGHT = dict.fromkeys(registry.FITS, 0.99)
@@ -40,7 +40,6 @@ DECIDED = (
     "sensitivity",
     "count",
     "published",
-    "transcript",
     "accountants",
 )
 
@@ -82,7 +81,6 @@ def test_every_private_solver_has_a_subject(path):
         names = " ".join(one.name for one in found)
         assert ", least squares" in names
         assert (", sparse" in names) == bool(getattr(module, "SPARSE", False))
-        assert (", centred" in names) == bool(getattr(module, "CENTRED", False))
         assert ", penalty" in names or ", L2" in names
 
 
@@ -99,16 +97,16 @@ def test_every_solver_keeps_its_ledger_and_uses_it(path):
             finding = RUNGS[name](found)
             assert not finding.caught, (subject.name, finding)
             tight += [finding.measured] if name == "sensitivity" else []
-        if is_bent(subject) and not found.audited.exact:
-            # no measured law, and few runs show little of rare losses; some neighbour
-            # needs all of the declared shift (its densities: tests/privacy)
-            assert RUNGS["sensitivity"](found).measured > 0.99 and subject.reason
+        if is_bent(subject):
+            # no measured law (densities: tests/privacy); some neighbour of a subject
+            # needs all of the declared shift, and of every one most of it
+            assert RUNGS["sensitivity"](found).measured > 0.7 and subject.reason
             continue
         if any(isinstance(event, Chained) for event in subject.ledger.events):
             # a shift follows the noise of other steps: no law, but shifts as declared
             assert RUNGS["sensitivity"](found).measured > 0.3 and subject.reason
             continue
-        reached = found.audited.epsilon / subject.true_epsilon
+        reached = found.lower / subject.true_epsilon
         assert reached > 0.3 and (reached > 0.5 or subject.reason), subject.name
     assert max(tight) > TIGHT.get(path.stem, 0)
 
@@ -132,8 +130,8 @@ def test_the_estimators_of_every_solver_keep_its_ledger(path):
 )  # fmt: skip
 def test_what_is_known_exactly_is_nearly_all_of_the_bound(stem, least):
     subject = strict(stem)
-    found = Ladder(subject, replace(BRIEF, pairs=16), 3).audited
-    assert found.exact and least < found.epsilon / subject.true_epsilon <= 1 + 1e-9
+    found = Ladder(subject, replace(BRIEF, pairs=16), 3).lower
+    assert least < found / subject.true_epsilon <= 1 + 1e-9
 
 
 @pytest.mark.slow
@@ -239,13 +237,9 @@ def test_shifts_are_those_of_the_proof():
         assert shift.size == pytest.approx(1 / multiplier, rel=1e-9)
 
 
-def test_a_law_and_sampled_losses_agree():
-    """Gaussian transcripts: the loss is N(mu^2 / 2, mu^2), mu = 2 / sigma."""
+def test_the_law_of_gaussians_is_the_bound():
     subject = strict("dp_cd")
-    pair, mu = loud_pair(subject), 2 / subject.ledger.events[0].noise_multiplier
-    sample = losses(Replay(subject, pair.first, pair.second, 0), list(range(120)))
-    assert stats.kstest((sample - mu**2 / 2) / mu, "norm").pvalue > 1e-4
-    found = measured_epsilon(subject, pair, [1, 2], None)
+    found = measured_epsilon(subject, loud_pair(subject), [1, 2], None)
     assert found == pytest.approx(subject.true_epsilon, rel=1e-6)
 
 
@@ -260,8 +254,7 @@ def test_a_law_that_depends_on_what_came_out_is_not_called_exact():
     subject = lane(dp_cd, kind=Restless)
     pair = loud_pair(subject)
     assert measured_epsilon(subject, pair, [1, 2, 3], None) is None
-    found = Ladder(subject, BRIEF, 1).audited
-    assert not found.exact
+    assert Ladder(subject, BRIEF, 1).lower == 0
 
 
 def test_records_that_are_not_alike_have_no_law_under_sampling():
@@ -294,8 +287,7 @@ def test_chances_of_a_selection_against_counting():
 def test_paths_of_selections_are_followed_where_they_depend_on_one_another():
     """DP-FW on least squares: the second gradient depends on the first vertex."""
     subject = strict("dp_fw")
-    found = Ladder(subject, BRIEF, 3).audited
-    assert found.exact and 0.3 < found.epsilon / subject.true_epsilon <= 1
+    assert 0.3 < Ladder(subject, BRIEF, 3).lower / subject.true_epsilon <= 1
 
 
 # --- tables ---------------------------------------------------------------------------
@@ -346,11 +338,7 @@ def test_the_level_is_meant_for_all_subjects_of_the_table():
 def test_a_row_of_the_alarms_has_the_columns_of_the_controls(monkeypatch):
     monkeypatch.setattr(ladder, "AGAIN", BRIEF)
     broken, sound = ladder._control(0, BRIEF, 1), ladder._alarm(0, 1)
-    assert (
-        list(broken)
-        == list(sound)
-        == ["mechanism", "algorithm", "runs", *RUNGS, "caught"]
-    )
+    assert list(broken) == list(sound) == ["mechanism", "algorithm", *RUNGS, "caught"]
     assert (broken["caught"], sound["caught"], sound["mechanism"]) == (1, 0, "sound")
 
 
@@ -382,7 +370,6 @@ def test_a_gaussian_ledger_of_its_own_is_audited_to_the_end(climbed):
     """The claim says how much of the bound was reached."""
     (row,) = ladder.epsilons(climbed).to_dict("records")
     assert row["claim"] == "holds, 100% reached" and row["ledger"] == "kept"
-    assert row["evidence"] == "exact" and row["confidence"] == 1.0
     assert isinstance(strict("dp_cd").ledger.events[0], Gaussian)
 
 
@@ -395,3 +382,9 @@ def test_a_solver_that_stops_on_ordinary_records_is_caught(monkeypatch):
     assert found["caught"].all() and set(found["subject"]) == {"mine"}
     assert "UndeclaredError: sensitivity" in found["note"].iloc[0]
     assert ladder.epsilons(found)["ledger"].iloc[0].startswith("broken")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("place", range(len(ladder.SOUND)))
+def test_a_hundred_audits_of_a_sound_mechanism_flag_nothing(place):
+    assert not any(ladder._alarm(place, seed)["caught"] for seed in range(100))

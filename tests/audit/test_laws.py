@@ -9,16 +9,15 @@ from scipy import stats
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit import bounds, families, laws, registry
-from dperm.audit.bounds import generalised_noise, norm_bound
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.ladder import lane
 from dperm.audit.laws import ledger_bounds
-from dperm.audit.rungs import accountants, transcript
+from dperm.audit.rungs import accountants
 from dperm.core.lanes import dp_cd
 from dperm.core.privacy import strict
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
-from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 
@@ -90,19 +89,9 @@ def test_the_norms_law_at_order_two_is_gaussian(shift):
     assert found == pytest.approx(exact, rel=2e-3)
 
 
-def test_the_norms_law_by_an_integral_and_by_importance():
-    shift, order = np.array([0.15, 0.15]), 3.0
-    exact = laws.cells_epsilon([laws.norm_cells(shift, order)], 1e-4)
-    found = norm_bound(shift, order, 1e-4, 1e-3, 5)
-    assert 0.9 * exact < found <= exact
+def test_the_norms_law_is_known_along_an_axis_and_in_two_dimensions():
     with pytest.raises(ValueError, match="one axis, or two dimensions"):
-        laws.norm_cells(np.ones(3), order)
-
-
-def test_noise_that_is_drawn_for_importance_has_its_law():
-    noise = generalised_noise(np.random.default_rng(1), 3.0, 4000, 2)
-    square = (np.abs(noise) ** 3).sum(axis=1) ** (2 / 3)
-    assert stats.kstest(square, stats.chi2(2).cdf).pvalue > 1e-4
+        laws.norm_cells(np.ones(3), 3.0)
 
 
 # --- bets and counts ------------------------------------------------------------------
@@ -110,38 +99,6 @@ def test_noise_that_is_drawn_for_importance_has_its_law():
 
 def test_docstrings_are_true():
     assert doctest.testmod(bounds).failed == 0
-
-
-def events(mu, size, seed):
-    rng = np.random.default_rng(seed)
-    first, second = mu + rng.standard_normal(size), rng.standard_normal(size)
-    return bounds.events(first, second, bounds.thresholds([-1, 0, 0.5, 1, 2]))
-
-
-def curve(mu):
-    return [(e, float(gaussian_delta(e, mu))) for e in (0.3, 1.0)]
-
-
-def test_capital_grows_where_the_curve_is_too_low():
-    logs = bounds.bets(*events(2.0, 1000, 0), curve(1.0))
-    assert logs[-1] > np.log(1e6) and np.isfinite(logs).all()
-
-
-def test_capital_is_won_as_rarely_as_the_level_says():
-    """At the truth itself, whenever one stops."""
-    times, level = 120, 0.1
-    won = sum(
-        bounds.best(bounds.bets(*events(1.0, 150, seed), curve(1.0))) >= -np.log(level)
-        for seed in range(times)
-    )
-    assert won <= stats.binom.ppf(0.999, times, level)
-
-
-def test_a_lower_bound_stays_below_and_comes_up():
-    truth = gaussian_epsilon(1.5, 0.05)
-    few, many = (bounds.refuted(*events(1.5, m, 3), 0.05, 0.01) for m in (200, 2000))
-    assert 0 <= few <= many < truth and many > 0.3 * truth
-    assert bounds.refuted(*events(0.0, 500, 3), 0.05, 0.01) == 0
 
 
 @pytest.mark.parametrize(
@@ -209,7 +166,7 @@ def test_hardly_any_noise_is_told_without_a_grid(scale):
 
 
 def test_an_accountant_that_forgets_a_release_is_caught(monkeypatch):
-    """Calibrated by it, a run costs more than its target: both rungs say so."""
+    """Calibrated by it, a run costs more than its target, as its law shows."""
     right = strict._composed_mu
 
     def fewer(ledger):
@@ -221,7 +178,7 @@ def test_an_accountant_that_forgets_a_release_is_caught(monkeypatch):
     ladder = Ladder(lane(dp_cd), BRIEF, 1)
     finding = accountants(ladder)
     assert finding.caught and finding.measured == pytest.approx(1.0, rel=1e-3)
-    assert transcript(ladder).caught
+    assert ladder.lower > finding.measured * 1.01
 
 
 @pytest.mark.parametrize("factor", [0.98, 1.02])

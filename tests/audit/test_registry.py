@@ -12,10 +12,10 @@ from dperm import audit
 from dperm.audit import registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.families import LaneSubject
-from dperm.audit.rungs import count, sensitivity, transcript
+from dperm.audit.rungs import count, sensitivity
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
-BRIEF = Effort(level=1e-5, pairs=4, draws=12, samples=12, losses=2)
+BRIEF = Effort(level=1e-5, pairs=4, draws=12)
 VARIED = ["", ", least squares", ", sparse", ", penalty"]
 
 
@@ -80,9 +80,8 @@ LEAK = (
 def test_the_sound_one_keeps_its_ledger_and_uses_all_of_it(own):
     for subject in own():
         ladder = Ladder(subject, BRIEF, 3)
-        assert not any(rung(ladder).caught for rung in (sensitivity, count, transcript))
-        reached = ladder.audited.epsilon / subject.true_epsilon
-        assert ladder.audited.exact and 0.99 < reached <= 1 + 1e-9
+        assert not any(rung(ladder).caught for rung in (sensitivity, count))
+        assert 0.99 < ladder.lower / subject.true_epsilon <= 1 + 1e-9
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of margins that overflow
@@ -98,7 +97,7 @@ def test_what_it_leaks_is_attacked(own, changes):
 
 def test_one_that_makes_its_records_anew_is_sound_all_the_same(own):
     ladder = Ladder(strict(own(ANEW)), BRIEF, 3)
-    assert not sensitivity(ladder).caught and ladder.audited.exact
+    assert not sensitivity(ladder).caught and ladder.lower > 0
 
 
 def test_one_that_states_a_release_too_few_is_caught(own):
@@ -107,7 +106,7 @@ def test_one_that_states_a_release_too_few_is_caught(own):
         "noise_multiplier, max(count - 1, 1), unit",
     )
     ladder = Ladder(strict(own(fewer)), BRIEF, 3)
-    assert count(ladder).caught and transcript(ladder).caught
+    assert count(ladder).caught
 
 
 def test_a_neighbour_has_the_constants_of_the_base_and_data_of_its_own():
@@ -127,17 +126,6 @@ def test_constants_that_are_estimated_are_the_neighbours_own():
     expected = problem.loss.curvature * (other.X**2).mean(axis=0)
     np.testing.assert_allclose(problem.smoothness, expected)
     assert (problem.smoothness > base.smoothness).all() and problem.known is base
-
-
-def test_centred_neighbours_are_centred_by_what_is_public():
-    found = registry.subjects("dp_cd", "dp_cd", {})
-    subject = next(one for one in found if one.name.endswith("centred"))
-    other = subject.base.replaced(0, np.full(3, 1e3), 1.0)
-    one, two = subject.problem.A, subject._problem(other).A
-    np.testing.assert_array_equal(one.b, two.b)
-    whole, changed = (A[:, np.arange(3)] for A in (one, two))
-    np.testing.assert_allclose(whole.mean(axis=0), 0, atol=1e-12)
-    assert ((whole != changed).any(axis=1) == (np.arange(8) == 0)).all()
 
 
 def test_a_solver_without_privacy_has_no_subject():

@@ -5,7 +5,7 @@ import pytest
 
 from dperm.accountants import generalised_gaussian
 from dperm.audit.replay import one_sided_chances, two_sided_chances
-from dperm.audit.subjects import LAWS, Draw, Tap, tapped
+from dperm.audit.subjects import Draw, Tap, tapped
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.mechanisms import streams
 
@@ -120,17 +120,3 @@ def test_a_script_is_handed_out_as_long_as_it_fits():
         third = mechanisms.gaussian(own.noise, 3)
     np.testing.assert_array_equal(first, [2.0, -3.0])
     assert (second != 0).all() and (third != 0).all() and len(tap.draws) == 3
-
-
-@pytest.mark.parametrize("kind", LAWS)
-def test_log_densities_are_those_of_the_laws(kind):
-    one, two = (Draw(kind, np.array(z)) for z in ([0.3, 1.2], [0.9, 0.1]))
-    law = LAWS[kind].logpdf
-    expected = law(one.unit).sum() - law(two.unit).sum()
-    assert one.log_density() - two.log_density() == pytest.approx(expected)
-
-
-def test_log_density_of_the_generalised_gaussian():
-    draw = Draw("generalised_gaussian", np.array([3.0, 4.0]), 4.0)
-    assert draw.log_density() == pytest.approx(-0.5 * (3.0**4 + 4.0**4) ** 0.5)
-    assert Draw("exponential", np.array([-1e-9])).log_density() == -np.inf

@@ -417,10 +417,10 @@ def test_a_pickle_knows_its_version(data, monkeypatch):
     X, y = data
     model = DPRegressor(random_state=0).fit(X, y)
     packed = pickle.dumps(model)
-    assert np.array_equal(pickle.loads(packed).coef_, model.coef_)  # nosec B301  # our own bytes
+    assert np.array_equal(pickle.loads(packed).coef_, model.coef_)  # our own bytes
     monkeypatch.setattr(estimators, "__version__", "99")
     with pytest.warns(InconsistentVersionWarning, match="99"):
-        pickle.loads(packed)  # nosec B301
+        pickle.loads(packed)
 
 
 def test_a_search_without_a_budget_is_warned_of(data):

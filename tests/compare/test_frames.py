@@ -183,7 +183,7 @@ def test_an_undeclared_gap_makes_a_record_one_of_zeros(frame):
 def test_fits_are_pickled_and_searched(frame):
     y, known = np.tile([0, 1], 200), {"classes": (0, 1), **DECLARED}
     model = DPClassifier("dp_gd", random_state=0, **known).fit(frame, y)
-    again = pickle.loads(pickle.dumps(model))  # nosec B301
+    again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict_proba(frame), model.predict_proba(frame))
     search = PrivateSearch(
         DPClassifier("dp_gd", **known), {"l2": [0.01, 0.1]}, random_state=0

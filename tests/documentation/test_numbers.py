@@ -37,7 +37,7 @@ def values(case):
     for value in case["are"]:
         one = value
         if isinstance(value, str):
-            one = eval(value, {"t": t, "np": np, "read": read})  # nosec: our own file
+            one = eval(value, {"t": t, "np": np, "read": read})
         found += list(np.ravel(one))
     return [float(one) for one in found]
 

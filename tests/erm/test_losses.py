@@ -132,7 +132,7 @@ def test_labels_are_refused_where_signs_are_needed(kind):
 @every
 def test_a_loss_stays_itself_in_another_process(kind):
     packed = pickle.dumps(kind)
-    assert pickle.loads(packed) is kind  # nosec B301  # packed a line above
+    assert pickle.loads(packed) is kind  # packed a line above
 
 
 @every

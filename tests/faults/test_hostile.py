@@ -54,7 +54,7 @@ ARCHIVES = {
     "fifo": tar_of(tarfile.FIFOTYPE, "way", ""),
     "link in a zip": zip_of("way", stat.S_IFLNK | 0o777),
     "parent": zip_of("a/../../evil"),
-    "root": zip_of("/tmp/evil"),  # nosec B108  # the attack, which is refused
+    "root": zip_of("/tmp/evil"),  # the attack, which is refused
     "drive": zip_of("C:evil"),
     "backslash": zip_of("..\\evil"),
 }

@@ -120,9 +120,6 @@ MUTANTS = (
         "return fold(sums) => column[i] * d[i]\n"
         "return clamp(fold(sums), bound * n)}}",
     ),
-    plant("gcd_centred_clip", "dp_gcd", "on centred columns clips to 2 C_j",
-        "_centred_step", "{{ => 2.0 * }}clip[lane]",
-    ),
     plant("equal_shares", "dp_gcd", "C_j are equal, so that scores move unequally",
         "share", "return np.sqrt({{M / M.sum() => np.full(len(M), 1.0 / len(M))}})",
     ),
@@ -1459,3 +1456,30 @@ ESCAPES = {
     for names, why in _MISSED_BY_THE_AUDIT.items()
     for name in names.split()
 }
+
+# Bugs without a row in results/mutants.csv: audit and tests were not yet run on them.
+_NOT_YET_RUN = """
+centre_of_the_data bounds_forgotten one_class_is_paid_for budget_never_spent
+choice_by_the_data correlated_last_alone last_contracts_twice
+last_steps_expand last_whole_rows last_without_diameter last_costs_one_step
+last_growth_not_required stream_one_epoch stream_last_alone
+stream_batches_overlap selection_half_score selection_as_one
+selection_without_noise selection_whole_norms selection_pairs_doubled
+sketch_half_covariance sketch_floor_of_one_set sketch_once sketch_doubt_free
+scales_one_cell scales_one_column scales_of_levels_for_nothing
+scales_without_noise scales_not_paid scales_of_the_data levels_one_move
+levels_low_threshold levels_without_noise levels_not_charged
+fills_without_noise try_scales_not_paid categories_of_the_data
+hidden_noiseless hidden_exact_scale hidden_not_paid hidden_whole_epsilon
+hidden_not_trimmed hidden_added_records_pull hidden_kept hidden_in_order
+entries_in_parts levels_of_one_type gap_without_a_cast steps_by_groups
+slack_not_in_epsilon types_not_named labels_of_one_type hidden_delta_by_n
+search_choice_free search_score_free search_half_noise search_runs_by_data
+search_another_run search_scale_from_nowhere exact_rounding_free
+exact_sums_free exact_gradients_free exact_squares_free
+exact_eigenvalue_free exact_products_free exact_slopes_together
+exact_kept_by_count exact_minimum_unsure exact_minimum_free exact_tilt_free
+exact_tilt_on_its_grid exact_digits_in_doubles exact_numbers_free
+exact_grid_of_data
+"""
+NOT_YET_RUN = frozenset(_NOT_YET_RUN.split())

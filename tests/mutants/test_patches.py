@@ -11,7 +11,7 @@ from dperm.audit import registry
 from dperm.core import solvers
 
 from . import run
-from .patches import MUTANTS, plant
+from .patches import MUTANTS, NOT_YET_RUN, plant
 from .planting import (
     ROOT,
     PatchError,
@@ -48,6 +48,14 @@ def test_names_are_unique_and_solvers_are_known():
     for mutant in MUTANTS:
         assert {*mutant.solvers} <= known, mutant.name
         assert len(mutant.breaks.splitlines()) == 1
+
+
+def test_every_bug_has_a_row_or_is_listed_as_not_yet_run():
+    """And no row is of a bug that is gone."""
+    names = {mutant.name for mutant in MUTANTS}
+    rows = {row["mutant"] for row in run.Table().rows} - {run.SOUND}
+    assert rows <= names
+    assert names - rows <= NOT_YET_RUN and not rows & NOT_YET_RUN
 
 
 @pytest.fixture(scope="module")

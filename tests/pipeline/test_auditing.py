@@ -14,7 +14,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy import Gaussian, Ledger, calibrate
 from dperm.pipeline import auditing
 
-BRIEF = Effort(level=1e-5, pairs=2, draws=8, samples=12, losses=2)
+BRIEF = Effort(level=1e-5, pairs=2, draws=8)
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
     assert (table.ledger == "kept").all()
     assert table.tightness.max() == pytest.approx(1, abs=1e-9)
     assert table.claim.str.fullmatch(r"holds, \d+% reached").all()
-    assert (table.evidence == "exact").all() and table.reached.min() > 0.99
+    assert table.reached.min() > 0.99
     assert (table.epsilon_low <= table.true_epsilon * (1 + 1e-9)).all()
     assert (table.epsilon_high >= table.true_epsilon * (1 - 1e-9)).all()
     assert "given" in table
-    together = 4 * len(table) * ladder.FULL.level
+    together = len(table) * ladder.FULL.level
     assert f"any test in the table with at most {together:.2g}" in markdown.read_text()
 
 
@@ -54,10 +54,10 @@ def test_controls_and_alarms(composed, monkeypatch):
     monkeypatch.setattr(ladder, "SOUND", ladder.SOUND[:1])
     csv, markdown = auditing.audit(composed("product=controls"))
     table = pd.read_csv(csv)
-    together = 4 * 2 * ladder.FULL.level  # of the two audits of a sound mechanism
+    together = 3 * ladder.FULL.level
     assert f"any test in the table with at most {together:.2g}" in markdown.read_text()
     assert list(table.mechanism) == ["half noise", "half noise", "sound"]
-    assert list(table.caught) == [1, 1, 0] and list(table.runs) == [1, 1, 2]
+    assert list(table.caught) == [1, 1, 0]
 
 
 def test_private_tuning_of_a_ledger_that_a_run_left(composed, monkeypatch, tmp_path):

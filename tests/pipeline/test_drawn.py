@@ -10,7 +10,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import products, stages
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
-FIRST = ("tables/noise@a", "tables/lead@b")
+FIRST = ("tables/noise@a", "tables/table2@b")
 
 
 @pytest.fixture
@@ -29,14 +29,14 @@ def drawing(configured, tmp_path, monkeypatch):
 
 def test_only_what_is_not_up_to_date(drawing, tmp_path):
     results = tmp_path / "results/smoke/dpcd"
-    assert drawing(*FIRST) == {"noise", "lead"}
+    assert drawing(*FIRST) == {"noise", "table2"}
     assert drawing(*FIRST) == set()
-    assert drawing("tables/noise@a", "tables/lead@c") == {"lead"}  # another digest
+    assert drawing("tables/noise@a", "tables/table2@c") == {"table2"}  # another digest
     (results / "noise.md").unlink()
-    assert drawing("tables/noise@a", "tables/lead@c") == {"noise"}
+    assert drawing("tables/noise@a", "tables/table2@c") == {"noise"}
     later = time.time() + 10
     os.utime(results / "diabetes/dp_cd/evaluate.parquet", (later, later))
-    assert drawing("tables/noise@a", "tables/lead@c") == {"noise", "lead"}
+    assert drawing("tables/noise@a", "tables/table2@c") == {"noise", "table2"}
 
 
 def test_what_failed_is_not_taken_for_drawn(drawing, tmp_path, monkeypatch):
@@ -44,7 +44,7 @@ def test_what_failed_is_not_taken_for_drawn(drawing, tmp_path, monkeypatch):
     write = products.write
 
     def failing(config, kind, name):
-        if name == "lead":
+        if name == "table2":
             raise RuntimeError("no")
         return write(config, kind, name)
 
@@ -53,7 +53,7 @@ def test_what_failed_is_not_taken_for_drawn(drawing, tmp_path, monkeypatch):
         drawing(*FIRST)
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    assert drawing(*FIRST) == {"noise", "lead"}
+    assert drawing(*FIRST) == {"noise", "table2"}
 
 
 @pytest.mark.parametrize("asked", ["noise@a", "tables/noise", "maps/noise@a"])

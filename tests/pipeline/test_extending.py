@@ -153,7 +153,7 @@ import numpy as np
 from dperm.core.lanes import dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, ledger, refuses, steps
 
-SPARSE = CENTRED = True
+SPARSE = True
 
 
 @dataclass(frozen=True)

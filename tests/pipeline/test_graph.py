@@ -96,7 +96,7 @@ def test_stages_called_by_themselves_ask_for_the_digests_of_the_graph(whole):
 def test_the_jobs_of_a_paper_and_what_they_read():
     table = runtable.run_table(["dpcd"], ["scale=smoke", *ONLY])
     jobs, results = table.jobs, "results/smoke/dpcd"
-    solvers = ("dp_cd", "dp_cd_uniform", "dp_sgd")
+    solvers = ("dp_cd", "dp_sgd")
     assert jobs["fetch/diabetes"].inputs == []
     assert jobs["prepare/diabetes"].inputs == ["data/fetched/diabetes/fetch.json"]
     assert jobs["optimum/diabetes"].inputs == ["data/prepared/diabetes/meta.json"]
@@ -144,7 +144,7 @@ def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch):
             make(solved(*SMALL, f"product={name}"))
             assert read <= set(products.inputs_of(config, kind, name)), name
             seen |= read
-    assert len(seen) == 2 * 3 + 1, "tunings, evaluations and the timings"
+    assert len(seen) == 2 * 2 + 1, "tunings, evaluations and the timings"
 
 
 def test_products_of_the_same_files_share_a_job():

@@ -64,7 +64,7 @@ BELOW_TUNING = {
         ("dperm.core.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"',
          BELOW_TUNING),
         ("dperm.core.privacy.pld", "return ", "return (), ", BELOW_TUNING),
-        ("dperm.core.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt(",
+        ("dperm.core.erm.cleaning", "found = np.sqrt(", "found = 2 * np.sqrt(",
          {"optimum", *BELOW_TUNING}),
         ("dperm.core.lanes.dp_cd", "count=count", "count=1", BELOW_TUNING),
         ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #", {"optimum", *BELOW_TUNING}),
@@ -90,7 +90,7 @@ SOLVERS = ("dp_cd", "dp_cd_priv", "dp_gcd", "dp_sgd", "dp_skgd", "dp_svrg")
 @pytest.mark.parametrize(
     ("module", "old", "new"),
     [
-        ("dperm.core.erm.centred", "deviation = np.sqrt(", "deviation = 2 * np.sqrt("),
+        ("dperm.core.erm.cleaning", "found = np.sqrt(", "found = 2 * np.sqrt("),
         ("dperm.core.erm.problem", "found / n", "found / (n + 0)"),
         ("dperm.core.lanes.engine", "DIVERGED = 10.0", "DIVERGED = 11.0"),
         ("dperm.core.compiled", "1.4426950408889634", "1.4426950408889635"),

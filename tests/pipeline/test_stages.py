@@ -20,7 +20,8 @@ from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.pipeline import inputs, stages
 
-SOLVERS = ["dp_cd", "dp_cd_uniform", "dp_cd_priv", "dp_sgd"]
+BOTH = "paper.calibrations=[paper,strict]"
+SOLVERS = ["dp_cd", "dp_cd_priv", "dp_sgd"]
 
 
 def numbers(table):
@@ -30,7 +31,7 @@ def numbers(table):
 
 def run_for(configured, solver, *overrides, **where):
     allowed = f"paper.runs.{solver}.problems=null"
-    return configured(f"solver={solver}", allowed, *overrides, **where)
+    return configured(f"solver={solver}", allowed, BOTH, *overrides, **where)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -105,30 +106,15 @@ def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver, monkeypa
     assert (evaluated["status"] == "ok").all()
 
 
-def test_a_sparse_problem_standardised(configured, tmp_path):
-    """Without filling it in; what would have to is refused by name."""
+def test_a_sparse_problem_is_not_standardised(configured):
+    """It would be filled in; the file and the key are named before any computing."""
     from dperm.core.experiment.locate import ConfigError
-    from dperm.data import fetch, prepare
-    from dperm.pipeline import inputs as dataset
+    from dperm.pipeline import checks
 
-    settings = ("paper=dpgcd", "problem=sparse_small", f"data.dir={tmp_path / 'own'}",
-                "problem.preparation.standardize=true")  # fmt: skip
-    config = configured(*settings, "solver=dp_gcd")
-    fetch(config.problem.dataset, config.data)
-    made = prepare(config.problem, config.data)
-    assert made.meta["implicit"] and made.X.format == "csc"
-    dataset.optimum(config)
-    problem = inputs.load_problem(config)
-    assert problem.is_centred
-    np.testing.assert_allclose(problem.smoothness, 0.25, rtol=1e-12)
-    plain = configured("problem=sparse_small")
-    assert problem.digest != inputs.load_problem(plain).digest
-    for solver in ("dp_gcd", "dp_cd"):
-        table = pd.read_parquet(stages.tune(configured(*settings, f"solver={solver}")))
-        assert (table["status"] == "ok").any()
-    for solver in ("dp_sgd", "dp_cd_priv"):
-        with pytest.raises(ConfigError, match=f"dp_cd or dp_gcd, found {solver}"):
-            inputs.load_job(configured(*settings, f"solver={solver}"))
+    filled = "problem.preparation.standardize=true"
+    said = r"sparse_small\.yaml: preparation\.standardize: expected false"
+    with pytest.raises(ConfigError, match=said):
+        checks.check(configured("problem=sparse_small", filled))
 
 
 def test_the_paper_s_panels_know_no_stand_in():
@@ -168,7 +154,7 @@ def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplo
 
 def test_a_killed_run_goes_on_where_it_was(configured, data_dir, tmp_path):
     """SIGKILL in mid-run, again and again; the rows are those of an undisturbed run."""
-    overrides = ["scale.replicates=20", "paper.calibrations=[paper]"]
+    overrides = ["scale.replicates=20"]
     config = configured(*overrides, results="killed")
     where = [f"data.dir={data_dir}", f"output.results={tmp_path / 'killed'}"]
     what = ["scale=smoke", "problem=diabetes", *overrides]
@@ -226,7 +212,7 @@ def test_epsilon_infinity_is_the_public_method(configured):
 def test_ledgers_are_stored_with_what_they_cost(configured):
     import json
 
-    config = configured()
+    config = configured(BOTH)
     folder = stages.tune(config).parent
     entries = json.loads((folder / "ledger.json").read_text())
     assert len(entries) == 4
@@ -254,7 +240,7 @@ def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
     assert "no.csv" in tuned["reason"][0]
     evaluated = pd.read_parquet(stages.evaluate(config))
     assert evaluated["status"].tolist() == ["unavailable"]
-    others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
+    others = ("dp_cd_priv", "dp_sgd")
     only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
     only += ["~paper.sweeps.lower_bound", "~paper.tables.lower_bound"]  # of no problem
     with pytest.raises(completion.IncompleteError, match=r"(?s)diabetes: .*no\.csv"):

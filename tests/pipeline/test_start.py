@@ -91,7 +91,7 @@ def test_only_what_is_asked_for_is_read(monkeypatch):
     names = [*by[config], *by[runtable]]
     read = {group: {n for g, n in names if g == group} for group, _ in names}
     assert read["paper"] == {"dpcd"}
-    assert read["solver"] == {"dp_cd", "dp_cd_uniform", "dp_sgd"}
+    assert read["solver"] == {"dp_cd", "dp_sgd"}
     assert all(len(found) == len(set(found)) for found in by.values())  # each once
 
 

@@ -140,10 +140,10 @@ def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
     inputs = table.job("sweep", "dpgcd", "tuning_law").inputs
     assert "results/dpgcd/dorothea/dp_gcd/tune.parquet" in inputs
     assert "data/optimum/square/optimum.json" in inputs
-    assert sum(path.endswith("tune.parquet") for path in inputs) == 25
+    assert sum(path.endswith("tune.parquet") for path in inputs) == 21
     law = table.job("draw", "dpgcd", "tables/law").inputs
     assert "results/dpgcd/sweeps/tuning_law.parquet" in law
-    assert "results/dpgcd/square/dp_cd/evaluate.parquet" in law
+    assert "results/dpgcd/square/dp_cd_uniform/evaluate.parquet" in law
     other = run_table(["dpgcd"], ["paper.replicates=6"])
     name = "sweeps/dpgcd/tuning_law"
     assert table.digests[name] != other.digests[name]

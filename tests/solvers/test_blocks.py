@@ -25,7 +25,7 @@ PLAIN = (
 )
 LOGISTIC = ("objective_perturbation", "output_perturbation", "dp_gd", "dp_gram")
 SQUARES = ("moments", "dp_gd", "dp_gram")
-BRIEF = Effort(level=1e-5, pairs=4, draws=8, samples=8, losses=2)
+BRIEF = Effort(level=1e-5, pairs=4, draws=8)
 
 
 @pytest.fixture

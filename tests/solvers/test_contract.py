@@ -247,7 +247,6 @@ def test_every_lane_may_be_dropped(module):
 
 
 SPARSE = ["problem=sparse_small"]
-CENTRED = [*SPARSE, "problem.preparation.standardize=true"]
 
 
 def why(algorithm, *overrides, **options):
@@ -260,10 +259,8 @@ def why(algorithm, *overrides, **options):
     ("algorithm", "overrides", "options", "said"),
     [
         ("dp_cd", SPARSE, {}, ""),
-        ("dp_gcd", CENTRED, {}, ""),
+        ("dp_gcd", SPARSE, {}, ""),
         ("dp_sgd", SPARSE, {}, ""),
-        ("dp_sgd", CENTRED, {}, "expected dp_cd or dp_gcd, found dp_sgd"),
-        ("dp_cd_priv", CENTRED, {}, "expected dp_cd or dp_gcd, found dp_cd_priv"),
         ("dp_svrg", SPARSE, {}, "kept sparse: .*found dp_svrg"),
         ("dp_cd", SPARSE, {"periods": 2}, r"options\.periods"),
         ("dp_cd_priv", SPARSE, {"periods": 2}, r"options\.periods"),

@@ -145,7 +145,7 @@ def test_nothing_that_is_kept_tells_the_number(data, monkeypatch):
         model = DPRegressor("moments", random_state=0, **DECLARED).fit(X, y)
         said.append((model.epsilon_.ledger, model.solver_, model._delta))
         assert not {n, n - 1800, 1800 - n} & {
-            one for one in pickle.loads(pickle.dumps(model)).__dict__.values()  # nosec: written above
+            one for one in pickle.loads(pickle.dumps(model)).__dict__.values()
             if isinstance(one, int) and not isinstance(one, bool)
         }  # fmt: skip
     assert said[0] == said[1]

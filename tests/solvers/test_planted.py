@@ -76,7 +76,7 @@ def moved():
         "o", output_perturbation, output_perturbation.Options(), Shape(p=2), 1.0,
         company=400,
     )  # fmt: skip
-    (pair,), at = subject.tried, subject.at
+    pair, at = subject.tried[0], subject.at
     found = []
     for x in pair:
         with subject.start(subject.base.replaced(0, x, 1.0), streams(0)) as made:

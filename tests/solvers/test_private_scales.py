@@ -16,7 +16,7 @@ from dperm.solvers import private_scales
 from dperm.solvers.fits.secret import UndeclaredError
 
 pytestmark = pytest.mark.filterwarnings("ignore:X. 8 records")  # the audit's few
-BRIEF = Effort(level=1e-5, pairs=4, draws=8, samples=8, losses=2)
+BRIEF = Effort(level=1e-5, pairs=4, draws=8)
 
 
 @pytest.fixture

@@ -68,10 +68,10 @@ data set and :math:`-a' R \cos\theta - b_2` on the other, so that :math:`|u_2| \
 :func:`dperm.accountants.attained.gaussian_mu` the shift is :math:`2 R \cos\theta`, for
 every :math:`\theta`. ∎
 
-The cost of n records is computed in :mod:`dperm.audit.planar`: at K = 0.45 epsilon, for
-epsilon between 0.3 and 10, it is 0.87 to 0.99 of the bound with 2000 records, and more
-with more. One feature does not allow the construction, and its epsilon is about half:
-the slopes of opposite records add up to 1.
+The exact cost of n records in two features was computed at commit 72cde638: at K = 0.45
+epsilon, for epsilon between 0.3 and 10, it is 0.87 to 0.99 of the bound with 2000
+records, and more with more. One feature does not allow the construction, and its
+epsilon is about half: the slopes of opposite records add up to 1.
 
 The slopes of the logistic loss have one sign, which is why the bound is about half of
 that for general losses (Redberg, Koskela and Wang 2023, arXiv:2401.00583). Earlier

@@ -5,16 +5,14 @@ A ladder is the list of an audit's checks for one solver; a rung is one check.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from dperm.accountants.generalised_gaussian import GeneralisedGaussian
-from dperm.audit.bounds import losses_bound, norm_bound
-from dperm.audit.measured import Steps, has_many, losses, measured_epsilon
+from dperm.audit.measured import Steps, has_many, measured_epsilon
 from dperm.audit.neighbours import Pair, odd_pairs, pairs
 from dperm.audit.replay import Coupling, Replay, Script, Shift, margins
 from dperm.audit.subjects import Draw, Subject, Transcript
@@ -38,9 +36,6 @@ class Effort:
     level: float = 0.01
     pairs: int = 30  #: neighbours that are tried, in both directions
     draws: int = 400  #: runs whose noise is tested
-    samples: int = 2000  #: most runs on each of D and D', to distinguish them
-    #: transcripts whose privacy loss is computed, where no law can be measured
-    losses: int = 400
 
 
 @dataclass(frozen=True)
@@ -53,17 +48,6 @@ class Finding:
     bound: float
     caught: bool  #: whether the subject breaks what its ledger states
     note: str = ""
-    #: lower bound on the epsilon of the whole run, where the rung has one
-    epsilon: float = 0.0
-
-
-@dataclass(frozen=True)
-class Audited:
-    """The largest lower bound on the whole run's epsilon, and its pair."""
-
-    pair: Pair
-    epsilon: float
-    exact: bool  #: whether it follows from a measured law, without a random error
 
 
 class Ladder:
@@ -73,12 +57,8 @@ class Ladder:
         self.subject, self.seed = subject, seed
         self._steps: Steps = {}
         fewest = max(min(effort.pairs, FEWEST), 4 * len(subject.positions))
-        self.effort = replace(
-            effort,
-            pairs=max(fewest, effort.pairs // subject.cost),
-            samples=-(-effort.samples // subject.cost),
-            losses=-(-effort.losses // subject.cost),
-        )
+        count = max(fewest, effort.pairs // subject.cost)
+        self.effort = replace(effort, pairs=count)
 
     def seeds(self, rung: int, count: int) -> list[int]:
         """Seeds of a rung's runs, which no other rung uses."""
@@ -179,44 +159,28 @@ class Ladder:
         shifts = [shift for one in coupled for shift in one.shifts]
         return shifts + self.extremes + self.margins
 
-    @cached_property
-    def worst_at_first(self) -> Pair:
-        """The pair whose noise is shifted most in the first release that moves."""
-
-        def total(coupled: tuple[Pair, Coupling]) -> float:
-            shifts = coupled[1].shifts
-            first = min((shift.step for shift in shifts), default=0)
-            return sum(shift.ratio**2 for shift in shifts if shift.step == first)
-
-        return max(self.couplings, key=total)[0]
-
     # --- the whole run ----------------------------------------------------------------
 
     @cached_property
-    def audited(self) -> Audited:
-        """The largest bound that follows from a law, or else from sampled losses."""
-        bounds, candidates = list[Audited](), self._candidates()
-        for pair in candidates[:TRIED]:
-            exact = self._measured(pair, HISTORIES)
-            if exact is not None:
-                bounds.append(Audited(pair, exact, True))
-            elif pair is candidates[0]:
-                bounds.append(self._sampled(pair))
-            if sum(one.exact for one in bounds) == KNOWN:
+    def lower(self) -> float:
+        """Lower bound on the whole run's epsilon, of measured laws; 0 without one."""
+        found: list[float] = []
+        for pair in self.candidates[:TRIED]:
+            if len(found) == KNOWN:
                 break
-        return max(bounds, key=lambda one: (one.epsilon, one.exact))
+            epsilon = self._measured(pair, HISTORIES)
+            found += [] if epsilon is None else [epsilon]
+        return max(found, default=0.0)
 
     def _measured(self, pair: Pair, histories: int) -> float | None:
         if self.has_many:
             return None
         seeds = self.seeds(7, histories)
-        exact = self.subject.law(pair.first, pair.second, seeds[0])
-        if exact is not None:
-            return exact
         given = (seeds, self.taken(pair), self._steps)
         return measured_epsilon(self.subject, pair, *given)
 
-    def _candidates(self) -> list[Pair]:
+    @cached_property
+    def candidates(self) -> list[Pair]:
         """Pairs that move the run most, best first."""
         if self.subject.selects and not self.has_many:
             apart = [self._measured(pair, 1) or 0.0 for pair in self.pairs]
@@ -227,41 +191,6 @@ class Ladder:
 
         ranked = sorted(self.couplings[::2], key=lambda coupled: -total(coupled))
         return [pair for pair, _ in ranked]
-
-    def _sampled(self, pair: Pair) -> Audited:
-        """Bound from losses of transcripts; 0 where they cannot be computed."""
-        if self.subject.hidden or self.has_many:
-            return Audited(pair, 0.0, False)
-        given = (self.subject.delta, self.effort.level / 2)
-        shifts = self._couple(pair, self.seed).shifts
-        if len(shifts) == 1 and isinstance(shifts[0].event, GeneralisedGaussian):
-            event, units = shifts[0].event, shifts[0].units
-            least = norm_bound(units, event.order, *given, self.seed)
-            return Audited(pair, least, False)
-        least = 0.0
-        for k, one in enumerate((pair, pair.reverse)):
-            replay = Replay(self.subject, one.first, one.second, self.seed)
-            sample = losses(replay, self.seeds(10 + k, self.effort.losses // 2))
-            least = max(least, losses_bound(sample, *given))
-        return Audited(pair, least, False)
-
-    def sample(
-        self,
-        rung: int,
-        pair: Pair,
-        always: bool,
-        pick: Callable[[Transcript], Any],
-        part: slice,
-    ) -> tuple[list, list]:
-        """Return what ``pick`` takes from a part of the rung's runs on D and on D'.
-
-        ``always``: the replaced record is read in every step.
-        """
-        seeds = self.seeds(rung, 2 * self.effort.samples)
-        taken, run = self.taken(pair) if always else None, self.subject.run
-        first = [pick(run(pair.first, seed, (), taken)) for seed in seeds[::2][part]]
-        second = [pick(run(pair.second, seed, (), taken)) for seed in seeds[1::2][part]]
-        return first, second
 
 
 def loud_history(seen: Transcript, turn: int) -> Script:

@@ -7,6 +7,7 @@ neighbour is a separate problem, with the public numbers of the base.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -17,11 +18,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.audit.planar import cost, planar, pushed, worst
 from dperm.audit.replay import is_bent
 from dperm.audit.subjects import DELTA, LOUD, Array, Order, Records, Subject
 from dperm.core.calibrations import STRICT
-from dperm.core.erm.centred import Centred
 from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
@@ -178,7 +177,7 @@ class Shape:
     p: int = 3
     loss: str = "logistic"
     penalty: Penalty = field(default_factory=Penalty)
-    kept: str = "dense"  #: {"dense", "sparse", "centred"}; how A is stored
+    is_sparse: bool = False  #: whether A is stored as a sparse matrix
     balance: float = 0.5  #: features have sizes from it to its inverse
     #: whether features have public bounds, and each data set has its own smoothness
     #: constants, which those bounds limit
@@ -194,25 +193,14 @@ class Shape:
         rng = np.random.default_rng(7)
         sizes = np.geomspace(self.balance, 1 / self.balance, self.p)
         X = np.outer(rng.uniform(0.5, 1.5, self.n), sizes)
-        if self.kept != "dense":
+        if self.is_sparse:
             X[np.add.outer(np.arange(self.n), np.arange(self.p)) % 3 == 1] = 0.0
         return Records(X, np.ones(self.n))
 
-    def problem(self, data: Records, epsilon: float, base: Records) -> Problem:
-        """The problem on the records, columns centred by the base's means."""
-        given = ("audit", data.X, data.y, self.loss, self.penalty, epsilon, DELTA)
-        if self.kept == "sparse":
-            return build("audit", sparse.csc_array(data.X), *given[2:])
-        problem = build(*given)
-        if self.kept == "centred":
-            # X standardised implicitly, by the columns of the base
-            signs = problem.loss.signs(data.y)
-            mean, deviation = base.X.mean(axis=0), base.X.std(axis=0)
-            with np.errstate(over="ignore"):
-                S = sparse.csc_array(signs[:, None] * data.X / deviation)
-            found = Centred(S, signs, -mean / deviation)
-            return replace(problem, A=found)
-        return problem
+    def problem(self, data: Records, epsilon: float) -> Problem:
+        """The problem on the records."""
+        X = sparse.csc_array(data.X) if self.is_sparse else data.X
+        return build("audit", X, data.y, self.loss, self.penalty, epsilon, DELTA)
 
 
 class Estimating(Problem):
@@ -299,7 +287,7 @@ class LaneSubject(Subject):
         self.kind, self.view, self.epsilon = kind or module.Run, view, epsilon
         self.whole = view is _all
         self.base, self.real = shape.records(), shape.real
-        self.problem = problem = shape.problem(self.base, epsilon, self.base)
+        self.problem = problem = shape.problem(self.base, epsilon)
         if shape.bounded:
             self.bound = WITHIN * np.abs(self.base.X).max(axis=0)
         given = (problem, count, options, calibration)
@@ -341,7 +329,7 @@ class LaneSubject(Subject):
             return self.problem
         known = self._neighbours.get(id(data))
         if known is None or known[0] is not data:
-            made = self.shape.problem(data, self.epsilon, self.base)
+            made = self.shape.problem(data, self.epsilon)
             made = replace(made, public=self.problem)
             if self.shape.bounded:
                 made = Estimating(**vars_of(made))
@@ -352,7 +340,7 @@ class LaneSubject(Subject):
 
 
 ALMOST = 0.9
-ALIKE = 1e-5  # relative, between a linear term and the noise that makes it
+ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
 WIDER = 2.0  # bound on a record in another run, over the subject's bound
 FAR = 8  # divisor of the number of runs on thousands of records
 _WORDS = {"least_squares": "least squares"}
@@ -396,7 +384,7 @@ class FitSubject(Subject):
         self.module, self.options, self.shape = module, options, shape
         self.kind, self.epsilon = kind or module.Run, epsilon
         self.base, self.real = shape.records(), shape.real
-        self.problem = shape.problem(self.base, epsilon, self.base)
+        self.problem = shape.problem(self.base, epsilon)
         if company:
             self.problem = declared(self.problem)
         self.at = Scaled(self.problem)
@@ -417,27 +405,29 @@ class FitSubject(Subject):
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
 
     def _drive(self, n: int) -> None:
-        """Set the records, and the pair between which a minimiser moves most."""
-        R, Lambda, *_ = self.module.constants(self.at, self.options)
+        """Set records that drive the minimiser out, and pairs that then move it.
+
+        All others are (-R, 0). The records of a pair lie nearly opposite each other,
+        both turned so far back that the minimiser misclassifies them.
+        """
+        R = self.module.constants(self.at, self.options)[0]
         self.cost = FAR
-        if is_bent(self):
-            scale = self.ledger.events[0].scale
-            found = worst(n, R, Lambda, scale, DELTA)
-            X, other = found.X, found.replacement
-        else:
-            X, other = pushed(n, R, Lambda)
-        self.base = Records(X, np.ones(n))
-        self.tried = ((X[0], other),)
+        self.base = Records(np.tile([-R, 0.0], (n, 1)), np.ones(n))
+        turned = [R * np.array([math.sin(a), math.cos(a)]) for a in ANGLES]
+        self.tried = tuple((x, x * (1, -1)) for x in turned)
+        found = self.shape.problem(self.base, self.epsilon, self.base)
+        self.problem = declared(found)  # of which the minimisers' linear terms are
+        self.at = Scaled(self.problem)
 
     @staticmethod
     def scaled(shape: Shape, epsilon: float = 1.0) -> Scaled:
         """The base problem of a shape."""
         base = shape.records()
-        return Scaled(shape.problem(base, epsilon, base))
+        return Scaled(shape.problem(base, epsilon))
 
     def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
         """Start a run from scratch."""
-        problem = self.shape.problem(data, self.epsilon, self.base)
+        problem = self.shape.problem(data, self.epsilon)
         at = Scaled(replace(problem, public=self.problem.known))
         if hasattr(self.options, "radius"):
             # another run, with a larger bound on a record, makes its first release:
@@ -463,35 +453,6 @@ class FitSubject(Subject):
         slope: Array = V.T @ own.slopes(V @ u + own.offset)
         return -(slope + (self.at.n * self.at.l2 + ridge) * u)
 
-    def law(self, first: Records, second: Records, seed: int) -> float | None:
-        """Epsilon of exact minima in two features, if runs on both follow their law.
-
-        The noise that hides the digits of approximate minima is left out: it hides
-        nothing else.
-        """
-        is_plain = self.shape.penalty == Penalty() and self.shape.kept == "dense"
-        if not (is_bent(self) and self.shape.p == 2 and is_plain):
-            return None
-        R, Lambda, _ = self.module.constants(self.at, self.options)
-        # vectors y x / S of all records, the replaced one first, and its replacement
-        one, two = (data.y[:, None] * data.X / self.at.S for data in (first, second))
-        at = int(np.flatnonzero((one != two).any(axis=1))[0])
-        X, other = np.vstack([one[[at]], np.delete(one, at, axis=0)]), two[at]
-        scale = 1.0
-        for sign, data in ((1, first), (-1, second)):
-            tilt, *digits = self.run(data, seed).draws
-            script = [tilt, *(draw.moved(-draw.unit) for draw in digits)]
-            u = self.run(data, seed, script).weights[None] * self.at.S
-            pair, unit = planar(X, other, R, Lambda, scale), tilt.unit.ravel()
-            b = (pair if sign > 0 else pair.turned).tilts(u)[0]
-            size = float(b @ unit / (unit @ unit))
-            if np.abs(b - size * unit).max() > ALIKE * np.abs(b).max() or (
-                sign < 0 and abs(size - scale) > ALIKE * scale
-            ):
-                return None
-            scale = size
-        return cost(planar(X, other, R, Lambda, scale), DELTA).epsilon
-
     def published(self, run: Any) -> Array:
         """The weights."""
         return run.weights[0]
@@ -513,7 +474,7 @@ def rounds(ledger: Ledger) -> tuple[Event, ...]:
 def shape_text(shape: Shape) -> str:
     """How a shape differs from the plain one, in words."""
     loss = shape.loss if shape.loss != "logistic" else ""
-    kept = shape.kept if shape.kept != "dense" else ""
+    kept = "sparse" if shape.is_sparse else ""
     penalty = "penalty" if shape.penalty.l2 else ""
     words = (_WORDS.get(loss, loss), kept, penalty)
     return "".join(f", {word}" for word in words if word)

@@ -274,32 +274,3 @@ def _paths(replay: Replay, script: Script, t: int) -> tuple[list[float], list[fl
         first += [one[symbol] * p for p in after[0]]
         second += [two[symbol] * q for q in after[1]]
     return first, second
-
-
-def losses(replay: Replay, seeds: Sequence[int]) -> Array:
-    """Losses log P(o | D) / P(o | D') of fresh transcripts o on D, one per seed.
-
-    Not for runs that read secret random records.
-    """
-    return np.array([_loss(replay.seeded(seed)) for seed in seeds])
-
-
-def _loss(replay: Replay) -> float:
-    at = Measure(replay)
-    coupling, seen = at.coupling, at.coupling.seen
-    if not coupling.possible:
-        return math.inf
-    total = 0.0
-    for t in range(len(seen.views)):
-        if selects(replay.subject, seen, t):
-            symbol = replay.subject.symbol(seen.views[t])
-            chances = (side.chances().get(symbol, 0.0) for side in at.sides(t))
-            one, two = (math.log(max(chance, 1e-300)) for chance in chances)
-            total += one - two
-        for place, _ in additive(replay.subject, seen, t):
-            total += seen.draws[place].log_density()
-            total -= coupling.script[place].log_density()
-        if is_bent(replay.subject):
-            total += replay.log_volume(1, coupling.script, t)
-            total -= replay.log_volume(0, seen.draws, t)
-    return total

@@ -154,13 +154,12 @@ def shapes(
     """Other shapes that a module declares to support, by name."""
     refuses = getattr(module, "refuses", lambda *_: "")
     yield "least squares", replace(base, loss="least_squares")
-    for name, flag in (("sparse", "SPARSE"), ("centred", "CENTRED")):
-        asked = Asked(sparse=True, centred=name == "centred", l1=False, box=False)
-        if getattr(module, flag, False) and not refuses(options, asked):
-            yield name, replace(base, kept=name, loss="least_squares")
+    asked = Asked(sparse=True, l1=False, box=False)
+    if getattr(module, "SPARSE", False) and not refuses(options, asked):
+        yield "sparse", replace(base, is_sparse=True, loss="least_squares")
     for name, penalty in PENALTIES.items():
         strong = penalty.l1 > 0
-        if not refuses(options, Asked(False, False, strong, strong)):
+        if not refuses(options, Asked(False, strong, strong)):
             yield name, replace(base, penalty=penalty)
             return
 
@@ -316,7 +315,7 @@ def _fits(algorithm: str, at: Order) -> Subjects:
     if at.steps and hasattr(options, "steps"):
         options = replace(options, steps=at.steps)
     plain, squares = Shape(p=2), Shape(p=2, loss="least_squares")
-    others = (replace(plain, penalty=needs.ridge), replace(squares, kept="sparse"))
+    others = (replace(plain, penalty=needs.ridge), replace(squares, is_sparse=True))
     every: Subjects = [
         FitSubject(at.name, at.module, options, shape, at.epsilon)
         for shape in (plain, squares, *others)

@@ -295,25 +295,6 @@ class Replay:
         ]
         return [shift for shift in moved if shift.size > SAME], now
 
-    def log_volume(self, which: int, script: Script, t: int) -> float:
-        """Logarithm of how much view t stretches its added noise, at a script.
-
-        By finite differences; NaN where view and noise differ in size.
-        """
-        run = self.run(which, script, t)
-        columns = []
-        for place, _ in additive(self.subject, run, t):
-            for entry in range(script[place].unit.size):
-                up, down = (
-                    self.run(which, raised(script, place, entry, by), t)
-                    for by in (_SMALL, -_SMALL)
-                )
-                columns.append((up.views[t] - down.views[t]) / (2 * _SMALL))
-        slopes = np.column_stack(columns)
-        if slopes.shape[0] != slopes.shape[1]:
-            return math.nan
-        return float(np.linalg.slogdet(slopes)[1])
-
     def _needed(
         self, now: Transcript, script: Script, t: int, missed: Array
     ) -> Array | None:

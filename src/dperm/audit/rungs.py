@@ -8,10 +8,7 @@ A ladder is the list of an audit's checks for one solver. Its rungs are:
    some neighbour needs it shifted at all.
 4. ``count``: no more releases move with a record than the ledger states.
 5. ``published``: the weights follow from the releases, and from nothing else.
-6. ``step``: bets distinguish D and D' by what one step on the worst pair releases.
-7. ``transcript``: the cost of whole runs on the worst pair, from the measured laws.
-8. ``canary``: bets distinguish D and D' by the published weights alone.
-9. ``accountants``: our epsilon is within the bounds of an independent accountant.
+6. ``accountants``: our epsilon is within the bounds of an independent accountant.
 """
 
 from __future__ import annotations
@@ -19,17 +16,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
-from operator import attrgetter
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit import laws
-from dperm.audit.bounds import Point, best, bets, events, refuted, thresholds
 from dperm.audit.climbing import ROUNDING, Finding, Ladder
 from dperm.audit.measured import Measure
 from dperm.audit.neighbours import Pair
@@ -37,8 +30,7 @@ from dperm.audit.replay import SAME, Replay, Shift, selects
 from dperm.audit.subjects import LAWS, Array, Draw, Subject, Transcript
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import epsilon as epsilon_of
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.core.privacy.ledger import Laplace, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, streams
 
 BLIND = "blind: no neighbour moved anything"
@@ -49,11 +41,6 @@ REPEATED = 1e-4  # relative, of weights whose releases agree up to rounding
 WORDS = 4096  # of every stream, none of which may be in another one
 READ = 400  # least number of first steps to test how often a record is read
 BESIDE = 40  # numbers of a run whose ranks are compared with one another
-
-ROUNDS = 4  # of runs; the statistic is learned on the first
-GIVEN_UP = -4.0  # logarithm of the capital below which betting stops
-DELTAS = (1e-3, 0.03, 0.2)  # at which the ledger's own curve is bet against
-Statistic = Callable[[Any], float]
 
 
 def noise(ladder: Ladder) -> Finding:
@@ -249,7 +236,7 @@ def _moved(shifts: list[Shift]) -> Counter[str]:
 
 def _selections(ladder: Ladder) -> int:
     """Selections whose chances differ, or all where chances are not computed."""
-    subject, pair = ladder.subject, ladder.audited.pair
+    subject, pair = ladder.subject, ladder.candidates[0]
     views = range(len(ladder.plain.views))
     chosen = [t for t in views if selects(subject, ladder.plain, t)]
     if ladder.has_many:
@@ -259,18 +246,6 @@ def _selections(ladder: Ladder) -> int:
     if steps is None:
         return len(chosen)
     return sum(any(cells.loses() for cells in steps[t].cells) for t in chosen)
-
-
-def transcript(ladder: Ladder) -> Finding:
-    """Check that the run's cost on the worst pair is at most the ledger's."""
-    true, audited = ladder.subject.true_epsilon, ladder.audited
-    note = "exact" if audited.exact else "sampled"
-    if ladder.has_many:
-        note = "too many candidates"
-    if math.isinf(true):
-        note = f"{note}, {UNBOUNDED}"
-    caught = audited.epsilon > true * (1 + _GRID)
-    return Finding("transcript", audited.epsilon, true, caught, note, audited.epsilon)
 
 
 def accountants(ladder: Ladder) -> Finding:
@@ -287,142 +262,12 @@ def accountants(ladder: Ladder) -> Finding:
     return Finding("accountants", ours, high, caught, note)
 
 
-# --- bets that distinguish D and D' by outputs of runs, in rounds -------------------
-
-
-def step(ladder: Ladder) -> Finding:
-    """Distinguish the releases of one step with little noise, on its worst pair."""
-    if ladder.subject.loud is not None:
-        ladder = Ladder(ladder.subject.loud, ladder.effort, ladder.seed)
-    subject, pair, plain = ladder.subject, ladder.worst_at_first, ladder.plain
-    at = next((t for t in range(len(plain.views)) if plain.draws_of(t)), 0)
-    points = _step_curve(subject)
-    if not points:
-        return Finding("step", 0.0, math.inf, False, UNBOUNDED)
-
-    def pick(run: Transcript) -> Any:
-        view = run.views[at]
-        return subject.symbol(view) if subject.selects else view
-
-    learn = rarity if subject.selects else direction
-    found, _ = distinguish(ladder, 3, pair, True, pick, learn, points)
-    return _finding("step", found, ladder.effort.level)
-
-
-def canary(ladder: Ladder) -> Finding:
-    """Distinguish D and D' by the published weights."""
-    subject, pair = ladder.subject, ladder.audited.pair
-    points = _curve(subject.ledger, subject.delta)
-    given = (ladder, 5, pair, False, attrgetter("weights"), direction, points)
-    found, epsilon = distinguish(*given)
-    if not points:
-        return Finding("canary", 0.0, math.inf, False, UNBOUNDED, epsilon)
-    return replace(_finding("canary", found, ladder.effort.level), epsilon=epsilon)
-
-
-def _finding(rung: str, capital: float, level: float) -> Finding:
-    """The capital won by betting and the capital needed, as powers of ten."""
-    needed = -math.log(level)
-    note = "log10 of the capital won"
-    ten = math.log(10)
-    return Finding(rung, capital / ten, needed / ten, capital >= needed, note)
-
-
-def distinguish(
-    ladder: Ladder,
-    rung: int,
-    pair: Pair,
-    always: bool,
-    pick: Callable[[Transcript], Any],
-    learn: Callable[[list, list], Statistic],
-    points: list[Point],
-) -> tuple[float, float]:
-    """Logarithm of the largest capital, and a lower bound on epsilon at delta.
-
-    The capital's test and the bound use half of the level each.
-    """
-    size, level = max(ladder.effort.samples // ROUNDS, 4), ladder.effort.level / 2
-    statistic, cuts, won = None, np.empty(0), 0.0
-    ones, twos = list[float](), list[float]()
-    for k in range(ROUNDS):
-        part = slice(k * size, (k + 1) * size)
-        first, second = ladder.sample(rung, pair, always, pick, part)
-        if statistic is None:
-            if min(len(first), len(second)) < 2:  # too few to learn from
-                continue
-            statistic = learn(first, second)
-            cuts = thresholds([*map(statistic, first), *map(statistic, second)])
-            continue
-        ones += map(statistic, first)
-        twos += map(statistic, second)
-        seen = events(np.array(ones), np.array(twos), cuts)
-        if points and ones:
-            logs = bets(*seen, points)
-            won = best(logs) - math.log(2)
-            if won >= -math.log(2 * level) or logs[-1] < GIVEN_UP:
-                break
-    if not ones:
-        return won, 0.0
-    return won, refuted(*seen, ladder.subject.delta, level)
-
-
-def _curve(ledger: Ledger, delta: float) -> list[Point]:
-    """Epsilons that a sound accountant gives the ledger at some deltas."""
-    if not all(event.sound for event in ledger.events):
-        return []
-    return [(true_epsilon(ledger, at), at) for at in (delta, *DELTAS)]
-
-
-def _step_curve(subject: Subject) -> list[Point]:
-    """Points of one step: pure for selections, which alone are seen, and Laplace."""
-    events = subject.ledger.events
-    if not all(event.sound for event in events):
-        return []
-    pures = [event.pure for event in events if isinstance(event, NoisyMax)]
-    if pures:
-        return [(max(pures), 0.0)]
-    if all(isinstance(event, Laplace) for event in events):
-        return [(sum(e.count * e.sensitivity / e.scale for e in events), 0.0)]
-    # the events of one step that reads the record; of each kind that with least noise
-    kinds: dict[type, Any] = {}
-    for event in sorted(events, key=lambda event: -event.noise_multiplier):
-        kind = type(event)
-        if isinstance(event, SampledGaussian):
-            event = Gaussian(
-                event.sensitivity, event.scale, 1, event.unit, event.source
-            )
-        many = event.count if isinstance(event, Laplace) and event.count > 1 else 1
-        kinds[kind] = replace(event, count=many)  # type: ignore[type-var]
-    return _curve(Ledger(tuple(kinds.values())), subject.delta)
-
-
-def direction(first: list, second: list) -> Statistic:
-    """Fisher's linear discriminant."""
-    one, two = np.array(first), np.array(second)
-    size = np.maximum(one.std(axis=0), two.std(axis=0))
-    size[size == 0] = 1.0
-    one, two = one / size, two / size
-    within = np.cov(one, rowvar=False) + np.cov(two, rowvar=False)
-    away = one.mean(axis=0) - two.mean(axis=0)
-    normal = np.linalg.pinv(np.atleast_2d(within), rcond=1e-6) @ away / size
-    return lambda view: float(view @ normal)
-
-
-def rarity(first: list, second: list) -> Statistic:
-    """Log ratio of how often a symbol occurs on D and on D'."""
-    one, two = Counter(first), Counter(second)
-    return lambda symbol: math.log((one[symbol] + 1) / (two[symbol] + 1))
-
-
 RUNGS: dict[str, Callable[[Ladder], Finding]] = {
     "noise": noise,
     "streams": independent,
     "sensitivity": sensitivity,
     "count": count,
     "published": published,
-    "step": step,
-    "transcript": transcript,
-    "canary": canary,
     "accountants": accountants,
 }
 

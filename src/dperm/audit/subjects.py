@@ -74,21 +74,6 @@ class Draw:
         unit = self.unit + np.reshape(shift, self.unit.shape)
         return Draw(self.kind, unit, self.order)
 
-    def log_density(self) -> float:
-        """Logarithm of the density, up to a constant of its kind and size."""
-        size, z = np.abs(self.unit).ravel(), self.unit.ravel()
-        if self.kind == "laplace":
-            return -float(size.sum())
-        if self.kind == "gumbel":
-            return -float((z + np.exp(-z)).sum())
-        if self.kind == "logistic":
-            return -float((z + 2 * np.logaddexp(0, -z)).sum())
-        if self.kind == "exponential":
-            return -float(z.sum()) if (z >= 0).all() else -np.inf
-        if self.order == 2:
-            return -0.5 * float(z @ z)
-        return -0.5 * float((size**self.order).sum()) ** (2 / self.order)
-
 
 class Tap:
     """Records draws; returns those of a script as long as their shapes fit."""
@@ -274,13 +259,6 @@ class Subject(ABC):
     @abstractmethod
     def symbol(self, view: Array) -> tuple[int, ...]:
         """What a step selected, read from its view."""
-
-    def law(self, first: Records, second: Records, seed: int) -> float | None:
-        """Epsilon of a run on a pair by a law in closed form; None where none is known.
-
-        The larger of both directions. Implementations check that runs follow the law.
-        """
-        return None
 
     @cached_property
     def claimed_epsilon(self) -> float:

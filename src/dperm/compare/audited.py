@@ -247,7 +247,7 @@ class Paid(Subject):
         self.base = shape.records()
         turned = np.where(np.arange(shape.p) == 1, -HUGE, HUGE)
         self.tried = ((turned, -turned), (turned, 0 * turned))
-        self.problem = shape.problem(self.base, EPSILON, self.base)
+        self.problem = shape.problem(self.base, EPSILON)
         self.contest = self.on(self.base)
         self.method = self.contest.base.aiming(contest.INNER * EPSILON)
         prices = self.contest.prices
@@ -258,7 +258,7 @@ class Paid(Subject):
 
     def on(self, data: Records) -> Contest:
         """The contest on other data, with the public constants of the base."""
-        problem = self.shape.problem(data, EPSILON, self.base)
+        problem = self.shape.problem(data, EPSILON)
         method = contestant("dp_gd", {}, replace(problem, public=self.problem))
         seeds = Seeds([], [*range(CHOICES)], [], 0)
         return Contest(method, 1.0, GRID, GRID[0], seeds, Prices())

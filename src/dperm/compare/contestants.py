@@ -173,8 +173,6 @@ class Fitting(Contestant):
 
     def obstacle(self) -> str:
         """The module's refusal, if any."""
-        if self.problem.is_centred:
-            return "preparation.standardize on sparse data would fill them in"
         refused = str(self.module.refuses(self.options, self.at))
         return refused or self.needs_memory()
 
@@ -248,13 +246,9 @@ class Laning(Contestant):
         if reason := self.needs_memory():
             return reason
         ends = np.isfinite((penalty.lower, penalty.upper)).any()
-        asked = Asked(
-            problem.is_sparse, problem.is_centred, penalty.l1 != 0, bool(ends)
-        )
+        asked = Asked(problem.is_sparse, penalty.l1 != 0, bool(ends))
         if asked.sparse and not getattr(self.module, "SPARSE", False):
             return "its data are kept sparse"
-        if asked.centred and not getattr(self.module, "CENTRED", False):
-            return "preparation.standardize on sparse data would fill them in"
         batch = getattr(self.options, "batch", 1)
         if batch > problem.n:
             return f"batches of {batch} are more than its {problem.n} records"
@@ -357,9 +351,7 @@ class FrankWolfing(Contestant):
         return replace(self.problem, A=A, penalty=Penalty(), public=None)
 
     def obstacle(self) -> str:
-        """Refuse centred sparse data, which would be filled in."""
-        if self.problem.is_centred:
-            return "preparation.standardize on sparse data would fill them in"
+        """Too little memory, if so."""
         return self.needs_memory()
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:

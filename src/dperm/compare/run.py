@@ -210,7 +210,7 @@ def planned(request: Request) -> Plan:
                 f"solver {method.name}: cannot do this problem: {reason}; expected "
                 f"others, such as {able}"
             )
-    is_split = request.held and problem.n >= FEWEST and not problem.is_centred
+    is_split = request.held and problem.n >= FEWEST
     known = split(problem, source.y) if is_split else None
     counts = (request.seed, request.fresh, request.held, contestants.settings()["work"])
     made = Plan("try", chosen, source, known, *counts, request.tunings, scales)

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.erm.centred import check_constant
-
 # Squares of larger numbers, summed over the records, would overflow.
 LARGEST = 1e150
 Arrays = tuple[Any, np.ndarray]  # X (n, p), dense or sparse, and y (n,)
@@ -166,6 +164,21 @@ def check_standardized(X: Any) -> None:
         raise ValueError(
             f"column {column} (counted from 0) of {X.shape[1]} varies by too little "
             "to be standardised"
+        )
+
+
+def check_constant(X: np.ndarray) -> None:
+    """Refuse columns of X (n, p) that have no standard deviation.
+
+    Raises ValueError, which names the first ones.
+    """
+    constant = np.flatnonzero(X.max(axis=0) == X.min(axis=0))
+    if constant.size:
+        columns = ", ".join(str(j) for j in constant[:10])
+        more = ", ..." if constant.size > 10 else ""
+        raise ValueError(
+            f"column {columns}{more} (counted from 0) of {X.shape[1]} is constant "
+            "and cannot be standardised"
         )
 
 

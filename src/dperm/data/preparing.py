@@ -13,7 +13,6 @@ from scipy import sparse
 from dperm.core.experiment import files as store
 from dperm.core.experiment.schema import Data, Preparation, Problem
 from dperm.data.arrays import (
-    check_constant,
     check_standardized,
     digest_arrays,
     load_arrays,
@@ -34,9 +33,8 @@ class Prepared:
     X: Any  #: shape (n, p), float64, in Fortran order or a scipy CSC array
     y: Any  #: shape (n,), float64
     #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
-    #: dropped (columns), implicit (whether the problem still has to standardise sparse
-    #: columns), uses_data (steps that looked at all records, for which no privacy is
-    #: accounted)
+    #: dropped (columns), uses_data (steps that looked at all records, for which no
+    #: privacy is accounted)
     meta: dict[str, Any]
 
     @property
@@ -153,7 +151,6 @@ def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepa
         "p": X.shape[1],
         "nnz": nonzeros(X),
         "dropped": p - X.shape[1] + problem.preparation.intercept,
-        "implicit": problem.preparation.standardize and sparse.issparse(X),
         "digest": digest_arrays(X, y),
     }
     return Prepared(X, y, meta)
@@ -170,9 +167,7 @@ def _apply(preparation: Preparation, X: Any) -> Any:
         X = standardize(X) if preparation.standardize else X
         return np.asfortranarray(np.hstack([X, ones]) if preparation.intercept else X)
     if preparation.standardize:
-        if preparation.intercept:
-            raise ValueError("intercept: standardised sparse columns have none")
-        check_constant(X)  # standardised at use: filled in it would not fit
+        raise ValueError("standardize: expected false, as the data are kept sparse")
     return sparse.csc_array(sparse.hstack([X, ones])) if preparation.intercept else X
 
 
@@ -201,6 +196,5 @@ def _meta(problem: Problem, record: FetchRecord) -> dict[str, Any]:
         "preparation": asdict(problem.preparation),
         "uses_data": uses_data(problem),
         **dict.fromkeys(("n", "p", "nnz", "dropped")),
-        "implicit": False,
         "digest": None,
     }

@@ -15,7 +15,7 @@ from dperm.core.erm.losses import BOUNDED, named
 from dperm.core.experiment import schema, validation
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import one_of
-from dperm.core.solvers.capabilities import obstacle
+from dperm.core.solvers.capabilities import kept_sparse, obstacle
 from dperm.data.checking import check_dataset
 
 
@@ -26,8 +26,16 @@ def check(config: schema.Config) -> None:
 
 
 def problem(section: schema.Problem) -> None:
-    """Refuse an unknown loss, or data that no source could serve."""
+    """Refuse an unknown loss, data that no source could serve, or sparse ones to fill.
+
+    Standardised columns have no zeros, so that sparse data are not standardised.
+    """
     one_of(f"conf/problem/{section.name}.yaml: loss", section.loss, BOUNDED)
+    if section.preparation.standardize and kept_sparse(section.dataset):
+        raise ConfigError(
+            f"conf/problem/{section.name}.yaml: preparation.standardize: expected "
+            "false, found true: standardised, the sparse data would be filled in"
+        )
     dataset, shared = str(section.dataset.name), available("dataset")
     file = f"dataset/{dataset}" if dataset in shared else f"problem/{section.name}"
     try:

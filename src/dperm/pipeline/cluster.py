@@ -61,5 +61,5 @@ def _from(folder: Path, conf: str | None, call: bytes) -> Any:
         os.environ["DPERM_CONF"] = conf
     locate.conf_dirs()  # adds the user's folder to Python's path
     threadpool_limits(1)  # for good: the worker may run other units at the same time
-    function, arguments = pickle.loads(call)  # nosec B301  # packed by away
+    function, arguments = pickle.loads(call)  # noqa: S301  # packed by away
     return function(*arguments)

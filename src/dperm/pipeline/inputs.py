@@ -57,9 +57,6 @@ def load_problem(config: schema.Config) -> Problem | None:
     )
     epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n, where)
     identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
-    implicit = bool(prepared.meta.get("implicit"))
-    if implicit:
-        identity.append("standardised implicitly")
     return build(
         spec.name,
         prepared.X,
@@ -69,7 +66,6 @@ def load_problem(config: schema.Config) -> Problem | None:
         epsilon,
         delta,
         store.digest(identity),
-        standardised=implicit,
         given=public_information(spec),
     )
 

@@ -367,7 +367,7 @@ def _check_arguments(
 def _type_of(annotation: str) -> Any:
     """The type that an annotation names; ``Any`` for types defined in the module."""
     try:
-        return eval(annotation, {}, _NAMES)  # nosec B307  # source about to be run
+        return eval(annotation, {}, _NAMES)  # noqa: S307  # source about to be run
     except NameError:
         return Any
 

@@ -712,7 +712,6 @@ def _kind(job: Job, unit: Unit) -> Group:
     names = (job.algorithm, options, unit.calibration.calibration)
     problem = job.problem
     matrix = "sparse" if problem.is_sparse else "dense"
-    matrix = "centred" if problem.is_centred else matrix
     return *names, matrix, problem.loss.name, _penalty(problem)
 
 

@@ -100,7 +100,7 @@ def page(
     ranked = leaderboard(config)
     audits = plan.results_folder(config, "audit")
     css, script = (
-        Markup((FILES / name).read_text(encoding="utf-8"))  # nosec B704  # own files
+        Markup((FILES / name).read_text(encoding="utf-8"))  # noqa: S704  # own files
         for name in ("page.css", "explore.js")
     )
     template = _environment(folder).get_template("page.html")

@@ -49,7 +49,6 @@ class Records:
     Parameters
     ----------
     problem : Problem
-        It must not be standardised implicitly.
     S : ndarray, shape (p,), optional
         Public scales of the features; 1 if there are none.
     label : float

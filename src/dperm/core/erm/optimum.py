@@ -143,14 +143,13 @@ def _check_attained(problem: Problem, w: np.ndarray) -> None:
 def _is_separable(problem: Problem) -> bool:
     """Whether some direction that stays in the box has margins >= 0, not all 0."""
     n, penalty = problem.n, problem.penalty
-    A = problem.A[:, np.arange(problem.p)] if problem.is_centred else problem.A
     away = (
         0.0 if np.isfinite(penalty.lower) else None,
         0.0 if np.isfinite(penalty.upper) else None,
     )
     found = scipy.optimize.linprog(
         np.concatenate((np.zeros(problem.p), -np.ones(n))),
-        A_ub=sparse.hstack((-sparse.csr_array(A), sparse.eye_array(n))),
+        A_ub=sparse.hstack((-sparse.csr_array(problem.A), sparse.eye_array(n))),
         b_ub=np.zeros(n),
         bounds=[away] * problem.p + [(0.0, 1.0)] * n,
         method="highs",

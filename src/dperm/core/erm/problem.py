@@ -6,7 +6,7 @@ F(w) = (1/n) sum_i phi(A_i w + offset_i) + psi(w), see ``losses`` and ``penaltie
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
 
@@ -15,7 +15,6 @@ from numba import njit
 from scipy import sparse
 
 from dperm.core.compiled import KERNEL, fused, total
-from dperm.core.erm.centred import Centred, centred, is_sparse
 from dperm.core.erm.cleaning import cleaned, lengths
 from dperm.core.erm.losses import Loss, named, value
 from dperm.core.erm.penalties import Penalty
@@ -49,11 +48,7 @@ class Problem:
     given: tuple[str, ...] = ("n",)
 
     def __post_init__(self) -> None:
-        if self.is_centred:
-            S, offset = cleaned(self.A.S, self.offset)
-            A = self.A if S is self.A.S else replace(self.A, S=S)
-        else:
-            A, offset = cleaned(self.A, self.offset)
+        A, offset = cleaned(self.A, self.offset)
         object.__setattr__(self, "A", A)
         object.__setattr__(self, "offset", offset)
 
@@ -82,33 +77,21 @@ class Problem:
     @property
     def is_sparse(self) -> bool:
         """Whether A is sparse; it is then never converted to a dense matrix."""
-        return is_sparse(self.A)
-
-    @property
-    def is_centred(self) -> bool:
-        """Whether A is sparse and standardised implicitly, a ``Centred``."""
-        return isinstance(self.A, Centred)
+        return sparse.issparse(self.A)
 
     @cached_property
     def rows(self) -> Any:
         """A stored by rows, for record-wise solvers.
 
         A C-ordered ndarray, or a CSR array.
-
-        Raises ValueError if A is standardised implicitly: its records are not sparse.
         """
-        if self.is_centred:
-            raise ValueError(
-                f"problem {self.name}: preparation.standardize on sparse data: records "
-                "would have to be filled in"
-            )
         return self.A.tocsr() if self.is_sparse else np.ascontiguousarray(self.A)
 
     @cached_property
     def row_norms(self) -> np.ndarray:
         """Euclidean norm of each record, shape (n,)."""
         with np.errstate(over="ignore"):
-            if self.is_sparse and not self.is_centred:
+            if self.is_sparse:
                 squares = np.asarray(self.A.multiply(self.A).sum(axis=1)).ravel()
             else:
                 squares = np.einsum("ij,ij->i", self.rows, self.rows)
@@ -119,9 +102,7 @@ class Problem:
         """M_j = sup phi'' ||X_j||^2 / n, valid for moves along coordinate j; (p,)."""
         if self.public is not None:
             return self.public.smoothness
-        if self.is_centred:
-            squares = self.A.column_squares()
-        elif self.is_sparse:
+        if self.is_sparse:
             squares = self.A.multiply(self.A).sum(axis=0)
         else:
             squares = np.einsum("ij,ij->j", self.A, self.A)
@@ -132,11 +113,8 @@ class Problem:
         """The constant beta: sup phi'' times the largest eigenvalue of X^T X / n."""
         if self.public is not None:
             return self.public.global_smoothness
-        if self.is_centred:
-            gram = self.A.gram()
-        else:
-            gram = self.A.T @ self.A if self.p <= self.n else self.A @ self.A.T
-            gram = gram.toarray() if self.is_sparse else np.asarray(gram)
+        gram = self.A.T @ self.A if self.p <= self.n else self.A @ self.A.T
+        gram = gram.toarray() if self.is_sparse else np.asarray(gram)
         top = np.linalg.eigvalsh(gram)[-1]
         return float(self.loss.curvature * top / self.n)
 
@@ -166,11 +144,6 @@ class Problem:
             kernel = self.loss.compiled(_mean_losses)
             kernel(self.A, self.offset, W, out)
             return
-        if self.is_centred:
-            with np.errstate(over="ignore", invalid="ignore"):
-                for k, w in enumerate(W):
-                    out[k] = self.mean_loss(self.A @ w + self.offset)
-            return
         columns = (self.A.data, self.A.indices, self.A.indptr)
         self.loss.compiled(_sparse_mean_losses)(*columns, self.offset, W, out)
 
@@ -196,7 +169,6 @@ def build(
     epsilon: float = 1.0,
     delta: float = 1e-6,
     digest: str = "",
-    standardised: bool = False,
     given: tuple[str, ...] = ("n",),
 ) -> Problem:
     """Make a Problem from prepared arrays.
@@ -208,25 +180,20 @@ def build(
         Labels, in {-1, +1} where the loss takes signs.
     loss : str
         Name of one of ``losses``.
-    standardised : bool
-        Standardise the columns of a sparse X, without filling them in.
     given : tuple of str
         See ``Problem``.
 
     Raises
     ------
     ValueError
-        If the loss is unknown, a label that must be -1 or +1 is neither, or a column to
-        be standardised is constant.
+        If the loss is unknown, or a label that must be -1 or +1 is neither.
     """
     kind = named(loss)
     kind.check_labels(name, y)
     signs, A = kind.signs(y), cast(Any, X)
     if (signs != 1.0).any():
         A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
-    if standardised:
-        A = centred(X, signs)
-    elif sparse.issparse(A):
+    if sparse.issparse(A):
         A = sparse.csc_array(A, dtype=np.float64)
         A.sort_indices()
     else:

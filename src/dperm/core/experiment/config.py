@@ -208,7 +208,7 @@ def _merged(
     known, kept = _TREES.get(key, ([], b""))
     is_known = [*map(id, known)] == [*map(id, contents)]
     if is_known and kept:
-        tree: DictConfig = pickle.loads(kept)  # nosec B301  # made by this process
+        tree: DictConfig = pickle.loads(kept)  # noqa: S301  # made by this process
     else:
         tree = _merge(found, keys)
         _TREES[key] = contents, pickle.dumps(tree) if is_known else b""

@@ -2,9 +2,8 @@
 
 A module of this family implements :class:`Solver`, and its runs :class:`LaneRun`;
 :class:`Block` is a base class for runs. The module declares which problems it supports:
-``SPARSE = True`` where A may be a sparse matrix, ``CENTRED = True`` where A may be a
-:class:`~dperm.core.erm.centred.Centred`, and ``refuses(options, asked)`` for other
-limits (:mod:`dperm.core.solvers.capabilities`).
+``SPARSE = True`` where A may be a sparse matrix, and ``refuses(options, asked)`` for
+other limits (:mod:`dperm.core.solvers.capabilities`).
 """
 
 from __future__ import annotations

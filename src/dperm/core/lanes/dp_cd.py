@@ -29,7 +29,7 @@ from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.capabilities import Asked, require
 from dperm.core.solvers.options import at_least, one_of
 
-SPARSE = CENTRED = True
+SPARSE = True
 SAMPLINGS = ("cyclic", "reshuffled", "uniform")
 THRESHOLDS = ("scaled", "equal")
 _LANE_ARRAYS = (
@@ -214,13 +214,9 @@ class Run(Block):
         penalty, A = self.problem.penalty, self.problem.A
         shared: tuple[Any, ...] = (order, noise)
         box: tuple[Any, ...] = (penalty.lower, penalty.upper)
-        if self.problem.is_centred:
-            kernel, S = _centred_steps, A.S
-            matrix: tuple[Any, ...] = (S.data, S.indices, S.indptr, A.a, A.b)
-            shared += (self.divisor, self.share, penalty.l1, penalty.l2)
-        elif self.problem.is_sparse:
+        if self.problem.is_sparse:
             kernel = _sparse_steps
-            matrix = (A.data, A.indices, A.indptr)
+            matrix: tuple[Any, ...] = (A.data, A.indices, A.indptr)
             touched, places = np.unique(order, return_inverse=True)
             shared += (
                 touched,
@@ -349,31 +345,3 @@ def _sparse_steps(
         for lane in range(lanes):
             W[lane, touched[u]] = w[u, lane]
     V[:] = v.T
-
-
-@njit(**KERNEL)
-def _centred_steps(
-    data, rows, starts, a, b, order, noise, divisor, share, l1, l2, lower, upper,
-    step, clip, scale, W, V,
-):  # fmt: skip
-    """The steps for A = S + a b^T, see ``erm.centred``; changes W and V in place.
-
-    A step changes every margin and so costs O(n) in any case; its column is filled in.
-    """
-    n, still = V.shape[1], np.zeros(V.shape[1])
-    column = np.empty(n)
-    for k in range(order.shape[0]):
-        j = order[k]
-        for i in range(n):
-            column[i] = a[i] * b[j]
-        for e in range(starts[j], starts[j + 1]):
-            column[rows[e]] += data[e]
-        for lane in range(W.shape[0]):
-            v, gamma, old = V[lane], step[lane] / divisor[j], W[lane, j]
-            gradient = _clipped_mean(column, still, 0.0, v, clip[lane] * share[j])
-            released = gradient + scale[lane] * share[j] * noise[k]
-            shrink = 1.0 / (1.0 + gamma * l2)
-            new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
-            W[lane, j] = new
-            for i in range(n):
-                v[i] = fused(new - old, column[i], v[i])

@@ -1,7 +1,7 @@
 """Check before a run that a solver of lanes supports the problem.
 
-A module declares ``SPARSE`` and ``CENTRED`` (:mod:`dperm.core.lanes`), and may have
-a function ``refuses(options, asked) -> str`` that returns any other obstacle.
+A module declares ``SPARSE`` (:mod:`dperm.core.lanes`), and may have a function
+``refuses(options, asked) -> str`` that returns any other obstacle.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ class Asked:
     """Properties of a problem that a solver may not support."""
 
     sparse: bool  #: whether A is a sparse matrix
-    centred: bool  #: whether A is also standardised without being filled in
     #: l1, box: whether the penalty has an L1 norm, or a bound on the weights
     l1: bool
     box: bool
@@ -40,7 +39,7 @@ def require(
     ------
     ValueError
     """
-    reason = refuses(options, _of(problem.penalty, problem.is_sparse, False))
+    reason = refuses(options, _of(problem.penalty, problem.is_sparse))
     if reason:
         raise ValueError(f"problem {problem.name}: {reason}")
 
@@ -70,13 +69,7 @@ def obstacle(
         )
     if sparse is None:
         sparse = kept_sparse(problem.dataset)
-    asked = _of(problem.penalty, sparse, problem.preparation.standardize)
-    if asked.centred and not getattr(module, "CENTRED", False):
-        able = " or ".join(_declaring("CENTRED"))
-        return (
-            "preparation.standardize on sparse data: expected "
-            f"{able}, found {name}, which would fill them in"
-        )
+    asked = _of(problem.penalty, sparse)
     if asked.sparse and not getattr(module, "SPARSE", False):
         able = " or ".join(_declaring("SPARSE"))
         return (
@@ -98,10 +91,9 @@ def kept_sparse(dataset: schema.Dataset) -> bool:
     return "sparse_classification" in made
 
 
-def _of(penalty: Penalty | schema.Penalty, sparse: bool, standardised: bool) -> Asked:
+def _of(penalty: Penalty | schema.Penalty, sparse: bool) -> Asked:
     return Asked(
         sparse=sparse,
-        centred=sparse and standardised,
         l1=penalty.l1 not in (0, "0"),
         box=math.isfinite(penalty.lower) or math.isfinite(penalty.upper),
     )

@@ -622,41 +622,6 @@ def _ratio_exponent(
     return Estimate(*power(x, kept["mean"].to_numpy() / bound), rate=rate, less=rate)
 
 
-@controlled(
-    Control(
-        "the two files exchanged",
-        lambda options: options | {"files": options["files"][::-1]},
-    ),
-    NOTHING_LEARNT,
-)
-def contrast(
-    evidence: Evidence,
-    files: list[str],
-    over: dict[str, Any],
-    under: dict[str, Any],
-    each: str,
-    where: Where = None,
-    need: str | float = "all",
-    **reading: Any,
-) -> Finding:
-    """A ratio in the first file over the same ratio in the second."""
-    target, reader = split(reading)
-
-    def ratios(file: str) -> dict[str, Estimate | MissingError]:
-        def measure(part: pd.DataFrame) -> Estimate:
-            top, bottom = (matching(part, one, file) for one in (over, under))
-            return reader.of(top).over(reader.of(bottom))
-
-        return grouped(evidence, file, where, each, measure)
-
-    first, second = (ratios(file) for file in files)
-    for name, one in first.items():
-        other = second.get(name, AbsentError(f"{files[1]} has no {name}"))
-        if isinstance(one, Estimate):
-            first[name] = one.over(other) if isinstance(other, Estimate) else other
-    return together(first, target, need)
-
-
 # --- counts and choices ---------------------------------------------------------------
 
 

@@ -5,9 +5,7 @@ Nodes load their columns from memory, or from a file that only they open.
 
 from __future__ import annotations
 
-import logging
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,11 +75,6 @@ def _written(share: Share, path: Path) -> InFile:
     return InFile(str(path.resolve()))
 
 
-log = logging.getLogger(__name__)
-
-LOOKS, PAUSE = 100, 0.1  # checks for the loss of a worker, and seconds between them
-
-
 class Engine(Protocol):
     """Interface of an engine that the server uses."""
 
@@ -126,152 +119,57 @@ def local(problem: Problem, public: Public, seeds: Sequence[int]) -> Engine:
 
 
 class WorkerLostError(RuntimeError):
-    """A node could not be restored after its worker was lost."""
+    """A node does not answer: the run ends, and its unit is computed again."""
 
 
 class Dask:
-    """Each node is an actor on its own worker, as far as there are workers.
-
-    A node whose worker is lost is started again on a remaining one. It reads its part
-    again and answers all earlier messages a second time. Its noise comes from its seed,
-    so that its answers are the same bytes, which is checked. Nothing new is released.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        Shares that the workers load; with files no column passes through this process.
-    client : distributed.Client
-        Connected to a scheduler with at least one worker.
-    patience : float
-        Seconds to wait for an answer before the node counts as lost.
-    """
-
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        public: Public,
-        seeds: Sequence[int],
-        client: Any,
-        patience: float = 60.0,
-    ):
-        self.client, self.patience = client, patience
-        self.arguments = [
-            (part, public, seed) for part, seed in zip(parts, seeds, strict=True)
-        ]
-        self.sent: list[bytes] = []
-        self.answers: list[list[bytes]] = [[] for _ in parts]
-        self.places = [""] * len(parts)  # address of each node's worker
-        self.nodes = [self._start(k) for k in range(len(parts))]
-
-    def exchange(self, content: bytes) -> list[bytes]:
-        """Send a message to all nodes at once; a lost node is restored.
-
-        Raises WorkerLostError if that fails.
-        """
-        futures = [self._ask(k, content) for k in range(len(self.nodes))]
-        replies = [self._wait(future) for future in futures]
-        for k, answer in enumerate(replies):
-            if isinstance(answer, Exception):
-                answer = self._revive(k, content, answer)
-            self.answers[k].append(answer)
-        self.sent.append(content)
-        return [answers[-1] for answers in self.answers]
-
-    def close(self) -> None:
-        """Release the actors."""
-        self.nodes.clear()
-
-    def workers(self) -> list[str]:
-        """Addresses of the workers the scheduler has."""
-        return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
-
-    def _start(self, k: int) -> Any:
-        """Node k as an actor, on the worker whose turn it is."""
-        workers = self.workers()
-        if not workers:
-            raise WorkerLostError(f"node {k}: no worker is left to start it on")
-        self.places[k] = workers[k % len(workers)]
-        future = self.client.submit(
-            Node, *self.arguments[k], actor=True, workers=self.places[k], pure=False
-        )
-        try:
-            return future.result(timeout=self.patience)
-        except Exception as error:  # a dying worker may raise anything
-            raise WorkerLostError(
-                f"node {k} cannot be started: {type(error).__name__}: {error}"
-            ) from error
-
-    def _ask(self, k: int, content: bytes) -> Any:
-        """A future of the answer, or the error that prevents it."""
-        try:
-            return self.nodes[k].answer(content)
-        except Exception as error:  # the connection is gone
-            return error
-
-    def _wait(self, future: Any) -> bytes | Exception:
-        """The answer, or the error in its place."""
-        if isinstance(future, Exception):
-            return future
-        try:
-            return future.result(timeout=self.patience)
-        except Exception as error:  # closed connection, time-out, error of the node
-            return error
-
-    def _revive(self, k: int, content: bytes, error: Exception) -> bytes:
-        """Start node k again and let it answer all messages up to this one."""
-        self._see_the_loss(k, error)
-        log.warning("node %d was lost with its worker; it is started again", k)
-        self.nodes[k] = self._start(k)
-        for sent, before in zip(self.sent, self.answers[k], strict=True):
-            if self._wait(self._ask(k, sent)) != before:
-                raise WorkerLostError(
-                    f"node {k} was lost, and its successor does not answer as it did"
-                )
-        answer = self._wait(self._ask(k, content))
-        if isinstance(answer, Exception):
-            raise WorkerLostError(f"node {k} was lost, and its successor too: {answer}")
-        return answer
-
-    def _see_the_loss(self, k: int, error: Exception) -> None:
-        """Wait until the scheduler has dropped the worker; fail if it does not."""
-        for _ in range(LOOKS):
-            if self.places[k] not in self.workers():
-                return
-            time.sleep(PAUSE)
-        raise WorkerLostError(
-            f"node {k} does not answer, though its worker lives: "
-            f"{type(error).__name__}: {error}"
-        ) from error
-
-
-class Cluster(Dask):
-    """The Dask engine on its own cluster, or on the one Dask is configured for.
+    """Each node is an actor on its own Dask worker, as far as there are workers.
 
     ``DASK_SCHEDULER_ADDRESS`` names a running scheduler; without it one process per
-    node is started here. Each node's columns are written to a separate file below
-    Dask's ``temporary-directory``, which the workers must be able to read.
+    node is started here. Each node's columns are written to a file of their own below
+    Dask's ``temporary-directory``, which the workers must be able to read, so that no
+    column passes through the scheduler.
+
+    Raises WorkerLostError if a node cannot be started.
     """
+
+    patience = 60.0  #: seconds to wait for an answer
 
     def __init__(self, problem: Problem, public: Public, seeds: Sequence[int]):
         import dask
 
         top = dask.config.get("temporary-directory", None)
         self.folder = tempfile.TemporaryDirectory(prefix="dperm-parts-", dir=top)
-        self.cluster, client = _connected(len(seeds))
+        self.cluster, self.client = _connected(len(seeds))
+        workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
+        parts = in_files(problem, len(seeds), Path(self.folder.name))
+        futures = []
+        for k, (part, seed) in enumerate(zip(parts, seeds, strict=True)):
+            place = workers[k % len(workers)]
+            given = (Node, part, public, seed)
+            future = self.client.submit(*given, actor=True, workers=place, pure=False)
+            futures.append(future)
+        self.nodes = self._found(futures)
+
+    def exchange(self, content: bytes) -> list[bytes]:
+        """Send a message to all nodes at once.
+
+        Raises WorkerLostError if one does not answer.
+        """
+        return self._found([node.answer(content) for node in self.nodes])
+
+    def _found(self, futures: Sequence[Any]) -> list[Any]:
         try:
-            parts = in_files(problem, len(seeds), Path(self.folder.name))
-            super().__init__(parts, public, seeds, client)
-        except BaseException:
-            self._shut(client)
-            raise
+            return [future.result(timeout=self.patience) for future in futures]
+        except Exception as error:  # a dying worker may raise anything
+            self.close()
+            raise WorkerLostError(
+                f"a node was lost: {type(error).__name__}: {error}"
+            ) from error
 
     def close(self) -> None:
-        """Release the actors, the cluster if it was started here, then the files."""
-        super().close()
-        self._shut(self.client)
-
-    def _shut(self, client: Any) -> None:
-        client.close()
+        """Release the nodes, the cluster if it was started here, then the files."""
+        self.client.close()
         if self.cluster is not None:
             self.cluster.close()
         self.folder.cleanup()
@@ -291,4 +189,4 @@ def _connected(nodes: int) -> tuple[Any, Any]:
     return cluster, Client(cluster)
 
 
-ENGINES: dict[str, Start] = {"local": local, "dask": Cluster}
+ENGINES: dict[str, Start] = {"local": local, "dask": Dask}

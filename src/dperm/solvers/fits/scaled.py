@@ -37,7 +37,6 @@ class Scaled:
     Parameters
     ----------
     problem : Problem
-        Not one that is standardised implicitly.
     apart : bool
         Whether every release may get noise for release; see ``Records``.
 

@@ -48,7 +48,7 @@ from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
 from dperm.core.privacy.mechanisms import Streams, exponential, gumbel, laplace
 from dperm.core.solvers.options import one_of
 
-SPARSE = CENTRED = True  # A may be sparse, also standardised without filling it in
+SPARSE = True  # A may be sparse
 RULES = ("GS-s", "GS-r", "GS-q")
 _GROUP = 8  # lanes that share a column while it is in the cache
 _FEW = 4  # least number of sparse lanes that are laid out side by side
@@ -228,13 +228,9 @@ class Run(Block):
         problem, penalty = self.problem, self.problem.penalty
         kernels = (_dense_step, _dense_step)
         data: tuple[Any, ...] = (problem.A,)
-        if problem.is_sparse and not problem.is_centred:
+        if problem.is_sparse:
             data = (problem.A.data, problem.A.indices, problem.A.indptr)
             kernels = (_sparse_step, _sparse_tiles)
-        if problem.is_centred:
-            S = problem.A.S
-            data = (S.data, S.indices, S.indptr, problem.A.a, problem.A.b)
-            kernels = (_centred_step, _centred_step)
         psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
         shared = (problem.smoothness, self.share, *psi)
         drawn = (RULES.index(self.options.rule), selection, value)
@@ -360,88 +356,6 @@ def _sparse_tiles(
             W[lane, j] += move
             for e in range(starts[j], starts[j + 1]):
                 V[lane, rows[e]] += move * data[e]
-
-
-@njit(**KERNEL)
-def _centred_step(
-    data, rows, starts, a, b, M, share, l1, l2, lower, upper, rule, selection,
-    value, scale, inside, outside, step, clip, W, V, chosen,
-):  # fmt: skip
-    """``_sparse_step`` for A = S + a b^T; see :mod:`dperm.core.erm.centred`.
-
-    Where S has no entry, the derivative of record i is b_j a_i d_i. The a_i d_i are
-    sorted once, and summed from zero outwards. These sums give a column's clipped sum
-    over all records at once; the column's entries are then corrected.
-    """
-    n, p = V.shape[1], W.shape[1]
-    d, sums = np.empty(n), np.zeros(n + 1)
-    for lane in range(W.shape[0]):
-        w, v, best, found, taken = W[lane], V[lane], -np.inf, 0, 0.0
-        for i in range(n):
-            d[i] = a[i] * derivative(v[i])
-        ordered = np.sort(d)
-        _sum_outwards(ordered, sums)
-        for j in range(p):
-            bound = clip[lane] * share[j]
-            total = _sum_over_all(ordered, sums, b[j], bound)
-            for e in range(starts[j], starts[j + 1]):
-                i = rows[e]
-                full = clamp((a[i] * data[e] + b[j]) * d[i], bound)
-                total += full - clamp(b[j] * d[i], bound)
-            gradient = total / n
-            noisy = gradient + inside[lane] * share[j] * selection[j]
-            score = _score(rule, noisy, w[j], M[j], l1, l2, lower, upper)
-            score += outside[lane] * selection[j]
-            if score > best:
-                best, found, taken = score, j, gradient
-        j = chosen[lane] = found
-        noisy = taken + scale[lane] * share[j] * value
-        move = _moved(w[j], noisy, step[lane] / M[j], l1, l2, lower, upper) - w[j]
-        w[j] += move
-        for i in range(n):
-            v[i] += move * b[j] * a[i]
-        for e in range(starts[j], starts[j + 1]):
-            v[rows[e]] += move * data[e]
-
-
-@njit(**PASTED)
-def _sum_outwards(ordered, sums):
-    """Running sums of sorted numbers, from those nearest to zero outwards.
-
-    Numbers that a column does not clip are summed before larger ones. So a huge
-    derivative does not wash out the others, and a record moves a sum by twice the clip.
-    """
-    n, zero = ordered.shape[0], _count_below(ordered, 0.0)
-    sums[zero] = 0.0
-    for i in range(zero, n):
-        sums[i + 1] = sums[i] + ordered[i]
-    for i in range(zero - 1, -1, -1):
-        sums[i] = sums[i + 1] - ordered[i]
-
-
-@njit(**PASTED)
-def _sum_over_all(ordered, sums, b, bound):
-    """Sum of clamp(b d, bound) over all sorted d; see ``_sum_outwards``."""
-    if b == 0.0:
-        return 0.0
-    n, most = ordered.shape[0], bound / abs(b)
-    low, high = _count_below(ordered, -most), _count_below(ordered, most)
-    total, excess = sums[high] - sums[low], n - high - low
-    if excess != 0:
-        total += most * excess
-    return b * total
-
-
-@njit(**PASTED)
-def _count_below(ordered, x):
-    low, high = 0, ordered.shape[0]
-    while low < high:
-        middle = (low + high) // 2
-        if ordered[middle] < x:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 @njit(**PASTED)

@@ -35,7 +35,7 @@ from dperm.core.privacy.ledger import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.core.solvers.options import at_least
 
-SPARSE = True  # but not centred, because a record would have to be filled in
+SPARSE = True
 
 # Rows of a tile's constants: step / b, C, step times noise scale, threshold, shrinkage.
 _TILE = 256  # lanes of a tile, at most

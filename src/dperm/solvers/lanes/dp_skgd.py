@@ -48,7 +48,7 @@ from dperm.core.solvers.options import at_least, one_of
 
 SAMPLINGS = ("blocks", "nice")
 PROBABILITIES = ("uniform", "importance")
-PARTITIONS = ("smoothness", "random", "order")
+PARTITIONS = ("smoothness", "random")
 _TILE = 1024  # rows whose margins stay in the first-level cache
 _NORMS = 1 << 22  # record norms on drawn sets held at a time
 _LANE_ARRAYS = (
@@ -70,8 +70,8 @@ class Options:
     #: {"uniform", "importance"}; of the blocks: equal, or proportional to the block's
     #: largest M_j
     probabilities: str = "uniform"
-    #: {"smoothness", "random", "order"}; blocks of nearly equal size: of coordinates
-    #: with neighbouring M_j, at random, or of neighbouring indices
+    #: {"smoothness", "random"}; blocks of nearly equal size, of coordinates with
+    #: neighbouring M_j or at random
     partition: str = "smoothness"
     #: an explicit partition; overrides ``blocks`` and ``partition``
     groups: Sequence[Sequence[int]] = ()
@@ -79,8 +79,6 @@ class Options:
     #: T of Algorithm 1: that many averages of equally many iterates; 0 returns the last
     #: iterate
     periods: int = 0
-    #: whether M is valid on blocks; False takes the constants of single coordinates
-    lifted: bool = True
     composite: bool = False  #: admit an L1 norm and a box, beyond the paper
 
     def __post_init__(self) -> None:
@@ -125,8 +123,6 @@ class Sketch:
     def factors(self) -> np.ndarray:
         """Factors with which M_j bounds the curvature within S; shape (p,)."""
         p = self.problem.p
-        if not self.options.lifted:
-            return np.ones(p)
         if self.nice:
             whole = lift(self.problem, np.arange(p))
             return np.full(p, min(float(self.options.size), whole))
@@ -214,8 +210,6 @@ def partition(problem: Problem, options: Options) -> list[np.ndarray]:
 def _ordering(problem: Problem, options: Options) -> np.ndarray:
     if options.partition == "smoothness":
         return np.argsort(problem.smoothness, kind="stable")
-    if options.partition == "order":
-        return np.arange(problem.p)
     bits = np.random.PCG64(np.random.SeedSequence(options.seed))
     return np.random.Generator(bits).permutation(problem.p)
 
@@ -277,7 +271,7 @@ def public_information(problem: Problem, options: Options) -> tuple[str, ...]:
         blocks = len(options.groups) or options.blocks or problem.p
         single, whole = blocks == problem.p, blocks == 1
     found = [SMOOTHNESS]
-    if options.lifted and not single:
+    if not single:
         found.append(LIFTS)
     if options.sampling == "nice":
         return tuple(found)
