@@ -13,7 +13,6 @@ import pytest
 from omegaconf import OmegaConf
 from scipy import stats
 
-from dperm.accountants.chained import Chained
 from dperm.audit import ladder, registry
 from dperm.audit.climbing import Effort, Ladder
 from dperm.audit.ladder import altered, lane
@@ -34,7 +33,7 @@ FEW = Effort(level=1e-4, pairs=6, draws=60)
 # Of the family's methods most sensitivities are attained to the digit, the others
 # within their reasons.
 TIGHT = dict.fromkeys(registry.FITS, 0.99)
-TIGHT |= {"output_perturbation": 0.2, "moments": 0.6, "ada_ssp": 0.5}
+TIGHT |= {"moments": 0.6, "ada_ssp": 0.5}
 DECIDED = (
     "streams",
     "sensitivity",
@@ -101,10 +100,6 @@ def test_every_solver_keeps_its_ledger_and_uses_it(path):
             # no measured law (densities: tests/privacy); some neighbour of a subject
             # needs all of the declared shift, and of every one most of it
             assert RUNGS["sensitivity"](found).measured > 0.7 and subject.reason
-            continue
-        if any(isinstance(event, Chained) for event in subject.ledger.events):
-            # a shift follows the noise of other steps: no law, but shifts as declared
-            assert RUNGS["sensitivity"](found).measured > 0.3 and subject.reason
             continue
         reached = found.lower / subject.true_epsilon
         assert reached > 0.3 and (reached > 0.5 or subject.reason), subject.name
@@ -347,18 +342,6 @@ def test_the_tables_name_what_was_missed():
     table = pd.DataFrame([found, {**found, "caught": 0}])
     assert found["mechanism"] == "half noise" and found["caught"] == 1
     assert list(ladder.missed(table)) == ["half noise, dp_cd"]
-
-
-def test_what_is_stated_comes_from_one_place(monkeypatch):
-    """Proved bounds and assumptions, where the accountant and the ledger have them."""
-    subject = strict("dp_cd")
-    plain = ladder.stated(subject)
-    assert plain["epsilon_low"] <= plain["epsilon_high"] * (1 + 1e-9)
-    assert plain["epsilon_high"] == pytest.approx(1.0, rel=1e-6)
-    assert isinstance(plain["given"], str)
-    interval = lambda ledger, delta: (0.9, 1.1)  # noqa: E731
-    monkeypatch.setattr(ladder, "epsilon_interval", interval)
-    assert ladder.stated(subject)["epsilon_low"] == 0.9
 
 
 def test_no_row_says_that_it_holds_beside_nothing(climbed):

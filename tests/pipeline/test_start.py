@@ -362,7 +362,7 @@ def test_a_place_that_cannot_be_written_is_no_error(mine, composed):
 
 def test_a_warm_start_imports_no_solver(mine):
     code = (
-        "import sys; from dperm.pipeline import forecast, graph;"
+        "import sys; from dperm.pipeline import graph, resources;"
         "graph.load_graph(['mine'], ['scale=smoke']);"
         "print([m for m in ('numba', 'scipy', 'matplotlib', 'hydra', 'pandas')"
         " if m in sys.modules])"

@@ -23,7 +23,7 @@ PLAIN = (
     units("bounds", None, P, False),
     units("label_bounds", None, 1, False),
 )
-LOGISTIC = ("objective_perturbation", "output_perturbation", "dp_gd", "dp_gram")
+LOGISTIC = ("objective_perturbation", "dp_gd", "dp_gram")
 SQUARES = ("moments", "dp_gd", "dp_gram")
 BRIEF = Effort(level=1e-5, pairs=4, draws=8)
 

@@ -27,7 +27,6 @@ import pandas as pd
 from joblib import Parallel, delayed
 from numpy.random import PCG64, Generator
 
-from dperm.accountants.intervals import epsilon_interval
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit.climbing import ROUNDING, Effort, Ladder
 from dperm.audit.families import LaneSubject, Shape, StreamSubject
@@ -90,7 +89,7 @@ def solver(
 def _stopped(name: str, error: Exception, effort: Effort) -> pd.DataFrame:
     """Rows of a solver that cannot be audited: it counts as caught by every rung."""
     rows = pd.DataFrame([asdict(found) for found in stopped(error)])
-    unknown = ("claimed_epsilon", "true_epsilon", "epsilon_low", "epsilon_high")
+    unknown = ("claimed_epsilon", "true_epsilon")
     text = {"subject": name, "calibration": "", "given": "", "reason": ""}
     known = {**text, **dict.fromkeys(unknown, math.nan), "delta": math.nan}
     return rows.assign(**known, level=effort.level, epsilon=0.0)
@@ -105,7 +104,7 @@ def findings(subject: Subject, effort: Effort, seed: int) -> pd.DataFrame:
         "calibration": subject.calibration,
         "claimed_epsilon": subject.claimed_epsilon,
         "true_epsilon": subject.true_epsilon,
-        **stated(subject),
+        "given": "; ".join(united((N,), subject.ledger.given)),
         "delta": subject.delta,
         "epsilon": _lower(ladder),
         "level": effort.level,
@@ -120,13 +119,6 @@ def _lower(ladder: Ladder) -> float:
         return ladder.lower
     except Exception:  # a user's solver may raise anything
         return 0.0
-
-
-def stated(subject: Subject) -> dict[str, Any]:
-    """The proved interval of the ledger's epsilon, and what it takes as given."""
-    low, high = epsilon_interval(subject.ledger, subject.delta)
-    assumed = "; ".join(united((N,), subject.ledger.given))
-    return {"epsilon_low": low, "epsilon_high": high, "given": assumed}
 
 
 def epsilons(rows: pd.DataFrame) -> pd.DataFrame:
@@ -148,8 +140,6 @@ def _epsilon(group: pd.DataFrame) -> dict[str, Any]:
         "delta": first.delta,
         "claimed_epsilon": claimed,
         "true_epsilon": true,
-        "epsilon_low": first.epsilon_low,
-        "epsilon_high": first.epsilon_high,
         "given": first.given,
         "audited_epsilon": audited,
         "reached": reached,

@@ -334,11 +334,8 @@ _NEAR = (
     "so few records do not drive the minimiser far out, where a record moves it most"
 )
 _COMPANY = 2000  # records, which do drive it far out
-_CHAINED = (
-    "a shift follows the noise of other steps, so that no law of runs is measured"
-)
 _ONE_SIDED = "logistic slopes have one sign, and two records are not both at their clip"
-BOXES = ("dp_selection", "gaussian_mixing", "hessian_mixing")
+BOXES = ("dp_selection", "hessian_mixing")
 FITS = {
     "objective_perturbation": FitNeeds(
         options={"tolerance": 1e-13},
@@ -346,18 +343,10 @@ FITS = {
         company={"tolerance": 1e-13},
         ridge=PENALTIES["L2"],
     ),
-    "output_perturbation": FitNeeds(
-        options={"ridge": 3.0},
-        company={},
-        reason="no other records drive the minimiser so far out that both slopes are 1",
-    ),
     "moments": FitNeeds(
         reason="of two records at a right angle each has half of its label's share"
     ),
     "dp_gd": FitNeeds(options={"steps": 3}, reason=_ONE_SIDED),
-    "dp_correlated": FitNeeds(options={"steps": 3}, reason=_ONE_SIDED),
-    "dp_ftrl": FitNeeds(options={"steps": 2, "share": 0.4}, reason=_CHAINED),
-    "last_iterate": FitNeeds(options={"steps": 4, "ridge": 0.3}, reason=_CHAINED),
     "dp_minibatch": FitNeeds(
         options={"steps": 3, "share": 0.25},
         reason="the bound is the worse of two directions at every loss; a pair has one",
@@ -365,10 +354,6 @@ FITS = {
     "dp_gram": FitNeeds(
         options={"steps": 2},
         reason="a record does not move the matrix and the gradients most at once",
-    ),
-    "dp_newton": FitNeeds(
-        options={"steps": 2},
-        reason="a record does not move gradient, trace and direction most at once",
     ),
     "ada_ssp": FitNeeds(
         reason="a record does not move eigenvalue, matrix and vector most at once"

@@ -113,7 +113,7 @@ def noises(
         row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
         row |= {key: paper[key] for key in targets}
         row |= {"paper_noise": paper["noise_multiplier"]}
-        row |= {"true_epsilon": paper["true_epsilon"]} | results.proved(paper)
+        row |= {"true_epsilon": paper["true_epsilon"]} | results.public(paper)
         try:
             least = trials.noise(*given, passes, STRICT).noise_multiplier
         except UnreachableTargetError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -203,10 +202,9 @@ def calibrated(
     return dict(sorted(by_passes.items()))
 
 
-def proved(made: dict[str, Any]) -> dict[str, Any]:
-    """Lower bound of a calibration's true epsilon, and its public information."""
-    given = ", ".join(made.get("given", ()))
-    return {"epsilon_low": made.get("epsilon_low", math.nan), "given": given}
+def public(made: dict[str, Any]) -> dict[str, Any]:
+    """What the ledger of a calibration takes as public."""
+    return {"given": ", ".join(made["ledger"].get("given", ()))}
 
 
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:

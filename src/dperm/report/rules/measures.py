@@ -87,23 +87,17 @@ def cost(
     read: Read,
     file: str,
     exact: Rows | None = None,
-    proved: str | None = None,
 ) -> Estimate:
     """The epsilon that the noise costs, possibly over its target.
 
     The number is the cost in rows that match ``exact``, or in all rows without
     ``exact``. In other rows it is an upper bound: if it exceeds the target, that proves
-    no breach, so its interval begins at 0. With ``proved`` the interval always begins
-    at that column, the cost of some mechanism with these releases.
+    no breach, so its interval begins at 0.
     """
     found = read(part)
-    if proved is not None:
-        least = read(part, value=proved).value
-    elif exact is None or len(matching(part, exact, file)) == len(part):
+    if exact is None or len(matching(part, exact, file)) == len(part):
         return found
-    else:
-        least = 0.0
-    return Estimate(found.value, min(least, found.low), found.high)
+    return Estimate(found.value, min(0.0, found.low), found.high)
 
 
 @rule(Control("an accountant without slack", table=copied))
