@@ -35,11 +35,11 @@ FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
 def relative_error(config: Config, product: Product, problems: list[str]) -> Table:
     """Best relative error for each number of passes, tuned and fresh.
 
-    ``options``: ``leave_out`` names solvers to omit; ``published`` names the paper's
-    table of these errors, with columns relative_error_mean and relative_error_std.
+    ``options``: ``published`` names the paper's table of these errors, with columns
+    relative_error_mean and relative_error_std.
     """
     options = product.options
-    found = results.load(config, problems, options.get("leave_out", ()))
+    found = results.load(config, problems)
     rows: Rows = []
     for result in (each for name in problems for each in found[name]):
         known = {"problem": result.problem, "algorithm": result.label}

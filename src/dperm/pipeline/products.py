@@ -44,7 +44,6 @@ TYPES = {
     "d": int,
     "ends": bool,
     "epsilon": float,
-    "leave_out": list[str],
     "n": int,
     "names": dict[str, str],
     "noise": str,
@@ -304,10 +303,9 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
     names, paper = plan.problem_names(config), config.paper
     for product in (*paper.figures.values(), *paper.tables.values()):
         chosen = product.options.get("solvers") or list(paper.runs)
-        hidden = product.options.get("leave_out", ())
         shown = product_problems(product, names) if product.timed else []
         for problem, solver in plan.runs(config):
-            if problem in shown and solver in chosen and solver not in hidden:
+            if problem in shown and solver in chosen:
                 kinds.setdefault((problem, solver), set()).add(product.calibration)
     return kinds
 
@@ -363,7 +361,7 @@ def _check_spelt(entry: str, options: dict[str, Any], where: str) -> None:
 
 def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> None:
     """Refuse unknown solvers, unknown published tables and sizes not above 0."""
-    for key in ("solvers", "leave_out", "names"):
+    for key in ("solvers", "names"):
         for name in options.get(key, ()):
             if name not in paper.runs:
                 listed = ", ".join(paper.runs) or "none"

@@ -146,7 +146,6 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
 def load(
     config: schema.Config,
     problems: Iterable[str],
-    leave_out: Iterable[str] = (),
     solvers: Iterable[str] | None = None,
     timed: bool = False,
 ) -> dict[str, list[Result]]:
@@ -157,7 +156,7 @@ def load(
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     timing = store.read_table(path) if timed else None
     loaded: dict[str, list[Result]] = {name: [] for name in problems}
-    shown = set(config.paper.runs if solvers is None else solvers) - set(leave_out)
+    shown = set(config.paper.runs if solvers is None else solvers)
     for problem, solver in plan.runs(config):
         if problem in loaded and solver in shown:
             folder = plan.results_folder(config, config.paper.name, problem, solver)

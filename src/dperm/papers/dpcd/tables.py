@@ -45,8 +45,7 @@ def utility(config: Config, product: Product, problems: list[str]) -> Table:
 
 def runtime(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 3: seconds of a lone run for each number of passes."""
-    left_out = product.options.get("leave_out", ())
-    found = results.load(config, problems, left_out, timed=product.timed)
+    found = results.load(config, problems, timed=product.timed)
     rows = [
         {
             "problem": name,

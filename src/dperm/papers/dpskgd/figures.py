@@ -21,7 +21,6 @@ from dperm.present.looks import Look, look
 
 _KINDS = ("single", "single IS", "4 blocks", "4 blocks IS", "2-nice", "full")
 _SKETCHES = {name: looks.of([of])[of] for name in _KINDS for of in [f"DP-SkGD {name}"]}
-_OTHER = {"linestyle": "-", "color": "#882255", "marker": "^"}
 FAMILIES = {  # of samplings
     "uniform": _SKETCHES["single"],
     "importance": _SKETCHES["single IS"],
