@@ -273,7 +273,7 @@ def claims() -> dict[str, list[Any]]:
     """Verdict, number and interval of every claim, from the results in Git."""
     from dperm.report import judging
 
-    table = judging.table(config.compose([]), bench=False)
+    table = judging.table(config.compose([]))
     columns = ["verdict", "reproduced", "ci_low", "ci_high"]
     return {
         f"{row['paper']} | {row['place']} | {row['claim']}": [
