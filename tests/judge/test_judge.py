@@ -200,13 +200,7 @@ def test_rows_of_a_reading_are_added():
     assert finding.numbers["b"].value == pytest.approx(30 / 8)
 
 
-# --- claims without a number, and proofs ----------------------------------------------
-
-
-def test_what_no_run_decides_is_undecided():
-    entry = {"place": "x", "says": "y", "kind": "proof", "why": "constants are hidden"}
-    finding = judged(claims.made(entry), reader(), {})
-    assert (finding.verdict, finding.reason) == (OPEN, "constants are hidden")
+# --- proofs --------------------------------------------------------------------------
 
 
 def half(epsilon):
@@ -245,14 +239,13 @@ def load(**changed):
     ("changed", "words"),
     [
         ({"numbr": "1"}, "numbr"),
-        ({"place": None}, "place: missing"),
+        ({"place": None}, "place: expected a value"),
         ({"kind": "other"}, "kind: expected one of sentence"),
         ({"cause": "luck"}, "cause: expected"),
         ({"at_least": "9"}, "at_least: expected a number"),
         ({"at_least": None, "nearly": None}, "at_least: expected one of"),
         ({"need": "most"}, "need: expected one of all, any"),
-        ({"number": None}, "number: expected one, or why"),
-        ({"why": "none"}, "number: expected one, or why"),
+        ({"number": None}, "number: missing"),
         ({"number": "at("}, "number: "),
         ({"number": 'at(algoritm="A")'}, "did you mean algorithm"),
         ({"number": "meen"}, "'meen' is no column of tuned (did you mean mean?)"),

@@ -8,7 +8,7 @@ import pytest
 from dperm.judge.number import Absent, Idle, Missing, Number
 from dperm.judge.words import WORDS, Words, columns, compiled, evaluated, tables
 from dperm.kinds.proofs import Case
-from dperm.present.intervals import clopper_pearson, power, student
+from dperm.present.intervals import power, student
 
 TUNED = pd.DataFrame(
     {
@@ -214,14 +214,6 @@ def test_extremes_and_spread_along_a_column():
         found('most("passes")', rows[:1])
 
 
-def test_chance_pools_all_runs():
-    rows = pd.DataFrame({"hits": [1, 2], "runs": [20, 20]})
-    number = found('chance("hits", "runs")', rows)
-    assert (number.low, number.high) == pytest.approx(clopper_pearson(3, 40))
-    with pytest.raises(Idle, match="no runs"):
-        found('chance("hits", "runs")', rows.assign(runs=0))
-
-
 def test_inside_is_the_share_of_cells():
     rows = pd.DataFrame({"p": [0.5, 0.01, 0.05, math.nan, 0.2]})
     number = found('inside("p")', rows)
@@ -240,7 +232,6 @@ def test_words_about_what_is_known_of_a_number():
     one, low = Number(2.0, 1.5, 2.5), Number(1.0, 0.9, 1.1)
     assert Words.widened(one, Number.of_any(2.0)) == Number(2.0, 1.0, 4.0)
     assert Words.widened(one, Number.of_any(1.0)) == one
-    assert Words.between(low, one) == Number(2.0, 1.0, 2.5)
     assert Words.exactly(one) == Number(2.0, 2.0, 2.0)
     assert Words.outside(one, low, one).value == 0
     assert Words.outside(Number.of_any(5.0), low, one).value == 3

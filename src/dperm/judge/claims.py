@@ -22,11 +22,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import Strict
 
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.validation import load_yaml, one_of
+from dperm.core.experiment.schema import Flag, Section, Text, among
+from dperm.core.experiment.validation import check, load_yaml, one_of
 from dperm.core.names import hint
 from dperm.judge import words
 from dperm.judge.number import Missing
@@ -34,34 +37,37 @@ from dperm.judge.words import Point, Tables
 
 KINDS = ("sentence", "proof", "privacy", "cells", "variant")
 CAUSES = ("slip", "wording", "detail", "setup", "chance", "unknown")
+Real = Annotated[float, Strict()]
+Grid = dict[str, list[Any]]
 ENDS = ("at_least", "at_most", "above", "below")
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Section):
     """An entry of a paper's ``claims.yaml``."""
 
-    place: str
-    says: str
-    kind: str
-    major: bool = False
+    place: Text
+    says: Text
+    kind: Annotated[str, among(*KINDS)]
+    major: Flag = False
     anchor: dict[str, str] = field(default_factory=dict)  #: section, and sentence's key
     note: str = ""
-    cause: str = ""  #: why it is not reproduced, of ``CAUSES``
+    cause: Annotated[str, among("", *CAUSES)] = (
+        ""  #: why it is not reproduced, of ``CAUSES``
+    )
     set: str = ""  #: when the range was set, and whether results were known
-    why: str = ""  #: why no run can decide; such a claim has no number
     table: str = ""
     rows: Point = field(default_factory=dict)  #: of the table, that it is about
-    each: Any = None  #: a grid of groups, or a list of grids
+    each: Grid | list[Grid] | None = None  #: a grid of groups, or a list of grids
     without: dict[str, str] = field(default_factory=dict)  #: value lost: the reason
-    number: str = ""
+    number: str = ""  #: an expression
     only: str = ""  #: a condition; of other groups the claim says nothing
     null: Any = 1  #: an expression, a mapping of what changes, or a list of these
-    need: str | float = "all"  #: all, any or a share of the groups
-    at_least: float = -math.inf
-    at_most: float = math.inf
-    above: float = -math.inf  #: an end that the range excludes: a tie is no lead
-    below: float = math.inf
+    need: Any = "all"  #: all, any or a share of the groups
+    at_least: Real = -math.inf
+    at_most: Real = math.inf
+    above: Real = -math.inf  #: an end that the range excludes: a tie is no lead
+    below: Real = math.inf
     nearly: Any = None
     readings: dict[str, Point] = field(default_factory=dict)  #: what each changes
     #: of ``cells``: the published ``file``, the ``tables`` of ours that it stands for,
@@ -96,9 +102,6 @@ class Claim:
         return found or {"": self}
 
 
-FIELDS = tuple(each.name for each in fields(Claim))
-
-
 def groups(each: Any) -> list[Point]:
     """The points of a grid, or of a list of grids; one empty point for None."""
     grids = each if isinstance(each, list) else [each or {}]
@@ -130,31 +133,23 @@ def load(
 
 def made(entry: Any) -> Claim:
     """A claim of an entry. Raises ValueError that names the key."""
-    if not isinstance(entry, dict):
-        raise ValueError(f"expected a mapping, found {entry!r}")
-    for one in [entry, *entry.get("readings", {}).values()]:
-        for key in one:
-            one_of("key", key, FIELDS)
-    for key in ("place", "says", "kind"):
-        if not entry.get(key):
-            raise ValueError(f"{key}: missing")
-    one_of("kind", entry["kind"], KINDS)
-    one_of("cause", entry.get("cause", "chance"), CAUSES)
-    return Claim(**entry)
+    check(entry, Claim)
+    claim = Claim(**entry)
+    for name, reading in claim.readings.items():
+        check(entry | reading, Claim, f"readings: {name}: ")
+    for null in claim.nulls:
+        if isinstance(null, dict):
+            check(entry | null, Claim, "null: ")
+    return claim
 
 
 def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     """Refuse a claim whose expressions have unknown names. Raises ValueError."""
-    if bool(claim.number) == bool(claim.why):
-        raise ValueError("number: expected one, or why there is none")
-    if claim.why:
-        return
-    for key in ENDS:
-        if not isinstance(getattr(claim, key), int | float):
-            raise ValueError(f"{key}: expected a number, found {getattr(claim, key)!r}")
+    if not claim.number and not claim.readings:
+        raise ValueError("number: missing")
     if all(math.isinf(end) for end in claim.range[:2]):
         raise ValueError(f"at_least: expected one of {', '.join(ENDS)}")
-    if isinstance(claim.need, str):
+    if not isinstance(claim.need, int | float):
         one_of("need", claim.need, ("all", "any"))
     points = groups(claim.each)
     for point in points:

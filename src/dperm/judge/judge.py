@@ -62,8 +62,6 @@ def judged(
 
     Raises Absent if results are ``whole`` and a table that is there lacks a group.
     """
-    if claim.why:
-        return Finding(OPEN, reason=claim.why)
     found = {
         name: _under_one(reading, tables, arguments, whole)
         for name, reading in claim.read().items()
@@ -74,10 +72,7 @@ def judged(
 def _under_one(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
-    found = _combined(claim, tables, arguments, claim.number)
-    if whole and found.absent:
-        name, why = next(iter(found.absent.items()))
-        raise Absent(f"{name}: {why}" if name else why)
+    found = _combined(claim, tables, arguments, claim.number, whole=whole)
     for null in claim.nulls if found.verdict in HELD else ():
         other = claim.changed(null) if isinstance(null, dict) else claim
         number = other.number if isinstance(null, dict) else null
@@ -93,28 +88,20 @@ def _combined(
     arguments: Arguments,
     number: str | float,
     own: dict[str, Number] | None = None,
+    whole: bool = False,
 ) -> Finding:
-    try:
-        return combined(claim, measured(claim, tables, arguments, number, own))
-    except Absent as error:
-        return Finding(PENDING, absent={"": str(error)})
-    except Missing as error:
-        return Finding(PENDING, reason=str(error))
+    """The number of every group that a claim is about, and one verdict.
 
-
-def measured(
-    claim: Claim,
-    tables: Tables,
-    arguments: Arguments,
-    number: str | float,
-    own: dict[str, Number] | None = None,
-) -> Finding:
-    """The number of every group that a claim is about, without a verdict.
-
-    ``own`` are the claim's numbers, for its null. Raises Missing without its rows.
+    ``own`` are the claim's numbers, for its null.
     """
-    rows = matching(tables(claim.table), claim.rows) if claim.table else pd.DataFrame()
     found = Finding(OPEN, numbers={}, absent={}, idle={})
+    try:
+        table = tables(claim.table) if claim.table else pd.DataFrame()
+        rows = matching(table, claim.rows) if claim.table else table
+    except Missing as error:
+        if whole and isinstance(error, Absent):
+            raise
+        return replace(found, verdict=PENDING, reason=str(error))
     for point in groups(claim.each):
         name = ", ".join(map(worded, point.values()))
         lost = [claim.without.get(str(value)) for value in point.values()]
@@ -132,8 +119,10 @@ def measured(
         except Idle as error:
             found.idle[name] = str(error)
         except Missing as error:
+            if whole and isinstance(error, Absent):
+                raise Absent(f"{name}: {error}" if name else str(error)) from None
             found.absent[name] = str(error)
-    return found
+    return combined(claim, found)
 
 
 def worded(value: Any) -> str:

@@ -22,7 +22,7 @@ import pandas as pd
 
 from dperm.core.experiment.validation import one_of
 from dperm.judge.number import Absent, Idle, Missing, Number
-from dperm.present.intervals import clopper_pearson, power, student
+from dperm.present.intervals import power, student
 
 Tables = Callable[[str], pd.DataFrame]  # name to table; raises Missing
 Point = dict[str, Any]  # column to a value, a list of values, or {contains: text}
@@ -138,10 +138,11 @@ class Words:
         columns = [column, *ends(list(rows.columns), column)]
         values = filled(rows, *columns)[columns].to_numpy(float)
         if len(columns) == 1:
-            return Number(values.mean(), *student(values[:, 0]))
+            low, high = student(values[:, 0])
+            return Number(float(values.mean()), float(low), float(high))
         if len(rows) > 1:
             raise Idle(f"{len(rows)} rows where one was expected")
-        return Number(*values[0])
+        return Number(*values[0].tolist())
 
     def _same_group(self, name: str, **changed: Any) -> pd.DataFrame:
         table, kept = self.tables(name), self.within | self.point | changed
@@ -243,17 +244,10 @@ class Words:
         apart = high - low
         return Number(apart.value, max(0.0, apart.low), apart.high) / drop
 
-    def chance(self, hits: str, runs: str) -> Number:
-        """Probability of a hit with its interval by Clopper and Pearson."""
-        rows = filled(self.rows, hits, runs)
-        seen, tried = int(rows[hits].sum()), int(rows[runs].sum())
-        if not tried:
-            raise Idle("no runs")
-        return Number(seen / tried, *clopper_pearson(seen, tried))
-
     def inside(self, column: str, level: float = 0.05) -> Number:
         """The share of a table's cells whose p is not below a level."""
-        known = filled(self.rows.dropna(subset=column), column)[column]
+        rows = self.rows.dropna(subset=column) if column in self.rows else self.rows
+        known = filled(rows, column)[column]
         share = float((known >= level).mean())
         return Number(share, share, share, len(known))
 
@@ -272,20 +266,17 @@ class Words:
         return Number.of_any(number.value)
 
     @staticmethod
-    def outside(number: Number, low: Number, high: Number) -> Number:
+    def outside(number: Any, low: Any, high: Any) -> Number:
         """How far a number is outside of two others; negative inside."""
-        return Number.of_any(max(low.value - number.value, number.value - high.value))
+        value = Number.of_any(number).value
+        least, most = (Number.of_any(end).value for end in (low, high))
+        return Number.of_any(max(least - value, value - most))
 
     @staticmethod
     def widened(number: Number, factor: Number) -> Number:
         """A number whose interval is at least a factor wide on both sides."""
         low, high = number.value / factor.value, number.value * factor.value
         return Number(number.value, min(low, number.low), max(high, number.high))
-
-    @staticmethod
-    def between(low: Number, high: Number) -> Number:
-        """A number that is known by a lower and an upper bound, and is the upper."""
-        return Number(high.value, min(low.value, high.low), high.high)
 
     def proof(self, argument: str, times: float = 1.0) -> Number:
         """What an argument yields over what it claims; the group is its case.
@@ -304,8 +295,7 @@ class Words:
 
 WORDS = (
     *("at", "slope", "shape", "fewer", "worst_step", "most", "least", "spread"),
-    *("chance", "inside", "standing_out", "exactly", "outside", "widened", "between"),
-    "proof",
+    *("inside", "standing_out", "exactly", "outside", "widened", "proof"),
 )
 
 
@@ -315,7 +305,7 @@ WORDS = (
 def evaluated(expression: str | float, words: Words) -> Any:
     """The number, or the truth, of an expression that ``compiled`` lets in."""
     code = compiled(str(expression))
-    return eval(code, {"__builtins__": {}}, words)  # type: ignore[arg-type]  # nosec B307
+    return eval(code, {"__builtins__": {}}, words)  # type: ignore[arg-type]  # noqa: S307
 
 
 @cache

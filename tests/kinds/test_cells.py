@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from dperm.judge import cells
+from dperm.kinds import cells
 
 LEVELS = (0.001, 0.01, 0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975, 0.99, 0.999)
 
