@@ -8,7 +8,7 @@ SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: article help quickstart test all lint size types unit bounds smoke faults fuzz
-.PHONY: mutations mutants bench docs notebooks advice wheel lock sbom clean
+.PHONY: mutations mutants bench docs notebooks wheel lock sbom clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -83,9 +83,6 @@ notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
 article: $(VENV)/.done  ## docs/article: numbers from results/, then the PDF
 	pip install -q --disable-pip-version-check -e '.[article]'
 	python docs/article/build.py
-
-advice:  ## what dperm.fit takes by default, from the arena's table
-	cp results/arena/auto.csv src/dperm/compare/advice.csv
 
 wheel: $(VENV)/.done  ## the wheel by itself in an empty environment
 	rm -rf build/wheel && mkdir -p build/wheel

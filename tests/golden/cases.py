@@ -1,7 +1,7 @@
 """What must not move: weights, prices, jobs and verdicts, computed from today's code.
 
 Each function returns named values, which ``values/`` holds as they were when the file
-was written. ``python -m golden.write NAME`` (in tests) writes one of them anew; a
+was written. ``PYTHONPATH=tests python -m golden.write NAME`` writes one anew; a
 commit that does so says why the numbers moved. ``--prune`` leaves out what is gone.
 """
 

@@ -45,7 +45,6 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import Streams, gaussian, heard, streams
-from dperm.data.blocks import Part
 
 N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
 EPSILON = 1.0
@@ -62,22 +61,6 @@ def few_records() -> Iterator[None]:
         yield
 
 
-class Pieces:
-    """Arrays in two parts, each read in blocks of three records."""
-
-    def __init__(self, X: Array, y: Array):
-        self.X, self.y, self.shape = X, y, (X.shape[0], X.shape[1])
-        half = len(y) // 2
-        self.parts = Part(half, groups=(0,)), Part(len(y) - half, groups=(half,))
-
-    def read(self, part: Part) -> Iterator[tuple[Array, Array]]:
-        """The blocks of a part; its only group is the index of its first record."""
-        (first,) = part.groups
-        for low in range(first, first + part.n, 3):
-            some = slice(low, min(low + 3, first + part.n))
-            yield self.X[some], self.y[some]
-
-
 class EstimatorSubject(Subject):
     """An estimator with a solver and declared or private scales.
 
@@ -85,20 +68,16 @@ class EstimatorSubject(Subject):
     ----------
     model : DPClassifier or DPRegressor
         Classes -1 and 1, if they are any.
-    in_blocks : bool
-        Whether it reads records in blocks.
     """
 
     calibration, delta, epsilon, cost = STRICT, DELTA, EPSILON, 20
     reason = "few runs of a fit, on the records that move its solver's own subject most"
 
-    def __init__(self, model: DPLinear, in_blocks: bool = False):
-        self.in_blocks = in_blocks
+    def __init__(self, model: DPLinear):
         intercept = "" if model.fit_intercept else ", no intercept"
         self.model, self.method = model, contestants.method(model.solver)
         private = ", private scales" if any(model._private()) else ""
         self.name = f"{type(model).__name__}({model.solver}){intercept}{private}"
-        self.name += ", in blocks" * in_blocks
         self.real = isinstance(model, DPRegressor)
         y = np.ones(N)
         if not self.real:  # the replaced record may be the only one of its class
@@ -124,10 +103,7 @@ class EstimatorSubject(Subject):
     def cleaned(self, data: Records) -> tuple[Any, Any]:
         """Records as a fit holds them before its first release."""
         with few_records():
-            X, y = self.model._arrays(data.X, data.y)
-            return self.model._cleaned(
-                self.model._blocks(Pieces(X, y)) if self.in_blocks else X, y
-            )
+            return self.model._cleaned(*self.model._arrays(data.X, data.y))
 
     @contextmanager
     def start(self, data: Records, own: Streams) -> Iterator[Any]:
@@ -180,8 +156,8 @@ class EstimatorSubject(Subject):
 def subjects(solver: str) -> list[Subject]:
     """A classifier with an intercept and a regression without, if the solver can.
 
-    The first of them that sums over records is also read in blocks. Black boxes have no
-    subjects: no shift of noise repeats their releases (``registry.BOXES``).
+    Black boxes have no subjects: no shift of noise repeats their releases
+    (``registry.BOXES``).
     """
     if solver not in contestants.known() or solver in BOXES:
         return []
@@ -203,15 +179,14 @@ def subjects(solver: str) -> list[Subject]:
     if solver == "dp_gd":  # ranges are applied before any solver reads the data
         models.append(DPRegressor(solver, label_bounds=(-2, 2), **ends, **given))
         models.append(DPRegressor(solver, fit_intercept=False, **given))
-    found: list[EstimatorSubject] = []
+    found: list[Subject] = []
     for model in models:
         try:
             found.append(EstimatorSubject(model))
         except ValueError as error:
             if "cannot do this" not in str(error):
                 raise
-    summing = [one.model for one in found if one.on.in_blocks and not one.first.events]
-    return [*found, *(EstimatorSubject(one, in_blocks=True) for one in summing[:1])]
+    return found
 
 
 # --- the private choice ---------------------------------------------------------------

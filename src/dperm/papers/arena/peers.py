@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 PROBLEMS = ("breast_cancer", "diabetes", "electricity_raw", "california_norm")
 LABEL = 3.0  # bound on labels, in units of their scale
 LIMIT = 900.0  # seconds allowed for making an environment, or for a problem
-COLUMNS = [*outcomes.COLUMNS, "library", "version"]
+COLUMNS = [*results.COLUMNS, outcomes.DATA, "library", "version"]
 
 
 def clipped_records(problem: Problem, kind: str) -> dict[str, Any]:

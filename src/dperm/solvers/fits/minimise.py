@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg
 
-from dperm.solvers.exact_noise import CertificateError, gamma
 from dperm.solvers.records import Records, gram
 
 if TYPE_CHECKING:
@@ -64,63 +63,6 @@ def minimise(
     return solve(at, records, radius, ridge, b, least)
 
 
-def certified(
-    at: Scaled,
-    records: Records,
-    radius: float,
-    ridge: float,
-    b: np.ndarray,
-    tolerance: float,
-    far: float,
-) -> np.ndarray:
-    """The minimiser for one b (p, 1), at which a small subgradient was computed.
-
-    If Newton's method fails, the proximal method runs, provided that the records are in
-    memory: its number of steps is proved, except for rounding.
-
-    Parameters
-    ----------
-    far : float
-        Bound on the minimiser's norm.
-
-    Raises
-    ------
-    CertificateError
-        If no point within ``far`` has a subgradient within the tolerance.
-    """
-    given = (at, records, radius, ridge, b)
-    at_hand = records.sample() is records
-    for solve in (minimise, _proximal) if at_hand else (minimise,):
-        u: np.ndarray = solve(*given, tolerance)  # type: ignore[arg-type]
-        if _steepness(*given, u) <= tolerance and np.linalg.norm(u) <= far:
-            return u
-    raise CertificateError("a minimiser could not be certified: nothing was released")
-
-
-def _steepness(
-    at: Scaled, records: Records, radius: float, ridge: float, b: Any, u: np.ndarray
-) -> float:
-    """Norm of the least subgradient at u (p, 1), ignoring a box."""
-    slope = records.pull(u, radius) + (at.n * at.l2 + ridge) * u + b
-    pull = at.n * at.l1
-    rest = np.maximum(np.abs(slope) - pull, 0.0)
-    return float(np.linalg.norm(np.where(u == 0, rest, slope + pull * np.sign(u))))
-
-
-def rounding(at: Scaled, radius: float, tilt: float, far: float) -> float:
-    r"""Bound the rounding error of a computed subgradient at ||u|| <= far.
-
-    Parameters
-    ----------
-    tilt : float
-        Bound on the norm of b.
-    """
-    n, p = at.n, at.p
-    slope = gamma(3 * p + 120) * (2 + 2 * radius * far) + 2.0**-45
-    whole: float = n * radius * (slope + gamma(n + p + 20))
-    return whole + 2.0**-50 * (n * radius + tilt)
-
-
 def _newton(
     at: Scaled,
     records: Records,
@@ -129,20 +71,16 @@ def _newton(
     b: np.ndarray,
     tolerance: np.ndarray,
 ) -> np.ndarray:
-    """Take steps with the Hessian at the minimiser for b = 0; if slow, with their own.
-
-    For records in blocks that is the minimiser on a sample, whose Hessian is similar.
-    """
+    """Take steps with the Hessian at the minimiser for b = 0, or with their own."""
     weights = at.n * at.l2[:, 0] + ridge
 
     def gradient(u: np.ndarray, b: np.ndarray) -> np.ndarray:
         return records.pull(u, radius) + weights[:, None] * u + b
 
     def centre() -> tuple[np.ndarray, Any]:
-        some, none, most = records.sample(), np.zeros(at.p), float(tolerance.max())
-        share = some.n / at.n
-        u = _minimise_one(some, radius, share * weights, none, none, share * most)
-        bent = some.hessian(u, radius) / share + np.diag(weights)
+        none, most = np.zeros(at.p), float(tolerance.max())
+        u = _minimise_one(records, radius, weights, none, none, most)
+        bent = records.hessian(u, radius) + np.diag(weights)
         return u[:, None], linalg.cho_factor(bent)
 
     start, factor = records.kept(("centre", radius, ridge), centre)
@@ -250,7 +188,7 @@ def _top(at: Scaled, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
     if at.p <= _WIDEST:
         moments = records.gram(radius)
-    elif at.n <= _WIDEST and records.sample() is records:
+    elif at.n <= _WIDEST:
         moments = gram(records.clipped(radius).T)
     else:
         return at.loss.curvature * at.n * radius**2
