@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import stat
 import tarfile
 import zipfile
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dperm.core.experiment import files
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Data, Dataset, Reader, Source
@@ -173,7 +175,10 @@ def test_parquet_holds_plain_values_only(undisturbed):
         for field in schema:
             assert any(is_kind(field.type) for is_kind in PLAIN), (path, field)
         assert b"pickle" not in path.read_bytes().lower()
-        assert set(schema.metadata) <= {b"pandas"}
+        noted = dict(schema.metadata)
+        digests = (noted.pop(files.ROWS), noted.pop(files.MADE))
+        assert all(re.fullmatch(rb"[0-9a-f]{20,64}", each) for each in digests)
+        assert set(noted) <= {b"pandas"}
 
 
 def test_objects_are_not_pickled_into_parquet(tmp_path):

@@ -172,7 +172,7 @@ def test_an_interrupted_figure(prepared, undisturbed, tally):
     assert prepared.run("figure").returncode == 0
     assert prepared.leftovers() == []
     files = [path.relative_to(figures) for path in figures.rglob("*.*")]
-    assert len(files) == 5
+    assert len(files) == 4
     for path in files:
         assert (figures / path).read_bytes() == (expected / path).read_bytes()
     tally(TIMES, "four files, each whole or absent")
