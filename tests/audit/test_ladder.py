@@ -121,7 +121,7 @@ def test_the_estimators_of_every_solver_keep_its_ledger(path):
 @pytest.mark.parametrize(
     ("stem", "least"),
     [("dp_cd", 0.999), ("dp_sgd", 0.98), ("dp_skgd_full", 0.999),
-     ("dp_gcd_flip", 0.98), ("phased_sgd", 0.999), ("sco_dp_sgd", 0.999)],
+     ("phased_sgd", 0.999), ("sco_dp_sgd", 0.999)],
 )  # fmt: skip
 def test_what_is_known_exactly_is_nearly_all_of_the_bound(stem, least):
     subject = strict(stem)

@@ -45,7 +45,7 @@ from dperm.core.lanes import Lanes
 from dperm.core.lanes.clipping import mean_sensitivity, share
 from dperm.core.lanes.columns import clipped_sums, moved_apart, slopes
 from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
-from dperm.core.privacy.mechanisms import Streams, exponential, gumbel, laplace
+from dperm.core.privacy.mechanisms import Streams, gumbel, laplace
 from dperm.core.solvers.options import one_of
 
 SPARSE = True
@@ -59,9 +59,8 @@ class Options:
 
     #: {"GS-s", "GS-r", "GS-q"}; greedy rule; all are equal without penalty
     rule: str = "GS-r"
-    #: {"laplace", "gumbel", "exponential"}; Selection noise. The paper uses
-    #: Laplace noise; the others are added to the score under every calibration
-    #: (exponential mechanism, permute-and-flip).
+    #: {"laplace", "gumbel"}; Selection noise. The paper uses Laplace noise; Gumbel
+    #: noise (exponential mechanism) is added to the score under every calibration.
     noise: str = "laplace"
 
     def __post_init__(self) -> None:
@@ -274,10 +273,8 @@ class Run(driver.Run):
         shape, rng = (count, self.problem.p), self.streams.sampling
         if self.options.noise == "laplace":
             selection = laplace(rng, np.ones(shape))
-        elif self.options.noise == "gumbel":
-            selection = gumbel(rng, shape)
         else:
-            selection = exponential(rng, shape)
+            selection = gumbel(rng, shape)
         value = laplace(self.streams.noise, np.ones(count))
         rule, together = RULES.index(self.options.rule), _TOGETHER // self.width or 1
         return selection, value, rule, self.problem.smoothness, self.share, together
