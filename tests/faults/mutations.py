@@ -251,7 +251,7 @@ def homes(conf: Path) -> dict[str, tuple[str, str]]:
     for paper in ("arena", "dpskgd", "dpgcd", "dpbcfw", "dpsco", "dpcd"):
         said = yaml.safe_load((conf / f"paper/{paper}/paper.yaml").read_text())
         found[f"paper/{paper}/paper"] = paper, "full"
-        named = {"smoke": said["offline"], "full": said["problems"]}
+        named = {"smoke": said.get("offline", ()), "full": said.get("problems", ())}
         for scale, problems in named.items():
             for name in problems:
                 section = yaml.safe_load((conf / f"problem/{name}.yaml").read_text())
