@@ -355,7 +355,8 @@ def _lanes(config: schema.Config) -> pd.DataFrame:
     for (problem, solver), folder in _runs(config).items():
         for stage in ("tune", "evaluate"):
             rows = _table(folder, stage)
-            rows = rows[rows["status"].isin(["ok", "diverged"]) & rows["step"].notna()]
+            ran = rows["status"].isin(["ok", tuning.ONE_RUN, "diverged"])
+            rows = rows[ran & rows["step"].notna()]
             rows = rows.assign(stage=stage, problem=problem, solver=solver)
             found.append(rows[["problem", "solver", *LANE]].drop_duplicates())
     return pd.concat([each for each in found if len(each)] or found, ignore_index=True)
@@ -390,7 +391,7 @@ def _unit_again(
     listed: list[Any] = points.to_dict("records")
     unit = Unit(stage, noise, passes, int(replicate), listed, observed)
     fresh = compute(job, unit, points, job.workers)
-    kept = _table(folder, stage)
+    kept = _table(folder, stage).replace({"status": {tuning.ONE_RUN: "ok"}})
     own = (
         kept[["calibration", "passes", "replicate"]] == [kind, passes, replicate]
     ).all(axis=1)
