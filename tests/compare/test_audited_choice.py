@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dperm.accountants import private_choice
-from dperm.accountants.random_stopping import expected_runs
+from dperm.accountants.private_choice import expected_runs
 from dperm.audit.climbing import Ladder
 from dperm.audit.ladder import SMALL
 from dperm.audit.rungs import RUNGS

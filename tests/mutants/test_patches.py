@@ -75,7 +75,7 @@ def test_every_private_algorithm_has_a_bug(edited):
     """In its module, or one that breaks a solver of it."""
     broken = {yamls().get(name) for mutant in MUTANTS for name in mutant.solvers}
     bare = []
-    for algorithm, module in solvers.places().items():
+    for algorithm, module in solvers.PLACES.items():
         file = f"src/{module.replace('.', '/')}.py"
         if file not in edited and algorithm not in broken:
             bare += [algorithm] if registry.subjects(algorithm, algorithm, {}) else []

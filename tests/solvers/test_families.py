@@ -39,7 +39,7 @@ def read(path):
 
 def every(*families):
     """Parametrise over the YAMLs of some families; a module of one's own runs lanes."""
-    places = solvers.places()
+    places = solvers.PLACES
     found = []
     for path in YAMLS:
         place = places.get(read(path).algorithm, ".lanes.")
@@ -238,15 +238,13 @@ def test_a_stream_run_at_once_ends_where_its_releases_end(path):
         with subject.start(subject.base, streams(4)) as run:
             solved = run.solve()
         assert told and all(release.ndim == 1 for release in told)
-        np.testing.assert_allclose(solved[0][0], stepped, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(solved[0], stepped, rtol=0, atol=1e-12)
 
 
 @every("streams")
 def test_targets_of_a_stream_do_not_touch(path):
     module = module_of(path)
-    if getattr(module, "ALONE", False):
-        pytest.skip("one target a run")
-    from dperm.solvers.streams import Part, Target
+    from dperm.solvers.streams import Target
     from dperm.solvers.streams.sources import Rows
 
     for subject in subjects(path)[:1]:
@@ -254,9 +252,8 @@ def test_targets_of_a_stream_do_not_touch(path):
         targets = [Target(e, at.delta, at.calibration) for e in (0.5, 1.0, 4.0)]
 
         def solved(targets, at=at, base=base):
-            part = Part(at.setup, targets, streams(9))
-            source = Rows(base.X, base.y)
-            return module.Run([part], source, at.n, at.options).solve()[0]
+            given = (at.setup, targets, streams(9), Rows(base.X, base.y))
+            return module.Run(*given, at.n, at.options).solve()
 
         together = solved(targets)
         for lane, target in enumerate(targets):

@@ -102,9 +102,8 @@ class StreamSubject(SequenceSubject):
 
     def start(self, data: Records, generators: Streams) -> AbstractContextManager[Any]:
         """Start a run of one setup with one target."""
-        part = family.Part(self.setup, [self.target], generators)
-        source = self.source(data.X, data.y)
-        return nullcontext(self.kind([part], source, self.n, self.options))
+        source, given = self.source(data.X, data.y), (self.setup, [self.target])
+        return nullcontext(self.kind(*given, generators, source, self.n, self.options))
 
     def releases(self, run: Any) -> Iterator[Array]:
         """The releases of the run, unchanged."""
@@ -112,7 +111,7 @@ class StreamSubject(SequenceSubject):
 
     def published(self, run: Any) -> Array:
         """The only target's point, (d,)."""
-        return run.weights[0][0]
+        return run.weights[0]
 
 
 class FrankWolfeSubject(SequenceSubject):
@@ -415,7 +414,7 @@ class FitSubject(Subject):
         self.base = Records(np.tile([-R, 0.0], (n, 1)), np.ones(n))
         turned = [R * np.array([math.sin(a), math.cos(a)]) for a in ANGLES]
         self.tried = tuple((x, x * (1, -1)) for x in turned)
-        found = self.shape.problem(self.base, self.epsilon, self.base)
+        found = self.shape.problem(self.base, self.epsilon)
         self.problem = declared(found)  # of which the minimisers' linear terms are
         self.at = Scaled(self.problem)
 

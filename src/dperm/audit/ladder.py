@@ -433,14 +433,10 @@ def _without_dimension(subject: StreamSubject) -> None:
 def _shallow(subject: StreamSubject) -> None:
     """Half the noise from depth 3 of a tree on."""
 
-    def halved(scale: Callable[[int, int, int], Array]) -> Any:
-        return lambda t, depth, leaf: scale(t, depth, leaf) / (2 if depth >= 3 else 1)
-
     class Shallow(subject.kind):  # type: ignore[misc, name-defined]
-        def __init__(self, *args: Any):
-            super().__init__(*args)
-            for part in self.parts:
-                part.noise_scale = halved(part.noise_scale)
+        def noise_scale(self, t: int, depth: int, leaf: int) -> Array:
+            scale: Array = super().noise_scale(t, depth, leaf)
+            return scale / (2 if depth >= 3 else 1)
 
     subject.kind = Shallow
 
