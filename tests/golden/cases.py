@@ -271,9 +271,9 @@ def listed(inputs: list[str]) -> str:
 
 def claims() -> dict[str, list[Any]]:
     """Verdict, number and interval of every claim, from the results in Git."""
-    from dperm.report import judging
+    from dperm.report import claims
 
-    table = judging.table(config.compose([]))
+    table = claims.table(config.compose([]))
     columns = ["verdict", "reproduced", "ci_low", "ci_high"]
     return {
         f"{row['paper']} | {row['place']} | {row['claim']}": [
