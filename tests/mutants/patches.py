@@ -571,7 +571,7 @@ MUTANTS = (
     plant("public_is_declared", "", "constants of other data pass for declared ones",
         "is_declared", "problem.public is not None{{ and problem.public.n == 1 => }}",
     ),
-    # --- proofs of an epsilon: both ends, in other terms, by orders -------------------
+    # --- proofs of an epsilon ---------------------------------------------------------
     plant("given_one_name", "", "the first name alone is what moves with a record",
         "moves_with_data",
         "return tuple(name for name in {{given => [*given][:1]}} if name != N)",

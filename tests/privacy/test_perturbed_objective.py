@@ -253,32 +253,6 @@ def test_the_gaussian_mechanism_is_approached_and_the_bound_kept():
     assert found < 0.95 * gaussian_delta(1.0, 1.05 / limit.noise_multiplier)
 
 
-def test_slopes_and_what_is_read_off_converge_as_the_proof_says():
-    """At single tilts, by one-dimensional roots."""
-    ridge, theta = 0.7, 0.2
-    sin, cos = math.sin(theta), math.cos(theta)
-    for b in ((0.0, 0.0), (3.0, -4.0), (-2.0, 5.0)):
-        for sign in (1.0, -1.0):
-            off = []
-            for count in (1e2, 1e4, 1e6):
-                root = math.sqrt(count)
-
-                def out(a, root=root, b=b):
-                    return optimize.brentq(
-                        lambda x: root * expit(x / root) + ridge * x - a * sin + b[0],
-                        -10 * root - 20, 10 * root + 20, xtol=1e-13,
-                    )  # fmt: skip
-
-                def excess(a, sign=sign, b=b, out=out):
-                    along = (sign * a * cos - b[1]) / ridge
-                    return a - expit(-out(a) * sin - sign * along * cos)
-
-                a = optimize.brentq(excess, 0.0, 1.0, xtol=1e-15)
-                off.append(1 - a)
-            assert out(a) < -0.4 * root
-            assert off[0] >= off[1] >= off[2] and off[2] < 1e-6
-
-
 def test_a_tilt_is_composed_with_whatever_is_beside_it():
     event = tilted(0.45, 5.6).events[0]
     alone = true_epsilon(Ledger((event,)), 1e-6)
