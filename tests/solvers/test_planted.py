@@ -7,17 +7,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.families import FitSubject, Shape
-from dperm.audit.rungs import published, sensitivity
-from dperm.core.privacy.mechanisms import streams
+from dperm.audit.checks import Audit
+from dperm.audit.solvers import Shape, fit
 from dperm.solvers import records
 from dperm.solvers.fits import dp_gd, output_perturbation
 from dperm.solvers.records import ContributionError
 
 from .test_records import all_within
 
-BRIEF = Effort(level=1e-5, pairs=6)
 WHOLE = output_perturbation.constants
 PLAIN = records.norms
 
@@ -72,26 +69,19 @@ def moved():
 
     The company of the two records drives the minimiser far out.
     """
-    subject = FitSubject(
-        "o", output_perturbation, output_perturbation.Options(), Shape(p=2), 1.0,
-        company=400,
-    )  # fmt: skip
-    pair, at = subject.tried[0], subject.at
-    found = []
-    for x in pair:
-        with subject.start(subject.base.replaced(0, x, 1.0), streams(0)) as made:
-            made.ledger = output_perturbation.ledger(at, 0.0, subject.options)
-            found.append(next(made.releases())[:, 0])
-    stated = subject.ledger.events[0].sensitivity
+    options = output_perturbation.Options()
+    m = fit("o", output_perturbation, options, Shape(n=400, p=2), company=True)
+    still = [draw.moved(-draw.unit.ravel()) for draw in m.run(m.base, 0).draws]
+    found = [m.run(m.base.replaced(0, (x, 1.0)), 0, still).views[0] for x in m.tried[0]]
+    stated = m.ledger.events[0].sensitivity
     return bool(np.linalg.norm(found[0] - found[1]) <= stated)
 
 
-def audited(module, made, shape, **given):
+def audited(module, options, shape, **given):
     """Whether the audit finds nothing; a run that raises tells of its records."""
-    subject = FitSubject("s", module, made, shape, 1.0, **given)
-    ladder = Ladder(subject, BRIEF, 3)
+    audit = Audit(fit("s", module, options, shape, **given), neighbours=6)
     try:
-        return not (sensitivity(ladder).caught or published(ladder).caught)
+        return not (audit.sensitivity().caught or audit.published().caught)
     except ContributionError:
         return False
 
@@ -104,7 +94,10 @@ def descends():
 
 def minimises():
     return audited(
-        output_perturbation, output_perturbation.Options(), Shape(p=2), company=400
+        output_perturbation,
+        output_perturbation.Options(),
+        Shape(n=400, p=2),
+        company=True,
     )
 
 

@@ -35,8 +35,8 @@ from dperm.audit.functions import (
     quiet,
     recorded,
 )
+from dperm.audit.mechanism import Array, Records
 from dperm.audit.proofs import WIDE, plain, scale_of
-from dperm.audit.subjects import Array, Records
 
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
 FEW = 24  # pairs of the first look

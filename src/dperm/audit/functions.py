@@ -24,7 +24,7 @@ from unittest import mock
 
 import numpy as np
 
-from dperm.audit.subjects import Array, Draw, Records
+from dperm.audit.mechanism import Array, Draw, Records
 from dperm.core.experiment import locate
 
 Row = tuple[Array, float]  # features and label
@@ -150,10 +150,10 @@ class Domain:
 
     def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
         """Neighbours: one record in D, and another one or none in its place in D'."""
-        first, place = base.replaced(at, *one), f"record {at + 1} of {self.n}"
+        first, place = base.replaced(at, one), f"record {at + 1} of {self.n}"
         if self.relation == "replace":
             text = f"{place}: {_record_text(two)} on D' in place of {_record_text(one)}"
-            return Pair(first, base.replaced(at, *two), text)
+            return Pair(first, base.replaced(at, two), text)
         return Pair(
             first,
             Records(np.delete(first.X, at, axis=0), np.delete(first.y, at)),

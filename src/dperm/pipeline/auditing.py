@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,8 @@ from tabulate import tabulate
 
 from dperm.accountants.intervals import epsilon_interval
 from dperm.accountants.random_stopping import converted, renyi_curve, tuned_epsilon
-from dperm.audit import ladder
+from dperm.audit import tables
+from dperm.audit.solvers import NoSubjectError
 from dperm.core import calibrations, solvers
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
@@ -45,14 +46,11 @@ log = logging.getLogger(__name__)
 CAPTIONS = {
     "epsilon": "Claimed: the epsilon that the calibration promises, on small data with"
     " influential records, at the stated delta. True: the bound of a sound accountant"
-    " for the same noise (inf: no bound can be proved), between the proved bounds low"
-    " and high; given lists what is taken to be public. Audited: the lower bound that"
-    " the worst pair of data sets proves, by measured laws of the releases; 0 where no"
-    " law is measured. Reached: audited over true, with a reason where it is small."
-    " Tightness: the largest shift of the noise that a neighbour needs, over the"
-    " declared shift; at most 1.",
-    "controls": "Which checks caught a mechanism: broken ones, each of which at least"
-    " one check must catch, and sound ones, which none may flag.",
+    " for the same noise (inf: no bound can be proved); given lists what is taken to be"
+    " public. Audited: the lower bound that the worst pair of data sets proves, by"
+    " measured laws of the releases; 0 where no law is measured. Reached: audited over"
+    " true. Tightness: the largest shift of the noise that a neighbour needs, over the"
+    f" declared shift; at most 1. {tables.MEANING}",
     "tuning": "The cost of choosing the setting privately: on average as many settings"
     " are tried as the grid has, and the best is published (random stopping,"
     " Papernot and Steinke 2022), for three distributions of their number."
@@ -87,24 +85,11 @@ def audit(config: schema.Config) -> list[Path]:
     read = _read(config)
     seals.check(config, read)
     table = made(config)
-    written = writing.save(table, stem, _caption(config.product, table))
+    written = writing.save(table, stem, CAPTIONS[config.product])
     seals.seal(config, "audit", written, of=read)
     for path in written:
         log.info("%s", path)
     return written
-
-
-def _caption(product: str, table: writing.Table) -> str:
-    """The caption, with the chance that a statistical test of the table is wrong."""
-    if product == "tuning":
-        return CAPTIONS[product]
-    audits = len(table.data)
-    level = ladder.FULL.level
-    return (
-        f"{CAPTIONS[product]} The statistical test of a row is wrong with probability"
-        f" at most {level:.2g}, and any test in the table with at most"
-        f" {min(1.0, ladder.TESTS * audits * level):.2g} (Bonferroni)."
-    )
 
 
 def _read(config: schema.Config) -> list[Path]:
@@ -122,27 +107,43 @@ def _read(config: schema.Config) -> list[Path]:
     ]
 
 
-def _effort(config: schema.Config) -> ladder.Effort:
-    return ladder.FULL if config.scale.name == "full" else ladder.SMALL
-
-
 def _path(config: schema.Config, name: str) -> Path:
     return plan.results_folder(config, "audit", "solvers") / f"{name}.csv"
 
 
 def _solver(config: schema.Config) -> list[Path]:
-    chosen = config.solver
-    given = (chosen.name, chosen.algorithm, chosen.options)
-    found = ladder.solver(*given, _effort(config), config.seed)
-    for row in found.itertuples():
-        sign = "CAUGHT" if row.caught else "passed"
-        text = f"{row.measured:.4g} of {row.bound:.4g}"
-        names = f"{row.subject}, {row.calibration}"
-        log.info("%-32s %-12s %s  %s  %s", names, row.rung, sign, text, row.note)
+    """The findings about the solver, one subject after the other as they come.
+
+    Raises
+    ------
+    ConfigError
+        If it is private and there is no subject to audit.
+    """
+    chosen, effort = config.solver, tables.FULL
+    if config.scale.name != "full":
+        effort = tables.SMALL
+    given = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
+    found = [pd.DataFrame()]
+    for rows in _audited(*given):
+        for row in rows.itertuples():
+            sign = "CAUGHT" if row.caught else "passed"
+            text = f"{row.measured:.4g} of {row.bound:.4g}"
+            names = f"{row.subject}, {row.calibration}"
+            log.info("%-40s %-12s %s  %s  %s", names, row.check, sign, text, row.note)
+        found.append(rows)
+    if len(found) == 1:
+        log.info("%s states no privacy: there is nothing to refute", chosen.name)
     path = _path(config, chosen.name)
-    store.write_text(path, found.to_csv(index=False))
+    store.write_text(path, pd.concat(found).to_csv(index=False))
     seals.seal(config, "audit", [path])
     return [path]
+
+
+def _audited(*given: Any) -> Iterator[pd.DataFrame]:
+    try:
+        yield from tables.solver(*given)
+    except NoSubjectError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _epsilon(config: schema.Config) -> writing.Table:
@@ -150,9 +151,9 @@ def _epsilon(config: schema.Config) -> writing.Table:
     for name in available("solver"):
         try:
             found.append(pd.read_csv(_path(config, name), keep_default_na=False))
-        except pd.errors.EmptyDataError:  # the solver releases nothing
+        except pd.errors.EmptyDataError:  # the solver states no privacy
             continue
-    table = ladder.epsilons(pd.concat(found, ignore_index=True))
+    table = tables.epsilons(pd.concat(found, ignore_index=True))
     return writing.Table(table, _rounded(table.drop(columns=["delta"])))
 
 
@@ -161,15 +162,6 @@ def _rounded(table: pd.DataFrame) -> pd.DataFrame:
     for key in rounded.select_dtypes("float"):
         rounded[key] = rounded[key].map(writing.number)
     return rounded
-
-
-def _controls(config: schema.Config) -> writing.Table:
-    broken = ladder.controls(_effort(config), config.seed, config.workers)
-    sound = ladder.alarms(config.seed, config.workers)
-    table = pd.concat([broken, sound], ignore_index=True)
-    for name in ladder.missed(table):
-        log.warning("no rung caught: %s", name)
-    return writing.Table(table, table.astype(str))
 
 
 def _tuning(config: schema.Config) -> writing.Table:
@@ -220,7 +212,6 @@ def _costs(one: Calibration, settings: int) -> dict[str, float]:
 
 PRODUCTS: dict[str, Callable[[schema.Config], writing.Table]] = {
     "epsilon": _epsilon,
-    "controls": _controls,
     "tuning": _tuning,
 }
 

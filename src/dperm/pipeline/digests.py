@@ -48,10 +48,9 @@ SAVING = {
 }
 RULES = ("dperm.report.rules.measures",)
 REPORTING = ("dperm.report.judging:claims", "dperm.report.page:report", *RULES)
-AUDITING = ("dperm.audit.ladder:solver", "dperm.compare.audited:subjects")
+AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
-    "controls": ("dperm.audit.ladder:controls", "dperm.audit.ladder:alarms"),
     "tuning": ("dperm.pipeline.auditing:_tuned", "dperm.pipeline.auditing:_costs"),
 }
 

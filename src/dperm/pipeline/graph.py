@@ -37,7 +37,7 @@ from dperm.core.experiment.validation import one_of
 from dperm.store import closure
 
 MEASURING = ("tune", "evaluate", "sweeps", "timing")  # digests of stages with rows
-AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
+AUDITED = ("epsilon", "tuning")  # tables of the audit
 FORMATS = {  # of products: the first is shown in Snakemake's report
     "figures": ("png", "pdf", "svg", "csv", "json"),
     "tables": ("md", "csv"),
@@ -269,7 +269,7 @@ class Graph:
             for paper in self.papers
         }
         folder = f"{self.below('results')}audit"
-        return {**found, "audit": [f"{folder}/{name}.csv" for name in AUDITED[:2]]}
+        return {**found, "audit": [f"{folder}/{name}.csv" for name in AUDITED[:1]]}
 
     def ancestors(self, files: Iterable[str]) -> list[str]:
         """Files with all files that they are made of, directly or not.
