@@ -21,7 +21,7 @@ $(VENV)/.done: requirements.lock pyproject.toml
 
 quickstart: $(VENV)/.done  ## the whole chain on data that need no download
 	dperm dpcd -j $(JOBS) --config scale=quickstart
-	@cat results/quickstart/dpcd/lead.md
+	@cat results/quickstart/dpcd/table2.md
 
 test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the Snakefile
 

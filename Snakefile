@@ -6,8 +6,9 @@ HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow
 sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import shlex
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import forecast, graph
+from dperm.pipeline import graph
 from dperm.pipeline.graph import STAGES
+from dperm.pipeline.resources import Resources
 from dperm.store.folders import refuse_second
 
 PAPERS = graph.papers_of(sys.argv, available("paper"))
@@ -21,7 +22,7 @@ shell.prefix(graph.prefix(HERE))
 RUN = shlex.join(OVERRIDES)
 RESULTS, LOGS = GRAPH.below("results"), GRAPH.below("logs")
 TARGETS = GRAPH.targets()
-COSTS = forecast.Costs(GRAPH)
+RESOURCES = Resources(GRAPH)
 
 
 def inputs(stage):
@@ -36,7 +37,7 @@ def digest(stage):
 
 def threads(stage):
     """Number of threads of a job of that stage, by its wildcards."""
-    return lambda names: COSTS.threads("/".join([stage, *names]))
+    return lambda names: RESOURCES.threads("/".join([stage, *names]))
 
 
 onstart:  # the kernel frees the lock, however this process ends
@@ -115,17 +116,17 @@ for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
         threads: threads(stage)
         resources:
             mem_mb=lambda names, attempt, stage=stage: (
-                COSTS.megabytes("/".join([stage, *names]), attempt)
+                RESOURCES.megabytes("/".join([stage, *names]), attempt)
             ),
             runtime=lambda names, attempt, stage=stage: (
-                COSTS.minutes("/".join([stage, *names]), attempt)
+                RESOURCES.minutes("/".join([stage, *names]), attempt)
             ),
         params:
             digest=digest(stage),
             command=f"python -P -m dperm {stage}",
             key=graph.keys,
             workers=lambda names, threads, stage=stage: (
-                COSTS.workers("/".join([stage, *names]), threads)
+                RESOURCES.workers("/".join([stage, *names]), threads)
             ),
             run=RUN,
         shell:
@@ -151,7 +152,8 @@ for paper in PAPERS:
             conda:
                 "environment.yml"
             params:
-                drawn=shlex.quote(GRAPH.drawing(paper, drawing)),
+                digest=GRAPH.drawing(paper, drawing),
+                drawn=shlex.quote(f"[{','.join(drawing.products)}]"),
                 paper=paper,
                 run=RUN,
             shell:

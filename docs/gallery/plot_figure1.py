@@ -3,8 +3,8 @@ Reproduce Figure 1 of DP-CD
 ===========================
 
 ``dperm figures/dpcd/figure1.png`` runs everything behind the figure, once the picture
-is deleted; ``dperm plan figures/dpcd/figure1.png`` says how long that takes. The data
-behind every figure are kept beside it, so that it can be drawn again in a second.
+is deleted. The data behind every figure are kept beside it, so that it can be drawn
+again in a second.
 """
 
 import matplotlib.pyplot as plt

@@ -8,6 +8,7 @@ arguments to Snakemake, with the package's Snakefile and profile.
 from __future__ import annotations
 
 import argparse
+import atexit
 import functools
 import importlib
 import logging
@@ -53,17 +54,10 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "report.claims:main",
             "show every claim with its sentence in the paper's text",
         ),
-        "results": ("pipeline.packed:main", "pack the rows of a run, or unpack them"),
         "verify": (
             "pipeline.verify:main",
-            "check results by their seals and by repeating some runs",
+            "check results by making them again, and some runs",
         ),
-        "crate": ("pipeline.completion:main", "write runs as a Workflow Run RO-Crate"),
-        "plan": (
-            "pipeline.forecast:main",
-            "forecast how long a run takes",
-        ),
-        "compare": ("pipeline.compare:main", "compare two trees of results row by row"),
     },
     SOLVES: {
         "fetch": ("pipeline.inputs:fetch_required", "fetch a problem's data set"),
@@ -114,10 +108,6 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         "readme": (
             "report.reports:readme",
             "put scorecard and claims into README.md and docs/",
-        ),
-        "bundle": (
-            "pipeline.inputs:bundle",
-            "pack the data sets for a machine without a network",
         ),
     },
     KEYS: {
@@ -239,9 +229,12 @@ def _call(name: str, words: list[str]) -> None:
         sys.argv = [f"dperm {name.split()[0]}", *words]  # shown in Hydra's help
         paper = [f"paper={command.paper}"] if command.paper else []
         run_stage(command, [*paper, *words])
-        from dperm.pipeline import forecast  # the stage has imported its dependencies
+        atexit.register(_note_cost)
 
-        forecast.note_cost_at_end()
+
+def _note_cost() -> None:
+    """Print the cost of this process and its workers, for the log of its job."""
+    print(f"cost: {sum(os.times()[:4]):.2f} CPU seconds", file=sys.stderr)
 
 
 def _parsed(name: str, words: list[str]) -> argparse.Namespace:

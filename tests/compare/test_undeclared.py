@@ -239,7 +239,7 @@ def test_records_come_in_an_order_that_is_drawn(monkeypatch):
     monkeypatch.setattr(hidden_number, "noisy", lambda n, *_: n)
     rows, seen = np.array([[0.1], [0.2], [0.3]]), {}
     model = dperm.DPRegressor(
-        "dp_ftrl", bounds=(-1, 1), label_bounds=(-1, 1), delta=1e-6, epsilon=1.0,
+        "dp_gd", bounds=(-1, 1), label_bounds=(-1, 1), delta=1e-6, epsilon=1.0,
         fit_intercept=False, neighbours="add_remove",
     )  # fmt: skip
     real = type(model)._problem

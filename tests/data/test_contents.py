@@ -9,8 +9,7 @@ import pytest
 
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
-from dperm.data.archives import pack
-from dperm.data.fetching import contents, fetched_folder, load_fetched
+from dperm.data.fetching import fetched_folder, load_fetched
 
 ROWS = "a,b,y\n1,2,3\n4,5,6\n"
 OWN = Source(kind="file", files=["own.csv"])
@@ -114,16 +113,6 @@ def test_an_npz_is_no_archive(own, data, kind):
         source = Source(kind=kind, files=[name])
         record = fetch(Dataset(name="arrays", sources=[source]), data)
         assert record.available, record.reason
-
-
-def test_a_bundle_does_not_hide_an_edit(own, data, tmp_path):
-    path = tmp_path / "bundle.zip"
-    pack({"own": fetched_folder("own", data)}, {}, path)
-    away = replace(data, mirror=str(path), dir=str(tmp_path / "away"))
-    assert fetch(own, away).contents == contents(own)
-    edit()
-    assert fetch(own, away).contents == contents(own)
-    assert load_fetched("own", away)[1].tolist() == [9, 6]
 
 
 def test_a_record_of_before_is_made_again(own, data):

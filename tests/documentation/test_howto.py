@@ -67,7 +67,7 @@ def test_the_first_fit_prints_what_its_page_says(tmp_path, monkeypatch, capsys):
     """On a file as its comment describes it."""
     page = (DOCS / "howto/fit.md").read_text()
     code = re.search(r"```python\n(.*?)```", page, re.S)[1]
-    told = re.search(r"prints\s`(epsilon in [^`]*)`", page)[1]
+    told = re.search(r"prints\s`(epsilon at most [^`]*)`", page)[1]
     rng, n = np.random.default_rng(0), 5000
     age, income = rng.integers(18, 91, n), rng.uniform(0, 1e5, n).round()
     left = (rng.uniform(size=n) < 1 / (1 + np.exp((age - 50) / 10))).astype(int)

@@ -1,4 +1,4 @@
-"""A run from a bundle, with the network blocked and every attempt to use it noted."""
+"""A run from a mirror, with the network blocked and every attempt to use it noted."""
 
 import shutil
 import subprocess
@@ -53,10 +53,15 @@ def served(project):
     site = Site()
     rng = np.random.default_rng(3)
     lines = [",".join(map(repr, row)) for row in rng.standard_normal((80, 4)).tolist()]
-    url = site.put("/far.csv", site.good(("a,b,c,y\n" + "\n".join(lines)).encode()))
+    text = "a,b,c,y\n" + "\n".join(lines)
+    url = site.put("/far.csv", site.good(text.encode()))
+    (project.folder / "mirror").mkdir()
+    (project.folder / "mirror/far.csv").write_text(text)
     project.add("problem/far", {
         "name": "far", "title": "Far away", "loss": "least_squares",
-        "dataset": {"name": "far", "sources": [{"kind": "http", "urls": [url]}],
+        "dataset": {"name": "far", "sources": [
+                        {"kind": "mirror", "files": ["far.csv"]},
+                        {"kind": "http", "urls": [url]}],
                     "reader": {"format": "csv"}},
         "preparation": {"standardize": True}, "penalty": {"l2": 0.1},
     })  # fmt: skip
@@ -77,24 +82,21 @@ def test_the_guard_sees_an_attempt(project):
     assert "socket" in log.read_text()
 
 
-def away_from(served, folder, bundle):
-    """The same project elsewhere, with nothing but a bundle and no network."""
+def away_from(served, folder):
+    """The same project elsewhere, with nothing but a mirror and no network."""
     away = Project(folder)
     shutil.rmtree(away.conf)
     shutil.copytree(served.conf, away.conf)
-    away.environment["DPERM_MIRROR"] = str(bundle)
+    away.environment["DPERM_MIRROR"] = str(served.folder / "mirror")
     return away, blocked(away)
 
 
 @pytest.mark.long
-def test_a_run_from_a_bundle_opens_no_socket(served, tmp_path_factory):
-    done = served.run("bundle")
-    assert done.returncode == 0, done.stdout
-    bundle = served.folder / "data" / "bundle.zip"
-    away, log = away_from(served, tmp_path_factory.mktemp("away"), bundle)
+def test_a_run_from_a_mirror_opens_no_socket(served, tmp_path_factory):
+    away, log = away_from(served, tmp_path_factory.mktemp("away"))
     done = away.run("snakemake", prefix=isolated())
     assert done.returncode == 0, done.stdout
-    assert "far: from the bundle" in (away.folder / "logs/fetch/far.log").read_text()
+    assert "far: mirror" in (away.folder / "logs/fetch/far.log").read_text()
     assert (away.folder / "figures/tiny/curves.svg").exists()
     assert not log.exists()
     online = served.run("snakemake")
@@ -102,11 +104,8 @@ def test_a_run_from_a_bundle_opens_no_socket(served, tmp_path_factory):
     same_rows(away, served)
 
 
-def test_an_unpacked_bundle_serves_without_a_socket_too(served, tmp_path_factory):
-    assert served.run("bundle").returncode == 0
-    unpacked = served.folder / "unpacked"
-    shutil.unpack_archive(served.folder / "data" / "bundle.zip", unpacked)
-    away, log = away_from(served, tmp_path_factory.mktemp("away"), unpacked)
+def test_a_fetch_from_a_mirror_opens_no_socket(served, tmp_path_factory):
+    away, log = away_from(served, tmp_path_factory.mktemp("away"))
     done = away.run("fetch", "problem=far", prefix=isolated())
-    assert "far: from the bundle" in done.stdout
+    assert done.returncode == 0 and "far: mirror" in done.stdout, done.stdout
     assert not log.exists()

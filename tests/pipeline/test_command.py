@@ -13,6 +13,7 @@ from commands import dperm
 from dperm import cli
 from dperm.cli import COMMANDS, function_of, main, name_of, papers
 from dperm.core.experiment.locate import available
+from dperm.pipeline import completion
 
 ROOT = Path(__file__).parents[2]
 run = partial(dperm, cwd=ROOT)
@@ -38,7 +39,7 @@ def test_a_stage_gets_its_keys():
     assert done.stderr.startswith("ConfigError: command line: problem 'nothing'")
 
 
-@pytest.mark.parametrize("name", ["tune", "figure", "bundle"])
+@pytest.mark.parametrize("name", ["tune", "figure"])
 def test_help_of_a_stage_says_what_it_does(name):
     said = run(name, "--help")
     assert said.returncode == 0 and COMMANDS[name].help in said.stdout
@@ -103,7 +104,6 @@ def test_all_cores_are_taken_where_none_are_named(words, is_added, monkeypatch):
 def test_a_stage_with_a_number_of_cores_is_snakemake_s(line):
     assert name_of(line.split()) is None
     assert name_of(["audit", "solver=dp_cd"]) == "audit"
-    assert name_of(["plan", "-j", "2"]) == "plan"  # a number that it reads itself
 
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -168,3 +168,28 @@ def test_completion_is_offered_to_every_shell(shell):
     command = [str(script), "--shell", shell, "dperm"]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "dperm" in made.stdout
+
+
+BURNS = """
+import sys, time
+from joblib import Parallel, delayed
+from dperm import cli
+
+def burn():
+    until = time.process_time() + 0.6
+    while time.process_time() < until:
+        pass
+
+cli.run_stage = lambda *_: Parallel(2)(delayed(burn)() for _ in range(3))
+sys.argv = ["dperm", "claims"]
+cli.main()
+"""
+
+
+def test_a_stage_notes_its_own_time_and_its_workers(tmp_path):
+    script = tmp_path / "burns.py"
+    script.write_text(BURNS)
+    command = [sys.executable, str(script)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    [noted] = map(float, completion.SPENT.findall(ran.stderr))
+    assert noted >= 1.8

@@ -1,16 +1,30 @@
 """The manifest of a run."""
 
 import json
+import re
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from dperm.core.experiment import plan
 from dperm.pipeline import completion, stages
+from dperm.pipeline.completion import digest_results
+
+ONLY = [
+    "paper.offline=[diabetes]",
+    "paper.calibrations=[paper]",
+    "~paper.runs.dp_cd_uniform",
+    "~paper.runs.dp_cd_priv",
+    "~paper.sweeps.lower_bound",  # of no problem
+    "~paper.tables.lower_bound",
+]
 
 
 @pytest.fixture
 def finished(configured, monkeypatch):
     """A function that completes a paper of one problem and solver."""
-    others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
+    others = ("dp_cd_priv", "dp_sgd")
     only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
     only += ["~paper.sweeps.lower_bound", "~paper.tables.lower_bound"]  # of no problem
 
@@ -29,14 +43,14 @@ def finished(configured, monkeypatch):
 def test_the_manifest_tells_what_it_took(finished):
     made = finished(60)
     assert made["wall_seconds"] == 60
-    assert made["runs"] == 2 * 2 * 2 * 2 * 4  # as in test_stages
+    assert made["runs"] == 2 * 2 * 2 * 4  # passes, replicates, grid
 
 
 def test_the_manifest_has_the_cpu_seconds_of_the_paper_s_jobs(
     finished, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    made = {"solve/dpcd/diabetes/dp_cd": 40.0, "draw/dpcd/tables/lead": 2.0,
+    made = {"solve/dpcd/diabetes/dp_cd": 40.0, "draw/dpcd/tables/table2": 2.0,
             "solve/dpgcd/square/dp_cd": 500.0}  # fmt: skip
     for job, seconds in made.items():
         path = tmp_path / "logs/smoke" / f"{job}.log"
@@ -70,3 +84,32 @@ def test_a_problem_that_nothing_needed_is_no_obstacle(finished):
     made = finished(60, "paper.runs.dp_cd.problems=[diabetes]",
                     "paper.offline=[diabetes,breast_cancer_lasso]")  # fmt: skip
     assert made["runs"] > 0
+
+
+def test_the_record_says_all_that_determined_the_run(configured):
+    for solver in ("dp_cd", "dp_sgd"):
+        config = configured(f"solver={solver}", *ONLY)
+        stages.tune(config)
+        stages.evaluate(config)
+    tree = plan.results_folder(config, "dpcd")
+    completion.complete(configured(*ONLY))
+    text = (tree / "record.json").read_text()
+    record = json.loads(text)
+    tuned = pd.read_parquet(tree / "diabetes/dp_cd/tune.parquet")
+    assert record["seeds"]["diabetes/dp_cd/tune.parquet"] == sorted(set(tuned["seed"]))
+    rows = record["digests"]["rows"]
+    assert len(rows) == 4
+    assert rows["diabetes/dp_cd/tune.parquet"] == digest_results(tuned)
+    assert digest_results(tuned.assign(seconds=0.0)) == digest_results(tuned)
+    assert digest_results(tuned.assign(seed=0)) != digest_results(tuned)
+    assert record["digests"]["data"]["diabetes"]["dataset_digest"].startswith("sha256:")
+    assert len(record["digests"]["optima"]["diabetes"]["w_digest"]) == 20
+    assert set(record["digests"]["solvers"]) == {"dp_cd", "dp_sgd"}
+    assert record["configuration"]["paper"]["runs"]["dp_cd"]["grid"]
+    assert record["configuration"]["problems"]["diabetes"]["loss"] == "least_squares"
+    assert set(ONLY) <= set(record["configuration"]["overrides"])
+    assert record["packages"]["numpy"] == np.__version__
+    assert set(record["platform"]) == {
+        "machine", "processor", "system", "libc", "python", "compiler"
+    }  # fmt: skip
+    assert not re.search(r'"/|tmp', text), "no folder of this machine"

@@ -76,7 +76,7 @@ def test_all_of_it_is_what_hydra_composes(overrides, monkeypatch):
     theirs = replace(hydra(overrides), overrides=overrides)
     assert compose(overrides) == theirs
     ours = config.settings([o for o in overrides if "paper" not in o])
-    for key in ("scale", "data", "output", "parallel", "setting", "seed", "workers"):
+    for key in ("scale", "data", "output", "setting", "seed", "workers"):
         assert getattr(ours, key) == getattr(theirs, key)
 
 

@@ -1,7 +1,4 @@
-"""One process draws several products, and of them only what is not up to date."""
-
-import os
-import time
+"""One process draws several products."""
 
 import pytest
 
@@ -10,7 +7,6 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import products, stages
 
 SMALL = ("paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2")
-FIRST = ("tables/noise@a", "tables/lead@b")
 
 
 @pytest.fixture
@@ -27,36 +23,12 @@ def drawing(configured, tmp_path, monkeypatch):
     return draw
 
 
-def test_only_what_is_not_up_to_date(drawing, tmp_path):
-    results = tmp_path / "results/smoke/dpcd"
-    assert drawing(*FIRST) == {"noise", "lead"}
-    assert drawing(*FIRST) == set()
-    assert drawing("tables/noise@a", "tables/lead@c") == {"lead"}  # another digest
-    (results / "noise.md").unlink()
-    assert drawing("tables/noise@a", "tables/lead@c") == {"noise"}
-    later = time.time() + 10
-    os.utime(results / "diabetes/dp_cd/evaluate.parquet", (later, later))
-    assert drawing("tables/noise@a", "tables/lead@c") == {"noise", "lead"}
+def test_what_is_asked_for_is_drawn(drawing):
+    assert drawing("tables/noise", "tables/table2") == {"noise", "table2"}
+    assert drawing("tables/table2") == {"table2"}
 
 
-def test_what_failed_is_not_taken_for_drawn(drawing, tmp_path, monkeypatch):
-    """Snakemake puts back all files of a job that failed."""
-    write = products.write
-
-    def failing(config, kind, name):
-        if name == "lead":
-            raise RuntimeError("no")
-        return write(config, kind, name)
-
-    monkeypatch.setattr(products, "write", failing)
-    with pytest.raises(RuntimeError):
-        drawing(*FIRST)
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
-    assert drawing(*FIRST) == {"noise", "lead"}
-
-
-@pytest.mark.parametrize("asked", ["noise@a", "tables/noise", "maps/noise@a"])
+@pytest.mark.parametrize("asked", ["noise", "tables/", "maps/noise"])
 def test_a_slip_is_refused(drawing, asked):
-    with pytest.raises(ConfigError, match="expected figures/name@digest"):
+    with pytest.raises(ConfigError, match="expected figures/name"):
         drawing(asked)

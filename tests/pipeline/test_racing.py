@@ -1,19 +1,18 @@
 """Settings that cannot win are not run to the end, and the same ones are chosen."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dperm import cli
 from dperm.core.experiment import files as store
 from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY
-from dperm.pipeline import compare, racing, stages
+from dperm.pipeline import racing, stages
 from dperm.pipeline.racing import CANNOT_WIN
 
+CHOSEN = ["calibration", "passes", "step", "clip"]  # a setting that tuning chooses
 FLOOR = 1.0  # no objective is below it
 MORE = ("scale.replicates=4", "scale.keep={step: 5, clip: 8, passes: 2}")
 MADE = [*IDENTITY, "objective", "relative_error", "status", "seed", "config_digest"]
@@ -123,8 +122,8 @@ def race(monkeypatch):
 
 
 def agree(whole, short):
-    """The check that ``dperm compare --chosen`` makes."""
-    return best(short)[compare.CHOSEN].equals(best(whole)[compare.CHOSEN])
+    """Whether both choose the same settings."""
+    return best(short)[CHOSEN].equals(best(whole)[CHOSEN])
 
 
 def ran(table, passes=0.0):
@@ -279,31 +278,3 @@ def test_ties_run_after_all_if_the_one_that_ran_for_them_left_zero(race):
     whole, short = race(objective, at_zero=at_zero)
     assert agree(whole, short) and best(short)["step"].item() == 9.0
     assert ran(short).loc[:, 20:29].to_numpy().all()
-
-
-# --- as a user looks at it ------------------------------------------------------------
-
-
-def test_choices_of_two_trees_side_by_side(configured, tmp_path, monkeypatch, capsys):
-    """As real results are compared: what was chosen, and what racing left out."""
-    given = ("solver=dp_cd", *MORE)
-    tuned(configured, *given)
-    whole = store.read_table(
-        stages.tune(
-            configured("paper=dpcd", "paper.race=false", *given, results="whole")
-        )
-    )
-    trees = [str(tmp_path / name) for name in ("results", "whole")]
-    monkeypatch.setattr("sys.argv", ["dperm", "compare", *trees, "--chosen"])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 0
-    (row,) = compare.choices(*map(Path, trees)).to_dict("records")
-    assert row["chosen"] == row["same"] == len(best(whole))
-    assert row["ran_b"] == 1.0 and 0.2 < row["ran_a"] < 0.9
-    (path,) = (tmp_path / "whole").rglob("tune.parquet")
-    whole.loc[whole["step"] == whole["step"].max(), "objective"] = 0.0
-    store.write_table(path, whole)
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert ended.value.code == 1 and "0 of" in capsys.readouterr().out.split("\n\n")[-1]

@@ -116,7 +116,7 @@ def test_published_support_is_complete():
 STAGES = ["fetch", "prepare", "optimum", "tune", "evaluate", "figure", "table"]
 
 
-COMMANDS = [*STAGES, "complete", "privacy", "audit", "bundle"]
+COMMANDS = [*STAGES, "complete", "privacy", "audit"]
 
 
 @pytest.mark.parametrize("stage", COMMANDS)

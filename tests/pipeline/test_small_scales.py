@@ -8,8 +8,8 @@ def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
     given = ["paper=dpcd", "scale=smoke", "paper.sweeps.epsilon.small.problem="]
     narrow = "paper.offline=[diabetes]"
     whole, left = compose(given[:2]), compose([*given[:2], narrow])
-    assert "ablation" in whole.paper.sweeps and "ablation" in whole.paper.tables
-    assert "ablation" not in left.paper.sweeps and "ablation" not in left.paper.tables
+    assert "ablation" in whole.paper.sweeps and "thresholds" in whole.paper.tables
+    assert "ablation" not in left.paper.sweeps and "thresholds" not in left.paper.tables
     mixed = compose([*given[:2], narrow, f"{given[2]}[diabetes,breast_cancer]"])
     points = products.sweep_points(mixed, mixed.paper.sweeps["epsilon"])
     assert {point["problem"] for point in points} == {"diabetes"}

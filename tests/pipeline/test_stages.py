@@ -20,7 +20,8 @@ from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.pipeline import inputs, stages
 
-SOLVERS = ["dp_cd", "dp_cd_uniform", "dp_cd_priv", "dp_sgd"]
+BOTH = "paper.calibrations=[paper,strict]"
+SOLVERS = ["dp_cd", "dp_cd_priv", "dp_sgd"]
 
 
 def numbers(table):
@@ -30,7 +31,7 @@ def numbers(table):
 
 def run_for(configured, solver, *overrides, **where):
     allowed = f"paper.runs.{solver}.problems=null"
-    return configured(f"solver={solver}", allowed, *overrides, **where)
+    return configured(f"solver={solver}", allowed, BOTH, *overrides, **where)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -153,7 +154,7 @@ def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplo
 
 def test_a_killed_run_goes_on_where_it_was(configured, data_dir, tmp_path):
     """SIGKILL in mid-run, again and again; the rows are those of an undisturbed run."""
-    overrides = ["scale.replicates=20", "paper.calibrations=[paper]"]
+    overrides = ["scale.replicates=20"]
     config = configured(*overrides, results="killed")
     where = [f"data.dir={data_dir}", f"output.results={tmp_path / 'killed'}"]
     what = ["scale=smoke", "problem=diabetes", *overrides]
@@ -211,7 +212,7 @@ def test_epsilon_infinity_is_the_public_method(configured):
 def test_ledgers_are_stored_with_what_they_cost(configured):
     import json
 
-    config = configured()
+    config = configured(BOTH)
     folder = stages.tune(config).parent
     entries = json.loads((folder / "ledger.json").read_text())
     assert len(entries) == 4
@@ -239,7 +240,7 @@ def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
     assert "no.csv" in tuned["reason"][0]
     evaluated = pd.read_parquet(stages.evaluate(config))
     assert evaluated["status"].tolist() == ["unavailable"]
-    others = ("dp_cd_uniform", "dp_cd_priv", "dp_sgd")
+    others = ("dp_cd_priv", "dp_sgd")
     only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
     only += ["~paper.sweeps.lower_bound", "~paper.tables.lower_bound"]  # of no problem
     with pytest.raises(completion.IncompleteError, match=r"(?s)diabetes: .*no\.csv"):

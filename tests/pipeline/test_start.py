@@ -91,7 +91,7 @@ def test_only_what_is_asked_for_is_read(monkeypatch):
     names = [*by[config], *by[runtable]]
     read = {group: {n for g, n in names if g == group} for group, _ in names}
     assert read["paper"] == {"dpcd"}
-    assert read["solver"] == {"dp_cd", "dp_cd_uniform", "dp_sgd"}
+    assert read["solver"] == {"dp_cd", "dp_sgd"}
     assert all(len(found) == len(set(found)) for found in by.values())  # each once
 
 
@@ -362,7 +362,7 @@ def test_a_place_that_cannot_be_written_is_no_error(mine, composed):
 
 def test_a_warm_start_imports_no_solver(mine):
     code = (
-        "import sys; from dperm.pipeline import forecast, graph;"
+        "import sys; from dperm.pipeline import graph, resources;"
         "graph.load_graph(['mine'], ['scale=smoke']);"
         "print([m for m in ('numba', 'scipy', 'matplotlib', 'hydra', 'pandas')"
         " if m in sys.modules])"

@@ -9,6 +9,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY
+from dperm.pipeline import digests
 from dperm.pipeline import stages as sweeping
 from dperm.pipeline.runtable import run_table
 
@@ -113,7 +114,8 @@ def tuned_to(config, objective):
     row = dict.fromkeys(columns, 1.0) | {"calibration": "paper", "objective": objective}
     names = (config.paper.name, "diabetes", "dp_cd")
     path = plan.results_folder(config, *names) / "tune.parquet"
-    store.write_table(path, pd.DataFrame([row]))
+    made = digests.tune(plan.at_run(config, "diabetes", "dp_cd"))
+    store.write_table(path, pd.DataFrame([row]), made)
 
 
 def test_a_sweep_that_starts_from_tuning_follows_it(swept, caplog):
@@ -140,10 +142,10 @@ def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
     inputs = table.job("sweep", "dpgcd", "tuning_law").inputs
     assert "results/dpgcd/dorothea/dp_gcd/tune.parquet" in inputs
     assert "data/optimum/square/optimum.json" in inputs
-    assert sum(path.endswith("tune.parquet") for path in inputs) == 25
+    assert sum(path.endswith("tune.parquet") for path in inputs) == 21
     law = table.job("draw", "dpgcd", "tables/law").inputs
     assert "results/dpgcd/sweeps/tuning_law.parquet" in law
-    assert "results/dpgcd/square/dp_cd/evaluate.parquet" in law
+    assert "results/dpgcd/square/dp_cd_uniform/evaluate.parquet" in law
     other = run_table(["dpgcd"], ["paper.replicates=6"])
     name = "sweeps/dpgcd/tuning_law"
     assert table.digests[name] != other.digests[name]

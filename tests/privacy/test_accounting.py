@@ -378,4 +378,6 @@ def test_new_events_need_one_function_per_accountant(monkeypatch):
         with pytest.raises(UnsupportedEventError, match="Novel"):
             epsilon(ledger, 1e-6, calibration)
     profile.register(Novel, profile.dispatch(Laplace))
-    assert true_epsilon(ledger, 1e-6) == true_epsilon(laplace(4.0, 2), 1e-6)
+    # without a Rényi curve, which has no margin for a grid
+    expected = true_epsilon(laplace(4.0, 2), 1e-6)
+    assert true_epsilon(ledger, 1e-6) == pytest.approx(expected, rel=1.01e-4)

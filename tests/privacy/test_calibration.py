@@ -70,13 +70,13 @@ def fixed(event, count):
         (fixed(Gaussian(1.0, 3.0, 4, "", ""), 3), 3.105),
     ],
 )
-def test_coarse_grids_find_what_certified_bounds_find(ledger_of, target):
-    def certified(multiplier):
+def test_coarse_grids_find_what_the_bounds_find(ledger_of, target):
+    def price(multiplier):
         return epsilon(ledger_of(multiplier), 1e-6, "strict")
 
     found = calibrate(ledger_of, target, 1e-6, "strict")
-    assert certified(found.noise_multiplier) == found.claimed_epsilon <= target
-    least = smallest(certified, target, TOLERANCE_GRID)
+    assert price(found.noise_multiplier) == found.claimed_epsilon <= target
+    least = smallest(price, target, TOLERANCE_GRID)
     assert found.noise_multiplier == pytest.approx(least, rel=TOLERANCE_GRID)
 
 

@@ -4,11 +4,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dperm.accountants.noisy_max import pure_delta
 from dperm.core.privacy.pld import (
     Profile,
     composed_epsilon,
     discretise,
     epsilon_on_grid,
+    largest_losses,
 )
 from dperm.core.privacy.strict import (
     gaussian_delta,
@@ -71,6 +73,22 @@ def test_finer_grids_never_cost_more():
         for cells in (8, 32, 128, 512, 2048, 8192)
     ]
     assert all(b >= c * (1 - 1e-6) for b, c in pairwise(bounds))
+
+
+@pytest.mark.parametrize(
+    ("release", "margin"),
+    [
+        (sgd(1000, 5, 0.6), 1e-4),
+        (Profile(lambda losses: laplace_delta(losses, 0.5), 9), 1e-4),
+        (Profile(lambda losses: pure_delta(losses, 0.1), 40, 0.1), 1e-9),
+    ],
+)
+def test_the_bound_of_a_grid_has_a_margin_for_rounding(release, margin):
+    """A hardly visible one where all losses are atoms on the grid."""
+    tops = largest_losses([release], 1e-6)
+    grid, _ = epsilon_on_grid([release], tops, 1e-6, tops[0] / 32)
+    bound = composed_epsilon([release], 1e-6, tolerance=math.inf)  # the first grid
+    assert bound / grid - 1 == pytest.approx(margin, rel=1e-3)
 
 
 def test_a_coarse_grid_misleads_at_a_million_compositions():

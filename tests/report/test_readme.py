@@ -123,13 +123,12 @@ def test_worlds_that_are_missed_are_named():
     assert reports.noticing({"should_notice": "", "noticed": ""}) == ""
 
 
-def test_the_appendix_has_a_command_and_minutes_a_claim(config, judged):
-    asked = []
-    table = reports.appendix([config], complete(judged), lambda f: asked.append(f) or 3)
+def test_the_appendix_has_a_command_a_claim(config, judged):
+    table = reports.appendix([config], complete(judged))
     majors = judged[judged["first"] & (judged["paper"] == "dpcd")]
     assert len(table.splitlines()) == 2 + len(majors)
     assert "| [dpcd C1](../reports/dpcd.md) |" in table
-    assert len(asked) == table.count("`dperm ") == table.count(" | 3 | ")
+    assert 0 < table.count("`dperm ") <= len(majors)
 
 
 def test_the_manifest_names_every_file_of_a_major_claim():

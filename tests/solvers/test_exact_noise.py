@@ -313,7 +313,6 @@ SMALL = {
     "dp_gd": ({"steps": 1}, "logistic"),
     "dp_gram": ({"steps": 1}, "logistic"),
     "moments": ({}, "least_squares"),
-    "output_perturbation": ({"ridge": 0.1}, "logistic"),
 }
 ZEROS, LOUD = np.zeros((4, 1)), np.array([[1.0], [0.0], [0.0], [0.0]])
 
@@ -419,7 +418,7 @@ SIGNS = {"bounds": (-1, 1), "epsilon": 2.0, "classes": (False, True)}
 
 @pytest.mark.parametrize(("solver", "signs"), [
     ("ada_ssp", False), ("dp_gd", False), ("dp_gd", True), ("dp_gram", False),
-    ("dp_gram", True), ("output_perturbation", True), ("objective_perturbation", True),
+    ("dp_gram", True), ("objective_perturbation", True),
     ("auto", True),
 ])  # fmt: skip
 def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
@@ -465,7 +464,7 @@ def test_every_release_pays_for_the_error_of_its_sums(
     assert len(scales) == sum(event.count - 1 for event in events)
 
 
-@pytest.mark.parametrize("solver", ["output_perturbation", "objective_perturbation"])
+@pytest.mark.parametrize("solver", ["objective_perturbation"])
 def test_every_minimum_pays_for_its_rounding(data, solver, monkeypatch):
     scales, real = [], minimise.rounding
 
@@ -566,7 +565,6 @@ def test_no_number_of_a_fit_for_release_is_drawn_in_doubles(data, monkeypatch):
     [
         ({"random_state": 0}, "random_state"),
         ({"solver": "dp_cd"}, "dp_cd; expected one of ada_ssp"),
-        ({"solver": "dp_newton"}, "no proof"),
         ({"solver": "dp_minibatch"}, "no proof"),
         ({"solver": "hessian_mixing"}, "no proof"),
         ({"epsilon": math.inf}, "finite epsilon"),

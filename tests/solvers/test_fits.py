@@ -12,7 +12,6 @@ from dperm.audit.checks import Audit
 from dperm.audit.solvers import NEEDS, Needs, Shape, fit, linear_terms
 from dperm.core import solvers
 from dperm.core.erm.optimum import solve
-from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
@@ -21,16 +20,11 @@ from dperm.core.privacy.mechanisms import heard, streams
 from dperm.solvers.fits import (
     Solver,
     ada_ssp,
-    dp_correlated,
-    dp_ftrl,
     dp_gd,
     dp_gram,
     dp_minibatch,
-    dp_newton,
-    last_iterate,
     moments,
     objective_perturbation,
-    output_perturbation,
 )
 from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.moments import floored, minimised
@@ -42,11 +36,9 @@ from dperm.solvers.scales import column_scales, declared, is_declared, label_sca
 MODULES = {
     module.__name__.rpartition(".")[2]: module
     for module in (
-        ada_ssp, dp_correlated, dp_ftrl, dp_gd, dp_gram, dp_minibatch, dp_newton,
-        last_iterate, moments, objective_perturbation, output_perturbation,
+        ada_ssp, dp_gd, dp_gram, dp_minibatch, moments, objective_perturbation,
     )
 }  # fmt: skip
-CHAINED = (dp_ftrl, last_iterate)  # their noise: test_chained
 
 
 @pytest.fixture(params=MODULES)
@@ -99,7 +91,7 @@ def tilt_of(at, u):
 
 def test_every_module_of_the_folder_is_here_and_a_solver():
     found = {n for n, path in solvers.places().items() if ".fits." in path}
-    others = {"dp_selection", "gaussian_mixing", "hessian_mixing"}  # test_mixing
+    others = {"dp_selection", "hessian_mixing"}  # test_mixing
     assert found == {*MODULES, *others}
     for name in found:
         assert isinstance(solvers.load(name), Solver)
@@ -114,8 +106,6 @@ def test_every_release_has_the_noise_that_the_ledger_states(module):
     at, made = able(module), options(module)
     scales = [e.scale for e in module.ledger(at, 0.7, made).events
               for _ in range(e.count)]  # fmt: skip
-    if module is dp_newton:  # three releases a step, in units of their sensitivities
-        scales = None
     silent, heard_units = [], []
 
     def only(place):
@@ -142,44 +132,11 @@ def test_every_release_has_the_noise_that_the_ledger_states(module):
             sum(np.any(a != b) for a, b in zip(loud[:view], quiet[:view], strict=True))
             == 0
         )
-        if scales is None or module in (objective_perturbation, *CHAINED):
+        if module is objective_perturbation:
             assert np.linalg.norm(moved) > 0
             continue
         size = np.linalg.norm(moved) / np.linalg.norm(heard_units[place])
         assert size == pytest.approx(scales[place], rel=1e-9)
-
-
-def test_the_releases_of_dp_newton_have_the_noise_of_the_theorem():
-    """Gradient 2 R, trace phi'' R^2, direction Delta, each times its share's root."""
-    at, made = able(dp_newton), dp_newton.Options(steps=1)
-    R, h, z = at.radius, 0.25 * at.p, 0.7
-    drawn = []
-
-    def listener(kind, unit, order):
-        drawn.append(unit)
-        return unit
-
-    with heard(listener):
-        (g, trace, u), _ = runs(dp_newton, at, z, made=made)
-    records = behind(at)
-    V = records.clipped(R)
-    exact = V.T @ records.slopes(0 * records.offset)
-    np.testing.assert_allclose(
-        g - exact, (2 * R * z / np.sqrt(0.7) * drawn[0])[:, None], rtol=1e-9
-    )
-    exact = 0.25 * (np.minimum(records.norms, R) ** 2).sum()
-    expected = exact + h * z / np.sqrt(0.3 * 0.1) * drawn[1]
-    assert trace[0, 0] == pytest.approx(expected[0])
-    rho = 0.3 * 0.9 / (2 * z**2)
-    damping = R**2 * (max(trace[0, 0], 0) / at.n / R**2 / (at.n**2 * rho)) ** (1 / 3)
-    damping = max(damping, R**2 / at.n)
-    l2 = at.l2[:, 0]
-    H = 0.25 * V.T @ V / at.n + np.diag(l2 + damping)
-    away = u[:, 0] + np.linalg.solve(H, g[:, 0] / at.n)
-    strong = damping + l2.min()
-    Delta = np.linalg.norm(g / at.n) * h / (at.n * strong**2 + strong * h)
-    scale = Delta * z / np.sqrt(0.3 * 0.9)
-    np.testing.assert_allclose(away, scale * drawn[2], rtol=1e-6)
 
 
 def test_the_budget_composes_to_the_target(module):
@@ -219,7 +176,7 @@ class Half:
         return super().normal(scale / 2, size, **law)
 
 
-SHAPES = dict.fromkeys(("moments", "ada_ssp", "last_iterate"), "least_squares")
+SHAPES = dict.fromkeys(("moments", "ada_ssp"), "least_squares")
 
 
 @pytest.mark.parametrize("fault", ["loosely", "half"])
@@ -248,7 +205,7 @@ def told(module, at, made, released):
     steps, events = run.steps(), in_rounds(run.ledger)
     wanted = next(steps)
     while True:
-        public = ("sensitivity", "batch", "unit", "reach", "curvature", "off")
+        public = ("sensitivity", "batch", "reach", "curvature", "off")
         asked.append([np.array(getattr(wanted, name, None)) for name in public])
         own = wanted.released(events, run.normal)
         sent.append(own if released is None else released[len(sent)])
@@ -338,8 +295,8 @@ def statements(module, at, made):
 
 
 def test_ledgers_state_the_sensitivities_of_the_papers():
-    logistic, squares = scaled(make_problem("logistic", "l2")), able(moments)
-    p, label = logistic.p, squares.label
+    squares = able(moments)
+    p, label = squares.p, squares.label
     R, C, root = 1.5 * np.sqrt(p), 1.5 * np.sqrt(p) * label, np.sqrt(2)
     wide, clip = {"radius": 1.5}, {"clip": 1.5, "steps": 4}
     few = 1.5 * np.sqrt(p + 1)
@@ -347,34 +304,12 @@ def test_ledgers_state_the_sensitivities_of_the_papers():
         (ada_ssp, squares, {**wide, "label": 3.0}, [R**2, root * R**2, 6 * R], [1] * 3),
         (moments, squares, wide, [root * few**2], [1]),
         (dp_gd, squares, clip, [2 * C], [4]),
-        (dp_correlated, squares, clip, [2 * C, 3 * C, 3.75 * C, 4.375 * C], [1] * 4),
         (dp_minibatch, squares, clip, [2 * C], [4]),
         (dp_gram, squares, {**wide, **clip}, [root * R**2, 2 * C], [1, 4]),
-        (dp_newton, logistic, {**wide, "steps": 4}, [1.0] * 3, [4] * 3),
-        (output_perturbation, logistic, {**wide, "ridge": 0.5},
-         [2 / (0.5 * logistic.n) + 2e-9], [1]),
     ):  # fmt: skip
         assert statements(module, at, module.Options(**made)) == (
             pytest.approx(found), counts,
         )  # fmt: skip
-
-
-@pytest.mark.parametrize("ridge", [1e-6, 0.5])
-def test_the_objective_has_the_ridge_that_is_claimed(ridge):
-    """The weakest column's of the penalty, and what is added; minima are found with it.
-
-    A minimiser's gradient is nothing, but for the tolerance.
-    """
-    at = scaled(make_problem("logistic", "l2"))
-    made = output_perturbation.Options(ridge=ridge)
-    R, Lambda, added, moved = output_perturbation.constants(at, made)
-    own = at.n * 0.1 / at.S**2
-    assert pytest.approx(Lambda) == max(ridge * at.n * R, own.min())
-    assert added + own.min() >= Lambda * (1 - 1e-12) and moved >= 2 * R / Lambda
-    (u,), _ = runs(output_perturbation, at, 0.0, made=made)
-    V = np.array([v * min(1, R / np.linalg.norm(v)) for v in at.problem.A / at.S])
-    slope = -V.T @ expit(-V @ u[:, 0]) + (own + added) * u[:, 0]
-    assert np.linalg.norm(slope) <= 1.01e-9 * Lambda
 
 
 @pytest.mark.parametrize("curvature", [1e-2, 1e3])
@@ -506,8 +441,6 @@ def test_little_noise_finds_what_the_method_is_for():
     wide = {"radius": 10.0}
     for module, problem, made in (
         (objective_perturbation, logistic, {**wide, "curvature": 1e4}),
-        (output_perturbation, logistic, {**wide, "ridge": 1e-9}),
-        (dp_newton, logistic, {**wide, "steps": 60}),
         (moments, squares, wide),
         (ada_ssp, squares, {**wide, "label": 10.0}),
         (dp_gd, squares, {"clip": 100.0, "steps": 600}),
@@ -583,25 +516,6 @@ def test_no_data_are_refused_for_a_minimum_that_rounding_keeps_away(penalty):
     found = [minimise(at, behind(at), 1.0, 1.0, np.ones((at.p, 1)), tolerance)
              for tolerance in (1e-10, 1e-30)]  # fmt: skip
     np.testing.assert_allclose(*found, atol=1e-9)
-
-
-@pytest.mark.parametrize("groups", [
-    [(7, -2, -6, 0.3), (30, -2, 3, 50), (63, -0.2, 2, -20)],
-    [(28, -7.1, -14, 110), (55, 0.65, 9.2, -0.15), (1, 0.0043, -0.065, 1.8),
-     (16, 0.2, -3.3, 1.4)],
-])  # fmt: skip
-def test_minima_of_losses_with_kinks_in_their_slopes_are_minima(groups):
-    """Newton's method stalls on these records; a sensitivity is that of minima."""
-    x = np.repeat(groups, [int(group[0]) for group in groups], axis=0)
-    X, y = x[:, 1:3], x[:, 3]
-    problem = build("p", X, y, "huber", Penalty(l2=1e-9), 1.0, 1e-6)
-    at = scaled(declared(problem, np.ones(2)))
-    made = output_perturbation.Options(ridge=1e-4)
-    R, Lambda, *_ = output_perturbation.constants(at, made)
-    (u,), _ = runs(output_perturbation, at, 0.0, made=made)
-    V = np.array([v * min(1, R / np.linalg.norm(v)) for v in X])
-    slope = V.T @ np.clip(V @ u[:, 0] - y, -1, 1) + Lambda * u[:, 0]
-    assert np.linalg.norm(slope) <= 1e-7 * Lambda
 
 
 def test_twin_of_dp_gd():
@@ -705,9 +619,6 @@ def test_declared_scales_do_not_read_the_data(loss):
     ("module", "loss", "penalty", "said"),
     [
         (objective_perturbation, "least_squares", "l2", "slopes of one sign"),
-        (output_perturbation, "least_squares", "l2", "slopes within"),
-        (dp_newton, "logistic", "l1", "no sensitivity"),
-        (dp_newton, "least_squares", "l2", "slopes within"),
         (moments, "logistic", "l2", "second moments"),
         (ada_ssp, "logistic", "l2", "second moments"),
     ],
@@ -729,8 +640,8 @@ def test_wide_problems_are_refused_where_matrices_are_released():
     ("module", "key", "value"),
     [
         (dp_gd, "steps", 0), (dp_gd, "momentum", 1.0), (dp_gd, "clip", 0.0),
-        (dp_gram, "share", 1.0), (dp_newton, "trace", 0.0), (moments, "floor", -1.0),
-        (ada_ssp, "label", 0.0), (output_perturbation, "ridge", 0.0),
+        (dp_gram, "share", 1.0), (moments, "floor", -1.0),
+        (ada_ssp, "label", 0.0),
         (objective_perturbation, "minima", "rough"),
         (objective_perturbation, "curvature", 0.0),
     ],

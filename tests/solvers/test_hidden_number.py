@@ -10,11 +10,11 @@ from scipy import sparse, stats
 
 import dperm
 from dperm import Budget, BudgetError
-from dperm.accountants.intervals import epsilon_interval
 from dperm.accountants.stable_counts import StableCounts
 from dperm.compare import estimators
 from dperm.compare.estimators import DPClassifier, DPRegressor
 from dperm.compare.frames import TYPES
+from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import ADD_REMOVE, Laplace, Ledger, RelationError
 from dperm.solvers import hidden_number
 from dperm.solvers.hidden_number import emptied, event, noisy, resized
@@ -106,7 +106,7 @@ def test_a_fit_costs_what_was_asked_for_and_takes_nothing_as_public(data, solver
     assert cost.given == () and cost.unconditional and cost.delta == 1e-6
     number, *rest = cost.ledger.events
     assert type(number) is Laplace and number == event(0.8)
-    price = epsilon_interval(Ledger(tuple(rest)), 1e-6).high
+    price = true_epsilon(Ledger(tuple(rest)), 1e-6)
     assert cost.high == pytest.approx(0.02 * 0.8 + price) and 0.79 < cost.high <= 0.8
     assert str(cost).endswith("one record added or removed, given nothing")
     assert solver == "dp_cd" or model.score(*data) > 0.5

@@ -16,7 +16,6 @@ import scipy  # submodules are loaded on first use
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dperm.accountants.attained import Pair, gaussian_pair, pair
 from dperm.core.privacy.ledger import Event, LedgerError, require_positive
 from dperm.core.privacy.mechanisms import handed
 from dperm.core.privacy.pld import Profile
@@ -227,12 +226,6 @@ def _(event: GeneralisedGaussian) -> Profile:
         lambda losses: _curve(np.asarray(losses, dtype=float), kappa, multiplier),
         event.count,
     )
-
-
-@pair.register
-def _(event: GeneralisedGaussian, gap: float) -> Pair | None:
-    is_normal = event.order == 2  # no pair is known for other orders
-    return gaussian_pair(1 / event.noise_multiplier) if is_normal else None
 
 
 @renyi.register

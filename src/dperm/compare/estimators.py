@@ -97,7 +97,6 @@ FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
     "dp_gram",
     "moments",
     "objective_perturbation",
-    "output_perturbation",
 )
 EDGE = 1e100  # largest entry and scale of a release, so that no quotient overflows
 OPEN = Ledger((NonPrivate(1, "weights", "the minimiser without privacy"),), given=(N,))

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
-from dperm.accountants.intervals import epsilon_interval
-from dperm.core.privacy.accounting import Interval
+from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import (
     ADD_REMOVE,
     RELATION,
@@ -27,7 +26,7 @@ RELATIONS = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """An epsilon, as an interval whose two ends are proved."""
+    """A proved epsilon."""
 
     ledger: Ledger  #: releases of the fit
     delta: float
@@ -42,22 +41,9 @@ class Guarantee:
         return replace(self, given=united(self.given, names))
 
     @cached_property
-    def interval(self) -> Interval:
-        """Both ends, computed on first use."""
-        found = epsilon_interval(self.ledger, self.delta - self.slack)
-        if not self.slack:
-            return found
-        return Interval(epsilon_interval(self.ledger, self.delta).low, found.high)
-
-    @property
-    def low(self) -> float:
-        """Lower end: some mechanism with these releases costs at least that."""
-        return self.interval.low
-
-    @property
     def high(self) -> float:
-        """Upper end: every mechanism with these releases costs at most that."""
-        return self.interval.high
+        """Every mechanism with these releases costs at most that."""
+        return true_epsilon(self.ledger, self.delta - self.slack)
 
     @property
     def unconditional(self) -> bool:
@@ -71,7 +57,7 @@ class Guarantee:
 
     def __str__(self) -> str:
         return (
-            f"epsilon in [{self.low:.6g}, {self.high:.6g}] at delta {self.delta:.3g}, "
+            f"epsilon at most {self.high:.6g} at delta {self.delta:.3g}, "
             f"{RELATIONS[self.relation]}, given {', '.join(self.given) or 'nothing'}"
         )
 
@@ -82,13 +68,13 @@ class Guarantee:
 class Choice(Guarantee):
     """The cost of publishing the best of a random number of runs."""
 
-    #: the bound of ``accountants.private_choice``; no lower bound is known
+    #: the bound of ``accountants.private_choice``
     cost: float = math.inf
 
-    @cached_property
-    def interval(self) -> Interval:
-        """From 0 to the upper bound."""
-        return Interval(0.0, self.cost)
+    @property
+    def high(self) -> float:  # type: ignore[override]
+        """The bound ``cost``."""
+        return self.cost
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,15 +84,15 @@ class Counted(Guarantee):
     Later releases depend on that number, so the two costs add up.
     """
 
-    #: of later releases, under replacing a record; its lower end needs that relation
+    #: of later releases, under replacing a record
     rest: Guarantee | None = None
 
     @cached_property
-    def interval(self) -> Interval:
-        """From 0 to the sum of the two costs."""
+    def high(self) -> float:
+        """The sum of the two costs."""
         assert self.rest is not None
         number = self.ledger.events[0]
-        return Interval(0.0, 1 / number.noise_multiplier + self.rest.high)
+        return 1 / number.noise_multiplier + self.rest.high
 
 
 def added_or_removed(rest: Guarantee, number: Laplace) -> Guarantee:

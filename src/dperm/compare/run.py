@@ -44,7 +44,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams
-from dperm.pipeline.cluster import away
+from dperm.pipeline.workers import away
 from dperm.present.tables import made_of, save
 from dperm.solvers import private_scales
 from dperm.solvers.scales import declared

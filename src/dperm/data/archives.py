@@ -1,23 +1,18 @@
-"""Archives: unpacked downloads, and bundles of fetched data sets.
+"""Unpacked downloads.
 
-Only regular files are unpacked, and never outside the target folder. A bundle is an
-archive, or its folder, with the fetched arrays of many data sets. It contains
-``fetched/<data set>/`` as ``dperm.data.fetching`` writes it, and ``SOURCES.json`` with
-the description, source and digest of each. The mirror setting (``DPERM_MIRROR``) may
-name the archive or its unpacked folder.
+Only regular files are unpacked, and never outside the target folder.
 """
 
 from __future__ import annotations
 
 import bz2
 import gzip
-import json
 import lzma
 import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -25,10 +20,7 @@ from typing import IO, Any
 
 from dperm.core.experiment.schema import Data
 from dperm.data.arrays import RefusedError
-from dperm.store.folders import write_archive
 
-FOLDER = "fetched"
-CONTENTS = "SOURCES.json"
 BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 Opener = Callable[[], IO[bytes] | None]
 
@@ -169,54 +161,3 @@ def _copy(stream: Any, target: Path, most: int) -> Path:
                 raise RefusedError(f"{target.name} unpacks to more than {most} bytes")
             out.write(chunk)
     return target
-
-
-# --- bundles --------------------------------------------------------------------------
-
-
-def pack(folders: Mapping[str, Path], contents: Mapping[str, Any], path: Path) -> None:
-    """Write a bundle; the same data give the same bytes.
-
-    Parameters
-    ----------
-    folders : mapping of str to Path
-        Fetched folder of each data set by name.
-    contents : mapping
-        Entry of each data set in ``SOURCES.json``.
-    path : Path
-        Of the ZIP archive.
-    """
-    files = {
-        f"{FOLDER}/{name}/{file.name}": file
-        for name, folder in sorted(folders.items())
-        for file in sorted(folder.iterdir())
-    }
-    text = json.dumps(contents, indent=1, sort_keys=True) + "\n"
-    write_archive(path, {CONTENTS: text}, files)
-
-
-def bundled(mirror: str | None, name: str, work: Path) -> Path | None:
-    """The folder of a data set in a bundle, unpacked below ``work`` if necessary.
-
-    Returns
-    -------
-    Path or None
-        None if the mirror is not a bundle or does not contain the data set.
-
-    Raises
-    ------
-    RefusedError
-        If the archive is damaged or has unsafe members.
-    """
-    if not mirror:
-        return None
-    if Path(mirror).is_dir():
-        folder = Path(mirror) / FOLDER / name
-        return folder if folder.is_dir() else None
-    if not zipfile.is_zipfile(mirror):
-        return None
-    with zipfile.ZipFile(mirror) as archive:
-        start = f"{FOLDER}/{name}/"
-        wanted = [member for member in archive.namelist() if member.startswith(start)]
-    files = unpack(Path(mirror), work, wanted) if wanted else []
-    return files[0].parent if files else None

@@ -16,7 +16,7 @@ import numpy as np
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.schema import Data, Dataset, Source
-from dperm.data.archives import bundled, unpack
+from dperm.data.archives import unpack
 from dperm.data.arrays import (
     Arrays,
     RefusedError,
@@ -106,7 +106,7 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
             if kept[1] != _read_record(folder):
                 store.write_json(folder / RECORD, asdict(kept[1]))
             return _warned(kept[1])
-        arrays, record = _from_bundle(dataset, data) or _first_served(dataset, data)
+        arrays, record = _first_served(dataset, data)
         if kept is not None and dataset.digest and not _is_contradicted(record):
             log.warning("%s: kept as it is, by its digest", dataset.name)
             return kept[1]
@@ -188,28 +188,6 @@ def _reusable(dataset: Dataset, folder: Path) -> tuple[Arrays, FetchRecord] | No
     if dataset.digest:  # it may have been declared after the fetch
         record = replace(record, warning="")
     return None if arrays is None else (arrays, record)
-
-
-def _from_bundle(dataset: Dataset, data: Data) -> tuple[Arrays, FetchRecord] | None:
-    """Arrays and record of the data set in the mirror, if that is a bundle."""
-    work = Path(data.dir) / "downloads" / dataset.name / "bundle"
-    name = dataset.name
-    try:
-        folder = bundled(data.mirror, name, work)
-        if folder is None:
-            return None
-        kept = _reusable(dataset, folder)
-        # the user's own file may differ
-        if kept is not None and _same_contents(dataset, data, kept[1]):
-            log.info("%s: from the bundle %s", name, data.mirror)
-            return kept
-        why = "the bundle %s holds it damaged, or not as the configuration asks"
-        log.warning(f"%s: {why}", name, data.mirror)
-    except (RefusedError, OSError) as error:
-        log.warning("%s: bundle %s: %s", name, data.mirror, error)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return None
 
 
 def _is_current(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
@@ -345,11 +323,11 @@ def from_file(source: Source, dataset: Dataset, data: Data, work: Path) -> Array
 
 
 def from_mirror(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Read files below ``data.mirror``; a bundle is tried before any source."""
+    """Read files below ``data.mirror``."""
     if not data.mirror:
         raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
     if not Path(data.mirror).is_dir():
-        raise SourceError(f"{data.mirror} is no folder, nor a bundle that holds it")
+        raise SourceError(f"{data.mirror} is no folder")
     return _from_folder(Path(data.mirror), source, dataset, data, work)
 
 

@@ -37,7 +37,7 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     epsilons in each panel. ``options``:
 
     - ``x``: ``passes`` or ``seconds``;
-    - ``solvers`` to show, or ``leave_out``, those to omit;
+    - ``solvers`` to show;
     - ``names``: other labels by solver;
     - ``columns`` of panels;
     - ``title``: whether titles state a problem's ``privacy`` or its ``penalty``;
@@ -49,8 +49,7 @@ def trajectories(config: Config, product: Product, problems: list[str]) -> Drawi
     """
     options = product.options
     _check(config, product)
-    hidden, only = options.get("leave_out", ()), options.get("solvers")
-    found = results.load(config, problems, hidden, only, product.timed)
+    found = results.load(config, problems, options.get("solvers"), product.timed)
     gone = {name: lost for name in problems if (lost := reason(found[name]))}
     there, panels, absent = panels_of(config, product, problems, gone)
     swept = [results.load_sweep(config, name) for name in product.sweeps]
@@ -136,7 +135,7 @@ TITLES: dict[str, Callable[[Problem], str]] = {
 }
 
 CHOICES = {"x": ("passes", "seconds"), "title": tuple(TITLES)}
-OPTIONS = (*CHOICES, "solvers", "leave_out", "names", "columns", "ends", "ties")
+OPTIONS = (*CHOICES, "solvers", "names", "columns", "ends", "ties")
 OPTIONS += ("readings", "published", "column")
 
 

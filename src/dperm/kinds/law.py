@@ -3,16 +3,12 @@
 A printed mean is one of two things. It may be the least mean that the tuning compared;
 this is biased, because the setting was chosen for it. Or it is the mean of new runs of
 the chosen setting. The law of each is drawn from many transcripts of all settings near
-the optimum (``dperm.kinds.sweeps.tuning_law``). The same transcripts show how many a
-tuning needs, or what is lost by choosing on few: some of them choose, and all of them
-measure how good the choice is.
+the optimum (``dperm.kinds.sweeps.tuning_law``).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -140,116 +136,3 @@ def arrays(part: pd.DataFrame) -> Errors:
 def quantile_columns() -> list[str]:
     """Columns of a table that hold a law."""
     return [f"q{level:g}" for level in LEVELS]
-
-
-# --- how many transcripts a tuning needs ----------------------------------------------
-
-CHOICES = 2000  # draws of the transcripts that choose
-CHOSEN_ON = (1, 2, 3, 5, 10, 25)
-SHARES = (1.0, 0.25)  # of the settings that compete: the whole grid, and a coarser one
-
-Row = dict[str, Any]
-Pooled = tuple[list[np.ndarray], np.ndarray]
-
-
-def curve(rows: pd.DataFrame, share: float = 1.0) -> list[Row]:
-    """Regret and optimism of a choice on few transcripts.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Rows of the sweep for one solver, problem and noise factor.
-    share : float
-        Share of the settings, drawn again each time.
-
-    Returns
-    -------
-    list of dict
-        ``regret``: mean error of the chosen setting over that of the best of all, with
-        the range of 95 % of the draws; ``printed``: the mean that a table would print,
-        over the mean error of the chosen setting.
-    """
-    rng = np.random.default_rng(SEED)
-    tables, means = _pooled(rows)
-    size = min(table.shape[1] for table in tables)
-    lost = []
-    for runs in (each for each in CHOSEN_ON if each <= size):
-        drawn = [_chosen(rng, tables, means, runs, share) for _ in range(CHOICES)]
-        truth, shown = np.array(drawn).T
-        regret = truth / means.min()
-        low, high = np.quantile(regret, [0.025, 0.975])
-        row = {"transcripts": runs, "settings": _size(len(means), share)}
-        row |= {"regret": regret.mean(), "regret_low": low, "regret_high": high}
-        lost.append(row | {"printed": (shown / truth).mean()})
-    return lost
-
-
-def printed(rows: pd.DataFrame, runs: int) -> dict[str, float]:
-    """Printed result of a tuning on a number of transcripts, and its true error.
-
-    Returns
-    -------
-    dict
-        ``printed``, the median over draws of the least mean, with 90 % of them between
-        ``printed_low`` and ``printed_high``; ``worth``, the mean error of the chosen
-        setting, on average.
-    """
-    rng = np.random.default_rng(SEED)
-    tables, means = _pooled(rows)
-    drawn = [_chosen(rng, tables, means, runs, 1.0) for _ in range(CHOICES)]
-    truth, shown = np.array(drawn).T
-    low, middle, high = np.quantile(shown, [0.05, 0.5, 0.95])
-    ends = {"printed_low": low, "printed_high": high}
-    return {"printed": middle, **ends, "worth": truth.mean()}
-
-
-def _pooled(rows: pd.DataFrame) -> Pooled:
-    """Errors (settings, transcripts) for each number of passes, and all means."""
-    tables = [errors for errors, _ in by_passes(rows)]
-    return tables, np.concatenate([table.mean(axis=1) for table in tables])
-
-
-def _size(count: int, share: float) -> int:
-    return max(1, math.ceil(share * count))
-
-
-def _chosen(
-    rng: np.random.Generator,
-    tables: list[np.ndarray],
-    means: np.ndarray,
-    runs: int,
-    share: float,
-) -> tuple[float, float]:
-    """Mean error of the setting that some transcripts choose, and their own mean."""
-    seen = np.concatenate(
-        [
-            table[:, rng.choice(table.shape[1], runs, replace=False)].mean(axis=1)
-            for table in tables
-        ]
-    )
-    kept = rng.choice(len(seen), _size(len(seen), share), replace=False)
-    at = kept[seen[kept].argmin()]
-    return float(means[at]), float(seen[at])
-
-
-def agreement(one: pd.DataFrame, other: pd.DataFrame) -> list[Row]:
-    """How often few transcripts rank two methods as all of them do.
-
-    Returns
-    -------
-    list of dict
-        ``agree``: share of the draws in which the printed means have the order of the
-        best settings by all transcripts.
-    """
-    rng = np.random.default_rng(SEED)
-    both = [_pooled(one), _pooled(other)]
-    size = min(table.shape[1] for tables, _ in both for table in tables)
-    ahead = both[0][1].min() < both[1][1].min()
-    rows = []
-    for runs in (each for each in CHOSEN_ON if each <= size):
-        same = []
-        for _ in range(CHOICES):
-            first, second = (_chosen(rng, *pooled, runs, 1.0)[1] for pooled in both)
-            same.append((first < second) == ahead)
-        rows.append({"transcripts": runs, "agree": float(np.mean(same))})
-    return rows

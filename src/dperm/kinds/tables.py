@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,10 @@ from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
+from dperm.core.lanes import trials
+from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.kinds import law
+from dperm.kinds.sweeps import job_of
 from dperm.present.intervals import power
 from dperm.present.tables import (
     Rows,
@@ -33,11 +35,11 @@ FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
 def relative_error(config: Config, product: Product, problems: list[str]) -> Table:
     """Best relative error for each number of passes, tuned and fresh.
 
-    ``options``: ``leave_out`` names solvers to omit; ``published`` names the paper's
-    table of these errors, with columns relative_error_mean and relative_error_std.
+    ``options``: ``published`` names the paper's table of these errors, with columns
+    relative_error_mean and relative_error_std.
     """
     options = product.options
-    found = results.load(config, problems, options.get("leave_out", ()))
+    found = results.load(config, problems)
     rows: Rows = []
     for result in (each for name in problems for each in found[name]):
         known = {"problem": result.problem, "algorithm": result.label}
@@ -80,30 +82,44 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
     loaded = results.load(config, problems)
     return made_of(
         [
-            noise_row(result, passes, kinds[PAPER], ("target_epsilon", "delta"))
-            | strict_noise(kinds)
+            cost | needed
             for name in loaded
             for result in loaded[name]
-            for passes, kinds in results.calibrated(config, result).items()
-            if set(kinds) == {PAPER, STRICT}
+            for _, cost, needed in noises(config, result, ("target_epsilon", "delta"))
         ]
     )
 
 
-def noise_row(
-    result: Result, passes: float, paper: dict[str, Any], targets: Sequence[str]
-) -> dict[str, Any]:
-    """A job at a number of passes, the published noise and its cost."""
-    row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
-    row |= {key: paper[key] for key in targets}
-    row |= {"paper_noise": paper["noise_multiplier"]}
-    return row | {"true_epsilon": paper["true_epsilon"]} | results.proved(paper)
+def noises(
+    config: Config, result: Result, targets: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, float]]]:
+    """The published noise of a job at each number of passes, and the least sound one.
 
-
-def strict_noise(kinds: dict[str, dict[str, Any]]) -> dict[str, float]:
-    """The noise that the target needs, and its ratio; missing if there is none."""
-    needed = kinds[STRICT]["noise_multiplier"] if STRICT in kinds else math.nan
-    return {"strict_noise": needed, "ratio": needed / kinds[PAPER]["noise_multiplier"]}
+    Yields
+    ------
+    tuple of dict
+        The calibration of the published noise; a row with its multiplier, its cost and
+        the keys ``targets``; the multiplier that the target needs and its ratio to the
+        published one, which are missing if no noise reaches the target.
+    """
+    kinds = results.calibrated(config, result)
+    published = {passes: made[PAPER] for passes, made in kinds.items() if PAPER in made}
+    if not published:
+        return
+    job = job_of(config, {"problem": result.problem, "solver": result.solver})
+    assert job is not None  # it has run
+    given = (job.problem, job.module, job.options)
+    for passes, paper in published.items():
+        row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
+        row |= {key: paper[key] for key in targets}
+        row |= {"paper_noise": paper["noise_multiplier"]}
+        row |= {"true_epsilon": paper["true_epsilon"]} | results.public(paper)
+        try:
+            least = trials.noise(*given, passes, STRICT).noise_multiplier
+        except UnreachableTargetError:
+            least = math.nan
+        ratio = least / paper["noise_multiplier"]
+        yield paper, row, {"strict_noise": least, "ratio": ratio}
 
 
 def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
@@ -114,7 +130,7 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     of the tuning or that of five new runs of its choice; ``start``, the error of w = 0;
     ``half``, the median with half as many settings over the median.
     """
-    swept = swept_errors(config, product, problems)
+    swept = swept_errors(config, product.sweeps[0], problems)
     ran = results.load(config, problems, solvers=swept["solver"].unique())
     solvers = {
         (each.problem, each.solver): each for found in ran.values() for each in found
@@ -160,8 +176,9 @@ def tuned(config: Config, product: Product, problems: list[str]) -> Table:
     mean over such tunings and the range of 95 % of them.
     """
     rows: Rows = []
-    swept = _published_law(config, product, problems)
-    for at, part in groups(swept, ["problem", "solver"]):
+    swept = swept_errors(config, product.sweeps[0], problems)
+    published = where(swept, noise_factor=1.0)
+    for at, part in groups(published, ["problem", "solver"]):
         errors = law.law(law.by_passes(part), own=True, again=None).fresh.errors
         low, high = np.quantile(errors, [0.025, 0.975])
         at["algorithm"] = plan.label(config, at.pop("solver"))
@@ -169,66 +186,12 @@ def tuned(config: Config, product: Product, problems: list[str]) -> Table:
     return made_of(rows)
 
 
-def tuning_runs(config: Config, product: Product, problems: list[str]) -> Table:
-    """Loss from choosing on few transcripts, by solver and size of the grid."""
-    swept = _published_law(config, product, problems)
-    labels = {name: plan.label(config, name) for name in swept["solver"].unique()}
-    return made_of(
-        [
-            {"problem": at["problem"], "algorithm": labels[at["solver"]], **row}
-            for at, part in groups(swept, ["problem", "solver"])
-            for share in law.SHARES
-            for row in law.curve(part, share)
-        ]
-    )
-
-
-def headline(config: Config, product: Product, problems: list[str]) -> Table:
-    """A paper's table of errors as tuned on few transcripts, and on many.
-
-    ``options``: ``published`` and ``column``, the paper's cells; ``by_passes``, whether
-    each number of passes was tuned separately; ``transcripts``.
-    """
-    options, swept = product.options, _published_law(config, product, problems)
-    keys = ["problem", "solver", *(["passes"] if options["by_passes"] else [])]
-    rows: Rows = []
-    for at, part in groups(swept, keys):
-        at["algorithm"] = plan.label(config, at.pop("solver"))
-        for runs in options["transcripts"]:
-            rows.append(at | {"transcripts": runs} | law.printed(part, runs))
-    cells = results.published(config, options["published"])
-    column = options["column"]
-    keys = [*(key for key in keys if key != "solver"), "algorithm"]
-    cells = cells[[*keys, column]].rename(columns={column: "published"})
-    data = pd.DataFrame(rows)
-    data = data.merge(cells, on=keys, how="left") if rows else data
-    return made_of(data.to_dict("records"))
-
-
-def rankings(config: Config, product: Product, problems: list[str]) -> Table:
-    """How often few transcripts rank two methods as all of them do."""
-    swept = _published_law(config, product, problems)
-    rows: Rows = []
-    for problem, part in swept.groupby("problem", sort=False):
-        for pair in combinations(part["solver"].unique(), 2):
-            one, other = (part[part["solver"] == name] for name in pair)
-            first, second = (plan.label(config, name) for name in pair)
-            known = {"problem": problem, "first": first, "second": second}
-            rows += [known | row for row in law.agreement(one, other)]
-    return made_of(rows)
-
-
-def _published_law(
-    config: Config, product: Product, problems: list[str]
-) -> pd.DataFrame:
-    return where(swept_errors(config, product, problems), noise_factor=1.0)
-
-
-def swept_errors(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """The rows with an error of the product's sweep, for some problems."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    table = swept[swept["problem"].isin(problems)]
-    return table.dropna(subset="relative_error") if "relative_error" in table else table
+def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFrame:
+    """The rows with an error of a sweep, for some problems."""
+    swept = results.load_sweep(config, sweep)
+    ran = "relative_error" in swept  # missing if no data set is available
+    known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
+    return known[known["problem"].isin(problems)]
 
 
 def powers(config: Config, product: Product, problems: list[str]) -> Table:

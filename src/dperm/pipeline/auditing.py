@@ -20,7 +20,6 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from dperm.accountants.intervals import epsilon_interval
 from dperm.accountants.random_stopping import converted, renyi_curve, tuned_epsilon
 from dperm.audit import tables
 from dperm.audit.solvers import NoSubjectError
@@ -32,12 +31,12 @@ from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.config import with_paper
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.lanes import trials
-from dperm.core.privacy.accounting import epsilon, unconditional
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_with_data
 from dperm.core.privacy.mechanisms import STUDY
 from dperm.core.solvers.capabilities import obstacle
-from dperm.pipeline import inputs, seals
+from dperm.pipeline import inputs
 from dperm.present import tables as writing
 from dperm.solvers.fits.scaled import Scaled
 
@@ -61,9 +60,7 @@ HEAD = (
     "noise from",
     "noise multiplier",
     "published accountant",
-    "true epsilon, from",
-    "to",
-    "nothing but n public",
+    "true epsilon, at most",
 )
 
 
@@ -82,29 +79,11 @@ def audit(config: schema.Config) -> list[Path]:
         known = ", ".join(PRODUCTS)
         raise ConfigError(f"product={config.product}: the audit has {known}")
     stem = plan.results_folder(config, "audit") / config.product
-    read = _read(config)
-    seals.check(config, read)
     table = made(config)
     written = writing.save(table, stem, CAPTIONS[config.product])
-    seals.seal(config, "audit", written, of=read)
     for path in written:
         log.info("%s", path)
     return written
-
-
-def _read(config: schema.Config) -> list[Path]:
-    """Files that a table of the audit is made of."""
-    if config.product == "epsilon":
-        return [_path(config, name) for name in available("solver")]
-    if config.product != "tuning":
-        return []
-    papers = (with_paper(config, name) for name in available("paper"))
-    folder = plan.results_folder
-    return [
-        folder(paper, paper.paper.name, *run, "ledger.json")
-        for paper in papers
-        for run in plan.runs(paper)
-    ]
 
 
 def _path(config: schema.Config, name: str) -> Path:
@@ -135,7 +114,6 @@ def _solver(config: schema.Config) -> list[Path]:
         log.info("%s states no privacy: there is nothing to refute", chosen.name)
     path = _path(config, chosen.name)
     store.write_text(path, pd.concat(found).to_csv(index=False))
-    seals.seal(config, "audit", [path])
     return [path]
 
 
@@ -312,9 +290,8 @@ def report(config: schema.Config) -> None:
         ledger = request.ledger(own, config.setting.calibration)
         rows.append(_row(request, "given", f"{own:.5g}", ledger))
     print(tabulate(rows, headers=HEAD, floatfmt=".5g"))
-    print("\nTrue epsilon: proved to lie between the two, for some mechanism with that")
-    print("ledger the lower, for every one at most the upper.")
-    if any(math.isinf(row[-2]) for row in rows):
+    print("\nTrue epsilon: proved of every mechanism with that ledger.")
+    if any(math.isinf(row[-1]) for row in rows):
         print("inf: no sound bound is known for a release of that ledger.")
     ledger = request.noise(config.setting.calibration)[1]
     print(f"\nEpsilon given public {as_set(ledger.given)}.")
@@ -352,9 +329,7 @@ def _request(config: schema.Config) -> Request:
 
 def _row(request: Request, kind: str, noise: str, ledger: Ledger) -> tuple:
     delta = request.problem.delta
-    ends = epsilon_interval(ledger, delta)
-    costs = (epsilon(ledger, delta, PAPER), *ends, unconditional(ledger, delta))
-    return kind, noise, *costs
+    return kind, noise, epsilon(ledger, delta, PAPER), true_epsilon(ledger, delta)
 
 
 def _line(event: Event) -> str:

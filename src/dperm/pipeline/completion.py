@@ -4,19 +4,16 @@
 ``record.json`` has everything needed to repeat the run and to check a repetition: the
 composed configuration, the platform, the versions of all packages, every seed, and
 digests of data, optima, solver code and rows (without timings and provenance). It names
-no folder. ``dperm crate`` makes a Workflow Run RO-Crate with the facts of these two
-files, for archives that read this format
-(https://w3id.org/ro/wfrun/workflow/0.5); it needs ``dperm[crate]``.
+no folder.
 """
 
 from __future__ import annotations
 
-import argparse
 import datetime
-import hashlib
 import logging
 import os
 import platform
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
@@ -26,47 +23,24 @@ from typing import Any
 
 import pandas as pd
 
-from dperm import __version__, data
+from dperm import data
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import locate, plan, schema
-from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment import plan, schema
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import PROVENANCE
-from dperm.pipeline import digests, forecast, inputs, products, seals
-from dperm.pipeline.graph import Graph, load_graph
+from dperm.pipeline import digests, inputs, products
 
 log = logging.getLogger(__name__)
 
 Tables = Mapping[str, pd.DataFrame]  # by path below the paper's folder
 AXES = ("passes", "step", "clip")  # of a setting
 _NOT_KEPT = ("problem=", "solver=", "data.", "output.")  # choices of a job, and folders
-LICENCE = "https://spdx.org/licenses/BSD-3-Clause"
-PROFILES = {
-    "Process Run Crate": "https://w3id.org/ro/wfrun/process/0.5",
-    "Workflow Run Crate": "https://w3id.org/ro/wfrun/workflow/0.5",
-    "Workflow RO-Crate": "https://w3id.org/workflowhub/workflow-ro-crate/1.0",
-}
-ENVIRONMENT = ("environment.yml", "requirements.lock")
-TYPES = {
-    ".csv": "text/csv",
-    ".json": "application/json",
-    ".lock": "text/plain",
-    ".md": "text/markdown",
-    ".pdf": "application/pdf",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".txt": "text/plain",
-    ".yml": "application/yaml",
-}
+SPENT = re.compile(r"^cost: ([0-9.]+) CPU seconds$", re.MULTILINE)  # ends a log
 
 
 class IncompleteError(RuntimeError):
     """Results that could not be made; the text has the reasons."""
-
-
-class ArchiveError(RuntimeError):
-    """Results that cannot be packed or unpacked; the text is a line with the reason."""
 
 
 def complete(config: schema.Config) -> Path:
@@ -76,12 +50,11 @@ def complete(config: schema.Config) -> Path:
     ------
     IncompleteError
         If a problem's data are unavailable. Everything else has been made.
-    ChangedError
+    ValueError
         If rows were changed since they were made: the record must be of the run.
     """
     folder = plan.results_folder(config, config.paper.name)
     rows = products.rows(config)
-    seals.check(config, rows)
     tables = {
         (problem, solver): store.read_table(folder / problem / solver / "tune.parquet")
         for problem, solver in plan.runs(config)
@@ -103,8 +76,6 @@ def complete(config: schema.Config) -> Path:
         lambda record: record.get("digests", {}).get("rows"),
         ("platform", "packages"),
     )
-    written = [folder / "manifest.json", folder / "record.json"]
-    seals.seal(config, "complete", written, config.made, rows)
     missing = {
         " ".join(name) if name[0] == "sweep" else name[0]: str(
             table["reason"][lost].iloc[0]
@@ -163,8 +134,6 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
     rows = pd.concat(tables)
     spent = rows["seconds"].sum()
     started = os.environ.get("DPERM_STARTED")  # set by the Snakefile, same clock
-    jobs = forecast.recorded(Path("logs", config.scale.folder)).items()
-    cpu = [cost.cpu for job, cost in jobs if config.paper.name in job.split("/")]
     return {
         "paper": config.paper.name,
         "scale": config.scale.name,
@@ -177,8 +146,19 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "runs": len(rows),
         "solver_seconds": round(float(spent), 1),
         "wall_seconds": round(time.monotonic() - float(started)) if started else None,
-        "cpu_seconds": round(sum(cpu), 1) if cpu else None,  # last run of each job
+        "cpu_seconds": _spent(Path("logs", config.scale.folder), config.paper.name),
     }
+
+
+def _spent(logs: Path, paper: str) -> float | None:
+    """CPU seconds of the last run of each of a paper's jobs, from their logs."""
+    found = [
+        float(seconds)
+        for path in logs.rglob("*.log")
+        if paper in path.relative_to(logs).with_suffix("").parts
+        for seconds in SPENT.findall(path.read_text("utf-8", errors="replace"))[-1:]
+    ]
+    return round(sum(found), 1) if found else None
 
 
 # --- the record -----------------------------------------------------------------------
@@ -232,7 +212,7 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
             "solvers": {
                 name: digests.lanes(found.algorithm) for name, found in by.items()
             },
-            "rows": {name: digest_rows(table) for name, table in tables.items()},
+            "rows": {name: digest_results(table) for name, table in tables.items()},
         },
         "seeds": {
             name: sorted(map(int, table["seed"].dropna().unique()))
@@ -243,32 +223,9 @@ def record(config: schema.Config, tables: Tables) -> dict[str, Any]:
     }
 
 
-def digest_rows(table: pd.DataFrame) -> str:
-    """SHA-256 over the ordered rows of a table, without timings and provenance."""
-    kept = table.drop(columns=PROVENANCE, errors="ignore")
-    rows = pd.util.hash_pandas_object(kept, index=False).to_numpy("<u8")
-    names = ",".join(map(str, kept.columns))
-    return hashlib.sha256(names.encode() + rows.tobytes()).hexdigest()
-
-
-def require_of_now(graph: Graph, paper: str, top: Path = Path()) -> None:
-    """Refuse rows that the current code and configuration did not make.
-
-    ``top`` is the folder that contains results and data.
-    """
-    folder = top / f"{graph.below('results')}{paper}"
-    record = store.known_json(folder / "record.json") or {}
-    again = f"run `dperm {paper}` first"
-    if record.get("made") != graph.rows_digest(paper):
-        raise ArchiveError(
-            f"{folder / 'record.json'} is of no run, or of one of other code or "
-            f"configuration: {again}"
-        )
-    for name in graph.rows(paper):
-        path = top / name
-        known = record["digests"]["rows"].get(path.relative_to(folder).as_posix())
-        if known != digest_rows(store.read_table(path)):
-            raise ArchiveError(f"{name} has other rows than its record says: {again}")
+def digest_results(table: pd.DataFrame) -> str:
+    """Digest of a table's ordered rows, without timings and provenance."""
+    return store.digest_rows(table.drop(columns=PROVENANCE, errors="ignore"))
 
 
 def _data(config: schema.Config, problem: str) -> dict[str, Any]:
@@ -296,154 +253,3 @@ def _processor() -> str:
 def machine() -> str:
     """Class of the machine, for timings; it does not identify the machine."""
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
-
-
-# --- the crate ------------------------------------------------------------------------
-
-
-def crate(papers: list[str], path: Path) -> Path:
-    """Write the crate of papers' runs at full scale, a ZIP archive.
-
-    Raises
-    ------
-    ConfigError
-        If a paper was not run, or was run by other code, or rocrate is not installed.
-    """
-    try:
-        from rocrate.rocrate import ROCrate
-    except ImportError as error:
-        raise ConfigError("dperm crate needs `pip install 'dperm[crate]'`") from error
-    runs = {name: _records(name) for name in papers}
-    graph = load_graph(papers, [])
-    for paper in papers:
-        try:
-            require_of_now(graph, paper)
-        except ArchiveError as error:
-            raise ConfigError(str(error)) from error
-    archive = ROCrate(version="1.1")
-    archive.name = f"dperm: runs of {', '.join(papers)}"
-    archive.description = (
-        "Papers on differentially private convex optimisation, run again: figures and "
-        "tables, and the record of the runs that made them"
-    )
-    archive.license = LICENCE
-    archive.root_dataset["conformsTo"] = [
-        _named(
-            archive, PROFILES[name], "CreativeWork", name, version=PROFILES[name][-3:]
-        )
-        for name in PROFILES
-    ]
-    workflow = _workflow(archive)
-    actions = [
-        _action(archive, workflow, name, *records) for name, records in runs.items()
-    ]
-    archive.root_dataset["mentions"] = actions
-    with store.whole(path) as beside:
-        archive.write_zip(beside)
-    return path
-
-
-def _records(paper: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    records = []
-    for name in ("manifest.json", "record.json"):
-        path = Path("results", paper, name)
-        if not path.is_file():
-            raise ConfigError(f"{path} is not there: run `dperm {paper}` first")
-        records.append(store.read_json(path))
-    return records[0], records[1]
-
-
-def _workflow(archive: Any) -> Any:
-    """Add the Snakefile and the environment that it runs in."""
-    root = locate.home()
-    properties = {"name": "dperm", "version": __version__, "license": LICENCE}
-    workflow = archive.add_workflow(
-        root / "Snakefile",
-        "Snakefile",
-        main=True,
-        lang="snakemake",
-        properties=properties,
-    )
-    archive.root_dataset["conformsTo"] = [archive.get(one) for one in PROFILES.values()]
-    workflow["softwareRequirements"] = [
-        _file(archive, root / name, name) for name in ENVIRONMENT
-    ]
-    return workflow
-
-
-def _action(
-    archive: Any,
-    workflow: Any,
-    paper: str,
-    manifest: dict[str, Any],
-    record: dict[str, Any],
-) -> Any:
-    """Add the run of a paper with its inputs and outputs."""
-    commits = ", ".join(manifest["commit"])
-    properties = {
-        "name": f"dperm {paper}",
-        "description": f"{manifest['runs']} runs on {manifest['machine']}, by commit "
-        f"{commits}, {manifest['solver_seconds']:g} seconds of solvers",
-        "endTime": manifest["date"],
-    }
-    made = record["digests"]
-    determined = {
-        "seed": {"master": manifest["master_seed"]},
-        "data": {name: of["dataset_digest"] for name, of in made["data"].items()},
-        "optimum": {name: of["digest"] for name, of in made["optima"].items()},
-        "solver": made["solvers"],
-        "platform": record["platform"],
-        "package": record["packages"],
-    }
-    read = [
-        _named(
-            archive,
-            f"#{paper}-{kind}-{name}",
-            "PropertyValue",
-            f"{kind} {name}",
-            value=value,
-        )
-        for kind, values in determined.items()
-        for name, value in values.items()
-    ]
-    left = [_file(archive, path, str(path)) for path in _outputs(paper)]
-    return archive.add_action(workflow, f"#run-{paper}", read, left, properties)
-
-
-def _outputs(paper: str) -> list[Path]:
-    """Figures, tables and records; ``dperm results`` archives the rows."""
-    folders = (Path("results", paper), Path("figures", paper))
-    every = (path for folder in folders for path in sorted(folder.glob("[!.]*")))
-    return [path for path in every if path.is_file() and path.suffix in TYPES]
-
-
-def _file(archive: Any, path: Path, name: str) -> Any:
-    content = path.read_bytes()
-    properties = {
-        "name": name,
-        "contentSize": str(len(content)),
-        "encodingFormat": TYPES[path.suffix],
-        "sha256": hashlib.sha256(content).hexdigest(),
-    }
-    return archive.add_file(path, name, properties=properties)
-
-
-def _named(
-    archive: Any, identifier: str, kind: str, name: str, **properties: Any
-) -> Any:
-    from rocrate.model.contextentity import ContextEntity
-
-    properties = {"@type": kind, "name": name, **properties}
-    return archive.add(ContextEntity(archive, identifier, properties=properties))
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dperm crate``."""
-    parser.add_argument("papers", nargs="*", help="papers that were run (default all)")
-    parser.add_argument("-o", "--output", type=Path, default=Path("results/crate.zip"))
-
-
-def main(options: argparse.Namespace) -> None:
-    """Write the crate, by default to ``results/crate.zip``."""
-    papers = options.papers or available("paper")
-    print(f"{crate(papers, options.output)}: the runs of {', '.join(papers)}")

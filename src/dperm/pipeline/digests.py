@@ -32,10 +32,7 @@ PREPARING = ("dperm.data.preparing:_make",)
 SOLVING = ("dperm.core.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
 RUNNING = ("dperm.core.experiment.unit:lane_rows", "dperm.core.erm.problem:build")
 GRIDS = ("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin")
-CALIBRATING = (
-    "dperm.core.privacy.calibration:calibrate",
-    "dperm.accountants.intervals:epsilon_interval",
-)
+CALIBRATING = ("dperm.core.privacy.calibration:calibrate",)
 LOOKUP = "dperm.core.calibrations:load"  # looks up an accountant by name
 LOSSES = "dperm.core.erm.losses:LOSSES"  # where a loss is looked up by name
 CHOOSING = tuple(

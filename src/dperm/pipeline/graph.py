@@ -2,8 +2,8 @@
 
 The graph has the stages and their jobs, the files that these read and write, and the
 digests. It is the only place that states what a product is made of. ``runtable``
-composes the graph of a configuration. The Snakefile turns it into rules, ``dperm plan``
-places its jobs, and ``dperm draw`` and ``dperm results`` look up files.
+composes the graph of a configuration. The Snakefile turns it into rules, and ``dperm
+draw`` looks up files.
 
 The graph is cached in ``.snakemake/dperm`` of the working folder, with Snakemake's own
 records of the same runs, until one of its inputs changes. The name of the cached file
@@ -22,7 +22,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +45,6 @@ TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait 
 FOLDER = Path(".snakemake/dperm")
 KEPT = 20  # cached graphs; the least recently used are removed
 TOPS = ("figures", "results")
-UNPACKED = ".unpacked"  # end of the name of a folder with unchecked files
 OVERRIDES = {  # wildcards of a job to keys of overrides
     **{name: name for name in ("paper", "problem", "solver")},
     "name": "product",
@@ -62,8 +60,6 @@ class Stage:
     outputs: tuple[str, ...] = ()
     #: higher for stages that many jobs wait for
     priority: int = 0
-    #: mean CPU seconds of a job, used if no job of its stage is recorded
-    seconds: float = 1.0
 
     @property
     def wildcards(self) -> list[str]:
@@ -81,9 +77,9 @@ class Stage:
 
 
 STAGES = {
-    "fetch": Stage("{dataset}", ("data/fetched/{dataset}/fetch.json",), 30, 1.4),
-    "prepare": Stage("{problem}", ("data/prepared/{problem}/meta.json",), 30, 1.1),
-    "optimum": Stage("{problem}", ("data/optimum/{problem}/optimum.json",), 30, 2.2),
+    "fetch": Stage("{dataset}", ("data/fetched/{dataset}/fetch.json",), 30),
+    "prepare": Stage("{problem}", ("data/prepared/{problem}/meta.json",), 30),
+    "optimum": Stage("{problem}", ("data/optimum/{problem}/optimum.json",), 30),
     "solve": Stage(
         "{paper}/{problem}/{solver}",
         (
@@ -92,24 +88,19 @@ STAGES = {
         ),
         20,
     ),
-    "sweep": Stage(
-        "{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10, 200.0
-    ),
-    "timing": Stage("{paper}", ("{results}{paper}/timing.parquet",), 40, 60.0),
-    "draw": Stage("{paper}/{product}", seconds=6.0),
-    "complete": Stage("{paper}", ("{results}{paper}/complete.txt",), seconds=2.5),
-    "audit": Stage("{part}", ("{results}audit/{part}.csv",), seconds=30.0),
+    "sweep": Stage("{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10),
+    "timing": Stage("{paper}", ("{results}{paper}/timing.parquet",), 40),
+    "draw": Stage("{paper}/{product}"),
+    "complete": Stage("{paper}", ("{results}{paper}/complete.txt",)),
+    "audit": Stage("{part}", ("{results}audit/{part}.csv",)),
     "claims": Stage(
         "",
         tuple(
             f"{{results}}{name}"
             for name in ("claims.csv", "claims.md", "power.csv", "noticed.csv")
         ),
-        seconds=10.0,
     ),
-    "report": Stage(
-        "", ("{results}report/index.html", "{results}selection.csv"), seconds=15.0
-    ),
+    "report": Stage("", ("{results}report/index.html", "{results}selection.csv")),
 }
 
 
@@ -271,24 +262,6 @@ class Graph:
         folder = f"{self.below('results')}audit"
         return {**found, "audit": [f"{folder}/{name}.csv" for name in AUDITED[:1]]}
 
-    def ancestors(self, files: Iterable[str]) -> list[str]:
-        """Files with all files that they are made of, directly or not.
-
-        Raises
-        ------
-        ConfigError
-            For a file that no job makes.
-        """
-        maker = {file: job for job in self.jobs.values() for file in job.outputs}
-        found, left = dict[str, None](), [*files]
-        while left:
-            file = left.pop()
-            if file not in found:
-                one_of("file", file, maker)
-                found[file] = None
-                left += maker[file].inputs
-        return [*found]
-
     def audits(self) -> list[str]:
         """Tables of the audit that the report waits for; none at a small scale."""
         if self.folder:
@@ -309,11 +282,10 @@ class Graph:
         return store.digest([*self.row_digests(paper).items()])
 
     def drawing(self, paper: str, job: Job) -> str:
-        """The products of a drawing job with their digests, as an override."""
-        products = (each.split("/") for each in job.products)
-        keys = (f"{kind}/{paper}/{name}" for kind, name in products)
-        pairs = zip(job.products, keys, strict=True)
-        return f"[{','.join(f'{each}@{self.digests[key]}' for each, key in pairs)}]"
+        """The digests of the products of a drawing job."""
+        products = (each.partition("/") for each in job.products)
+        keys = [f"{kind}/{paper}/{name}" for kind, _, name in products]
+        return " ".join(self.digests[key] for key in keys)
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Graph:
@@ -440,17 +412,8 @@ def begin(workflow: Any) -> None:
     With such a limit, which Snakemake sets by default, every ended job leaves a timer
     that fires every second until the workflow ends.
     """
-    tidy()
     os.environ["DPERM_STARTED"] = str(time.monotonic())
     workflow.scheduler.job_rate_limiter = None
-
-
-def tidy() -> None:
-    """Remove folders of killed unpackings from the working folder."""
-    for folder in Path().glob(f".{store.NODE}.*{UNPACKED}"):
-        process = folder.name.removesuffix(UNPACKED).rpartition(".")[2]
-        if process.isdigit() and not store.alive(int(process)):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def audit_key(part: str) -> str:

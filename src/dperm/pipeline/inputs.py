@@ -17,10 +17,9 @@ from dperm.core import solvers
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
-from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import Code, Job
 from dperm.core.experiment.validation import number
 from dperm.core.privacy.ledger import (
@@ -31,11 +30,8 @@ from dperm.core.privacy.ledger import (
     missing_values,
 )
 from dperm.core.solvers.capabilities import obstacle
-from dperm.data import archives
-from dperm.data.fetching import FetchRecord, fetched_folder
-from dperm.pipeline import checks, digests, seals
-from dperm.pipeline.cluster import spread
-from dperm.pipeline.graph import load_graph
+from dperm.data.fetching import FetchRecord
+from dperm.pipeline import checks, digests
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
@@ -129,6 +125,26 @@ def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
     return store.read_json(path, _remedy(path))
 
 
+def current_optimum(config: schema.Config) -> dict[str, Any]:
+    """Content of ``optimum.json`` of the problem.
+
+    Raises
+    ------
+    ValueError
+        If it was made by other code, settings or library versions.
+    """
+    name = config.problem.name
+    record = load_optimum_record(config, name)
+    made = digests.solved(digests.optimum(config.problem))
+    if record["status"] == "ok" and record.get("made_by") != made:
+        raise ValueError(
+            f"{optimum_folder(config) / 'optimum.json'} was made by other code, "
+            f"settings or library versions: run `dperm prepare problem={name}`, then "
+            "`dperm optimum`"
+        )
+    return record
+
+
 def _damaged(path: Path, reason: str) -> ValueError:
     return ValueError(f"{path} is damaged ({reason}): {_remedy(path)}")
 
@@ -154,6 +170,7 @@ def load_job(config: schema.Config) -> Job | None:
     reason = obstacle(module, options, config.problem, problem.is_sparse)
     if reason:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
+    current_optimum(config)
     names = plan.names_of(config)
     return Job(
         names,
@@ -171,35 +188,7 @@ def load_job(config: schema.Config) -> Job | None:
         config.seed,
         plan.results_folder(config, *names[:3]),
         config.workers,
-        spread if config.parallel.backend != "local" else None,
     )
-
-
-def data_files(config: schema.Config) -> list[Path]:
-    """Records of the problem that ``fetch``, ``prepare`` and ``optimum`` write."""
-    return [
-        fetched_folder(config.problem.dataset.name, config.data) / "fetch.json",
-        Path(config.data.dir, "prepared", config.problem.name, "meta.json"),
-        optimum_folder(config) / "optimum.json",
-    ]
-
-
-def check_data(config: schema.Config, solved: bool = True) -> list[Path]:
-    """Check and return the record of the problem's arrays and, if ``solved``, optimum.
-
-    Raises
-    ------
-    ChangedError
-        If either was changed, or made by other code or settings.
-    """
-    problem = config.problem
-    _, meta, optimum = data_files(config)
-    made = {meta: digests.prepare(problem)}
-    if solved:
-        made[optimum] = digests.optimum(problem)
-    w = [optimum.with_name("w.npy")] if solved else []
-    seals.check(config, [*made, *w], made)
-    return [*made]
 
 
 # --- the stages -----------------------------------------------------------------------
@@ -213,7 +202,6 @@ def fetch(config: schema.Config) -> FetchRecord:
     """Fetch the problem's data set; unavailable data are recorded, not raised."""
     dataset = config.problem.dataset
     record = data.fetch(dataset, config.data)
-    seals.seal(config, "fetch", data_files(config)[:1], digests.fetch(dataset))
     if record.available:
         log.info("%s: %s, digest %s", record.name, record.source, record.digest)
     return record
@@ -236,20 +224,8 @@ def fetch_required(config: schema.Config) -> FetchRecord:
 
 
 def prepare(config: schema.Config) -> None:
-    """Prepare the arrays of the problem.
-
-    Raises
-    ------
-    ChangedError
-        If the record of the fetched data is not the one that ``fetch`` wrote.
-    """
-    problem = config.problem
-    fetched, meta, _ = data_files(config)
-    # A declared digest is compared with that of the arrays, so any fetch will do.
-    by = {} if problem.dataset.digest else {fetched: digests.fetch(problem.dataset)}
-    seals.check(config, [fetched], by)
-    made = data.prepare(problem, config.data, checks.usable)
-    seals.seal(config, "prepare", [meta], digests.prepare(problem), [fetched])
+    """Prepare the arrays of the problem."""
+    made = data.prepare(config.problem, config.data, checks.usable)
     if made.available:
         log.info(
             "%s: n = %d, p = %d", made.meta["name"], made.meta["n"], made.meta["p"]
@@ -259,16 +235,9 @@ def prepare(config: schema.Config) -> None:
 
 
 def optimum(config: schema.Config) -> Path:
-    """Solve the problem without privacy and store w*, F* and the certificate.
-
-    Raises
-    ------
-    ChangedError
-        If the arrays' record is not the one that the current ``prepare`` writes.
-    """
+    """Solve the problem without privacy and store w*, F* and the certificate."""
     folder = optimum_folder(config)
-    _, meta, path = data_files(config)
-    seals.check(config, [meta], {meta: digests.prepare(config.problem)})
+    path = folder / "optimum.json"
     with locked(folder):
         problem = load_problem(config)
         record: dict[str, Any] = {
@@ -290,9 +259,6 @@ def optimum(config: schema.Config) -> Path:
                 record["relative_error_at_zero"],
             )
         store.write_json(path, record)
-        w = [] if problem is None else [folder / "w.npy"]
-        made = digests.optimum(config.problem)
-        seals.seal(config, "optimum", [path, *w], made, [meta])
     return path
 
 
@@ -327,59 +293,4 @@ def _described(
         "relative_error_at_zero": (start - optimum.value) / optimum.value,
         "support_size": int(optimum.support.sum()),
         "l1_norm": float(np.abs(optimum.w).sum()),
-    }
-
-
-# --- the bundle -----------------------------------------------------------------------
-
-
-def bundle(config: schema.Config) -> Path:
-    """Fetch the data sets of all papers at the configured scale and pack them.
-
-    Returns
-    -------
-    Path
-        Of ``bundle.zip`` in the data folder. Unavailable data are left out, and their
-        names are logged.
-    """
-    folders, contents = {}, {}
-    for name, dataset in sorted(_datasets(config).items()):
-        record = data.fetch(dataset, config.data)
-        contents[name] = _entry(dataset, record)
-        if record.available:
-            folders[name] = fetched_folder(name, config.data)
-    path = Path(config.data.dir) / "bundle.zip"
-    with store.whole(path) as beside:
-        archives.pack(folders, contents, beside)
-    missing = [name for name in contents if name not in folders]
-    log.info(
-        "%s: %d data sets%s",
-        path,
-        len(folders),
-        f"; not to be had: {', '.join(missing)}" if missing else "",
-    )
-    return path
-
-
-def _datasets(config: schema.Config) -> dict[str, schema.Dataset]:
-    graph = load_graph(available("paper"), [f"scale={config.scale.name}"])
-    problems = {graph.problem_of(name) for name in graph.dataset_of.values()}
-    sections = [configuration.read("problem", name).dataset for name in problems]
-    return {dataset.name: dataset for dataset in sections}
-
-
-def _entry(dataset: schema.Dataset, record: FetchRecord) -> dict[str, Any]:
-    return {
-        "title": dataset.title,
-        "status": record.status,
-        "reason": record.reason,
-        "served_by": record.source,
-        "sources": [
-            {key: value for key, value in asdict(source).items() if value}
-            for source in dataset.sources
-        ],
-        "digest": record.digest,
-        "n": record.n,
-        "p": record.p,
-        "nnz": record.nnz,
     }

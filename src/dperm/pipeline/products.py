@@ -24,7 +24,6 @@ from dperm.core.experiment.locate import ConfigError, group_file
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.validation import one_of, paper_file
 from dperm.core.names import hint
-from dperm.pipeline import seals
 from dperm.pipeline.graph import FORMATS, product_inputs
 from dperm.present import tables
 from dperm.store import closure
@@ -45,7 +44,6 @@ TYPES = {
     "d": int,
     "ends": bool,
     "epsilon": float,
-    "leave_out": list[str],
     "n": int,
     "names": dict[str, str],
     "noise": str,
@@ -77,22 +75,16 @@ def _made(config: schema.Config, kind: str) -> list[Path]:
 
     written = []
     for name in chosen(config, kind):
-        read = inputs_of(config, kind, name)
-        files = write(config, kind, name, digests.rows(config, read))
-        seals.seal(config, kind[:-1], files, of=read)
-        written += files
+        for path, made in digests.rows(config, inputs_of(config, kind, name)).items():
+            if path.is_file():
+                store.read_table(path, made)
+        written += write(config, kind, name)
     return written
 
 
-def write(
-    config: schema.Config, kind: str, name: str, made: Mapping[Path, str] | None = None
-) -> list[Path]:
-    """Make a figure or a table from its stages' results and return its files.
-
-    ``made`` are digests that its rows must have, if Snakemake has not checked them.
-    """
+def write(config: schema.Config, kind: str, name: str) -> list[Path]:
+    """Make a figure or a table from its stages' results and return its files."""
     product = getattr(config.paper, kind)[name]
-    seals.check(config, inputs_of(config, kind, name), made)
     content, path = _make(config, kind, product), stem(config, kind, name)
     if kind == "tables":
         written = tables.save(content, path, product.caption)
@@ -119,10 +111,10 @@ def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
 
 
 def draw(config: schema.Config) -> list[Path]:
-    """Make the products of ``drawn`` that are not up to date, in one process.
+    """Make the products of ``drawn`` in one process.
 
     Starting a process takes as long as drawing a figure, so Snakemake has one job for
-    all products made of the same files. Their seals have their digests.
+    all products made of the same files.
 
     Returns
     -------
@@ -132,30 +124,15 @@ def draw(config: schema.Config) -> list[Path]:
     Raises
     ------
     ConfigError
-        For an entry that is not ``figures/<name>@<digest>`` or ``tables/...``.
+        For an entry that is not ``figures/<name>`` or ``tables/<name>``.
     """
-    new = dict[tuple[str, str, str], list[Path]]()
+    written = []
     for entry in config.drawn:
-        key, _, digest = entry.partition("@")
-        kind, _, name = key.partition("/")
-        if kind not in FORMATS or not name or not digest:
-            raise ConfigError(f"drawn: expected figures/name@digest, found {entry!r}")
-        if not is_current(config, kind, name, digest):
-            new[kind, name, digest] = write(config, kind, name)
-    for (kind, name, digest), files in new.items():
-        # Sealed only after all succeeded: if one fails, Snakemake restores all files.
-        seals.seal(config, kind[:-1], files, digest, inputs_of(config, kind, name))
-    return [path for files in new.values() for path in files]
-
-
-def is_current(config: schema.Config, kind: str, name: str, digest: str) -> bool:
-    """Whether a figure or table was drawn with that digest, from the current files."""
-    path, read = stem(config, kind, name), inputs_of(config, kind, name)
-    files = [path.with_suffix(f".{ending}") for ending in FORMATS[kind]]
-    if not all(seals.is_of(config, file, digest) for file in files):
-        return False
-    oldest = min(path.stat().st_mtime for path in files)
-    return not any(path.stat().st_mtime > oldest for path in read if path.is_file())
+        kind, _, name = entry.partition("/")
+        if kind not in FORMATS or not name:
+            raise ConfigError(f"drawn: expected figures/name, found {entry!r}")
+        written += write(config, kind, name)
+    return written
 
 
 def inputs_of(config: schema.Config, kind: str, name: str) -> list[Path]:
@@ -326,10 +303,9 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
     names, paper = plan.problem_names(config), config.paper
     for product in (*paper.figures.values(), *paper.tables.values()):
         chosen = product.options.get("solvers") or list(paper.runs)
-        hidden = product.options.get("leave_out", ())
         shown = product_problems(product, names) if product.timed else []
         for problem, solver in plan.runs(config):
-            if problem in shown and solver in chosen and solver not in hidden:
+            if problem in shown and solver in chosen:
                 kinds.setdefault((problem, solver), set()).add(product.calibration)
     return kinds
 
@@ -385,7 +361,7 @@ def _check_spelt(entry: str, options: dict[str, Any], where: str) -> None:
 
 def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> None:
     """Refuse unknown solvers, unknown published tables and sizes not above 0."""
-    for key in ("solvers", "leave_out", "names"):
+    for key in ("solvers", "names"):
         for name in options.get(key, ()):
             if name not in paper.runs:
                 listed = ", ".join(paper.runs) or "none"

@@ -25,15 +25,14 @@ from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.pipeline import checks, digests, products, racing, seals
-from dperm.pipeline.cluster import away, cluster
+from dperm.pipeline import checks, digests, products, racing
 from dperm.pipeline.inputs import (
-    check_data,
+    current_optimum,
     load_job,
-    load_optimum_record,
     unavailable_reason,
 )
 from dperm.pipeline.products import chosen, function_of
+from dperm.pipeline.workers import away
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
@@ -49,14 +48,8 @@ def tune(config: schema.Config) -> Path:
     -------
     Path
         Of the table.
-
-    Raises
-    ------
-    ChangedError
-        If arrays or optimum were changed, or made by other code or settings.
     """
     checks.held(config.solver)
-    read = check_data(config)
     folder = _folder(config)
     with locked(folder):
         job = load_job(config)
@@ -64,12 +57,9 @@ def tune(config: schema.Config) -> Path:
             table = unavailable(plan.names_of(config), unavailable_reason(config))
             store.write_json(folder / "ledger.json", [])
         else:
-            with cluster(config.parallel):
-                design = plan.design(config)
-                table = tuning.tuned(job, design, racing.chosen(design.race))
-        store.write_table(folder / "tune.parquet", table)
-        written = [folder / "tune.parquet", folder / "ledger.json"]
-        seals.seal(config, "tune", written, digests.tune(config), read)
+            design = plan.design(config)
+            table = tuning.tuned(job, design, racing.chosen(design.race))
+        store.write_table(folder / "tune.parquet", table, digests.tune(config))
     return folder / "tune.parquet"
 
 
@@ -80,24 +70,23 @@ def evaluate(config: schema.Config) -> Path:
     -------
     Path
         Of ``evaluate.parquet``, with one row per seed and pass.
+
+    Raises
+    ------
+    ValueError
+        If the tuning was made by other code or settings.
     """
     folder = _folder(config)
     made = digests.tune(config)
-    path = folder / "tune.parquet"
-    seals.check(config, [path], {path: made}, solving=True)
-    check_data(config)
-    tuned = store.read_table(path)
+    tuned = store.read_table(folder / "tune.parquet", made)
     with locked(folder):
         job = load_job(config)
         if job is None:
             table = unavailable(plan.names_of(config), unavailable_reason(config))
         else:
-            with cluster(config.parallel):
-                table = tuning.evaluated(job, plan.design(config), tuned)
-        store.write_table(folder / "evaluate.parquet", table)
-        written = [folder / "evaluate.parquet", folder / "ledger.json"]
+            table = tuning.evaluated(job, plan.design(config), tuned)
         made = digests.evaluate(config, made)
-        seals.seal(config, "evaluate", written, made, [path])
+        store.write_table(folder / "evaluate.parquet", table, made)
     return folder / "evaluate.parquet"
 
 
@@ -141,14 +130,8 @@ def timing(config: schema.Config) -> Path:
         meter.advance(1)
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     rows = [table for table in tables if len(table)] or tables
-    store.write_table(path, pd.concat(rows, ignore_index=True))
-    made, read = digests.timed(config), []
-    for pair in pairs:
-        folder = plan.results_folder(config, config.paper.name, *pair)
-        read.append(folder / "tune.parquet")
-        if (ledger := folder / "ledger.json").is_file():  # rewritten, sorted
-            seals.seal(config, "timing", [ledger], made, read[-1:])
-    seals.seal(config, "timing", [path], made, read)
+    table = pd.concat(rows, ignore_index=True)
+    store.write_table(path, table, digests.timed(config))
     return path
 
 
@@ -157,9 +140,7 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     job = load_job(config)
     if job is None:
         return
-    path = job.folder / "tune.parquet"
-    seals.check(config, [path], {path: digests.tune(config)}, solving=True)
-    table = store.read_table(path)
+    table = store.read_table(job.folder / "tune.parquet", digests.tune(config))
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
         design = replace(design, evaluated="best")
@@ -197,8 +178,8 @@ def solver_section(point: Point) -> list[Any]:
 def _tuned(config: schema.Config, problem: str, solver: str) -> str:
     """Digest of the numbers in the tuning table of a solver on a problem."""
     folder = plan.results_folder(config, config.paper.name, problem, solver)
-    path = folder / "tune.parquet"
-    table = store.read_table(path)
+    made = digests.tune(plan.at_run(config, problem, solver))
+    table = store.read_table(folder / "tune.parquet", made)
     columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
     return store.digest([table[columns].to_csv(index=False)])
 
@@ -207,7 +188,6 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
     path = sweep_path(config, name)
     parts = Parts(path.parent / name)
     with locked(path.parent / name):
-        read = _swept_files(config, name, what)
         every = tasks(config, name, what)
         found = parts.named()
         todo = [
@@ -221,26 +201,12 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
         _compute(config, name, what, todo, parts)
         named = parts.named()
         tables = [
-            store.read_table(named[str(key)]).assign(config_digest=str(key))
+            store.unthreaded(named[str(key)]).assign(config_digest=str(key))
             for _, _, key in every
         ]
-        store.write_table(path, pd.concat(tables, ignore_index=True))
-        seals.seal(config, "sweep", [path], digests.swept_at(config, name), read)
+        made = digests.swept_at(config, name)
+        store.write_table(path, pd.concat(tables, ignore_index=True), made)
     return path
-
-
-def _swept_files(config: schema.Config, name: str, what: schema.Sweep) -> list[Path]:
-    """Files that a sweep reads, after checking that they are up to date."""
-    solved = products.sweep_problems(config, what)
-    files: list[Path] = []
-    for problem in (*solved, *products.sweep_prepared(config, what)):
-        files += check_data(plan.at_problem(config, problem), problem in solved)
-    for pair in products.sweep_tuned(config, name):
-        path = plan.results_folder(config, config.paper.name, *pair, "tune.parquet")
-        made = digests.tune(plan.at_run(config, *pair))
-        seals.check(config, [path], {path: made}, solving=True)
-        files.append(path)
-    return files
 
 
 def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
@@ -276,7 +242,7 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
 
 def _solved(config: schema.Config, problem: str) -> list[Any]:
     """Digests of a problem and of the weights of its optimum."""
-    record = load_optimum_record(config, problem)
+    record = current_optimum(plan.at_problem(config, problem))
     return [record.get(key) for key in ("digest", "w_digest")]
 
 
@@ -299,7 +265,7 @@ def options_of(what: schema.Sweep, point: Point) -> dict[str, Any]:
 def _compute(
     config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Parts
 ) -> None:
-    """Compute the tasks in processes, here or on a cluster; each becomes a part."""
+    """Compute the tasks in processes; each becomes a part."""
     from joblib import Parallel
 
     function = function_of(config, "sweeps", what.kind)
@@ -314,10 +280,8 @@ def _compute(
         away(_several, config, name, what, function, group, parts)
         for group in groups.values()
     )
-    workers = config.workers if config.parallel.backend == "local" else None
-    with cluster(config.parallel):
-        for done in Parallel(workers, return_as="generator_unordered")(jobs):
-            meter.advance(done)
+    for done in Parallel(config.workers, return_as="generator_unordered")(jobs):
+        meter.advance(done)
 
 
 def _size(task: Task) -> float:

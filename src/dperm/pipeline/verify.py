@@ -1,7 +1,7 @@
 """``dperm verify`` checks that results are those of a run and were not changed since.
 
-Seals detect files that were changed after they were made. Users who can write results
-can also seal them, so three further checks look at the numbers:
+The rows of every stage hold their own digest. Users who can write results can also
+write digests, so three further checks look at the numbers:
 
 - Consistency: every row of a problem implies the same F*, a mean lies within its
   interval, and rows match their record.
@@ -42,7 +42,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.files import POINT, Key, Parts, write_csv
+from dperm.core.experiment.files import DIGITS, POINT, Key, Parts, write_csv
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.tune import Meter
@@ -56,17 +56,17 @@ from dperm.core.experiment.unit import (
     part_key,
 )
 from dperm.core.experiment.unit import seed as seed_of
-from dperm.pipeline import compare, completion, digests, inputs, products, seals, stages
-from dperm.pipeline.graph import FORMATS, tidy
+from dperm.pipeline import completion, digests, inputs, products, stages
+from dperm.pipeline.graph import FORMATS
 from dperm.pipeline.inputs import load_job
-from dperm.pipeline.packed import replaying
 from dperm.pipeline.products import function_of, sweep_problems
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
-RTOL = compare.RTOL  # relative difference that counts as rounding
-SLACK = RTOL + compare.LAST  # the same, for numbers rounded in a CSV file
+RTOL = 1e-9  # relative difference that counts as rounding
+SLACK = RTOL + 10.0 ** (1 - DIGITS)  # the same, for numbers rounded in a CSV file
+SHARE = 0.01  # default share of the lanes to run again
 LANE = ["stage", "calibration", "passes", *POINT, "replicate"]
 ERRORS = (OSError, RuntimeError, ValueError, LookupError)
 LEAST = 2  # cheapest members of every stage that are replayed in every group
@@ -75,7 +75,7 @@ LONG, FEW = 2.0, 16  # of a unit longer than LONG seconds, FEW lanes are replaye
 NAMED = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a lane and not its result. They are filled in again whenever
 # lanes are read, but stored with the rows of sweeps, where they are compared.
-SAID = (*NAMED, "given", "epsilon_low", "true_epsilon")
+SAID = (*NAMED, "given", "true_epsilon")
 
 Group = tuple[str, ...]  # common properties of parts that are adopted together
 
@@ -97,7 +97,7 @@ class Outcome:
         self.faults += faults
 
 
-def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outcome:
+def verify(config: schema.Config, share: float, seed: int) -> Outcome:
     """Verify the results of a paper.
 
     Parameters
@@ -108,11 +108,8 @@ def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outc
         Share of the paper's lanes and points of sweeps to run again; 0 for none.
     seed : int
         Seed of the choice among them.
-    judged : bool
-        Whether to judge the paper's claims again.
     """
     outcome, name = Outcome(), config.paper.name
-    outcome.add(*_sealed(config))
     try:
         tables = {path: store.read_table(path) for path in products.rows(config)}
     except ValueError as error:  # damaged
@@ -127,34 +124,18 @@ def verify(config: schema.Config, share: float, seed: int, judged: bool) -> Outc
             outcome.add(*_replayed(config, share, seed))
     else:
         outcome.add("no rows here: nothing can be drawn or run again", [])
-    if judged:
-        outcome.add(*_judged(config))
+    outcome.add(*_judged(config))
     outcome.said = [f"{name}: {'; '.join(outcome.said)}"]
     return outcome
 
 
-# --- seals and consistency ------------------------------------------------------------
-
-
-def _sealed(config: schema.Config) -> tuple[str, list[str]]:
-    faults, there = [], [p for p in _files(config) if p.is_file()]
-    known = seals.by_file(plan.results_folder(config, config.paper.name))
-    names = {seals.path_of(config, config.paper.name, name) for name in known}
-    for path in there:
-        try:
-            seals.check(config, [path])
-        except seals.ChangedError as error:
-            faults.append(str(error))
-    bare = [path for path in there if path not in names]
-    text = f"{len(there) - len(bare)} files are sealed"
-    if bare:
-        text += f", {len(bare)} are not (first {bare[0]})"
-    return text, faults
+# --- consistency ----------------------------------------------------------------------
 
 
 def _files(config: schema.Config) -> list[Path]:
-    own = seals.files(config, config.paper.name)
-    return [*dict.fromkeys([*own, *products.rows(config)])]
+    name = config.paper.name
+    folders = (of(config, name) for of in (plan.results_folder, plan.figures_folder))
+    return [path for folder in folders for path in sorted(folder.glob("*.csv"))]
 
 
 def _optima(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterator[str]:
@@ -190,7 +171,7 @@ def _recorded(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterat
     rows = record["digests"]["rows"] if record else {}
     for path, table in tables.items():
         known = rows.get(path.relative_to(folder).as_posix())
-        if record and known != completion.digest_rows(table):
+        if record and known != completion.digest_results(table):
             yield f"{path} has other rows than {folder / 'record.json'} says"
 
 
@@ -200,8 +181,6 @@ def _inside(config: schema.Config) -> Iterator[str]:
     The range of a row is checked only if the row has an interval too.
     """
     for path in _files(config):
-        if path.suffix != ".csv" or not path.is_file():
-            continue
         try:
             table = pd.read_csv(path)
         except ValueError:  # a table without rows may have no columns either
@@ -299,10 +278,32 @@ def _differing(path: Path, made: pd.DataFrame) -> list[str] | None:
         write_csv(again, made)
         if again.read_bytes() == path.read_bytes():
             return []
-        found = compare.agreement(path.name, path, again, SLACK)
-    if found.level <= compare.Level.ROUNDING:
-        return None if found.lines else []
-    return [*found.lines[:1]]
+        pair = [_numbers(file) for file in (path, again)]
+    difference = first_difference(*pair, ())
+    if difference and not is_near(*pair, SLACK):
+        return [difference]
+    return None if difference else []
+
+
+def _numbers(path: Path) -> pd.DataFrame:
+    """A CSV file without seconds and provenance."""
+    # A table without rows may have no columns either.
+    table = pd.read_csv(path) if path.read_text("utf-8").strip() else pd.DataFrame()
+    left_out = [name for name in table if name in PROVENANCE or "seconds" in name]
+    return table.drop(columns=left_out)
+
+
+def is_near(one: pd.DataFrame, other: pd.DataFrame, rtol: float) -> bool:
+    """Whether two tables are equal except for rounding."""
+    same = len(one) == len(other) and list(one) == list(other)
+    return same and all(_is_near(one[name], other[name], rtol) for name in one)
+
+
+def _is_near(one: pd.Series, other: pd.Series, rtol: float) -> bool:
+    if not all(pd.api.types.is_numeric_dtype(column) for column in (one, other)):
+        return bool(((one == other) | (one.isna() & other.isna())).all())
+    pair = one.to_numpy(float), other.to_numpy(float)
+    return bool(np.isclose(*pair, rtol=rtol, atol=0.0, equal_nan=True).all())
 
 
 def _judged(config: schema.Config) -> tuple[str, list[str]]:
@@ -447,7 +448,7 @@ def _apart(kept: pd.DataFrame, fresh: pd.DataFrame, but: Any) -> tuple[str, bool
     if not difference:
         return "", True
     names = [name for name in both if name not in but]
-    if len(kept) == len(fresh) and compare.is_near(kept[names], fresh[names], RTOL):
+    if is_near(kept[names], fresh[names], RTOL):
         return "", False
     return difference, False
 
@@ -458,7 +459,9 @@ def _apart(kept: pd.DataFrame, fresh: pd.DataFrame, but: Any) -> tuple[str, bool
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``dperm verify``."""
     parser.add_argument("what", nargs="*", help="papers (default all), and key=value")
-    replaying(parser)
+    text = f"share of the lanes that is run again ({SHARE}; 0: none)"
+    parser.add_argument("--replay", type=float, default=SHARE, help=text)
+    parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
 
 
 def main(options: argparse.Namespace) -> None:
@@ -469,18 +472,13 @@ def main(options: argparse.Namespace) -> None:
     NotVerifiedError
         If there are faults, with one line each.
     """
-    tidy()
     papers = [word for word in options.what if "=" not in word]
     given = [word for word in options.what if "=" in word]
     verify_all(papers or available("paper"), given, options.replay, options.seed)
 
 
 def verify_all(
-    papers: Iterable[str],
-    overrides: list[str],
-    share: float,
-    seed: int | None = None,
-    judged: bool = True,
+    papers: Iterable[str], overrides: list[str], share: float, seed: int | None = None
 ) -> None:
     """Verify papers and print one line each.
 
@@ -493,7 +491,7 @@ def verify_all(
     faults = []
     for name in papers:
         config = configuration.compose([f"paper={name}", *overrides])
-        outcome = verify(config, share, seed, judged)
+        outcome = verify(config, share, seed)
         print(*outcome.said, sep="\n")
         faults += outcome.faults
     if faults:

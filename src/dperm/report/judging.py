@@ -24,10 +24,7 @@ import pandas as pd
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.files import write_csv
-from dperm.core.experiment.locate import available
-from dperm.core.experiment.validation import paper_file
 from dperm.kinds.law import DRAWN
-from dperm.pipeline import seals
 from dperm.report import cells, rules
 from dperm.report.claims import (
     CAUSES,
@@ -83,8 +80,6 @@ def claims(config: schema.Config) -> list[Path]:
 
     The stage runs even if results are missing.
     """
-    read = [path for name in available("paper") for path in seals.files(config, name)]
-    seals.check(config, read)
     data = table(config)
     folder = plan.results_folder(config)
     power, wrong = (pd.DataFrame(each(config)) for each in (powers, noticed))
@@ -94,16 +89,7 @@ def claims(config: schema.Config) -> list[Path]:
     store.write_text(folder / "claims.md", markdown(pd.read_csv(folder / WRITTEN[0])))
     for line in summary(data).splitlines():
         log.info("%s", line)
-    written = [folder / name for name in WRITTEN]
-    tables = [path for path in read if path.suffix in (".csv", ".parquet")]
-    texts = [  # the claims and the published tables of the papers
-        path
-        for each in papers(config)
-        for name in (each.paper.claims, *each.paper.published.values())
-        if name and (path := paper_file(each.paper, name))
-    ]
-    seals.seal(config, "claims", written, of=[*tables, *texts])
-    return written
+    return [folder / name for name in WRITTEN]
 
 
 def table(config: schema.Config, bench: bool = True) -> pd.DataFrame:

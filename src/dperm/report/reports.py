@@ -27,7 +27,6 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import seals
 from dperm.present.drawing import METADATA, write_palette
 from dperm.report import rules
 from dperm.report.claims import (
@@ -78,12 +77,11 @@ def readme(config: schema.Config) -> list[Path]:
     judged = plan.results_folder(config, "claims.csv")
     if not judged.is_file():
         raise ConfigError(f"{judged} is not there; run `dperm claims` first")
-    seals.check(config, [judged])
     claims = complete(pd.read_csv(judged))
     every = [p for p in papers(config) if len(claims_of(claims, p.paper.name))]
     pages: dict[Path, tuple[str, Callable[[], str]]] = {
         README: ("scorecard", partial(_front, config, claims)),
-        ARTIFACT: ("claims", lambda: appendix(every, claims, _minutes(every))),
+        ARTIFACT: ("claims", lambda: appendix(every, claims)),
         CODECHECK: ("manifest", partial(manifest, claims)),
     }
     for paper in every:
@@ -326,12 +324,8 @@ def _links(files: list[str]) -> str:
 def appendix(
     configs: Iterable[schema.Config],
     claims: pd.DataFrame,
-    minutes: Callable[[list[str]], float],
 ) -> str:
-    """The table of an artifact appendix: one command and expected result per claim.
-
-    ``minutes`` maps files to the time that it takes to make them from the data.
-    """
+    """The table of an artifact appendix: one command and expected result per claim."""
     lines = []
     for config in configs:
         for row, claim in _majors(config, claims):
@@ -341,29 +335,11 @@ def appendix(
                 [
                     f"[{row['paper']} {row['number']}]({path})",
                     f"`dperm {' '.join(files)}`" if files else "",
-                    f"{minutes(files):.0f}" if files else "0",
                     f"{row['short']}; {number(row)}".removesuffix("; "),
                     target(_options(config, claim)),
                 ]
             )
-    return grid(["claim", "command", "minutes", "expected", "accepted"], lines)
-
-
-def _minutes(configs: Iterable[schema.Config]) -> Callable[[list[str]], float]:
-    """Function from files to the CPU minutes of all jobs behind them."""
-    from dperm.pipeline.forecast import Costs
-    from dperm.pipeline.graph import load_graph
-
-    every = {each.paper.name: f"scale={each.scale.name}" for each in configs}
-    graph = load_graph([*every], [*every.values()][:1])
-    costs = Costs(graph)
-    maker = {file: name for name, job in graph.jobs.items() for file in job.outputs}
-
-    def minutes(files: list[str]) -> float:
-        jobs = {maker[file] for file in graph.ancestors(files)}
-        return sum(costs.of(job).cpu for job in jobs) / 60
-
-    return minutes
+    return grid(["claim", "command", "expected", "accepted"], lines)
 
 
 def manifest(claims: pd.DataFrame) -> str:
@@ -437,7 +413,8 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
         method = plan.label(config, str(name)) if known_solver else name
         known = group[np.isfinite(group["true_epsilon"])]
         ends = known["true_epsilon"].agg(["min", "max"]) / TARGET
-        lower = group["epsilon_low"].replace(0.0, np.nan).agg(["min", "max"]) / TARGET
+        least = group.get("epsilon_low", pd.Series(np.nan, group.index))
+        lower = least.replace(0.0, np.nan).agg(["min", "max"]) / TARGET
         yield paper, method, *ends, *lower, len(group) - len(known), len(group)
 
 
@@ -497,8 +474,6 @@ def _label(row: Any) -> str:
     if row.proved_least > TARGET:
         ends = f"{_rounded(row.proved_least)} to {_rounded(row.proved)}"
         text += f"; at least {ends}"
-    elif np.isnan(row.proved):
-        text += "; lower bound not computed"
     if row.unbounded:
         text += f"; no bound in {row.unbounded} of {row.settings} settings"
     return text

@@ -1,1 +1,1 @@
-"""Digests of code, locks, folders written whole, archives."""
+"""Digests of code, locks, folders written whole."""

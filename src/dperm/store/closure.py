@@ -37,7 +37,7 @@ Use = tuple[str, ...]  # a name of the module and attributes; or "" and a dotted
 
 EXPERIMENT = "dperm.core.experiment"
 PLUMBING = (
-    *("dperm.cli", "dperm.store", "dperm.pipeline.cluster"),
+    *("dperm.cli", "dperm.store", "dperm.pipeline.workers"),
     *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
     f"{EXPERIMENT}.files",
     # Keys of results contain the digests of the arrays that these load.

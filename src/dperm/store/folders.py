@@ -1,4 +1,4 @@
-"""Locks that name their process, folders written whole, archives.
+"""Locks that name their process, and folders written whole.
 
 The kernel releases a lock when its process ends, however it ends.
 """
@@ -10,8 +10,7 @@ import logging
 import os
 import platform
 import shutil
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from dperm.core.experiment.files import file_digest
 log = logging.getLogger(__name__)
 _HELD: list[Any] = []  # locks held until the process ends
 _NODE = platform.node() or "here"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # fixed, so that archives have the same bytes
 
 
 @contextmanager
@@ -87,7 +85,7 @@ def _who(path: Path) -> str:
     return f" (process {owner})" if owner else ""
 
 
-# --- folders and archives -----------------------------------------------------------
+# --- folders --------------------------------------------------------------------------
 
 
 @contextmanager
@@ -157,33 +155,3 @@ def digest_of(path: Path) -> str:
 @functools.lru_cache(4096)
 def _digest_at(path: Path, *_: int) -> str:
     return file_digest(path)
-
-
-def write_archive(
-    path: Path, heads: Mapping[str, str], files: Mapping[str, Path]
-) -> None:
-    """Write a ZIP archive; the same files give the same bytes.
-
-    Parameters
-    ----------
-    heads : mapping of str to str
-        Names and texts of the first members.
-    files : mapping of str to Path
-        Names and files of the other members, in this order.
-    """
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in heads.items():
-            archive.writestr(_member(name), text)
-        for name, file in files.items():
-            with (
-                open(file, "rb") as source,
-                archive.open(_member(name), "w", force_zip64=True) as target,
-            ):
-                shutil.copyfileobj(source, target, 1 << 20)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, _EPOCH)
-    info.compress_type = zipfile.ZIP_DEFLATED
-    info.external_attr = 0o644 << 16
-    return info

@@ -9,7 +9,7 @@ import pytest
 
 from dperm.core.experiment import grid
 from dperm.core.experiment.config import compose
-from dperm.papers.dpbcfw import runs, sweeps
+from dperm.papers.dpbcfw import sweeps
 from dperm.pipeline import products
 from dperm.pipeline import stages as sweeping
 
@@ -28,15 +28,9 @@ def tiny(settings):
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
-    """A results folder that holds all sweeps but the real data's.
-
-    The lower end of an epsilon, nine tenths of the time and tested apart, is the one
-    that holds of anything.
-    """
+    """A results folder that holds all sweeps but the real data's."""
     folder = tmp_path_factory.mktemp("swept")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(runs, "lower_epsilon", lambda events, delta: 0.0)
-        _sweep(folder)
+    _sweep(folder)
     return folder
 
 

@@ -1,5 +1,7 @@
 """Sweeps of DP-CD, on a small problem."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ from staging import configured, data_dir  # noqa: F401 (fixtures)
 GRID = {"passes": [2, 4], "step": [1e-5, 0.3], "clip": [1.0, 3.0]}
 TAKING_NONE = ("private bounds",)
 FINER = {"step": [1.0], "clip": [0.5, 1.0]}
+PRODUCT = SimpleNamespace(sweeps=["constants", "epsilon"])
 
 
 def swept(config, constants, calibration, grid=GRID):
@@ -29,11 +32,11 @@ def test_constants_cost_what_they_name(config, constants):
     if constants.startswith("without p"):  # thirty features
         assert rows == [{"status": "unreachable"}]
         return
-    target = (0.9 if "0.9" in constants else 1.0) * config.problem.privacy.epsilon
+    target = config.problem.privacy.epsilon
     assert len(rows) == 3 and len({row["relative_error"] for row in rows}) == 3
     assert 0.99 * target < rows[0]["true_epsilon"] <= target
     given = rows[0]["given"]
-    assert ("M_j" in given) == constants.startswith("exact")
+    assert ("M_j" in given) == (constants == "exact")
     assert ("b_j" in given) == (constants not in TAKING_NONE and "M_j" not in given)
 
 
@@ -61,3 +64,50 @@ def test_published_noise_shows_the_way_of_the_chosen_setting(config):
     assert last == ends and len(along) == 3 * (rows[0]["passes"] + 1)
     assert along[along["checkpoint"] == 0]["along"].nunique() == 1
     assert not any("along" in row for row in swept(config, "equation 126", "strict"))
+
+
+def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says():
+    rng = np.random.default_rng(1)
+    hits = 0
+    for _ in range(400):
+        before, after = rng.lognormal(0.0, 0.5, (2, 20)) * [[3.0], [1.0]]
+        _, low, high = tables.ratio(before, after)
+        hits += low <= 3.0 <= high
+    assert 0.91 < hits / 400 < 0.985
+
+
+def test_the_variants_of_dp_cd_stand_beside_it(monkeypatch):
+    rows = [
+        {"problem": "one", "calibration": "paper", "order": order, "iterate": iterate,
+         "thresholds": thresholds, "passes": 5.0, "relative_error": error + spread}
+        for order, iterate, thresholds, error in (
+            ("cyclic", "last", "scaled", 1.0), ("cyclic", "last", "equal", 5.0),
+            ("uniform", "ten averages", "scaled", 2.0))
+        for spread in (-0.1, 0.1)
+    ]  # fmt: skip
+    monkeypatch.setattr(tables, "swept_errors", lambda *_: pd.DataFrame(rows))
+    shown = tables.thresholds(None, PRODUCT, ["one"]).data.set_index("algorithm")[
+        "mean"
+    ]
+    assert shown.to_dict() == pytest.approx(
+        {"DP-CD": 1.0, "DP-CD, one threshold": 5.0, "DP-CD, Algorithm 1": 2.0}
+    )
+
+
+def test_at_equal_true_epsilon_constants_are_compared_with_dp_sgd_there(monkeypatch):
+    given = {"problem": "one", "relative_error": [0.1, 0.3], "true_epsilon": 1.0}
+    given |= {"calibration": "strict", "constants": "private bounds", "given": ""}
+    equal = pd.DataFrame({
+        "problem": "one", "solver": ["dp_sgd"] * 3 + ["dp_cd"],
+        "epsilon": [1.0, 1.0, 10.0, 1.0], "relative_error": [1.0, 3.0, 0.5, 0.1],
+    })  # fmt: skip
+    rows = {"constants": pd.DataFrame(given), "epsilon": equal}
+    monkeypatch.setattr(tables, "swept_errors", lambda _, name, __: rows[name])
+    problem = SimpleNamespace(privacy=SimpleNamespace(epsilon=1.0))
+    monkeypatch.setattr(tables.results, "titles", lambda *_: {"one": problem})
+    made = tables.private_constants(None, PRODUCT, ["one"]).data
+    shown = made.set_index("constants")
+    assert shown["mean"].to_dict() == pytest.approx(
+        {"DP-SGD": 2.0, "private bounds": 0.2}
+    )
+    assert shown.loc["private bounds", "lead"] == pytest.approx(10.0)

@@ -21,16 +21,20 @@ def swept(law, knob="p", values=(100, 1000, 10000), spread=0.0):
     )  # fmt: skip
 
 
+def exponents(table):
+    """Those in p, as of the sweep ``selection``."""
+    return growing.by_dimension(table.assign(iterations=16), {"all": [1, 1e9]})
+
+
 def test_the_exponent_of_a_power_of_p():
-    (row,) = growing.exponents(swept(lambda p: 1e-3 * p**0.5), "p", ["tau", "n"])
+    (row,) = exponents(swept(lambda p: 1e-3 * p**0.5))
     assert row["exponent"] == pytest.approx(0.5)
-    assert row["tau"] == 4 and row["learnt"] and row["most"] == pytest.approx(0.1)
+    assert row["learnt"] and row["most"] == pytest.approx(0.1)
     assert row["log_exponent"] > 1
 
 
 def test_the_exponent_of_a_power_of_log_p():
-    table = swept(lambda p: 0.01 * np.log(p) ** 2, spread=0.05)
-    (row,) = growing.exponents(table, "p", ["tau", "n"])
+    (row,) = exponents(swept(lambda p: 0.01 * np.log(p) ** 2, spread=0.05))
     assert row["log_exponent_low"] < 2 < row["log_exponent_high"]
     assert row["exponent"] < 0.4
 
@@ -38,15 +42,13 @@ def test_the_exponent_of_a_power_of_log_p():
 def test_what_differs_otherwise_is_left_out():
     table = swept(lambda tau: 1e-3 * tau, "tau", (1, 4, 16))
     others = swept(lambda p: 1.0)
-    rows = growing.exponents(pd.concat([table, others]), "tau", ["p", "n"])
+    rows = growing.by_sparsity(pd.concat([table, others]))
     assert [row["p"] for row in rows] == [1000]
-    low = growing.exponents(table, "tau", ["p", "n"])[0]["exponent"]
-    assert low == pytest.approx(1.0)
+    assert growing.by_sparsity(table)[0]["exponent"] == pytest.approx(1.0)
 
 
 def test_two_points_give_no_exponent():
-    table = swept(lambda p: 1.0, values=(100, 1000))
-    assert growing.exponents(table, "p", ["n"]) == []
+    assert exponents(swept(lambda p: 1.0, values=(100, 1000))) == []
 
 
 def test_an_instance_has_the_support_that_was_drawn():

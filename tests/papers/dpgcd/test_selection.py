@@ -48,6 +48,6 @@ def test_exponents_are_those_of_the_ranges():
     swept = pd.DataFrame({"p": sizes, "algorithm": "DP-GCD", "iterations": 4})
     swept["share"] = np.log(sizes) / 100
     ranges = {"all": [1, 1e6], "two": [1, 1e3]}
-    (row,) = growing.selected(swept, ranges)  # two sizes make no exponent
+    (row,) = growing.by_dimension(swept, ranges)  # two sizes make no exponent
     assert row["log_exponent"] == pytest.approx(1.0)
     assert row["range"] == "all"

@@ -9,8 +9,7 @@ import pytest
 
 from dperm.core.experiment.results import Result
 from dperm.kinds import figures as panels
-from dperm.papers.dpskgd import figures, measures, tables, theory
-from dperm.papers.dpskgd.theory import Bound
+from dperm.papers.dpskgd import figures, measures, tables
 
 DIMENSIONS = (4, 16, 64, 256)
 WORSE, BETTER = "DP-SGD", "DP-SkGD full"
@@ -81,33 +80,6 @@ def test_the_figure_of_regimes_has_the_gains_of_the_draws(monkeypatch):
         assert rows["flat: excess", f"{BETTER} (solver, n = 1048576)", d] == 1e3
 
 
-# --- partitions -----------------------------------------------------------------------
-
-
-def test_partitions_are_averaged_within_their_tunings(monkeypatch):
-    errors = {"aligned": 1.0, "misaligned": 4.0}
-    table = pd.DataFrame(
-        {"correlation": 0.5, "ratio": 100.0, "method": method, "replicate": r,
-         "relative_error": error * (1 + r) * (1 + 0.1 * fresh), "step": 0.1,
-         "passes": 2.0, "factor": 1.5}
-        for method, error in errors.items() for r in range(3) for fresh in (-1, 1)
-    )  # fmt: skip
-    patched(monkeypatch, load_sweep=lambda config, name: table)
-    product = SimpleNamespace(sweeps=["blocks"])
-    data = tables.blocks(None, product, []).data.set_index("method")
-    rows = drawn(figures.blocks, product).set_index("algorithm")
-    for method, error in errors.items():
-        assert data.loc[method, "relative_error"] == pytest.approx(2 * error)
-        assert (data.loc[method, "tunings"], data.loc[method, "runs"]) == (3, 6)
-        for key in ("ci_low", "ci_high"):
-            assert rows.loc[method, key] == pytest.approx(data.loc[method, key])
-        ends = rows.loc[method, ["x", "min", "max"]].tolist()
-        assert ends == pytest.approx([100.0, error, 3 * error])
-    (line,) = measures.alignment(table)
-    assert line["ratio"] == pytest.approx(0.25)
-    assert (line["first"], line["second"]) == ("aligned", "misaligned")
-
-
 # --- samplings and Table 1 ------------------------------------------------------------
 
 ERRORS = {"dp_skgd": 1.0, "dp_skgd_importance": 3.0, "dp_skgd_blocks4": 0.5,
@@ -145,22 +117,3 @@ def test_samplings_stand_at_their_numbers_of_blocks(ran, monkeypatch):
         assert seen["mean"].iloc[0] == pytest.approx(ERRORS.get(name, ERRORS["dp_sgd"]))
     # one block has one probability: it ends the curves of both families
     assert (rows["algorithm"] == "dp_skgd_full").sum() == 2
-
-
-def test_bounds_and_errors_are_over_those_of_single_draws(ran, monkeypatch):
-    bounds = {name: Bound("full", 1.0 + k, 2.0, 4.0 + k)
-              for k, name in enumerate(ERRORS)}  # fmt: skip
-    bounds["dp_sgd"] = Bound("full", 1.0, 1.0, np.inf)
-    monkeypatch.setattr(theory, "solver_bounds", lambda *_: dict(bounds))
-    monkeypatch.setattr(Result, "final", lambda self, kind, passes=None: self.evaluated)
-    points = theory.over_single_uniform(None, "one", ran, "strict")
-    convex = {row["algorithm"]: row for row in points["convex"]}
-    assert set(convex) == set(ERRORS) - {"dp_skgd"}
-    for k, name in list(enumerate(ERRORS))[1:-1]:
-        assert convex[name]["x"] == pytest.approx(1.0 + k)
-        assert convex[name]["mean"] == pytest.approx(ERRORS[name])
-    assert "dp_sgd" not in {row["algorithm"] for row in points["strong"]}
-    assert points["strong"][0]["x"] == pytest.approx(5 / 4)
-    del bounds["dp_skgd"]
-    empty = theory.over_single_uniform(None, "one", ran, "strict")
-    assert empty == {"convex": [], "strong": []}

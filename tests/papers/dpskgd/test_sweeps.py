@@ -9,7 +9,6 @@ from dperm.papers.dpskgd import instances as law
 from dperm.papers.dpskgd import sweeps
 from dperm.papers.dpskgd.instances import Method
 from dperm.papers.dpskgd.theory import release_noise
-from dperm.solvers.lanes import dp_skgd
 
 N = 2.0**20
 
@@ -100,41 +99,3 @@ def test_terms_are_those_of_table_1():
     assert found["convex"] == pytest.approx(
         np.sqrt(noise * M.sum()) * np.linalg.norm(w)
     )
-
-
-def test_aligned_blocks_are_the_groups():
-    aligned = law.partition("aligned", 8, 2)
-    crossed = law.partition("misaligned IS", 8, 2)
-    assert aligned.groups == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert crossed.groups == [[0, 2, 4, 6], [1, 3, 5, 7]]
-    assert crossed.probabilities == "importance"
-    problem = law.grouped(4000, 8, 2, 100.0, 0.5, 1.0)
-    ratio = problem.smoothness[4:].mean() / problem.smoothness[:4].mean()
-    assert ratio == pytest.approx(100.0, rel=0.2)
-    factors = [dp_skgd.Sketch(problem, each).factors.max()
-               for each in (aligned, crossed)]  # fmt: skip
-    assert factors[0] == pytest.approx(2.5, rel=0.1)  # 1 + 3 * 0.5
-    assert factors[1] == pytest.approx(1.5, rel=0.1)  # pairs of one group
-
-
-def test_random_blocks_are_equally_large_and_the_seeds():
-    chosen = [law.partition("random", 8, 2, seed).groups for seed in range(6)]
-    assert all(sorted(np.concatenate(each)) == list(range(8)) for each in chosen)
-    assert all(len(block) == 4 for each in chosen for block in each)
-    assert len({tuple(map(tuple, each)) for each in chosen}) > 1
-    assert law.partition("random", 8, 2, 3).groups == chosen[3]
-    point = {"method": "random IS", "ratio": 100.0, "correlation": 0.0}
-    grid = {"passes": [2.0], "step": [1.0], "clip": [0.5]}
-    given = {"n": 512, "p": 8, "groups": 2, "epsilon": 4.0, "fresh": 1, "grid": grid}
-    errors = [sweeps.blocks(None, point, seed, **given)[0] for seed in (5, 5, 6)]
-    assert errors[0] == errors[1] != errors[2]
-
-
-def test_blocks_are_tuned_and_fresh():
-    point = {"method": "aligned", "ratio": 10.0, "correlation": 0.0}
-    grid = {"passes": [2.0], "step": [0.5, 1.0], "clip": [0.5, 1.0]}
-    given = {"n": 512, "p": 8, "groups": 2, "epsilon": 4.0, "fresh": 3, "grid": grid}
-    rows = sweeps.blocks(None, point, 5, **given)
-    assert [row["fresh"] for row in rows] == [0, 1, 2]
-    assert len({row["relative_error"] for row in rows}) == 3
-    assert rows == sweeps.blocks(None, point, 5, **given)

@@ -1,13 +1,10 @@
 """The reading of DP-SkGD: controls make the band, the band makes the verdicts."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from dperm.core.experiment.results import Result
-from dperm.kinds.proofs import theorem_gaussian_noise
 from dperm.papers.dpskgd import tables
 from dperm.papers.dpskgd.measures import CONTROL_TUNED
 from dperm.papers.dpskgd.theory import Bound
@@ -79,24 +76,9 @@ def test_without_controls_the_interval_decides(read):
     assert rows.loc[("dp_skgd_importance", "dp_skgd"), "verdict"] == "hurts"
 
 
-def test_the_reading_states_the_band(read):
+def test_the_text_states_the_band(read):
     rows = read({"flat": (1.0, 1.5, 1.0, 1.0)}).to_dict("records")
     line = tables.band_line(rows)
     assert line["measured"].startswith("1.4") or line["measured"].startswith("1.5")
     assert "1 of 1 controls" in line["measured"]
     assert tables.band_line([])["measured"] == "no control"
-
-
-def test_a_random_projection_needs_the_constant_of_all_coordinates():
-    found = tables.projections(SimpleNamespace(seed=0), None, []).data
-    low, high = found["epsilon_low"], found["true_epsilon"]
-    assert (low < high).all() and (low > 0.7 * high).all()
-    covered = found["lipschitz_of"] == "all"
-    assert (high[covered] < 1).all() and (low[~covered] > 1).all()
-    # of k coordinates in place of all d, noise is sqrt(k / d) as large
-    exact = theorem_gaussian_noise(1.0, 1e-6).found
-    np.testing.assert_allclose(high[covered], exact, rtol=1e-6)
-    one = found[~covered & (found["kept"] == 16)].iloc[0]
-    assert one["true_epsilon"] == pytest.approx(
-        theorem_gaussian_noise(2.0, 1e-6).found, rel=1e-6
-    )

@@ -73,18 +73,17 @@ def test_rows_of_blocks(case):
     assert chosen.convex <= np.sqrt(noise * tops) * np.linalg.norm(w) * (1 + 1e-12)
 
 
-def test_theorem_with_constants_is_the_least_over_k(case):
+def test_epochs_halve_the_gap_down_to_the_target_error(case):
     problem, optimum, *_ = case
-    bound = bounds.sketched(problem, optimum, Options(blocks=2))
-    rate = bounds.rates(problem)[0]
-    K = np.geomspace(1e-6, 1e6, 200001)
-    values = bound.radius**2 / K + 12 * K * (bound.noise * rate) ** 2
-    assert bounds.theorem_convex(problem, bound) == pytest.approx(values.min())
-    strong, epochs = bounds.theorem_strong(problem, optimum, Options(blocks=2), bound)
-    assert strong > 24 * bound.strong * rate**2
-    if epochs > 0:  # T = log2(gap / error) epochs end within error of the minimum
-        gap = bounds.gap_at_start(problem, optimum)
-        assert strong == pytest.approx((1 + epochs) * gap / 2**epochs)
+    options = Options(blocks=2)
+    bound = bounds.sketched(problem, optimum, options)
+    sketch = Sketch(problem, options)
+    factor = 1 + (sketch.smoothness / sketch.probability).max() / 0.1
+    rate = np.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
+    target = 24 * factor * bound.noise**2 * rate
+    gap = problem.objective(np.zeros(problem.p))[0] - optimum.value
+    epochs = bounds.theorem_epochs(problem, optimum, options, bound)
+    assert gap / 2**epochs == pytest.approx(target)
 
 
 def test_the_dominating_m_is_never_smaller(case):

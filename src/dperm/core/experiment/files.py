@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 POINT = ["step", "clip"]
 DIGITS = 10  # of a real number in a CSV file
+ROWS, MADE = b"dperm.rows", b"dperm.made"  # keys of a Parquet file's metadata
 NODE = platform.node() or "here"
 
 
@@ -74,22 +75,60 @@ def alive(process: int) -> bool:
     return True
 
 
-def write_table(path: Path, table: pd.DataFrame) -> None:
-    """Write a Parquet file, whole or not at all."""
+def write_table(path: Path, table: pd.DataFrame, made: str = "") -> None:
+    """Write a Parquet file, whole or not at all.
+
+    Its metadata hold a digest of its rows and ``made``, the digest of the code and
+    settings behind them.
+    """
+    from pyarrow import Table, parquet  # 0.5 s, which few commands need
+
+    stored = Table.from_pandas(table, preserve_index=False)
+    rows = digest_rows(stored.to_pandas(use_threads=False))
+    noted = {**(stored.schema.metadata or {}), ROWS: rows, MADE: made}
     with whole(path) as beside:
-        table.to_parquet(beside, index=False, write_page_checksum=True)
+        stored = stored.replace_schema_metadata(noted)
+        parquet.write_table(stored, beside, write_page_checksum=True)
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Read a Parquet file and check its checksums.
+def digest_rows(table: pd.DataFrame) -> str:
+    """SHA-256 over the ordered rows of a table and the names of its columns."""
+    import pandas as pd
+
+    rows = pd.util.hash_pandas_object(table, index=False).to_numpy("<u8")
+    names = ",".join(map(str, table.columns))
+    return hashlib.sha256(names.encode() + rows.tobytes()).hexdigest()
+
+
+def read_table(path: Path, made: str = "") -> pd.DataFrame:
+    """Read a Parquet file of ``write_table``; check its checksums and its digests.
 
     Raises
     ------
     FileNotFoundError
         If it does not exist.
     ValueError
-        If it is damaged.
+        If it is damaged, if its rows were changed after they were written, or if
+        ``made`` is given and other code or settings made them.
     """
+    from pyarrow.parquet import read_schema
+
+    table = _read(path)
+    noted = read_schema(path).metadata or {}
+    if noted.get(ROWS) != digest_rows(table).encode():
+        raise ValueError(
+            f"{path} was changed after it was made, or made by an old version: delete "
+            "it and run again; finished lanes are kept"
+        )
+    if made and noted.get(MADE) != made.encode():
+        raise ValueError(
+            f"{path} was made by other code or settings than the current ones: run "
+            "its stage again; finished lanes are kept"
+        )
+    return table
+
+
+def _read(path: Path) -> pd.DataFrame:
     try:
         return unthreaded(path)
     except FileNotFoundError as error:
@@ -112,7 +151,7 @@ def unthreaded(source: Path | BinaryIO) -> pd.DataFrame:
     A thread that is still alive when Python exits aborts the process (3 of 40 did under
     load), and the results of the job are lost.
     """
-    from pyarrow.parquet import ParquetFile  # 0.5 s, which few commands need
+    from pyarrow.parquet import ParquetFile
 
     options = {"page_checksum_verification": True, "pre_buffer": False}
     with ParquetFile(source, **options) as stored:
@@ -193,7 +232,7 @@ def read_or_drop(path: Path) -> pd.DataFrame | None:
         sealed = path.stem.partition(".")[2]
         if sealed and sealed != file_digest(path)[: len(sealed)]:
             raise ValueError(f"{path} was changed after it was made")
-        return read_table(path)
+        return _read(path)
     except FileNotFoundError:
         return None
     except ValueError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -147,7 +146,6 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
 def load(
     config: schema.Config,
     problems: Iterable[str],
-    leave_out: Iterable[str] = (),
     solvers: Iterable[str] | None = None,
     timed: bool = False,
 ) -> dict[str, list[Result]]:
@@ -158,7 +156,7 @@ def load(
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     timing = store.read_table(path) if timed else None
     loaded: dict[str, list[Result]] = {name: [] for name in problems}
-    shown = set(config.paper.runs if solvers is None else solvers) - set(leave_out)
+    shown = set(config.paper.runs if solvers is None else solvers)
     for problem, solver in plan.runs(config):
         if problem in loaded and solver in shown:
             folder = plan.results_folder(config, config.paper.name, problem, solver)
@@ -203,10 +201,9 @@ def calibrated(
     return dict(sorted(by_passes.items()))
 
 
-def proved(made: dict[str, Any]) -> dict[str, Any]:
-    """Lower bound of a calibration's true epsilon, and its public information."""
-    given = ", ".join(made.get("given", ()))
-    return {"epsilon_low": made.get("epsilon_low", math.nan), "given": given}
+def public(made: dict[str, Any]) -> dict[str, Any]:
+    """What the ledger of a calibration takes as public."""
+    return {"given": ", ".join(made["ledger"].get("given", ()))}
 
 
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:

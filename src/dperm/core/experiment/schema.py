@@ -323,15 +323,6 @@ class Data(Section):
 
 
 @dataclass
-class Parallel(Section):
-    """Where the units of tune and sweep run; the rows do not depend on it."""
-
-    # local: threads and processes of this machine
-    backend: Annotated[str, among("local", "dask")] = "local"
-    scheduler: str | None = None  # dask: address, such as tcp://host:8786
-
-
-@dataclass
 class Output(Section):
     """Folders of results and figures."""
 
@@ -361,7 +352,6 @@ class Config(Section):
     scale: Scale = field(default_factory=Scale)
     data: Data = field(default_factory=Data)
     output: Output = field(default_factory=Output)
-    parallel: Parallel = field(default_factory=Parallel)
     setting: Setting = field(default_factory=Setting)
     seed: Natural = 20220202
     workers: Count = 1

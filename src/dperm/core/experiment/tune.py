@@ -194,7 +194,7 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 def collect(job: Job, units: list[Unit], race: Race | None = None) -> pd.DataFrame:
     """Rows of all units, sorted; logs progress and the number of reused lanes.
 
-    Units share the workers of this machine, or each runs on one worker of a cluster.
+    Units share the workers of this machine.
 
     Parameters
     ----------
@@ -235,9 +235,6 @@ def _solved(
     in one unit, since they share the noise of every coordinate, whose drawing takes as
     long as a few threads advance them.
     """
-    if job.elsewhere is not None:
-        yield from job.elsewhere(rows, ((job, unit, parts, 1) for unit in units))
-        return
     is_wide = any(len(unit.points) > LEAST_LANES for unit in units)
     whole = job.problem.is_sparse and is_wide
     together = max(1, job.workers // SHARED) if whole else job.workers

@@ -7,7 +7,7 @@ and computed otherwise. They are stored as a part as soon as they are computed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +28,7 @@ from dperm.core.privacy.calibration import Calibration
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
 COLUMNS = [
     *("paper", "problem", "solver", "algorithm", "calibration", "epsilon", "delta"),
-    *("neighbours", "given", "epsilon_low", "true_epsilon", "noise_multiplier"),
+    *("neighbours", "given", "true_epsilon", "noise_multiplier"),
     *("passes", "steps", "step"),
     *("clip", "seed", "replicate", "checkpoint", "objective", "relative_error"),
     *("support_size", "true_positives", "false_positives", "seconds", "status"),
@@ -60,8 +60,6 @@ class Job:
     seed: int  #: the master seed of the configuration
     folder: Path  #: of its results
     workers: int
-    #: runs ``function(*arguments)`` on a cluster, for every tuple of an iterable
-    elsewhere: Callable[[Callable, Iterable[tuple]], Iterator] | None = None
 
     def steps(self, passes: float) -> int:
         """Number of steps in a number of passes."""
@@ -220,7 +218,6 @@ def _accounted(job: Job, unit: Unit) -> dict[str, Any]:
         **job.names._asdict(),
         "neighbours": unit.calibration.ledger.relation,
         "given": ", ".join(unit.calibration.ledger.given),
-        "epsilon_low": unit.calibration.interval.low,
         "true_epsilon": unit.calibration.true_epsilon,
     }
 

@@ -209,11 +209,6 @@ def validate_section(group: str, section: Any, narrowed: bool = False) -> None:
 def validate_settings(config: schema.Config) -> None:
     """Check the settings that belong to no group."""
     check(config, schema.Config)
-    if config.parallel.backend == "dask" and not config.parallel.scheduler:
-        raise ConfigError(
-            "parallel.scheduler: expected the address of a Dask scheduler, such as "
-            "tcp://host:8786, found none"
-        )
 
 
 def check_name(group: str, name: str, where: str) -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
 
 from dperm.core import calibrations
 from dperm.core.privacy import strict
-from dperm.core.privacy.ledger import Ledger, moves_with_data
+from dperm.core.privacy.ledger import Ledger
 
 
 class DeltaError(ValueError):
@@ -59,10 +58,7 @@ def estimate(ledger: Ledger, delta: float, calibration: str, *how: float) -> flo
 
 
 def true_epsilon(ledger: Ledger, delta: float) -> float:
-    """Return a proved upper bound on epsilon, by the calibration ``strict``.
-
-    It is the upper end of ``intervals.epsilon_interval``.
-    """
+    """Return a proved upper bound on epsilon, by the calibration ``strict``."""
     return _priced(strict.epsilon, ledger, delta)
 
 
@@ -80,21 +76,3 @@ def is_closed_form(ledger: Ledger, calibration: str) -> bool:
     """Tell whether a calibration's epsilon is exact up to rounding, with no grid."""
     module = calibrations.load(calibration)
     return hasattr(module, "is_closed_form") and bool(module.is_closed_form(ledger))
-
-
-def unconditional(ledger: Ledger, delta: float) -> float:
-    """Epsilon if only n is public: infinite where a constant is read off the data.
-
-    A variant that releases its constants with noise (DP-CD-priv-cst for M_j) has them
-    in its ledger and not under ``given``.
-    """
-    return math.inf if moves_with_data(ledger.given) else true_epsilon(ledger, delta)
-
-
-class Interval(NamedTuple):
-    """Proved lower and upper bound on epsilon; closed forms up to rounding (1e-9)."""
-
-    #: some mechanism with this ledger costs at least that, or any epsilon below it
-    low: float
-    #: every mechanism with this ledger costs at most that; ``true_epsilon``
-    high: float

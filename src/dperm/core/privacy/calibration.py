@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
 import scipy  # it imports its parts when they are first used
 
 from dperm.core.calibrations import STRICT
-from dperm.core.privacy.accounting import (
-    Interval,
-    estimate,
-    is_closed_form,
-    true_epsilon,
-    unconditional,
-)
 from dperm.core.privacy.accounting import epsilon as epsilon_of
+from dperm.core.privacy.accounting import estimate, is_closed_form, true_epsilon
 from dperm.core.privacy.ledger import Ledger
-
-INTERVALS = "dperm.accountants.intervals"  # a higher layer, so imported by name only
 
 LEAST, MOST = 2.0**-30, 2.0**60  # noise multipliers searched
 
@@ -53,34 +44,16 @@ class Calibration:
     true_epsilon: float
     ledger: Ledger  #: the releases with that noise
 
-    @cached_property
-    def interval(self) -> Interval:
-        """Proved bounds of the true epsilon, computed at first use."""
-        interval: Interval = importlib.import_module(INTERVALS).epsilon_interval(
-            self.ledger, self.delta
-        )
-        return interval
-
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, with the true epsilon's interval; infinities stay."""
+        """Return plain values; infinities stay."""
         stored = {each.name: getattr(self, each.name) for each in fields(self)}
-        bounds = {
-            "epsilon_low": self.interval.low,
-            "epsilon_high": self.interval.high,
-            "given": list(self.ledger.given),
-            "unconditional_epsilon": unconditional(self.ledger, self.delta),
-        }
-        return {**stored, **bounds, "ledger": self.ledger.to_dict()}
+        return {**stored, "ledger": self.ledger.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Return the calibration that :meth:`to_dict` wrote."""
         stored = {each.name: values[each.name] for each in fields(cls)}
-        calibration = cls(**{**stored, "ledger": Ledger.from_dict(values["ledger"])})
-        if "epsilon_low" in values:
-            ends = (values["epsilon_low"], values["epsilon_high"])
-            calibration.__dict__["interval"] = Interval(*ends)  # not computed again
-        return calibration
+        return cls(**{**stored, "ledger": Ledger.from_dict(values["ledger"])})
 
 
 def calibrate(
@@ -110,7 +83,7 @@ def calibrate(
         smallest one by at most 1e-7 (relative) for closed forms, and by 2e-4 for
         privacy loss distributions, whose bound is not quite smooth. It is at least
         2**-30. The search uses coarse grids and raises the multiplier where the
-        certified epsilon exceeds the target.
+        proved epsilon exceeds the target.
 
     Raises
     ------
@@ -150,11 +123,11 @@ def calibrate(
 def _near(
     cost: Callable[..., float], price: Callable[[float], float], target: float
 ) -> float:
-    """Search on coarse grids, then correct by a finer grid and by certified bounds.
+    """Search on coarse grids, then correct by a finer grid and by the proved bounds.
 
     Near the solution, epsilon is close to a power of the multiplier. Where it is not,
-    or a fixed cost is too near the target for coarse grids, the certified bounds
-    themselves are searched.
+    or a fixed cost is too near the target for coarse grids, the bounds themselves are
+    searched.
     """
     slope = 0.0
     with suppress(UnreachableTargetError):

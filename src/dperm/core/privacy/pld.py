@@ -15,14 +15,13 @@ Masses are weighted by exp(tilt * loss) before convolution, so that most of the 
 lies near epsilon. Rounding, which a million steps raise to 1e-10 of the total, is then
 relative to delta and not to 1. Measured with DP-SGD, 50 passes over n = 45312, delta =
 n**-2, true epsilon 1.00: without the tilt, intervals below 1e-4 gave 0.92 to 0.98, and
-0.66 to 1.18 with masses from differences of delta(-epsilon). With the tilt, rounding
-changes epsilon by at most 2e-4 relatively, in either direction. So this module gives
-estimates, for searches; :mod:`.certified` bounds rounding errors too.
+0.66 to 1.18 with masses from differences of delta(-epsilon). With the tilt the bound
+was at most 6e-11 below one that counts every rounding error (commit 72cde638, fifteen
+ledgers of up to 2.3 million releases), so that ``MARGIN`` covers rounding amply.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -41,11 +40,8 @@ TILTED_TAIL = 1e-18  # of tilted mass that may wrap around
 LARGEST_GRID = 2**22  # points; the answer is still an upper bound
 NODES = 4096  # of a grid on which moments are bounded
 EXPONENT = 700.0  # exp of more overflows; used only where the result does not matter
-
-# (profiles, largest losses, delta, interval) to (bound, number of grid points).
-OnGrid = Callable[
-    [Sequence["Profile"], Sequence[float], float, float], tuple[float, int]
-]
+MARGIN = 1e-4  # relative, added to the bounds of grids for rounding
+ATOMS_MARGIN = 1e-9  # the same where all losses are atoms on every grid
 
 
 @dataclass(frozen=True)
@@ -55,8 +51,8 @@ class Profile:
     #: maps an array of epsilon >= 0 to delta(epsilon), with good RELATIVE precision
     delta: Callable[[Any], Any]
     count: int = 1  #: how often it is composed with itself
-    #: largest loss that has mass, if known: the grid then contains it exactly, which
-    #: matters where losses are atoms
+    #: the loss a of a release whose losses are a and -a alone: atoms, which all grids
+    #: contain exactly
     top: float | None = None
 
 
@@ -70,10 +66,11 @@ class Release:
 
     def tilted(self, tilt: float) -> tuple[Array, float]:
         """Return masses * exp(tilt * cell), normalised, and the log of their sum."""
-        cells = self.masses.size // 2
-        weighted = self.masses * np.exp(tilt * np.arange(-2.0 * cells, 1.0))
+        last = int(np.flatnonzero(self.masses)[-1])  # so that the sum cannot vanish
+        cells = np.arange(float(self.masses.size))
+        weighted = self.masses * np.exp(np.minimum(tilt * (cells - last), 0.0))
         total = float(weighted.sum())
-        return weighted / total, math.log(total) + tilt * cells
+        return weighted / total, math.log(total) + tilt * (last - self.masses.size // 2)
 
     def on_nodes(self, width: int) -> Release:
         """The release on cells ``width`` times as wide, by ``chords``."""
@@ -82,17 +79,16 @@ class Release:
         return Release(chords(padded, width)[:-1], self.infinite, self.count)
 
 
-Tilting = Callable[[Release, float], tuple[Array, float]]
-
-
 def composed_epsilon(
     profiles: Sequence[Profile],
     delta: float,
     tolerance: float = 5e-3,
-    on_grid: OnGrid | None = None,
     better: Callable[..., float] = min,
 ) -> float:
     """Return an upper bound of the composed epsilon that has converged.
+
+    The error of a grid's bound falls with the square of the interval, so that what is
+    left is a fifteenth of the last change.
 
     Parameters
     ----------
@@ -101,23 +97,30 @@ def composed_epsilon(
     delta : float
         In (0, 1).
     tolerance : float
-        Relative, of ``refined``.
-    on_grid : callable, optional
-        The bound of one grid; by default ``epsilon_on_grid``.
+        Relative change from one grid to a four times finer one, at which refinement
+        stops.
     better : callable
-        Of ``refined``. ``limit`` gives no bound, but a good estimate on coarse grids.
+        Combines the bound of a grid with that of the grids before. ``limit`` gives no
+        bound, but a good estimate on coarse grids.
 
     Returns
     -------
     float
-        epsilon >= 0, inf if no finite one is found.
+        epsilon >= 0 with ``MARGIN``; inf if no finite one is found.
     """
     tops = largest_losses(profiles, delta)
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
         return 0.0  # total variation distances add
-    bound = on_grid or epsilon_on_grid
-    grids = functools.partial(bound, profiles, tops, delta)
-    return refined(grids, max(tops), tolerance, better)
+    atoms = len({profile.top for profile in profiles}) == 1 and profiles[0].top
+    margin = 1 + (ATOMS_MARGIN if atoms else MARGIN)
+    interval, points, bound = max(tops) / FIRST_CELLS, 0, math.inf
+    while points * REFINEMENT <= LARGEST_GRID:
+        value, points = epsilon_on_grid(profiles, tops, delta, interval)
+        close = abs(bound - value) <= tolerance * value
+        bound, interval = better(value, bound), interval / REFINEMENT
+        if 0 < value < math.inf and close:
+            break
+    return bound * margin
 
 
 def limit(value: float, before: float) -> float:
@@ -126,43 +129,10 @@ def limit(value: float, before: float) -> float:
     return max(value - (before - value) / 15, value / 2) if known else value
 
 
-def refined(
-    on_grid: Callable[[float], tuple[float, int]],
-    top: float,
-    tolerance: float,
-    better: Callable[..., float],
-) -> float:
-    """Combined bound of grids, each four times finer, until it changes little.
-
-    The error of a bound falls with the square of the interval, so that the remaining
-    error is a fifteenth of the last change.
-
-    Parameters
-    ----------
-    on_grid : callable
-        Width of a cell to the bound of that grid and its number of points.
-    top : float
-        Largest loss; the coarsest grid has ``FIRST_CELLS`` cells up to it.
-    tolerance : float
-        Relative change at which refinement stops.
-    better : min, max or limit
-        Combines the bound of a grid with that of the grids before.
-    """
-    interval, points = top / FIRST_CELLS, 0
-    bound = math.inf if better is min else 0.0
-    while points * REFINEMENT <= LARGEST_GRID:
-        value, points = on_grid(interval)
-        close = abs(bound - value) <= tolerance * value
-        bound, interval = better(value, bound), interval / REFINEMENT
-        if 0 < value < math.inf and close:
-            return bound
-    return bound
-
-
 def epsilon_on_grid(
     profiles: Sequence[Profile], tops: Sequence[float], delta: float, interval: float
 ) -> tuple[float, int]:
-    """Return the bound of one grid and the number of its points.
+    """Return the bound of one grid, without margin, and the number of its points.
 
     Parameters
     ----------
@@ -175,21 +145,30 @@ def epsilon_on_grid(
     interval : float
         Width of a cell, in units of epsilon.
     """
-    from dp_accounting.pld import pld_pmf  # 0.5 s to import
-
     pairs = zip(profiles, tops, strict=True)
     releases = [discretise(profile, top, interval) for profile, top in pairs]
-    tilt = chernoff(releases, Release.tilted, delta, interval)[0] / 2
+    tilt = chernoff(releases, delta, interval) / 2
     first, tilted, log_scale = _compose(releases, tilt)
-    masses, first = np.maximum(tilted[max(-first, 0) :], 0.0), max(first, 0)
-    log_weights = log_scale - tilt * (first + np.arange(masses.size))
-    masses *= np.exp(np.minimum(log_weights, EXPONENT))
+    cells = first + np.arange(tilted.size)
+    log_weights = np.minimum(log_scale - tilt * cells, EXPONENT)
+    masses = np.where(cells > 0, np.maximum(tilted, 0.0) * np.exp(log_weights), 0.0)
     lost = TAIL * delta + sum(release.count * release.infinite for release in releases)
-    pmf = pld_pmf.DensePLDPmf(interval, first, masses, lost, True)
-    epsilon = float(pmf.get_epsilon_for_delta(delta))
+    epsilon = _crossing(interval * cells, masses, delta - lost)
     wrapped = math.log(len(releases) * TILTED_TAIL) + log_scale
     sound = wrapped - tilt * epsilon / interval <= math.log(TAIL * delta)
     return epsilon if sound else math.inf, tilted.size
+
+
+def _crossing(losses: Array, masses: Array, delta: float) -> float:
+    """The epsilon at which sum (1 - e^(epsilon - loss))+ masses falls to delta."""
+    a = np.cumsum(masses[::-1])[::-1]
+    b = np.cumsum((masses * np.exp(-np.maximum(losses, 0.0)))[::-1])[::-1]
+    above = np.flatnonzero(a - np.exp(np.clip(losses, 0.0, EXPONENT)) * b > delta)
+    cell = int(above[-1]) + 1 if above.size else int(np.argmax(masses > 0))
+    if cell == losses.size or delta <= 0:
+        return math.inf
+    inside = (a[cell] - delta) / b[cell] if b[cell] > 0 else math.inf
+    return max(min(math.log(max(inside, 1.0)), float(losses[cell])), 0.0)
 
 
 def discretise(profile: Profile, top: float, interval: float) -> Release:
@@ -211,25 +190,23 @@ def discretise(profile: Profile, top: float, interval: float) -> Release:
     return Release(masses, float(deltas[-1]), profile.count)
 
 
-def chernoff(
-    releases: Sequence[Release], tilted: Tilting, delta: float, interval: float
-) -> tuple[float, Callable[[float], float]]:
-    """The order, per cell, of the best Chernoff bound on epsilon, and the bound.
+def chernoff(releases: Sequence[Release], delta: float, interval: float) -> float:
+    """The order, per cell, of the best Chernoff bound on epsilon, a power of 2.
 
     (1 - e^-x) e^-ax is at most (1/(a+1)) (a/(a+1))^a, which keeps the order finite
-    where the largest loss of all has a probability above delta. Orders are powers of 2.
+    where the largest loss of all has a probability above delta.
     """
     widest = max(release.masses.size for release in releases)
     width = -(-widest // NODES)
     coarse = [release.on_nodes(width) for release in releases]
 
     def bound(order: float) -> float:
-        cumulant = sum(one.count * tilted(one, order * width)[1] for one in coarse)
+        cumulant = sum(one.count * one.tilted(order * width)[1] for one in coarse)
         power = order / interval
         factor = -math.log1p(power) - power * math.log1p(1 / power)
         return (cumulant + factor - math.log(delta)) / order
 
-    return float(min(np.exp2(np.arange(-13.0, 9.0)) / widest, key=bound)), bound
+    return float(min(np.exp2(np.arange(-13.0, 9.0)) / widest, key=bound))
 
 
 def _compose(releases: Sequence[Release], tilt: float) -> tuple[int, Array, float]:

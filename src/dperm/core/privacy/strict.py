@@ -3,10 +3,9 @@
 Gaussian releases are composed exactly (Balle and Wang 2018, arXiv:1805.06530, Theorem
 8), all others as privacy loss distributions, or by the Rényi curve where that bound is
 lower (bounded range). The bound exceeds the exact composition of the events' curves by
-about 0.2 % and is never below it: errors of the grid and of the arithmetic are added
-(:mod:`.certified`). The curves themselves are upper bounds, so that the ledger may cost
-less: hardly for Gaussian and Laplace releases, by a fifth or more for sampled ones, by
-up to a half for selections (:mod:`dperm.accountants.intervals`).
+about 0.2 %, with a margin of 1e-4 for rounding (:mod:`.pld`). The curves themselves are
+upper bounds, so that the ledger may cost less: hardly for Gaussian and Laplace
+releases, by a fifth or more for sampled ones, by up to a half for selections.
 
 A new kind of event registers one small function with :func:`profile`, and another with
 :func:`renyi` if its Rényi curve is the better bound.
@@ -22,7 +21,6 @@ import numpy as np
 import scipy  # it imports its parts when they are first used
 from numpy.typing import NDArray
 
-from dperm.core.privacy.certified import upper_epsilon
 from dperm.core.privacy.ledger import (
     Event,
     Gaussian,
@@ -40,7 +38,7 @@ Array = NDArray[np.float64]
 @lru_cache(maxsize=4096)
 def epsilon(ledger: Ledger, delta: float) -> float:
     """Return a proved upper bound on epsilon; inf where none is known."""
-    return _certain(ledger, delta, upper_epsilon)
+    return _certain(ledger, delta, composed_epsilon)
 
 
 def estimate(ledger: Ledger, delta: float, tolerance: float = 0.01) -> float:

@@ -29,7 +29,7 @@ from dperm.core.experiment.grid import points
 from dperm.core.experiment.locate import ConfigError
 from dperm.papers.arena import outcomes, ranking
 from dperm.pipeline import digests, products
-from dperm.pipeline.cluster import away
+from dperm.pipeline.workers import away
 from dperm.present.tables import made_of, markdown, save
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.accountants.intervals import lower_epsilon
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.erm.sets import Ball
@@ -44,7 +43,7 @@ from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
     first_step_epsilon,
     releases,
 )
-from dperm.solvers.frank_wolfe.dp_fw import HOPELESS, selections_epsilon
+from dperm.solvers.frank_wolfe.dp_fw import selections_epsilon
 from dperm.solvers.frank_wolfe.iterate import Iterate
 
 Rows = list[dict[str, Any]]
@@ -308,24 +307,13 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
 
 
 def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
-    """Noise scales, true epsilon and its lower bound.
+    """Noise scales and true epsilon.
 
-    DP-BCFW also has the epsilons of both kinds of release, each alone at delta / 2.
-    From ``HOPELESS`` on its lower bound prices the first step alone, and that of DP-FW
-    is 0.
+    DP-BCFW also has the epsilons of both kinds of release, each alone at delta / 2, and
+    a lower bound on the true epsilon, the price of the first step alone.
     """
-    method, low = setting.method, noise.true_epsilon
-    if HOPELESS <= low < math.inf:
-        is_ours = method == "dp_bcfw"
-        low = first_step_epsilon(noise, setting.nodes, delta) if is_ours else 0.0
-    elif math.isfinite(low):
-        low = lower_epsilon(noise.ledger.events, delta)
-    public = ", ".join(noise.ledger.given)
-    total = {
-        "true_epsilon": noise.true_epsilon,
-        "epsilon_low": low,
-        "given": public,
-    }
+    method, public = setting.method, ", ".join(noise.ledger.given)
+    total = {"true_epsilon": noise.true_epsilon, "given": public}
     scale = {"index_scale": noise.index_scale}
     if method == "dp_fw":
         return scale | total
@@ -333,6 +321,8 @@ def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
         return total
     index, sketch = epsilons_apart(noise, delta / 2)
     apart = {"index_epsilon": index, "sketch_epsilon": sketch}
+    if math.isfinite(noise.true_epsilon):
+        apart["epsilon_low"] = first_step_epsilon(noise, setting.nodes, delta)
     return total | scale | {"sketch_scale": noise.sketch_scale} | apart
 
 

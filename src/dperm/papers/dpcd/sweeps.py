@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,21 +19,19 @@ from dperm.kinds.sweeps import problem_of, refined
 from dperm.papers.dpcd import constants, levels, theorem33
 
 Rows = list[dict[str, Any]]
-ESTIMATED: dict[str, tuple[Any, Any, float]] = {  # module, options, share of epsilon
-    "exact": (dp_cd, dp_cd.Options(), 1.0),
-    "exact, 0.9 epsilon": (dp_cd, dp_cd.Options(), 0.9),
-    "equation 126": (constants, constants.Options(), 1.0),
-    "bounds halved": (constants, constants.Options(bound=1.0), 1.0),
-    "without p": (constants, constants.Options(composed=False), 1.0),
+ESTIMATED: dict[str, tuple[Any, Any]] = {  # module, options
+    "exact": (dp_cd, dp_cd.Options()),
+    "equation 126": (constants, constants.Options()),
+    "bounds halved": (constants, constants.Options(bound=1.0)),
+    "without p": (constants, constants.Options(composed=False)),
     "without p, bounds halved": (
         constants,
         constants.Options(composed=False, bound=1.0),
-        1.0,
     ),
-    "absolute values": (constants, constants.Options(negative="reflected"), 1.0),
-    "private bounds": (levels, levels.Options(), 1.0),
+    "absolute values": (constants, constants.Options(negative="reflected")),
+    "private bounds": (levels, levels.Options()),
 }
-PERIODS = {"last": 0, "one average": 1, "ten averages": 10}
+PERIODS = {"last": 0, "ten averages": 10}
 
 
 def ablation(
@@ -103,9 +100,8 @@ def private_constants(
     if known is None:
         return [{"status": "unavailable"}]
     problem, optimum = known
-    module, options, share = ESTIMATED[point["constants"]]
-    left = replace(problem, epsilon=share * problem.epsilon)
-    on = trials.Trials(left, module, options, point["calibration"])
+    module, options = ESTIMATED[point["constants"]]
+    on = trials.Trials(problem, module, options, point["calibration"])
     points = grids.points(grid, "options.grid")
     coarse, counts = grids.thin(points, config.scale.keep), (transcripts, fresh)
     rows = refined(on, optimum.value, coarse, finer, seed, counts)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dperm.core.calibrations import PAPER
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
@@ -25,26 +24,13 @@ from dperm.present.tables import (
     with_interval,
 )
 
-KEYS = ["problem", "calibration", "order", "iterate", "thresholds"]  # of the ablation
 LEAD = ("lead", "lead_low", "lead_high")
 SHIPPED = {"order": "cyclic", "iterate": "last", "thresholds": "scaled"}
-PRINTED = {
-    "DP-CD, Algorithm 1": SHIPPED | {"order": "uniform", "iterate": "ten averages"},
-    "DP-CD, Algorithm 1, one average": SHIPPED
-    | {"order": "uniform", "iterate": "one average"},
-    "DP-CD": SHIPPED,
-}
-THRESHOLDS = {
+VARIANTS = {
     "DP-CD": SHIPPED,
     "DP-CD, one threshold": SHIPPED | {"thresholds": "equal"},
+    "DP-CD, Algorithm 1": SHIPPED | {"order": "uniform", "iterate": "ten averages"},
 }
-# From Algorithm 1 with one threshold to the experiments' variant, part by part.
-START = {"order": "uniform", "iterate": "ten averages", "thresholds": "equal"}
-STEPS = (
-    ("a threshold for each coordinate", "thresholds"),
-    ("the last iterate", "iterate"),
-    ("a fixed cycle", "order"),
-)
 
 
 def utility(config: Config, product: Product, problems: list[str]) -> Table:
@@ -59,8 +45,7 @@ def utility(config: Config, product: Product, problems: list[str]) -> Table:
 
 def runtime(config: Config, product: Product, problems: list[str]) -> Table:
     """Table 3: seconds of a lone run for each number of passes."""
-    left_out = product.options.get("leave_out", ())
-    found = results.load(config, problems, left_out, timed=product.timed)
+    found = results.load(config, problems, timed=product.timed)
     rows = [
         {
             "problem": name,
@@ -91,93 +76,6 @@ def runtime(config: Config, product: Product, problems: list[str]) -> Table:
     return Table(data, shown)
 
 
-def lead(config: Config, product: Product, problems: list[str]) -> Table:
-    """Lead of DP-CD over DP-SGD under the published and the strict accountant.
-
-    Each is at its best number of passes. Tuning means are as the paper reports them;
-    fresh means are added. Part of a lead under ``paper`` may be the accountant's.
-    """
-    rows: Rows = []
-    for name, ran in _ran(config, problems).items():
-        if not {"DP-CD", "DP-SGD"} <= set(ran):
-            continue
-        for calibration in config.paper.calibrations:
-            row: dict[str, Any] = {"problem": name, "calibration": calibration}
-            for label, key in (("DP-CD", "cd"), ("DP-SGD", "sgd")):
-                fresh = ran[label].final(calibration)["relative_error"]
-                row[f"{key}_mean"] = ran[label].best(calibration)["mean"]
-                row[f"{key}_fresh_mean"] = fresh.mean()
-            row["lead"] = row["sgd_mean"] / row["cd_mean"]
-            row["fresh_lead"] = row["sgd_fresh_mean"] / row["cd_fresh_mean"]
-            rows.append(row)
-    return made_of(rows)
-
-
-def ablation(config: Config, product: Product, problems: list[str]) -> Table:
-    """Fresh errors of DP-CD by its parts.
-
-    One row for each problem, calibration, order, iterate and kind of thresholds.
-    """
-    swept = swept_errors(config, product, problems)
-    setting = ["passes", "step", "clip"]
-    return made_of(
-        [
-            at | _mean(group) | group.iloc[0][setting].to_dict()
-            for at, group in groups(swept, KEYS)
-        ]
-    )
-
-
-def gain(config: Config, product: Product, problems: list[str]) -> Table:
-    """DP-CD's lead over DP-SGD as a product of factors, one for each part.
-
-    ``factor`` is the error before the part over the error after, with its 95 %
-    interval; that of all parts is their product. ``alone`` is the part's factor on
-    average over all other choices (geometric mean).
-    """
-    swept, rows = swept_errors(config, product, problems), list[dict[str, Any]]()
-    for name, ran in _ran(config, problems).items():
-        for calibration in config.paper.calibrations if "DP-SGD" in ran else ():
-            start = ran["DP-SGD"].final(calibration)["relative_error"].to_numpy()
-            at = {"problem": name, "calibration": calibration}
-            rows += [at | row for row in chain(start, where(swept, **at))]
-    return made_of(rows)
-
-
-def chain(sgd: np.ndarray, swept: pd.DataFrame) -> Rows:
-    """From DP-SGD to DP-CD: the factor of each part, and of all.
-
-    Parameters
-    ----------
-    sgd : ndarray
-        Fresh errors of DP-SGD.
-    swept : DataFrame
-        Rows of the sweep, of one problem and calibration.
-    """
-    rows: Rows = []
-    at, before = dict(START), sgd
-    for name, key in (("steps by coordinate", ""), *STEPS):
-        at |= {key: SHIPPED[key]} if key else {}
-        after = where(swept, **at)["relative_error"].to_numpy()
-        if len(after) < 2:
-            return []
-        alone = math.nan
-        if key:  # its average factor over all other choices
-            others = [name for name in KEYS if name != key]
-            means = swept.groupby([*others, key])["relative_error"].mean().unstack(key)
-            logs = np.log(means[START[key]] / means[SHIPPED[key]])
-            alone = float(np.exp(logs.mean()))
-        rows.append(_factor(name, before, after) | {"alone": alone})
-        before = after
-    return [*rows, _factor("all", sgd, before) | {"alone": math.nan}]
-
-
-def _factor(name: str, before: np.ndarray, after: np.ndarray) -> dict[str, Any]:
-    row = {"part": name, "before": before.mean(), "after": after.mean()}
-    names = ("factor", "ci_low", "ci_high")
-    return row | dict(zip(names, ratio(before, after), strict=True))
-
-
 def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
     """Ratio of two means with its 95 % interval, by their logarithms (delta method).
 
@@ -192,43 +90,17 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
 
 
 def thresholds(config: Config, product: Product, problems: list[str]) -> Table:
-    """Section 5.1: one threshold for all coordinates against adapted ones."""
-    return _variants(config, product, problems, THRESHOLDS)
-
-
-def algorithm1(config: Config, product: Product, problems: list[str]) -> Table:
-    """Algorithm 1 as printed, with uniform draws and averages, next to DP-SGD."""
-    return _variants(config, product, problems, PRINTED, ["DP-SGD"])
-
-
-def _variants(
-    config: Config,
-    product: Product,
-    problems: list[str],
-    variants: dict[str, dict[str, str]],
-    solvers: Sequence[str] = (),
-) -> Table:
-    """Fresh errors of variants of the sweep, and of solvers that were evaluated."""
-    swept, kind = swept_errors(config, product, problems), product.calibration
+    """Section 5.1: one threshold against adapted ones, and Algorithm 1 as printed."""
     rows: Rows = []
-    for name, ran in _ran(config, problems).items():
-        part = where(swept, problem=name, calibration=kind)
-        runs = {label: where(part, **choice) for label, choice in variants.items()}
-        runs |= {each: ran[each].final(kind) for each in solvers if each in ran}
-        for label, found in runs.items():
+    for at, part in groups(
+        swept_errors(config, product.sweeps[0], problems), ["problem"]
+    ):
+        for label, variant in VARIANTS.items():
+            found = where(part, **variant)
             if len(found):
-                row = {"problem": name, "algorithm": label} | _mean(found)
+                row = at | {"algorithm": label} | _mean(found)
                 rows.append(row | {"passes": found["passes"].iloc[0]})
     return made_of(rows)
-
-
-def _ran(config: Config, problems: list[str]) -> dict[str, dict[str, results.Result]]:
-    """Available results, by problem and label."""
-    found = results.load(config, problems)
-    return {
-        name: {each.label: each for each in found[name] if each.available}
-        for name in problems
-    }
 
 
 def _mean(rows: pd.DataFrame) -> dict[str, float]:
@@ -253,16 +125,20 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Table:
 def private_constants(config: Config, product: Product, problems: list[str]) -> Table:
     """Section 5.2 by source of the constants, with DP-SGD first.
 
-    ``lead`` is DP-SGD's error over that of the row, with its 95 % interval. ``given``
-    lists what the true epsilon takes as public.
+    With the published noise DP-SGD is that of its grid, at equal true epsilon that of
+    the product's second sweep. ``lead`` is its error over that of the row, with its 95
+    % interval. ``given`` lists what the true epsilon takes as public.
     """
-    every, rows = _ran(config, problems), list[dict[str, Any]]()
-    swept = swept_errors(config, product, problems)
+    swept, equal = (swept_errors(config, name, problems) for name in product.sweeps)
+    rows: Rows = []
     for known, part in groups(swept, ["problem", "calibration"]):
-        ran = every[known["problem"]]
-        if "DP-SGD" not in ran:
-            continue
-        start = ran["DP-SGD"].final(known["calibration"])
+        name = known["problem"]
+        if known["calibration"] == PAPER:
+            (result,) = results.load(config, [name], solvers=["dp_sgd"])[name]
+            start = result.final(PAPER)
+        else:
+            target = results.titles(config, [name])[name].privacy.epsilon
+            start = where(equal, problem=name, solver="dp_sgd", epsilon=target)
         rows.append(known | {"constants": "DP-SGD"} | _mean(start))
         for at, group in groups(part, ["constants"]):
             both = (one["relative_error"].to_numpy() for one in (start, group))

@@ -56,37 +56,6 @@ def quasi_sparse(w: np.ndarray, sparsity: int = SPARSITY) -> float:
     return float(values[sparsity]) if len(values) > sparsity else 0.0
 
 
-def noise(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """True cost of equation 2 against the rounds, and the noise that epsilon = 1 needs.
-
-    Left: true epsilon of the published noise, if a selection costs 2 epsilon'. Right:
-    noise that the target needs, over the published, for two kinds of selection noise.
-    """
-    from dperm.papers.dpgcd.proofs import ROUNDS, SIZES, against_rounds  # accountants
-
-    panels = Panels(2, 2)
-    left, right = panels.axes
-    for colour, n in zip((BLUE, "#D55E00", "#009E73"), SIZES, strict=True):
-        costs, label = against_rounds(n), f"n = {n}"
-        for at, panel, kind, line in (
-            (left, "true epsilon", "true", "-"),
-            (right, "noise ratio", "laplace", "-"),
-            (right, "noise ratio", "gumbel", "--"),
-        ):
-            name = label if kind == "true" else f"{label}, {kind}"
-            style = looks.look(colour, line, "o" if line == "-" else "s")
-            shown = label if kind == "true" else None
-            panels.line(at, panel, name, ROUNDS, costs[kind], shown, ms=3, **style)
-    for at, label in zip(panels.axes, ("true $\\epsilon$", "noise ratio"), strict=True):
-        at.axhline(1.0, color="0.3", linewidth=0.8)
-        at.set(xlabel="rounds $T$", ylabel=label)
-    left.set_title("Published noise costs more than $\\epsilon$ = 1\nafter few rounds")
-    right.set_title("Noise that $\\epsilon$ = 1 needs,\nover the published noise")
-    right.text(16, 1.03, "Laplace selection")
-    right.text(16, 0.7, "Gumbel selection")
-    return panels.done(3)
-
-
 GROWTH = {
     "p": ("features $p$", "log"),
     "tau": ("coefficients that are not 0", "log"),

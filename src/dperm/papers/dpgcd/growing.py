@@ -88,20 +88,24 @@ def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
     return where(swept, **{key: PLAIN[key] for key in PLAIN if key not in free})
 
 
-def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> list[dict[str, Any]]:
-    """Exponent of the excess in a knob, with its 95 % interval, for every algorithm.
+def by_sparsity(swept: pd.DataFrame) -> list[dict[str, Any]]:
+    """Exponent of the excess in tau, with its 95 % interval, for every algorithm.
 
-    ``least`` and ``most`` are the shares of the excess of w = 0 at the knob's ends. For
-    p, the exponent in log p is added. Points are means over the fresh runs of a draw;
-    there must be three values of the knob.
+    ``least`` and ``most`` are the shares of the excess of w = 0 at the ends. Points are
+    means over the fresh runs of a draw; there must be three values of tau.
+
+    Parameters
+    ----------
+    swept : DataFrame
+        Rows of the sweep ``growth``.
     """
-    return _exponents(along(swept, knob), knob, by)
+    return _exponents(along(swept, "tau"), "tau", ["p", "n"])
 
 
-def selected(
+def by_dimension(
     swept: pd.DataFrame, ranges: dict[str, list[float]]
 ) -> list[dict[str, Any]]:
-    """As ``exponents`` in p, for the sweep ``selection`` and each range of p."""
+    """As ``by_sparsity`` in p and log p, for the sweep ``selection`` by range of p."""
     rows = []
     for name, (low, high) in ranges.items():
         part = swept[swept["p"].between(low, high)].assign(range=name, draw=0)

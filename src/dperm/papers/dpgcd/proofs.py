@@ -7,14 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from dperm.accountants.noisy_max import ChosenValue, NoisyMax
-from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.kinds.proofs import Case
-
-SIZES = (800, 2600, 20640)
-ROUNDS = (1, 2, 3, 4, 5, 7, 10, 15, 20, 30)
 
 
 def noisy_max_step(gap: float, pure: float) -> Case:
@@ -44,37 +39,6 @@ def greedy_noise(epsilon: float, delta: float, rounds: float) -> Case:
     ledger = Ledger((NoisyMax(*event), ChosenValue(*event)))
     cost = true_epsilon(ledger, delta)
     return Case(cost, epsilon, "selections at twice, values at once; composed as PLD")
-
-
-# --- the published noise, and the noise that its target needs -------------------------
-
-
-def against_rounds(n: int) -> dict[str, list[float]]:
-    """Costs at epsilon 1 and delta 1/n^2 for each of ``ROUNDS``, n records.
-
-    Returns
-    -------
-    dict
-        ``true``: epsilon of equation 2's noise, if a selection costs 2 epsilon';
-        ``laplace`` and ``gumbel``: noise that the target needs, over the published,
-        with that noise in the selection.
-    """
-    paper = [_calibrated(n, T, "laplace", PAPER) for T in ROUNDS]
-    costs = {"true": [each.true_epsilon for each in paper]}
-    for kind in ("laplace", "gumbel"):
-        strict = [_calibrated(n, T, kind, STRICT) for T in ROUNDS]
-        pairs = zip(strict, paper, strict=True)
-        costs[kind] = [s.noise_multiplier / p.noise_multiplier for s, p in pairs]
-    return costs
-
-
-def _calibrated(n: int, rounds: int, kind: str, calibration: str) -> Calibration:
-    from dperm.solvers.lanes import dp_gcd  # compiles
-
-    def ledger(multiplier: float) -> Ledger:
-        return dp_gcd.releases(rounds, multiplier, kind, "", True)
-
-    return calibrate(ledger, 1.0, n**-2.0, calibration)
 
 
 def epsilon_as_claimed(calibrated: dict[str, Any]) -> float:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import product as product_of
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.core.calibrations import PAPER
 from dperm.core.experiment import grid, plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import FRESH, noise_row, strict_noise
+from dperm.kinds.tables import FRESH, noises
 from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
 from dperm.present.intervals import clopper_pearson
@@ -111,28 +108,19 @@ def support(config: Config, product: Product, problems: list[str]) -> Table:
 
 
 def settings(config: Config, product: Product, problems: list[str]) -> Table:
-    """Table 4: passes, step and clip with the lowest tuning mean."""
-    best = _best(config, product, problems)
-    return _table([_chosen(*one, product, "passes", "step", "clip") for one in best])
+    """Table 4: passes, step and clip with the lowest tuning mean, and its errors.
 
-
-def _best(
-    config: Config, product: Product, problems: list[str]
-) -> Iterator[tuple[Result, pd.Series]]:
-    """Every job that was run under the product's calibration, and its best setting."""
+    The mean and deviation are those of the tuning; the mean on fresh seeds follows.
+    """
+    rows: Rows = []
     for result in _load(config, product, problems):
         if result.ran(product.calibration):
-            yield result, result.best(product.calibration)
-
-
-def _chosen(
-    result: Result, best: pd.Series, product: Product, *keys: str, **more: Any
-) -> dict[str, Any]:
-    """The best setting, its tuning mean and deviation, and its mean on fresh seeds."""
-    row = {"problem": result.problem, "algorithm": result.label}
-    row |= best[list(keys)].to_dict() | more | best[["mean", "std"]].to_dict()
-    fresh = result.final(product.calibration)["relative_error"].to_numpy()
-    return row | with_interval(fresh, *FRESH)
+            best = result.best(product.calibration)
+            row = {"problem": result.problem, "algorithm": result.label}
+            row |= best[["passes", "step", "clip", "mean", "std"]].to_dict()
+            fresh = result.final(product.calibration)["relative_error"].to_numpy()
+            rows.append(row | with_interval(fresh, *FRESH))
+    return _table(rows)
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
@@ -141,13 +129,9 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
 
     rows: Rows = []
     for result in _load(config, product, problems):
-        for passes, kinds in results.calibrated(config, result).items():
-            if PAPER not in kinds:
-                continue
-            paper = kinds[PAPER]
-            row = noise_row(result, passes, paper, ("target_epsilon",))
-            row["epsilon_if_claim_held"] = epsilon_as_claimed(paper)
-            rows.append(row | strict_noise(kinds))
+        for paper, cost, needed in noises(config, result, ("target_epsilon",)):
+            claimed = {"epsilon_if_claim_held": epsilon_as_claimed(paper)}
+            rows.append(cost | claimed | needed)
     data = pd.DataFrame(rows)
     shown = readable(data.drop(columns="epsilon_if_claim_held"), _short)
     shown["true_epsilon"] = [
@@ -159,58 +143,16 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
     return Table(data, shown)
 
 
-def mechanisms(config: Config, product: Product, problems: list[str]) -> Table:
-    """Utility of the three selection noises, each at the same true epsilon."""
-    rows: Rows = []
-    for result, best in _best(config, product, problems):
-        tuned = result.tuning(product.calibration).iloc[0]
-        kinds = results.calibrated(config, result)[best["passes"]]
-        paid = {"true_epsilon": tuned["true_epsilon"]}
-        paid |= results.proved(kinds[product.calibration])
-        paid["noise_multiplier"] = tuned["noise_multiplier"]
-        rows.append(_chosen(result, best, product, "passes", **paid))
-    return _table(rows)
-
-
-def lead(config: Config, product: Product, problems: list[str]) -> Table:
-    """Best relative errors side by side, and whether DP-GCD is ahead of both others."""
-    rows: Rows = []
-    found = _load(config, product, problems)
-    for name, calibration in product_of(problems, config.paper.calibrations):
-        ran = [at for at in found if at.problem == name and at.ran(calibration)]
-        if "DP-GCD" not in {result.label for result in ran}:
-            continue
-        row: dict[str, Any] = {"problem": name, "calibration": calibration}
-        for result in ran:
-            fresh = result.final(calibration)["relative_error"]
-            row[f"{result.label} mean"] = result.best(calibration)["mean"]
-            row[f"{result.label} fresh_mean"] = fresh.mean()
-        labels = [result.label for result in ran if result.label != "DP-GCD"]
-        for kind, column in (("", "mean"), ("fresh ", "fresh_mean")) if labels else ():
-            other = min(row[f"{label} {column}"] for label in labels)
-            row[f"{kind}best other / DP-GCD"] = other / row[f"DP-GCD {column}"]
-            row[f"{kind}ahead"] = row[f"DP-GCD {column}"] < other
-        rows.append(row)
-    return _table(rows)
-
-
-def dimension(config: Config, product: Product, problems: list[str]) -> Table:
-    """Exponents of the excess in p and in log p, for every algorithm and n."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    rows = growing.exponents(swept, "p", ["tau", "n"])
-    return _table(pd.DataFrame(rows).rename(columns={"tau": "sparsity"}))
-
-
 def selection(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents in p and in log p where the selection fails, by range of p."""
     swept = results.load_sweep(config, product.sweeps[0])
-    return _table(growing.selected(swept, product.options["ranges"]))
+    return _table(growing.by_dimension(swept, product.options["ranges"]))
 
 
 def sparsity(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of the excess in the number of coefficients that are not zero."""
     swept = results.load_sweep(config, product.sweeps[0])
-    return _table(growing.exponents(swept, "tau", ["p", "n"]))
+    return _table(growing.by_sparsity(swept))
 
 
 def coordinates(config: Config, product: Product, problems: list[str]) -> Table:

@@ -1,31 +1,20 @@
-"""Privacy proofs of Bassily et al. 2021 in numbers, and the cost of its noise.
-
-Generalised Gaussian noise has no exact accountant, so that its cost is bounded from
-below by sampling. Two data sets whose releases differ by s, ||s||_q = 1, have noise
-about two centres. The hockey-stick divergence of that pair at epsilon is
-E (1 - exp(epsilon - L))_+, with L the log-ratio of the densities. No accountant can go
-below the epsilon at which it is delta. L exceeds this epsilon only about once in
-1/delta draws, so that draws come from a farther centre and are weighted. Every s gives
-a lower bound; three are tried.
-"""
+"""Privacy proofs of Bassily et al. 2021 in numbers, and the cost of its noise."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy  # its parts come when they are first named
 
 from dperm.accountants import generalised_gaussian as generalised
-from dperm.accountants.intervals import epsilon_interval
 from dperm.core.calibrations import OURS, PAPER, STRICT
 from dperm.core.erm.sets import dual_exponent
 from dperm.core.experiment.plan import seed_of
+from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import N
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.published import advanced_epsilon
@@ -164,17 +153,15 @@ NORMS = (1.0, 1.25, 1.5, 2.0)  # of Algorithm 1
 DIMENSION = 64
 
 
-def costs(n: int, epsilon: float, seed: int) -> Iterator[Row]:
+def costs(n: int, epsilon: float) -> Iterator[Row]:
     """Cost of the printed noise, one row per method and norm; delta is 1 / n^2.
 
     ``epsilon_of_the_proof`` is by the paper's argument, ``true_epsilon`` by a sound
-    accountant. ``epsilon_low`` is a proved lower bound, 0 where none is known.
-    ``true_epsilon_low`` and ``_high`` are an interval of the true cost, its lower end
-    by sampling where none is proved.
+    accountant.
     """
     known = {"n": n, "target_epsilon": epsilon}
     for p in NORMS:
-        yield _row("noisy_sfw", p, known, *tree_costs(p, n, epsilon, seed))
+        yield _row("noisy_sfw", p, known, *tree_costs(p, n, epsilon))
     from dperm.solvers.streams import Target, phased_sgd, poly_sfw
     from dperm.solvers.streams.setup import Setup
 
@@ -186,44 +173,33 @@ def costs(n: int, epsilon: float, seed: int) -> Iterator[Row]:
     delta = n**-2.0
     paper, strict = noise(poly_sfw, "least_squares", 1.0, DIMENSION)
     proof = epsilon + epsilon**2 / (2 * math.log(1 / delta))
-    low, true = epsilon_interval(paper.ledger, delta)
+    true = true_epsilon(paper.ledger, delta)
     ratio = strict.scales[1] / paper.scales[1]
-    yield _row("poly_sfw", 1.0, known, proof, true, low, ratio)
+    yield _row("poly_sfw", 1.0, known, proof, true, ratio)
     paper, strict = noise(phased_sgd, "linear", 2.0, 1)
     true = gaussian_epsilon(1 / paper.scales[0], delta)
     ratio = strict.scales[0] / paper.scales[0]
-    yield _row("phased_sgd", 2.0, known, epsilon, true, true, ratio)
+    yield _row("phased_sgd", 2.0, known, epsilon, true, ratio)
 
 
 def _row(
-    name: str,
-    p: float,
-    known: Row,
-    proof: float,
-    true: float,
-    low: float,
-    ratio: float,
-    sampled: float | None = None,
+    name: str, p: float, known: Row, proof: float, true: float, ratio: float
 ) -> Row:
     row = {"algorithm": name, "p": p, **known, "epsilon_of_the_proof": proof}
-    row |= {"true_epsilon": true, "true_epsilon_low": low, "true_epsilon_high": true}
-    if sampled is not None:
-        row["true_epsilon_low"] = sampled
-    row |= {"epsilon_low": low, "given": N}
+    row |= {"true_epsilon": true, "given": N}
     return row | {"strict_over_published_noise": ratio}
 
 
 def tree_costs(
-    p: float, n: int, epsilon: float, seed: int, d: int = DIMENSION
-) -> tuple[float, ...]:
+    p: float, n: int, epsilon: float, d: int = DIMENSION
+) -> tuple[float, float, float]:
     """Costs of Algorithm 1, root and right children; exact for p = 2, else bounds.
 
     Returns
     -------
     tuple of float
-        Cost by the proof, by a sound accountant, and its proved lower bound (0 if none
-        is known); the strict over the published noise; without a proved lower bound,
-        also that by sampling.
+        Cost by the proof and by a sound accountant; the strict over the published
+        noise.
     """
     from dperm.solvers.streams.setup import Setup  # compiles
 
@@ -235,110 +211,13 @@ def tree_costs(
     order = generalised.smooth_order(setup.q, d)
     true = generalised.strict_epsilon(order, kappa, paper, delta)
     proof = generalised.proof_epsilon(kappa, paper, delta)
-    if order == 2:
-        return proof, true, true, strict / paper
-    # no attained pair is known
-    draws = Draws.of(order, d, seed_of(seed, "noise", "dpsco", f"{p:g}", 0, 0))
-    sampled = least_epsilon(draws, setup.q, paper, delta)
-    return proof, true, 0.0, strict / paper, sampled
-
-
-# --- a lower bound on the cost by sampling --------------------------------------------
-
-DRAWS = 8_000
-ERRORS = 3.0  # standard errors below the estimate: one-sided 99.9 % for each shift
-_FURTHEST = 1e4  # largest distance of the draws' centre, in shifts
-
-
-@dataclass(frozen=True)
-class Draws:
-    """Unit noise of order r in dimension d: the pilot places the sample's centre."""
-
-    r: float
-    #: pilot, sample: ndarray (k, d)
-    pilot: np.ndarray
-    sample: np.ndarray
-
-    @cached_property
-    def squares(self) -> np.ndarray:
-        """||z||_r^2 of each draw of the sample, shape (k,)."""
-        return _square(self.sample, self.r)
-
-    @classmethod
-    def of(cls, r: float, d: int, seed: int, draws: int = DRAWS) -> Draws:
-        """Draw both from one named seed."""
-        rng = streams(seed).noise
-        pilot = generalised.generalised_gaussian(rng, r, (draws // 10, d))
-        return cls(r, pilot, generalised.generalised_gaussian(rng, r, (draws, d)))
+    return proof, true, strict / paper
 
 
 def directions(d: int, q: float) -> list[np.ndarray]:
     """Shifts of unit l_q norm: along one coordinate, half of them, all of them."""
     counts = sorted({1, -(-d // 2), d})
     return [np.where(np.arange(d) < k, k ** (-1 / q), 0.0) for k in counts]
-
-
-def least_epsilon(draws: Draws, q: float, multiplier: float, delta: float) -> float:
-    """Lower bound on the epsilon of the noise, the largest over ``directions``.
-
-    Parameters
-    ----------
-    q : float
-        Dual norm in which the release moves by 1.
-    multiplier : float
-        Noise scale over this sensitivity.
-
-    Returns
-    -------
-    float
-        ``ERRORS`` standard errors below the estimate; 0 if nothing is detected.
-    """
-    d = draws.sample.shape[1]
-    return max(_along(draws, shift / multiplier, delta) for shift in directions(d, q))
-
-
-def _along(draws: Draws, shift: np.ndarray, delta: float) -> float:
-    """The epsilon at which the divergence, less its errors, is delta; by bisection."""
-
-    def beyond(epsilon: float) -> float:
-        away = _centre(draws, shift, epsilon)
-        return divergence(draws, shift, epsilon, away) - delta
-
-    high = 1.0
-    if beyond(0.0) <= 0:
-        return 0.0
-    while beyond(high) > 0:
-        high *= 2
-    return float(scipy.optimize.brentq(beyond, 0.0, high, xtol=1e-2))
-
-
-def divergence(draws: Draws, shift: np.ndarray, epsilon: float, away: float) -> float:
-    """The hockey-stick divergence less its errors, by draws about -away shifts."""
-    here, loss = _losses(draws, draws.sample, shift, away)
-    weight = np.exp((draws.squares - here) / 2)
-    terms = weight * np.maximum(-np.expm1(epsilon - loss), 0.0)
-    return float(terms.mean() - ERRORS * terms.std() / math.sqrt(len(terms)))
-
-
-def _centre(draws: Draws, shift: np.ndarray, epsilon: float) -> float:
-    """Distance in shifts at which the mean loss of the pilot draws is epsilon."""
-
-    def short(away: float) -> float:
-        _, loss = _losses(draws, draws.pilot, shift, away)
-        return float(loss.mean()) - epsilon
-
-    if short(0.0) >= 0 or short(_FURTHEST) <= 0:
-        return 0.0
-    return float(scipy.optimize.brentq(short, 0.0, _FURTHEST, xtol=1e-3))
-
-
-def _losses(
-    draws: Draws, sample: np.ndarray, shift: np.ndarray, away: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """||z||_r^2 of draws about -away shifts, and the log-ratio of the densities."""
-    z = sample - away * shift
-    here = _square(z, draws.r)
-    return here, (_square(z - shift, draws.r) - here) / 2
 
 
 def _square(rows: np.ndarray, r: float) -> np.ndarray:

@@ -139,7 +139,7 @@ def noise(config: Config, product: Product, problems: list[str]) -> Table:
 
     sizes = [1000] if config.scale.problems == "offline" else [1000, 10**5]
     targets = [(n, epsilon) for n in sizes for epsilon in (1.0, 8.0)]
-    data = pd.DataFrame([row for at in targets for row in costs(*at, config.seed)])
+    data = pd.DataFrame([row for at in targets for row in costs(*at)])
     shown = readable(data)
     shown["algorithm"] = [LABELS[name] for name in data["algorithm"]]
     shown["p"] = [rates.norm(p) for p in data["p"]]

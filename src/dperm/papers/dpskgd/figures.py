@@ -21,7 +21,6 @@ from dperm.present.looks import Look, look
 
 _KINDS = ("single", "single IS", "4 blocks", "4 blocks IS", "2-nice", "full")
 _SKETCHES = {name: looks.of([of])[of] for name in _KINDS for of in [f"DP-SkGD {name}"]}
-_OTHER = {"linestyle": "-", "color": "#882255", "marker": "^"}
 FAMILIES = {  # of samplings
     "uniform": _SKETCHES["single"],
     "importance": _SKETCHES["single IS"],
@@ -32,13 +31,6 @@ TITLES = {  # of the regimes
     "flat": "One small $M_1$, the rest solved",
     "steep": "One large $M_1$, which matters",
 }
-PARTITIONS = {
-    "single": _SKETCHES["single"],
-    "aligned": _SKETCHES["4 blocks"],
-    "misaligned": _OTHER,
-    "random": look("#999933", "-", "<"),
-    "full": _SKETCHES["full"],
-}
 # Samplings of Theorem 4.2; only one of the random partitions is shown.
 SAMPLINGS = {**_SKETCHES, "4 random blocks, 1": look("#999933", ":", "^")}
 INSTANCES = {
@@ -47,8 +39,6 @@ INSTANCES = {
     "moderate": "#117733",
 }
 AXES = {"n": "o", "epsilon": "s"}  # markers of the exponents
-ANSWERS = {"yes": "#009E73", "no": "#D55E00", "says nothing": "#8a8a8a"}
-MARKS = {"uniform": "o", "importance": "s", "nice": "D", "": "x"}  # by family
 LENGTHS = {"theorem": "the theorem's $K$", "best": "the best $K$"}
 GREEN, GREY = "#009E73", "0.5"
 
@@ -190,79 +180,6 @@ def _gain(
         label, style = rf"Table 1, {name}: $d^{{\,{slope:.2f}}}$", look("0.35", line)
         panels.line(axes, panel, f"Table 1, {name}", bound.index, bound, label, **style)
     log_axes(axes, "$d$", f"{worse} / {better}", title="Gain")
-
-
-# --- (d) ------------------------------------------------------------------------------
-
-
-def blocks(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error against the spread of smoothness between groups.
-
-    There is one column per correlation; the upper row has uniform draws, the lower row
-    importance sampling.
-    """
-    table = results.load_sweep(config, "blocks")
-    importance = table["method"].str.endswith(" IS")
-    full = table["method"] == "full"
-    draws = {"uniform draws": ~importance, "importance sampling": importance | full}
-    correlations = sorted(table["correlation"].unique())
-    every = [(draw, each) for draw in draws for each in correlations]
-    panels = Panels(len(every), len(correlations))
-    for (draw, correlation), axis in panels.over(every):
-        part = table[draws[draw] & (table["correlation"] == correlation)]
-        panel = f"correlation {correlation:g} within groups, {draw}"
-        for method, group in part.groupby("method", sort=False):
-            name = str(method).removesuffix(" IS")
-            rows = [
-                drawing.summary(panel, method, ratio, measures.partition_errors(runs))
-                for ratio, runs in group.groupby("ratio")
-            ]
-            _dots(panels, axis, rows, PARTITIONS[name], name)
-        x = "largest / smallest smoothness of a group"
-        log_axes(axis, x, "relative error", title=panel.replace(", ", "\n"))
-        ticks(axis, table["ratio"].unique())
-    return panels.done(5)
-
-
-# --- (e) ------------------------------------------------------------------------------
-
-
-def theory(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Bounds of Table 1 against errors, both over those of single uniform sampling.
-
-    Colours show whether both lie on the same side of 1, markers how coordinates are
-    drawn.
-    """
-    from dperm.papers.dpskgd.theory import over_single_uniform  # imports the solvers
-
-    ran, kind = results.load(config, problems), product.calibration
-    of = [over_single_uniform(config, name, ran[name], kind) for name in problems]
-    panels = Panels(2, 2)
-    rows = {"Convex": "convex", "Strongly convex": "strong"}
-    for (row_of, key), axis in panels.over(rows.items()):
-        points = [row for each in of for row in each[key]]
-        sides = ["helps" if row["mean"] < 1 else "hurts" for row in points]
-        answers = list(map(measures.agrees, (row["x"] for row in points), sides))
-        for row, answer in zip(points, answers, strict=True):
-            mark = MARKS[measures.family(row["algorithm"])]
-            style = look(ANSWERS[answer], "none", mark)
-            axis.plot(row["x"], row["mean"], markersize=6, alpha=0.7, **style)
-            panels.add(axis, [row], style)
-        right, wrong = map(answers.count, ("yes", "no"))
-        title = (
-            f"{row_of} row of Table 1:\ndirection right in {right} of {right + wrong}"
-        )
-        x, y = (f"{what} / {what} of single uniform" for what in ("bound", "error"))
-        log_axes(axis, x, y, title=title)
-        axis.axhline(1.0, color=GREY, linewidth=0.8)
-        axis.axvline(1.0, color=GREY, linewidth=0.8)
-    axis = panels.axes[0]
-    names = {"yes": "right direction", "no": "wrong", "says nothing": "no prediction"}
-    for answer, colour in ANSWERS.items():
-        axis.plot([], [], "o", color=colour, label=names[answer])
-    for family, mark in MARKS.items():
-        axis.plot([], [], mark, color="0.35", label=family or "no sketch")
-    return panels.done(7)
 
 
 # --- Theorem 4.2 at its own parameters ------------------------------------------------

@@ -1,15 +1,13 @@
 """Results of the sweeps for figures and tables, without importing solvers.
 
-They are the regimes of Section 4.3 with the growth of their gains in the dimension,
-partitions where smoothness comes in groups, and runs of Theorem 4.2 at its own
-parameters.
+They are the regimes of Section 4.3 with the growth of their gains in the dimension, and
+runs of Theorem 4.2 at its own parameters.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,7 +20,6 @@ from dperm.present.intervals import (
     Measured,
     compared,
     power,
-    retuned,
     verdict,
     widest,
 )
@@ -186,30 +183,6 @@ def predicted_gains(table: pd.DataFrame) -> dict[str, tuple[pd.Series, float]]:
     return {key: (each, _slope(list(each.index), each)) for key, each in ratios.items()}
 
 
-# --- partitions where smoothness comes in groups --------------------------------------
-
-ALIGNED = [
-    *(("aligned", "misaligned"), ("aligned", "single"), ("aligned IS", "aligned")),
-    *(("aligned", "random"), ("random", "misaligned")),
-]
-
-
-def partition_errors(group: pd.DataFrame) -> np.ndarray:
-    """Mean error (r,) over the fresh runs of each replicate, tuned separately."""
-    return group.groupby("replicate")["relative_error"].mean().to_numpy()
-
-
-def alignment(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """Ratios of the pairs of ``ALIGNED``, one row per correlation, spread and pair."""
-    for at, group in groups(table, ["correlation", "ratio"], sort=True):
-        by = {name: retuned(part) for name, part in group.groupby("method")}
-        known = {"correlation": at["correlation"], "spread": at["ratio"]}
-        for first, second in ALIGNED:
-            if first in by and second in by:
-                row = known | {"first": first, "second": second}
-                yield row | compared(by[first], by[second])
-
-
 # --- Theorem 4.2 at its own parameters ------------------------------------------------
 
 BASE, AGAIN = "single", "single again"  # of theorem42, which imports the solvers
@@ -307,29 +280,6 @@ def _measured(part: pd.DataFrame) -> Measured:
     logs = np.log(part["excess"].to_numpy())
     size = len(logs)
     return Measured(float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size)
-
-
-def by_row(rows: Rows) -> Rows:
-    """How often each row of Table 1 has the direction right, by case and instance.
-
-    Only comparisons count where both bounds are below the excess of w = 0. A row that
-    predicts no difference is neither right nor wrong.
-    """
-    table = pd.DataFrame(rows)
-    if table.empty:
-        return []
-    table = table[(table["question"] != CONTROL) & (table["start_over_bound"] >= 1)]
-    counts: Rows = []
-    for row, group in groups(table, ["case", "instance", "first"]):
-        for name in ("ratio", "predicted", "predicted_tight"):
-            row[name] = float(np.exp(np.log(group[name]).mean()))
-        for kind in ("helps", "hurts", "undecided"):
-            row[kind] = int((group["verdict"] == kind).sum())
-        for name in ("right", "right_tight"):
-            right, wrong = ((group[name] == each).sum() for each in ("yes", "no"))
-            row[name] = f"{right} of {right + wrong}"
-        counts.append(row)
-    return counts
 
 
 def enough(swept: pd.DataFrame, keys: list[str]) -> Rows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from dperm.kinds.sweeps import job_of, tuned
 from dperm.papers.dpskgd import instances, theorem42
 from dperm.papers.dpskgd.measures import FINAL_CALIBRATION, POINT
 from dperm.papers.dpskgd.theory import release_noise
-from dperm.solvers.lanes import dp_skgd
 
 Point = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -61,42 +59,6 @@ def regimes(
         if count <= solver_steps and d <= solver_dimension:
             excess = method.run_solver(*setting, 1 << d.bit_length(), drawn)
             rows.append({**known, "source": "solver", "draw": 0, "excess": excess})
-    return rows
-
-
-def blocks(
-    config: Config,
-    point: Point,
-    seed: int,
-    n: int,
-    p: int,
-    groups: int,
-    epsilon: float,
-    fresh: int,
-    grid: dict[str, list[float]],
-) -> Rows:
-    """Relative error where smoothness comes in groups, tuned and then on fresh runs.
-
-    Group g of the coordinates has M_j proportional to ratio^(g / (groups - 1)) and the
-    point's correlation inside. An aligned partition takes a group as a block, a
-    misaligned one takes coordinates from every group; the seed draws a random one.
-    """
-    structure = (point["ratio"], point["correlation"])
-    problem = instances.grouped(n, p, groups, *structure, epsilon)
-    least = instances.least_value(problem)
-    options = instances.partition(point["method"], p, groups, seed)
-    scale = math.sqrt(float(problem.smoothness.sum()))
-    points = [
-        {"passes": passes, "step": step, "clip": clip * scale}
-        for passes, step, clip in product(grid["passes"], grid["step"], grid["clip"])
-    ]
-    on = trials.Trials(problem, dp_skgd, options, STRICT)
-    best = on.tried(points, seed, (5, fresh))
-    factor = float(dp_skgd.Sketch(problem, options).factors.max())
-    rows = []
-    for index, value in enumerate(best.objective.tolist()):
-        error = {"relative_error": (value - least) / least, "factor": factor}
-        rows.append({"fresh": index, **best.point, **error})
     return rows
 
 

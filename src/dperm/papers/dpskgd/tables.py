@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,16 +18,14 @@ from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd import measures
 from dperm.papers.dpskgd import theory as bounds
 from dperm.papers.dpskgd.measures import CONTROL_TUNED, FINAL_CALIBRATION
-from dperm.present.intervals import compared, measured, verdict, widest
+from dperm.present.intervals import compared, measured, widest
 from dperm.present.tables import (
     Rows,
     Table,
     groups,
     made_of,
     number,
-    readable,
     where,
-    with_interval,
 )
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.dp_skgd import Sketch
@@ -64,49 +61,15 @@ def utility(config: Config, product: Product, problems: list[str]) -> Table:
     return made_of([row for group in rows for row in group])
 
 
-def theory(config: Config, product: Product, problems: list[str]) -> Table:
-    """Theorem 4.2 and the measured excess, with ranks within each problem."""
-    return made_of(_theory_rows(config, product, problems))
-
-
-def _theory_rows(config: Config, product: Product, problems: list[str]) -> Rows:
-    ran, kind = results.load(config, problems), product.calibration
-    return [
-        row
-        for name in problems
-        for row in bounds.beside_errors(config, name, ran[name], kind)
-    ]
-
-
 def exponents(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponent in d of each regime's gain: measured, and of the rows of Table 1."""
     return made_of(measures.fitted(_swept(config, product)))
-
-
-def blocks(config: Config, product: Product, problems: list[str]) -> Table:
-    """Relative error of every partition where smoothness comes in groups.
-
-    Intervals are over replicates, each tuned separately; step and passes are medians.
-    """
-    rows, keys = list[dict[str, Any]](), ["correlation", "ratio", "method"]
-    for row, group in groups(_swept(config, product), keys):
-        errors = measures.partition_errors(group)
-        row |= with_interval(errors, "relative_error", "ci_low", "ci_high")
-        row |= {"tunings": len(errors), "runs": len(group)}
-        row |= group[["step", "passes"]].median().to_dict()
-        rows.append(row | {"factor": group["factor"].iloc[0]})
-    return made_of(sorted(rows, key=lambda row: (row["correlation"], row["ratio"])))
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """Noise by Theorem 4.1, by its Renyi curve and exactly; true cost of the first."""
     loaded = filter(None, (problem_of(config, name) for name in problems))
     return made_of([row for each in loaded for row in bounds.noise_costs(each[0])])
-
-
-def projections(config: Config, product: Product, problems: list[str]) -> Table:
-    """Cost of Theorem 4.1's noise if the sketch is a random projection."""
-    return made_of(bounds.projections(config.seed))
 
 
 def as_dp_cd(config: Config, product: Product, problems: list[str]) -> Table:
@@ -139,16 +102,6 @@ def rate(config: Config, product: Product, problems: list[str]) -> Table:
     return made_of(measures.exponents(_swept(config, product)))
 
 
-def orders(config: Config, product: Product, problems: list[str]) -> Table:
-    """Which samplings beat single uniform draws, and whether Table 1 predicts this.
-
-    The data have every comparison; the text has counts by row. ``options``: ``keys``,
-    columns that identify a problem.
-    """
-    rows = measures.orders(_swept(config, product), product.options["keys"])
-    return Table(pd.DataFrame(rows), readable(pd.DataFrame(measures.by_row(rows))))
-
-
 def placement(config: Config, product: Product, problems: list[str]) -> Table:
     """Importance against uniform draws, by the placement of w* among the M_j.
 
@@ -159,11 +112,6 @@ def placement(config: Config, product: Product, problems: list[str]) -> Table:
     return made_of([{"regime": inside[row["placement"] > 0], **row} for row in rows])
 
 
-def transcripts(config: Config, product: Product, problems: list[str]) -> Table:
-    """The band of the controls by the number of transcripts."""
-    return made_of(measures.enough(_swept(config, product), product.options["keys"]))
-
-
 def _swept(config: Config, product: Product) -> pd.DataFrame:
     return results.load_sweep(config, product.sweeps[0])
 
@@ -171,50 +119,26 @@ def _swept(config: Config, product: Product) -> pd.DataFrame:
 # --- what helps, what hurts, and whether Table 1 predicts it --------------------------
 
 
-def reading(config: Config, product: Product, problems: list[str]) -> Table:
-    """Summary of what helps, what hurts, and whether Table 1 predicts it."""
-    regimes, blocks = (results.load_sweep(config, name) for name in product.sweeps)
-    rows, theorem_rows = _compared(
-        config, product, problems, results.load(config, problems)
-    )
-    lines = [
-        *_answers(rows),
-        *_rank_lines(theorem_rows),
-        *(_regime_line(row) for row in measures.fitted(regimes)),
-        *(_alignment_line(row) for row in measures.alignment(blocks)),
-    ]
-    return Table(pd.DataFrame(rows), pd.DataFrame(lines).fillna(""))
-
-
 def finalists(config: Config, product: Product, problems: list[str]) -> Table:
-    """The comparisons of ``reading``, after one more round of every tuning."""
-    last = last_round(config, _swept(config, product), problems)
-    rows, _ = _compared(config, product, problems, last)
-    return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
+    """What helps, what hurts, and whether Table 1 predicts it.
 
-
-def _compared(
-    config: Config,
-    product: Product,
-    problems: list[str],
-    ran: dict[str, list[Result]],
-) -> tuple[Rows, Rows]:
-    """Comparisons of results, and the rows of the theorem.
-
-    ``epochs`` is the smaller T that Theorem 4.2 has for the two methods of a
-    comparison, in the strongly convex case. If T is negative the theorem does not
-    apply.
+    The comparisons are made after one more round of every tuning. ``epochs`` is the
+    smaller T that Theorem 4.2 has for the two methods of a comparison, in the strongly
+    convex case. If T is negative the theorem does not apply.
     """
-    theorem_rows = _theory_rows(config, product, problems)
+    last = last_round(config, _swept(config, product), problems)
+    rows = comparisons(config, last, product.calibration)
     epochs = {
-        (row["problem"], row["algorithm"]): row["theorem_epochs"]
-        for row in theorem_rows
+        (name, result.label): found.get(result.solver, math.nan)
+        for name, listed in last.items()
+        for found in (bounds.solver_epochs(config, name, [r.solver for r in listed]),)
+        for result in listed
     }
-    rows = comparisons(config, ran, product.calibration)
     for row in rows:
-        keys = ((row["problem"], row[name]) for name in ("first", "second"))
-        row["epochs"] = min([epochs.get(key, math.nan) for key in keys])
-    return rows, theorem_rows
+        row["epochs"] = min(
+            epochs[row["problem"], row[key]] for key in ("first", "second")
+        )
+    return Table(pd.DataFrame(rows), pd.DataFrame(_answers(rows)).fillna(""))
 
 
 def last_round(
@@ -340,36 +264,6 @@ def _line(row: dict[str, Any]) -> dict[str, str]:
         for key in bounds.TERMS
     )
     return _cells(what, _ratio(row, row["verdict"]), *predicted)
-
-
-def _regime_line(row: dict[str, Any]) -> dict[str, str]:
-    what = (
-        f"Section 4.3, {row['regime']}: {row['worse']} / {row['better']}, "
-        f"n = {row['n']}, exponent in d"
-    )
-    interval = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
-    of_rows = (number(row[f"{key}_row"]) for key in bounds.TERMS)
-    return _cells(what, f"{number(row['exponent'])} {interval}", *of_rows)
-
-
-def _rank_lines(theorem_rows: Rows) -> Iterator[dict[str, str]]:
-    """Spearman's correlation of bounds and errors; empty where a bound is infinite."""
-    table = pd.DataFrame(theorem_rows, columns=None if theorem_rows else ["problem"])
-    for name, group in table.groupby("problem", sort=False):
-        what = f"{name}: rank correlation of bound and error, {len(group)} methods"
-        line = {"what": what}
-        for key in ("convex", "strongly_convex"):
-            usable = np.isfinite(group[key]).all() and len(group) > 2
-            ranks = group[f"rank_{key}"], group["rank_excess"]
-            found = np.corrcoef(*ranks)[0, 1] if usable else math.nan
-            line[f"{key.replace('_', ' ')} row"] = number(found, 2)
-        yield line
-
-
-def _alignment_line(row: dict[str, Any]) -> dict[str, str]:
-    at = f"groups, M ratio {row['spread']:g}, correlation {row['correlation']:g}"
-    what = f"{at}: {row['first']} / {row['second']}"
-    return {"what": what, "measured": _ratio(row, verdict(row))}
 
 
 def _ratio(row: dict[str, Any], decision: str) -> str:

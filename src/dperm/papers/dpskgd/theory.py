@@ -17,9 +17,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from dperm.audit.bounds import losses_bound
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
@@ -27,13 +25,11 @@ from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
-from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.core.solvers import make_options
 from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpskgd.measures import family, solver
-from dperm.present.drawing import summary
-from dperm.present.tables import Rows, with_interval
+from dperm.present.tables import Rows
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
@@ -69,12 +65,6 @@ class Bound:
     def convex(self) -> float:
         """The convex term, Sigma_S R."""
         return self.noise * self.radius
-
-
-def rates(problem: Problem) -> tuple[float, float]:
-    """Factors omitted by Table 1: sqrt(log(1/delta)) / (n epsilon), and its square."""
-    rate = math.sqrt(math.log(1 / problem.delta)) / (problem.n * problem.epsilon)
-    return rate, rate**2
 
 
 def sketched(
@@ -123,37 +113,23 @@ def stochastic_gradient(problem: Problem, optimum: Optimum) -> Bound:
     return Bound("DP-SGD, DP-SVRG", L * math.sqrt(problem.p), radius, strong)
 
 
-def theorem_convex(problem: Problem, bound: Bound) -> float:
-    """The convex right-hand side with its constants, at the best K.
-
-    R^2 / K + 12 K log(1/delta) Sigma^2 / (n epsilon)^2 is least at K = n epsilon R /
-    (Sigma sqrt(12 log(1/delta))); the paper's K lacks the 12.
-    """
-    return 2 * math.sqrt(12) * bound.convex * rates(problem)[0]
-
-
-def theorem_strong(
+def theorem_epochs(
     problem: Problem, optimum: Optimum, options: Options, bound: Bound
-) -> tuple[float, float]:
-    """The strongly convex right-hand side with its constants, and its T.
+) -> float:
+    """T of Theorem 4.2, strongly convex; missing where F is not strongly convex.
 
     Appendix E.2: T = log2(gap / error). If the target error is above the gap at w = 0,
-    T is negative and the theorem does not apply; the right-hand side is then that
-    error.
+    T is negative and the theorem does not apply.
     """
     _, mu = strong_convexity(problem)
     if mu == 0:
-        return math.inf, math.nan
+        return math.nan
     sketch = Sketch(problem, options)
     top = 1 + float((sketch.smoothness / sketch.probability).max()) / mu
-    error = 24 * top * bound.noise**2 * rates(problem)[1]
-    epochs = math.log2(gap_at_start(problem, optimum) / error)
-    return (1 + max(0.0, epochs)) * error, epochs
-
-
-def gap_at_start(problem: Problem, optimum: Optimum) -> float:
-    """F(0) - F*, the excess of w = 0."""
-    return float(problem.objective(np.zeros(problem.p))[0]) - optimum.value
+    rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
+    error = 24 * top * bound.noise**2 * rate
+    gap = float(problem.objective(np.zeros(problem.p))[0]) - optimum.value
+    return math.log2(gap / error)
 
 
 def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
@@ -219,6 +195,19 @@ def solver_bounds(
     return bounds
 
 
+def solver_epochs(config: Config, name: str, solvers: list[str]) -> dict[str, float]:
+    """T of Theorem 4.2 of each solver that has a sketch; empty without the data."""
+    loaded = problem_of(config, name)
+    if loaded is None:
+        return {}
+    bounds = solver_bounds(config, name, solvers)
+    return {
+        each: theorem_epochs(*loaded, options, bounds[each])
+        for each in solvers
+        if (options := sketching(each))
+    }
+
+
 def table1(config: Config, name: str, results: list[Result]) -> Rows:
     """Table 1 on a problem: symbols and numbers, one row per solver."""
     labels = {result.solver: result.label for result in results}
@@ -232,72 +221,6 @@ def table1(config: Config, name: str, results: list[Result]) -> Rows:
         row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
         rows.append(row | {"noise": bound.noise, "radius": bound.radius})
     return rows
-
-
-def beside_errors(
-    config: Config, name: str, results: list[Result], calibration: str
-) -> Rows:
-    """Theorem 4.2 and the measured excess on a problem, with ranks of both.
-
-    ``n_needed`` is the number of records at which the convex bound equals the excess of
-    w = 0.
-    """
-    loaded, rows = problem_of(config, name), list[dict[str, Any]]()
-    if loaded is None:
-        return rows
-    problem, optimum = loaded
-    once, twice = rates(problem)
-    start = gap_at_start(problem, optimum)
-    usable = [result for result in results if result.available]
-    bounds = solver_bounds(config, name, [result.solver for result in usable])
-    for result in usable:
-        bound, options = bounds[result.solver], sketching(result.solver)
-        convex, strong, epochs = math.nan, math.nan, math.nan
-        if options:
-            convex = theorem_convex(problem, bound)
-            strong, epochs = theorem_strong(problem, optimum, options, bound)
-        row: dict[str, Any] = {"problem": problem.name, "algorithm": result.label}
-        row |= {"convex": bound.convex * once, "strongly_convex": bound.strong * twice}
-        row |= {"theorem_convex": convex, "theorem_strongly_convex": strong}
-        row |= {"theorem_epochs": epochs, "start": start}
-        errors = result.final(calibration)["relative_error"].to_numpy()
-        row |= with_interval(errors * optimum.value, "excess", "ci_low", "ci_high")
-        rows.append(row | {"n": problem.n, "n_needed": problem.n * convex / start})
-    for key in ("convex", "strongly_convex", "excess"):
-        ranks = pd.Series([row[key] for row in rows], dtype=float).rank()
-        for row, rank in zip(rows, ranks, strict=True):
-            row[f"rank_{key}"] = rank
-    return rows
-
-
-def over_single_uniform(
-    config: Config, name: str, results: list[Result], calibration: str
-) -> dict[str, Rows]:
-    """Bounds and errors of a problem over those of single uniform sampling.
-
-    Returns
-    -------
-    dict
-        Rows of a figure for each of ``TERMS``: x is the ratio of the bounds, mean and
-        interval are those of the errors. There are none if the base is missing or
-        infinite.
-    """
-    errors = {
-        result.solver: result.final(calibration)["relative_error"].to_numpy()
-        for result in results
-        if result.available
-    }
-    bounds = solver_bounds(config, name, list(errors))
-    points: dict[str, Rows] = {key: [] for key in TERMS}
-    if "dp_skgd" not in bounds:
-        return points
-    base, middle = bounds.pop("dp_skgd"), errors["dp_skgd"].mean()
-    for key, rows in points.items():
-        for each, bound in bounds.items():
-            x = getattr(bound, key) / getattr(base, key)
-            if np.isfinite(x):
-                rows.append(summary(f"{name}: {key}", each, x, errors[each] / middle))
-    return points
 
 
 # --- the noise of Theorem 4.1, and the noise that its epsilon needs -------------------
@@ -324,36 +247,7 @@ def noise_costs(problem: Problem) -> Rows:
         for calibration in (PAPER, STRICT):
             row[calibration] = release_noise(epsilon, delta, count, calibration)
         row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
-        row |= {"true_epsilon": exact, "epsilon_low": exact}
+        row["true_epsilon"] = exact
         row["given"] = ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))
         rows.append(row)
-    return rows
-
-
-def projections(seed: int) -> list[dict[str, Any]]:
-    """Cost of Theorem 4.1's noise if the sketch is a random projection.
-
-    The sketch C is public, of rank k, and projects onto k random directions. It reveals
-    C (grad f + eta), which post-processes the Gaussian mechanism of eta if sigma has
-    the L of all coordinates. A projection has no set of coordinates. If sigma has the L
-    of k of them, with all L_j equal, a record whose gradient C keeps moves the release
-    by all of L. Lower bounds are by an attack on one release: 20 000 outputs, by
-    betting.
-    """
-    d, epsilon, delta, level = 64, 1.0, 1e-6, 0.05
-    rng, rows = streams(seed).noise, []
-    for kept in (1, 4, 16):
-        C = np.linalg.qr(rng.standard_normal((d, kept)))[0].T
-        along = np.linalg.svd(C)[2][0]  # what C keeps most of, of unit length
-        for of, lipschitz in (("all", 1.0), ("kept", math.sqrt(kept / d))):
-            sigma = lipschitz * math.sqrt(12 * math.log(1 / delta)) / epsilon
-            moved = 2 * C @ along
-            outputs = moved + sigma * rng.standard_normal((20_000, d)) @ C.T
-            losses = (2 * outputs @ moved - moved @ moved) / (2 * sigma**2)
-            shift = float(np.linalg.norm(moved)) / sigma
-            typical = 2 * math.sqrt(kept / d) / sigma  # of a random direction
-            row = {"d": d, "kept": kept, "lipschitz_of": of, "target_epsilon": epsilon}
-            row |= {"true_epsilon": gaussian_epsilon(shift, delta)}
-            row |= {"epsilon_low": losses_bound(losses, delta, level)}
-            rows.append(row | {"typical_epsilon": gaussian_epsilon(typical, delta)})
     return rows

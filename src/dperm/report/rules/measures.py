@@ -87,23 +87,17 @@ def cost(
     read: Read,
     file: str,
     exact: Rows | None = None,
-    proved: str | None = None,
 ) -> Estimate:
     """The epsilon that the noise costs, possibly over its target.
 
     The number is the cost in rows that match ``exact``, or in all rows without
     ``exact``. In other rows it is an upper bound: if it exceeds the target, that proves
-    no breach, so its interval begins at 0. With ``proved`` the interval always begins
-    at that column, the cost of some mechanism with these releases.
+    no breach, so its interval begins at 0.
     """
     found = read(part)
-    if proved is not None:
-        least = read(part, value=proved).value
-    elif exact is None or len(matching(part, exact, file)) == len(part):
+    if exact is None or len(matching(part, exact, file)) == len(part):
         return found
-    else:
-        least = 0.0
-    return Estimate(found.value, min(least, found.low), found.high)
+    return Estimate(found.value, min(0.0, found.low), found.high)
 
 
 @rule(Control("an accountant without slack", table=copied))
@@ -620,41 +614,6 @@ def _ratio_exponent(
     x, bound = kept["x"].to_numpy(), kept["mean_shape"].to_numpy()
     rate = power(x, bound)[0]
     return Estimate(*power(x, kept["mean"].to_numpy() / bound), rate=rate, less=rate)
-
-
-@controlled(
-    Control(
-        "the two files exchanged",
-        lambda options: options | {"files": options["files"][::-1]},
-    ),
-    NOTHING_LEARNT,
-)
-def contrast(
-    evidence: Evidence,
-    files: list[str],
-    over: dict[str, Any],
-    under: dict[str, Any],
-    each: str,
-    where: Where = None,
-    need: str | float = "all",
-    **reading: Any,
-) -> Finding:
-    """A ratio in the first file over the same ratio in the second."""
-    target, reader = split(reading)
-
-    def ratios(file: str) -> dict[str, Estimate | MissingError]:
-        def measure(part: pd.DataFrame) -> Estimate:
-            top, bottom = (matching(part, one, file) for one in (over, under))
-            return reader.of(top).over(reader.of(bottom))
-
-        return grouped(evidence, file, where, each, measure)
-
-    first, second = (ratios(file) for file in files)
-    for name, one in first.items():
-        other = second.get(name, AbsentError(f"{files[1]} has no {name}"))
-        if isinstance(one, Estimate):
-            first[name] = one.over(other) if isinstance(other, Estimate) else other
-    return together(first, target, need)
 
 
 # --- counts and choices ---------------------------------------------------------------

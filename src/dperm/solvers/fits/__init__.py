@@ -24,7 +24,6 @@ from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import (
-    Inside,
     Scores,
     Secret,
     Sketched,
@@ -35,7 +34,7 @@ from dperm.solvers.fits.secret import (
 
 MOST_SQUARE = 512  # features up to which a p x p matrix is released or inverted
 
-Wanted = Inside | Scores | Secret | Sketched | Tilted
+Wanted = Scores | Secret | Sketched | Tilted
 Steps = Generator[Wanted, np.ndarray, None]  # yields secrets, receives releases
 
 

@@ -1,7 +1,10 @@
 r"""Iterative Hessian mixing: Newton-like steps, each in the metric of a fresh sketch.
 
-Lev et al. 2026, arXiv:2601.07545. The smallest eigenvalue is released first
-(:mod:`.gaussian_mixing`), then T times
+Lev et al. 2026, arXiv:2601.07545. The smallest eigenvalue of sum x x^T is
+released first: both data sets' lie in [l, l + R^2], l that of the records they share.
+Lowered by R^2 and by a margin that its noise exceeds with probability delta / 10, which
+is charged to delta, it is a lower bound on l, and eta what the sketch's floor lacks.
+Then T times
 
     H = mean of y y^T over k normal rows y ~ N(0, sum x x^T + eta I),
     g = sum_i clip_C(grad l_i(u)) + noise,
@@ -21,17 +24,21 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from scipy.stats import norm
 
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.accountants.sketch import GaussianSketch
+from dperm.core.privacy.ledger import Event, Gaussian, Ledger
 from dperm.core.solvers.options import at_least, positive, share
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.ada_ssp import least
 from dperm.solvers.fits.dp_gd import threshold
-from dperm.solvers.fits.gaussian_mixing import count_rows, known, releases
 from dperm.solvers.fits.moments import floored, minimised, refuses
 from dperm.solvers.fits.scaled import Scaled
 
 __all__ = ["Options", "Run", "ledger", "refuses"]
+
+DOUBT = 0.1  # share of delta
+_SOURCE = "Lev et al. 2026, with the exact law under replacing a record"
 
 
 @dataclass(frozen=True)
@@ -51,6 +58,45 @@ class Options:
             positive(key, getattr(self, key))
         share("share", self.share)
         share("eigenvalue", self.eigenvalue)
+
+
+def count_rows(at: Scaled, width: int, rows: float, doubted: int = 1) -> int:
+    """Number of rows k, above ``width`` columns so that the sketch is regular."""
+    least = np.log(20 * doubted / at.delta)
+    return max(int(rows * max(width, least)), width + 2)
+
+
+def releases(
+    at: Scaled, R: float, noise: float, part: tuple[float, float], k: int, steps: int
+) -> tuple[Event, Event]:
+    """The smallest eigenvalue and ``steps`` sketches, with parts of the budget."""
+    eigenvalue = Gaussian(
+        R**2,
+        R**2 * noise / float(np.sqrt(part[0])),
+        1,
+        "R^2, the replace-one change of the smallest eigenvalue of a sum of x x^T",
+        _SOURCE,
+    )
+    sketch = GaussianSketch(
+        sensitivity=R,
+        # the loss of kT rows has deviation s^2 sqrt(kT), like mu of a Gaussian release
+        scale=R * float((noise * np.sqrt(k * steps / part[1])) ** 0.5),
+        count=steps,
+        unit="R, the bound on a record; the scale is the root of the least covariance",
+        source=_SOURCE,
+        rows=k,
+        doubt=DOUBT * at.delta,
+    )
+    return eigenvalue, sketch
+
+
+def known(at: Scaled, R: float, found: np.ndarray, event: Event) -> np.ndarray:
+    """Lower bound on the shared records' smallest eigenvalue, shape (L,).
+
+    It fails with probability at most ``DOUBT`` delta.
+    """
+    margin = R**2 + float(norm.isf(DOUBT * at.delta)) * event.scale
+    return np.maximum(found[0] - margin, 0.0)
 
 
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:

@@ -3,10 +3,8 @@
     sum_i phi(V_i u) + n psi(u) + (ridge / 2) ||u||^2 + b . u,
 
 one for each column b: by Newton's method where psi is smooth, by an accelerated
-proximal gradient method where it is not, or where Newton's method stalls. Both stop at
-a subgradient of norm at most the tolerance; by strong convexity the minimiser is then
-within tolerance / ridge. Newton's method can stall far from it where second derivatives
-jump, as Huber's do; a sensitivity counts on the minimiser.
+proximal gradient method where it is not. Both stop at a subgradient of norm at most the
+tolerance; by strong convexity the minimiser is then within tolerance / ridge.
 """
 
 from __future__ import annotations
@@ -173,25 +171,7 @@ def _newton(
         u[:, k] = _minimise_one(
             records, radius, weights, b[:, k], u[:, k], float(tolerance[k])
         )
-        given = (at, records, radius, ridge, b[:, [k]])
-        if _has_stalled(*given, u[:, [k]], float(tolerance[k])):
-            u[:, [k]] = _proximal(*given, tolerance[[k]])
     return u
-
-
-def _has_stalled(
-    at: Scaled,
-    records: Records,
-    radius: float,
-    ridge: float,
-    b: np.ndarray,
-    u: np.ndarray,
-    tolerance: float,
-) -> bool:
-    """Whether the slope at u (p, 1) is more than the tolerance and than rounding."""
-    sizes = float(np.linalg.norm(b)), float(np.linalg.norm(u))
-    most = max(tolerance, rounding(at, radius, *sizes))
-    return _steepness(at, records, radius, ridge, b, u) > most
 
 
 def _minimise_one(

@@ -19,14 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from dperm.accountants.chained import LastIterate, Stream, triangle
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.blocks import Blocked, Blocks
 from dperm.solvers.exact_noise import BEYOND, step, sum_error
 from dperm.solvers.fits import minimise
-from dperm.solvers.fits.secret import Inside, Scores, Secret, Tilted, require
+from dperm.solvers.fits.secret import Scores, Secret, Tilted
 from dperm.solvers.records import Records, Together, relevance
 from dperm.solvers.scales import column_scales, is_declared, label_scale
 
@@ -180,27 +179,12 @@ class Scaled:
         value = compute() if key is None else records.kept((key, R), compute)
         return Secret(value, sensitivity, error=error)
 
-    def minimum(
-        self, R: float, ridge: float, tolerance: float, sensitivity: float
-    ) -> Secret:
-        """Minimiser of the loss on records clipped to R, the penalty and a ridge; (p,).
-
-        The search ends at a subgradient of the sum over records within ``tolerance``.
-        """
-        records, Lambda = self._behind(), self._strong(ridge)
-        none, far = np.zeros((self.p, 1)), 2 * self.n * R / Lambda
-
-        def minimiser() -> np.ndarray:
-            return self._minimum(R, ridge, none, tolerance, far)
-
-        error = minimise.rounding(self, R, 0.0, far) / Lambda
-        value = records.kept(("minimum", R, ridge), minimiser)
-        return Secret(value, sensitivity, error=error)
-
     def tilted_minimum(
         self, R: float, ridge: float, tolerance: float, curvature: float, off: float
     ) -> Tilted:
-        """As ``minimum``, hidden by a random linear term; see ``Tilted``.
+        """Minimiser of the loss on records clipped to R, penalty and ridge, tilted.
+
+        The search ends at a subgradient of the sum within ``tolerance``.
 
         *Size.* Losses are not negative and sum to n log 2 at 0. So at the minimiser
         Lambda ||u||^2 / 2 - ||b|| ||u|| <= n log 2, and ||u|| <= (2 ||b|| + sqrt(2
@@ -230,77 +214,6 @@ class Scaled:
         if self.apart:
             return minimise.certified(*given, far)
         return minimise.minimise(*given)
-
-    def last_iterate(
-        self, R: float, C: float, eta: float, T: int, rho: float, ball: float
-    ) -> Inside:
-        """The T-th noisy iterate, before ``inside`` is applied; (p, L).
-
-        Parameters
-        ----------
-        R, C : float
-            Bounds to which records and their gradients are clipped.
-        eta : float
-            Step size; at most 2 / (sup phi'' R^2), beyond which a step may expand.
-        rho, ball : float
-            See ``inside``.
-        """
-        require("eta sup phi'' R^2", eta * self.loss.curvature * R**2, 2.0)
-        records, p = self._behind(), self.p
-
-        def run(noise: np.ndarray) -> np.ndarray:
-            V, steps = records.clipped(R), noise.reshape(T, p, -1)
-            y = u = np.zeros_like(steps[0])
-            for one in steps:
-                g = V.T @ records.clipped_slopes(u, C, rows=V) + one
-                y = u - eta * g / self.n
-                u = self.inside(y, eta, rho, ball)
-            return y
-
-        contraction = 1 / (1 + eta * (rho + float(self.l2.min())))
-        D = None if np.isinf(ball) else 2 * ball * self.n / eta
-        return Inside(run, T * p, LastIterate(2 * C, 0.0, 1, "", "", T, contraction, D))
-
-    def inside(self, y: np.ndarray, eta: float, rho: float, ball: float) -> np.ndarray:
-        """Proximal operator of penalty and ridge at y (p, L), projected onto a ball."""
-        u = self.prox(y / (1 + eta * rho), eta / (1 + eta * rho))
-        return u * np.minimum(1.0, ball / np.maximum(np.linalg.norm(u, axis=0), 1e-300))
-
-    def stream(
-        self,
-        C: float,
-        needs: Stream,
-        follow: Callable[[], Callable[[np.ndarray], np.ndarray]],
-        runs: int,
-    ) -> Inside:
-        """Weighted sums of the gradients of batches in their order; (T p, L).
-
-        Parameters
-        ----------
-        C : float
-            Bound to which gradients are clipped.
-        needs : Stream
-            Steps, batches per epoch and power.
-        follow : callable
-            Starts a new descent and returns its map from the noisy sum of each step to
-            the weights of the next. That sum follows from the releases so far, since
-            the triangles of ``power`` and -``power`` are inverse to each other.
-        """
-        records, T = self._behind(), needs.steps
-        ends = np.arange(needs.batches + 1) * self.n // needs.batches
-
-        def run(noise: np.ndarray) -> np.ndarray:
-            noisy = triangle(needs.power, T) @ noise.reshape(T, -1)
-            sums, move = noisy.reshape(T, self.p, runs), follow()
-            u = np.zeros((self.p, runs))
-            for t in range(T):
-                first = t % needs.batches
-                some = slice(ends[first], ends[first + 1])
-                sums[t] += records.gradient(u, C, some)
-                u = move(sums[t])
-            return (triangle(-needs.power, T) @ sums.reshape(T, -1)).reshape(-1, runs)
-
-        return Inside(run, T * self.p, replace(needs, sensitivity=2 * C))
 
     def relevance(self, k: int) -> Scores:
         """Rank scores of the features; the places of the k largest are released; (p,).

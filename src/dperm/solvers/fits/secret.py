@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dperm.accountants.chained import Chained
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
 from dperm.accountants.top_k import TopK
@@ -42,7 +41,7 @@ class Secret:
     """
 
     __slots__ = (
-        "__value", "batch", "error", "sensitivity", "symmetric", "unit", "whole",
+        "__value", "batch", "error", "sensitivity", "symmetric", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -57,26 +56,11 @@ class Secret:
         self.__value = value
         self.error, self.whole = error, whole
         self.sensitivity, self.batch, self.symmetric = sensitivity, batch, symmetric
-        self.unit: Any = 1.0
 
     def __read(self) -> np.ndarray:
         if callable(self.__value):
             self.__value = self.__value()
         return np.asarray(self.__value, dtype=float)
-
-    def in_its_unit(self) -> Secret:
-        """Use an event of sensitivity 1, in units of the secret's own sensitivity."""
-        self.unit = self.sensitivity
-        return self
-
-    def plus(self, other: Secret, weight: float) -> Secret:
-        """Add a multiple of another secret; their sensitivities add up."""
-
-        def value() -> np.ndarray:
-            found: np.ndarray = self.__read() + weight * other.__read()
-            return found
-
-        return Secret(value, self.sensitivity + abs(weight) * other.sensitivity)
 
     def sketched(self, rows: int, known: np.ndarray) -> Sketched:
         """Normal rows whose covariance is these second moments plus a ridge.
@@ -96,15 +80,15 @@ class Secret:
         kind, of a smaller sensitivity, or of another batch.
         """
         event = taken(events, SampledGaussian if self.batch else Gaussian)
-        require("sensitivity", self.sensitivity / self.unit, event.sensitivity)
+        require("sensitivity", self.sensitivity, event.sensitivity)
         if self.batch:
             require("batch", self.batch[0], event.batch)
             require("1 / records", 1 / self.batch[1], 1 / event.population)
-        scale, found = event.scale * self.unit, self.__read()
+        scale, found = event.scale, self.__read()
         if isinstance(normal, Exact):
             if self.error is None or self.batch:
                 raise UndeclaredError("exact noise: no bound on the error of doubles")
-            how = (event.sensitivity * self.unit, self.error, self.symmetric)
+            how = (event.sensitivity, self.error, self.symmetric)
             return normal.added(found, scale, *how, self.whole)
         if self.symmetric:
             p = len(found)
@@ -207,40 +191,6 @@ class Tilted:
             how = (digits.scale, digits.sensitivity, error, False)
             return normal.added(found, *how)
         return found + normal(digits.scale, self.size)
-
-
-class Inside:
-    """Steps with their own noise, of which only the end is released.
-
-    Parameters
-    ----------
-    run : callable
-        Maps the noise of all steps (k, L) to the release (m, L).
-    size : int
-        k.
-    needs : Chained
-        Cost of the steps, except for the scale.
-    """
-
-    __slots__ = ("__run", "needs", "size")
-
-    def __init__(
-        self, run: Callable[[np.ndarray], np.ndarray], size: int, needs: Chained
-    ):
-        self.__run, self.size, self.needs = run, size, needs
-
-    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
-        """The end of the steps, each with noise of the next event's scale.
-
-        Raises
-        ------
-        UndeclaredError
-            As for ``Secret``.
-        """
-        event = taken(events, type(self.needs))
-        require("sensitivity", self.needs.sensitivity, event.sensitivity)
-        require("growth over the steps", self.needs.growth, event.growth)
-        return self.__run(normal(event.scale, self.size))
 
 
 class Scores:
