@@ -47,6 +47,7 @@ GRID = 3e-3  # relative, between accountants
 REPEATED = 1e-4  # relative, of weights whose releases agree up to rounding
 LEVEL = 5e-5  # chance that a statistical test flags a sound mechanism
 WORDS = 4096  # of every stream, none of which may be in another one
+EXAMINED = 6  # pairs at which thresholds of selections are compared
 READ = 400  # runs that show how often the first step reads a record
 BESIDE = 40  # numbers of a run whose ranks are compared with one another
 AMPLE = 1e3  # noise of an extreme history, in units of its scale
@@ -79,7 +80,7 @@ class Audit:
     runs : int
         Runs whose noise is tested.
     closely : int
-        Pairs whose selections are priced; a third of them are examined.
+        Pairs whose selections are priced.
     seed : int
     """
 
@@ -135,7 +136,7 @@ class Audit:
     def margins(self) -> list[tuple[Pair, list[Shift]]]:
         """How far the noise that wins a run's selections moves, for some pairs."""
         found: list[tuple[Pair, list[Shift]]] = []
-        some = self.couplings[: self.closely // 3] if self.m.selections else []
+        some = self.couplings[:EXAMINED] if self.m.selections else []
         for k, (pair, coupling) in enumerate(some):
             shifts = list[Shift]()
             views = range(len(coupling.seen.views))
