@@ -8,7 +8,7 @@ SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: article help quickstart test all lint size types unit bounds smoke faults fuzz
-.PHONY: mutations mutants bench docs notebooks advice wheel lock sbom clean
+.PHONY: mutations mutants bench docs notebooks wheel lock sbom clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -21,7 +21,7 @@ $(VENV)/.done: requirements.lock pyproject.toml
 
 quickstart: $(VENV)/.done  ## the whole chain on data that need no download
 	dperm dpcd -j $(JOBS) --config scale=quickstart
-	@cat results/quickstart/dpcd/table2.md
+	@dperm table paper=dpcd product=table2 scale=quickstart
 
 test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the Snakefile
 
@@ -33,7 +33,6 @@ lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt
 	ruff format --check src tests bench docs notebooks
 	lint-imports
 	snakefmt --check Snakefile
-	python tests/prose.py
 
 size:  ## at most 8000 lines in 45 modules of the core, 61100 lines in all
 	@at_most() { echo "$$1: $$3, at most $$2"; test $$3 -le $$2; }; \
@@ -84,9 +83,6 @@ notebooks: $(VENV)/.done  ## run the notebooks again and keep what they print
 article: $(VENV)/.done  ## docs/article: numbers from results/, then the PDF
 	pip install -q --disable-pip-version-check -e '.[article]'
 	python docs/article/build.py
-
-advice:  ## what dperm.fit takes by default, from the arena's table
-	cp results/arena/auto.csv src/dperm/compare/advice.csv
 
 wheel: $(VENV)/.done  ## the wheel by itself in an empty environment
 	rm -rf build/wheel && mkdir -p build/wheel

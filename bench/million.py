@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from tabulate import tabulate
@@ -27,9 +26,8 @@ from dperm.pipeline.completion import machine
 
 HEAD = ("data", "method", "CPU s", "peak memory / data", "relative error", "accuracy")
 DENSE, SPARSE = "1e6 x 100", "1e5 x 5000, 1 % not zero"
-UNFIT = ("diffprivlib", "Parquet", "dp_gram")  # for sparse data, or so many columns
+UNFIT = ("diffprivlib", "dp_gram")  # for sparse data, or so many columns
 OURS = "dperm.fit(X, y, {}, classes=(0, 1), feature_scale=SCALE, random_state=0)"
-FILE = OURS.replace("X, y", "str(folder / 'X.parquet'), 'label'")
 DIFFPRIVLIB = "from diffprivlib.models import LogisticRegression"
 THEIRS = (
     "LogisticRegression(epsilon=1, data_norm=float(np.sqrt(X.shape[1])), "
@@ -39,7 +37,6 @@ METHODS = {
     "scikit-learn, not private": "linear_model.LogisticRegression().fit(X, y)",
     "diffprivlib": THEIRS,
     "dperm, its choice": OURS.format("'auto'"),
-    "dperm, its choice, Parquet": FILE.format("'auto'"),
     **{
         f"dperm, {name}": OURS.format(repr(name))
         for name in ("dp_gram", "dp_gd", "dp_cd")
@@ -61,13 +58,11 @@ size = X.data.nbytes + (X.indices.nbytes + X.indptr.nbytes if is_sparse else 0)
 def fit(X, y):
     return FIT
 few = fit(X[:1000], y[:1000])  # imports, compiled code
-if IN_FILE:
-    X = None
 Path("/proc/self/clear_refs").write_text("5")  # the peak from now on
 def memory(name):
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
-before, start = memory("VmRSS") - size * (not IN_FILE), time.process_time()
+before, start = memory("VmRSS") - size, time.process_time()
 model = fit(X, y)
 spent = time.process_time() - start
 print(json.dumps([spent, (memory("VmHWM") - before) / size,
@@ -109,7 +104,7 @@ def _run(folder: str, method: str, call: str, scale: float, other: str) -> Any:
     theirs = method == "diffprivlib"
     ours = "from sklearn import linear_model" if "scikit" in method else "import dperm"
     code = CHILD.replace("IMPORT", DIFFPRIVLIB if theirs else ours)
-    code = code.replace("FIT", call).replace("IN_FILE", str("folder" in call))
+    code = code.replace("FIT", call)
     command = [other if theirs else sys.executable, "-c", code, folder, str(scale)]
     one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -130,8 +125,6 @@ def _dense(folder: Path) -> tuple[Any, np.ndarray]:
     y = _labels(rng, X @ rng.standard_normal(100) / 5)
     np.save(folder / "X.npy", X)
     np.save(folder / "y.npy", y)
-    names = [f"x{j}" for j in range(100)]
-    pd.DataFrame(X, columns=names).assign(label=y).to_parquet(folder / "X.parquet")
     return X, y
 
 

@@ -166,7 +166,7 @@ REFUSED = {
     "solvers=[phased_sgd]": "solver phased_sgd: solves no problem of this kind: "
     "it reads each record once",
     "solvers=[dp_cd,moments]": "solver moments: cannot do this problem: loss logistic.*"
-    "expected others, such as dp_fw, ",
+    "expected others, such as objective_perturbation, ",
     "solvers=[dp_cd] grids.dp_gd.step=1": "grids: dp_gd: expected a method that runs, "
     "one of dp_cd; solvers= names others",
     "solvers=[dp_cd] grids.dp_cd.stpe=1": r"setting stpe: .*did you mean step\?",

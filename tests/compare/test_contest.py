@@ -96,24 +96,6 @@ def test_it_is_the_same_every_time(name, problem):
                            other["relative_error"].dropna().iloc[:4])  # fmt: skip
 
 
-def test_every_setting_is_kept_once_beside_the_default_and_costs_no_other_row(problem):
-    """On the seed that all settings of the race are run on first."""
-    one = entered("dp_gd", problem)
-    both = pd.DataFrame(one.rows(1.0, (*contest.TUNINGS, contest.EACH)))
-    each = both[both["tuning"] == contest.EACH]
-    texts = [*map(contest.setting_text, one.grid), contest.DEFAULT]
-    assert each["setting"].tolist() == texts and each["relative_error"].nunique() > 3
-    method = one.base.aiming(1.0)
-    noise = one.prices.one(method, one.default)[0]
-    jobs = [Job(one.default, noise, one.seeds.tuning[0])]
-    (objective,) = method.run(jobs, contest.nothing)["objective"]
-    assert each["relative_error"].iloc[-1] == one._relative(objective)
-    rest = both[both["tuning"] != contest.EACH].drop(columns="seconds")
-    alone = rows("dp_gd", problem).drop(columns="seconds")
-    rest = rest.reset_index(drop=True)[alone.columns]
-    pd.testing.assert_frame_equal(rest, alone, check_dtype=False)
-
-
 def test_the_grid_is_chosen_by_its_mean_error(problem):
     one = entered("dp_cd", problem)
     method = one.base.aiming(1.0)

@@ -11,7 +11,7 @@ def test_keys_become_values_of_their_kinds():
         ["problem=a=b.csv", "target=1", "solvers=[dp_cd, mine]", "epsilon=0.5",
          "standardize=no", "fresh=3", "delta=1/n", "defaults.mine.step=0.3",
          "grids.mine.step=[0.1, 1]", "grids.mine.clip=2",
-         "categories.colour=[red, green]", "feature_scale=data",
+         "feature_scale=data",
          "problem.penalty.lower=-1", "output.results=here"]
     )  # fmt: skip
     assert (request.problem, request.target, request.delta) == ("a=b.csv", "1", "1/n")
@@ -24,7 +24,6 @@ def test_keys_become_values_of_their_kinds():
     )
     assert request.defaults == {"mine": {"step": 0.3}}
     assert request.grids == {"mine": {"step": [0.1, 1], "clip": [2]}}
-    assert request.categories == {"colour": ["red", "green"]}
     assert request.feature_scale is None and "feature_scale" in request.given
     assert request.overrides == ["problem.penalty.lower=-1", "output.results=here"]
 

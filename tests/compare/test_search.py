@@ -78,12 +78,12 @@ def test_runs_have_an_order_though_a_loss_is_no_number(monkeypatch, bad):
     assert np.array_equal(chosen._best([(on[0], {})] * 2, [], 0)[1], np.ones(3))
 
 
-def test_types_of_columns_are_named_unless_bounds_name_them():
+def test_types_of_columns_are_named():
     frame, ends = pd.DataFrame(X, columns=["a", "b"]), {"a": (-1, 1), "b": (-1, 1)}
-    for bounds, types in (((-1, 1), (TYPES,)), (ends, ())):
+    for bounds in ((-1, 1), ends):
         model = DPRegressor("dp_gd", bounds=bounds, label_bounds=(-3, 3))
         found = PrivateSearch(model, {"l2": [0.1]}, random_state=0).fit(frame, Y)
-        assert found.epsilon_.given == ("n", *types)
+        assert found.epsilon_.given == ("n", TYPES)
 
 
 def test_a_budget_counts_a_search_once():
@@ -124,7 +124,6 @@ def test_more_than_two_classes_are_refused():
 @pytest.mark.parametrize(("given", "said"), [
     ({"bounds": None}, "expected bounds or declared scales"),
     ({"label_bounds": None}, "expected bounds or declared scales"),
-    ({"neighbours": "add_remove"}, "a search takes 'replace'"),
     ({"release": True}, "no release=True"),
 ])  # fmt: skip
 def test_no_scale_comes_from_nowhere(given, said):

@@ -32,7 +32,7 @@ def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
     assert set(found.subject) == {"dp_cd_uniform"}
     config = composed("product=epsilon")
     monkeypatch.setattr(auditing, "available", lambda _: ["dp_cd_uniform"])
-    csv, *_ = auditing.audit(config)
+    (csv,) = auditing.audit(config)
     table = pd.read_csv(csv)
     assert (table.ledger == "kept").all()
     assert table.tightness.max() == pytest.approx(1, abs=1e-9)

@@ -209,8 +209,8 @@ def test_the_audit_catches_broken_ones(slip, monkeypatch):
     (m,) = [one for one in mechanisms("dp_gd") if "private scales" in one.name]
     noisy, histogram = private_scales.noisy_counts, private_scales.histogram
 
-    def quiet(columns, stated, normal, k):
-        return noisy(columns, stated, lambda scale, size: normal(scale / 2, size), k)
+    def quiet(columns, stated, normal):
+        return noisy(columns, stated, lambda scale, size: normal(scale / 2, size))
 
     def twice(columns):
         return 2 * histogram(columns)

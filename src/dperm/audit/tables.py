@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.audit import solvers
-from dperm.audit.checks import BLIND, CHECKS, LEVEL, Audit, raised
+from dperm.audit.checks import BLIND, CHECKS, Audit, raised
 from dperm.audit.mechanism import DELTA, Mechanism
 from dperm.core.privacy.ledger import N, united
 
@@ -19,10 +19,6 @@ ESTIMATORS = "dperm.compare.audited"  # a higher layer, so imported by its name
 FULL: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
 SMALL = {"neighbours": 8, "runs": 40, "closely": 2}
 NEAR = 1e-3  # relative, between epsilons that grids have rounded
-MEANING = (
-    f"A statistical test is wrong with probability at most {LEVEL:g}; everything else"
-    " is decided without chance."
-)
 
 
 def subjects(

@@ -5,9 +5,8 @@ with the least tuning mean, of ten settings drawn from the grid and of the whole
 As in the papers, this tuning costs nothing. ``paid`` chooses privately, within the
 target: a logarithmic number of runs with settings drawn from the grid, each with a
 noisy score, of which the best is published (``accountants.private_choice``). The grids
-are the same for every problem. ``each`` does not tune: it runs the default and every
-setting of the grid on one seed, to learn defaults from. (The rows contain more than the
-price covers: exact errors, and the number of runs of a choice.)
+are the same for every problem. (The rows contain more than the price covers: exact
+errors, and the number of runs of a choice.)
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from dperm.core.privacy.ledger import Gaussian, Ledger, united
 from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.core.privacy.strict import gaussian_epsilon
 
-DEFAULT, EACH = TUNINGS[0], "each"
+DEFAULT = TUNINGS[0]
 TEN = 10
 FIRST, RACED = 1, 2  # seeds of all settings; further seeds of the best
 KEPT = 4  # the race keeps a third of all settings, and at least four
@@ -195,7 +194,6 @@ class Contest:
         """Fresh runs for every tuning at one epsilon."""
         method = self.base.aiming(epsilon)
         self._known: dict[Any, list[Row]] = {}
-        self._each: list[Row] = []
         chosen: dict[str, Setting] = {}
         if "default" in tunings:
             chosen["default"] = self.default
@@ -204,8 +202,6 @@ class Contest:
         for tuning in tunings:
             if tuning == "paid":
                 found = self._paid(epsilon)
-            elif tuning == EACH:
-                found = self._each + self._first(method)
             else:
                 found = self._fresh(method, chosen.get(tuning))
             for row in found:
@@ -225,10 +221,6 @@ class Contest:
         if not runs:
             return {}
         first = self._errors(method, runs, list(runs), self.seeds.tuning[:FIRST])
-        self._each = [
-            {"setting": setting_text(self.grid[k]), "relative_error": float(one[0])}
-            for k, one in first.items()
-        ]
         groups = {"ten": [k for k in some.tolist() if k in runs], "grid": list(runs)}
         ahead = {
             name: sorted(group, key=lambda k: first[k].mean())[
@@ -244,15 +236,6 @@ class Contest:
             for name, group in ahead.items()
             if group
         }
-
-    def _first(self, method: Contestant) -> list[Row]:
-        """The default setting on the seed that the whole grid is run on."""
-        priced = self.prices.one(method, self.default)
-        if priced is None:
-            return []
-        jobs = [Job(self.default, priced[0], self.seeds.tuning[0])]
-        (error,) = self._relative(method.run(jobs, nothing)["objective"]).tolist()
-        return [{"setting": DEFAULT, "relative_error": error}]
 
     def _errors(
         self,

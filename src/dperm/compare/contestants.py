@@ -45,7 +45,6 @@ from dperm.core.privacy.ledger import (
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.core.solvers.capabilities import Asked
 from dperm.pipeline import checks
-from dperm.solvers.blocks import Blocks
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits import Fit, side_by_side
 from dperm.solvers.fits.scaled import Scaled
@@ -103,23 +102,6 @@ class Contestant(ABC):
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """The releases of a run."""
 
-    def needs_memory(self) -> str:
-        """Why it cannot read records from files; empty if it can or need not."""
-        A = self.problem.A
-        if not (isinstance(A, Blocks) and A.source.parts[0].path) or self.in_blocks:
-            return ""
-        return (
-            "it needs all records in memory: it picks single records or columns, or "
-            "is not made for sums over blocks"
-        )
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether it takes sums block by block; minima with an L1 norm do not."""
-        minimises = "perturbation" in self.module.__name__
-        is_smooth = not (minimises and self.problem.penalty.l1)
-        return bool(getattr(self.module, "BLOCKS", False)) and is_smooth
-
     def work(self, setting: Setting) -> float:
         """Rough number of entries of the data that a run reads."""
         return 0.0
@@ -173,8 +155,7 @@ class Fitting(Contestant):
 
     def obstacle(self) -> str:
         """The module's refusal, if any."""
-        refused = str(self.module.refuses(self.options, self.at))
-        return refused or self.needs_memory()
+        return str(self.module.refuses(self.options, self.at))
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """The module's ledger."""
@@ -193,7 +174,6 @@ class Fitting(Contestant):
             side_by_side(runs)
             for places, run in zip(bunch, runs, strict=True):
                 W[places] = run.weights
-            self.last: Any = runs[-1]
         return seen(self.problem, W, measure)
 
     def _run_of(self, jobs: Sequence[Job], at: Scaled) -> Fit:
@@ -209,7 +189,7 @@ class Fitting(Contestant):
         ledger, made = self.ledger(setting, noise_multiplier), self._options(setting)
         at = Scaled(self.problem, apart=True) if exact else self.at
         run: Fit = self.module.Run(at, ledger, [streams(seed)], made)
-        run.exact, self.last = Exact() if exact else None, run
+        run.exact = Exact() if exact else None
         return run.solve()[0]
 
     def start(
@@ -243,8 +223,6 @@ class Laning(Contestant):
     def obstacle(self) -> str:
         """What lanes cannot do, or noise on every feature of a wide problem."""
         problem, penalty = self.problem, self.problem.penalty
-        if reason := self.needs_memory():
-            return reason
         ends = np.isfinite((penalty.lower, penalty.upper)).any()
         asked = Asked(problem.is_sparse, penalty.l1 != 0, bool(ends))
         if asked.sparse and not getattr(self.module, "SPARSE", False):
@@ -345,14 +323,13 @@ class FrankWolfing(Contestant):
     @functools.cached_property
     def scaled(self) -> Problem:
         """The problem in units of its scales, without its penalty."""
-        A = self.problem.A
-        if not isinstance(A, Blocks):
-            A = sparse.csc_array(sparse.csc_array(A) @ sparse.diags_array(1 / self.S))
+        A = sparse.csc_array(self.problem.A) @ sparse.diags_array(1 / self.S)
+        A = sparse.csc_array(A)
         return replace(self.problem, A=A, penalty=Penalty(), public=None)
 
     def obstacle(self) -> str:
-        """Too little memory, if so."""
-        return self.needs_memory()
+        """None: it can do every problem."""
+        return ""
 
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """The module's ledger."""

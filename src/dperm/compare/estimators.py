@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 import re
 import secrets
-import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import partial
 from numbers import Number
 from pathlib import Path
 from typing import Any, Self
@@ -22,9 +20,8 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import (
-    check_array,
     check_consistent_length,
     check_random_state,
     column_or_1d,
@@ -33,8 +30,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dperm import __version__, extras
-from dperm.compare import PRIVATE, choosing, contestants, frames, intervals, metrics
+from dperm import extras
+from dperm.compare import PRIVATE, choosing, contestants, frames, metrics
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import (
     Contestant,
@@ -42,54 +39,41 @@ from dperm.compare.contestants import (
     Job,
     Setting,
 )
-from dperm.compare.exact import minimiser
 from dperm.compare.guarantee import (
     Guarantee,
     PrivacyLeakWarning,
-    added_or_removed,
     charge,
     check_target,
-    is_budgeted,
     use_seed,
 )
 from dperm.compare.units import Units, units
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import BOUNDED, named
+from dperm.core.erm.losses import BOUNDED
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.accounting import is_closed_form
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import (
-    ADD_REMOVE,
     LABEL_SCALE,
     SMOOTHNESS,
     Ledger,
     N,
-    NonPrivate,
-    moves_with_data,
     united,
 )
-from dperm.data.blocks import Held, Source, parquet
-from dperm.solvers import hidden_number, private_scales
-from dperm.solvers.blocks import LARGE, Blocks, Large, of_labels, of_rows
+from dperm.solvers import private_scales
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
-from dperm.solvers.private_levels import without_p
-from dperm.solvers.scales import column_scales, declared, label_scale
+from dperm.solvers.scales import declared
 
 DATA = "data"  # a scale that is computed from the data
-REPLACE = "replace"
-NEIGHBOURS = (REPLACE, ADD_REMOVE)
 RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
-NEARLY = 2.0**10  # for exact minimisation, which removes the rest
 RELEASED = {"minima": "approximate"}  # settings in which no minimum is taken as exact
-EXACT = "exact"
 DIGITS = 0.01  # share of epsilon, as the mu of the noise that hides digits of minima
 FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
     "ada_ssp",
@@ -99,8 +83,6 @@ FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
     "objective_perturbation",
 )
 EDGE = 1e100  # largest entry and scale of a release, so that no quotient overflows
-OPEN = Ledger((NonPrivate(1, "weights", "the minimiser without privacy"),), given=(N,))
-
 PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
 
 
@@ -116,15 +98,10 @@ class DPLinear(BaseEstimator):
     l2: float | None = None
     fit_intercept: bool = True
     bounds: Any = None
-    categories: Any = None
-    missing_columns: Any = None
     feature_scale: Any = None
     setting: Mapping[str, float] | None = None
     random_state: Any = None
     release: bool = False
-    neighbours: str = REPLACE
-    _more = 0  # empty records, added at the end of a fit for add-remove neighbours
-    _order: np.ndarray | None = None  # in which its solver gets records
     _assumed: tuple[str, ...] = ()  # read off the data before the fit
 
     # --- from arrays to problems ------------------------------------------------------
@@ -146,47 +123,10 @@ class DPLinear(BaseEstimator):
         """
         return self._runs(*self._cleaned(*self._arrays(X, y)), method)[0]
 
-    def _ready(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
-        """Prepare the data; files, and large arrays if possible, are read in blocks."""
-        if isinstance(X, str | Path):
-            source = parquet(X, y)
-            if not (source.has_numbers or hasattr(self, "classes")):
-                raise ValueError(f"y: expected numbers in {y!r}, found text")
-            self._framed(X)
-            self.n_features_in_ = source.shape[1]
-            self.feature_names_in_ = self.names_ = np.array(source.names, dtype=object)
-            if self._read_off() or getattr(self, "classes", ()) is None:
-                raise ValueError(
-                    "X: of records in files nothing is read off: expected classes, and "
-                    "scales that are not 'data'"
-                )
-            return self._cleaned(self._blocks(source), y)
-        if not isinstance(X, np.ndarray) or X.size <= LARGE or self._read_off():
-            return self._cleaned(*self._arrays(X, y))
-        X, y = self._arrays(X, y, dtype=X.dtype if X.dtype.kind in "fiub" else float)
-        y = y if hasattr(self, "classes") else _labels(y)
-        blocks, every = self._cleaned(self._blocks(Held(X, y)), y)
-        problems = [self._problem(blocks, one, len(every)) for one in every]
-        if self._method(problems).on(problems[0]).in_blocks:
-            return blocks, every
-        return self._cleaned(
-            check_array(X, dtype=np.float64, ensure_all_finite=False), y
-        )
-
-    def _blocks(self, source: Source) -> Blocks:
-        return Blocks(source, self.loss, None, None, np.ones(source.shape[1]))
-
-    def _arrays(
-        self,
-        X: Any,
-        y: Any,
-        layout: frames.Layout | None = None,
-        dtype: Any = np.float64,
-    ) -> tuple[Any, np.ndarray]:
+    def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
 
-        The contents of a single record may not decide whether a fit raises. ``layout``
-        is that of a data frame whose levels are found.
+        The contents of a single record may not decide whether a fit raises.
         """
         if y is None:
             raise ValueError(
@@ -196,14 +136,11 @@ class DPLinear(BaseEstimator):
         if isinstance(X, str | Path):
             raise ValueError(f"X: expected an array, found the path {X}")
         if isinstance(y, str):
-            raise ValueError(
-                f"y: expected a label for each record, found {y!r}; a column is named "
-                "where X is a file"
-            )
-        X = self._framed(X, layout)
+            raise ValueError(f"y: expected a label for each record, found {y!r}")
+        X = frames.checked(X)
         if isinstance(X, np.ndarray) and X.dtype == object:
             X = _without_gaps(X)
-        how = {"accept_sparse": "csc", "dtype": dtype, "ensure_min_samples": 2}
+        how = {"accept_sparse": "csc", "dtype": np.float64, "ensure_min_samples": 2}
         try:
             X = validate_data(self, X, ensure_all_finite=False, **how)
         except ValueError as error:
@@ -211,9 +148,6 @@ class DPLinear(BaseEstimator):
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()  # an entry may be a sum of parts, each within its bounds
-        if self._layout:  # the names of the frame's own columns count
-            self.n_features_in_ = len(self._layout.columns)
-            self.feature_names_in_ = np.array(self._layout.columns, dtype=object)
         y = column_or_1d(self._apart(y), warn=True)
         if getattr(self, "classes", None) is not None:
             classes = self._declared()
@@ -229,39 +163,11 @@ class DPLinear(BaseEstimator):
             return np.array(y, dtype=object)
         return y
 
-    def _framed(self, X: Any, layout: frames.Layout | None = None) -> Any:
-        """X, with the columns that declarations make from a data frame."""
-        self._layout: frames.Layout | None = layout
-        self.__dict__.pop("names_", None)
-        X = frames.as_numbers(X, self.bounds)
-        if isinstance(X, pd.DataFrame):
-            how = (self.categories, self.missing_columns, self.bounds)
-            if how[:2] == (None, None) and not frames.texts(X):
-                frames.refuse_others(X, set())
-                self.names_ = np.array([*map(str, X.columns)], dtype=object)
-                return X
-            self._layout = layout or frames.layout(X, *how)
-            self.names_ = np.array(self._layout.names, dtype=object)
-            return frames.expanded(X, self._layout)
-        if self.categories is not None or self.missing_columns is not None:
-            raise ValueError(
-                "categories, missing_columns: expected with a data frame, found "
-                f"{type(X).__name__}"
-            )
-        return X
-
     def _cleaned(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
         """X (n, p) within its bounds, and the vectors of labels; all finite."""
         self._check(X.shape[0])
         self._units, self._label = self._scales(X), self._label_units(y)
         self._over = np.ones(X.shape[1])
-        if isinstance(X, Blocks):
-            of = self._units
-            if self.release:
-                _within_edge(np.zeros((1, 1)), np.append(of.scale, self._label.scale))
-                low, high = np.maximum(of.low, -EDGE), np.minimum(of.high, EDGE)
-                of = replace(of, low=low, high=high)
-            return self._labelled(replace(X, columns=of, labels=self._label), y)
         return self._labelled(self._units.applied(X), y)
 
     def _runs(
@@ -284,7 +190,7 @@ class DPLinear(BaseEstimator):
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
         if is_tilted and self.release:
-            safe = {**RELEASED, "digits": DIGITS * self._epsilon}
+            safe = {**RELEASED, "digits": DIGITS * self.epsilon}
         setting = {**method.default, **safe, **asked}
         contestants.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]
@@ -311,9 +217,7 @@ class DPLinear(BaseEstimator):
             if self.release and method.section.algorithm not in FOR_RELEASE:
                 continue
             ledger = method.on(problem).ledger(method.default, 1.0)
-            if several and not is_closed_form(ledger + ledger, STRICT):
-                continue
-            if not self._is_open() or without_p(ledger, _wider(method, problem)):
+            if not several or is_closed_form(ledger + ledger, STRICT):
                 return method
         raise ValueError(
             f"solver: no method can do {problem.loss.name} loss with {problem.p} "
@@ -324,9 +228,6 @@ class DPLinear(BaseEstimator):
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
         self._delta = 1 / n**2 if self.delta is None else self.delta
-        self._epsilon = self.epsilon
-        if self.neighbours != REPLACE and self.epsilon < math.inf:
-            self._epsilon *= 1 - hidden_number.SHARE
         self._constant = UNPENALISED
         check_target(self.epsilon, self._delta)
         self._check_release()
@@ -379,13 +280,10 @@ class DPLinear(BaseEstimator):
         """The share of delta that discrete noise costs in a release of p columns."""
         if not self.release:
             return 0.0
-        n, p = shape
-        width = p + 2  # with intercept and label
-        if self._layout:  # values and gaps; a record is in one per column
-            width += n * len(self._layout.columns)
+        width = shape[1] + 2  # with intercept and label
         cells = width * len(private_scales.OCTAVES)
         releases = sum(event.count for event in stated.events)
-        found = slack(releases * width * (width + 1) // 2 + cells, self._epsilon)
+        found = slack(releases * width * (width + 1) // 2 + cells, self.epsilon)
         if not found < self._delta / 2:
             raise ValueError(
                 f"delta: expected more than {2 * found:g} with release=True, found "
@@ -397,25 +295,14 @@ class DPLinear(BaseEstimator):
         """The objective, one of ``count`` that share epsilon, under declared scales."""
         n, scales = X.shape[0], self._units.scale
         penalty = Penalty(self.l1, 1 / n if self.l2 is None else self.l2)
-        in_blocks = isinstance(X, Blocks)
-        if self.release and not in_blocks:
+        if self.release:
             X = _within_edge(X, np.append(scales, self._label.scale))
         if self.fit_intercept:
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
-        X = X if in_blocks else hidden_number.emptied(X, self._more)
-        if self._order is not None:
-            X, y = X[self._order], y[self._order]
-        target = (self._epsilon / math.sqrt(count), self._delta)
-        if in_blocks:
-            X, loss = replace(X, positive=y), named(self.loss)
-            problem: Problem = Large("fit", X, np.zeros(1), loss, penalty, *target)
-        else:
-            problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
+        target = (self.epsilon / math.sqrt(count), self._delta)
+        problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
         return declared(problem, scales, float(self._label.scale[0]))
-
-    def _is_open(self) -> bool:
-        return self._layout is not None and self._layout.is_open
 
     # --- scales -----------------------------------------------------------------------
 
@@ -424,10 +311,8 @@ class DPLinear(BaseEstimator):
         p, given = X.shape[1], self.feature_scale
         names = getattr(self, "feature_names_in_", None)
         columns: Any = p if names is None else [*map(str, names)]
-        bounds = self.bounds
-        if self._layout:
-            columns, bounds = p, self._layout.bounds
-        made = units("bounds", bounds, columns, self.fit_intercept, hasattr(X, "tocsc"))
+        at = (columns, self.fit_intercept, hasattr(X, "tocsc"))
+        made = units("bounds", self.bounds, *at)
         if given is None or self._private()[0]:
             return made if given is None else replace(made, scale=np.ones(p))
         if isinstance(given, str) and given == DATA:
@@ -458,56 +343,25 @@ class DPLinear(BaseEstimator):
     def _first(self, shape: tuple[int, int]) -> Ledger:
         """Ledger of the scales released before the solver runs, from public numbers."""
         (n, p), (features, label) = shape, self._private()
-        k = self._moved(p) * features + label
+        k = p * features + label
         if not k:
             return Ledger()
-        return private_scales.ledger(k, n, self._epsilon, self._delta)
-
-    def _sized(self, p: int) -> list[int]:
-        """Columns whose scales are released; counts determine the others."""
-        return self._layout.numeric if self._layout and self._is_open() else [*range(p)]
-
-    def _moved(self, p: int) -> int:
-        """How many of them one record can move: it has one level per category."""
-        if self._is_marked():
-            assert self._layout is not None
-            return len(self._layout.columns) + len(self._layout.flags)
-        return len(self._sized(p))
-
-    def _is_marked(self) -> bool:
-        """Whether declared levels and gaps are columns of zeros and ones."""
-        layout = self._layout
-        return layout is not None and not layout.is_open and layout.bounds is None
+        return private_scales.ledger(k, n, self.epsilon, self._delta)
 
     def _rescaled(
         self, X: Any, every: Sequence[Any], first: Ledger, normal: Normal | Exact
     ) -> tuple[Any, Sequence[Any], np.ndarray]:
         """X and labels over scales that are released here, and the noisy counts."""
         (n, p), (features, label) = X.shape, self._private()
-        some = self._sized(p)
-        if isinstance(X, Blocks):
-            columns: list[Any] = [partial(X.total, of_rows)] * features
-            columns += [partial(X.total, of_labels)] * label
-        else:
-            columns = [X[:, some]] * features + [every[0][:, None]] * label
-        k = self._moved(p) * features + label
-        noisy = private_scales.noisy_counts(columns, first, normal, k)
+        columns = [X] * features + [every[0][:, None]] * label
+        noisy = private_scales.noisy_counts(columns, first, normal)
         found, seen = private_scales.scales(noisy, first, n, label)
         if not seen.all():
             warnings.warn(_hidden(seen, label), stacklevel=5)
-        if features and self._is_marked():
-            assert self._layout is not None
-            marks = np.setdiff1d(some, self._layout.numeric)
-            found[marks] = private_scales.shares(noisy[marks], first, n)
-        size, scales = float(found[-1]) if label else 1.0, np.ones(p)
-        if features:
-            scales[some] = found[: len(some)]
-            if self._layout and self._is_open():
-                scales = self._layout.scales(scales, n)
+        size = float(found[-1]) if label else 1.0
+        scales = found[:p] if features else np.ones(p)
         self._over = scales / size
         self._label = replace(self._label, released=size)
-        if isinstance(X, Blocks):
-            return X.over(scales, size), every, noisy
         with np.errstate(over="ignore"):
             X = private_scales.divided(X, scales) if features else X
             return X, [y / size for y in every], noisy
@@ -520,7 +374,7 @@ class DPLinear(BaseEstimator):
     # --- the fit ----------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
-        """Fit to X (n, p), dense, sparse or a path as for ``dperm.fit``, and labels y.
+        """Fit to X (n, p), dense, sparse or a data frame of numbers, and labels y.
 
         Raises
         ------
@@ -533,59 +387,11 @@ class DPLinear(BaseEstimator):
         """
         return self._fitted(X, y, unknown)
 
+    @np.errstate(all="ignore")  # warnings would depend on the records
     def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
         _refuse(unknown)
-        _warn_of_search()
-        if self.neighbours not in NEIGHBOURS:
-            raise ValueError(
-                f"neighbours: expected one of {', '.join(NEIGHBOURS)}, found "
-                f"{self.neighbours!r}"
-            )
-        seed = noise_seed(self.random_state)
-        if self.epsilon == math.inf and self.solver == AUTO:
-            return self._fitted_exactly(X, *self._arrays(X, y))
-        if self.neighbours == REPLACE or self.epsilon == math.inf:
-            return self._fitted_replacing(X, y, seed)
-        return self._fitted_adding(X, y, seed)
-
-    def _fitted_adding(self, X: Any, y: Any, seed: int) -> Self:
-        """Fit for add-remove neighbours, after a private release of n."""
-        if isinstance(X, str | Path):
-            raise ValueError("neighbours: 'add_remove' expects arrays, found a file")
-        if self.delta is None:
-            raise ValueError(
-                "delta: expected a number with neighbours='add_remove', found None, "
-                "which would follow from the number of records"
-            )
-        if getattr(self, "classes", ()) is None or self._read_off():
-            raise ValueError(
-                "neighbours: 'add_remove' expects classes, and scales that are not "
-                "'data'"
-            )
-        check_target(self.epsilon, self.delta)
-        self._check_release()
-        number = hidden_number.event(self.epsilon)
-        charge(self.epsilon, self.delta, (), ADD_REMOVE)
-        y = self._apart(y)
-        records = X.shape[0] if hasattr(X, "shape") else len(X)
-        if np.ndim(y) != 1 or len(y) != records:  # numbers would tell n
-            raise ValueError("X, y: expected one label (n,) for each record")
-        m = hidden_number.noisy(len(y), number, None if self.release else seed)
-        X, y, self._more = hidden_number.resized(X, y, m)
-        self._order = hidden_number.order(m, seed)
-        try:
-            self._fitted_replacing(X, y, seed, charged=True)
-        finally:
-            self._more, self._order = 0, None  # nothing that is kept reveals n
-        self._guarantee = added_or_removed(self.epsilon_, number)
-        return self
-
-    @np.errstate(all="ignore")  # warnings would depend on the records
-    def _fitted_replacing(
-        self, X: Any, y: Any, seed: int, charged: bool = False
-    ) -> Self:
-        frame = X
-        X, every = self._cleaned(*self._arrays(X, y)) if charged else self._ready(X, y)
+        seed, types = noise_seed(self.random_state), frames.assumed(X)
+        X, every = self._cleaned(*self._arrays(X, y))
         runs, read = self._runs(X, every), self._read_off()
         for name in read:
             warnings.warn(
@@ -595,42 +401,20 @@ class DPLinear(BaseEstimator):
                 3,
             )
         spent = self._spent(X.shape, _composed(runs, 1.0))
-        goal = (self._epsilon, self._delta - spent, STRICT)
-        levels, first, fill = self._before(X.shape)
-        found = self._calibrated(levels + first + fill, runs, goal)
+        goal = (self.epsilon, self._delta - spent, STRICT)
+        first = self._first(X.shape)
+        found = calibrate(lambda noise: first + _composed(runs, noise), *goal)
         labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         public = [on.public_information(found.ledger) for on, _ in runs]
-        types = frames.assumed(
-            frame, self.categories, self.missing_columns, self.bounds
-        )
         known = (*united(*public), *self._assumed, *labels, *types, *read)
-        cost = self._epsilon if levels.events else found.true_epsilon
-        if charged:
-            charge(0.0, 0.0, moves_with_data(known), ADD_REMOVE)
-        else:
-            charge(cost, self._delta, known)
+        charge(found.true_epsilon, self._delta, known)
         drawn = Exact() if self.release else private_scales.seeded(seed)
-        if levels.events:
-            X, every = self._settled(frame, y, levels, drawn)
-            before, runs = runs, self._runs(X, every, contestants.method(self.solver_))
-            if not without_p(_composed(before, 1.0), _composed(runs, 1.0)):
-                raise ValueError(
-                    f"solver {self.solver_}: its price hangs on columns that were "
-                    "found; declare categories and missing_columns, or name dp_gd"
-                )
-            fill = self._before(X.shape)[2]
-            found = self._calibrated(levels + first + fill, runs, goal)
         self._guarantee = Guarantee(found.ledger, self._delta, known, slack=spent)
         noise = found.noise_multiplier
         if first.events:
             X, every = self._rescaled(X, every, first, drawn)[:2]
-        if fill.events and self._layout:
-            how = (self._units.scale, self._over * self._label.released, fill, drawn)
-            X, self._layout = self._layout.filled(X, *how)
-        if first.events or fill.events:
             runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
-        intervals.recorded(runs[0][0])
         with frames.silent():
             if self.release:
                 W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
@@ -639,47 +423,6 @@ class DPLinear(BaseEstimator):
                     weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)
                 ]
         self._published(np.array([_finite(w) for w in W]))
-        self._spread = intervals.spread(runs[0][0]) if len(runs) == 1 else None
-        return self
-
-    def _before(self, shape: tuple[int, int]) -> tuple[Ledger, Ledger, Ledger]:
-        """Ledgers of releases before the solver's: columns, scales, fills of gaps.
-
-        They follow from public numbers; that of fills also from the columns that were
-        found.
-        """
-        scales, none = self._first(shape), Ledger()
-        if not self._layout:
-            return none, scales, none
-        how = (self._epsilon, self._delta)
-        levels = self._layout.ledger(shape[0], *how)
-        return levels, scales, self._layout.fill_ledger(*how)
-
-    def _calibrated(self, before: Ledger, runs: Any, goal: Any) -> Any:
-        """The least noise with which all releases together meet the target."""
-        return calibrate(lambda noise: before + _composed(runs, noise), *goal)
-
-    def _settled(
-        self, frame: Any, y: np.ndarray, levels: Ledger, normal: Normal | Exact
-    ) -> tuple[Any, Sequence[Any]]:
-        """X and labels with the columns that are found here."""
-        assert self._layout is not None
-        layout = frames.with_released(frame, self._layout, levels, normal)
-        return self._cleaned(*self._arrays(frame, y, layout))
-
-    def _fitted_exactly(self, frame: Any, X: Any, y: np.ndarray) -> Self:
-        self.solver_ = EXACT
-        X, every = self._cleaned(X, y)
-        if self._is_open():
-            none = private_scales.seeded(0)
-            X, every = self._settled(frame, y, self._before(X.shape)[0], none)
-        self._constant = NEARLY
-        problems = [self._problem(X, one) for one in every]
-        charge(math.inf, self._delta, ())
-        self._guarantee, self._spread = Guarantee(OPEN, self._delta, (N,)), None
-        self._published(
-            np.array([minimiser(one, self.fit_intercept) for one in problems])
-        )
         return self
 
     def _published(self, W: np.ndarray) -> None:
@@ -691,20 +434,6 @@ class DPLinear(BaseEstimator):
         if self.fit_intercept:
             intercept = intercept - coef @ self._units.centre + self._label.centre
         self._keep(coef, intercept)
-
-    def _affine(self) -> np.ndarray:
-        """The linear map from one run's weights to coefficients and intercept.
-
-        It omits the centre of the labels. Shape (p + 1, p + 1), or (p + 1, p) without
-        an intercept.
-        """
-        coef = np.diag(1 / self._over)
-        whole = np.vstack((coef, -self._units.centre @ coef * self.fit_intercept))
-        if not self.fit_intercept:
-            return whole
-        last = np.zeros((len(whole), 1))
-        last[-1] = self._constant * self._label.released
-        return np.hstack((whole, last))
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         raise NotImplementedError
@@ -722,7 +451,7 @@ class DPLinear(BaseEstimator):
 
     @property
     def epsilon_(self) -> Guarantee:
-        """The cost of the fit: an interval, and what it takes as public."""
+        """The cost of the fit, and what it takes as public."""
         if not hasattr(self, "_guarantee"):
             raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit")
         return self._guarantee
@@ -734,11 +463,8 @@ class DPLinear(BaseEstimator):
 
     def _read(self, X: Any) -> Any:
         """Records as the array (n, p) that matches the coefficients."""
-        if self._layout:
-            X = frames.as_numbers(X, self.bounds)
-            return check_array(frames.expanded(X, self._layout))
         how = {"accept_sparse": "csr", "dtype": np.float64}
-        return validate_data(self, X, reset=False, **how)
+        return validate_data(self, frames.checked(X), reset=False, **how)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_guarantee")
@@ -747,23 +473,6 @@ class DPLinear(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_dperm_version": __version__}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        kept = dict(state)
-        version = kept.pop("_dperm_version", "unknown")
-        if version != __version__:
-            warnings.warn(
-                InconsistentVersionWarning(
-                    estimator_name=type(self).__name__,
-                    current_sklearn_version=f"(dperm) {__version__}",
-                    original_sklearn_version=f"(dperm) {version}",
-                ),
-                stacklevel=2,
-            )
-        super().__setstate__(kept)
 
 
 @PARAMETERS
@@ -779,12 +488,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
     Parameters
     ----------
     solver : str
-        "auto" takes the first method of the arena's advice that can solve the problem,
-        by n, p, loss and epsilon alone; see ``solver_``. Otherwise the name of a solver
+        "auto" takes the first method that can solve the problem, by loss and p alone
+        (:mod:`dperm.compare.choosing`); see ``solver_``. Otherwise the name of a solver
         in ``conf/solver``, or of a Python file in the current folder.
     epsilon : float
-        Positive; ``inf`` gives the minimiser without privacy, or the named solver
-        without noise.
+        Positive; ``inf`` gives the solver without noise.
     delta : float, optional
         None means 1 / n^2.
     loss : {"logistic", "smoothed_hinge"}
@@ -797,21 +505,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
     bounds : (low, high) or mapping, optional
         Ranges of the columns in their own units: two numbers, two arrays with one
         number per column, or a mapping from the names of a data frame's columns to
-        pairs. Data are clipped to them; they must not be computed from the data. With
-        ``categories`` or ``missing_columns`` they are those of the numeric columns.
-    categories : mapping, optional
-        The values of columns of a data frame: ``{"city": ["A", "B"]}``. Every other
-        value, and a missing one, is the level "other". They must not be read off the
-        data; a column's ``category`` type declares nothing. The values of other text
-        columns are found by a noisy count, for a share of epsilon and of delta that
-        :mod:`dperm.solvers.private_levels` states; rare ones are "other".
-    missing_columns : sequence of str, mapping or "private", optional
-        Numeric columns that may have missing values. The middle of the bounds, 0, or
-        the number in a mapping replaces them. An indicator column is always added. In
-        other columns a record with a gap counts as one of zeros. "private" counts the
-        gaps of all other columns with noise; so does None where values of text are
-        found. Columns with gaps then get an indicator, and the middle of the bounds or
-        a released mean fills them.
+        pairs. Data are clipped to them; they must not be computed from the data.
     feature_scale : float, ndarray (p,), "private" or "data", optional
         Assumed root mean squares of the columns, about the middle of any bounds. Data
         are clipped in units of them, so that epsilon holds whatever they are; a wrong
@@ -830,11 +524,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
         'dperm[release]'``, no ``random_state``, and a solver whose sums have a proof:
         ``ada_ssp``, ``dp_gd``, ``dp_gram``, ``moments``, objective and output
         perturbation. Others refuse; docs/howto/fit.md gives the reasons.
-    neighbours : {"replace", "add_remove"}
-        Whether neighbours replace one record, with n public, or add or remove one. In
-        the second case n is released with noise, for a fiftieth of epsilon
-        (:mod:`dperm.solvers.hidden_number`), and ``delta`` and ``classes`` must be
-        declared.
 
     Attributes
     ----------
@@ -846,8 +535,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
     n_features_in_ : int
     feature_names_in_ : ndarray
         Of a data frame.
-    names_ : ndarray, shape (p,)
-        Of a data frame, names of the coefficients: ``city=A``, ``age=missing``.
 
     Examples
     --------
@@ -876,9 +563,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
                 f"y: {type(self).__name__} needs two classes or more, the data have "
                 "one class"
             )
-        if isinstance(X, Blocks):
-            some = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-            return replace(X, classes=self.classes_), [*some]
         return metrics.against_rest(X, y, self.classes_)
 
     def _declared(self) -> np.ndarray:
@@ -935,9 +619,9 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     Parameters
     ----------
-    solver, epsilon, delta, l1, l2, fit_intercept, bounds, categories
+    solver, epsilon, delta, l1, l2, fit_intercept, bounds
         As for ``DPClassifier``.
-    missing_columns, feature_scale, setting, random_state, release, neighbours
+    feature_scale, setting, random_state, release
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
     label_bounds : (low, high), optional
@@ -951,7 +635,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     intercept_ : float
     epsilon_ : Guarantee
     solver_ : str
-    n_features_in_, feature_names_in_, names_
+    n_features_in_, feature_names_in_
         As for ``DPClassifier``.
     """
 
@@ -978,8 +662,6 @@ class DPRegressor(RegressorMixin, DPLinear):
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as numbers; a record that is not finite counts as one of zeros."""
         self._check_loss(RESIDUAL)
-        if isinstance(X, Blocks):
-            return X, [None]
         X, y = cleaned(X, self._label.applied(_labels(y)))
         return X, [y]
 
@@ -990,55 +672,6 @@ class DPRegressor(RegressorMixin, DPLinear):
         """Predicted labels of records X (n, p); shape (n,)."""
         return self._scores(X)[:, 0]
 
-    def intervals(
-        self, X: Any = None, level: float = 0.95, labels: bool = False
-    ) -> pd.DataFrame:
-        """Intervals of the coefficients, or of predictions, from releases alone.
-
-        They cost no further epsilon. They account for the noise and for the sampling of
-        records (:mod:`dperm.compare.intervals`).
-
-        Parameters
-        ----------
-        X : array (m, p) or data frame, optional
-            Records to predict; None for intervals of coefficients and intercept.
-        level : float
-            In (0, 1).
-        labels : bool
-            Whether to cover single labels instead of their expectation.
-
-        Returns
-        -------
-        DataFrame
-            ``estimate``, ``low``, ``high``; one row per record, or one per coefficient
-            by name and one of ``intercept``.
-
-        Raises
-        ------
-        ValueError
-            For a fit by another solver than ``moments`` or ``dp_gram``, with an L1
-            norm, or of a setting with too few steps or too narrow clips.
-        """
-        check_is_fitted(self, "coef_")
-        known: intervals.Spread | None = getattr(self, "_spread", None)
-        if known is None:
-            raise ValueError(
-                "intervals: expected a fit by solver moments with l1=0, or by dp_gram "
-                'with setting={"steps": 10, "radius": 3.0, "clip": 5.0}, found solver '
-                f"{self.solver_} with l1={self.l1}, setting={self.setting}"
-            )
-        spread = known.mapped(self._affine(), self._label.released)
-        if X is not None:
-            rows = np.hstack((self._read(X), np.ones((len(X), 1))))
-            variance = np.einsum("ij,jk,ik->i", rows, spread.covariance, rows)
-            return spread.ends(
-                self.predict(X), variance + labels * spread.residual, level
-            )
-        plain = [f"x{k}" for k in range(len(self.coef_))]
-        names = [*getattr(self, "names_", plain), "intercept"]
-        centre = np.append(self.coef_, self.intercept_)
-        return spread.ends(centre, np.diag(spread.covariance), level, names)
-
 
 def fit(
     X: Any, y: Any, solver: str = AUTO, epsilon: float = 1.0, **parameters: Any
@@ -1048,11 +681,7 @@ def fit(
     Parameters
     ----------
     X : array (n, p), sparse array or data frame
-        Or the path of a Parquet file or of a folder of them. Files are read in blocks,
-        by the workers of a Dask client if one is open. Arrays of more than 2^23
-        entries, memory-mapped or not, are read in blocks too if the method can.
     y : array, shape (n,)
-        For a path, the name of the label's column.
     solver, epsilon
         As for ``DPClassifier``.
     **parameters
@@ -1070,14 +699,7 @@ def fit(
     """
     loss = parameters.get("loss")
     told = "classes" in parameters or loss is not None
-    if not told and parameters.get("neighbours") == ADD_REMOVE:
-        raise ValueError(
-            "neighbours: 'add_remove' expects classes=(...) or loss='...': whether "
-            "there are two labels hangs on a record"
-        )
     signed = "classes" in parameters or loss in metrics.SIGNED
-    if not told and isinstance(X, str | Path):
-        raise ValueError("X: of records in files, expected classes=(...) or loss='...'")
     if not told:
         labels = np.asarray(y)
         signed = labels.dtype.kind not in "iuf" or len(np.unique(labels)) == 2
@@ -1086,16 +708,6 @@ def fit(
     if not told:
         model._assumed = (metrics.TWO,)
     return model.fit(X, y)
-
-
-def _wider(method: contestants.Method, problem: Problem) -> Ledger:
-    """The releases of a method on four times as many columns."""
-    p = 4 * problem.p
-    wide = replace(problem, A=sparse.csc_array((problem.n, p)), public=None)
-    scales = np.resize(column_scales(problem), p)
-    return method.on(declared(wide, scales, label_scale(problem))).ledger(
-        method.default, 1.0
-    )
 
 
 def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledger:
@@ -1232,19 +844,3 @@ def _refuse(unknown: Mapping[str, Any]) -> None:
         )
     if unknown:
         raise TypeError(f"fit: expected X and y, found {', '.join(unknown)}")
-
-
-def _warn_of_search() -> None:
-    """Warn inside a search or a cross-validation without a budget."""
-    frame, name = sys._getframe(2), "sklearn.model_selection"
-    while frame is not None and not is_budgeted():
-        if frame.f_globals.get("__name__", "").startswith(name):
-            warnings.warn(
-                "every fit of a cross-validation or a grid search costs its own "
-                "epsilon, and its scores are not paid for: use dperm.PrivateSearch, or "
-                "count them in a dperm.Budget",
-                PrivacyLeakWarning,
-                4,
-            )
-            return
-        frame = frame.f_back  # type: ignore[assignment]

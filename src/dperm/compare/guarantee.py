@@ -10,18 +10,10 @@ from typing import Any, Self
 
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import (
-    ADD_REMOVE,
-    RELATION,
-    Laplace,
     Ledger,
     moves_with_data,
     united,
 )
-
-RELATIONS = {
-    RELATION: "one record replaced",
-    ADD_REMOVE: "one record added or removed",
-}
 
 
 @dataclass(frozen=True)
@@ -52,13 +44,13 @@ class Guarantee:
 
     @property
     def relation(self) -> str:
-        """The relation of neighbouring data sets: ``replace_one`` or ``add_remove``."""
+        """The relation of neighbouring data sets: ``replace_one``."""
         return self.ledger.relation
 
     def __str__(self) -> str:
         return (
             f"epsilon at most {self.high:.6g} at delta {self.delta:.3g}, "
-            f"{RELATIONS[self.relation]}, given {', '.join(self.given) or 'nothing'}"
+            f"one record replaced, given {', '.join(self.given) or 'nothing'}"
         )
 
     __repr__ = __str__
@@ -75,31 +67,6 @@ class Choice(Guarantee):
     def high(self) -> float:  # type: ignore[override]
         """The bound ``cost``."""
         return self.cost
-
-
-@dataclass(frozen=True, repr=False)
-class Counted(Guarantee):
-    """The cost of a fit whose first release is the number of its records.
-
-    Later releases depend on that number, so the two costs add up.
-    """
-
-    #: of later releases, under replacing a record
-    rest: Guarantee | None = None
-
-    @cached_property
-    def high(self) -> float:
-        """The sum of the two costs."""
-        assert self.rest is not None
-        number = self.ledger.events[0]
-        return 1 / number.noise_multiplier + self.rest.high
-
-
-def added_or_removed(rest: Guarantee, number: Laplace) -> Guarantee:
-    """The guarantee of a fit under replacement after the release of its n."""
-    given = moves_with_data(rest.given)
-    ledger = Ledger((number, *rest.ledger.events), ADD_REMOVE, given)
-    return Counted(ledger, rest.delta, given, rest)
 
 
 class PrivacyLeakWarning(UserWarning):
@@ -151,7 +118,6 @@ class Budget:
     spent_delta: float = field(default=0.0, init=False)
     #: what the fits so far take as public
     given: tuple[str, ...] = field(default=(), init=False)
-    relation: str | None = field(default=None, init=False)
     _seeds: set[int] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -174,23 +140,18 @@ class Budget:
                 )
 
 
-def charge(
-    epsilon: float, delta: float, given: tuple[str, ...], relation: str = RELATION
-) -> None:
+def charge(epsilon: float, delta: float, given: tuple[str, ...]) -> None:
     """Take the cost of a fit from every open budget.
 
     Raises BudgetError if one of them has less left; then nothing is taken.
     """
     with _LOCK:
         for budget in _ACTIVE:
-            if budget.relation not in (None, relation):
-                raise BudgetError("neighbours: expected those of the first fit")
             budget._refuse(epsilon=epsilon, delta=delta)
         for budget in _ACTIVE:
             budget.spent_epsilon += epsilon
             budget.spent_delta += delta
             budget.given = united(budget.given, given)
-            budget.relation = relation
 
 
 def use_seed(seed: int) -> None:
@@ -208,11 +169,6 @@ def use_seed(seed: int) -> None:
                 )
         for budget in _ACTIVE:
             budget._seeds.add(seed)
-
-
-def is_budgeted() -> bool:
-    """Whether a budget is open."""
-    return bool(_ACTIVE)
 
 
 def check_target(epsilon: Any, delta: Any) -> None:

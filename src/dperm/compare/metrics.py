@@ -12,7 +12,6 @@ from scipy.stats import rankdata
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import BOUNDED, Signed, named
 from dperm.core.erm.problem import Problem
-from dperm.solvers.blocks import Blocks
 from dperm.solvers.scales import label_scale
 
 SIGNED = tuple(name for name in BOUNDED if isinstance(named(name), Signed))
@@ -38,8 +37,6 @@ def against_rest(
 
 def with_constant(X: Any, value: float = 1.0) -> Any:
     """X (n, p) with a last column of that value, whose weight is the intercept."""
-    if isinstance(X, Blocks):
-        return replace(X, constant=value)
     ones = np.full((X.shape[0], 1), value)
     if sparse.issparse(X):
         return sparse.hstack((X, sparse.csc_array(ones)), format="csc")

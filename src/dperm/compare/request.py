@@ -45,9 +45,6 @@ class Request:
     missing: str | None = _key(
         "mean, median or drop, for values that are missing; refused"
     )
-    categories: dict[str, Any] = _key(
-        "categories.colour=[red, green]: a column of 0 and 1 for each", dict
-    )
     loss: str | None = _key(
         "logistic for two classes, least_squares for more values; huber, ..."
     )
@@ -158,7 +155,7 @@ def parse(words: Iterable[str]) -> Request:
 def _put(tree: Any, first: str, below: str, text: str) -> None:
     """Put a value below ``defaults.mine.step`` or a similar key."""
     *folders, last = below.split(".")
-    depth = 0 if first in ("categories", "bounds") else 1
+    depth = 0 if first == "bounds" else 1
     if not isinstance(tree, dict) or len(folders) != depth or not last:
         raise ConfigError(f"{first}.{below}: expected {KEYS[first]}")
     for name in folders:

@@ -51,7 +51,7 @@ from dperm.solvers.scales import declared
 
 log = logging.getLogger(__name__)
 
-TRIED = 4  # number of methods if none is named: the first able ones of the advice
+TRIED = 4  # number of methods if none is named: the first able ones
 FEWEST = 20  # least number of records of which a fifth is held out
 
 
@@ -218,7 +218,7 @@ def planned(request: Request) -> Plan:
 
 
 def _suited(request: Request, problem: Problem) -> list[Method]:
-    """Methods if none is named: the first of the arena's advice that can."""
+    """Methods if none is named: those that ``dperm.fit`` would take."""
     names = [one.name for one in islice(choosing.able(problem), TRIED)]
     return [contestants.method(name, request.defaults, request.grids) for name in names]
 

@@ -14,7 +14,7 @@ from dperm.accountants.private_choice import calibrate_choice, choice_epsilon
 from dperm.compare import frames
 from dperm.compare.contest import INNER, Drawn, draws, run_and_score, score_event
 from dperm.compare.contestants import Contestant, Job, Measure
-from dperm.compare.estimators import REPLACE, DPLinear, noise_seed
+from dperm.compare.estimators import DPLinear, noise_seed
 from dperm.compare.guarantee import Choice, charge, check_target
 from dperm.compare.metrics import CLASSES
 from dperm.core.privacy.ledger import Ledger, united
@@ -107,10 +107,8 @@ class PrivateSearch(BaseEstimator):
         able, ledgers, cost = self._priced(runs, delta)
         known = zip(able, ledgers, strict=True)
         given = united(*(runs[k][0].public_information(one) for (k, _), one in known))
-        one = models[0]
-        types = frames.assumed(X, one.categories, one.missing_columns, one.bounds)
-        given = united(given, types)
-        if getattr(one, "classes", ()) is None:
+        given = united(given, frames.assumed(X))
+        if getattr(models[0], "classes", ()) is None:
             given = united(given, (CLASSES,))
         seed = noise_seed(self.random_state)
         charge(cost, delta, given)
@@ -143,8 +141,8 @@ class PrivateSearch(BaseEstimator):
     def _prepared(self, model: Any, X: Any, y: Any) -> tuple[Any, Mapping[str, float]]:
         """The method at one point of the grid, with the target of a single run."""
         model.set_params(epsilon=INNER * self.epsilon)
-        if model.neighbours != REPLACE or model.release:
-            raise ValueError("estimator: a search takes 'replace', and no release=True")
+        if model.release:
+            raise ValueError("estimator: a search takes no release=True")
         if any(model._private()):
             raise ValueError(
                 "estimator: expected bounds or declared scales (of labels too), as a "
@@ -155,8 +153,6 @@ class PrivateSearch(BaseEstimator):
             raise ValueError("y: a search takes two classes, found more")
         if model._read_off():
             raise ValueError("feature_scale, label_scale: expected numbers, not 'data'")
-        if model._is_open():
-            raise ValueError("categories, missing_columns: a search needs all declared")
         found: tuple[Any, Mapping[str, float]] = runs[0]
         return found
 

@@ -35,7 +35,7 @@ from dperm.pipeline import checks, inputs
 
 log = logging.getLogger(__name__)
 
-NAMED = ("target", "positive", "drop", "missing", "categories")  # they name columns
+NAMED = ("target", "positive", "drop", "missing")  # they name columns
 READING = (*NAMED, "separator", "header")
 ABLE = {"csv": READING, "arff": NAMED, "libsvm": ("positive",), "arrays": ()}
 OF_FILES = (*READING, "standardize", "intercept")  # keys that only files take
@@ -189,8 +189,6 @@ def _bounded(
             columns: Any = names or X.shape[1]
             if "" in bounds:
                 columns, bounds = X.shape[1], bounds[""]
-            elif names:  # a column of a category is 0 or 1
-                bounds = {name: (0, 1) for name in names if "=" in name} | bounds
             is_sparse = hasattr(X, "tocsc")
             made = units("bounds", bounds, columns, request.intercept, is_sparse)
             X, scales = made.applied(X), made.scale
@@ -247,7 +245,7 @@ def slug(name: str) -> str:
 
 
 def _read(request: Request, path: Path) -> tuple[Arrays, list[str]]:
-    """The arrays, and the column names of a CSV, such as ``city=A`` for a category."""
+    """The arrays, and the column names of a CSV."""
     ending = path.suffix.lower()
     if ending not in FORMATS:
         raise ConfigError(
@@ -270,7 +268,7 @@ def _read(request: Request, path: Path) -> tuple[Arrays, list[str]]:
         request.positive,
         request.drop,
         request.missing,
-        request.categories,
+        {},
         options,
     )
     if request.missing not in (None, "mean", "median", "drop"):
@@ -292,23 +290,17 @@ def _names(request: Request, path: Path, options: dict[str, Any]) -> list[str]:
         ]
     every = [name for name in every if name]
     left_out = {request.target or every[-1], *request.drop}
-    return [
-        f"{name}={level}" if name in request.categories else name
-        for name in every
-        if name not in left_out
-        for level in request.categories.get(name, [None])
-    ]
+    return [name for name in every if name not in left_out]
 
 
 def _key(name: str, value: str = "") -> str:
     """A reader's key in the form of the command line: ``missing=mean``."""
-    known = {"categories": "categories.COLUMN"}
-    return f"{known.get(name, name.removeprefix('options.'))}={value}"
+    return f"{name.removeprefix('options.')}={value}"
 
 
 def _explained(text: str, request: Request, path: Path) -> str:
     """A reader's refusal, with the target described by the command line's keys."""
-    target = request.target
+    target, text = request.target, text.replace(" or list its values (categories=)", "")
     if target and f"column {target!r} is not of numbers" in text:
         classes = text.partition("found ")[2].partition(", first")[0]
         return (
@@ -347,8 +339,6 @@ def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, .
 
 # --- all obstacles to reading a CSV at once, with the command that fixes them ---------
 
-MOST = 20  # most values for which a column's categories are listed
-
 
 def refuse_all(request: Request, path: Path, separator: str) -> None:
     """Refuse a CSV in which a column without numbers, or two of any, need a decision.
@@ -370,7 +360,7 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
     drop, said, adds = list(request.drop), [], []
     needs_fill = has_text = False
     for name, column in zip(names, zip(*rows, strict=True), strict=True):
-        if name in drop or (name in request.categories and name != target):
+        if name in drop:
             continue
         gaps = sum(map(_is_missing, column))
         words = any(np.isinf(_number(value)) for value in column)
@@ -391,13 +381,8 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
         elif words:
             has_text = has_text or not any(map(_is_number, column))
             values = list(dict.fromkeys(column))
-            if len(values) > MOST:
-                said.append(f"{name}: {len(values)} different words or dates")
-                drop.append(name)
-            else:
-                said.append(f"{name}: words such as {', '.join(values[:5])}")
-                listed = ", ".join(repr(value) for value in sorted(values))
-                adds.append(f"categories.{name}=[{listed}]")
+            said.append(f"{name}: words or dates, such as {', '.join(values[:QUOTED])}")
+            drop.append(name)
         elif gaps and request.missing is None:
             said.append(f"{name}: {gaps} missing values")
             needs_fill = True
@@ -410,7 +395,7 @@ def refuse_all(request: Request, path: Path, separator: str) -> None:
         count = f"{len(said)} columns need" if len(said) > 1 else "1 column needs"
         raise ConfigError(
             f"{path.name}: {count} a decision:\n{lines}\n"
-            f"one that works, of which categories and classes are then public:\n"
+            f"one that works, of which classes are then public:\n"
             f"  {_command(request.words, adds)}"
         )
 

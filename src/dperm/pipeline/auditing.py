@@ -37,24 +37,9 @@ from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_w
 from dperm.core.privacy.mechanisms import STUDY
 from dperm.core.solvers.capabilities import obstacle
 from dperm.pipeline import inputs
-from dperm.present import tables as writing
 from dperm.solvers.fits.scaled import Scaled
 
 log = logging.getLogger(__name__)
-
-CAPTIONS = {
-    "epsilon": "Claimed: the epsilon that the calibration promises, on small data with"
-    " influential records, at the stated delta. True: the bound of a sound accountant"
-    " for the same noise (inf: no bound can be proved); given lists what is taken to be"
-    " public. Audited: the lower bound that the worst pair of data sets proves, by"
-    " measured laws of the releases; 0 where no law is measured. Reached: audited over"
-    " true. Tightness: the largest shift of the noise that a neighbour needs, over the"
-    f" declared shift; at most 1. {tables.MEANING}",
-    "tuning": "The cost of choosing the setting privately: on average as many settings"
-    " are tried as the grid has, and the best is published (random stopping,"
-    " Papernot and Steinke 2022), for three distributions of their number."
-    " This accounting is in Rényi terms; renyi_epsilon is that of one run.",
-}
 
 HEAD = (
     "noise from",
@@ -78,12 +63,10 @@ def audit(config: schema.Config) -> list[Path]:
     if made is None:
         known = ", ".join(PRODUCTS)
         raise ConfigError(f"product={config.product}: the audit has {known}")
-    stem = plan.results_folder(config, "audit") / config.product
-    table = made(config)
-    written = writing.save(table, stem, CAPTIONS[config.product])
-    for path in written:
-        log.info("%s", path)
-    return written
+    path = plan.results_folder(config, "audit", f"{config.product}.csv")
+    store.write_csv(path, made(config))
+    log.info("%s", path)
+    return [path]
 
 
 def _path(config: schema.Config, name: str) -> Path:
@@ -124,33 +107,24 @@ def _audited(*given: Any) -> Iterator[pd.DataFrame]:
         raise ConfigError(str(error)) from error
 
 
-def _epsilon(config: schema.Config) -> writing.Table:
+def _epsilon(config: schema.Config) -> pd.DataFrame:
     found = []
     for name in available("solver"):
         try:
             found.append(pd.read_csv(_path(config, name), keep_default_na=False))
         except pd.errors.EmptyDataError:  # the solver states no privacy
             continue
-    table = tables.epsilons(pd.concat(found, ignore_index=True))
-    return writing.Table(table, _rounded(table.drop(columns=["delta"])))
+    return tables.epsilons(pd.concat(found, ignore_index=True))
 
 
-def _rounded(table: pd.DataFrame) -> pd.DataFrame:
-    rounded = table.copy()
-    for key in rounded.select_dtypes("float"):
-        rounded[key] = rounded[key].map(writing.number)
-    return rounded
-
-
-def _tuning(config: schema.Config) -> writing.Table:
+def _tuning(config: schema.Config) -> pd.DataFrame:
     """Costs of every ledger of the papers' runs: of one run, and of private tuning."""
     rows = []
     for name in available("paper"):
         paper = with_paper(config, name)
         for problem, chosen in plan.runs(paper):
             rows += _tuned(paper, problem, chosen)
-    table = pd.DataFrame(rows)
-    return writing.Table(table, _rounded(table))
+    return pd.DataFrame(rows)
 
 
 def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
@@ -188,7 +162,7 @@ def _costs(one: Calibration, settings: int) -> dict[str, float]:
     return costs
 
 
-PRODUCTS: dict[str, Callable[[schema.Config], writing.Table]] = {
+PRODUCTS: dict[str, Callable[[schema.Config], pd.DataFrame]] = {
     "epsilon": _epsilon,
     "tuning": _tuning,
 }

@@ -10,8 +10,7 @@ them.
 takes 1 from one cell of each column and adds 1 to one other, which moves the counts by
 :math:`\sqrt{2k}` at most in the Euclidean norm. Adding or removing it moves at most one
 cell of each column by 1, together :math:`\sqrt{k}`. Both are attained. ∎ So the release
-is a Gaussian mechanism, and composes exactly with the others. The levels of a category
-count as one column: a record is 1 in one of them and 0 in the others.
+is a Gaussian mechanism, and composes exactly with the others.
 
 The columns' root mean squares are post-processing of the counts. A column is *seen*
 where three neighbouring cells hold more than the noise of all cells of all columns
@@ -90,7 +89,7 @@ def whole(epsilon: float, delta: float) -> float:
 
 
 def noisy_counts(
-    columns: Sequence[Any], stated: Ledger, normal: Normal | Exact, k: int | None = None
+    columns: Sequence[Any], stated: Ledger, normal: Normal | Exact
 ) -> np.ndarray:
     """Counts of the cells of all columns with a ledger's noise, (k, cells).
 
@@ -102,8 +101,6 @@ def noisy_counts(
         Made by ``ledger``.
     normal : callable
         From a scale and size to Gaussian noise, (size, 1); or noise for release.
-    k : int, optional
-        Number of columns, the levels of a category counted as one; None counts all.
 
     Raises
     ------
@@ -111,8 +108,8 @@ def noisy_counts(
         If the ledger states a smaller sensitivity.
     """
     counts = np.concatenate([histogram(each) for each in columns])
-    k = len(counts) if k is None else k
-    secret = Secret(counts.reshape(-1, 1), math.sqrt(2 * k), error=0.0)
+    moved = math.sqrt(2 * len(counts))
+    secret = Secret(counts.reshape(-1, 1), moved, error=0.0)
     return secret.released(iter(stated.events), normal).reshape(len(counts), -1)
 
 
@@ -191,13 +188,3 @@ def scales(
     for unit in np.split(found, [len(found) - label]):
         unit[unit == 0] = unit.max(initial=0.0) or 1.0
     return found, seen
-
-
-def shares(noisy: np.ndarray, stated: Ledger, n: int) -> np.ndarray:
-    """Root mean squares of n records' columns of zeros and ones, (k,).
-
-    Each column is taken to have at least as many ones as the noise's standard
-    deviation, so that a level hidden by the noise does not count as empty.
-    """
-    ones = noisy[:, OCTAVES == 0][:, 0]
-    return np.sqrt(np.clip(ones, stated.events[0].scale, n) / n)

@@ -176,10 +176,6 @@ class Records:
         """Sum of x x^T over records clipped to a radius; (p, p)."""
         return gram(self.clipped(radius))
 
-    def sample(self) -> Records:
-        """Records for the start of a search for a minimum; here all of them."""
-        return self
-
     def _offset(self, u: np.ndarray) -> np.ndarray:
         """Margins at 0, for u (p,) or (p, L)."""
         return self.offset if u.ndim > 1 else self.offset[:, 0]

@@ -15,8 +15,8 @@ from scipy.stats import t as student
 
 from conftest import make_problem
 from dperm import cli
-from dperm.compare import choosing, results
 from dperm.compare import contestants as methods
+from dperm.compare import results
 from dperm.core.experiment.config import read
 from dperm.core.experiment.locate import ConfigError, home
 from dperm.core.privacy.calibration import calibrate
@@ -75,14 +75,6 @@ def test_settings_of_dperm_try_are_those_that_the_arena_ran():
     known = methods.settings()
     for key in ("work", "defaults", "grids"):
         assert known[key] == options[key]
-
-
-def test_the_advice_that_is_shipped_is_the_arenas():
-    shipped = choosing.ADVICE.read_text()
-    assert shipped == (home() / "results/arena/auto.csv").read_text()
-    known = {*methods.known()}
-    for row in choosing.advice():
-        assert {*row["methods"].split()} <= known
 
 
 def test_an_own_arena_is_the_one_that_dperm_try_takes(tmp_path, monkeypatch):

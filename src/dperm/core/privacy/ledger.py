@@ -193,11 +193,6 @@ class Gaussian(Event):
     unit: str
     source: str
 
-    @property
-    def doubt(self) -> float:
-        """Probability that a release is not Gaussian; it is charged to delta."""
-        return 0.0
-
 
 @dataclass(frozen=True)
 class SampledGaussian(Event):

@@ -56,12 +56,9 @@ def is_closed_form(ledger: Ledger) -> bool:
 def _certain(
     ledger: Ledger, delta: float, composed: Callable[[list[Profile], float], float]
 ) -> float:
-    gaussians = [event for event in ledger.events if isinstance(event, Gaussian)]
-    doubt = math.fsum(event.doubt for event in gaussians)
-    if doubt >= delta or not all(event.sound for event in ledger.events):
+    if not all(event.sound for event in ledger.events):
         return math.inf
-    found = _sound(ledger, delta - doubt, composed)
-    return found - math.log1p(-doubt)  # see dperm.accountants.stable_counts
+    return _sound(ledger, delta, composed)
 
 
 def _sound(

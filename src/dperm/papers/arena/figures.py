@@ -1,4 +1,4 @@
-"""Figures of the arena: guide, maps, curves, prices, critical differences, knobs."""
+"""Figures of the arena: guide, map, its summary, critical differences."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.arena import outcomes, ranking
 from dperm.papers.arena.ranking import LOSSES
 from dperm.papers.arena.tables import sizes
-from dperm.present import drawing, looks
-from dperm.present.drawing import Drawing, Panels, Rows, log_axes
+from dperm.present import drawing
+from dperm.present.drawing import Drawing, Rows
 
 TITLES = {"logistic": "classification", "least squares": "least squares"}
 SEEN = 0.1  # share of draws below which nothing is shown
 LOW, HIGH = -2.0, 2.0  # ends of colours: log10 of error over that of w = 0
-LEADERS = 4  # methods per loss that have a colour among the curves
 
 
 def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -93,9 +91,7 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     w = 0 or the labels' mean, and a dot the least error of a row.
     """
     table, known = outcomes.contest(config), sizes(config)
-    public = not product.options.get("declared", False)
-    tuning = str(product.options.get("tuning", "grid"))
-    every = ranking.cells(table, tuning, public)
+    every = ranking.cells(table)
     epsilons = sorted(every.index.get_level_values("epsilon").unique())
     names = [n for n in known.index if n in every.index.get_level_values("problem")]
     methods = ranking.standing(every)["algorithm"].tolist()
@@ -105,10 +101,10 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     figure, axes = plt.subplots(high, wide, figsize=size, squeeze=False, sharey=True)
     rows: Rows = []
     for at, epsilon in zip(axes.flat, epsilons, strict=False):
-        some = ranking.cells(table, tuning, public, epsilon)
+        some = ranking.cells(table, epsilon=epsilon)
         some = some.droplevel(["data", "epsilon"]).reindex(index=names, columns=methods)
         shown = np.log10(some.div(known.loc[names, "zero"], axis=0))
-        image = _heat(at, shown, names, "RdYlBu_r", (LOW, HIGH))
+        image = _heat(at, shown, names)
         worse = some.gt(known.loc[names, "floor"], axis=0)
         for k, j in zip(*np.nonzero(shown.isna()), strict=True):
             at.plot([j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7)
@@ -132,13 +128,12 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def learnt(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Share of problems on which a method beats w = 0 and the mean, by loss.
+    """Share of problems on which a method beats w = 0 and the mean without tuning.
 
-    A summary of the map, with a shade and a percentage for each method at each epsilon.
+    By loss, with a shade and a percentage for each method at each epsilon.
     """
     known, left = sizes(config), product.options.get("synthetic", ())
-    tuning = str(product.options.get("tuning", "grid"))
-    errors = ranking.cells(outcomes.contest(config), tuning)
+    errors = ranking.cells(outcomes.contest(config), "default")
     found = ranking.learnt(ranking.with_floor(errors, known, left), known["loss"])
     figure, axes = plt.subplots(1, len(LOSSES), figsize=(9.0, 4.8), squeeze=False)
     for at, loss in zip(axes.flat, LOSSES, strict=True):
@@ -161,21 +156,13 @@ def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
     return {"panel": panel, "algorithm": method, "x": x, **found}
 
 
-def _heat(
-    at: Axes,
-    shown: pd.DataFrame,
-    names: list[str],
-    cmap: str,
-    ends: tuple[float, float],
-) -> Any:
+def _heat(at: Axes, shown: pd.DataFrame, names: list[str]) -> Any:
     """Draw a table as colours, methods along x; a dot marks the least of a row."""
     at.grid(False)
     at.set_facecolor("0.93")
-    values = np.clip(shown.to_numpy(dtype=float), *ends)
-    low, high = ends
-    image = at.imshow(
-        values, cmap=cmap, vmin=low, vmax=high, aspect="auto", interpolation="none"
-    )
+    values = np.clip(shown.to_numpy(dtype=float), LOW, HIGH)
+    how: Any = {"aspect": "auto", "interpolation": "none"}
+    image = at.imshow(values, cmap="RdYlBu_r", vmin=LOW, vmax=HIGH, **how)
     for k, row in enumerate(shown.to_numpy(dtype=float)):
         if np.isfinite(row).any():
             at.plot(np.nanargmin(row), k, "k.", markersize=4)
@@ -184,86 +171,12 @@ def _heat(
     return image
 
 
-def _bar(image: Any, label: str, step: float = 1.0, **place: Any) -> None:
+def _bar(image: Any, label: str, **place: Any) -> None:
     """Add a colour bar of logarithms, labelled with the numbers themselves."""
-    low, high = image.get_clim()
-    every = np.arange(low, high + step / 2, step)
-    extend = "both" if low < 0 else "max"
-    bar = image.figure.colorbar(image, ticks=every, extend=extend, **place)
-    bar.set_ticklabels([f"{float(f'{10**one:.1g}'):g}" for one in every])
+    every = np.arange(LOW, HIGH + 0.5)
+    bar = image.figure.colorbar(image, ticks=every, extend="both", **place)
+    bar.set_ticklabels([f"{10**one:g}" for one in every])
     bar.set_label(label)
-
-
-def curves(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Relative error against epsilon, one panel per problem.
-
-    Of each loss, the ``LEADERS`` methods of least mean share of rank have a colour.
-    """
-    table, known = outcomes.contest(config), sizes(config)
-    tuning = str(product.options.get("tuning", "grid"))
-    some = table[table["tuning"] == tuning]
-    some = some[some["public_scales"].astype(bool)]
-    some = some[some["status"] == "ok"]
-    names = [name for name in known.index if (some["problem"] == name).any()]
-    panels = Panels(len(names), product.options.get("columns", 3))
-    errors = ranking.cells(table, tuning)
-    loss = known["loss"].reindex(errors.index.get_level_values("problem")).to_numpy()
-    by_loss = [ranking.standing(errors[loss == one]) for one in LOSSES]
-    first = {name for one in by_loss for name in one["algorithm"][:LEADERS]}
-    grey = {"color": "0.75", "linestyle": "-", "zorder": 1}
-    look = looks.of(some["algorithm"].unique())
-    for name, at in panels.over(names):
-        own = some[some["problem"] == name]
-        zero = float(known.loc[name, "zero"])
-        log_axes(at, r"true $\epsilon$", "relative error", title=name)
-        at.axhline(zero, color="0.3", linewidth=0.8, linestyle=":", label="w = 0")
-        least = own["mean"].clip(lower=ranking.FLOOR).min()
-        at.set_ylim(least / 3, 10 * zero)
-        for method, line in own.groupby("algorithm", sort=False):
-            line = line.sort_values("epsilon").assign(panel=name)
-            line["min"] = line["ci_low"].clip(lower=ranking.FLOOR)
-            line = line.assign(x=line["epsilon"], max=line["ci_high"])
-            rows = line[drawing.COLUMNS].to_dict("records")
-            ahead, shown = str(method) in first, str(method)
-            style = look[shown] if ahead else grey
-            shown = shown if ahead else "other methods"
-            panels.band(at, rows, shown, style, shade=0.06 * ahead)
-    panels.outer(1.5)
-    return panels.done(5)
-
-
-STEPS = {  # towards an honest fit
-    "given": "scales given",
-    "private": "private scales",
-    "found": "private scales and categories",
-    "release": "private scales, noise for release",
-    "diffprivlib": "diffprivlib",
-}
-MOST = 1e4  # end of the axis, in units of the possible gain
-
-
-def price(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Excess of every step of an honest fit against epsilon, one panel per frame."""
-    runs = results.load_sweep(config, "price")
-    runs = runs[runs["status"] == "ok"]
-    names = [*dict.fromkeys(runs["frame"])]
-    panels = Panels(len(names), product.options.get("columns", 2))
-    looked = [*drawing.shades(len(STEPS) - 1), looks.look("#D55E00", "-", "x")]
-    for name, at in panels.over(names):
-        own = runs[runs["frame"] == name]
-        title = name.replace("_", " ")
-        log_axes(at, r"$\epsilon$", "excess / gain", title=title)
-        at.axhline(1.0, color="0.3", linewidth=1.2, label="best constant")
-        for (step, label), look in zip(STEPS.items(), looked, strict=True):
-            some = own[own["step"] == step]
-            some = some.assign(excess=some["excess"].clip(1e-4, MOST))
-            if len(some):
-                known = ("epsilon", "excess", name, step, look, label)
-                panels.mean(at, some, *known, shade=0.08)
-        at.set_ylim(3e-3, 2 * MOST)
-        drawing.ticks(at, own["epsilon"].unique())
-    panels.outer(1.5, ticks=False)
-    return panels.done(3)
 
 
 def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -274,8 +187,7 @@ def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
     """
     table, known = outcomes.contest(config), sizes(config)
     epsilon = float(product.options.get("epsilon", 1.0))
-    tuning = str(product.options.get("tuning", "grid"))
-    errors = ranking.cells(table, tuning, True, epsilon)
+    errors = ranking.cells(table, epsilon=epsilon)
     losses = known["loss"].reindex(errors.index.get_level_values("problem")).to_numpy()
     figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
     rows: Rows = []
@@ -320,38 +232,3 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
     if math.isfinite(least):
         below = f"mean rank; critical difference {least:.2f}"
         at.set_title(f"{at.get_title()}\n{below}")
-
-
-def knobs(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Error over the least one by knobs of the synthetic families; tuned on a grid."""
-    runs = results.load_sweep(config, "knobs")
-    keys = ["family", "p", "imbalance", "active", "correlation"]
-    runs = runs[(runs["status"] == "ok") & (runs["tuning"] == "grid")]
-    table = runs.groupby([*keys, "solver"], sort=False)["relative_error"].mean()
-    errors = table.unstack("solver")
-    labels = {name: outcomes.label(name) for name in errors.columns}
-    errors = errors.rename(columns=labels)
-    families = list(dict.fromkeys(errors.index.get_level_values("family")))
-    figure, axes = plt.subplots(1, len(families), figsize=(9.2, 4.4), squeeze=False)
-    rows: Rows = []
-    for at, family in zip(axes.flat, families, strict=True):
-        own = errors.loc[family].dropna(axis=1, how="all")
-        shown = np.log10(own.div(own.min(axis=1), axis=0))
-        points = [
-            f"p {p:g}, M {m:g}, active {a:g}, corr. {c:g}" for p, m, a, c in own.index
-        ]
-        axis = own.index.to_frame()
-        vary = axis.loc[:, axis.nunique() > 1].rename(columns={"imbalance": "spread"})
-        names = [
-            ", ".join(f"{key} {value:g}" for key, value in line.items())
-            for line in vary.to_dict("records")
-        ]
-        image = _heat(at, shown, names, "viridis_r", (0.0, 1.5))
-        at.set_title(family)
-        rows += [
-            _row(f"{family}, {points[k]}", method, k, float(value))
-            for k, line in enumerate(own.to_numpy())
-            for method, value in zip(own.columns, line, strict=True)
-        ]
-    _bar(image, "error over the least", 0.5, ax=axes, shrink=0.7)
-    return figure, rows

@@ -1,4 +1,4 @@
-"""Means of the arena's runs, by default of the sweep ``contest``."""
+"""Means of the arena's runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import pandas as pd
 
 from dperm.compare import results
-from dperm.compare.contest import EACH
 from dperm.core.experiment import schema
 from dperm.core.experiment.plan import at_problem
 from dperm.core.experiment.results import load_sweep, sweep_path
@@ -15,7 +14,8 @@ from dperm.data.fetching import describe
 from dperm.pipeline import digests
 
 DATA = "data"  # data set of a problem; intervals resample data sets
-COLUMNS = [*results.COLUMNS, DATA]
+UNREAD = ("test_ci_low", "test_ci_high", "runs", "settings", "given")
+COLUMNS = [*(one for one in results.COLUMNS if one not in UNREAD), DATA]
 _KEPT: dict[tuple[str, int], pd.DataFrame] = {}
 
 
@@ -29,17 +29,15 @@ def label(solver: str) -> str:
     return digests.solver_of(solver).label
 
 
-def contest(config: schema.Config, sweep: str = "contest") -> pd.DataFrame:
-    """The means of a sweep of contests, with the data set of every problem.
+def contest(config: schema.Config) -> pd.DataFrame:
+    """The means of all methods on all problems, with the data set of every problem.
 
-    The single runs of every setting are left out: only ``tables.learned`` uses them.
     The table is kept, because a drawing job makes ten products from it.
     """
-    path = sweep_path(config, sweep)
+    path = sweep_path(config, "contest")
     key = (str(path), path.stat().st_mtime_ns)
     if key not in _KEPT:
-        rows = load_sweep(config, sweep)
-        table = means(rows[rows["tuning"] != EACH] if "tuning" in rows else rows)
+        table = means(load_sweep(config, "contest"))
         known = relatives(config, table["problem"].unique())
         _KEPT[key] = table.assign(**{DATA: table["problem"].map(known)})
     return _KEPT[key].copy()

@@ -1,4 +1,4 @@
-"""Ranking of methods: shares of rank, win probabilities, regrets, recommendations.
+"""Ranking of methods: shares of rank, regrets, recommendations.
 
 A cell is a problem at an epsilon. Methods that cannot do a problem have no rank in its
 cells: a gap is not a bad score. A share of rank is 0 for the best of a cell and 1 for
@@ -90,18 +90,6 @@ def resampled(column: pd.Series) -> tuple[float, float]:
     tail = (1 - LEVEL) / 2
     low, high = np.quantile(found, [tail, 1 - tail])
     return float(low), float(high)
-
-
-def wins(errors: pd.DataFrame) -> pd.DataFrame:
-    """Chance that one method is ahead of another on a cell that both can do."""
-    rows = []
-    for one, two in itertools.permutations(errors.columns, 2):
-        both = errors[[one, two]].dropna()
-        if both.empty:
-            continue
-        ahead = (both[one] < both[two]) + 0.5 * (both[one] == both[two])
-        rows.append({"algorithm": one, "against": two, **_mean("wins", ahead)})
-    return pd.DataFrame(rows)
 
 
 def log_regrets(errors: pd.DataFrame) -> pd.DataFrame:
@@ -235,11 +223,7 @@ def recommendation(errors: pd.DataFrame) -> tuple[str, pd.Series]:
 
 
 def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
-    """Recommended method for each kind of problem, and the evidence for it.
-
-    ``left_out`` is the regret of recommendations on data sets without which they were
-    made; geometric mean over cells.
-    """
+    """Recommended method for each kind of problem, and the evidence for it."""
     rows = []
     for kind, some in groups(errors, sizes):
         name, means = recommendation(some)
@@ -248,123 +232,8 @@ def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
         row |= {"second": names[1], "second_regret": values[1]}
         row |= {"best": int((some.rank(axis=1)[name] == 1).sum()), "cells": len(some)}
         row["problems"] = some.index.get_level_values("problem").nunique()
-        rows.append(row | {"left_out": math.exp(left_out(some).mean())})
+        rows.append(row)
     return rows
-
-
-# --- the choice of dperm.fit ----------------------------------------------------------
-
-
-def order(errors: pd.DataFrame) -> list[str]:
-    """Methods in the order of ``recommendation``, then those that do less than half."""
-    _, means = recommendation(errors)
-    rest = log_regrets(errors).mean().drop(means.index).dropna()
-    return [*means.index, *rest.sort_values().index]
-
-
-def taken(errors: pd.DataFrame, methods: Sequence[str]) -> pd.Series:
-    """Log regret of the first of ``methods`` that can do a cell; nan where none can."""
-    own = log_regrets(errors).reindex(columns=list(methods))
-    return own.bfill(axis=1).iloc[:, 0]
-
-
-def orders(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
-    """The order in which methods are tried, by loss and n epsilon / p.
-
-    ``regret`` is that of the first method that can do a cell. ``left_out`` is the same
-    for the order made without the cell's data set. Both are geometric means over cells.
-    """
-    return [
-        {
-            **kind,
-            "methods": " ".join(order(some)),
-            "regret": float(np.exp(taken(some, order(some)).mean())),
-            "left_out": math.exp(left_out(some).mean()),
-            "cells": len(some),
-        }
-        for kind, some in groups(errors, sizes)
-    ]
-
-
-def left_out(errors: pd.DataFrame) -> pd.Series:
-    """Log regret in every cell of the order made without the cell's data set.
-
-    The first method of the order that can do the problem is taken.
-    """
-    names = errors.index.get_level_values("data")
-    found = [
-        taken(errors[names == name], order(errors[names != name]))
-        for name in dict.fromkeys(names)
-        if (names != name).any()
-    ]
-    return pd.concat(found) if found else errors.iloc[:0].mean(axis=1)
-
-
-def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
-    """Errors of one method, one row per cell, one column per setting.
-
-    ``rows`` have data, problem, epsilon, setting and relative_error.
-    """
-    return rows.pivot_table(
-        index=NAMES, columns="setting", values="relative_error", sort=False
-    ).clip(lower=FLOOR)
-
-
-def learned(errors: pd.DataFrame) -> pd.Series:
-    """Error in each cell of the setting that the other data sets choose."""
-    return np.exp(left_out(errors)) * errors.min(axis=1)
-
-
-def times(errors: pd.Series, others: pd.Series) -> dict[str, Any]:
-    """Geometric mean over cells of ratios of errors, its interval, number of cells."""
-    logs = np.log(errors / others).dropna()
-    return {**_exponentials("times", logs), "cells": len(logs)}
-
-
-def choices_of(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
-    """Regret of each way to choose a method, with intervals that resample data sets.
-
-    ``times`` is its regret over that of the advice made without the data set, on the
-    cells of both. The advice must be ahead of two controls: the orders of all other
-    groups of cells instead of a cell's own, and a random method that can do a cell.
-    """
-    parts = [some for _, some in groups(errors, sizes)]
-    if not parts:  # as in a smoke run, whose problems have no intercept
-        return []
-    own = pd.concat([taken(some, order(some)) for some in parts])
-    apart = pd.concat([left_out(some) for some in parts])
-    wrong = [
-        taken(some, order(other))
-        for some in parts
-        for other in parts
-        if other is not some
-    ]
-    every = log_regrets(errors)
-    ways = {
-        "advice, data set left out": apart,
-        "advice": own,
-        "control: advice of other cells": pd.concat(wrong)
-        .groupby(own.index.names, sort=False)
-        .mean(),
-        "control: any method that can": every.mean(axis=1),
-        **{name: every[name].dropna() for name in every},
-    }
-    return [
-        {
-            "choice": name,
-            **_exponentials("regret", logs),
-            **_exponentials("times", (logs - apart).dropna()),
-            "cells": len(logs),
-        }
-        for name, logs in ways.items()
-    ]
-
-
-def _exponentials(name: str, logs: pd.Series) -> dict[str, float]:
-    """The geometric mean with its interval."""
-    ends = (logs.mean(), *resampled(logs))
-    names = (name, f"{name}_low", f"{name}_high")
-    return dict(zip(names, np.exp(ends).tolist(), strict=True))
 
 
 OVERTAKEN = ["tuning", "algorithm", "against", "ahead", "ci_low", "ci_high", "cells"]
@@ -477,27 +346,6 @@ def chosen_apart(
         if losses[0] <= losses[1]:
             found.append(_chosen(mine, expect(others, sizes, mine)))
     return pd.concat(found) if found else errors.iloc[:0].mean(axis=1)
-
-
-def advised(
-    tables: Sequence[pd.DataFrame], sizes: pd.DataFrame
-) -> list[dict[str, Any]]:
-    """Error of the method chosen by range in one table over that in another.
-
-    One row per loss, over the cells of both tables. The floor is one of the methods.
-    """
-    one, two = (
-        np.exp(chosen_apart(some, sizes, expected)) * some.min(axis=1)
-        for some in (with_floor(each, sizes, ()) for each in tables)
-    )
-    both = (one / two).dropna()
-    of = _kinds(both.to_frame(), sizes)[0]
-    ones = pd.Series(1.0, both.index)
-    return [
-        {"loss": loss, **times(both[of == loss], ones)}
-        for loss in LOSSES
-        if (of == loss).any()
-    ]
 
 
 def picks(

@@ -1,28 +1,23 @@
-"""Sweeps of the arena: methods on problems, floors and ceiling, price, coverage."""
+"""Sweeps of the arena: methods on problems, floors and ceiling, a published lead."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dperm import data
 from dperm.compare import TUNINGS
-from dperm.compare.contest import DEFAULT, EACH, Prices, Row, Seeds, contest_rows
+from dperm.compare.contest import Prices, Row, Seeds, contest_rows
 from dperm.compare.contestants import Contestant, contestant
 from dperm.compare.metrics import split
 from dperm.core.erm.optimum import solve
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem, build
+from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import points
-from dperm.core.lanes.trials import seeds_of
-from dperm.data.synthetic import dialled_classification, dialled_regression
-from dperm.papers.arena import protocols, steps
+from dperm.papers.arena import protocols
 from dperm.papers.arena.protocols import constant  # a kind of sweep
 from dperm.pipeline import digests, inputs
 from dperm.solvers.scales import declared
@@ -78,64 +73,10 @@ def contest(
     rows = []
     for public, targets in ((True, epsilons), (False, declared_at)):
         on = _on(point["solver"], public)
-        aim = (seeds, targets, (*TUNINGS, EACH), known)
+        aim = (seeds, targets, TUNINGS, known)
         made = contest_rows(on, *of, *aim, work=work, prices=prices)
         rows += [{"public_scales": public, **row} for row in made]
     return rows
-
-
-def fits(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    epsilons: list[float],
-    runs: int,
-    most: int,
-) -> list[Row]:
-    """A method as ``dperm.fit`` runs it by default: not tuned, under private scales.
-
-    Parameters
-    ----------
-    config, seed, epsilons, runs, most
-        As for ``price``.
-    point : dict
-        problem, whose records are taken as they are in its file; solver.
-
-    Returns
-    -------
-    list of dict
-        ``relative_error`` is the excess of ``price``.
-    """
-    at = plan.at_problem(config, point["problem"])
-    if inputs.load_problem(at) is None:  # fetched by an earlier stage, or not available
-        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
-    case = steps.case(config, {"problem": point["problem"]}, most)
-    assert isinstance(case, steps.Case)
-    if point["problem"] not in _ENDS:
-        _ENDS.clear()
-        _ENDS[point["problem"]] = steps.ends(case)
-    constant, least, p = _ENDS[point["problem"]]
-    loss = "logistic" if case.signed else "least squares"
-    known = {"n": len(case.y), "p": p, "loss": loss, "public_scales": False}
-    seeds = seeds_of(plan.seed_of(seed, "fits", point["problem"], "", 0, 0), runs)
-    rows = []
-    for epsilon, one in itertools.product(epsilons, seeds):
-        row = {**known, "epsilon": epsilon, "tuning": DEFAULT, "setting": DEFAULT}
-        try:
-            model = steps.fitted(case, "private", epsilon, one, point["solver"])
-        except ValueError as error:
-            return [{"status": "gap", "reason": str(error)}]
-        found = case.loss(steps.scores(model, case.train))
-        excess = (found - least) / (constant - least)
-        spent = {
-            "true_epsilon": model.epsilon_.high,
-            "given": "; ".join(model.epsilon_.given),
-        }
-        rows.append({**row, **spent, "relative_error": excess})
-    return rows
-
-
-_ENDS: dict[str, tuple[float, float, int]] = {}  # of the last problem
 
 
 def _on(solver: str, public: bool) -> Callable[[Problem], Contestant]:
@@ -188,169 +129,3 @@ def lead(
 ) -> list[Row]:
     """A published lead on one problem, under every reading (``protocols``)."""
     return protocols.lead(config, point, seed, epsilons, methods, fresh, work)
-
-
-def knobs(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    n: int,
-    epsilons: list[float],
-    grids: Mapping[str, Any],
-    defaults: Mapping[str, Any],
-    fresh: int,
-    draw: int,
-) -> list[Row]:
-    """A method on a synthetic problem with chosen knobs.
-
-    Parameters
-    ----------
-    config, seed, epsilons, grids, defaults, fresh
-        As for ``contest``, without private choices and held-out metrics.
-    point : dict
-        solver, family (logistic or lasso), p, imbalance, active (share), correlation.
-    n : int
-        Records.
-    draw : int
-        Seed of the data.
-    """
-    problem = dialled(point, n, draw)
-    optimum = solve(problem).value
-    zero = float(problem.objective(np.zeros((1, problem.p)))[0])
-    of = (problem, optimum, [*points(dict(grids), axes=None)], defaults)
-    seeds, tunings = Seeds.of(seed, fresh, 0), ("default", "grid")
-    rows = contest_rows(_on(point["solver"], True), *of, seeds, epsilons, tunings)
-    return [{"zero": (zero - optimum) / optimum, **row} for row in rows]
-
-
-def dialled(point: Mapping[str, Any], n: int, draw: int) -> Problem:
-    """The synthetic problem of a point."""
-    p = int(point["p"])
-    active = max(1, round(point["active"] * p))
-    given = (n, p, float(point["imbalance"]), active, float(point["correlation"]), draw)
-    if point["family"] == "logistic":
-        X, y = dialled_classification(*given)
-        loss, penalty = "logistic", Penalty(l2=1 / n)
-    else:
-        X, y = dialled_regression(*given)
-        loss, penalty = (
-            "least_squares",
-            Penalty(l1=0.1 / float(point["imbalance"]) ** 0.25),
-        )
-    made = build("dialled", X, y, loss, penalty, 1.0, 1 / n**2)
-    return replace(made, digest=repr(sorted(point.items())))
-
-
-def price(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    frames: Mapping[str, Any],
-    epsilons: list[float],
-    runs: int,
-    most: int,
-) -> list[Row]:
-    """Cost of a step towards an honest fit on a data frame, one row per fit.
-
-    Parameters
-    ----------
-    config : schema.Config
-    point : dict
-        frame, step (of ``steps.STEPS``, or diffprivlib).
-    seed : int
-    frames : mapping
-        How each frame is read (:mod:`.steps`).
-    epsilons : list of float
-    runs : int
-        Fits at each epsilon.
-    most : int
-        Largest number of records taken from a frame.
-
-    Returns
-    -------
-    list of dict
-        ``excess`` is the mean loss minus the least one, over the gain of the least one
-        on the best constant. ``test`` is the metric on the held-out fifth.
-    """
-    case = steps.case(config, frames[point["frame"]], most)
-    if isinstance(case, str):
-        return [{"status": "unavailable", "reason": case}]
-    constant, least, p = steps.ends(case)
-    known = {"n": len(case.y), "p": p, "test_metric": "auc" if case.signed else "rmse"}
-    seeds = [plan.seed_of(seed, "price", point["frame"], "", 0, k) for k in range(runs)]
-
-    def row(epsilon: float, parts: list[np.ndarray], solver: str) -> Row:
-        train, test = parts
-        excess = (case.loss(train) - least) / (constant - least)
-        made = {"epsilon": epsilon, "excess": excess, "test": case.metric(test)}
-        return {**known, **made, "solver": solver, "status": "ok", "reason": ""}
-
-    rows = []
-    if point["step"] == steps.PEER:
-        every, reason = steps.of_peer(config, case, epsilons, seeds)
-        if reason:
-            return [{**known, "status": "left out", "reason": reason}]
-        for epsilon, some in zip(epsilons, every, strict=True):
-            both = (np.split(one, [len(case.y)]) for one in some)
-            rows += [row(epsilon, parts, steps.PEER) for parts in both]
-        return rows
-    for epsilon in epsilons:
-        for one in seeds:
-            try:
-                model = steps.fitted(case, point["step"], epsilon, one)
-            except ValueError as error:
-                more = {"epsilon": epsilon, "status": "left out", "reason": str(error)}
-                rows.append({**known, **more})
-                break
-            parts = [steps.scores(model, part) for part in (case.train, case.test)]
-            rows.append(row(epsilon, parts, model.solver_))
-    return rows
-
-
-def coverage(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    epsilons: list[float],
-    runs: int,
-    most: int,
-    fits: list[dict[str, Any]],
-) -> list[Row]:
-    """How often intervals of a fit cover, on records resampled from a problem.
-
-    Each fit has as many records as the problem, at most ``most``, drawn from it with
-    replacement. The estimands are therefore known: least squares over all of its
-    records, clipped as ``moments`` clips them (``covered``), or not clipped
-    (``plain``). Scales are private, with an intercept, at level 0.95.
-
-    Parameters
-    ----------
-    config, seed, epsilons
-        As for ``price``.
-    point : dict
-        problem.
-    runs, most : int
-    fits : list of dict
-        Solvers, each with its setting.
-    """
-    at = plan.at_problem(config, point["problem"])
-    inputs.fetch(at)
-    inputs.prepare(at)
-    made = data.load_prepared(at.problem.name, config.data)
-    if not made.available:
-        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
-    X, y = np.asarray(made.X), np.asarray(made.y)
-    rng = np.random.default_rng(seed)
-    return [
-        {
-            "solver": fit["solver"],
-            "epsilon": epsilon,
-            "radius": fit["radius"],
-            "status": "ok",
-            "reason": "",
-            **steps.covered(X, y, epsilon, fit, min(len(y), most), rng),
-        }
-        for fit in fits
-        for epsilon in epsilons
-        for _ in range(runs)
-    ]

@@ -1,19 +1,15 @@
-"""Tables of the arena: cells, ranks, wins, choices and recommendations."""
+"""Tables of the arena: cells, ranks, choices and recommendations."""
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
-from dperm.compare import results
-from dperm.compare.contest import DEFAULT, EACH
 from dperm.core.erm.losses import named
 from dperm.core.experiment import plan
 from dperm.core.experiment.grid import points
 from dperm.core.experiment.results import load_sweep
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.arena import outcomes, protocols, ranking, steps
+from dperm.papers.arena import outcomes, protocols, ranking
 from dperm.present.tables import Table, made_of, readable
 
 
@@ -79,15 +75,6 @@ def ranks(config: Config, product: Product, problems: list[str]) -> Table:
     return made_of(pd.concat(rows, ignore_index=True))
 
 
-def wins(config: Config, product: Product, problems: list[str]) -> Table:
-    """Chance that one method is ahead of another, on cells that both can do."""
-    found = ranking.wins(ranking.cells(outcomes.contest(config)))
-    grid = found.pivot(
-        index="algorithm", columns="against", values="wins"
-    ).reset_index()
-    return Table(found, readable(grid))
-
-
 def choices(config: Config, product: Product, problems: list[str]) -> Table:
     """Dependence of the ranking on each choice that was made."""
     return made_of(list(ranking.changes(outcomes.contest(config))))
@@ -113,133 +100,6 @@ def model(config: Config, product: Product, problems: list[str]) -> Table:
         if len(errors := ranking.cells(table, tuning))
     ]
     return made_of(pd.concat(rows, ignore_index=True))
-
-
-def learned(config: Config, product: Product, problems: list[str]) -> Table:
-    """Setting of each method that other data sets choose, compared with its default.
-
-    Both have one run per cell, on one seed and under public scales. Synthetic problems
-    are left out.
-    """
-    rows = load_sweep(config, "contest")
-    rows = rows[rows["tuning"].eq(EACH) & (rows["public_scales"].astype(float) == 1)]
-    left = list(product.options.get("synthetic", ()))
-    rows = rows[~rows["problem"].isin(left)]
-    known = outcomes.relatives(config, rows["problem"].unique())
-    rows = rows.assign(**{outcomes.DATA: rows["problem"].map(known)})
-    found, tables = [], {}
-    for name, some in rows.groupby("solver", sort=False):
-        label, errors = outcomes.label(name), ranking.by_setting(some)
-        tables[label] = ranking.learned(errors), errors[DEFAULT]
-        found.append(
-            {
-                "algorithm": label,
-                "setting": ranking.order(errors)[0],
-                **ranking.times(*tables[label]),
-                "settings": errors.shape[1],
-            }
-        )
-    both = [pd.DataFrame({k: one[j] for k, one in tables.items()}) for j in (0, 1)]
-    for row in ranking.advised(both, sizes(config)) if found else ():
-        found.append({"algorithm": f"chosen by range, {row.pop('loss')}", **row})
-    return made_of(found)
-
-
-def auto(config: Config, product: Product, problems: list[str]) -> Table:
-    """The order in which ``dperm.fit`` tries methods; the package ships a copy."""
-    return made_of(ranking.orders(*_of_fits(config)))
-
-
-def auto_choices(config: Config, product: Product, problems: list[str]) -> Table:
-    """Regret of the order of ``auto``, next to fixed methods and two controls."""
-    return made_of(ranking.choices_of(*_of_fits(config)))
-
-
-def _of_fits(config: Config) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Errors in every cell of the sweep ``fits``, by solver, and problem sizes."""
-    rows = load_sweep(config, "fits")
-    known = rows.dropna(subset=["n", "p"]).groupby("problem", sort=False)
-    table = outcomes.contest(config, "fits")
-    table = table.assign(algorithm=table["solver"])
-    errors = ranking.cells(table, "default", public=False)
-    return errors, known[["n", "p", "loss"]].first()
-
-
-def price(config: Config, product: Product, problems: list[str]) -> Table:
-    """Excess of every step on every frame, also over *given*, and held-out metric."""
-    return made_of(_priced(config).to_dict("records"))
-
-
-def price_goals(config: Config, product: Product, problems: list[str]) -> Table:
-    """Excess of each step over that of *given*, and share of cells ahead of the peer.
-
-    Rows are by range of n epsilon / p. A cell is a frame at an epsilon; intervals are
-    Student's, over frames.
-    """
-    cells = _priced(config)
-    cells = cells[cells["status"] == "ok"]
-    rows = []
-    for text, low, high in (("all", 0, np.inf), ("below 100", 0, 100),
-                            ("100 and more", 100, np.inf)):  # fmt: skip
-        own = cells[(cells["n_epsilon_p"] >= low) & (cells["n_epsilon_p"] < high)]
-        for step, some in own.groupby("step", sort=False):
-            means = np.log(some["times_given"].dropna()).groupby(some["frame"]).mean()
-            ends = stats.t.interval(
-                0.95, len(means) - 1, means.mean(), stats.sem(means)
-            )
-            rows.append(
-                {
-                    "n_epsilon_p": text,
-                    "step": step,
-                    "cells": len(some),
-                    "times_given": np.exp(means.mean()),
-                    "times_low": np.exp(ends[0]),
-                    "times_high": np.exp(ends[1]),
-                    "within_1.5": (some["times_given"] <= 1.5).mean(),
-                    "ahead_of_peer": some["ahead_of_peer"].mean(),
-                    "better_than_constant": (some["excess"] < 1).mean(),
-                }
-            )
-    return made_of(rows)
-
-
-def _priced(config: Config) -> pd.DataFrame:
-    """Means over runs, compared with *given* and diffprivlib in the same cell."""
-    rows = load_sweep(config, "price")
-    keys = ["frame", "epsilon", "step"]
-    found = []
-    for key, some in rows.groupby(keys, sort=False, dropna=False):
-        first, ok = some.iloc[0], some[some["status"] == "ok"]
-        made = dict(zip(keys, key, strict=True)) | {"status": first["status"]}
-        if len(ok):
-            mean, low, high = results.interval(ok["excess"].to_numpy())
-            made |= {"n": first["n"], "p": first["p"], "excess": mean, "ci_low": low}
-            made |= {"ci_high": high, "test_metric": first["test_metric"]}
-            made |= {"test_mean": ok["test"].mean(), "runs": len(ok)}
-            made |= {"solver": first["solver"]}
-        found.append(made | {"reason": first["reason"]})
-    table = pd.DataFrame(found)
-    table["n_epsilon_p"] = table["n"] * table["epsilon"] / table["p"]
-    cell = table.set_index(keys)["excess"].unstack("step")
-    at = pd.MultiIndex.from_frame(table[keys[:2]])
-    given, peer = (cell[one].reindex(at).to_numpy() for one in ("given", steps.PEER))
-    table["times_given"] = table["excess"] / given
-    ahead = np.where(np.isnan(peer), np.nan, table["excess"] < peer)
-    return table.assign(ahead_of_peer=ahead)
-
-
-def coverage(config: Config, product: Product, problems: list[str]) -> Table:
-    """How often intervals of level 0.95 cover, by problem, solver, epsilon and clip."""
-    rows = load_sweep(config, "coverage")
-    rows = rows[rows["status"] == "ok"]
-    kinds = ["weak", "covered", "covered_means", "plain", "plain_means", "labels"]
-    keys = ["problem", "solver", "epsilon", "radius"]
-    means = rows.groupby(keys, sort=False)[kinds].mean()
-    means = means.reset_index()
-    claimed = means["weak"] < 0.5  # intervals are wider in weak directions
-    inside = means["covered"].fillna(means["plain"]).between(0.93, 0.97)
-    means["as_claimed"] = inside.astype(object).where(claimed, "wider")
-    return made_of(means.to_dict("records"))
 
 
 def overtaken(config: Config, product: Product, problems: list[str]) -> Table:

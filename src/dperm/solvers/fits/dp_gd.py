@@ -26,8 +26,6 @@ from dperm.core.solvers.options import at_least, positive
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
 
-BLOCKS = True  # whether records may be read in blocks
-
 
 @dataclass(frozen=True)
 class Options:

@@ -25,8 +25,6 @@ from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.moments import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
 
-BLOCKS = True  # whether records may be read in blocks
-
 
 @dataclass(frozen=True)
 class Options:

@@ -75,8 +75,8 @@ def certified(
 ) -> np.ndarray:
     """The minimiser for one b (p, 1), at which a small subgradient was computed.
 
-    If Newton's method fails, the proximal method runs, provided that the records are in
-    memory: its number of steps is proved, except for rounding.
+    If Newton's method fails, the proximal method runs: its number of steps is proved,
+    except for rounding.
 
     Parameters
     ----------
@@ -89,8 +89,7 @@ def certified(
         If no point within ``far`` has a subgradient within the tolerance.
     """
     given = (at, records, radius, ridge, b)
-    at_hand = records.sample() is records
-    for solve in (minimise, _proximal) if at_hand else (minimise,):
+    for solve in (minimise, _proximal):
         u: np.ndarray = solve(*given, tolerance)  # type: ignore[arg-type]
         if _steepness(*given, u) <= tolerance and np.linalg.norm(u) <= far:
             return u
@@ -129,20 +128,16 @@ def _newton(
     b: np.ndarray,
     tolerance: np.ndarray,
 ) -> np.ndarray:
-    """Take steps with the Hessian at the minimiser for b = 0; if slow, with their own.
-
-    For records in blocks that is the minimiser on a sample, whose Hessian is similar.
-    """
+    """Take steps with the Hessian at the minimiser for b = 0, or with their own."""
     weights = at.n * at.l2[:, 0] + ridge
 
     def gradient(u: np.ndarray, b: np.ndarray) -> np.ndarray:
         return records.pull(u, radius) + weights[:, None] * u + b
 
     def centre() -> tuple[np.ndarray, Any]:
-        some, none, most = records.sample(), np.zeros(at.p), float(tolerance.max())
-        share = some.n / at.n
-        u = _minimise_one(some, radius, share * weights, none, none, share * most)
-        bent = some.hessian(u, radius) / share + np.diag(weights)
+        none, most = np.zeros(at.p), float(tolerance.max())
+        u = _minimise_one(records, radius, weights, none, none, most)
+        bent = records.hessian(u, radius) + np.diag(weights)
         return u[:, None], linalg.cho_factor(bent)
 
     start, factor = records.kept(("centre", radius, ridge), centre)
@@ -250,7 +245,7 @@ def _top(at: Scaled, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
     if at.p <= _WIDEST:
         moments = records.gram(radius)
-    elif at.n <= _WIDEST and records.sample() is records:
+    elif at.n <= _WIDEST:
         moments = gram(records.clipped(radius).T)
     else:
         return at.loss.curvature * at.n * radius**2

@@ -25,8 +25,6 @@ from dperm.core.solvers.options import positive
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.scaled import Scaled
 
-BLOCKS = True  # whether records may be read in blocks
-
 
 @dataclass(frozen=True)
 class Options:
@@ -72,9 +70,9 @@ class Run(Fit):
     def steps(self) -> Steps:
         """The noisy moments of features and label."""
         at, options, p = self.at, self.options, self.at.p
-        whole = self.released = yield at.moments(bound(at, options), options.weight)
+        whole = yield at.moments(bound(at, options), options.weight)
         edge = options.floor * self.ledger.events[0].scale * np.sqrt(2 * p)
-        Q = self.floored = floored(whole[:, :p, :p], max(edge, 1e-9 * at.n))
+        Q = floored(whole[:, :p, :p], max(edge, 1e-9 * at.n))
         q = whole[:, :p, p].T * (at.label / options.weight)
         self.u = minimised(at, Q, q, at.n, np.zeros_like(q))
 

@@ -27,7 +27,6 @@ from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
 
 MINIMA = ("exact", "approximate")
-BLOCKS = True  # whether records may be read in blocks
 WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ import numpy as np
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
-from dperm.solvers.blocks import Blocked, Blocks
 from dperm.solvers.exact_noise import BEYOND, step, sum_error
 from dperm.solvers.fits import minimise
 from dperm.solvers.fits.secret import Scores, Secret, Tilted
@@ -80,13 +78,8 @@ class Scaled:
     def _behind(self) -> Records:
         """Return the records, scaling them when they are first needed."""
         if isinstance(self._records, Problem):
-            A = self._records.A
-            if isinstance(A, Blocks):
-                blocks = replace(A.over(self.S), unit=self.label, apart=self.apart)
-                self._records = Blocked(blocks)
-            else:
-                how = (self.S, self.label, self.apart)
-                self._records = Records(self._records, *how)
+            how = (self.S, self.label, self.apart)
+            self._records = Records(self._records, *how)
         return self._records
 
     @property
