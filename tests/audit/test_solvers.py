@@ -219,7 +219,7 @@ def test_what_it_leaks_is_attacked(own, changes):
 
 def test_one_that_states_a_release_too_few_is_caught(own):
     found = Audit(own(FEWER)[0], **BRIEF).count()
-    assert found.caught and found.note == "Gaussian 4 of 3"
+    assert found.caught and found.note == "vectors 4 of 3"
 
 
 def test_constants_that_are_estimated_are_the_neighbours_own():

@@ -60,23 +60,22 @@ def yaml_of(name: str) -> Path:
     return ROOT / f"conf/solver/{name}.yaml"
 
 
-def caught(m: Any) -> list[str]:
-    """Checks that caught a mechanism at small effort."""
+def caught(m: Any) -> str:
+    """The first check that catches a mechanism at small effort."""
     from dperm.audit.checks import Audit
     from dperm.audit.tables import SMALL
 
-    return [one.check for one in Audit(m, **SMALL).findings() if one.caught]
+    found = (one.check for one in Audit(m, **SMALL).findings() if one.caught)
+    return next(found, NONE)
 
 
-def audited_by(name: str) -> list[str]:
-    """Checks that caught some mechanism of a solver; the first is enough."""
+def audited_by(name: str) -> str:
+    """The first check that catches some mechanism of a solver."""
     try:
-        for m in subjects(name):
-            if found := caught(m):
-                return found
+        every = (caught(m) for m in subjects(name))
+        return next((found for found in every if found != NONE), NONE)
     except Exception as error:  # it does not run on ordinary records
-        return [f"raised:{type(error).__name__}"]
-    return []
+        return f"raised:{type(error).__name__}"
 
 
 # --- slips ----------------------------------------------------------------------------
@@ -92,16 +91,14 @@ def registered() -> list[str]:
 
 
 def of_slips(name: str) -> Iterator[Row]:
-    """A row for every slip in the plain mechanism and the estimators of a solver."""
+    """A row for every slip in the plain mechanism and in each estimator of a solver."""
     every = subjects(name)
-    plain = [m for m in every[:1] if name not in m.name.partition(",")[2]]
     fits = [m for m in every if m.name.startswith(("DP", "Private"))]
-    for m in [*plain, *(one for one in fits if one not in plain)]:
+    for m in [*(m for m in every[:1] if m not in fits), *fits]:
         for slip in SLIPS:
             broken = slipped(slip, m)
             if broken is not None:
-                found = " ".join(caught(broken)) or NONE
-                yield _row("slip", slip, m.name, found, "", digest(slip))
+                yield _row("slip", slip, m.name, caught(broken), "", digest(slip))
 
 
 def _row(*values: str) -> Row:
@@ -123,13 +120,14 @@ def of_edit(edit: Edit, folder: Path, tested: bool) -> Row:
             shutil.copy2(source, copy)
     for name, text in changed.items():
         (folder / name).write_text(text, encoding="utf-8")
-    code = "import sys; from mutants.run import audited_by; print(*audited_by({!r}))"
-    found = ""
+    code = "from mutants.run import audited_by; print(audited_by({!r}))"
+    found = NONE
     for solver in edit.solvers.split():
-        made = _process([sys.executable, "-c", code.format(solver)], folder)
-        found = found or made.strip().rpartition("\n")[2]
+        if found == NONE:
+            made = _process([sys.executable, "-c", code.format(solver)], folder)
+            found = made.strip().rpartition("\n")[2] or NONE
     failed = _failed(changed, folder) if tested else ""
-    row = _row("edit", edit.name, edit.solvers, found or NONE, failed, digest(edit))
+    row = _row("edit", edit.name, edit.solvers, found, failed, digest(edit))
     for name in changed:
         shutil.copy2(ROOT / name, folder / name)
     return row

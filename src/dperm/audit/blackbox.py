@@ -614,7 +614,11 @@ def _show(text: str) -> None:
 
 
 def _best(
-    fit: Fit, claim: Claim, domains: list[Domain], seed: int, progress: Progress
+    fit: Fit,
+    claim: Claim,
+    domains: list[Domain],
+    seed: int,
+    progress: Progress | None = None,
 ) -> tuple[Verdict, Domain]:
     """The verdict on the first domain that refutes, or the largest bound.
 

@@ -40,7 +40,7 @@ from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import SAME, Coupling, Replay, Shift
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Gaussian, Laplace, SampledGaussian
+from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants
@@ -54,6 +54,8 @@ AMPLE = 1e3  # noise of an extreme history, in units of its scale
 BACK = (0, 1, 2, 4, 8)  # views before the record's, at which that noise turns
 HISTORIES = 3  # after which a law is measured
 TRIED, KNOWN = 12, 3  # pairs whose law is sought, and pairs with a law compared
+SELECTION, NUMBER, VECTOR = "selections", "numbers", "vectors"  # that are released
+VECTORS = ("gaussian", "generalised_gaussian")  # kinds of draws that are one release
 BLIND = "blind: no neighbour moved anything"
 
 
@@ -177,15 +179,11 @@ class Audit:
         return Finding("published", worst, REPEATED, not worst <= REPEATED, note)
 
     def count(self) -> Finding:
-        """No more releases move with a record than the ledger counts.
+        """No more releases are made, or move with a record, than the ledger counts.
 
-        Numbers of Laplace noise count one by one, selections whether they move or not.
+        Numbers of Laplace noise count one by one.
         """
-        stated: Counter[str] = Counter()
-        for event in self.m.ledger.events:
-            each = event.selections if isinstance(event, NoisyMax) else event.count
-            stated["NoisyMax" if isinstance(event, NoisyMax) else _kind(event)] += each
-        most = Counter({"NoisyMax": self._selected()})
+        stated, most = _stated(self.m.ledger), self._drawn()
         for _, coupling in self.couplings:
             most |= _moved(coupling.shifts)
         shares = [
@@ -197,13 +195,19 @@ class Audit:
         notes = [f"{kind} {most[kind]} of {stated[kind]}" for kind in stated]
         return Finding("count", worst, 1.0, worst > 1, ", ".join(notes))
 
-    def _selected(self) -> int:
-        """How many selections a run makes."""
-        plain = self.plain
-        made = [t for t in range(len(plain.views)) if self.m.selects(plain, t)]
-        if any(isinstance(event, TopK) for event in self.m.selections):
-            return sum(plain.views[t].size for t in made)
-        return len(made)
+    def _drawn(self) -> Counter[str]:
+        """Releases that a run makes, by its draws; selections alone for streams."""
+        plain, made = self.plain, Counter[str]()
+        for t in range(len(plain.views)):
+            for place in plain.behind(t):
+                draw = plain.draws[place]
+                if self.m.selects(plain, t) and place == plain.behind(t)[0]:
+                    top = any(isinstance(event, TopK) for event in self.m.selections)
+                    made[SELECTION] += plain.views[t].size if top else 1
+                elif self.m.each:
+                    many = 1 if draw.kind in VECTORS else draw.unit.size
+                    made[VECTOR if draw.kind in VECTORS else NUMBER] += many
+        return made
 
     def noise(self) -> Finding:
         """Draws follow their law and scale, are independent, and none recurs."""
@@ -345,17 +349,29 @@ def raised(check: str, error: BaseException) -> Finding:
     return Finding(check, math.inf, 0.0, True, note)
 
 
-def _moved(shifts: list[Shift]) -> Counter[str]:
-    """Releases whose noise is moved; Laplace numbers count one by one."""
+def _sort(event: Event) -> str:
+    """What an event is a release of."""
+    if isinstance(event, NoisyMax):
+        return SELECTION
+    return NUMBER if isinstance(event, Laplace) else VECTOR
+
+
+def _stated(ledger: Ledger) -> Counter[str]:
+    """Releases that a ledger states."""
     counts: Counter[str] = Counter()
-    for shift in shifts:
-        moved = int((np.abs(shift.units) > SAME).sum())
-        counts[_kind(shift.event)] += moved if isinstance(shift.event, Laplace) else 1
+    for event in ledger.events:
+        many = event.selections if isinstance(event, NoisyMax) else event.count
+        counts[_sort(event)] += many
     return counts
 
 
-def _kind(event: object) -> str:
-    return type(event).__name__
+def _moved(shifts: list[Shift]) -> Counter[str]:
+    """Releases whose noise is moved."""
+    counts: Counter[str] = Counter()
+    for shift in shifts:
+        moved = int((np.abs(shift.units) > SAME).sum())
+        counts[_sort(shift.event)] += moved if isinstance(shift.event, Laplace) else 1
+    return counts
 
 
 def _apart(one: Array, two: Array) -> float:

@@ -184,6 +184,9 @@ class Mechanism:
     plain: bool = False
     #: whether views are all that a run releases, so that they determine the weights
     whole: bool = True
+    #: whether every draw is a release of the ledger; not so where a record is in some
+    #: of the releases only
+    each: bool = True
     #: what it is made of: module, options, and problem or setup
     setting: Mapping[str, Any] = field(default_factory=dict)
 

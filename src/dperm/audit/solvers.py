@@ -411,6 +411,7 @@ def stream(
         select=vertex(d),
         epsilon=needs.epsilon,
         positions=needs.positions,
+        each=False,
         setting={"module": module, "options": options, "setup": setup},
     )
 
