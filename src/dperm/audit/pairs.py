@@ -77,7 +77,8 @@ def _plain(m: Mechanism) -> Iterator[Pair]:
     p = m.base.X.shape[1]
     corner, axis, zero = np.ones(p), np.eye(p)[0], np.zeros(p)
     turned = np.where(np.arange(p) == 0, -1.0, 1.0)
-    both = [(corner, -corner), (corner, -QUIET / LOUD * corner), (corner, turned)]
+    quiet = -QUIET / LOUD * corner
+    both = [(corner, -corner), (axis, zero), (corner, quiet), (corner, turned)]
     both += [(axis, -axis), (corner, zero)] + [(c, -c) for c in corners(p)[1:]]
     for (one, two), at in itertools.product(both, m.positions):
         yield _pair(m, m.base, at, (LOUD * one, 1.0), (LOUD * two, 1.0))

@@ -355,7 +355,8 @@ class Replay:
     def margins(self, script: list[Draw], t: int) -> list[Shift]:
         """How far the noise at which an entry wins selection t moves on D'.
 
-        For a few entries that win neither on D nor on D' without their own noise.
+        For a few entries that win neither on D nor on D' without their own noise. The
+        shift is infinite for one whose noise decides nothing, however large.
         """
         place, shifts = self.place(0, script, t), list[Shift]()
         noise = script[place]
@@ -364,8 +365,12 @@ class Replay:
         for entry in entries[:_ENTRIES]:
             bare = list(script)
             bare[place] = raised(noise, entry, -noise.unit.flat[entry])
+            given = (bare, t, entry)
+            forced = [self.selected(0, *given, sign * HUGE) for sign in (1.0, -1.0)]
+            if len({*forced, self.selected(0, *given, 0.0)}) == 1:
+                shifts.append(Shift(t, event, np.full(1, np.inf)))
+                continue
             for sign in (1.0, -1.0):
-                given = (bare, t, entry)
                 names = {self.selected(k, *given, sign * HUGE) for k in (0, 1)}
                 unforced = {self.selected(k, *given, 0.0) for k in (0, 1)}
                 if len(names) > 1 or names & unforced:
