@@ -106,7 +106,7 @@ def test_the_law_of_gaussians_is_the_bound():
 def test_a_law_that_depends_on_what_came_out_is_not_known():
     class Restless(dp_cd.Run):
         def advance(self, count):
-            self.clip = self.clip * (1.5 + np.sin(1e6 * self.weights.sum()))
+            self.constants[:, 1] *= 1.5 + np.sin(1e6 * self.weights.sum())
             super().advance(count)
 
     module = SimpleNamespace(**{**vars(dp_cd), "Run": Restless})
