@@ -139,14 +139,14 @@ def frank_wolfe_weights(name: str) -> np.ndarray:
 
 def stream_weights(name: str, calibration: str) -> np.ndarray:
     """Weights (1, p) after a pass over 1500 records."""
-    from dperm.solvers.streams import Part, Target
+    from dperm.solvers.streams import Target
     from dperm.solvers.streams.setup import Setup
     from dperm.solvers.streams.sources import Signs
 
     module, options = read(name)
     setup = Setup("least_squares", 1.0 if "poly" in name or "fw" in name else 2.0, 6)
-    part = Part(setup, [Target(2.0, DELTA, calibration)], streams(SEED))
-    return np.asarray(module.Run([part], Signs(6, 3), 1500, options).solve()[0])
+    given = (setup, [Target(2.0, DELTA, calibration)], streams(SEED))
+    return np.asarray(module.Run(*given, Signs(6, 3), 1500, options).solve())
 
 
 def fit_weights(name: str) -> np.ndarray:

@@ -238,7 +238,7 @@ EDITS = (
         "float(np.sqrt(M.sum()))",
     ),
     plant("phased_noise_falls", "phased_sgd", "noise falls faster than the steps",
-        "_Part.release", "(self.scale / {{4 => 8}}**phase)[:, None] * drawn",
+        "phased_sgd:Run.releases", "scale = self.deviation / {{4 => 8}}**phase",
     ),
     plant("strict_one_less", "dp_cd", "strict composition counts T - 1", "_composed_mu",
         "sum({{event.count => "

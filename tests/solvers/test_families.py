@@ -40,7 +40,7 @@ def read(path):
 
 def every(*families):
     """Parametrise over the YAMLs of some families; a module of one's own runs lanes."""
-    places = solvers.places()
+    places = solvers.PLACES
     found = []
     for path in YAMLS:
         place = places.get(read(path).algorithm, ".lanes.")
@@ -241,9 +241,7 @@ def test_a_stream_run_at_once_ends_where_its_releases_end(path):
 @every("streams")
 def test_targets_of_a_stream_do_not_touch(path):
     module = module_of(path)
-    if getattr(module, "ALONE", False):
-        pytest.skip("one target a run")
-    from dperm.solvers.streams import Part, Target
+    from dperm.solvers.streams import Target
     from dperm.solvers.streams.sources import Rows
 
     for subject in made(path)[:1]:
@@ -251,9 +249,8 @@ def test_targets_of_a_stream_do_not_touch(path):
         targets = [Target(e, DELTA, at.kind) for e in (0.5, 1.0, 4.0)]
 
         def solved(targets, at=at, base=base):
-            part = Part(at.setting["setup"], targets, streams(9))
-            source, n = Rows(base.X, base.y), len(base.y)
-            return module.Run([part], source, n, at.setting["options"]).solve()[0]
+            given = (at.setting["setup"], targets, streams(9), Rows(base.X, base.y))
+            return module.Run(*given, len(base.y), at.setting["options"]).solve()
 
         together = solved(targets)
         for lane, target in enumerate(targets):

@@ -394,12 +394,12 @@ def stream(
     noise = module.noise(setup, needs.n, target, options)
 
     def begun(data: Records, own: Streams) -> Any:
-        part = family.Part(setup, [target], own)
-        return module.Run([part], source(data.X, data.y), needs.n, options)
+        given = (setup, [target], own, source(data.X, data.y))
+        return module.Run(*given, needs.n, options)
 
     def start(data: Records, own: Streams) -> Started:
         run = begun(data, own)
-        return run.releases(), lambda: run.weights[0][0]
+        return run.releases(), lambda: run.weights[0]
 
     return Mechanism(
         name,
@@ -407,7 +407,7 @@ def stream(
         noise.ledger,
         _sequence(needs, d),
         start,
-        lambda data, own: np.array(begun(data, own).solve()[0][0]),
+        lambda data, own: np.array(begun(data, own).solve()[0]),
         select=vertex(d),
         epsilon=needs.epsilon,
         positions=needs.positions,

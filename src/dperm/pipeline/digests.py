@@ -34,7 +34,7 @@ RUNNING = ("dperm.core.experiment.unit:lane_rows", "dperm.core.erm.problem:build
 GRIDS = ("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin")
 CALIBRATING = ("dperm.core.privacy.calibration:calibrate",)
 LOOKUP = "dperm.core.calibrations:load"  # looks up an accountant by name
-LOSSES = "dperm.core.erm.losses:LOSSES"  # where a loss is looked up by name
+LOSSES = "dperm.core.erm.losses:named"  # looks up a loss by name
 CHOOSING = tuple(
     f"dperm.core.experiment.{name}"
     for name in ("results:best", "unit:Job", "tune:evaluated_settings")
@@ -104,9 +104,7 @@ def priced(*entries: str, spelt: Iterable[str] = (), versioned: bool = False) ->
     words = {*closure.words(*entries), *spelt}
     places: list[str] = []
     if LOOKUP in reached:
-        named = [each for each in calibrations.names() if each in words]
-        kinds = dict.fromkeys([*calibrations.OURS, *named])
-        places += map(calibrations.place, kinds)
+        places += map(calibrations.place, calibrations.OURS)
     if LOSSES in reached:
         places += _losses(words)
     return code(*entries, *places, versioned=versioned)
@@ -114,8 +112,7 @@ def priced(*entries: str, spelt: Iterable[str] = (), versioned: bool = False) ->
 
 def _losses(words: Iterable[str]) -> list[str]:
     """Entry points of the losses among some words."""
-    kinds = [type(losses.LOSSES[name]) for name in losses.LOSSES if name in words]
-    return [f"{kind.__module__}:{kind.__qualname__}" for kind in kinds]
+    return [f"{losses.place(name)}:LOSS" for name in losses.names() if name in words]
 
 
 def swept(
@@ -165,7 +162,7 @@ def loss_of(problem: str) -> str:
 
 
 def _module(algorithm: str) -> str:
-    return solvers.places().get(algorithm, algorithm)
+    return solvers.PLACES.get(algorithm, algorithm)
 
 
 # --- stages ---------------------------------------------------------------------------

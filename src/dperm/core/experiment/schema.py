@@ -42,7 +42,7 @@ def _calibration(text: str) -> str:
     try:
         calibrations.place(text)
     except calibrations.UnknownCalibrationError:
-        raise _none_of(calibrations.names()) from None
+        raise _none_of(calibrations.OURS) from None
     return text
 
 

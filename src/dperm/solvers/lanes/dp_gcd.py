@@ -202,14 +202,13 @@ def _steps(
             for j in range(p):
                 noise = selection[k, j]
                 for u in range(size):
-                    own, W = constants[first + u], tiles[first + u]
-                    clipped_sums(A, j, d[u], own[1], share[j], total)
+                    t = first + u
+                    clipped_sums(A, j, d[u], constants[t, 1], share[j], total)
                     for lane in range(lanes):
-                        g = total[lane] / n
-                        noisy = g + own[3, lane] * share[j] * noise
-                        w = W[j, lane]
+                        g, w = total[lane] / n, tiles[t, j, lane]
+                        noisy = g + constants[t, 3, lane] * share[j] * noise
                         score = _score(rule, noisy, w, M[j], l1, l2, lower, upper)
-                        score += own[4, lane] * noise
+                        score += constants[t, 4, lane] * noise
                         if score > best[u, lane]:  # never if it is NaN: M_j = 0
                             best[u, lane], gradient[u, lane] = score, g
                             found[u, lane] = j
