@@ -73,14 +73,19 @@ def _tried(m: Mechanism) -> Iterator[Pair]:
 
 
 def _plain(m: Mechanism) -> Iterator[Pair]:
-    """Corners and an axis against their opposites, a weak record, zero, a turn."""
+    """Corners and an axis against their opposites, a weak record, zero, a turn.
+
+    The first two in every position, the others in one position each.
+    """
     p = m.base.X.shape[1]
     corner, axis, zero = np.ones(p), np.eye(p)[0], np.zeros(p)
     turned = np.where(np.arange(p) == 0, -1.0, 1.0)
-    quiet = -QUIET / LOUD * corner
-    both = [(corner, -corner), (axis, zero), (corner, quiet), (corner, turned)]
-    both += [(axis, -axis), (corner, zero)] + [(c, -c) for c in corners(p)[1:]]
-    for (one, two), at in itertools.product(both, m.positions):
+    whole = [(corner, -corner), (axis, -axis)]
+    rest = [(axis, zero), (corner, -QUIET / LOUD * corner), (corner, turned)]
+    rest += [(corner, zero)] + [(c, -c) for c in corners(p)[1:]]
+    places = itertools.cycle(m.positions)
+    both = [*itertools.product(whole, m.positions), *zip(rest, places, strict=False)]
+    for (one, two), at in both:
         yield _pair(m, m.base, at, (LOUD * one, 1.0), (LOUD * two, 1.0))
         if m.real:
             yield _pair(m, m.base, at, (one, LOUD), (one, -LOUD))
