@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -162,8 +163,9 @@ def _failed(changed: dict[str, str], folder: Path) -> str:
 
 
 def read() -> list[Row]:
-    """The rows so far."""
-    return list(csv.DictReader(TABLE.open(encoding="utf-8"))) if TABLE.is_file() else []
+    """The rows so far; what is blank was not yet run."""
+    text = TABLE.read_text(encoding="utf-8") if TABLE.is_file() else ""
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def write(rows: list[Row]) -> None:
