@@ -20,6 +20,7 @@ import yaml
 
 from dperm.core.experiment import config, schema, validation
 from dperm.core.experiment.locate import ConfigError
+from dperm.judge.claims import Claim
 from dperm.pipeline import checks, digests, runtable
 from dperm.report import claims
 
@@ -32,7 +33,7 @@ FREE = re.compile(
     r"paper/\w+/(paper\.yaml sweeps\.\w+\.(grid|small|options)\b.*"
     r"|paper\.yaml (figures|tables)\.\w+\.options\b.*"
     r"|paper\.yaml (figures|tables|sweeps|published|runs)\.\w+"
-    r"|claims\.yaml \d+\.(options|provided|readings)\b.*)"
+    r"|claims\.yaml \d+\.(anchor|rows|each|without|printed|readings)\b.*)"
     r"|problem/\w+\.yaml dataset\.(name|sources\.\d+\.loader)"  # any package's name
     r"|scale/\w+\.yaml (folder|keep\.\w+)"
 )
@@ -281,7 +282,7 @@ def has_default(mutation: Mutation) -> bool:
     section = config.CLASSES.get(group, schema.Config)
     above, _, last = mutation.key.rpartition(".")
     if mutation.file.endswith("claims.yaml"):
-        section, above = schema.Claim, above.partition(".")[2]
+        section, above = Claim, above.partition(".")[2]
     fields = fields_of(section, re.sub(r"\.\d+", "", above))
     inline = group == "problem" and above.startswith("dataset.")
     optional = above.endswith("options") and (group in ("dataset", "solver") or inline)

@@ -194,7 +194,7 @@ def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
     from dperm.accountants.generalised_gaussian import GeneralisedGaussian
     from dperm.accountants.noisy_max import NoisyMax
     from dperm.accountants.perturbed_objective import PerturbedObjective
-    from dperm.accountants.random_stopping import tuned_epsilon
+    from dperm.accountants.private_choice import tuned_epsilon
     from dperm.accountants.sketch import GaussianSketch
 
     laplace = Laplace(1.0, 20.0, 40, "derivative", "")
@@ -271,9 +271,9 @@ def listed(inputs: list[str]) -> str:
 
 def claims() -> dict[str, list[Any]]:
     """Verdict, number and interval of every claim, from the results in Git."""
-    from dperm.report import judging
+    from dperm.report import claims
 
-    table = judging.table(config.compose([]))
+    table = claims.table(config.compose([]))
     columns = ["verdict", "reproduced", "ci_low", "ci_high"]
     return {
         f"{row['paper']} | {row['place']} | {row['claim']}": [

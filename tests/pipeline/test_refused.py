@@ -24,7 +24,6 @@ def conf(tmp_path, monkeypatch):
 
 
 DPCD, DPGCD, DPSCO = (f"paper/{name}/paper.yaml" for name in ("dpcd", "dpgcd", "dpsco"))
-CLAIMS = "paper/dpcd/claims.yaml"
 CANCER = "dataset/breast_cancer.yaml"
 SWEPT = "solver/noisy_sfw_all.yaml"  # named by points of a sweep alone
 LOGNORMAL = "dataset/lognormal1.yaml"
@@ -86,10 +85,6 @@ BAD = [
     (DPCD, "problems", "diabetes", "problems: expected a list, found 'diabetes'"),
     (DPCD, "problems", {"a": 1}, "problems: expected a list"),
     (DPCD, "runs", ["dp_cd"], "runs: expected keys and values"),
-    (CLAIMS, "0.place", None, "claim 1: place: expected text, found nothing"),
-    (CLAIMS, "0.options", None, "claim 1: options: expected keys and values"),
-    (CLAIMS, "0.options.cells", "x", "claim 1: options.cells: expected keys and values"),
-    (CLAIMS, "0.notes", "x", "claim 1: .*did you mean note"),
 ]  # fmt: skip
 
 

@@ -205,8 +205,7 @@ def told(module, at, made, released):
     steps, events = run.steps(), in_rounds(run.ledger)
     wanted = next(steps)
     while True:
-        public = ("sensitivity", "batch", "reach", "curvature", "off")
-        asked.append([np.array(getattr(wanted, name, None)) for name in public])
+        asked.append({name: np.array(need) for name, need in wanted.needs.items()})
         own = wanted.released(events, run.normal)
         sent.append(own if released is None else released[len(sent)])
         try:
@@ -230,8 +229,9 @@ def test_all_that_a_run_computes_follows_from_its_releases(module):
     asked, sent, weights = told(module, one, made, None)
     again, _, repeated = told(module, two, made, sent)
     for first, second in zip(asked, again, strict=True):
-        for a, b in zip(first, second, strict=True):
-            np.testing.assert_array_equal(a, b)
+        assert first.keys() == second.keys()
+        for name, need in first.items():
+            np.testing.assert_array_equal(need, second[name])
     np.testing.assert_array_equal(weights, repeated)
     _, own, _ = told(module, two, made, None)
     assert not np.array_equal(own[0], sent[0])  # the records do differ
@@ -262,7 +262,7 @@ def test_a_batch_holds_each_record_once_at_most():
 
     def drawn(size):
         secret = at.batch_gradient_sum(np.zeros((n, 6)), 1.0, size, runs)
-        assert secret.batch == (size, n) and secret.sensitivity == 2.0
+        assert secret.needs == {"sensitivity": 2.0, "sampling_rate": size / n}
         event = SampledGaussian(2.0, 0.0, 1, size, n, "", "")
         silent = lambda scale, count: np.zeros((count, 6))  # noqa: E731
         return -2 * secret.released(iter([event]), silent)
@@ -282,7 +282,7 @@ def test_the_ledger_of_batches_has_their_size_and_the_records():
     (event,) = dp_minibatch.ledger(at, 0.7, made).events
     assert (event.batch, event.population) == (round(0.25 * at.n), at.n)
     asked, _, _ = told(dp_minibatch, at, made, None)
-    assert [tuple(one[1]) for one in asked] == 3 * [(event.batch, at.n)]
+    assert [one["sampling_rate"] for one in asked] == 3 * [event.batch / at.n]
 
 
 # --- constants, once more -------------------------------------------------------------
@@ -329,9 +329,8 @@ def test_the_tilt_states_what_the_proof_asks_for(curvature, minima):
     assert [one.sensitivity for one in digits] == (
         [2e-9] if minima == "approximate" else []
     )
-    ((*_, reach, K, off),), _, _ = told(objective_perturbation, at, made, None)
-    assert (reach, K) == (R, pytest.approx(R**2 / Lambda))
-    assert off == (1e-9 if minima == "approximate" else 0.0)
+    (needs,), _, _ = told(objective_perturbation, at, made, None)
+    assert needs == {"sensitivity": 2 * R, "curvature": pytest.approx(R**2 / Lambda)}
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
@@ -344,7 +343,7 @@ def test_tilted_minima_are_as_near_as_is_said(penalty):
         n, p = at.n, at.p
 
         def tilted_minimum(self, R, ridge, tolerance, curvature, off):
-            asked.append((R, ridge, tolerance))
+            asked.append((R, ridge, tolerance, off))
             return at.tilted_minimum(R, ridge, tolerance, curvature, off)
 
         def __getattr__(self, name):
@@ -355,7 +354,8 @@ def test_tilted_minima_are_as_near_as_is_said(penalty):
         R, Lambda, ridge = objective_perturbation.constants(at, made)
         list(made_run(objective_perturbation.Run, objective_perturbation, Spy(), 0.7,
                       made=made).releases())  # fmt: skip
-        assert asked.pop() == pytest.approx((R, ridge, 1e-3 * Lambda))
+        off = 1e-3 if minima == "approximate" else 0.0
+        assert asked.pop() == pytest.approx((R, ridge, 1e-3 * Lambda, off))
 
 
 def test_twin_of_ada_ssp():
@@ -395,7 +395,7 @@ def test_the_curvature_of_dp_gram_is_that_of_clipped_records():
     rows, columns = np.triu_indices(at.p)
     weights = np.where(rows == columns, 1.0, np.sqrt(2.0))
     np.testing.assert_allclose(whole, weights * (V.T @ V)[rows, columns], rtol=1e-6)
-    assert asked[0][0] == pytest.approx(np.sqrt(2) * R**2) and Q.shape == (
+    assert asked[0]["sensitivity"] == pytest.approx(np.sqrt(2) * R**2) and Q.shape == (
         1,
         at.p,
         at.p,

@@ -23,17 +23,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.core.privacy.ledger import (
+    CountError,
     Event,
+    Gaussian,
     Laplace,
+    Ledger,
     LedgerError,
     ScaleError,
 )
 from dperm.core.privacy.pld import Profile
 from dperm.core.privacy.published import PublishedCost, published_cost
-from dperm.core.privacy.strict import (
-    profile,
-    renyi,
-)
+from dperm.core.privacy.strict import beside_gaussians, profile, renyi, renyi_epsilon
 
 Array = NDArray[np.float64]
 
@@ -90,6 +90,31 @@ class NoisyMax(Event):
     def bounded_range(self) -> float | None:
         """Range of the privacy loss over the outputs; known for Gumbel noise only."""
         return self.pure if self.noise == "gumbel" else None
+
+
+@dataclass(frozen=True)
+class TopK(NoisyMax):
+    """The places of the *k* largest of many scores with Gumbel noise, in their order.
+
+    They have the law of k selections, each without those before it (Durfee and Rogers
+    2019, arXiv:1905.04273). With Gaussian releases they are priced by the Rényi curve
+    of bounded range, which is fast.
+    """
+
+    noise: str = "gumbel"  #: the only kind for which this law holds
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.noise != "gumbel":
+            raise SelectionNoiseError(f"noise {self.noise!r}; expected gumbel")
+        if self.k < 1:
+            raise CountError(f"k must be at least 1, got {self.k}")
+
+    @property
+    def selections(self) -> int:
+        """How many selections it costs."""
+        return self.count * self.k
 
 
 @dataclass(frozen=True)
@@ -166,3 +191,11 @@ def _(event: NoisyMax, orders: Array) -> Any:
     if event.bounded_range is not None:
         divergence = np.minimum(divergence, orders * event.bounded_range**2 / 8)
     return event.selections * divergence
+
+
+@beside_gaussians.register
+def _(event: TopK, mu: float, delta: float) -> float:
+    if not event.scale:
+        return math.inf
+    gaussians = (Gaussian(1.0, 1 / mu, 1, "", ""),) if mu else ()
+    return renyi_epsilon(Ledger((*gaussians, event)), delta)

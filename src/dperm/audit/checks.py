@@ -22,8 +22,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import stats
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.accountants.top_k import TopK
+from dperm.accountants.noisy_max import NoisyMax, TopK
 from dperm.audit import costs
 from dperm.audit.mechanism import (
     DELTA,

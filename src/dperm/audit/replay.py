@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
-from dperm.accountants.noisy_max import NoisyMax
+from dperm.accountants.noisy_max import NoisyMax, TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.accountants.top_k import TopK
 from dperm.audit.mechanism import Array, Draw, Mechanism, Pair, Transcript
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 

@@ -20,7 +20,8 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from dperm.accountants.random_stopping import converted, renyi_curve, tuned_epsilon
+from dperm.accountants.private_choice import MANY, tuned_epsilon
+from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.audit import tables
 from dperm.audit.solvers import NoSubjectError
 from dperm.core import calibrations, solvers
@@ -35,6 +36,7 @@ from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_with_data
 from dperm.core.privacy.mechanisms import STUDY
+from dperm.core.privacy.strict import converted
 from dperm.core.solvers.capabilities import obstacle
 from dperm.pipeline import inputs
 from dperm.solvers.fits.scaled import Scaled
@@ -156,7 +158,7 @@ def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
 
 def _costs(one: Calibration, settings: int) -> dict[str, float]:
     """Epsilon of one run by Rényi accounting, and with random stopping."""
-    costs = {"renyi_epsilon": converted(renyi_curve(one.ledger), one.delta)}
+    costs = {"renyi_epsilon": converted(renyi_curve(one.ledger, MANY), MANY, one.delta)}
     for kind in ("logarithmic", "geometric", "poisson"):
         costs[kind] = tuned_epsilon(one.ledger, one.delta, settings, kind)
     return costs

@@ -43,8 +43,7 @@ SAVING = {
     "figures": "dperm.present.drawing:save",
     "tables": "dperm.present.tables:save",
 }
-RULES = ("dperm.report.rules.measures",)
-REPORTING = ("dperm.report.judging:claims", "dperm.report.page:report", *RULES)
+REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
 AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
@@ -310,12 +309,10 @@ def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) ->
 
 
 def printed(config: schema.Config) -> str:
-    """Digest of a paper's printed numbers, its claims and its own rules."""
+    """Digest of a paper's printed numbers, its claims and its own proofs."""
     paper = config.paper
     texts = _texts(paper, [*paper.published.values(), paper.claims or ""])
-    own = [
-        one for kind in ("rules", "proofs") for one in products.modules(config, kind)
-    ]
+    own = products.modules(config, "proofs")
     return digest([texts, priced(*own) if own else ""])
 
 

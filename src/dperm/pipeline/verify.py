@@ -311,12 +311,12 @@ def _judged(config: schema.Config) -> tuple[str, list[str]]:
     if not path.is_file() or not config.paper.claims:
         return "", []
     # The report depends on the pipeline, which must import it by name, like papers.
-    judging: Any = importlib.import_module("dperm.report.judging")
+    report: Any = importlib.import_module("dperm.report.claims")
     name = config.paper.name
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder, "claims.csv")
-        rows = [*judging.judged(configuration.with_paper(config, name))]
-        write_csv(again, pd.DataFrame(rows, columns=judging.COLUMNS))
+        rows = [*report.judged_paper(configuration.with_paper(config, name))]
+        write_csv(again, pd.DataFrame(rows, columns=list(report.COLUMNS)))
         ours, theirs = (pd.read_csv(one, dtype=str) for one in (again, path))
     theirs = theirs[theirs["paper"] == name].reset_index(drop=True)
     if ours.equals(theirs):

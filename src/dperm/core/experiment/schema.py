@@ -249,54 +249,6 @@ class Paper(Section):
 
 
 @dataclass
-class Anchor(Section):
-    """The sentence of the paper that a claim restates (``dperm.report.claims``)."""
-
-    section: Text
-    sentence: Annotated[str, Field(pattern="^[0-9]+-[0-9a-f]{16}$")]
-
-
-@dataclass
-class Claim(Section):
-    """An entry of the file of claims; rules check their own options."""
-
-    place: Text
-    claim: Text
-    rule: Text
-    options: dict[str, Any] = field(default_factory=dict)
-    kind: str = "sentence"
-    published: str = ""
-    # Name of each reading to the options that it changes.
-    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    expects: dict[str, list[Any]] = field(default_factory=dict)  # groups, by column
-    without: dict[str, str] = field(default_factory=dict)  # group left out: the reason
-    anchor: Anchor | None = None
-    cause: str = ""  # why it is not confirmed
-    note: str = ""
-    set: str = ""  # when its thresholds were set
-    first: Flag = False
-
-
-@dataclass
-class Cell:
-    """How a column of a table is judged; further keys depend on the kind."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "allow"}
-    kind: str
-
-
-@dataclass
-class CellOptions:
-    """Options of the rule ``cells``: our table, the paper's, and columns to join by."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "allow"}
-    published: str
-    file: str
-    keys: list[str]
-    cells: dict[str, Cell]
-
-
-@dataclass
 class Scale(Section):
     """How much of a paper runs: everything, or a thinned part without downloads."""
 

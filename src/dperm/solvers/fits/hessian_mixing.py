@@ -21,7 +21,6 @@ record (:mod:`dperm.accountants.sketch`). They clip residuals, we clip gradients
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.stats import norm
@@ -127,9 +126,9 @@ class Run(Fit):
         eigenvalue, sketch, _ = self.ledger.events
         found = yield at.statistic(R, least, R**2, key="smallest eigenvalue")
         below = known(at, R, found, eigenvalue)
-        mixed = partial(at.second_moments(R).sketched, known=below)
         for _ in range(options.steps):
-            H = floored((yield mixed(sketch.rows)), 1e-9 * at.n)  # type: ignore[attr-defined]
+            rows = sketch.rows  # type: ignore[attr-defined]
+            H = floored((yield at.sketch(R, rows, below)), 1e-9 * at.n)
             g = yield at.gradient_sum(self.u, C)
             q = np.einsum("lij,jl->il", H, self.u) - g
             self.u = minimised(at, H, q, at.n, self.u)
