@@ -64,8 +64,8 @@ faults: $(VENV)/.done  ## every fault ten times, clusters, offline: results/faul
 fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuration
 	FUZZ_CASES=10000 pytest tests/faults/test_fuzz.py
 
-mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.md
-	cd tests && python -m mutants.run -j $(JOBS)
+mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.csv
+	cd tests && python -m mutants.run
 
 mutations: $(VENV)/.done  ## every key of conf/ spoilt: results/mutations.csv
 	MUTATION_TABLE=$(CURDIR)/results/mutations.csv pytest -s tests/faults/test_mutations.py

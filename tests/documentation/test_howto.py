@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm.audit.ladder import LeakError, require_held
+from dperm.audit.held import LeakError, require_held
 from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
 from dperm.pipeline import inputs

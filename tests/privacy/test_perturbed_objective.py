@@ -13,7 +13,7 @@ from dperm.accountants.perturbed_objective import (
     parts,
     tilted_delta,
 )
-from dperm.audit import laws
+from dperm.audit.costs import ledger_bounds
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError, calibrate
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, ScaleError
@@ -72,7 +72,7 @@ def test_it_is_the_bound_that_the_audit_works_out_anew(K, noise, mu):
     """The proof's shifts, summed by other code; by grid and jointly."""
     for delta in (1e-9, 1e-3):
         ledger = tilted(K, noise, mu)
-        _, high = laws.ledger_bounds(ledger, delta)
+        _, high = ledger_bounds(ledger, delta)
         assert true_epsilon(ledger, delta) == pytest.approx(high, rel=1e-6)
 
 

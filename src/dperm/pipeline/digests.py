@@ -45,10 +45,9 @@ SAVING = {
     "tables": "dperm.present.tables:save",
 }
 REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
-AUDITING = ("dperm.audit.ladder:solver", "dperm.compare.audited:subjects")
+AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
-    "controls": ("dperm.audit.ladder:controls", "dperm.audit.ladder:alarms"),
     "tuning": ("dperm.pipeline.auditing:_tuned", "dperm.pipeline.auditing:_costs"),
 }
 
