@@ -329,4 +329,4 @@ def test_noise_is_found_under_a_calibration_of_ones_own(configured, capsys, tmp_
         sys.modules.pop("twice_as_much", None)
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     (row,) = [row for row in rows if row[:1] == ["twice_as_much"]]
-    assert float(row[-2]) == pytest.approx(2.0, rel=1e-3)  # half of the problem's 4
+    assert float(row[-1]) == pytest.approx(2.0, rel=1e-3)  # half of the problem's 4
