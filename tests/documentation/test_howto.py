@@ -17,6 +17,7 @@ from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
 from dperm.pipeline import inputs
 
+pytestmark = pytest.mark.long
 DOCS = Path(__file__).parents[2] / "docs"
 FORMATS = (
     *("spam.txt", "conf/problem/spam.yaml"),
