@@ -89,7 +89,6 @@ def test_a_solver_without_a_subject_is_a_failure(monkeypatch):
         mechanisms("hessian_mixing", "hessian_mixing", {})
 
 
-@pytest.mark.slow
 @each
 def test_every_solver_keeps_its_ledger(path):
     for m in subjects(path):
@@ -99,7 +98,6 @@ def test_every_solver_keeps_its_ledger(path):
             assert audit.lower <= m.true * (1 + 1e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_every_estimator_keeps_its_ledger(name):
     for m in audited.mechanisms(name):

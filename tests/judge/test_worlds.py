@@ -37,14 +37,12 @@ def seen():
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("world", worlds.WORLDS)
 def test_claims_notice_wrong_worlds(seen, world):
     assert len(seen) >= HOLD
     assert sum(world in names for names in seen.values()) >= NOTICED[world]
 
 
-@pytest.mark.slow
 def test_most_claims_notice_something(seen):
     blind = [name for name, names in seen.items() if not names]
     assert len(blind) <= 3, blind
