@@ -20,7 +20,7 @@ from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes
-from dperm.solvers import blocks, records
+from dperm.solvers import records
 from dperm.solvers.distributed import columns, sketch
 from dperm.solvers.streams import Target, noisy_sfw, phased_sgd, poly_sfw
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
@@ -75,12 +75,9 @@ columns.box_step(*A.arrays, np.arange(p), y, 1.0, 0.1, w, v)
 found = np.empty(n)
 sketch._project(X, X[0], found)
 told("distributed", w, v, found)
-outputs = np.empty((n, p)), np.empty(n), np.empty(n)
-ones = np.ones(p)
-blocks._prepare(X, -ones, ones, 0 * ones, 2 * ones, signs, *outputs)
 entries = records._entries(X)
 named("logistic").compiled(records._slopes_apart)(*entries, y, X[0], 0.3, found)
-told("records", *outputs, found)
+told("records", found)
 """
 
 
