@@ -196,7 +196,9 @@ def stretched(ledger: Ledger) -> Ledger:
     """The ledger with more and quieter releases, where accountants differ more."""
     quieter = math.sqrt(STRETCH)
     events = (
-        replace(event, count=STRETCH * event.count, scale=quieter * event.scale)
+        replace(  # type: ignore[type-var]
+            event, count=STRETCH * event.count, scale=quieter * event.scale
+        )
         for event in ledger.events
     )
     return replace(ledger, events=tuple(events))

@@ -374,8 +374,9 @@ class Replay:
                 unforced = {self.selected(k, *given, 0.0) for k in (0, 1)}
                 if len(names) > 1 or names & unforced:
                     continue  # it wins by itself, or never does
-                one = self.threshold(0, *given, *names, sign)
-                two = self.threshold(1, *given, *names, sign, abs(one))
+                name = names.pop()
+                one = self.threshold(0, *given, name, sign)
+                two = self.threshold(1, *given, name, sign, abs(one))
                 shifts.append(Shift(t, event, np.array([two - one])))
         return shifts
 

@@ -229,7 +229,7 @@ def _lanes(
     for other in needs.others:
         (words,) = other
         made = replace(options, **other)
-        given = {"shape": needs.shape, "count": needs.steps}
+        given: dict[str, Any] = {"shape": needs.shape, "count": needs.steps}
         yield make(f"{name}, {words}", options=made, **given)
 
 
@@ -237,7 +237,7 @@ def _greedy(name: str, options: Any, kind: str, needs: Needs, make: Any) -> Made
     """For DP-GCD: its noise inside the L1 rule, as published; a ridge otherwise."""
     if options.noise == "laplace" and kind == PAPER:
         shape = Shape(p=CROWD, penalty=Penalty(l1=L1), balance=1.0)
-        given = {"count": needs.steps, "shown": CROWD}
+        given: dict[str, Any] = {"count": needs.steps, "shown": CROWD}
         yield make(f"{name}, L1", options=options, shape=shape, **given)
         return
     shape = replace(needs.shape, penalty=RIDGE, balance=1.0)
@@ -504,7 +504,8 @@ def fit(
     kind : class, optional
         In place of ``module.Run`` (broken mechanisms).
     """
-    base, tried, run_of = shape.records(), (), kind or module.Run
+    base, run_of = shape.records(), kind or module.Run
+    tried: tuple[tuple[Array, Array], ...] = ()
     problem = shape.problem(base)
     if company:
         R = module.constants(Scaled(declared(problem)), options)[0]

@@ -36,7 +36,7 @@ from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import Event, Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
 
 N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
@@ -143,7 +143,7 @@ def estimator(model: DPLinear) -> Mechanism:
         return tuple(np.flatnonzero(view[-p:]).tolist())
 
     near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
-    events = ()
+    events: tuple[Event, ...] = ()
     if family == "fits":
         done = len(first.events)
         events = first.events + rounds(Ledger(noise.ledger.events[done:]))
