@@ -149,7 +149,7 @@ DP_CD = "src/dperm/core/lanes/dp_cd.py"
 
 
 def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, made):
-    project.edit(DP_CD, "released", "published")
+    project.edit(DP_CD, "shrink", "narrowed")
     done = project.run("adopt")
     assert done.returncode == 0, done.stderr[-2000:]
     assert "refused" not in done.stdout and done.stdout.count("adopted") == 2
@@ -171,7 +171,7 @@ def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, made)
 
 def test_a_change_of_the_thirteenth_digit_is_refused(project):
     before = project.parts()
-    weight = "new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)"
+    weight = "prox(old - gamma * released, gamma * l1, shrink, lower, upper)"
     slightly_more = 1 + 2.0**-40  # an objective may round a smaller change away
     project.edit(DP_CD, weight, f"{weight} * {slightly_more!r}")
     done = project.run("adopt")
@@ -219,7 +219,7 @@ def test_a_sweep_where_one_method_has_changed(project):
 
 
 def test_an_interrupted_adoption_is_gone_on_with(project):
-    project.edit(DP_CD, "released", "published")
+    project.edit(DP_CD, "shrink", "narrowed")
     assert project.run("adopt").returncode == 0
     folder = project.folder / "results/smoke/kept/diabetes/dp_cd/lanes"
     kept = sorted(folder.glob("*.parquet"))

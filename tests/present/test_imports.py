@@ -19,6 +19,19 @@ DRAWN = [
 ]
 
 
+SOLVING = ("dperm.core.solvers", "dperm.core.privacy", "dperm.core.lanes.trials")
+# Tables of noise state the least sound noise beside the published one. No stage holds
+# it where all runs are under the printed formula; it draws nothing, takes seconds, and
+# comes from ``trials.noise``, which makes the entries of ledger.json.
+ALLOWED = {
+    "kinds/tables.py": (
+        "dperm.core.lanes.trials",
+        "dperm.core.privacy.calibration",
+        "dperm.core.privacy.calibration.UnreachableTargetError",
+    )
+}
+
+
 def imported(path):
     """Modules of ours that a file names in its imports."""
     for node in ast.walk(ast.parse(path.read_text())):
@@ -49,9 +62,9 @@ def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
 
 @pytest.mark.parametrize("path", [*DRAWN, "kinds/figures.py", "kinds/tables.py"])
 def test_figures_and_tables_neither_solve_nor_calibrate(path):
-    paper = path.split("/")[1]
+    paper, allowed = path.split("/")[1], ALLOWED.get(path, ())
     for module in imported(PACKAGE / path):
-        assert not module.startswith(("dperm.core.solvers", "dperm.core.privacy"))
+        assert module in allowed or not module.startswith(SOLVING)
         assert not module.endswith((".calibrate", ".figures", ".tables")) or (
             module.startswith(("dperm.kinds", "dperm.present"))
         )

@@ -24,7 +24,7 @@ from dperm.accountants.private_choice import MANY, tuned_epsilon
 from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.audit import tables
 from dperm.audit.solvers import NoSubjectError
-from dperm.core import calibrations, solvers
+from dperm.core import solvers
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import files as store
@@ -247,15 +247,16 @@ class Fitted(Request):
 def report(config: schema.Config) -> None:
     """Print the cost of the noise under both accountants, and the ledger.
 
+    Noise is found under the paper's calibrations and under ``setting.calibration``.
+
     Raises
     ------
     ConfigError
         If the data are unavailable, or the solver does not solve problems.
     """
     request = _request(config)
-    problem, further = request.problem, {config.setting.calibration}
-    further -= {*calibrations.OURS}
-    kinds = request.kinds([*config.paper.calibrations, *further])
+    problem, asked = request.problem, config.setting.calibration
+    kinds = request.kinds(list(dict.fromkeys([*config.paper.calibrations, asked])))
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
     print(f"{request.length}; target {target}")
@@ -263,13 +264,13 @@ def report(config: schema.Config) -> None:
     rows = [_row(request, kind, *request.noise(kind)) for kind in kinds]
     own = config.setting.noise_multiplier
     if own is not None:
-        ledger = request.ledger(own, config.setting.calibration)
+        ledger = request.ledger(own, asked)
         rows.append(_row(request, "given", f"{own:.5g}", ledger))
     print(tabulate(rows, headers=HEAD, floatfmt=".5g"))
     print("\nTrue epsilon: proved of every mechanism with that ledger.")
     if any(math.isinf(row[-1]) for row in rows):
         print("inf: no sound bound is known for a release of that ledger.")
-    ledger = request.noise(config.setting.calibration)[1]
+    ledger = request.noise(asked)[1]
     print(f"\nEpsilon given public {as_set(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:

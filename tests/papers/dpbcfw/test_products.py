@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import grid
+from dperm.core.experiment import files, grid
 from dperm.core.experiment.config import compose
 from dperm.papers.dpbcfw import sweeps
-from dperm.pipeline import products
+from dperm.pipeline import digests, products
 from dperm.pipeline import stages as sweeping
 
 
@@ -66,8 +66,14 @@ def write(config, name, rows, point, replicate):
            or key in point}
     )  # fmt: skip
     if path.exists():
-        table = pd.concat([pd.read_parquet(path), table], ignore_index=True)
-    table.to_parquet(path)
+        table = pd.concat([files.read_table(path), table], ignore_index=True)
+    files.write_table(path, table, made_by(name))
+
+
+@functools.cache
+def made_by(name):
+    """Digest of the code and settings behind a sweep."""
+    return digests.swept_at(compose(["paper=dpbcfw"]), name)
 
 
 @functools.cache

@@ -128,8 +128,7 @@ class Dataset(Section):
 class Preparation(Section):
     """Preparation of the arrays before a problem is made of them."""
 
-    # Columns to mean 0 and standard deviation 1 (ddof 0). Sparse ones are not filled
-    # in; only the solvers dp_cd and dp_gcd support that.
+    # Columns to mean 0 and standard deviation 1 (ddof 0); refused where data are sparse
     standardize: Flag = False
     drop_zero_columns: Flag = False
     centre: Flag = False  # labels to mean 0
