@@ -21,7 +21,7 @@ $(VENV)/.done: requirements.lock pyproject.toml
 
 quickstart: $(VENV)/.done  ## the whole chain on data that need no download
 	dperm dpcd -j $(JOBS) --config scale=quickstart
-	@cat results/quickstart/dpcd/table2.md
+	@dperm table paper=dpcd product=table2 scale=quickstart
 
 test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the Snakefile
 
@@ -33,7 +33,6 @@ lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt
 	ruff format --check src tests bench docs notebooks
 	lint-imports
 	snakefmt --check Snakefile
-	python tests/prose.py
 
 size:  ## at most 8000 lines in 45 modules of the core, 61100 lines in all
 	@at_most() { echo "$$1: $$3, at most $$2"; test $$3 -le $$2; }; \

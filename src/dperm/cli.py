@@ -142,7 +142,7 @@ LOUD = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
-DRAWN = (".png", ".pdf", ".svg", ".csv", ".md")  # files of figures and tables
+DRAWN = (".png", ".pdf", ".svg", ".csv")  # files of figures and tables
 GROUPS = ("paper", "problem", "solver", "scale")
 PAPER = re.compile(r"(paper=)([\w,-]+)")
 STAGE_HELP = """

@@ -1,7 +1,7 @@
 """What must not move: weights, prices, jobs and verdicts, computed from today's code.
 
 Each function returns named values, which ``values/`` holds as they were when the file
-was written. ``python -m golden.write NAME`` (in tests) writes one of them anew; a
+was written. ``PYTHONPATH=tests python -m golden.write NAME`` writes one anew; a
 commit that does so says why the numbers moved. ``--prune`` leaves out what is gone.
 """
 
@@ -273,7 +273,7 @@ def claims() -> dict[str, list[Any]]:
     """Verdict, number and interval of every claim, from the results in Git."""
     from dperm.report import judging
 
-    table = judging.table(config.compose([]), bench=False)
+    table = judging.table(config.compose([]))
     columns = ["verdict", "reproduced", "ci_low", "ci_high"]
     return {
         f"{row['paper']} | {row['place']} | {row['claim']}": [

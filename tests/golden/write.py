@@ -1,4 +1,4 @@
-"""Writes golden values: ``python -m golden.write weights`` in tests, or ``--prune``."""
+"""Writes golden values: ``PYTHONPATH=tests python -m golden.write weights``."""
 
 from __future__ import annotations
 

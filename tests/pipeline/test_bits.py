@@ -26,7 +26,6 @@ from dperm.solvers.streams import Part, Target, noisy_sfw, phased_sgd, poly_sfw
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.projecting import CompiledBall
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.smoothed import smoothed_steps
 from dperm.solvers.streams.sources import Rows
 
 def told(name, *found):
@@ -68,9 +67,6 @@ named("logistic").compiled(gradient_sums)(X, signs, unit, 0.5, W, out)
 whole = np.sign(X).astype(np.int8)
 named("huber").compiled(difference_sums)(whole, y, unit, 0.5, W, -W, out)
 told("sums", out)
-x, sums = np.zeros(p), np.zeros(p)
-smoothed_steps(X, signs, unit, True, 0.3, 0, 2.0, 0.05, 0.1, 0, x, sums)
-told("smoothed", x, sums)
 told("projected", CompiledBall(3.0, 1.0).project(X[:9]))
 A = columns.Columns(sparse.csc_array(few))
 told("products", A.products(y))

@@ -28,6 +28,14 @@ def test_what_is_asked_for_is_drawn(drawing):
     assert drawing("tables/table2") == {"table2"}
 
 
+def test_a_table_asked_for_by_name_is_printed_in_markdown(drawing, configured, capsys):
+    drawing("tables/noise")
+    assert capsys.readouterr().out == ""
+    (path,) = products.table(configured(*SMALL, "product=noise"))
+    assert path.name == "noise.csv"
+    assert "\n| problem " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("asked", ["noise", "tables/", "maps/noise"])
 def test_a_slip_is_refused(drawing, asked):
     with pytest.raises(ConfigError, match="expected figures/name"):

@@ -56,12 +56,9 @@ def test_a_row_has_the_promised_columns_and_names_its_evidence(made):
     assert list(row) == [
         "paper", "place", "kind", "claim", "rule", "published", "reproduced", "ci_low",
         "ci_high", "verdict", "control", "reason", "set", "first", "id", "section",
-        "short", "cause", "note", "authors", "missing", "should_notice", "noticed",
-        "excludes",
+        "short", "cause", "note", "authors", "missing", "excludes",
     ]  # fmt: skip
     assert row["short"] == "confirmed"
-    assert "names exchanged" in row["should_notice"].split("; ")
-    assert set(row["should_notice"].split("; ")) <= set(row["noticed"].split("; "))
     assert row["kind"] == "sentence"
     assert row["control"] == "fails for the two exchanged, w = 0, for all"
     assert row["verdict"] == REPRODUCED

@@ -46,10 +46,10 @@ def report(judged, tmp_path_factory):
     ARENA.to_csv(arena, index=False)
     path = plan.results_folder(config, "claims.csv")
     judged.to_csv(path, index=False)
-    audit = plan.results_folder(config, "audit", "controls.md")
+    audit = plan.results_folder(config, "audit", "controls.csv")
     audit.parent.mkdir()
     audit.write_text("half the noise")
-    return page.report(config)[1]
+    return page.report(config)[0]
 
 
 class Links(html.parser.HTMLParser):
@@ -119,7 +119,7 @@ def test_the_leaderboard_ranks_fresh_errors_within_data_set_and_epsilon(report):
 
 def test_the_audit_is_linked_where_there_is_one(report):
     text = report.read_text()
-    assert 'audit/controls.md">controls</a>' in text
+    assert 'audit/controls.csv">controls</a>' in text
     assert 'href="#audits"' in text
 
 

@@ -17,7 +17,7 @@ ROW = {
     "rule": "ratio", "published": "2", "reproduced": 3.0, "ci_low": 2.0, "ci_high": 4.0,
     "verdict": "reproduced", "short": "confirmed", "first": True, "section": "6.1",
     "control": "", "set": "", "cause": "", "note": "", "authors": "", "missing": "",
-    "should_notice": "", "noticed": "", "id": "c-dpcd-1",
+    "id": "c-dpcd-1",
     "reason": "results/dpcd/table2.csv: expected at least 2; a: 3 [2, 4]; b: 5 [4, 6]",
 }  # fmt: skip
 
@@ -113,14 +113,6 @@ def test_a_reason_is_cut_between_groups():
     long = "; ".join(f"group {number}: 1 [0, 2]" for number in range(9))
     cut = reports.clipped(long)
     assert cut.endswith("1 [0, 2] ...") and len(cut.split()) <= reports.LONGEST + 1
-
-
-def test_worlds_that_are_missed_are_named():
-    row = {"should_notice": "a; b; e", "noticed": "a; c; d; e"}
-    assert reports.noticing(row) == "a, c and 2 more; not b"
-    assert reports.noticing(row | {"should_notice": "a"}) == "a, c and 2 more"
-    assert reports.noticing({"should_notice": "a", "noticed": ""}) == "not a"
-    assert reports.noticing({"should_notice": "", "noticed": ""}) == ""
 
 
 def test_the_appendix_has_a_command_a_claim(config, judged):

@@ -40,14 +40,6 @@ def test_certain_coins_are_certain_and_fair_ones_are_fair():
     assert abs(np.corrcoef(rows[:, 0], rows[:, 1])[0, 1]) < 4 / math.sqrt(len(rows))
 
 
-def test_labelled_coins_are_the_same_coins():
-    plain = Coins(MEANS, 3, single=True).take(500)
-    told = Coins(MEANS, 3, single=True, labelled=True).take(500)
-    assert (told.rows >= 0).all() and (told.rows.sum(axis=1) == 1).all()
-    assert (told.rows * told.labels[:, None] == plain.rows).all()
-    assert (plain.labels == 1).all()
-
-
 @pytest.mark.parametrize("single", [False, True])
 def test_blocks_do_not_matter(single):
     whole = Coins(MEANS, 4, single).take(90).rows

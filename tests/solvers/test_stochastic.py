@@ -15,7 +15,6 @@ from dperm.solvers.streams.sources import (
     Fingerprints,
     Rows,
     Signs,
-    logistic_risk,
 )
 
 PS = [1.0, 1.5, 2.0, math.inf]
@@ -153,13 +152,6 @@ def test_arrays_are_read_once_and_scaled():
     np.testing.assert_allclose(np.linalg.norm(scaled, axis=1), 1.0)
     with pytest.raises(ValueError, match="4 records, 5 asked for"):
         source.take(1)
-
-
-def test_risk_of_nothing_is_log_two():
-    X, y = np.ones((5, 2)), np.array([1.0, -1, 1, 1, -1])
-    assert logistic_risk(X, y, np.zeros(2), setup(2.0, 2))[0] == pytest.approx(
-        math.log(2)
-    )
 
 
 def test_unknown_losses_are_refused():

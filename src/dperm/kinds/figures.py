@@ -170,9 +170,9 @@ class _Curves:
         for result in ran if self.swept else ():
             self.readings(axes, result)
         for result, rows, others in zip(ran, curves, tied, strict=True):
-            label, cost = self.label(result), _cost(result, self.calibration)
-            look, key[label] = self.looks[label], cost
-            self.panels.band(axes, rows, label, look, marks=8, shade=0.12, cost=cost)
+            label = self.label(result)
+            look, key[label] = self.looks[label], _cost(result, self.calibration)
+            self.panels.band(axes, rows, label, look, marks=8, shade=0.12)
             for passes in others:
                 self.tie(axes, result, passes)
             if self.options.get("ends"):
@@ -220,7 +220,7 @@ class _Curves:
         length = f"{passes:g} pass{'es' * (passes != 1)}"
         for row in rows:
             row |= {"algorithm": f"{label}, {length}", drawing.TIED: label}
-        self.panels.add(axes, rows, look)
+        self.panels.rows += rows
 
     def readings(self, axes: Axes, result: Result) -> None:
         """Draw the band between the means of several readings of a solver's text."""
@@ -241,20 +241,21 @@ class _Curves:
                 axes.plot(table["x"], table[end], label=name, **style)
             for row in rows:
                 row |= {"ci_low": np.nan, "ci_high": np.nan}  # readings are no sample
-            self.panels.add(axes, rows, look)
+            self.panels.rows += rows
 
     def stars(self, axes: Axes, result: Result, end: Row) -> None:
         """Draw the paper's error for a run's passes as a star at its end."""
-        label, look = str(end["algorithm"]), end["look"]
+        label = str(end["algorithm"])
         keys = {"problem": result.problem, "algorithm": label, "passes": end["x"]}
         cells = where(self.printed, **{k: keys[k] for k in keys if k in self.printed})
         edge: Any = {"markeredgecolor": "black", "markeredgewidth": 0.5}
         star: Any = {"marker": "*", "markersize": 9, "linestyle": "none", **edge}
-        star |= {"color": look["color"], "clip_on": False, "zorder": 5}
+        color = self.looks[label]["color"]
+        star |= {"color": color, "clip_on": False, "zorder": 5}
         for error in cells["error"]:
             axes.plot([end["x"]], [error], label="as printed", **star)
             row = {"panel": result.problem, "algorithm": f"{label}, published"}
-            self.panels.add(axes, [row | {"x": end["x"], "mean": error}], look)
+            self.panels.rows.append(row | {"x": end["x"], "mean": error})
 
     def scale(self, axes: Axes, last: float, start: float) -> None:
         """Set the axis of passes, or that of seconds with the error of w = 0."""

@@ -36,27 +36,9 @@ from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_w
 from dperm.core.privacy.mechanisms import STUDY
 from dperm.core.solvers.capabilities import obstacle
 from dperm.pipeline import inputs
-from dperm.present import tables as writing
 from dperm.solvers.fits.scaled import Scaled
 
 log = logging.getLogger(__name__)
-
-CAPTIONS = {
-    "epsilon": "Claimed: the epsilon that the calibration promises, on small data with"
-    " influential records, at the stated delta. True: the bound of a sound accountant"
-    " for the same noise (inf: no bound can be proved), between the proved bounds low"
-    " and high; given lists what is taken to be public. Audited: the lower bound that"
-    " the worst pair of data sets proves, by measured laws of the releases; 0 where no"
-    " law is measured. Reached: audited over true, with a reason where it is small."
-    " Tightness: the largest shift of the noise that a neighbour needs, over the"
-    " declared shift; at most 1.",
-    "controls": "Which checks caught a mechanism: broken ones, each of which at least"
-    " one check must catch, and sound ones, which none may flag.",
-    "tuning": "The cost of choosing the setting privately: on average as many settings"
-    " are tried as the grid has, and the best is published (random stopping,"
-    " Papernot and Steinke 2022), for three distributions of their number."
-    " This accounting is in Rényi terms; renyi_epsilon is that of one run.",
-}
 
 HEAD = (
     "noise from",
@@ -80,25 +62,10 @@ def audit(config: schema.Config) -> list[Path]:
     if made is None:
         known = ", ".join(PRODUCTS)
         raise ConfigError(f"product={config.product}: the audit has {known}")
-    stem = plan.results_folder(config, "audit") / config.product
-    table = made(config)
-    written = writing.save(table, stem, _caption(config.product, table))
-    for path in written:
-        log.info("%s", path)
-    return written
-
-
-def _caption(product: str, table: writing.Table) -> str:
-    """The caption, with the chance that a statistical test of the table is wrong."""
-    if product == "tuning":
-        return CAPTIONS[product]
-    audits = len(table.data)
-    level = ladder.FULL.level
-    return (
-        f"{CAPTIONS[product]} The statistical test of a row is wrong with probability"
-        f" at most {level:.2g}, and any test in the table with at most"
-        f" {min(1.0, ladder.TESTS * audits * level):.2g} (Bonferroni)."
-    )
+    path = plan.results_folder(config, "audit", f"{config.product}.csv")
+    store.write_csv(path, made(config))
+    log.info("%s", path)
+    return [path]
 
 
 def _effort(config: schema.Config) -> ladder.Effort:
@@ -123,42 +90,33 @@ def _solver(config: schema.Config) -> list[Path]:
     return [path]
 
 
-def _epsilon(config: schema.Config) -> writing.Table:
+def _epsilon(config: schema.Config) -> pd.DataFrame:
     found = []
     for name in available("solver"):
         try:
             found.append(pd.read_csv(_path(config, name), keep_default_na=False))
         except pd.errors.EmptyDataError:  # the solver releases nothing
             continue
-    table = ladder.epsilons(pd.concat(found, ignore_index=True))
-    return writing.Table(table, _rounded(table.drop(columns=["delta"])))
+    return ladder.epsilons(pd.concat(found, ignore_index=True))
 
 
-def _rounded(table: pd.DataFrame) -> pd.DataFrame:
-    rounded = table.copy()
-    for key in rounded.select_dtypes("float"):
-        rounded[key] = rounded[key].map(writing.number)
-    return rounded
-
-
-def _controls(config: schema.Config) -> writing.Table:
+def _controls(config: schema.Config) -> pd.DataFrame:
     broken = ladder.controls(_effort(config), config.seed, config.workers)
     sound = ladder.alarms(config.seed, config.workers)
     table = pd.concat([broken, sound], ignore_index=True)
     for name in ladder.missed(table):
         log.warning("no rung caught: %s", name)
-    return writing.Table(table, table.astype(str))
+    return table
 
 
-def _tuning(config: schema.Config) -> writing.Table:
+def _tuning(config: schema.Config) -> pd.DataFrame:
     """Costs of every ledger of the papers' runs: of one run, and of private tuning."""
     rows = []
     for name in available("paper"):
         paper = with_paper(config, name)
         for problem, chosen in plan.runs(paper):
             rows += _tuned(paper, problem, chosen)
-    table = pd.DataFrame(rows)
-    return writing.Table(table, _rounded(table))
+    return pd.DataFrame(rows)
 
 
 def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
@@ -196,7 +154,7 @@ def _costs(one: Calibration, settings: int) -> dict[str, float]:
     return costs
 
 
-PRODUCTS: dict[str, Callable[[schema.Config], writing.Table]] = {
+PRODUCTS: dict[str, Callable[[schema.Config], pd.DataFrame]] = {
     "epsilon": _epsilon,
     "controls": _controls,
     "tuning": _tuning,

@@ -38,8 +38,8 @@ from dperm.store import closure
 MEASURING = ("tune", "evaluate", "sweeps", "timing")  # digests of stages with rows
 AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
 FORMATS = {  # of products: the first is shown in Snakemake's report
-    "figures": ("png", "pdf", "svg", "csv", "json"),
-    "tables": ("md", "csv"),
+    "figures": ("png", "pdf", "svg", "csv"),
+    "tables": ("csv",),
 }
 TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait for
 FOLDER = Path(".snakemake/dperm")
@@ -95,12 +95,9 @@ STAGES = {
     "audit": Stage("{part}", ("{results}audit/{part}.csv",)),
     "claims": Stage(
         "",
-        tuple(
-            f"{{results}}{name}"
-            for name in ("claims.csv", "claims.md", "power.csv", "noticed.csv")
-        ),
+        ("{results}claims.csv", "{results}claims.md"),
     ),
-    "report": Stage("", ("{results}report/index.html", "{results}selection.csv")),
+    "report": Stage("", ("{results}report/index.html",)),
 }
 
 

@@ -40,18 +40,14 @@ TYPES = {
     "calibration": str,
     "column": str,
     "columns": int,
-    "constraint": str,
     "d": int,
     "ends": bool,
     "epsilon": float,
-    "n": int,
     "names": dict[str, str],
-    "noise": str,
     "panels": list[list[Any]],
     "published": str,
     "readings": dict[str, Any],
     "shown": list[str],
-    "small": int,
     "solvers": list[str],
     "ties": bool,
     "title": Literal["privacy", "penalty"],
@@ -66,7 +62,7 @@ def figure(config: schema.Config) -> list[Path]:
 
 
 def table(config: schema.Config) -> list[Path]:
-    """Write ``product=...``, or all tables of the paper."""
+    """Write ``product=...`` and print it in Markdown, or write all tables."""
     return _made(config, "tables")
 
 
@@ -87,13 +83,15 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     product = getattr(config.paper, kind)[name]
     content, path = _make(config, kind, product), stem(config, kind, name)
     if kind == "tables":
-        written = tables.save(content, path, product.caption)
+        written = [path.with_suffix(".csv")]
+        store.write_csv(written[0], content.data)
+        if config.product is not None:  # asked for by name, by a reader
+            print(tables.in_markdown(content, product.caption))
     else:
         from dperm.present import drawing
 
         drawn, rows = content
-        written = [*drawing.save(drawn, rows, path), path.with_suffix(".json")]
-        store.write_json(written[-1], drawing.described(rows))
+        written = drawing.save(drawn, rows, path)
     for path in written:
         log.info("%s", path)
     return written
@@ -371,6 +369,6 @@ def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> No
                 )
     if "published" in options:
         one_of(f"{where}.published", options["published"], list(paper.published))
-    for key in ("columns", "d", "n", "small", "epsilon"):
+    for key in ("columns", "d", "epsilon"):
         if key in options and not options[key] > 0:
             raise ConfigError(f"{where}.{key}: expected above 0, found {options[key]}")

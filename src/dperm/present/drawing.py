@@ -1,8 +1,7 @@
 """Shared drawing: layout and style of all figures, and the data behind them.
 
-``Panels`` are the axes of a figure and the rows behind its curves. Rows store the axes
-and the look that they are drawn with. ``described`` exports these for programs that
-draw the same curves. The data of a figure are computed elsewhere.
+``Panels`` are the axes of a figure and the rows behind its curves. The data of a figure
+are computed elsewhere.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from PIL import Image
 from dperm.core.experiment import files as store
 from dperm.core.experiment.files import write_csv
 from dperm.present import intervals
-from dperm.present.looks import Look, dashes, look
+from dperm.present.looks import Look, look
 
 Row = dict[str, Any]  # of the data behind a figure; keys are COLUMNS
 Rows = list[Row]
@@ -148,13 +147,6 @@ class Panels:
         turned = (axes for k in range(wide) for axes in self.axes[k::wide])
         return zip(keys, turned, strict=True)
 
-    def add(self, axes: Axes, rows: Rows, style: Look, cost: str = "") -> Rows:
-        """Add rows that are drawn otherwise; ``cost`` is their true epsilon as text."""
-        for row in rows:
-            row.update(axes=axes, look=style, cost=cost)
-        self.rows += rows
-        return rows
-
     def band(
         self,
         axes: Axes,
@@ -163,13 +155,12 @@ class Panels:
         look: Look,
         marks: int | None = None,
         shade: float = 0.15,
-        cost: str = "",
     ) -> Rows:
-        """Draw a mean with the band from min to max, and annotate the rows.
+        """Draw a mean with the band from min to max, and add the rows to the data.
 
         Rows are those of ``summary``, in the order of x; without rows nothing is drawn.
         ``marks`` limits the number of markers along the line, all by default. ``shade``
-        is the opacity of the band, ``cost`` the true epsilon of the runs as text.
+        is the opacity of the band.
         """
         if not rows:
             return rows
@@ -178,7 +169,8 @@ class Panels:
         axes.plot(x, table["mean"], label=label, ms=3.5, markevery=every, **look)
         ends = table["min"], table["max"]
         axes.fill_between(x, *ends, color=look["color"], alpha=shade, linewidth=0)
-        return self.add(axes, rows, look, cost)
+        self.rows += rows
+        return rows
 
     def mean(
         self,
@@ -211,7 +203,8 @@ class Panels:
         axes.plot(x, y, label=label, **look)
         points = zip(x, y, strict=True)
         rows = [summary(panel, name, float(a), np.array([b])) for a, b in points]
-        return self.add(axes, rows, look)
+        self.rows += rows
+        return rows
 
     def outer(self, height: float, ticks: bool = True, width: float = 9.0) -> None:
         """Label the outer panels only; ``height`` of a row and ``width`` in inches.
@@ -233,40 +226,6 @@ class Panels:
         """The figure with a legend of all panels (``shared_legend``), and its rows."""
         shared_legend(self.figure, columns, **style)
         return self.figure, self.rows
-
-
-def described(rows: Iterable[Row]) -> dict[str, Any]:
-    """Labels of the axes by panel; colour, dashes, marker and true epsilon by curve.
-
-    Returns
-    -------
-    dict
-        By panel: ``x``, ``y`` and ``curves``. By algorithm, the latter has ``color``
-        (``#rrggbb``), ``dash`` (as in SVG), ``marker`` (matplotlib's) and ``cost``.
-    """
-    panels: dict[str, Any] = {}
-    for row in rows:
-        if "axes" not in row:
-            continue
-        if row["panel"] not in panels:
-            # a panel without labels takes those of another one
-            axes = row["axes"]
-            labels = {}
-            for key in ("x", "y"):
-                every = [
-                    getattr(at, f"get_{key}label")() for at in (axes, *axes.figure.axes)
-                ]
-                labels[key] = " ".join(next(filter(None, every), "").split())
-            panels[row["panel"]] = labels | {"curves": {}}
-        curves, style = panels[row["panel"]]["curves"], row["look"]
-        if row["algorithm"] not in curves:
-            curves[row["algorithm"]] = {
-                "color": to_hex(style["color"]),
-                "dash": dashes(style.get("linestyle", "-")),
-                "marker": style.get("marker", ""),
-                "cost": row["cost"],
-            }
-    return panels
 
 
 def against(

@@ -57,19 +57,11 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "Iterative Hessian mixing": ("#882255", "-.", "h"),
     "FW": ("#000000", _DASHES, "x"),
     "DP-FW": ("#8a8a8a", "-.", "+"),
-    "NoisySFW": ("#0072B2", "-", "h"),
-    "NoisySFW, all records": ("#4b9dcb", "--", "s"),
-    "PolySFW": ("#CC79A7", _DASHES, "D"),
-    "PhasedSGD": ("#009E73", _CHAIN, "^"),
-    "DP-SGD, one pass": ("#000000", ":", "v"),
-    "DP-FW, full batches": ("#D55E00", "-.", "P"),
-    "DP mirror descent, full batches": ("#c68900", "-.", "X"),
 }
 # For methods that are not listed, in this order.
 _HUES = ("#c68900", "#000000", "#117733", "#CC6677", "#332288", "#AA4499")
 _STROKES: tuple[Any, ...] = ((0, (3, 1, 1, 1)), "-", "--", ":")
 _MARKS = "xP*hdp"
-_SVG_DASHES = {"-": "", "--": "7 3", "-.": "7 3 2 3", ":": "2 3"}
 
 
 def of(methods: Iterable[str]) -> dict[str, Look]:
@@ -92,10 +84,3 @@ def of(methods: Iterable[str]) -> dict[str, Look]:
             colour, line, marker = _HUES[place], _STROKES[turn % 4], _MARKS[place]
         looks[name] = look(colour.lower(), line, marker)
     return looks
-
-
-def dashes(line: Any) -> str:
-    """A line style of matplotlib as ``stroke-dasharray``; empty for a solid line."""
-    if isinstance(line, tuple):
-        return " ".join(f"{2 * each:g}" for each in line[1])
-    return _SVG_DASHES.get(line, "")

@@ -1,4 +1,4 @@
-"""Writing tables: CSV with ten digits, and Markdown for readers."""
+"""Tables: CSV with ten digits, and Markdown for readers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,14 @@ def save(table: Table, stem: Path, caption: str) -> list[Path]:
     """Write CSV and Markdown, each file whole or not at all."""
     written = [stem.with_suffix(".csv"), stem.with_suffix(".md")]
     write_csv(written[0], table.data)
-    head = f"{caption.strip()}\n\n" if caption else ""
-    store.write_text(written[1], f"{head}{markdown(table.text)}\n")
+    store.write_text(written[1], f"{in_markdown(table, caption)}\n")
     return written
+
+
+def in_markdown(table: Table, caption: str) -> str:
+    """The text of a table in Markdown, below its caption."""
+    head = f"{caption.strip()}\n\n" if caption else ""
+    return f"{head}{markdown(table.text)}"
 
 
 def markdown(text: pd.DataFrame) -> str:

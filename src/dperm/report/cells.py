@@ -3,8 +3,7 @@
 A tuning run again would print other means. ``law.csv`` has the quantiles of their
 distribution, the law of a cell (``dperm.kinds.law``). A printed mean of a tuned setting
 is tested against its law, two-sided and with Holm's correction over the table. All
-cells of a problem together test the noise; the power of this test is measured on laws
-with other noise.
+cells of a problem together test the noise.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ from dperm.report.evidence import (
 
 PUBLISHED = 1.0  # the noise factor of the printed numbers
 FACTORS = (0.7, 0.8, 1.25, 1.4)
-FAR = (0.5, 2.0)  # not available for every table
 LEAST, FRESH = PRINTS
 ALONE = 0.05  # level of one test, which needs no correction
 EXTREME = 40.0  # standard deviations; practically impossible
@@ -246,12 +244,10 @@ def _errors(table: pd.DataFrame) -> list[str]:
     return ["median", *(name for name in table if name.startswith("q0."))]
 
 
-def noisier(factors: dict[str, float] | float) -> Change:
-    """Replace laws by those of another noise factor, one for all or per algorithm."""
+def noisier(factor: float) -> Change:
+    """Replace laws by those of another noise factor."""
 
     def change(table: pd.DataFrame) -> pd.DataFrame:
-        several = isinstance(factors, dict)
-        factor = table["algorithm"].map(factors) if several else factors
         taken = table[table["noise_factor"] == factor]
         rest = table[table["noise_factor"] != PUBLISHED]
         return pd.concat([taken.assign(noise_factor=PUBLISHED), rest])
@@ -259,18 +255,26 @@ def noisier(factors: dict[str, float] | float) -> Change:
     return change
 
 
-def exchanged(first: str, second: str) -> Change:
-    """Exchange the names of two algorithms."""
-    names = {first: second, second: first}
-    return lambda table: table.assign(algorithm=table["algorithm"].replace(names))
+def next_passes(table: pd.DataFrame) -> pd.DataFrame:
+    """Label every number of passes as the next larger one; drop the largest.
+
+    Raises AbsentError if the table has no passes.
+    """
+    if "passes" not in table or table["passes"].isna().all():
+        raise AbsentError("the laws are of no number of passes")
+    known = sorted(table["passes"].dropna().unique())
+    following = dict(zip(known, [*known[1:], np.nan], strict=True))
+    moved = table.assign(passes=table["passes"].map(following))
+    return moved.dropna(subset=["passes"])
 
 
 CHANGES: dict[str, Change] = {
     "w = 0": nothing_learnt,
+    "passes off by one": next_passes,
     "errors x 0.5": scaled(0.5),
     "errors x 0.7": scaled(0.7),
     "errors x 1.4": scaled(1.4),
-    **{f"noise x {factor:g}": noisier(factor) for factor in (*FACTORS, *FAR)},
+    **{f"noise x {factor:g}": noisier(factor) for factor in (0.5, 0.7, 1.4, 2.0)},
 }
 
 
@@ -299,8 +303,8 @@ class Pooled:
         return float(2 * ndtr(-abs(self.log) / self.deviation))
 
 
-def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
-    """Pool the printed numbers, or the medians of other laws in their place.
+def pooled(found: list[Cell]) -> Pooled:
+    """Pool the printed numbers.
 
     Raises AbsentError if no cell moves with the noise, or if that is unknown.
     """
@@ -310,11 +314,7 @@ def pooled(found: list[Cell], others: list[Cell] | None = None) -> Pooled:
         raise AbsentError("no law with other noise, or no cell that moves with it")
     weights = moves / deviations**2
     weights /= weights.sum()
-    if others is None:
-        logs = np.array([math.log(max(cell.printed, cell.half)) for cell in found])
-    else:
-        logs = np.array([cell.median for cell in others])
-        deviations = np.array([cell.deviation for cell in others])
+    logs = np.array([math.log(max(cell.printed, cell.half)) for cell in found])
     apart = logs - np.array([cell.median for cell in found])
     return Pooled(float(weights @ apart), float(np.linalg.norm(weights * deviations)))
 
@@ -326,16 +326,6 @@ def apart(found: list[Cell]) -> float:
     """
     logs = sum(math.log(max(cell.probability, 1e-300)) for cell in found)
     return float(chdtrc(2 * len(found), -2 * logs))
-
-
-def power(found: list[Cell], others: list[Cell]) -> float:
-    """Probability that a table with other laws would be noticed at 5 %."""
-    null, other = pooled(found), pooled(found, others)
-    limit = ndtri(0.975) * null.deviation
-    return float(
-        ndtr((other.log - limit) / other.deviation)
-        + ndtr((-limit - other.log) / other.deviation)
-    )
 
 
 def grouped(found: dict[Key, Cell]) -> dict[str, list[Cell]]:

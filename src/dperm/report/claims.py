@@ -177,7 +177,7 @@ def _check_cells(config: schema.Config, options: dict[str, Any]) -> None:
 FIVE = tuple(dict.fromkeys(SHORT.values()))
 TEXTS = (
     *("published", "control", "reason", "set", "section", "cause", "note"),
-    *("authors", "missing", "should_notice", "noticed", "excludes"),
+    *("authors", "missing", "excludes"),
 )
 _FILE = re.compile(r"\b(results|figures)/(?:\w+/)*?(\w+)/(\w+)\.csv")
 _FIGURE = re.compile(r"Figures? (\d+)")

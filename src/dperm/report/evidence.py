@@ -98,7 +98,7 @@ class Evidence:
     config : schema.Config
         With the paper and the folders.
     altered : callable, optional
-        Change that a control or a wrong world makes to every table that is read.
+        Change that a control makes to every table that is read.
     claim : schema.Claim, optional
         The claim to judge: it names the groups it expects, and those not available.
     siblings : list of schema.Claim

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
-import math
 import os
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,16 +16,10 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 from markupsafe import Markup
-from scipy.optimize import brentq
 
-from dperm.accountants.random_stopping import tuned_epsilon
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import grid, plan, schema
-from dperm.core.experiment.files import write_csv
-from dperm.core.experiment.validation import number as evaluated
-from dperm.core.privacy.ledger import Gaussian, Ledger
-from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.core.experiment import plan, schema
 from dperm.data.fetching import taken_as_it_came
 from dperm.present.tables import short
 from dperm.report.claims import (
@@ -49,7 +41,6 @@ from dperm.report.reports import (
     REPORTS,
     author,
     bottom,
-    noticing,
     true_epsilons,
     worth_in_words,
 )
@@ -64,23 +55,17 @@ Row = dict[str, Any]
 
 
 def report(config: schema.Config) -> list[Path]:
-    """Write ``report/index.html``, and ``selection.csv`` next to ``claims.csv``."""
+    """Write ``report/index.html``."""
     folder = plan.results_folder(config)
     path = folder / "report" / "index.html"
-    written = [folder / "selection.csv", path]
     judged = folder / "claims.csv"
     claims = pd.read_csv(judged) if judged.is_file() else table(config)
-    chosen = selection(config)
-    write_csv(written[0], chosen)
-    store.write_text(path, page(config, claims, chosen, path.parent))
-    for each in written:
-        log.info("%s", each)
-    return written
+    store.write_text(path, page(config, claims, path.parent))
+    log.info("%s", path)
+    return [path]
 
 
-def page(
-    config: schema.Config, claims: pd.DataFrame, chosen: pd.DataFrame, folder: Path
-) -> str:
+def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
     claims = complete(claims)
     every = [_paper(paper, claims, folder) for paper in papers(config)]
@@ -118,8 +103,7 @@ def page(
         classes=CLASSES,
         kinds=KINDS,
         judged=plan.results_folder(config, "claims.csv").is_file(),
-        selection=bias_in_words(chosen),
-        audits=sorted(audits.glob("*.md")),
+        audits=sorted(audits.glob("*.csv")),
         scale=config.scale.name,
         versions=store.versions(),
         css=css,
@@ -142,7 +126,6 @@ def _environment(folder: Path) -> Environment:
     environment.filters |= {
         "short": short,
         "plain": without_latex,
-        "noticing": noticing,
         "number": number,
         "titled": _titled,
         "link": functools.partial(_link, folder=folder),
@@ -240,96 +223,3 @@ def _advice(path: Path) -> list[Row]:
         {"loss": loss, "rows": group.rename(columns={"from": "low"}).to_dict("records")}
         for loss, group in data.groupby("loss", sort=False)
     ]
-
-
-# --- selection bias: tuning means, fresh means and the cost of a private choice -------
-
-FRESH = ["fresh_mean", "fresh_ci_low", "fresh_ci_high"]
-CELL = ["paper", "table", "calibration", "problem", "algorithm", "passes"]
-SELECTION = [*CELL, "mean", *FRESH, "bias", "epsilon", "trials", "tuned_epsilon"]
-
-
-def selection(config: schema.Config) -> pd.DataFrame:
-    """One row for every tuned cell of every paper.
-
-    ``bias`` is the fresh mean over the tuning mean, and ``trials`` the number of
-    settings the cell was chosen from. ``epsilon`` is the target of one run;
-    ``tuned_epsilon`` includes a choice among the trials by random stopping.
-    """
-    rows = [row for paper in papers(config) for row in _chosen(paper)]
-    return pd.DataFrame(rows, columns=SELECTION)
-
-
-def _chosen(config: schema.Config) -> Iterator[Row]:
-    paper = config.paper
-    sizes = {  # points of every algorithm's grid, by number of passes
-        plan.label(config, name): Counter(
-            point["passes"]
-            for point in grid.thin(grid.points(run.grid), config.scale.keep)
-        )
-        for name, run in paper.runs.items()
-    }
-    for name, product in paper.tables.items():
-        table = read_or_empty(plan.results_folder(config, paper.name, f"{name}.csv"))
-        if not {*CELL[3:], "mean", *FRESH} <= set(table.columns):
-            continue
-        known = table.dropna(subset=["mean", "fresh_mean"])
-        whole = not known.duplicated(["problem", "algorithm"]).any()
-        for row in known.to_dict("records"):
-            of = sizes.get(row["algorithm"], Counter())
-            trials = of.total() if whole else of[row["passes"]]
-            epsilon, delta = _target(row["problem"], config.data.dir)
-            yield {
-                **row,
-                "paper": paper.name,
-                "table": name,
-                "calibration": product.calibration,
-                "bias": row["fresh_mean"] / row["mean"] if row["mean"] > 0 else None,
-                "epsilon": epsilon,
-                "trials": trials,
-                "tuned_epsilon": _cost(epsilon, delta, trials),
-            }
-
-
-@functools.cache
-def _target(problem: str, folder: str) -> tuple[float, float | None]:
-    """Epsilon and delta of a problem; no delta if it depends on an unknown n."""
-    privacy = configuration.read("problem", problem).privacy
-    meta = Path(folder, "prepared", problem, "meta.json")
-    n = store.read_json(meta).get("n") if meta.is_file() else None
-    if n is None and isinstance(privacy.delta, str):
-        return privacy.epsilon, None
-    return privacy.epsilon, evaluated(privacy.delta, n or 1, f"{problem}: delta")
-
-
-@functools.cache
-def _cost(epsilon: float, delta: float | None, trials: int) -> float | None:
-    """Epsilon of a choice among ``trials`` Gaussian releases of ``epsilon`` each."""
-    if delta is None or math.isinf(epsilon) or trials < 1:
-        return None
-    if trials == 1:
-        return epsilon
-    mu = brentq(lambda x: gaussian_epsilon(x, delta) - epsilon, 1e-9, 1e3, xtol=1e-12)
-    one = Ledger((Gaussian(1.0, 1 / mu, 1, "a run", "its target"),))
-    return tuned_epsilon(one, delta, trials, "geometric")
-
-
-def bias_in_words(selected: pd.DataFrame) -> str:
-    """Effect of fresh runs and of a private choice, in words; empty without data."""
-    bias = selected["bias"].dropna()
-    if bias.empty:
-        return ""
-    text = (
-        "Fresh runs have larger errors than the tuning runs in "
-        f"{(bias > 1).mean():.0%} of {len(bias)} chosen settings, by a factor of "
-        f"{bias.median():.3g} in the median and {bias.max():.3g} at most."
-    )
-    priced = selected.dropna(subset="tuned_epsilon")
-    if len(priced):
-        dearest = priced.loc[(priced["tuned_epsilon"] / priced["epsilon"]).idxmax()]
-        text += (
-            f" A private choice among {dearest['trials']:,g} settings, by random "
-            "stopping (Papernot and Steinke 2022, Theorem 2), raises epsilon from "
-            f"{dearest['epsilon']:g} to {dearest['tuned_epsilon']:.3g}."
-        )
-    return text

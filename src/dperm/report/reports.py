@@ -45,7 +45,7 @@ from dperm.report.claims import (
     tallies,
     without_latex,
 )
-from dperm.report.evidence import NOTHING, few, several
+from dperm.report.evidence import NOTHING, several
 
 log = logging.getLogger(__name__)
 
@@ -203,7 +203,6 @@ def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
         "Printed": "; ".join(part for part in printed if part),
         "Ours": ours,
         "Missing": clipped(row["missing"]) * ("missing" not in ours),
-        "Changes with": noticing(row),
         "Verdict": "; ".join(part for part in verdict if part),
         "Figure": _links(pictures(config, row)),
         "Evidence": _links(evidence(row)),
@@ -290,17 +289,6 @@ def clipped(reason: str, longest: int = LONGEST) -> str:
     if first.count("(") > first.count(")"):
         first = first.rpartition("(")[0].rstrip()
     return f"{first} ..."
-
-
-def noticing(row: Row) -> str:
-    """Wrong worlds that a claim notices, and those it should notice but misses."""
-    should, noticed = (
-        [name for name in row[key].split("; ") if name]
-        for key in ("should_notice", "noticed")
-    )
-    missed = ", ".join(name for name in should if name not in noticed)
-    seen = few(noticed)
-    return "; ".join([seen] * bool(seen) + [f"not {missed}"] * bool(missed))
 
 
 def evidence(row: Row) -> list[str]:

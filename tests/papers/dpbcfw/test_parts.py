@@ -191,18 +191,13 @@ def test_curvature_bounds_hold(instance):
         assert np.sum((A @ d) ** 2) / n <= 1.01 * found["elementary"][1]
 
 
-def test_slopes_and_starts():
+def test_slopes():
     n = pd.Series([100, 100, 1000, 1000, 10_000])
     runs = pd.DataFrame({"n": n, "excess": 3.0 * n ** (-2 / 3)})
     slope, low, high = outcomes.slope(runs)
     assert slope == pytest.approx(-2 / 3) and low <= slope <= high
     runs["excess"] = [1.0, 1, -1, 1, 1]
     assert np.isnan(outcomes.slope(runs)[0])
-    found = pd.DataFrame(
-        {"claim": "c", "noise": "strict", "epsilon": [1.0, 10.0, 100.0, 1000.0],
-         "margin": [-1.0, 1.0, -1.0, -1.0]}
-    )  # fmt: skip
-    assert outcomes.claim_starts(found)["epsilon"].tolist() == [100.0]
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,7 @@ TABLES = list(compose(["paper=dpbcfw"]).paper.tables)
 def test_figures(swept, name):
     written, _ = figured(swept, name)
     sizes = {path.suffix: path.stat().st_size for path in written}
-    sizes[".json"] *= 20  # without data it has but two braces
-    assert set(sizes) == {".pdf", ".svg", ".png", ".csv", ".json"}
+    assert set(sizes) == {".pdf", ".svg", ".png", ".csv"}
     assert min(sizes.values()) > 40
     svg = next(path for path in written if path.suffix == ".svg").read_text()
     assert "data not available" in svg or name != "figure9"
@@ -168,20 +167,6 @@ def test_figure_4_has_the_excess_over_the_truth(swept):
     if (runs["loss"] > runs["truth"]).all():
         logs = np.log(runs["n"]), np.log(runs["loss"] - runs["truth"])
         assert f"K = 4: {np.polyfit(*logs, 1)[0]:.2f} [" in label
-
-
-@pytest.mark.slow
-def test_claims_start_where_their_curves_cross_0(swept):
-    shown = drawn(swept, "claims").reset_index()
-    table = tabled(swept, "claims").set_index(["claim", "noise"])["epsilon"]
-    names = {"noise as printed": "stated", "least sound noise": "strict"}
-    for (claim, label), rows in shown.groupby(["panel", "algorithm"]):
-        if label not in names:
-            continue
-        above = rows.loc[rows["mean"] >= 0, "x"].max()
-        later = rows.loc[~(rows["x"] <= above), "x"]
-        expected = later.min() if len(later) else np.nan
-        np.testing.assert_equal(table[claim, names[label]], expected)
 
 
 @pytest.mark.slow

@@ -247,5 +247,5 @@ def test_the_reading_in_words():
     row = {"ball": float("inf"), "objective": "sum", "per": "iteration",
            "iterations": 20, "holds": "no"}  # fmt: skip
     told = outcomes.in_words(row)
-    assert told["reading"] == "eta ||x_true||_1, sum, epsilon an iteration, T 20"
+    assert told == "eta ||x_true||_1, sum, epsilon an iteration, T 20"
     assert replace(Reading(), per="iteration").per == row["per"]

@@ -99,17 +99,6 @@ def test_dimensions_come_from_the_largest_size_that_has_three():
     assert rates.of_dimension(lost)["reason"] == "0 of 4 below half"
 
 
-def test_from_where_a_method_learns():
-    means = pd.Series([0.9, 0.7, 0.4, 0.1], index=SIZES)
-    assert rates.start(means) == {"starts": 1e5, "extrapolated": None}
-    late = rates.start(pd.Series([1.0, 0.9, 0.9, 0.7], index=SIZES))
-    assert late["starts"] is None and late["extrapolated"] > 1e6
-    reached = 1e6 * 10 ** (math.log(0.5 / 0.7) / math.log(0.7 / 0.9))
-    assert late["extrapolated"] == pytest.approx(reached)
-    never = rates.start(pd.Series([1.0, 1.0, 1.0], index=SIZES[:3]))
-    assert never == {"starts": None, "extrapolated": None}
-
-
 def test_the_sampler_is_exact_and_the_printed_radius_is_not():
     data = pd.DataFrame(proofs.sampled(0))
     meant, printed = (

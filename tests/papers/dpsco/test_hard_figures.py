@@ -1,13 +1,11 @@
 """Figures of the hard instances: the bound starts where something is learnt."""
 
-import math
-
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 
 from dperm.papers.dpsco import rates
-from dperm.papers.dpsco.figures import hidden, worst
+from dperm.papers.dpsco.figures import worst
 
 SIZES = [1000, 10_000, 100_000]
 
@@ -42,18 +40,3 @@ def test_the_bound_meets_the_first_point_that_has_learnt():
 def test_what_has_learnt_nothing_has_no_bound():
     _, rows = worst(runs(share=0.9), [("noisy_sfw", 1.5)])
     assert not any("bound" in row["algorithm"] for row in rows)
-
-
-def test_hidden_shows_both_kinds_of_every_target():
-    parts = [
-        runs(epsilon=epsilon, calibration=kind, constant=c, share=share)
-        for epsilon in (0.05, 1.0) for c in (1, 16)
-        for kind, share in (("strict", 0.9), ("none", 0.1), ("paper", 0.95))
-    ]  # fmt: skip
-    figure, rows = hidden(pd.concat(parts), "strict")
-    table = pd.DataFrame(rows)
-    assert set(table["algorithm"]) == {
-        f"epsilon = {epsilon}, {kind}"
-        for epsilon in ("0.05", "1") for kind in ("strict", "none")
-    }  # fmt: skip
-    assert len(figure.axes) == 1 and math.isclose(table["mean"].max(), 0.9)

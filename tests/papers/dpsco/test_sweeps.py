@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import config as configuration
 from dperm.papers.dpsco import sweeps
 from dperm.solvers.streams.sources import Signs
 
@@ -62,15 +61,6 @@ def test_seeds_are_independent_runs():
     pd.testing.assert_frame_equal(one, measured("noisy_sfw", [2.0], seed=1))
 
 
-def test_runs_of_the_quantiles_differ():
-    options = {"n": 300, "d": 4, "norms": {"poly_sfw": [1.0]}, "epsilons": TARGETS}
-    rows = sweeps.quantiles(None, {"solver": "poly_sfw"}, 3, runs=6, **options)
-    table = pd.DataFrame(rows)
-    private = table[table["epsilon"] == 1.0]
-    assert set(private["calibration"]) == {"strict"}
-    assert private["excess"].nunique() == private["run"].nunique() == 6
-
-
 @pytest.mark.parametrize("solver", ["noisy_sfw", "sco_dp_sgd", "sco_dp_fw"])
 def test_clock_measures_one_run_and_its_risk(solver):
     rows = sweeps.clock(None, {"solver": solver, "n": 400}, 1, 5, {solver: 1.0}, [8.0])
@@ -85,50 +75,6 @@ def test_fingerprints_give_the_shape_of_the_bound():
         assert row["bound"] == pytest.approx(shape)
         assert row["initial"] == pytest.approx(shape / (row["p"] - 1))
         assert 0 <= row["excess"] <= 2 * row["initial"]
-
-
-class Prepared:
-    available = True
-
-    def __init__(self, n=400, d=5):
-        rng = np.random.default_rng(0)
-        self.X = rng.standard_normal((n, d))
-        self.X[:, 0] = np.arange(n)
-        self.y = np.where(rng.random(n) < 0.5, -1.0, 1.0)
-
-
-def on_real_data(monkeypatch, prepared, **keys):
-    monkeypatch.setattr(sweeps.data, "load_prepared", lambda *_: prepared)
-    given = {"epsilons": TARGETS, "norms": {"phased_sgd": [2.0]}, "radius": 1.0} | keys
-    point = {"problem": "any", "solver": "phased_sgd"}
-    return sweeps.real(configuration.compose([]), point, 1, **given)
-
-
-def test_test_records_are_never_trained_on(monkeypatch):
-    trained, tested = set(), set()
-    rows, judged = sweeps.Rows, sweeps._judged
-
-    def take(X, y):
-        trained.update(X[:, 0])
-        return rows(X, y)
-
-    def judge(X, *rest):
-        tested.update(X[:, 0])
-        return judged(X, *rest)
-
-    monkeypatch.setattr(sweeps, "Rows", take)
-    monkeypatch.setattr(sweeps, "_judged", judge)
-    found = on_real_data(monkeypatch, Prepared())
-    assert len(tested) == 80 and len(trained) == 320 == found[0]["train"]
-    assert not trained & tested
-
-
-def test_real_data_that_cannot_be_had_are_a_row_with_the_reason(monkeypatch):
-    class Missing:
-        available, meta = False, {"reason": "nobody serves it"}
-
-    (row,) = on_real_data(monkeypatch, Missing())
-    assert row == {"status": "unavailable", "reason": "nobody serves it"}
 
 
 def emptied(seed=1, **keys):

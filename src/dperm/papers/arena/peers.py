@@ -29,12 +29,12 @@ from dperm.compare.metrics import is_signed
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment.files import write_csv
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.papers.arena import outcomes
 from dperm.pipeline import inputs
-from dperm.present.tables import made_of, save
 from dperm.solvers.fits import dp_minibatch
 from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.scaled import Scaled
@@ -173,11 +173,9 @@ def run(config: schema.Config) -> list[Path]:
                 log.info("%s", _progress_line(row))
             found += rows
     table = pd.DataFrame(found).reindex(columns=COLUMNS)
-    stem = plan.results_folder(config, config.paper.name) / "peers"
-    caption = "Other libraries on the same records, by default settings, measured by "
-    caption += "the same objective; epsilon as each was asked for, true_epsilon where "
-    caption += "our accountant knows what is released."
-    return save(made_of(table.to_dict("records")), stem, caption)
+    path = plan.results_folder(config, config.paper.name, "peers.csv")
+    write_csv(path, table)
+    return [path]
 
 
 def _progress_line(row: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpbcfw import outcomes
-from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, central, last, read, where
+from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, central, read, where
 from dperm.present import drawing, looks
 from dperm.present.drawing import (
     MARKERS,
@@ -40,7 +40,6 @@ NOISES = {
     "stated": "noise as printed",
     "scaled": "printed noise, scores $\\eta\\,\\nabla f$",
     "strict": "least sound noise",
-    "scaled, m = n": "the same, no sketch",
 }
 UPDATES = {"published": "as published", "feasible": "feasible"}
 SHARE = "$\\eta$ = {:g} $\\|x_{{true}}\\|_1$"
@@ -49,7 +48,6 @@ FAMILIES: dict[str, Callable[[float], str]] = {  # key of a family: label of a c
     "epsilon": "$\\epsilon$ = {:g}".format,
     "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
     "sketch": "m = {:g}".format,
-    "length": "m = {:g} n".format,
 }
 BESIDE = {  # keys of panels, besides noise: their text in the data, and in the title
     "epsilon": (", epsilon {:g}", ",\n$\\epsilon$ = {:g}"),
@@ -139,19 +137,17 @@ def _family(table: pd.DataFrame, key: str) -> list[Curve]:
 def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 1: samplings, one panel per pair of sparsities, laid out as printed.
 
-    ``options``: constraint, the set; beside, a second set, shown below. With both, the
-    data name the set only for panels of the ball.
+    The ball is above and the box below; the data name the set for the ball alone.
     """
-    table, options = read(config, product.sweeps[0]), product.options
-    sets = [options[key] for key in ("constraint", "beside") if key in options]
+    table = read(config, product.sweeps[0])
     pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
     pairs.sort(reverse=True)
     cells: list[Cell] = []
-    for constraint, (active, density) in itertools.product(sets, pairs):
+    for constraint, (active, density) in itertools.product(SETS, pairs):
         runs = where(table, active=active, density=density, constraint=constraint)
         part, whole = percent(active), percent(density)
         panel = f"features {whole}, variable {part}"
-        if len(sets) > 1 and constraint == "ball":
+        if constraint == "ball":
             panel = f"ball, {whole} of A, {part} of x"
         names = list(runs["sampling"].unique())
         curves: list[Curve] = []
@@ -239,16 +235,6 @@ def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
     return along(cells, 3, product.options.get("columns", 4), 2.7)
 
 
-def losses(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Table V as a figure: sketches of several lengths, one panel per loss."""
-    every = read(config, "losses").groupby("loss_name", sort=False)
-    cells = [
-        (str(name), str(name).replace("_", " "), _family(runs, "length"))
-        for name, runs in every
-    ]
-    return along(cells, 3, 4, 2.5)
-
-
 def real(config: Config, product: Product, problems: list[str]) -> Drawing:
     """Figure 9: real data, with printed noise, and with sound noise and a feasible set.
 
@@ -271,19 +257,14 @@ def real(config: Config, product: Product, problems: list[str]) -> Drawing:
 
 
 def samples(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figure 4: excess risk against n in log-log, with slopes and their intervals.
-
-    ``options``: noise, epsilon, and against, ``truth`` for f(x_true) or ``minimum``
-    for the minimum over the ball.
-    """
-    options, sweep = product.options, product.sweeps[0]
-    table = outcomes.excess(config, sweep, options["against"], options["epsilon"])
+    """Figure 4: excess risk against n in log-log, with slopes and their intervals."""
+    table = outcomes.excess(config, product.sweeps[0])
     shares = sorted(table["share"].unique())
-    panels, noise = Curves(2 * len(shares), 2), options["noise"]
+    panels = Curves(2 * len(shares), 2)
     for (share, update), axis in panels.over(itertools.product(shares, UPDATES)):
         runs = where(table, share=share)
-        alone = where(runs, method="dp_fw", noise=central(noise))
-        ours = where(runs, method="dp_bcfw", noise=noise, update=update)
+        alone = where(runs, method="dp_fw")
+        ours = where(runs, method="dp_bcfw", update=update)
         panel = f"{UPDATES[update]}, {SHARE.format(share)}"
         curves = [("DP-FW", alone, BASELINES["DP-FW"]), *_family(ours, "nodes")]
         for name, part, look in curves:
@@ -322,36 +303,6 @@ def _slope(runs: pd.DataFrame) -> str:
 
 
 # --- what the paper does not show -----------------------------------------------------
-
-
-def claims(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Margins of the claims against epsilon, and where each starts to hold.
-
-    In the last panel a claim that never holds has no dot.
-    """
-    margins = outcomes.claim_margins(last(read(config, product.sweeps[0])))
-    starts, names = outcomes.claim_starts(margins), list(outcomes.CLAIMS)
-    panels = Curves(len(names) + 1, 3)
-    noises = dict(zip(outcomes.KINDS, hues(len(outcomes.KINDS)), strict=True))
-    for claim, axis in zip(names, panels.axes, strict=False):
-        for noise, look in noises.items():
-            rows = where(margins, claim=claim, noise=noise)
-            axes = (axis, rows, "epsilon", "margin")
-            panels.mean(*axes, claim, NOISES[noise], look, marks=6)
-        axis.axhline(0.0, color="0.3", linewidth=0.9)
-        axis.set(xscale="log", title=outcomes.CLAIMS[claim], xlabel="$\\epsilon$")
-        axis.set_ylim(*np.clip(axis.get_ylim(), -1.0, 1.0))
-        axis.set_ylabel("margin (holds below 0)")
-    axis = panels.axes[-1]
-    for k, (noise, look) in enumerate(noises.items()):
-        rows = where(starts, noise=noise)
-        places = np.array([names.index(claim) for claim in rows["claim"]])
-        dots = {"color": look["color"], "marker": look["marker"], "linestyle": "none"}
-        axis.plot(rows["epsilon"], places + 0.18 * (k - 1.5), markersize=6, **dots)
-    axis.set_yticks(range(len(names)), names)
-    axis.set(xscale="log", xlabel="$\\epsilon$", ylim=(len(names) - 0.5, -0.5))
-    axis.set_title("where it starts to hold")
-    return panels.done(4)
 
 
 def communication(config: Config, product: Product, problems: list[str]) -> Drawing:

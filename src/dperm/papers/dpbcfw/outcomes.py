@@ -10,10 +10,10 @@ if the 95 % intervals of all its mean margins lie below 0, and fails if one lies
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,17 +62,10 @@ def exponent(x: pd.Series, y: pd.Series) -> float:
 THEORY = -2 / 3  # exponent of n, Theorem 4
 
 
-def excess(config: Config, name: str, against: str, epsilon: float) -> pd.DataFrame:
-    """Last rows of a sweep at one epsilon, with ``excess``, loss less a reference loss.
-
-    Parameters
-    ----------
-    against : {"truth", "minimum"}
-        Column of the reference loss.
-    """
+def excess(config: Config, name: str) -> pd.DataFrame:
+    """Last rows of a sweep, with ``excess``, the loss less that of x_true."""
     table = last(read(config, name))
-    table = table.assign(excess=table["loss"] - table[against])
-    return where(table, epsilon=epsilon)
+    return table.assign(excess=table["loss"] - table["truth"])
 
 
 def slope(runs: pd.DataFrame) -> tuple[float, float, float]:
@@ -122,112 +115,6 @@ def bytes_so_far(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     K, m = runs["nodes"].iloc[0], runs["sketch"].iloc[0]
     return runs, runs.assign(bytes_up=runs["iteration"] * K * (HEAD + NUMBER * m))
 
-
-# --- the epsilon from which the claims of Figures 3 to 7 hold -------------------------
-
-CLOSE = 0.1  # "almost unaffected", "within a reasonable range": a tenth of f(0)
-FALLS = 0.9  # share of the excess that may be left with twice the n; theory: 0.63
-# Kinds of noise, and whether features are sketched, in the runs of the sweep.
-KINDS = {
-    "stated": ("stated", True),
-    "scaled": ("scaled", True),
-    "scaled, m = n": ("scaled", False),
-    "strict": ("strict", True),
-}
-CLAIMS = {
-    "Fig. 3": "Fig. 3: no worse than DP-FW,\nand below f(0)",
-    "Fig. 4": "Fig. 4: a tenth less excess\nwith twice the n (feasible)",
-    "Fig. 5": "Fig. 5: K = 16 below K = 2,\nand below f(0)",
-    "Fig. 6": "Fig. 6: within 0.1 f(0) of no noise",
-    "Fig. 7": "Fig. 7: splits 1:9 and 9:1 agree,\nand below f(0)",
-}
-
-
-def claim_margins(table: pd.DataFrame) -> pd.DataFrame:
-    """Margins of every claim: claim, noise (of ``KINDS``), epsilon, replicate, margin.
-
-    A margin is negative where the claim holds. Losses are final ones over f(0), on the
-    same draws of the data.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Last rows of the runs, with ``relative`` the loss over f(0).
-    """
-    ours, parts = table["method"] == "dp_bcfw", []
-    for claim, of_claim in _MARGINS.items():
-        for kind, (noise, sketched) in KINDS.items():
-            kept = table[~ours | ((table["sketch"] > 0) == sketched)]
-            part = of_claim(kept, noise).rename("margin").reset_index()
-            parts.append(part.assign(claim=claim, noise=kind))
-    return pd.concat(parts, ignore_index=True)
-
-
-def claim_starts(margins: pd.DataFrame) -> pd.DataFrame:
-    """The smallest epsilon such that each claim holds there and at all larger ones.
-
-    A claim holds at an epsilon if its mean margin is below 0.
-    """
-    rows = []
-    for row, group in groups(margins, ["claim", "noise"]):
-        means = group.groupby("epsilon")["margin"].mean()
-        holds = (means < 0)[::-1].cumprod()[::-1].astype(bool)
-        first = float(means.index[holds][0]) if holds.any() else math.nan
-        rows.append(row | {"epsilon": first})
-    return pd.DataFrame(rows)
-
-
-def _final(
-    table: pd.DataFrame, noise: str, column: str = "relative", **keys: Any
-) -> pd.Series:
-    """Final values by (epsilon, replicate), at the largest n unless ``keys`` has n."""
-    largest = int(table["n"].max())
-    keys = {"method": "dp_bcfw", "noise": noise, "n": largest, "split": 0.5, **keys}
-    if keys["method"] == "dp_bcfw":
-        keys = {"update": "published", "nodes": 4, **keys}
-    return where(table, **keys).set_index(["epsilon", "replicate"])[column]
-
-
-def _below_start(margin: pd.Series, *losses: pd.Series) -> pd.Series:
-    """The largest of a margin and of losses less f(0): above f(0) nothing is learnt."""
-    return pd.concat([margin, *(loss - 1.0 for loss in losses)], axis=1).max(axis=1)
-
-
-def _figure3(table: pd.DataFrame, noise: str) -> pd.Series:
-    ours = _final(table, noise)
-    theirs = _final(table, central(noise), method="dp_fw")
-    return _below_start(ours - theirs, ours)
-
-
-def _figure4(table: pd.DataFrame, noise: str) -> pd.Series:
-    table = table.assign(excess=table["loss"] - table["minimum"])
-    small = _final(table, noise, "excess", update="feasible", n=int(table["n"].min()))
-    return _final(table, noise, "excess", update="feasible") / small - FALLS
-
-
-def _figure5(table: pd.DataFrame, noise: str) -> pd.Series:
-    many, few = (_final(table, noise, nodes=K) for K in (16, 2))
-    return _below_start(many - few, many)
-
-
-def _figure6(table: pd.DataFrame, noise: str) -> pd.Series:
-    ours = _final(table, noise)
-    quiet = _final(table, "none").droplevel("epsilon")
-    return (ours - quiet.reindex(ours.index, level="replicate")).abs() - CLOSE
-
-
-def _figure7(table: pd.DataFrame, noise: str) -> pd.Series:
-    few, many = (_final(table, noise, split=split) for split in (0.1, 0.9))
-    return _below_start((few - many).abs() - CLOSE, few, many)
-
-
-_MARGINS: dict[str, Callable[[pd.DataFrame, str], pd.Series]] = {
-    "Fig. 3": _figure3,
-    "Fig. 4": _figure4,
-    "Fig. 5": _figure5,
-    "Fig. 6": _figure6,
-    "Fig. 7": _figure7,
-}
 
 # --- Theorems 1 and 2, and the sketch -------------------------------------------------
 
@@ -380,19 +267,10 @@ STATED = {  # p_min in the step: the order of curves that Figure 1 should then s
     "right": ("elementary", "(K, tau), corrected", "tau-nice"),
 }
 COLUMNS = [
-    *("figure", "reading", "data", "eta", "objective", "epsilon_per", "T", "holds"),
-    *("drop", "drop_low", "drop_high", "without_learning", "worst"),
-    *("margin", "margin_low", "margin_high", "replicates"),
+    *("figure", "reading", "data", "holds"),
+    *("drop", "without_learning", "worst", "margin"),
 ]
 NAMED = 4  # readings that a sentence names
-Where = dict[str, Any]
-ONE: Where = {"method": "dp_bcfw"}
-ALONE: Where = {"method": "fw"}
-BASELINES: dict[str, Where] = {  # runs that may be the FW of Figure 3
-    "FW": ALONE,
-    "FW of K vertices": {"method": "bcfw", "update": "published"},
-    "FW of K vertices over K": {"method": "bcfw", "update": "feasible"},
-}
 DP_FW = {False: "as DP-BCFW's", True: "of its own paper"}  # the noise of DP-FW
 
 
@@ -489,18 +367,12 @@ def figure2(runs: pd.DataFrame) -> Sentence:
     return ordered(of_nodes(runs, "bcfw"))
 
 
-def figure3(
-    runs: pd.DataFrame,
-    as_itself: bool,
-    ours: Where = ONE,
-    baseline: Where = ALONE,
-) -> Sentence:
+def figure3(runs: pd.DataFrame, as_itself: bool) -> Sentence:
     """DP-BCFW lies between FW and DP-FW.
 
-    With ``as_itself``, DP-FW has the noise of its own paper. ``ours`` selects the runs
-    of DP-BCFW, ``baseline`` those of FW.
+    With ``as_itself``, DP-FW has the noise of its own paper.
     """
-    end, alone = ends(runs, **ours), ends(runs, **baseline)
+    end, alone = ends(runs, method="dp_bcfw"), ends(runs, method="fw")
     theirs = ends(runs, method="dp_fw", own=as_itself)
     margins = {
         "above FW": alone - end,
@@ -591,7 +463,7 @@ def every(config: Config, sweeps: list[str]) -> pd.DataFrame:
         table = read(config, name)
         table = where(table, status="ok") if "status" in table else table
         rows += judge(table) if len(table) else []
-    data = pd.DataFrame([in_words(row) for row in rows])
+    data = pd.DataFrame([{**row, "reading": in_words(row)} for row in rows])
     return data.reindex(columns=COLUMNS)
 
 
@@ -611,9 +483,8 @@ def _rows(
 
 
 def _figure1(table: pd.DataFrame) -> Rows:
-    """Figure 1; without a column ``ball``, eta is max |x_true| or ||x_true||_1."""
-    if "ball" not in table:
-        table = last(table).assign(ball=math.inf)
+    """Figure 1, where eta is max |x_true| or ||x_true||_1."""
+    table = last(table).assign(ball=math.inf)
     shares = zip(table["density"], table["active"], strict=True)
     data = [f"features {100 * a:g} %, variable {100 * b:g} %" for a, b in shares]
     table, by, rows = table.assign(data=data), ["constraint", "data"], list[Any]()
@@ -652,19 +523,6 @@ def _private(table: pd.DataFrame) -> Rows:
     return rows
 
 
-def _axes(table: pd.DataFrame) -> Rows:
-    """Figure 3 by update, noise of the indices, noise of DP-FW and baseline."""
-    table, rows = _sized(table), list[dict[str, Any]]()
-    axes = groups(where(table, **ONE), ["update", "noise"], sort=True)
-    for (at, _), (name, baseline), (as_itself, theirs) in product(
-        axes, BASELINES.items(), DP_FW.items()
-    ):
-        known: Any = {"as_itself": as_itself, "ours": ONE | at, "baseline": baseline}
-        more = at | {"dp_fw": theirs, "baseline": name}
-        rows += _rows(table, "3", partial(figure3, **known), ["data"], **more)
-    return rows
-
-
 def _real(table: pd.DataFrame) -> Rows:
     """Figure 9: its order and its range, one row per data set."""
     table, by = table.assign(data=table["problem"]), ["data", "share"]
@@ -673,14 +531,8 @@ def _real(table: pd.DataFrame) -> Rows:
 
 _SOURCES = {
     "samplings": _figure1,
-    "readings_samplings": _figure1,
     "readings": _workers,
     "readings_private": _private,
-    "readings_axes": _axes,
-    # Figures 2 and 5 to 8 where K vertices are divided by K
-    "readings_feasible": lambda table: [
-        row | {"update": "feasible"} for row in _workers(table)
-    ],
     "readings_samples": lambda table: [
         *_rows(table, "4", figure4),
         *_rows(table, "4, rate", rate),
@@ -692,36 +544,25 @@ _SOURCES = {
 # --- in words -------------------------------------------------------------------------
 
 
-def in_words(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its reading in words, and eta, T and the kind of epsilon."""
+def in_words(row: dict[str, Any]) -> str:
+    """The reading of a row: eta, objective, whose epsilon, T and noise."""
     if row.get("constraint") == "box":
         eta = "max |x_true|"
     elif "share" in row:
         eta = f"{row['share']:g} ||w*||_1"
     else:
         eta = f"{row['ball']:g}" if math.isfinite(row["ball"]) else "||x_true||_1"
-    row = {**row, "eta": eta, "epsilon_per": row.get("per"), "T": row.get("iterations")}
-    return {**row, "reading": ", ".join(_parts(row))}
-
-
-def _parts(row: dict[str, Any]) -> Iterator[str]:
-    if "constraint" in row:
-        yield row["constraint"]
-    yield f"eta {row['eta']}"
+    parts = [row["constraint"]] if "constraint" in row else []
+    parts.append(f"eta {eta}")
     if row.get("objective"):
-        yield row["objective"]
-        yield f"epsilon {'in total' if row['per'] == 'total' else 'an iteration'}"
-    yield f"T {row['T']:g}"
+        spent = "in total" if row["per"] == "total" else "an iteration"
+        parts += [row["objective"], f"epsilon {spent}"]
+    parts.append(f"T {row['iterations']:g}")
     if "chances" in row:
-        yield f"p_min in the step {row['chances']}"
-    if row.get("update") == "feasible":
-        yield "K vertices over K"
+        parts.append(f"p_min in the step {row['chances']}")
     if "dp_fw" in row:
-        yield f"DP-FW's noise {row['dp_fw']}"
-    if "noise" in row:
-        yield f"indices' noise {row['noise']}"
-    if row.get("baseline", "FW") != "FW":
-        yield f"beside {row['baseline']}"
+        parts.append(f"DP-FW's noise {row['dp_fw']}")
+    return ", ".join(parts)
 
 
 def sentences(data: pd.DataFrame) -> pd.DataFrame:

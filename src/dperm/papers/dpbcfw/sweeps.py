@@ -42,7 +42,6 @@ def compare(
     seed: int,
     settings: Any,
     every: int = 1,
-    excess: bool = False,
     same_sparsity: bool = False,
     engine: str = "local",
 ) -> Rows:
@@ -51,14 +50,12 @@ def compare(
     Parameters
     ----------
     point : mapping
-        Sizes and sparsity of synthetic data, or ``problem``; keys of ``Setting``,
-        which go into all settings; and ``up_to``, the largest epsilon that is run.
+        Sizes and sparsity of synthetic data, or ``problem``; and keys of ``Setting``,
+        which go into all settings.
     settings : grid
         Of keys of ``Setting``.
     every : int
         Rows are kept at each ``every``-th iteration and at the last.
-    excess : bool
-        Whether the minimum over each ball is computed as well.
     same_sparsity : bool
         Whether x_true is as dense as the features.
     engine : str
@@ -69,15 +66,9 @@ def compare(
         return [{"status": "unavailable", "reason": at}]
     rows = []
     for keys in grid.points(settings, axes=None):
-        if keys.get("epsilon", 0.0) > point.get("up_to", math.inf):
-            continue
         setting = _setting(point, **keys, engine=engine)
-        path = run(at, setting, seed, every)
         known = {"truth": at.truth, "d": at.problem.p}
-        if excess:
-            value, gap = at.minimum(setting.share)
-            known |= {"minimum": value, "gap": gap}
-        rows += [row | known for row in path]
+        rows += [row | known for row in run(at, setting, seed, every)]
     return rows
 
 
@@ -189,28 +180,6 @@ def samplings(
     return rows
 
 
-def sampled_balls(
-    config: Config,
-    point: Point,
-    seed: int,
-    chance: float,
-    nodes: int,
-    published_p_min: float,
-) -> Rows:
-    """Final rows of Figure 1's runs on l1 balls of other radii; see ``samplings``.
-
-    eta is ``ball`` of the point, or ||x_true||_1 if that is less.
-    """
-    at, rows = _drawn(config, point, seed), []
-    eta, tau = min(point["ball"], at.radius), round(chance * at.problem.p)
-    for name, options in _of_figure1(tau, nodes, published_p_min):
-        options = replace(options, radius=eta)
-        keys = {"constraint": "ball", "sampling": name, "eta": eta}
-        end = _path(at, options, seed, int(point["iterations"]), keys)[-1]
-        rows.append({key: end[key] for key in (*keys, "loss", "start")})
-    return rows
-
-
 def blocks(config: Config, point: Point, seed: int, nodes: list[int]) -> Rows:
     """Figure 2 as Algorithm 1: each of K nodes samples d / max K coordinates."""
     at, rows = _drawn(config, point, seed), []
@@ -292,9 +261,9 @@ def losses(
     for length in lengths:
         m = max(1, round(length * at.problem.n))
         keys = {"nodes": 4, "update": "feasible", "share": share, "sketch": m}
-        path = run(at, _setting(point, **keys), seed)
+        end = final(at, _setting(point, **keys), Reading(), seed)
         errors = {"length": length, **_formula_errors(at, m, share, seed)}
-        rows += [row | errors for row in path]
+        rows.append(end | errors)
     return rows
 
 

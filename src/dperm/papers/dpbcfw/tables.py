@@ -61,7 +61,7 @@ def curvature(config: Config, product: Product, problems: list[str]) -> Table:
 
 def losses(config: Config, product: Product, problems: list[str]) -> Table:
     """Table V: the printed formulas, and errors as printed and corrected, by m."""
-    table, keys = last(read(config, "losses")), ["loss_name", "length"]
+    table, keys = read(config, "losses"), ["loss_name", "length"]
     data = _mean(table, keys, ["formula", "printed", "relative"])
     printed = results.published(config, "table5").rename(columns={"loss": "loss_name"})
     data = data.merge(printed[["loss_name", "by_q"]], on="loss_name", how="left")
@@ -74,37 +74,6 @@ def losses(config: Config, product: Product, problems: list[str]) -> Table:
         "relative": "loss reached / loss at 0",
     }
     return Table(data, _renamed(data, titles))
-
-
-def claims(config: Config, product: Product, problems: list[str]) -> Table:
-    """The smallest epsilon from which each claim holds, by kind of noise."""
-    margins = outcomes.claim_margins(last(read(config, "claims")))
-    data = outcomes.claim_starts(margins)
-    wide = data.pivot(index="claim", columns="noise", values="epsilon")
-    titles = {
-        "stated": "noise as printed",
-        "scaled": "printed, scores eta grad",
-        "scaled, m = n": "the same, no sketch (m = n)",
-        "strict": "least sound noise",
-    }
-    text = wide[list(titles)].map(
-        lambda value: "nowhere up to 1e7" if pd.isna(value) else f"{value:g}"
-    )
-    names = {key: " ".join(words.split()) for key, words in outcomes.CLAIMS.items()}
-    text.insert(0, "claim", text.index.map(names))
-    return Table(data, text.rename(columns=titles))
-
-
-def readings(config: Config, product: Product, problems: list[str]) -> Table:
-    """The readings under which each figure holds.
-
-    ``options``: ``held``, whether rows of readings that fail are left out.
-    """
-    data = outcomes.every(config, product.sweeps)
-    if product.options.get("held"):
-        data = data[data["holds"] != "no"]
-    columns = ["figure", "reading", "data", "holds", "drop", "worst", "margin"]
-    return Table(data, readable(data[columns]))
 
 
 def reading_sentences(config: Config, product: Product, problems: list[str]) -> Table:

@@ -44,9 +44,8 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Drawing
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
             row = {"panel": name, "algorithm": "|w*|", "x": (high + low) / 2}
             rows.append(row | {"mean": count, "min": low, "max": high})
-        panels.add(axes, rows, {"color": BLUE})
-        line = {"panel": name, "algorithm": "alpha", "x": alpha}
-        panels.add(axes, [line], {"color": PURPLE})
+        panels.rows += rows
+        panels.rows.append({"panel": name, "algorithm": "alpha", "x": alpha})
     return panels.done(1, title=absent)
 
 

@@ -9,15 +9,11 @@ The excess of w = 0 grows with the bias, so that its worst case is the largest b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import bdtr
 
-from dperm.accountants.generalised_gaussian import regularity
-from dperm.core.erm.sets import dual_exponent
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.present.intervals import student
@@ -31,7 +27,6 @@ LABELS = {
     "sco_dp_fw": "DP-FW, full batches",
     "sco_mirror_descent": "DP mirror descent, full batches",
 }
-NOISE = {"paper": "published noise", "strict": "strict noise", "none": "no noise"}
 EASY = "well-specified least squares"
 KEYS = ["method", "p", "epsilon", "calibration"]
 KINDS = {  # kind of hard coins, and name of the instance
@@ -47,7 +42,7 @@ def norm(p: float) -> str:
     return "\N{INFINITY}" if math.isinf(p) else f"{p:g}"
 
 
-# --- Table 1, Theorems 5.2 and 5.4 ----------------------------------------------------
+# --- Table 1 --------------------------------------------------------------------------
 
 _TREE = "sqrt(kappa/n) + kappa sqrt(d) / (eps n)"
 RATES = {  # Table 1's upper bounds, logarithms left out
@@ -118,17 +113,6 @@ def growth(solver: str, p: float) -> str:
     if p <= 2:
         return "0 (statistical), 0.5 (privacy)"
     return f"{0.5 - 1 / p:g} (statistical), {1 - 1 / p:g} (privacy)"
-
-
-def privacy_terms(excess: np.ndarray, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Privacy terms of upper and lower bound at p - 1 = ``excess``, over the last ones.
-
-    They are kappa sqrt(d) / (epsilon n) of Theorem 5.2 and (p - 1) sqrt(d) /
-    (epsilon n) of Theorem 5.4; d, epsilon and n are the same along the curve. Shapes
-    (k,).
-    """
-    kappa = np.array([regularity(dual_exponent(1 + value), d) for value in excess])
-    return kappa / kappa[-1], excess / excess[-1]
 
 
 # --- results of the sweeps ------------------------------------------------------------
@@ -246,47 +230,3 @@ def of_time(table: pd.DataFrame, start: float = 1e4) -> tuple[float, float, floa
     late = table[table["n"] >= start]
     slopes = by_replicate(late if late["n"].nunique() > 1 else table, "n", "seconds")
     return (float(slopes.mean()), *interval(slopes))
-
-
-def start(means: pd.Series) -> dict[str, float | None]:
-    """Smallest n from which the mean share stays below half; else an extrapolation.
-
-    Parameters
-    ----------
-    means : Series
-        Mean share of the initial risk, by n.
-    """
-    above = means.index[means >= BELOW]
-    later = means.index[means.index > (above.max() if len(above) else 0)]
-    reached = None
-    if len(means) > 1 and not len(later):
-        (n0, n1), (y0, y1) = means.index[-2:], np.log(means.iloc[-2:])
-        if y1 < y0 - 0.05:
-            rate = (y1 - y0) / math.log(n1 / n0)
-            reached = float(n1 * math.exp((math.log(BELOW) - y1) / rate))
-    starts = float(later.min()) if len(later) else None
-    return {"starts": starts, "extrapolated": reached}
-
-
-# --- quantiles, for what holds with probability 1 - beta ------------------------------
-
-LEAST_BEYOND = 2  # runs beyond a quantile; with fewer it is not shown
-BETAS = (0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
-
-
-def quantile(values: np.ndarray, beta: float) -> tuple[float, float, float]:
-    """The 1 - beta quantile and its 95 % interval by order statistics."""
-    ordered, size = np.sort(values), len(values)
-    below = bdtr(np.arange(size + 1.0), size, 1 - beta)  # chance of at most k below
-    low, high = np.searchsorted(below, [0.025, 0.975])
-    ends = ordered[max(low - 1, 0)], ordered[min(high, size - 1)]
-    return float(np.quantile(ordered, 1 - beta)), float(ends[0]), float(ends[1])
-
-
-def tail(
-    values: np.ndarray, betas: Sequence[float] = BETAS
-) -> Iterator[tuple[float, float, float, float]]:
-    """Yield (beta, quantile, low, high) for every beta with enough runs beyond it."""
-    for beta in betas:
-        if len(values) * beta >= LEAST_BEYOND:
-            yield beta, *quantile(values, beta)

@@ -1,25 +1,9 @@
-"""Runs for this paper alone: smoothed phased SGD, and errors of gradient estimates.
-
-Proposition 7.3 has the rate and the time of an algorithm that it cites and does not
-print (Kulkarni, Lee and Liu 2021), which smooths a loss in all d dimensions. The
-algorithm here is another. A loss phi(<x, w>) is smoothed in one dimension, where it
-bends. phi_r(v), the mean of phi over [v - r, v + r], has a closed form, stays
-1-Lipschitz and convex, bends by at most phi_r'' = bend / (2 r), and
-phi <= phi_r <= phi + bend r / 4. With r as large as phased SGD's step needs, its
-guarantee for smooth losses holds unchanged. The error of smoothing is of the same order
-as the guarantee, and the time stays linear.
-
-It is run on coins, an instance whose least risk lies at the bend. A record shows one
-coordinate's coin: e_j with a label of -1 or 1. Over a box of half width 2, the risks of
-the absolute loss and the hinge are least at the signs of the means, where both losses
-bend. Up to there they are linear, so that the rates of linear losses are a lower bound.
-"""
+"""Runs for this paper alone: errors of gradient estimates."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,105 +12,15 @@ from dperm.core.erm.sets import norms
 from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.papers.dpsco.rates import EASY, KINDS
-from dperm.solvers.streams import Part, Target, noisy_sfw, phased_sgd, poly_sfw
+from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
 from dperm.solvers.streams.coins import Coins, hard
-from dperm.solvers.streams.projecting import CompiledSetup
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.smoothed import smoothed_steps
-from dperm.solvers.streams.sources import Signs, Source
+from dperm.solvers.streams.sources import Signs
 
 
 def noise_of(seed: int, name: str, setup: Setup) -> Streams:
     """Noise of one setup, separate so that no norm's result depends on another's."""
     return streams(seed_of(seed, "noise", name, f"{setup.p:g}", 0, 0))
-
-
-# --- Proposition 7.3 ------------------------------------------------------------------
-
-BENDS = {"absolute": 2.0, "hinge": 1.0}  # jump of phi'
-ONE_COIN = "one a record"
-HALF_WIDTH = 2.0  # of the box, which the ball of every p contains
-
-
-@dataclass(frozen=True)
-class Options:
-    """The loss: |<x, w> - y| or max(0, 1 - y <x, w>), with labels y of -1 or 1."""
-
-    loss: str  #: {"absolute", "hinge"}
-
-
-def smoothing(loss: str, eta: np.ndarray) -> np.ndarray:
-    """The least r at which a step is no longer than 2 / smoothness = 4 r / bend."""
-    return eta * BENDS[loss] / 4
-
-
-def slopes(loss: str, scores: np.ndarray, labels: np.ndarray, r: float) -> np.ndarray:
-    """phi_r' at the scores; shapes (n,)."""
-    if loss == "absolute":
-        return np.clip((scores - labels) / r, -1.0, 1.0)
-    return -labels * np.clip((1 - labels * scores + r) / (2 * r), 0.0, 1.0)
-
-
-def risk(loss: str, means: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """Population risk of each row of W (L, d), a record being a coordinate's coin.
-
-    The row is e_j, j uniform; the label is 1 with chance (1 + means_j) / 2, else -1.
-    """
-    up, down = (1 + means) / 2, (1 - means) / 2
-    if loss == "absolute":
-        return (up * np.abs(W - 1) + down * np.abs(W + 1)).mean(axis=1)
-    return (up * np.maximum(0, 1 - W) + down * np.maximum(0, 1 + W)).mean(axis=1)
-
-
-def excess(loss: str, means: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """``risk`` less its least value, at the signs of the means, inside the ball."""
-    best = np.where(means < 0, -1.0, 1.0)[None, :]
-    return risk(loss, means, np.atleast_2d(W)) - risk(loss, means, best)[0]
-
-
-class SmoothedSGD(phased_sgd.Run):
-    """All targets of all parts on one stream; setups of the loss ``linear``."""
-
-    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
-        super().__init__((), source, n, phased_sgd.Options())
-        self.parts = [_Part(part, n, options) for part in parts]
-
-
-class _Part(phased_sgd._Part):
-    """The targets of one setup, each with its own smoothing."""
-
-    def __init__(self, part: Part, n: int, options: Options):
-        super().__init__(part, n, phased_sgd.Options())
-        self.hinge = options.loss == "hinge"
-        self.width = smoothing(options.loss, self.eta)
-
-    def steps(self, lane: int, rows: Any, labels: Any, factors: Any, *at: Any) -> int:
-        """Steps of a lane with its own smoothing."""
-        rules = (self.shape, self.setup.p, self.setup.radius)
-        how = (self.hinge, self.width[lane], *rules)
-        count: int = smoothed_steps(rows, labels, factors, *how, *at)
-        return count
-
-
-def smoothed(
-    loss: str,
-    p: float,
-    n: int,
-    d: int,
-    targets: Sequence[Target],
-    seed: int,
-    bias: float,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means of the coins (d,) and the points of one run, (targets, d).
-
-    The setup's loss is ``linear``: as for both losses, slopes are up to 1 and the step
-    has no cap. The point (2, ..., 2) is on the sphere of the l_p ball.
-    """
-    means = hard(ONE_COIN, d, seed, bias).means
-    setup = CompiledSetup("linear", p, d, HALF_WIDTH * d ** (1 / p))
-    part = Part(setup, targets, noise_of(seed, loss, setup))
-    source = Coins(means, seed, single=True, labelled=True)
-    return means, SmoothedSGD([part], source, n, Options(loss)).solve()[0]
 
 
 # --- Lemmas 5.3 and 6.2 ---------------------------------------------------------------

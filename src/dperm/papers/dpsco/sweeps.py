@@ -20,11 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from dperm import data
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, PAPER, STRICT
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment.plan import seed_of
 from dperm.core.experiment.schema import Config
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco import runs as running
@@ -46,10 +44,8 @@ from dperm.solvers.streams.projecting import CompiledSetup
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import (
     Fingerprints,
-    Rows,
     Signs,
     Source,
-    logistic_risk,
 )
 
 Row = dict[str, Any]
@@ -172,27 +168,6 @@ def between(
     return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *given)
 
 
-def quantiles(
-    config: Config,
-    point: Point,
-    seed: int,
-    runs: int,
-    n: int,
-    d: int,
-    norms: dict[str, list[float]],
-    epsilons: Sequence[float],
-) -> list[Row]:
-    """Independent ``runs`` of one solver, for the tail of the excess risk."""
-    solver, rows = point["solver"], []
-    targets = _targets(epsilons, n, (STRICT,))
-    for run in range(runs):
-        drawn = seed_of(seed, "run", solver, "dpsco", 0, run)
-        given = ("least_squares", n, norms[solver], targets, drawn)
-        for row in _measured(solver, partial(Signs, d, drawn), *given):
-            rows.append(row | {"run": run})
-    return rows
-
-
 def clock(
     config: Config,
     point: Point,
@@ -277,33 +252,6 @@ def hard(
     ]
 
 
-def unlearnable(
-    config: Config,
-    point: Point,
-    seed: int,
-    norms: Sequence[float],
-    epsilons: Sequence[float],
-    constants: Sequence[float],
-) -> list[Row]:
-    """NoisySFW, with and without noise, on coins of c times the bias of Theorem 5.4.
-
-    ``constants`` are the c; that of Lemma A.5 is not explicit. Every row has epsilon,
-    also those without noise.
-    """
-    n, d, rows = int(point["n"]), int(point["d"]), []
-    for epsilon in epsilons:
-        unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
-        targets = _targets([epsilon, math.inf], n)
-        for constant in constants:
-            bias = min(1.0, constant * unit)
-            fresh = partial(coins.hard, "all", d, seed, bias)
-            given = (fresh, "linear", n, norms, targets, seed, CompiledSetup)
-            for row in _measured("noisy_sfw", *given):
-                row |= {"epsilon": epsilon, "constant": constant, "bias": bias}
-                rows.append(row | {"bound": (row["p"] - 1) * unit})
-    return rows
-
-
 def empirical(
     config: Config,
     point: Point,
@@ -385,107 +333,3 @@ def estimator(
             for target, row in zip(targets, running.errors(run, targets), strict=True):
                 rows.append(known | {"epsilon": target.epsilon} | row)
     return rows
-
-
-def nonsmooth(
-    config: Config,
-    point: Point,
-    seed: int,
-    losses: Sequence[str],
-    norms: Sequence[float],
-    epsilons: Sequence[float],
-) -> list[Row]:
-    """Excess risk of losses that bend, smoothed in one dimension, at every bias.
-
-    ``losses`` are of ``running.BENDS``, ``norms`` 2 or more; ``initial`` is the excess
-    of w = 0.
-    """
-    n, d = int(point["n"]), int(point["d"])
-    targets = _targets(epsilons, n)
-    return [
-        row
-        for loss in losses
-        for p in norms
-        for bias in biases(running.ONE_COIN, n, d)
-        for row in _smoothed(loss, float(p), n, d, targets, seed, bias)
-    ]
-
-
-def _smoothed(
-    loss: str, p: float, n: int, d: int, targets: list[Target], seed: int, bias: float
-) -> list[Row]:
-    means, weights = running.smoothed(loss, p, n, d, targets, seed, bias)
-    excess = running.excess(loss, means, weights).tolist()
-    instance = {"instance": f"{loss} loss, one coin a record", "bias": bias}
-    initial = float(running.excess(loss, means, np.zeros(d))[0])
-    return [
-        {"method": "smoothed_sgd", "loss": loss, "p": p, **_named(target), **instance}
-        | {"excess": value, "initial": initial}
-        for target, value in zip(targets, excess, strict=True)
-    ]
-
-
-def nonsmooth_clock(
-    config: Config, point: Point, seed: int, d: int, epsilon: float
-) -> list[Row]:
-    """Seconds of one run of ``nonsmooth`` over the box, with drawing of records.
-
-    The point has loss and n.
-    """
-    n = int(point["n"])
-    for size in (300, n):  # compile first
-        target = _targets([epsilon], size, (STRICT,))
-        start = time.perf_counter()
-        running.smoothed(point["loss"], math.inf, size, d, target, seed, bias=0.5)
-        seconds = time.perf_counter() - start
-    return [{"p": math.inf, "d": d, "epsilon": epsilon, "seconds": seconds}]
-
-
-def real(
-    config: Config,
-    point: Point,
-    seed: int,
-    epsilons: Sequence[float],
-    norms: dict[str, list[float]],
-    radius: float,
-    test: float = 0.2,
-) -> list[Row]:
-    """Logistic regression on real records, evaluated on test records.
-
-    The point has problem and solver; ``radius`` is that of the ball, records have unit
-    l_q norm. ``test`` is the share of test records; each replicate has another split.
-    """
-    prepared = data.load_prepared(point["problem"], config.data)
-    if not prepared.available:
-        return [{"status": "unavailable", "reason": prepared.meta["reason"]}]
-    X, y, solver = _dense(prepared.X), prepared.y, point["solver"]
-    order = np.random.default_rng(seed).permutation(len(y))
-    held = order[: round(test * len(y))]
-    kept = order[len(held) :]
-    setups = [Setup("logistic", float(p), X.shape[1], radius) for p in norms[solver]]
-    given = (setups, len(kept), _targets(epsilons, len(kept)), seed)
-    return [
-        row | _judged(X[held], y[held], w, setup) | {"train": len(kept), "reason": ""}
-        for row, w, setup in _weights(solver, lambda: Rows(X[kept], y[kept]), *given)
-    ]
-
-
-def _dense(X: Any) -> np.ndarray:
-    """Dense rows, of bytes if all entries are small whole numbers."""
-    values = X.data if hasattr(X, "toarray") else X
-    small = bool((values == np.round(values)).all() and np.abs(values).max() < 128)
-    typed = X.astype(np.int8 if small else np.float64)
-    return np.ascontiguousarray(typed.toarray() if hasattr(X, "toarray") else typed)
-
-
-def _judged(X: np.ndarray, y: np.ndarray, w: np.ndarray, setup: Setup) -> Row:
-    """Mean loss on test records, less than log 2 if anything was learnt, and errors."""
-    wrong = np.sign(X.astype(float) @ w) != y
-    balanced = np.mean([wrong[y == label].mean() for label in (-1, 1)])
-    mean = float(logistic_risk(X, y, w, setup)[0])
-    return {
-        "excess": mean,
-        "initial": math.log(2),
-        "error": float(wrong.mean()),
-        "balanced_error": float(balanced),
-    }

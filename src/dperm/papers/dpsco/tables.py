@@ -22,6 +22,7 @@ from dperm.present.tables import (
     with_interval,
 )
 
+SHARE = ("share", "ci_low", "ci_high")
 POWER = ("exponent", "exponent_low", "exponent_high")
 
 
@@ -113,26 +114,6 @@ def dimension_exponents(config: Config, product: Product, problems: list[str]) -
     return Table(data, pd.DataFrame(lines))
 
 
-def starts(config: Config, product: Product, problems: list[str]) -> Table:
-    """The n from which a method has learnt something."""
-    rows, lines = [], []
-    for at, group in groups(together(config, product), [*KEYS, "d"]):
-        means = group.groupby("n")["share"].mean()
-        rows.append(at | rates.start(means) | {"largest": means.index.max()})
-    data = pd.DataFrame(rows).sort_values([*KEYS, "d"], ignore_index=True)
-    for at, group in groups(data, KEYS):
-        line = _named(at)
-        for row in group.to_dict("records"):
-            text = f"> {number(row['largest'], 2)}"
-            if not pd.isna(row["starts"]):
-                text = number(row["starts"], 2)
-            elif not pd.isna(row["extrapolated"]):
-                text += f" ({number(row['extrapolated'], 2)})"
-            line[f"d = {row['d']:g}"] = text
-        lines.append(line)
-    return Table(data, pd.DataFrame(lines))
-
-
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
     """Published and strict noise, and the true cost of the published one."""
     from dperm.papers.dpsco.proofs import costs  # compiles the solvers
@@ -162,32 +143,14 @@ def peers(config: Config, product: Product, problems: list[str]) -> Table:
         row = {"algorithm": LABELS[at.pop("method")], "p": group["p"].iloc[0], **at}
         row["seconds"] = group["seconds"].median()
         row |= dict(zip(POWER, power, strict=True))
-        rows.append(row | _share(group))
+        share = with_interval(group["share"], *SHARE, interval=rates.interval)
+        rows.append(row | share)
         of_power = ("exponent", "ci_low", "ci_high")
         texts.append(_bracketed(dict(zip(of_power, power, strict=True))))
     data = pd.DataFrame(rows)
     shown = data.drop(columns=["exponent_low", "exponent_high"])
-    shown = _worded(shown, "seconds", "share", "ci_low", "ci_high")
+    shown = _worded(shown, "seconds", *SHARE)
     return Table(data, shown.assign(exponent=texts))
-
-
-def _share(group: pd.DataFrame, column: str = "share", name: str = "") -> dict:
-    """The mean of a column and its interval, NaN for a single run."""
-    names = (name or column, "ci_low", "ci_high")
-    return with_interval(group[column], *names, interval=rates.interval)
-
-
-def tails(config: Config, product: Product, problems: list[str]) -> Table:
-    """Quantiles for beta = 0.1, 0.01 and 0.001, over the median, if runs suffice."""
-    rows, names = [], ("beta", "median", "quantile", "ci_low", "ci_high", "over_median")
-    for at, group in groups(together(config, product), KEYS[:3], sort=True):
-        values = group["share"].to_numpy()
-        middle = float(np.median(values))
-        known = {"algorithm": LABELS[at.pop("method")], **at, "runs": len(values)}
-        for beta, *found in rates.tail(values, (0.1, 0.01, 0.001)):
-            cells = (beta, middle, *found, found[0] / middle)
-            rows.append(known | dict(zip(names, cells, strict=True)))
-    return _table(rows, *names)
 
 
 def _table(rows: list[dict[str, Any]], *columns: str) -> Table:
@@ -200,80 +163,18 @@ def _worded(data: pd.DataFrame, *columns: str) -> pd.DataFrame:
     return data.assign(**readable(data[list(columns)]))
 
 
-def real(config: Config, product: Product, problems: list[str]) -> Table:
-    """Test loss and errors of every method and target."""
-    rows = []
-    table = results.load_sweep(config, product.sweeps[0])
-    for at, part in groups(table, ["problem"]):
-        if (part["status"] == "unavailable").any():
-            rows.append(at | {"algorithm": "not available"})
-            continue
-        for known, group in groups(part, KEYS, sort=True):
-            row = at | {"algorithm": LABELS[known.pop("method")], **known}
-            row["noise"] = row.pop("calibration")
-            errors = {key: group[key].mean() for key in ("error", "balanced_error")}
-            rows.append(row | _share(group, "excess", "loss") | errors)
-    return made_of(rows)
-
-
-def corollary72(config: Config, product: Product, problems: list[str]) -> Table:
-    """Phased SGD with and without noise, on the worst instances for p > 2.
-
-    ``condition`` is 1 where d log(1/delta) / epsilon^2 <= n, ``shape`` the optimal
-    risk's d^(1/2 - 1/p) / sqrt(n), and ``start`` the excess of w = 0.
-    """
-    table, rows = _of_corollary72(config, product), []
-    keys = ["p", "d", "n"]
-    free = where(table, calibration="none").groupby(keys)["excess"].mean()
-    noisy = table[table["calibration"] != "none"]
-    for at, group in groups(noisy, [*keys, "epsilon", "calibration"], sort=True):
-        p, d, n, epsilon, kind = at.values()
-        row = {"p": p, "d": d, "n": n, "epsilon": epsilon, "noise": kind}
-        row["condition"] = float(_needed(d, n, epsilon) <= n)
-        row |= _share(group, "excess", "mean") | {"without_noise": free[p, d, n]}
-        row["shape"] = d ** (0.5 - 1 / p) / math.sqrt(n)
-        rows.append(row | {"start": group["initial"].iloc[0]})
-    columns = ("mean", "ci_low", "ci_high", "without_noise", "shape", "start")
-    return _table(rows, *columns)
-
-
-def _of_corollary72(config: Config, product: Product) -> pd.DataFrame:
-    table = instanced(config, product)
-    return table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
-
-
-def _needed(d: Any, n: Any, epsilon: Any) -> Any:
-    """Records from which on Corollary 7.2 applies, if delta is 1 / n^2."""
-    return d * np.log(n**2) / epsilon**2
-
-
 def corollary72_rates(config: Config, product: Product, problems: list[str]) -> Table:
     """Exponents of n where Corollary 7.2 applies, with the optimal one, -1/2."""
-    table = _of_corollary72(config, product)
-    inside = table[_needed(table["d"], table["n"], table["epsilon"]) <= table["n"]]
+    table = instanced(config, product)
+    table = table[(table["method"] == "phased_sgd") & (table["p"] > 2)]
+    n = table["n"]  # delta is 1 / n^2
+    inside = table[table["d"] * np.log(n**2) / table["epsilon"] ** 2 <= n]
     return made_of(
         [
             at | rates.of_risk(group, "n") | {"bound_exponent": -0.5}
             for at, group in groups(inside, [*KEYS, "d"], sort=True)
         ]
     )
-
-
-def unlearnable(config: Config, product: Product, problems: list[str]) -> Table:
-    """Excess over that of w = 0 on instances with biases that Theorem 5.4 hides.
-
-    ``detectable`` is 1 if the bias is at least five times 1/sqrt(n), the least that n
-    records can detect.
-    """
-    rows = []
-    keys = ["p", "d", "n", "epsilon", "constant", "calibration"]
-    for at, group in groups(together(config, product), keys, sort=True):
-        bias, bound = group[["bias", "bound"]].iloc[0]
-        row = at | {"bias": bias, "detectable": float(bias * math.sqrt(at["n"]) >= 5)}
-        rows.append(
-            row | _share(group) | {"over_bound": group["excess"].mean() / bound}
-        )
-    return _table(rows, "bias", "share", "ci_low", "ci_high", "over_bound")
 
 
 def empirical(config: Config, product: Product, problems: list[str]) -> Table:
@@ -329,25 +230,3 @@ def estimator(config: Config, product: Product, problems: list[str]) -> Table:
         row |= {"error": error, "bound": bound, "start": least * bound}
         rows.append(row | {"start_over_bound": least})
     return _table(rows, "error", "bound", "start", "start_over_bound")
-
-
-def nonsmooth(config: Config, product: Product, problems: list[str]) -> Table:
-    """Exponents of n for losses that bend, and those of Proposition 7.3's bound."""
-    rows, keys = [], ["loss", "p", "epsilon", "calibration", "d"]
-    for at, group in groups(instanced(config, product), keys, sort=True):
-        row = at | rates.of_risk(group, "n")
-        proved = rates.bound_exponent(row | {"method": "phased_sgd"}, "n")
-        rows.append(row | {"bound_exponent": proved, "worst_bias": _bias(group)})
-    return made_of(rows)
-
-
-def nonsmooth_time(config: Config, product: Product, problems: list[str]) -> Table:
-    """Seconds of a run on a loss that bends, and their exponent of n."""
-    rows = []
-    table = results.load_sweep(config, product.sweeps[0])
-    for at, group in groups(table, ["loss", "n"], sort=True):
-        power = dict(
-            zip(POWER, rates.of_time(where(table, loss=at["loss"])), strict=True)
-        )
-        rows.append(at | {"seconds": group["seconds"].median()} | power)
-    return made_of(rows)

@@ -52,7 +52,7 @@ def _dots(
     down = np.minimum(mean - low, 0.95 * abs(mean))  # a logarithmic axis has no zero
     bars: Any = {"yerr": np.stack((down, high - mean)), "capsize": 2, "markersize": 4}
     axes.errorbar(table["x"], mean, label=label or "_", **bars, **{**style, **more})
-    panels.add(axes, rows, style)
+    panels.rows += rows
 
 
 def _rows(panel: str, name: str, table: pd.DataFrame) -> Rows:
@@ -96,7 +96,7 @@ def _samplings(
         axes.axhline(row["mean"], label=label, **style)
         band = {"color": style["color"], "alpha": 0.1, "linewidth": 0}
         axes.axhspan(row["ci_low"], row["ci_high"], **band)
-        panels.add(axes, [row], style)
+        panels.rows.append(row)
     if families["importance"]:  # a single block is always drawn, as in uniform draws
         full = [{**row} for row in families["uniform"] if row["x"] == 1.0]
         families["importance"] += full
@@ -152,7 +152,7 @@ def _excess_by_dimension(
             rows = drawing.against(runs, "d", "share", f"{regime}: excess", title)
             for row in rows:
                 axes.plot(row["x"], row["mean"], mark, color=colour, markersize=4)
-            panels.add(axes, rows, look(colour, lines[n], mark))
+            panels.rows += rows
     axes.axhline(0.5, color="0.6", linewidth=0.8, linestyle=":")
     log_axes(axes, "$d$", "excess / start", title=TITLES[regime])
 
@@ -258,7 +258,7 @@ def _band(panels: Panels, axes: Axes, controls: Rows) -> None:
     for name, (part, colour) in kinds.items():
         style = look(colour, "-", "o")
         axes.plot(part["x"], part["mean"], **style)
-        panels.add(axes, _rows("controls", name, part), style)
+        panels.rows += _rows("controls", name, part)
         top = part.iloc[0]
         axes.annotate(
             texts[name],

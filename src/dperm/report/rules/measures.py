@@ -766,7 +766,10 @@ def agree(
     return Finding(verdict, f"right in {right} of {trials}", found)
 
 
-OTHERS = ("w = 0", "noise x 0.7", "noise x 1.4", "errors x 0.7", "errors x 1.4")
+OTHERS = (
+    *("w = 0", "passes off by one"),
+    *("noise x 0.7", "noise x 1.4", "errors x 0.7", "errors x 1.4"),
+)
 
 
 @controlled(*(Control(name, changed(change=name)) for name in OTHERS))
@@ -786,7 +789,7 @@ def pooled(
     here except for ``prints`` and ``draws``. Not reproduced if the pooled ratio differs
     from 1 at ``level``, two-sided, or if the cells are far from their laws. There is a
     caveat if only the ratio differs, within ``CLOSE``. The controls are laws measured
-    with other noise, scaled errors and w = 0.
+    with other noise, scaled errors, w = 0, and passes off by one.
     """
     drawn = {"prints": prints, "draws": draws}
     how, _, found = _laws(evidence, claim, column, change, drawn)

@@ -32,15 +32,10 @@ class Coins:
     single : bool
         Whether a record shows one column, drawn uniformly, and is zero elsewhere; it
         then has unit norm in every l_q. Otherwise it shows all, divided by d^(1/q).
-    labelled : bool
-        Whether the coin is the label and the row is unsigned; otherwise labels are 1.
-        Only for records that show one column.
     """
 
-    def __init__(
-        self, means: np.ndarray, seed: int, single: bool, labelled: bool = False
-    ):
-        self.means, self.single, self.labelled = means, single, labelled
+    def __init__(self, means: np.ndarray, seed: int, single: bool):
+        self.means, self.single = means, single
         self.d, self.taken = len(means), 0
         self._words = SFC64(SeedSequence([seed, 3]))
         self._below = np.round((1 + means) / 2 * _WORD).astype(np.uint64)
@@ -51,12 +46,11 @@ class Coins:
         each = 1 if self.single else -(-self.d // 2)
         words = self._words.random_raw(count * each).astype("<u8", copy=False)
         rows = np.zeros((count, self.d), dtype=np.int8)
-        labels = np.ones(count)
         if self.single:
-            _one(words, self._below, self.labelled, rows, labels)
+            _one(words, self._below, rows)
         else:
             _all(words.view("<u4").reshape(count, -1), self._below, rows)
-        return Batch(rows, labels)
+        return Batch(rows, np.ones(count))
 
     def factors(self, batch: Batch, q: float) -> np.ndarray:
         """Factors that give each row unit l_q norm."""
@@ -105,11 +99,9 @@ def _all(words, below, rows):
 
 
 @njit(**KERNEL)
-def _one(words, below, labelled, rows, labels):
+def _one(words, below, rows):
     """Write one coin of a column that the word's upper half has drawn."""
     d = np.uint64(rows.shape[1])
     for i in range(rows.shape[0]):
         j = np.int64(((words[i] >> np.uint64(32)) * d) >> np.uint64(32))
-        coin = 1 if (words[i] & np.uint64(0xFFFFFFFF)) < below[j] else -1
-        rows[i, j] = 1 if labelled else coin
-        labels[i] = coin if labelled else 1.0
+        rows[i, j] = 1 if (words[i] & np.uint64(0xFFFFFFFF)) < below[j] else -1

@@ -182,16 +182,6 @@ def _unit(d: int, exponent: float) -> float:
     return 1.0 if math.isinf(exponent) else d ** (-1.0 / exponent)
 
 
-def logistic_risk(
-    X: np.ndarray, y: np.ndarray, W: np.ndarray, setup: Setup
-) -> np.ndarray:
-    """Mean logistic loss of each row of W on rows scaled to unit l_q norm."""
-    source = Rows(X, y)
-    factors = source.factors(Batch(source.X, source.y), setup.q)
-    scores = (np.atleast_2d(W) @ source.X.T.astype(float)) * factors
-    return np.logaddexp(0.0, -scores * source.y).mean(axis=1)
-
-
 @njit(**KERNEL)
 def _signs(own, draws, radius, rows, labels):
     """Write the signs (m, d) and labels (m,) of records from their random words."""
