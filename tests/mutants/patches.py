@@ -466,7 +466,11 @@ MUTANTS = (
         "run_and_score", "score_event({{ => 2 * }}epsilon, problem.delta).scale",
     ),
     plant("paid_nan_first", "", "a score that is no number wins if it comes first",
-        "_scored", "{{np.where(np.isnan(score), np.inf, score) => score}}",
+        "contest:_score", "{{np.where(np.isnan(score), np.inf, score) => score}}",
+    ),
+    plant("paid_penalty_before_noise", "", "a penalty is added before the noise",
+        "_scored", "loss = clipped_loss(problem, most, W){{ =>  + "
+        "problem.penalty.value(W)}}",
     ),
     plant("score_not_clipped", "arena", "losses are not clipped", "clipped_loss",
         "np.{{minimum(np.where(np.isnan(each), most, each), most) => "
@@ -1266,6 +1270,7 @@ ESCAPES = {
 
 # Bugs without a row in results/mutants.csv: audit and tests were not yet run on them.
 _NOT_YET_RUN = """
+paid_penalty_before_noise
 centre_of_the_data bounds_forgotten one_class_is_paid_for budget_never_spent
 choice_by_the_data correlated_last_alone last_contracts_twice
 last_steps_expand last_whole_rows last_without_diameter last_costs_one_step
