@@ -8,7 +8,7 @@ import shlex
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import graph
 from dperm.pipeline.graph import STAGES
-from dperm.pipeline.resources import Resources
+from dperm.pipeline.resources import JobResources
 from dperm.store.folders import refuse_second
 
 PAPERS = graph.papers_of(sys.argv, available("paper"))
@@ -22,7 +22,7 @@ shell.prefix(graph.prefix(HERE))
 RUN = shlex.join(OVERRIDES)
 RESULTS, LOGS = GRAPH.below("results"), GRAPH.below("logs")
 TARGETS = GRAPH.targets()
-RESOURCES = Resources(GRAPH)
+RESOURCES = JobResources(GRAPH)
 
 
 def inputs(stage):

@@ -11,8 +11,8 @@ import importlib.util
 EXTRAS = {
     "pipeline": (
         *("snakemake", "hydra", "matplotlib", "PIL", "pyarrow", "filelock", "tqdm"),
-        *("tabulate", "requests", "urllib3", "arff", "argcomplete"),
-        "cloudpickle",
+        *("tabulate", "requests", "arff", "argcomplete", "openml", "pooch"),
+        *("cloudpickle", "dp_accounting"),
     ),
     "report": ("jinja2", "pygments"),
     "cluster": ("distributed", "dask", "snakemake_executor_plugin_slurm"),

@@ -177,7 +177,8 @@ def test_an_audit_in_which_nothing_moves_has_failed():
 @pytest.mark.parametrize("start", [1e-2, 1e-6])
 def test_a_start_that_knows_the_data_is_caught(start):
     def warm(run):
-        run.weights -= start * run.problem.gradient(np.zeros(run.problem.p))
+        gradient = run.problem.gradient(np.zeros(run.problem.p))
+        run.tiles[:, : run.problem.p] = -start * gradient[:, None]
 
     subject = lane(dp_cd, kind=altered(dp_cd.Run, warm))
     finding = sensitivity(Ladder(subject, BRIEF, 1))
@@ -243,7 +244,7 @@ def test_a_law_that_depends_on_what_came_out_is_not_called_exact():
 
     class Restless(dp_cd.Run):
         def advance(self, count):
-            self.clip = self.clip * (1.5 + np.sin(1e6 * self.weights.sum()))
+            self.constants[:, 1] *= 1.5 + np.sin(1e6 * self.weights.sum())
             super().advance(count)
 
     subject = lane(dp_cd, kind=Restless)

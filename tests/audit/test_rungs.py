@@ -69,7 +69,8 @@ def test_sampling_and_noise_on_one_stream(which):
 
 def test_noise_that_the_tap_does_not_hear():
     def shaken(run):
-        run.weights += 1e-3 * run.streams.noise.standard_normal(run.weights.shape)
+        p = run.problem.p
+        run.tiles[:, :p] += 1e-3 * run.streams.noise.standard_normal((p, 1))
 
     subject = lane(dp_cd, kind=altered(dp_cd.Run, shaken))
     finding = independent(Ladder(subject, EFFORT, 2))
@@ -102,7 +103,7 @@ def test_noise_that_steps_taken_together_share_is_found_out(monkeypatch):
 
     ladder = Ladder(lane(dp_cd), EFFORT, 3)
     assert not independent(ladder).caught
-    monkeypatch.setattr(dp_cd, "gaussian", shared)
+    monkeypatch.setattr("dperm.core.lanes.gaussian", shared)
     found = independent(Ladder(lane(dp_cd), EFFORT, 3))
     assert found.caught and found.note == "steps taken together end elsewhere"
 
@@ -127,8 +128,9 @@ def test_independent_numbers_are_seldom_called_dependent():
 def test_a_record_that_is_read_too_often():
     def eager(run):
         class Eager(run):
-            def _batches(self, count):
-                return super()._batches(count) // 3
+            def draw(self, count):
+                batches, *rest = super().draw(count)
+                return batches // 3, *rest
 
         return Eager
 

@@ -13,7 +13,6 @@ import pytest
 from sklearn import datasets
 from sklearn.preprocessing import scale
 
-from data.conftest import etag
 from dperm.core.experiment.schema import Data, Dataset, Reader, Source
 from dperm.data import fetch
 from dperm.data.fetching import fetched_folder, load_fetched
@@ -100,54 +99,6 @@ def test_a_path_escape_is_refused(site, data):
     record = fetch(csv_set(http(url, files=["small.csv"])), data)
     assert record.status == "unavailable"
     assert "points outside the archive" in record.reason
-
-
-def test_a_cut_transfer_is_resumed(site, data):
-    url = site.put("/small.csv", site.cut(BODY, 10000), site.good(BODY))
-    assert fetch(csv_set(http(url)), data).available
-    assert site.requests == [("/small.csv", None), ("/small.csv", "bytes=10000-")]
-
-
-def test_a_cut_transfer_is_resumed_by_the_next_run(site, data):
-    url = site.put("/small.csv", site.cut(BODY, 10000))
-    record = fetch(csv_set(http(url)), data)
-    assert not record.available and "IncompleteRead" in record.reason
-    names = sorted(path.name for path in downloads(data))
-    assert names == ["small.csv.part", "small.csv.part.version"]
-    site.put("/small.csv", site.good(BODY))
-    assert fetch(csv_set(http(url)), data).available
-    assert site.requests[-1] == ("/small.csv", "bytes=10000-")
-
-
-def test_nothing_is_resumed_by_the_next_run_without_a_digest(site, data):
-    url = site.put("/small.csv", site.cut(BODY, 10000))
-    assert not fetch(csv_set(http(url), digest=None), data).available
-    assert downloads(data) == []
-
-
-def test_a_stale_part_is_noticed(site, data):
-    url = site.put("/small.csv", site.cut(OTHER, 10000))
-    fetch(csv_set(http(url)), data)
-    site.put("/small.csv", site.good(BODY))
-    record = fetch(csv_set(http(url)), data)
-    assert record.available and reasons(record) == []
-    assert site.requests[-1] == ("/small.csv", "bytes=10000-")
-
-
-def test_a_complete_part_is_taken(site, data):
-    part = Path(data.dir) / "downloads" / "small" / "0" / "http-0" / "small.csv.part"
-    part.parent.mkdir(parents=True)
-    part.write_bytes(BODY)
-    part.with_name("small.csv.part.version").write_text(etag(BODY))
-
-    def nothing_left(handler):
-        handler.send_response(416)
-        handler.send_header("Content-Range", f"bytes */{len(BODY)}")
-        handler.send_header("Content-Length", "0")
-        handler.end_headers()
-
-    url = site.put("/small.csv", nothing_left)
-    assert fetch(csv_set(http(url)), data).available
 
 
 @pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "text/csv"])
@@ -237,7 +188,7 @@ def test_a_silent_server_is_given_up(site, data):
     started = time.monotonic()
     record = fetch(csv_set(http(url)), replace(data, timeout=0.3))
     assert time.monotonic() - started < 8
-    assert "timed out" in record.reason
+    assert "timed out" in record.reason or "Timeout" in record.reason
 
 
 def test_a_closed_port_is_given_up(data):

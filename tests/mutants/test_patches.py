@@ -146,13 +146,13 @@ def test_tests_are_chosen_by_what_they_reach():
     assert all(files or name.startswith("mine_") for name, files in by_name.items())
     assert by_name["strict_one_less"][0] == "tests/privacy/test_accounting.py"
     assert by_name["mine_no_clip"] == []
-    assert "tests/solvers/test_twins.py" in by_name["cd_no_clip"]
+    assert "tests/solvers/test_lanes.py" in by_name["cd_no_clip"]
     chosen = {file for files in by_name.values() for file in files}
     assert not any("audit" in file for file in chosen)
     assert "tests/compare/test_contest.py" in by_name["paid_by_error"]
     near = [f"tests/compare/test_{name}.py" for name in ("estimators", "guarantee")]
-    assert by_name["guarantee_low"][0] == near[1] and {*near} < {
-        *by_name["guarantee_low"]
+    assert by_name["guarantee_delta"][0] == near[1] and {*near} < {
+        *by_name["guarantee_delta"]
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from dperm.data.fetching import FetchRecord
 from dperm.pipeline import resources
 from dperm.pipeline.graph import Graph
-from dperm.pipeline.resources import ALONE, Resources
+from dperm.pipeline.resources import ALONE, JobResources
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def sized(jobs, tmp_path):
         record = FetchRecord("wines", "ok", "", n=n, p=p, nnz=nnz)
         (folder / "fetch.json").write_text(json.dumps(vars(record)))
 
-    return Resources(jobs, str(tmp_path)), put
+    return JobResources(jobs, str(tmp_path)), put
 
 
 def test_threads_follow_from_passes_and_entries(sized):

@@ -185,7 +185,13 @@ def test_what_is_asked_for_together_or_apart_is_no_reason_to_run_again(finished)
 def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkeypatch):
     """Snakemake goes on without the data; what comes then runs in one process."""
     monkeypatch.delenv("DPERM_MIRROR", raising=False)
-    monkeypatch.setenv("DPERM_OPENML_SERVER", "http://127.0.0.1:9/api/v1/json")
+    settings = tmp_path / "home/openml/config"
+    settings.parent.mkdir(parents=True)
+    settings.write_text(
+        "server = http://127.0.0.1:9/api/v1/xml\nconnection_n_retries = 1\n"
+        f"cachedir = {tmp_path / 'home/cache'}\n"
+    )
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     given = ["paper.offline=[sparse_small,mtp]", "data.retries=0"]
     given += [f"scale.keep.{axis}=1" for axis in ("passes", "step", "clip")]
     done = snakemake(tmp_path, 2, "--until=optimum", "dpgcd", set=" ".join(given))

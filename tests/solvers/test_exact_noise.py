@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from decimal import Decimal, getcontext
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -20,14 +19,13 @@ from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import exact_noise
 from dperm.solvers.exact_noise import (
-    CertificateError,
     Exact,
     slack,
     step,
     sum_error,
     widened,
 )
-from dperm.solvers.fits import Fit, ada_ssp, minimise, objective_perturbation
+from dperm.solvers.fits import Fit
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import Secret, UndeclaredError
 from dperm.solvers.records import Records, filled
@@ -215,73 +213,6 @@ def test_bits_of_a_record_over_its_scales_do_not_depend_on_the_others():
         assert (filled(rows)[0] == 5.0 / 3.0).all()
 
 
-@pytest.mark.parametrize("loss", ["logistic", "huber"])
-def test_computed_subgradients_are_within_the_bound_of_the_exact_ones(loss):
-    rng = np.random.default_rng(5)
-    X, y = 3 * rng.standard_normal((40, 3)), np.repeat([1.0, -1.0], 20)
-    at = Scaled(declared(dperm_problem(X, y, loss, l2=0.01)), apart=True)
-    R, ridge, b, u = 1.2, 2.0, rng.standard_normal((3, 1)), rng.standard_normal((3, 1))
-    records, getcontext().prec = at._behind(), 60
-    found = minimise._steepness(at, records, R, ridge, b, u)
-    own = [Decimal(float(one)) for one in u[:, 0]]
-    total = [Decimal(float(t)) + (Decimal(ridge) + Decimal(40 * float(at.l2[0, 0]))) * w
-             for t, w in zip(b[:, 0], own, strict=True)]  # fmt: skip
-    for row, offset in zip(records.rows, records.offset[:, 0], strict=True):
-        x = [Decimal(float(one)) for one in row]
-        size = sum(one * one for one in x).sqrt()
-        v = [one * min(Decimal(1), Decimal(R) / size) for one in x]
-        margin = sum(a * w for a, w in zip(v, own, strict=True)) + Decimal(
-            float(offset)
-        )
-        slope = (-1 / (1 + margin.exp()) if loss == "logistic"
-                 else max(min(margin, Decimal(1)), Decimal(-1)))  # fmt: skip
-        total = [t + slope * a for t, a in zip(total, v, strict=True)]
-    exact = sum(t * t for t in total).sqrt()
-    most = minimise.rounding(at, R, float(np.linalg.norm(b)), float(np.linalg.norm(u)))
-    assert 0 < abs(float(Decimal(found) - exact)) <= most < 1e-10
-
-
-def minimum(at):
-    return at._minimum(1.0, 0.5, np.zeros((at.p, 1)), 1e-9, 1e3)
-
-
-@pytest.mark.parametrize("l1", [0.0, 0.01])
-def test_a_minimum_is_certified_and_sought_twice(l1, monkeypatch):
-    X, y = np.random.default_rng(0).standard_normal((50, 2)), np.repeat([1.0, -1.0], 25)
-    at = Scaled(dperm_problem(X, y, "logistic", l1=l1, l2=0.1), apart=True)
-    good = minimum(at)
-    given = (at, at._behind(), 1.0, 0.5, np.zeros((2, 1)))
-    assert minimise._steepness(*given, good) <= 1e-9
-    assert minimise._steepness(*given, good + 1e-6) > 1e-7
-    monkeypatch.setattr(minimise, "minimise", lambda *given: good + 1e-6)
-    np.testing.assert_allclose(minimum(at), good, atol=1e-8)
-    monkeypatch.setattr(minimise, "_proximal", lambda *given: good + 1e-6)
-    with pytest.raises(CertificateError, match="nothing was released"):
-        minimum(at)
-
-
-def test_the_proximal_method_needs_no_ridge_beside_a_penalty():
-    groups = [(7, -2, -6, 0.3), (30, -2, 3, 50), (63, -0.2, 2, -20)]
-    x = np.repeat(groups, [int(group[0]) for group in groups], axis=0)
-    at = Scaled(declared(dperm_problem(x[:, 1:3], x[:, 3], "huber", l2=0.01)))
-    given = (at, at._behind(), 1.0, 0.0, np.zeros((2, 1)))
-    found = minimise._proximal(*given, np.array([1e-9]))
-    assert minimise._steepness(*given, found) <= 1e-9
-
-
-def test_an_eigenvalue_is_certified(monkeypatch):
-    X = np.random.default_rng(0).standard_normal((50, 4))
-    records = Records(dperm_problem(X, X[:, 0]), apart=True)
-    assert ada_ssp.least(X, records, R=9.0) == pytest.approx(
-        np.linalg.eigvalsh(X.T @ X)[0], rel=1e-12
-    )
-    real = np.linalg.eigh
-    for slip in (lambda d, U: (d * (1 + 1e-6), U), lambda d, U: (d, U * (1 + 1e-6))):
-        monkeypatch.setattr(np.linalg, "eigh", lambda A, slip=slip: slip(*real(A)))
-        with pytest.raises(CertificateError):
-            ada_ssp.least(X, records, R=9.0)
-
-
 def test_discrete_numbers_cost_next_to_nothing_of_delta():
     assert slack(1000, 1.0) == pytest.approx((1 + math.e) * 1000 * 2.0**-102)
     assert slack(1, 1e6) > 1
@@ -309,7 +240,6 @@ def test_which_doubles_come_out_tells_the_value_unless_noise_is_exact():
 
 
 SMALL = {
-    "ada_ssp": ({}, "least_squares"),
     "dp_gd": ({"steps": 1}, "logistic"),
     "dp_gram": ({"steps": 1}, "logistic"),
     "moments": ({}, "least_squares"),
@@ -351,44 +281,6 @@ def test_which_doubles_a_solver_releases_tells_its_records_unless_noise_is_exact
         np.testing.assert_array_equal(exact[0] / h, np.rint(exact[0] / h))
 
 
-def test_which_doubles_are_tilted_minima_tells_the_records_unless_noise_is_exact():
-    """All numbers b that could have led to a minimum on zeros are tried."""
-    made = objective_perturbation.Options(curvature=3.0)
-    reachable, whole = [], []
-    for X in (np.zeros((4, 1)), np.full((4, 1), 0.7)):
-        at = Scaled(declared(dperm_problem(X, np.ones(4), "logistic")), apart=True)
-        ledger = objective_perturbation.ledger(at, 1.0, made)
-        many = [streams(k) for k in range(2000)]
-        found = objective_perturbation.Run(at, ledger, many, made).solve()[:, 0]
-        reachable.append(np.mean([comes_from_zeros(u, made) for u in found[:300]]))
-        hidden = objective_perturbation.Options(
-            curvature=3.0, minima="approximate", digits=0.01
-        )
-        ledger = objective_perturbation.ledger(at, 1.0, hidden)
-        run = objective_perturbation.Run(at, ledger, [streams(0)], hidden)
-        run.exact = Exact()
-        whole.append(run.solve()[0, 0] / step(ledger.events[1].scale))
-    assert reachable[0] == 1.0 and reachable[1] < 0.9
-    assert [one % 1 for one in whole] == [0, 0]
-
-
-def comes_from_zeros(u, made):
-    """Whether some double b leads to the minimum u where all records are zeros."""
-    at = Scaled(declared(dperm_problem(np.zeros((4, 1)), np.ones(4), "logistic")))
-    R, Lambda, ridge = objective_perturbation.constants(at, made)
-    middle = -u * Lambda / (2 * R)
-    tried = [middle]
-    for way in (-math.inf, math.inf):
-        one = middle
-        for _ in range(8):
-            one = float(np.nextafter(one, way))
-            tried.append(one)
-    event = objective_perturbation.ledger(at, 1.0, made)
-    secret = at.tilted_minimum(R, ridge, 1e-9 * Lambda, R**2 / Lambda, 0.0)
-    found = secret.released(iter(event.events), lambda s, size: s * np.array([tried]))
-    return u in found[0]
-
-
 # --- whole fits -----------------------------------------------------------------------
 
 
@@ -417,9 +309,8 @@ SIGNS = {"bounds": (-1, 1), "epsilon": 2.0, "classes": (False, True)}
 
 
 @pytest.mark.parametrize(("solver", "signs"), [
-    ("ada_ssp", False), ("dp_gd", False), ("dp_gd", True), ("dp_gram", False),
-    ("dp_gram", True), ("objective_perturbation", True),
-    ("auto", True),
+    ("moments", False), ("dp_gd", False), ("dp_gd", True), ("dp_gram", False),
+    ("dp_gram", True), ("auto", True),
 ])  # fmt: skip
 def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
     X, y = data
@@ -429,16 +320,14 @@ def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
     model = kind(solver, release=True, **given).fit(X, y)
     assert model.score(X, y) > 0.9
     assert 1.99 < model.epsilon_.high <= 2.0 and model.epsilon_.given == ("n",)
-    assert model.solver_ == ("objective_perturbation" if solver == "auto" else solver)
+    assert model.solver_ == ("dp_gram" if solver == "auto" else solver)
 
 
 GAMMA = (3000 + 3 * 4 + 120) * 2.0**-53  # three features and the intercept
-EIGEN = 16 * 2.0**-48  # of a matrix of four
 
 
 @pytest.mark.parametrize(("solver", "wanted"), [
     ("moments", [math.sqrt(2) * GAMMA]),  # of 2 n C^2 over sqrt(2) C^2
-    ("ada_ssp", [2 * (GAMMA + EIGEN), math.sqrt(2) * GAMMA, GAMMA]),
     ("dp_gd", [GAMMA]),
     ("dp_gram", [math.sqrt(2) * GAMMA, GAMMA]),
 ])  # fmt: skip
@@ -455,61 +344,12 @@ def test_every_release_pays_for_the_error_of_its_sums(
     monkeypatch.setattr(exact_noise, "drawn", noted)
     model = dperm.DPRegressor(solver, release=True, **DECLARED).fit(*data)
     events = model.epsilon_.ledger.events
-    if solver in ("moments", "ada_ssp", "dp_gram"):  # off the diagonal there is less
-        place = 1 if solver == "ada_ssp" else 0
-        assert scales.pop(place + 1) == pytest.approx(scales[place] / math.sqrt(2))
+    if solver in ("moments", "dp_gram"):  # off the diagonal there is less
+        assert scales.pop(1) == pytest.approx(scales[0] / math.sqrt(2))
     for event, share in zip(events, wanted, strict=True):
         found = scales.pop(0) * step(event.scale) / event.scale - 1
         assert found == pytest.approx(3000 * share, rel=0.02)
     assert len(scales) == sum(event.count - 1 for event in events)
-
-
-@pytest.mark.parametrize("solver", ["objective_perturbation"])
-def test_every_minimum_pays_for_its_rounding(data, solver, monkeypatch):
-    scales, real = [], minimise.rounding
-
-    def noted(scale, size):
-        scales.append(scale)
-        return [0] * size
-
-    excess = []
-    for factor in (1.0, 1e4, 2e4):
-        scales.clear()
-        monkeypatch.setattr(
-            minimise, "rounding", lambda *given, f=factor: f * real(*given)
-        )
-        monkeypatch.setattr(exact_noise, "drawn", noted)
-        model = dperm.DPClassifier(solver, release=True, **SIGNS)
-        event = model.fit(data[0], data[1] > 0).epsilon_.ledger.events[-1]
-        excess.append(scales[-1] * step(event.scale) / event.scale - 1)
-    assert 0 < excess[0] < excess[1]
-    assert excess[2] / excess[1] == pytest.approx(2, rel=1e-2)
-
-
-def test_the_grid_of_a_tilt_is_paid_for(monkeypatch):
-    """Continuous terms move the minimum by up to sqrt(p) h / (2 Lambda)."""
-    scales = []
-
-    def noted(scale, size):
-        scales.append(scale)
-        return [0] * size
-
-    monkeypatch.setattr(minimise, "rounding", lambda *given: 0.0)
-    monkeypatch.setattr(exact_noise, "drawn", noted)
-    at = Scaled(declared(dperm_problem(np.eye(4), np.ones(4), "logistic")), apart=True)
-    made = objective_perturbation.Options(
-        minima="approximate", digits=0.5, tolerance=1e-16
-    )
-    ledger = objective_perturbation.ledger(at, 9.0, made)
-    Lambda = objective_perturbation.constants(at, made)[1]
-    off = step(ledger.events[0].scale) / Lambda  # sqrt(4) / 2 of it
-    monkeypatch.setattr(at, "_minimum", lambda *given: np.zeros((4, 1)))
-    run = objective_perturbation.Run(at, ledger, [streams(0)], made)
-    run.exact = Exact()
-    run.solve()
-    digits = ledger.events[1]
-    found = scales[-1] * step(digits.scale) / digits.scale
-    assert found == pytest.approx(1 + 2 * off / 2e-16, rel=1e-9) and found > 1.01
 
 
 def test_every_number_that_is_drawn_costs_of_delta():
@@ -564,9 +404,10 @@ def test_no_number_of_a_fit_for_release_is_drawn_in_doubles(data, monkeypatch):
     ("given", "said"),
     [
         ({"random_state": 0}, "random_state"),
-        ({"solver": "dp_cd"}, "dp_cd; expected one of ada_ssp"),
+        ({"solver": "dp_cd"}, "dp_cd; expected one of dp_gd, dp_gram, moments"),
         ({"solver": "dp_minibatch"}, "no proof"),
         ({"solver": "hessian_mixing"}, "no proof"),
+        ({"solver": "ada_ssp"}, "no proof"),
         ({"epsilon": math.inf}, "finite epsilon"),
         ({"feature_scale": "data"}, "read off the data"),
         ({"epsilon": 60.0}, "delta"),
@@ -581,3 +422,18 @@ def test_what_cannot_be_released_is_refused(data, given, said):
 def test_a_secret_without_a_bound_on_its_error_gets_no_exact_noise():
     with pytest.raises(UndeclaredError, match="exact"):
         Secret(np.ones((2, 1)), 1.0).released(iter([EVENT]), Exact())
+
+
+@pytest.mark.parametrize(("name", "loss"), [
+    ("objective_perturbation", "logistic"), ("ada_ssp", "least_squares"),
+    ("dp_minibatch", "logistic"), ("dp_selection", "least_squares"),
+    ("hessian_mixing", "least_squares"),
+])  # fmt: skip
+def test_a_run_of_another_method_gets_no_exact_noise(name, loss):
+    at = Scaled(declared(dperm_problem(np.eye(4), np.ones(4), loss)))
+    module = solvers.load(name)
+    options = module.Options()
+    run = module.Run(at, module.ledger(at, 1.0, options), [streams(0)], options)
+    run.exact = Exact()
+    with pytest.raises(UndeclaredError, match="exact noise: no bound"):
+        run.solve()

@@ -35,8 +35,8 @@ def ones(scale, size):
             "batch error released sensitivity sketched symmetric whole",
         ),
         (
-            Tilted(lambda b, scale: (b, 0.0), 2, 1.0, 0.4),
-            "certified curvature off reach released size",
+            Tilted(lambda b: b, 2, 1.0, 0.4),
+            "curvature off reach released size",
         ),
     ],
     ids=["secret", "tilted"],
@@ -72,7 +72,7 @@ def plain(**changes):
 
 
 def tilted(off=0.0, reach=1.0, curvature=0.4):
-    return Tilted(lambda b, scale: (b, 0.0), 2, reach, curvature, off)
+    return Tilted(lambda b: b, 2, reach, curvature, off)
 
 
 DIGITS = Gaussian(2e-6, 1.0, 1, "", "")

@@ -415,7 +415,7 @@ class FitSubject(Subject):
         self.base = Records(np.tile([-R, 0.0], (n, 1)), np.ones(n))
         turned = [R * np.array([math.sin(a), math.cos(a)]) for a in ANGLES]
         self.tried = tuple((x, x * (1, -1)) for x in turned)
-        found = self.shape.problem(self.base, self.epsilon, self.base)
+        found = self.shape.problem(self.base, self.epsilon)
         self.problem = declared(found)  # of which the minimisers' linear terms are
         self.at = Scaled(self.problem)
 

@@ -377,7 +377,9 @@ class Again(Rows):
         return super().take(count)
 
 
-def _constant(which: int, factor: float) -> Callable[[Any], None]:
+def constant(which: int, factor: float) -> Callable[[Any], None]:
+    """A change of one row of the lanes' constants."""
+
     def change(run: Any) -> None:
         run.constants[:, which] *= factor
 
@@ -444,7 +446,9 @@ def _shallow(subject: StreamSubject) -> None:
 
 
 def _warm(run: Any) -> None:
-    run.weights -= 0.01 * run.problem.gradient(np.zeros(run.problem.p))
+    problem = run.problem
+    start = -0.01 * problem.gradient(np.zeros(problem.p))
+    run.tiles[:, : problem.p] = start[:, None]
 
 
 def _by_gradient(run: Any) -> None:
@@ -470,12 +474,12 @@ def _of_stream(
 
 
 CONTROLS = (
-    _in(dp_cd, "half noise", altered(dp_cd.Run, scale=lambda run: run.scale / 2)),
-    _in(dp_sgd, "half noise", altered(dp_sgd.Run, _constant(2, 0.5))),
-    _in(dp_cd, "no noise", altered(dp_cd.Run, scale=lambda run: 0 * run.scale)),
+    _in(dp_cd, "half noise", altered(dp_cd.Run, constant(2, 0.5))),
+    _in(dp_sgd, "half noise", altered(dp_sgd.Run, constant(2, 0.5))),
+    _in(dp_cd, "no noise", altered(dp_cd.Run, constant(2, 0.0))),
     _in(dp_cd, "scale passed as location", bent(dp_cd.Run, Located)),
-    _in(dp_cd, "clip skipped", altered(dp_cd.Run, clip=lambda run: run.clip + np.inf)),
-    _in(dp_sgd, "clip skipped", altered(dp_sgd.Run, _constant(1, np.inf))),
+    _in(dp_cd, "clip skipped", altered(dp_cd.Run, constant(1, np.inf))),
+    _in(dp_sgd, "clip skipped", altered(dp_sgd.Run, constant(1, np.inf))),
     _in(
         dp_skgd, "sensitivity without its 2", rebuilt(dp_skgd.Run, _without_two), WHOLE
     ),

@@ -32,7 +32,7 @@ from dperm.core.experiment import locate, schema
 from dperm.core.experiment.config import read
 from dperm.core.experiment.grid import points
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.lanes import LaneRun, Lanes
+from dperm.core.lanes import Block, Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.names import hint
 from dperm.core.privacy.ledger import (
@@ -292,7 +292,7 @@ class Laning(Contestant):
 class Stepping:
     """A lane that yields its release after every step."""
 
-    def __init__(self, run: LaneRun, count: int):
+    def __init__(self, run: Block, count: int):
         self.run, self.count = run, count
 
     @property

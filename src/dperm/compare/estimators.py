@@ -74,14 +74,7 @@ FEWEST = 10  # records; below this a fit shows nothing but noise
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
 RELEASED = {"minima": "approximate"}  # settings in which no minimum is taken as exact
-DIGITS = 0.01  # share of epsilon, as the mu of the noise that hides digits of minima
-FOR_RELEASE = (  # algorithms with a proof for exact, discrete noise
-    "ada_ssp",
-    "dp_gd",
-    "dp_gram",
-    "moments",
-    "objective_perturbation",
-)
+FOR_RELEASE = ("dp_gd", "dp_gram", "moments")  # proved for exact, discrete noise
 EDGE = 1e100  # largest entry and scale of a release, so that no quotient overflows
 PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
 
@@ -189,8 +182,6 @@ class DPLinear(BaseEstimator):
         asked = {} if self.setting is None else self.setting
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
-        if is_tilted and self.release:
-            safe = {**RELEASED, "digits": DIGITS * self.epsilon}
         setting = {**method.default, **safe, **asked}
         contestants.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]

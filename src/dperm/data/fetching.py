@@ -30,7 +30,7 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.checking import REQUIRED, check_dataset
-from dperm.data.download import download, download_openml, file_name
+from dperm.data.download import download, download_openml, forget_openml
 from dperm.data.readers import labels, read_files
 from dperm.data.synthetic import GENERATORS
 from dperm.store import closure
@@ -268,27 +268,21 @@ def _serve(
     position: int,
     tried: list[dict[str, str]],
 ) -> Arrays | None:
-    """Try one source; a download with wrong content is deleted and tried once more.
-
-    An interrupted download stays, to be resumed next time, if a digest can verify that
-    its parts belong together.
-    """
+    """Try one source; a download with wrong content is deleted and tried once more."""
     work = Path(data.dir) / "downloads" / dataset.name / str(position)
     for _ in range(2 if source.kind in REMOTE else 1):
         try:
-            served = _accept(KINDS[source.kind](source, dataset, data, work), dataset)
-            shutil.rmtree(work.parent, ignore_errors=True)
-            return served
+            return _accept(KINDS[source.kind](source, dataset, data, work), dataset)
         except SourceError as error:
             log.info("%s: %s: %s", dataset.name, describe(source), error)
             tried.append({"source": describe(source), "reason": str(error)})
-            refused = isinstance(error, RefusedError)
-            if refused:
-                tried[-1]["refused"] = "yes"
-            if refused or dataset.digest is None:
-                shutil.rmtree(work, ignore_errors=True)
-            if not refused:
+            if not isinstance(error, RefusedError):
                 return None
+            tried[-1]["refused"] = "yes"
+            if source.kind == "openml":
+                forget_openml(int(source.id or 0))
+        finally:
+            shutil.rmtree(work.parent, ignore_errors=True)
     return None
 
 
@@ -366,7 +360,7 @@ def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Array
     for position, url in enumerate(source.urls):
         folder = work / f"http-{position}"
         try:
-            path = download(url, folder / file_name(url), data)
+            path = download(url, folder, data)
         except SourceError as error:
             which = f"{url}: " if len(source.urls) > 1 else ""
             raise type(error)(f"{which}{error}") from error
@@ -375,11 +369,11 @@ def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Array
 
 
 def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Download from OpenML, always as ARFF, whatever the reader's format.
+    """Get a data set by the package openml, as ARFF whatever the reader's format.
 
     The target is that of the reader, by default the one that OpenML names.
     """
-    path, target = download_openml(int(source.id or 0), work / "openml", data)
+    path, target = download_openml(int(source.id or 0), data)
     reader = replace(dataset.reader, format="arff", options={})
     return read_files([path], replace(reader, target=reader.target or target))
 

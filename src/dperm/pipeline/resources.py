@@ -28,7 +28,7 @@ PASSES = 1000.0  # passes over the data that a job without lanes may take
 SWEEP_MEMORY, SWEEP_MINUTES = 3000, 60  # several problems, or data made by the sweep
 
 
-class Resources:
+class JobResources:
     """Resources of all jobs of a build graph, by the jobs' names.
 
     Parameters

@@ -278,9 +278,9 @@ def _differing(path: Path, made: pd.DataFrame) -> list[str] | None:
         write_csv(again, made)
         if again.read_bytes() == path.read_bytes():
             return []
-        pair = [_numbers(file) for file in (path, again)]
-    difference = first_difference(*pair, ())
-    if difference and not is_near(*pair, SLACK):
+        kept, fresh = _numbers(path), _numbers(again)
+    difference = first_difference(kept, fresh, ())
+    if difference and not is_near(kept, fresh, SLACK):
         return [difference]
     return None if difference else []
 

@@ -26,13 +26,8 @@ such numbers, of scales 2^49.5 steps or more, by discrete ones costs (1 + e^epsi
 and of earlier releases, as long as its norm is bounded. It need not be close to a
 formula. So the only error of a gradient is that of the sum. This requires that a
 record's slope has the same bits wherever the record stands and whatever the others are
-(:class:`~dperm.solvers.records.Records` with ``apart``). A number found by iteration, a
-minimiser or an eigenvalue, is certified afterwards, and the certificate's bound is e;
-without a certificate nothing is released.
-
-*Tilts.* A linear term b of discrete numbers stands for a continuous one. Up to the same
-distance between laws, the two differ by sqrt(p) h / 2 at most. So the minimiser moves
-by sqrt(p) h / (2 Lambda) at most, which the noise on its digits hides as part of e.
+(:class:`~dperm.solvers.records.Records` with ``apart``). Only sums have such a bound: a
+number found by iteration, a minimiser or an eigenvalue, gets no noise for release.
 
 The time that a draw takes is not hidden.
 """
@@ -48,14 +43,6 @@ from dperm import extras
 BITS = 50  # binary digits of the scale in steps
 SPARE = 2.0**-40  # relative margin for the rounding of the scale itself
 UNIT = 2.0**-53  # relative rounding error of doubles
-BEYOND = 40.0  # a normal vector's norm exceeds sqrt(p) by more with chance e^-800
-
-
-class CertificateError(ArithmeticError):
-    """A number lacks the certified accuracy that noise for release requires.
-
-    Nothing is released then. No data are known for which this happens.
-    """
 
 
 class Exact:
@@ -109,11 +96,6 @@ class Exact:
         found[columns, rows] = found[rows, columns]
         return h * found[None]
 
-    def tilt(self, scale: float, size: int) -> np.ndarray:
-        """Discrete Gaussian numbers of a scale, as a linear term; (size, 1)."""
-        h = step(scale)
-        return h * np.array(drawn(scale / h, size), dtype=float).reshape(-1, 1)
-
 
 def step(scale: float) -> float:
     """Step h: the power of two that fits 2^50 to 2^51 times into a scale."""
@@ -142,7 +124,7 @@ def sum_error(n: int, p: int, share: float) -> float:
     Parameters
     ----------
     share : float
-        Bound on a contribution's norm: C^2 of t t^T, C of gradients, R Y of x y.
+        Bound on a contribution's norm: C^2 of t t^T, C of gradients.
     """
     return n * share * gamma(n + 3 * p + 120)
 

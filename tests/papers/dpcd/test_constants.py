@@ -26,7 +26,7 @@ def small():
 
 def constants_of(module, problem, options, seed=3, calibration="paper"):
     lanes = Lanes(*ONE, 0.7, calibration)
-    return module.Run(problem, lanes, streams(seed), options, total=5).constants
+    return module.Run(problem, lanes, streams(seed), options, total=5).M
 
 
 @pytest.mark.parametrize("calibration", ["paper", "strict"])
@@ -161,5 +161,5 @@ def test_the_constants_are_near_the_true_ones_and_are_used():
     np.testing.assert_allclose(found, problem.smoothness, rtol=0.5)
     lanes = Lanes(*ONE, 0.7)
     run = levels.Run(problem, lanes, streams(5), levels.Options(), total=2)
-    np.testing.assert_allclose(run.step[0], 0.5 / found)
-    np.testing.assert_allclose(run.clip[0], np.sqrt(found / found.sum()))
+    np.testing.assert_array_equal(run.divisor, found)
+    np.testing.assert_allclose(run.share, np.sqrt(found / found.sum()))

@@ -55,9 +55,10 @@ def test_a_run_has_the_noise_of_theorem_3_1(case):
     count = max(1, round(found.inner))
     sigma = found.lipschitz * math.sqrt(12 * count * math.log(1e6)) / (problem.n * 50)
     run = theorem33.AsPrinted(large, found, seed=3, periods=1)
-    np.testing.assert_allclose(run.scale[0], sigma)
-    np.testing.assert_allclose(run.clip[0], found.lipschitz)
-    np.testing.assert_allclose(run.step[0] * large.smoothness, 1.0)
+    step, clip, scale = run.constants[0, :, 0]
+    np.testing.assert_allclose(scale * run.share, sigma)
+    np.testing.assert_allclose(clip * run.share, found.lipschitz)
+    np.testing.assert_allclose(step / run.divisor * large.smoothness, 1.0)
     assert theorem33.run(large, found, 3) == large.objective(run.weights)[0]
 
 

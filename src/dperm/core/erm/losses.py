@@ -106,8 +106,12 @@ class Loss:
     @functools.cache  # noqa: B019 - a loss lives as long as the process
     def compiled(self, kernel: Any) -> Any:
         """A copy of a kernel with this loss's functions in place of placeholders."""
-        pieces = {value: self.value, derivative: self.derivative, slope: self.slope}
-        return filled(kernel, self.name, pieces)
+        return filled(kernel, self.name, self.pieces)
+
+    @property
+    def pieces(self) -> dict[Any, Any]:
+        """The functions of the loss, by their placeholders."""
+        return {value: self.value, derivative: self.derivative, slope: self.slope}
 
     def values(self, margins: np.ndarray) -> np.ndarray:
         """The loss phi at each margin; shape (n,)."""

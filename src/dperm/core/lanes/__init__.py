@@ -1,25 +1,41 @@
 """Solvers of a composite problem: many settings advance together, in lanes.
 
-A module of this family implements :class:`Solver`, and its runs :class:`LaneRun`;
-:class:`Block` is a base class for runs. The module declares which problems it supports:
-``SPARSE = True`` where A may be a sparse matrix, and ``refuses(options, asked)`` for
-other limits (:mod:`dperm.core.solvers.capabilities`).
+A solver is a module with
+
+- ``Options``, a dataclass of the keys under ``options`` in its YAML,
+- ``steps(problem, passes, options) -> int``, the steps of a number of passes, at least
+  1,
+- ``ledger(problem, count, noise_multiplier, options, calibration) -> Ledger``, the
+  releases of ``count`` steps, listed before anything runs,
+- ``lane_bytes(problem) -> int``, the memory of one lane, by which blocks are sized,
+- ``Run(problem, lanes, streams, options, workers, total)``, lanes before their first
+  step, with the methods of :class:`Block`.
+
+The solvers of this package derive their Run from :class:`Run`, which lays lanes out in
+tiles, spreads them over threads, draws ahead, and drops lanes. They state the constants
+of a lane, what a lane holds beside its weights, what steps draw, and a compiled kernel.
+
+Optional in a module: ``SPARSE = True`` where A may be a sparse matrix, and
+``refuses(options, asked)`` for other limits (:mod:`dperm.core.solvers.capabilities`).
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from dperm.core.erm.problem import Problem
-    from dperm.core.privacy.ledger import Ledger
-    from dperm.core.privacy.mechanisms import Streams
-
+from numba import njit
 
 from dperm.core.calibrations import PAPER
+from dperm.core.compiled import KERNEL
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes.columns import compiled, matrix
+from dperm.core.parallel import spread
+from dperm.core.privacy.mechanisms import Streams, gaussian
+
+_VECTOR = 8  # lanes one instruction advances
 
 
 @dataclass(frozen=True)
@@ -48,12 +64,11 @@ class Lanes:
         return self.noise_multiplier * sensitivity
 
 
-class LaneRun(Protocol):
-    """State of a block of lanes during a run."""
+class Block:
+    """Lanes under way: what the engine asks of them, and a base for runs in numpy."""
 
-    @property
-    def weights(self) -> np.ndarray:
-        """Weights of the lanes, shape (L, p)."""
+    names: tuple[str, ...] = ("weights",)  #: the arrays whose rows are lanes
+    weights: np.ndarray  #: shape (L, p)
 
     @property
     def released(self) -> np.ndarray:
@@ -62,36 +77,47 @@ class LaneRun(Protocol):
         It holds all values published with noise, and what follows from them: often the
         weights alone. A solver that selects appends the one-hot vector of its choice.
         """
+        return self.weights
 
     def advance(self, count: int) -> None:
         """Take ``count`` more steps in every lane; splitting them changes no bit."""
+        raise NotImplementedError
 
     def keep(self, mask: np.ndarray) -> None:
         """Drop the lanes outside the mask."""
+        for name in self.names:
+            setattr(self, name, getattr(self, name)[mask])
 
 
-class Solver(Protocol):
-    """Interface of a module of this family."""
+class Run(Block):
+    """Lanes in tiles, advanced by a compiled kernel.
 
-    Options: type  # a dataclass of the keys under ``options`` in its YAML
+    Lanes lie side by side in tiles (tile, row, lane), padded with idle lanes, so that
+    data and noise are read once for a tile. ``constants`` holds the rows of
+    :meth:`lane_constants`; in ``tiles`` the first p rows are weights, and the others
+    those of :meth:`start`. A kernel changes ``tiles`` in place; it is called with
 
-    def steps(self, problem: Problem, passes: float, options: Any) -> int:
-        """Number of steps in a number of passes, at least 1."""
+        A, what ``draw`` returned, (n, p), (l1, l2, lower, upper), constants, tiles.
 
-    def ledger(
-        self,
-        problem: Problem,
-        count: int,
-        noise_multiplier: float,
-        options: Any,
-        calibration: str = PAPER,
-    ) -> Ledger:
-        """The releases of ``count`` steps, listed before anything runs."""
+    Parameters
+    ----------
+    problem : Problem
+    lanes : Lanes
+    streams : Streams
+    options : the solver's
+    workers : int
+        Threads; the bits do not depend on them.
+    total : int
+        Length of the whole run in steps.
+    """
 
-    def lane_bytes(self, problem: Problem) -> int:
-        """Memory of one lane in bytes; it determines the size of blocks."""
+    kernel: Any  #: a compiled function, see above
+    width = 1  #: lanes of a tile, at most
+    by_rows = False  #: whether the kernel reads A by rows
+    step_draws = 0  #: random numbers that a step draws; 0: all steps are drawn at once
+    draws = 1 << 19  #: numbers that are drawn at a time
 
-    def Run(  # noqa: N802 - a class
+    def __init__(
         self,
         problem: Problem,
         lanes: Lanes,
@@ -99,22 +125,137 @@ class Solver(Protocol):
         options: Any,
         workers: int = 1,
         total: int = 0,
-    ) -> LaneRun:
-        """Lanes before their first step; ``total`` is the length of the whole run."""
+    ):
+        self.problem, self.options, self.workers = problem, options, workers
+        self.streams, self.total = streams, total
+        self.done = self.drawn = 0  # steps taken, and steps whose noise is drawn
+        self.size = len(lanes.step)
+        rows = np.stack(self.lane_constants(lanes), axis=1)
+        self.constants = _tiled(rows, self.width)
+        start = np.concatenate((np.zeros(problem.p), self.start()))
+        self.tiles = _tiled(np.tile(start, (self.size, 1)), self.width)
 
+    # --- what a solver states ---------------------------------------------------------
 
-class Block:
-    """Base class of runs."""
+    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
+        """Constants of the lanes, (L,) each; a kernel finds them by their place."""
+        raise NotImplementedError
 
-    names: tuple[str, ...] = ("weights",)  #: the arrays whose rows are lanes
-    weights: np.ndarray  #: shape (L, p)
+    def start(self) -> np.ndarray:
+        """What a lane holds beside its weights, before its first step."""
+        return np.empty(0)
+
+    def draw(self, count: int) -> tuple[Any, ...]:
+        """What the kernel is told of the next ``count`` steps, noise included.
+
+        It may run in another thread, while the kernel takes the steps before.
+        """
+        raise NotImplementedError
+
+    def until_event(self) -> int:
+        """Steps up to the next event that lies between two kernels' calls; 0: none."""
+        return 0
+
+    def at_event(self) -> None:
+        """That event; it changes the tiles in place."""
+
+    # --- what the engine asks ---------------------------------------------------------
 
     @property
-    def released(self) -> np.ndarray:
-        """The weights, for solvers that release nothing else in a step."""
-        return self.weights
+    def weights(self) -> np.ndarray:  # type: ignore[override]
+        """Weights of the lanes, shape (L, p)."""
+        return self.rows(slice(self.problem.p))
+
+    def rows(self, chosen: slice) -> np.ndarray:
+        """Some rows of the tiles, lane by lane; shape (L, k)."""
+        return _untiled(self.tiles[:, chosen], self.size)
 
     def keep(self, mask: np.ndarray) -> None:
         """Drop the lanes outside the mask."""
-        for name in self.names:
-            setattr(self, name, getattr(self, name)[mask])
+        both = (self.constants, self.tiles)
+        kept = [_untiled(tiles, self.size)[mask] for tiles in both]
+        self.size = int(mask.sum())
+        self.constants, self.tiles = (_tiled(values, self.width) for values in kept)
+
+    def advance(self, count: int) -> None:
+        """Take ``count`` more steps in every lane; splitting them changes no bit."""
+        end = self.done + count
+        while self.done < end:
+            event = self.until_event()
+            size = min(end - self.done, event or count)
+            self.take(size)
+            self.done += size
+            if size == event:
+                self.at_event()
+
+    def take(self, count: int) -> None:
+        """Take steps without an event, drawing for the next ones while lanes run."""
+        most = max(1, self.draws // self.step_draws) if self.step_draws else count
+        sizes = [min(most, count - low) for low in range(0, count, most)]
+        if len(sizes) == 1 or self.workers == 1:
+            for size in sizes:
+                self.call(self.kernel, self._drawn(size))
+            return
+        with ThreadPoolExecutor(1) as ahead:
+            following = ahead.submit(self._drawn, sizes[0])
+            for size in [*sizes[1:], 0]:
+                drawn = following.result()
+                if size:
+                    following = ahead.submit(self._drawn, size)
+                self.call(self.kernel, drawn)
+
+    def _drawn(self, count: int) -> tuple[Any, ...]:
+        drawn = self.draw(count)
+        self.drawn += count
+        return drawn
+
+    def call(self, kernel: Any, drawn: tuple[Any, ...]) -> None:
+        """Call a kernel on all tiles, spread over the threads."""
+        problem, penalty = self.problem, self.problem.penalty
+        psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
+        given = (matrix(problem, self.by_rows), *drawn, (problem.n, problem.p), psi)
+        ready = compiled(problem, kernel)
+
+        def run(*tiles: np.ndarray) -> None:
+            ready(*given, *tiles)
+
+        spread(run, self.constants, self.tiles, workers=self.workers)
+
+    def noise(self, shape: int | tuple[int, ...]) -> np.ndarray:
+        """Standard normal noise, which all lanes share."""
+        return gaussian(self.streams.noise, shape)
+
+
+def _tiled(values: np.ndarray, most: int) -> np.ndarray:
+    """Lay values (L, m) out as (tile, m, lane), padded with idle lanes.
+
+    Tiles are equally wide, ``most`` lanes at most, and whole vectors of lanes; a few
+    lanes in one tile are not padded.
+    """
+    size = len(values)
+    vector = _VECTOR if most > 1 and size > _VECTOR // 2 else 1
+    count = -(-size // most)
+    width = -(-size // max(count, 1) // vector) * vector
+    padded = np.pad(values, ((0, count * width - size), (0, 0)))
+    padded = padded.reshape(count, width, values.shape[1])
+    return np.ascontiguousarray(padded.transpose(0, 2, 1))
+
+
+def _untiled(tiles: np.ndarray, size: int) -> np.ndarray:
+    """The values (L, m) that ``_tiled`` laid out."""
+    if tiles.shape[2] == 1:
+        return tiles[:size, :, 0].copy()
+    found = np.empty((size, tiles.shape[1]))
+    _untile(tiles, found)
+    return found
+
+
+@njit(**KERNEL)
+def _untile(tiles, out):
+    """Write the lanes' values to out (L, m), in blocks that fit the cache."""
+    width, side = tiles.shape[2], 32
+    for low in range(0, out.shape[1], side):
+        for lane in range(out.shape[0]):
+            t, k = lane // width, lane % width
+            for j in range(low, min(low + side, out.shape[1])):
+                out[lane, j] = tiles[t, j, k]

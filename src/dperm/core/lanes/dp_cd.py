@@ -16,28 +16,21 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from dperm.core import lanes as driver
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import FEW, KERNEL, PASTED, WIDE, clamp, fold, fused, running
-from dperm.core.erm.losses import derivative
-from dperm.core.erm.penalties import prox, prox_constants
+from dperm.core.compiled import KERNEL
+from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Block, Lanes
+from dperm.core.lanes import Lanes
 from dperm.core.lanes.clipping import mean_sensitivity, share
-from dperm.core.parallel import spread
+from dperm.core.lanes.columns import moved, slopes, sums_after
 from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger
-from dperm.core.privacy.mechanisms import Streams, gaussian
-from dperm.core.solvers.capabilities import Asked, require
+from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import at_least, one_of
 
 SPARSE = True
 SAMPLINGS = ("cyclic", "reshuffled", "uniform")
 THRESHOLDS = ("scaled", "equal")
-_LANE_ARRAYS = (
-    *("step", "clip", "scale", "threshold", "shrink"),
-    *("weights", "sums", "since", "places"),
-)
-_SPARSE_CHUNK = 1 << 14  # steps of one call, whose coordinates are gathered
-_SPARSE_ARRAYS = ("step", "clip", "scale", "weights", "margins")
 
 
 @dataclass(frozen=True)
@@ -63,13 +56,6 @@ class Options:
         at_least("periods", self.periods, 0)
 
 
-def refuses(options: Options, asked: Asked) -> str:
-    """Refuse averages of periods where A is sparse."""
-    if options.periods and asked.sparse:
-        return "options.periods: not available where A is sparse"
-    return ""
-
-
 def steps(problem: Problem, passes: float, options: Options) -> int:
     """Coordinate steps in a number of passes: a pass is p steps."""
     return max(1, round(passes * problem.p))
@@ -83,120 +69,116 @@ def ledger(
     calibration: str = PAPER,
 ) -> Ledger:
     """One Gaussian release per step (Appendix B); the order is public."""
-    return Ledger(
-        (
-            Gaussian(
-                sensitivity=1.0,
-                scale=noise_multiplier,
-                count=count,
-                unit="2 C_j / n, the replace-one change of a clipped mean derivative",
-                source="Mangold et al. 2022, Algorithm 1, line 7; Lemma B.7",
-            ),
-        ),
-        given=(SMOOTHNESS,),
+    event = Gaussian(
+        sensitivity=1.0,
+        scale=noise_multiplier,
+        count=count,
+        unit="2 C_j / n, the replace-one change of a clipped mean derivative",
+        source="Mangold et al. 2022, Algorithm 1, line 7; Lemma B.7",
     )
+    return Ledger((event,), given=(SMOOTHNESS,))
 
 
 def lane_bytes(problem: Problem) -> int:
-    """Bytes of margins (n), weights and constants of coordinates (p) of one lane."""
-    if problem.is_sparse:
-        return 16 * (problem.n + problem.p)
-    return 8 * (problem.n + 6 * problem.p)
+    """Bytes of margins (n), weights and averages (p) of a lane, held twice."""
+    return 16 * (problem.n + problem.p)
 
 
-class Run(Block):
-    """State of a block of DP-CD lanes.
+@njit(**KERNEL)
+def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles):
+    """Algorithm 1, lines 3 to 8; a move reaches the margins in the next step's sums."""
+    (n, p), (l1, l2, lower, upper), lanes = shape, psi, tiles.shape[2]
+    total, move, d = np.empty(lanes), np.zeros(lanes), np.empty((n, lanes))
+    drift, is_averaged = n + p, tiles.shape[1] > n + p
+    for t in range(tiles.shape[0]):
+        step, clip, scale = constants[t, 0], constants[t, 1], constants[t, 2]
+        W, V, last = tiles[t], tiles[t, p : n + p], order[0]
+        slopes(V, d)
+        move[:] = 0.0
+        for k in range(order.shape[0]):
+            j = order[k]
+            sums_after(A, last, move, V, d, j, clip, share[j], total)
+            for lane in range(lanes):
+                gamma, old = step[lane] * inverse[j], W[j, lane]
+                released = total[lane] / n + scale[lane] * share[j] * noise[k]
+                shrink = 1.0 / (1.0 + gamma * l2)
+                new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+                W[j, lane], move[lane] = new, new - old
+            if is_averaged:  # iterates of the period so far lack this move
+                for lane in range(lanes):
+                    W[drift + j, lane] += (since + k) * move[lane]
+            last = j
+        moved(A, last, move, V)
 
-    Where A is sparse, step, clip and noise scale are stored as one number per lane, and
-    averages of periods are not available.
+
+class Run(driver.Run):
+    """DP-CD lanes. Their rows: weights (p), margins (n), and drift (p) of averages.
+
+    The drift is what all iterates of a period lack of its last one, summed up.
+
+    Attributes
+    ----------
+    M : ndarray, shape (p,)
+        Smoothness constants, by which coordinates step and are clipped.
+    divisor, share : ndarray, shape (p,)
+        gamma_j is a lane's step over the divisor; C_j is its clip times the share.
     """
+
+    kernel = staticmethod(_steps)
 
     def __init__(
         self,
         problem: Problem,
         lanes: Lanes,
         streams: Streams,
-        options: Options,
+        options: Any,
         workers: int = 1,
         total: int = 0,
     ):
-        require(refuses, options, problem)
-        M = self.smoothness(problem, lanes, streams, options)
-        self.problem, self.options, self.workers = problem, options, workers
-        self.streams, self.done, self.began = streams, 0, 0
-        ends = {
-            total * number // options.periods
-            for number in range(1, options.periods + 1)
-        }
-        self.ends = sorted(ends - {0})
+        if problem.is_sparse:
+            self.width, self.step_draws = 64, 32
+        periods = range(1, options.periods + 1)
+        self.ends = sorted({total * k // options.periods for k in periods} - {0})
+        self.began = 0  # step at which the period began
         self.ahead = np.empty(0, dtype=np.int64)  # part of the order already drawn
-        size = len(lanes.step)
-        self.weights = np.zeros((size, problem.p))
-        self.margins = np.tile(problem.offset, (size, 1))
-        prepare = self._prepare_sparse if problem.is_sparse else self._prepare_dense
-        prepare(M, lanes)
+        super().__init__(problem, lanes, streams, options, workers, total)
+        self.M = self.smoothness(problem, lanes, streams, options)
+        self.divisor, self.share = self.divisors(self.M), self.shares(self.M)
 
-    def _prepare_dense(self, M: np.ndarray, lanes: Lanes) -> None:
-        """Constants of every lane and coordinate, (L, p)."""
-        self.names = _LANE_ARRAYS
-        self.places = np.arange(len(self.weights))  # of the lanes' rows in margins
-        self.clip = np.outer(lanes.clip, self.shares(M))
-        self.scale = self.noise_scale(lanes, self.clip)
-        self.step = np.outer(lanes.step, 1.0 / self.divisors(M))
-        self.threshold, self.shrink = prox_constants(self.problem.penalty, self.step)
-        self.sums = np.zeros_like(self.weights)
-        self.since = np.zeros(self.weights.shape, dtype=np.int64)
-
-    def _prepare_sparse(self, M: np.ndarray, lanes: Lanes) -> None:
-        """Constants of every lane (L,), and of every coordinate (p,)."""
-        self.names = _SPARSE_ARRAYS
-        self.divisor, self.share = self.divisors(M), self.shares(M)
-        self.step, self.clip = lanes.step, lanes.clip
-        self.scale = self.noise_scale(lanes, lanes.clip)
+    def smoothness(
+        self, problem: Problem, lanes: Lanes, streams: Streams, options: Any
+    ) -> np.ndarray:
+        """M_j of the problem, taken as public (as the paper does); shape (p,)."""
+        return problem.smoothness
 
     def divisors(self, M: np.ndarray) -> np.ndarray:
         """Step rule: gamma_j is a lane's step divided by these; shape (p,)."""
         return M
 
-    def noise_scale(self, lanes: Lanes, clip: np.ndarray) -> np.ndarray:
-        """Standard deviation of a step's noise, shape of ``clip``."""
-        return lanes.noise_scale(mean_sensitivity(clip, self.problem.n))
-
     def shares(self, M: np.ndarray) -> np.ndarray:
         """Ratios C_j / C, shape (p,)."""
         return share(M if self.options.thresholds == "scaled" else np.ones_like(M))
 
-    def smoothness(
-        self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
-    ) -> np.ndarray:
-        """M_j of the problem, taken as public (as the paper does); shape (p,)."""
-        return problem.smoothness
+    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
+        """Step, clip and noise scale of each lane, for a share of 1."""
+        scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
+        return lanes.step, lanes.clip, scale
 
-    def advance(self, count: int) -> None:
-        """Take ``count`` more coordinate steps in every lane."""
-        while count > 0:
-            chunk = count
-            if self.ends:
-                chunk = min(count, self.ends[0] - self.done)
-            elif self.problem.is_sparse:
-                chunk = min(count, _SPARSE_CHUNK)
-            self._steps(chunk)
-            self.done += chunk
-            count -= chunk
-            if self.ends and self.done == self.ends[0]:
-                # line 9 of Algorithm 1: continue from the mean of the period's iterates
-                end = self.ends.pop(0)
-                self.sums += self.weights * (end - self.since)
-                self.weights[:] = self.sums / (end - self.began)
-                self.began = end
-                self.sums[:] = 0.0
-                self.since[:] = self.done
-                self.margins[:] = self.problem.offset
-                for place, w in zip(self.places, self.weights, strict=True):
-                    with np.errstate(over="ignore", invalid="ignore"):
-                        self.margins[place] += self.problem.A @ w
+    def start(self) -> np.ndarray:
+        """The margins at w = 0; the drift, if iterates are averaged."""
+        drift = np.zeros(self.problem.p if self.options.periods else 0)
+        return np.concatenate((self.problem.offset, drift))
 
-    def _order(self, count: int) -> np.ndarray:
+    def draw(self, count: int) -> tuple[Any, ...]:
+        """Order and noise (count,) each, steps of the period so far, 1 / M and shares.
+
+        The latter two are those of the step and threshold rules, (p,) each.
+        """
+        order, since = self.order(count), self.drawn - self.began
+        return order, self.noise(count), since, 1.0 / self.divisor, self.share
+
+    def order(self, count: int) -> np.ndarray:
+        """The next coordinates, shape (count,)."""
         p, drawn = self.problem.p, self.streams.sampling
         if self.options.sampling == "uniform":
             return drawn.integers(0, p, count)
@@ -206,142 +188,19 @@ class Run(Block):
             ahead = np.concatenate([self.ahead, *more])
             self.ahead = ahead[count:]
             return ahead[:count]
-        return (self.options.first + self.done + np.arange(count)) % p
+        return (self.options.first + self.drawn + np.arange(count)) % p
 
-    def _steps(self, count: int) -> None:
-        order = self._order(count)
-        noise = gaussian(self.streams.noise, count)
-        penalty, A = self.problem.penalty, self.problem.A
-        shared: tuple[Any, ...] = (order, noise)
-        box: tuple[Any, ...] = (penalty.lower, penalty.upper)
-        if self.problem.is_sparse:
-            kernel = _sparse_steps
-            matrix: tuple[Any, ...] = (A.data, A.indices, A.indptr)
-            touched, places = np.unique(order, return_inverse=True)
-            shared += (
-                touched,
-                places,
-                self.divisor,
-                self.share,
-                penalty.l1,
-                penalty.l2,
-            )
-        else:
-            kernel, matrix = _coordinate_steps, (A,)
-            shared += (self.done,)
-            box += (self.margins,)
+    def until_event(self) -> int:
+        """Steps up to the end of the period, if iterates are averaged."""
+        return self.ends[0] - self.done if self.ends else 0
 
-        compiled = self.problem.loss.compiled(kernel)
-
-        def run(*lanes: np.ndarray) -> None:
-            compiled(*matrix, *shared, *box, *lanes)
-
-        lanes = (getattr(self, name) for name in self.names)
-        spread(run, *lanes, workers=self.workers)
-
-
-@njit(**KERNEL)
-def _coordinate_steps(
-    A, order, noise, done, lower, upper,
-    V, step, clip, scale, threshold, shrink, W, sums, since, places,
-):  # fmt: skip
-    """Take the steps in every lane; changes W, V, sums and since in place."""
-    for lane in range(W.shape[0]):
-        _one_lane(
-            A, order, noise, done, lower, upper,
-            step[lane], clip[lane], scale[lane], threshold[lane], shrink[lane],
-            W[lane], V[places[lane]], sums[lane], since[lane],
-        )  # fmt: skip
-
-
-@njit(**PASTED)
-def _one_lane(
-    A, order, noise, done, lower, upper,
-    step, clip, scale, threshold, shrink, w, v, sums, since,
-):  # fmt: skip
-    """Algorithm 1, lines 3 to 8, for one lane; w and its margins v change in place.
-
-    A step's move is applied to the margins in the next step's loop over the rows, so
-    that each step reads the rows once.
-    """
-    moved, move = order[0], 0.0
-    for k in range(order.shape[0]):
-        j = order[k]
-        gradient = _clipped_mean(A[:, j], A[:, moved], move, v, clip[j])
-        old = w[j]
-        forward = old - step[j] * (gradient + scale[j] * noise[k])
-        w[j] = prox(forward, threshold[j], shrink[j], lower, upper)
-        sums[j] += old * (done + k - since[j])
-        since[j] = done + k
-        moved, move = j, w[j] - old
-    for i in range(v.shape[0]):
-        v[i] = fused(move, A[i, moved], v[i])
-
-
-@njit(**PASTED)
-def _clipped_mean(column, last, move, v, bound):
-    """Bring v up to date and return the mean clipped derivative along the column."""
-    sums, n = running(), v.shape[0]
-    for start in range(0, n & -WIDE, WIDE):
-        for u in range(WIDE):
-            sums[u] += _clipped(column, last, move, v, bound, start + u)
-    for start in range(n & -WIDE, n & -FEW, FEW):
-        for u in range(FEW):
-            sums[u] += _clipped(column, last, move, v, bound, start + u)
-    for i in range(n & -FEW, n):
-        sums[0] += _clipped(column, last, move, v, bound, i)
-    return fold(sums) / n
-
-
-@njit(**PASTED)
-def _clipped(column, last, move, v, bound, i):
-    v[i] = fused(move, last[i], v[i])
-    return clamp(column[i] * derivative(v[i]), bound)
-
-
-@njit(**KERNEL)
-def _sparse_steps(
-    data, rows, starts, order, noise, touched, places,
-    divisor, share, l1, l2, lower, upper, step, clip, scale, W, V,
-):  # fmt: skip
-    """The steps on CSC columns; changes W and V in place.
-
-    A step costs the number of its column's entries. Lanes are the last axis, so that an
-    entry is read once for all of them. Derivatives are stored, and updated where a lane
-    of the slice has moved. Only weights of the ``touched`` coordinates are copied;
-    order = touched[places].
-    """
-    lanes, n = V.shape
-    w, v = np.empty((touched.shape[0], lanes)), np.ascontiguousarray(V.T)
-    for u in range(touched.shape[0]):
-        for lane in range(lanes):
-            w[u, lane] = W[lane, touched[u]]
-    d, total, move = np.empty((n, lanes)), np.empty(lanes), np.empty(lanes)
-    for i in range(n):
-        for lane in range(lanes):
-            d[i, lane] = derivative(v[i, lane])
-    for k in range(order.shape[0]):
-        j = order[k]
-        total[:] = 0.0
-        for e in range(starts[j], starts[j + 1]):
-            x, slopes = data[e], d[rows[e]]
-            for lane in range(lanes):
-                total[lane] += clamp(x * slopes[lane], clip[lane] * share[j])
-        here, moved = w[places[k]], 0.0
-        for lane in range(lanes):
-            gamma, old = step[lane] / divisor[j], here[lane]
-            released = total[lane] / n + scale[lane] * share[j] * noise[k]
-            shrink = 1.0 / (1.0 + gamma * l2)
-            new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
-            here[lane], move[lane] = new, new - old
-            moved = max(moved, abs(new - old))
-        if moved != 0.0:
-            for e in range(starts[j], starts[j + 1]):
-                x, margins, slopes = data[e], v[rows[e]], d[rows[e]]
-                for lane in range(lanes):
-                    margins[lane] += x * move[lane]
-                    slopes[lane] = derivative(margins[lane])
-    for u in range(touched.shape[0]):
-        for lane in range(lanes):
-            W[lane, touched[u]] = w[u, lane]
-    V[:] = v.T
+    def at_event(self) -> None:
+        """Line 9 of Algorithm 1: continue from the mean of the period's iterates."""
+        problem, end = self.problem, self.ends.pop(0)
+        n, p = problem.n, problem.p
+        self.tiles[:, :p] -= self.tiles[:, n + p :] / (end - self.began)
+        self.tiles[:, n + p :] = 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for tile in self.tiles:
+                tile[p : n + p] = problem.A @ tile[:p] + problem.offset[:, None]
+        self.began = end

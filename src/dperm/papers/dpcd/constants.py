@@ -76,14 +76,12 @@ def ledger(
 class Run(dp_cd_priv.Run):
     """DP-CD that steps and clips by the constants of the chosen reading."""
 
-    def _constants(
-        self,
-        problem: Problem,
-        lanes: Lanes,
-        streams: Streams,
-        options: dp_cd_priv.Options,
+    def smoothness(
+        self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
     ) -> np.ndarray:
-        assert isinstance(options, Options)
+        """Noisy M_j, one release for all lanes of the run; shape (p,)."""
+        if lanes.noise_multiplier == 0:
+            return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)
         bounds = bounds * (options.bound / 2) ** 2
         event = constants_event(problem, options, lanes.calibration)

@@ -67,19 +67,16 @@ class AsPrinted(dp_cd.Run):
         count = periods * max(1, round(at.inner))
         rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
         self.lipschitz = at.lipschitz
-        self.deviation = at.lipschitz * math.sqrt(12 * count * rate)
         options = dp_cd.Options("uniform", periods=periods)
-        lanes = Lanes(np.ones(1), np.ones(1), 1.0)
+        # a deviation of sqrt(12 T K log(1 / delta)) L_j / (n epsilon), Theorem 3.1
+        noise = problem.n / 2 * math.sqrt(12 * count * rate)
+        lanes = Lanes(np.ones(1), np.ones(1), noise)
         super().__init__(problem, lanes, streams(seed), options, total=count)
         self.advance(count)
 
     def shares(self, M: np.ndarray) -> np.ndarray:
         """L_j, as the lane's clip is 1."""
         return self.lipschitz
-
-    def noise_scale(self, lanes: Lanes, clip: np.ndarray) -> np.ndarray:
-        """The deviation of Theorem 3.1, shape (1, p)."""
-        return self.deviation[None]
 
 
 def run(problem: Problem, at: Terms, seed: int) -> float:

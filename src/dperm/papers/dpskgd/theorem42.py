@@ -159,7 +159,7 @@ class Algorithm:
         lanes = Lanes(np.ones(1), np.full(1, f.clip), noise * f.p / n)
         steps = inner * periods
         engine = dp_skgd.Run(f.problem, lanes, drawn, options, total=steps)
-        engine.step[:] = 1.0 / f.dominating
+        engine.divisor = f.dominating
         engine.advance(steps)
         return float(f.problem.objective(engine.weights)[0])
 

@@ -24,10 +24,12 @@ from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import (
+    NO_BOUND,
     Scores,
     Secret,
     Sketched,
     Tilted,
+    UndeclaredError,
     in_rounds,
     isometric,
 )
@@ -80,7 +82,7 @@ class Fit(ABC):
         """Make the runs; yield each release as it is made, (k, L).
 
         Raises UndeclaredError if the algorithm requests a release that the ledger does
-        not state.
+        not state, or one that noise for release has no proof for.
         """
         for found in self.stepwise():
             if found is not None:
@@ -97,6 +99,8 @@ class Fit(ABC):
                 except StopIteration:
                     return
             yield None
+            if self.exact and not isinstance(wanted, Secret):
+                raise UndeclaredError(f"exact noise: {NO_BOUND}")
             with np.errstate(all="ignore"):
                 found = wanted.released(events, noise)
             yield found

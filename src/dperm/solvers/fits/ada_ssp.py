@@ -25,7 +25,6 @@ import numpy as np
 
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.solvers.options import positive
-from dperm.solvers.exact_noise import CertificateError, sum_error
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.moments import floored, minimised, refuses
 from dperm.solvers.fits.scaled import Scaled
@@ -79,12 +78,9 @@ class Run(Fit):
         at, p = self.at, self.at.p
         R, Y = self.options.radius * at.radius, self.options.label
         scales = [event.scale for event in self.ledger.events]
-        errors = sum_error(at.n, p, R**2) + eigen_error(p, at.n * R**2)
-        key: Any = "smallest eigenvalue"
-        smallest = yield at.statistic(R, partial(least, R=R), R**2, key, errors)
+        smallest = yield at.statistic(R, least, R**2, key="smallest eigenvalue")
         Q = yield at.second_moments(R)
-        key, error = ("x y", Y), sum_error(at.n, p, R * Y)
-        q = yield at.statistic(R, partial(_products, Y), 2 * R * Y, key, error)
+        q = yield at.statistic(R, partial(_products, Y), 2 * R * Y, key=("x y", Y))
         known = np.maximum(smallest[0] - _MARGIN * scales[0], 0.0)
         wanted = scales[1] * np.sqrt(p * np.log(2 * p**2 / DOUBT))
         ridge = np.maximum(wanted - known, 0.0)
@@ -92,30 +88,9 @@ class Run(Fit):
         self.u = minimised(at, Q, at.label * q, at.n, np.zeros((p, len(ridge))))
 
 
-def eigen_error(p: int, size: float) -> float:
-    """Bound the error of a certified eigenvalue of a (p, p) matrix of norm ``size``."""
-    return p**2 * size * 2.0**-48
-
-
-def least(V: Any, records: Records, R: float = 0.0) -> float:
-    r"""The smallest eigenvalue of A = sum x x^T; certified if noise is for release.
-
-    With A = U D U^T + E and U^T U = I + F each eigenvalue of A is within ||F|| max |D|
-    + ||E|| of D (Ostrowski; Weyl). Both are computed, within p (p + 3) n R^2 2^-52 of
-    the exact ones, which half of the bound has room for. ∎
-
-    Raises CertificateError if LAPACK's error is larger.
-    """
-    A = gram(V)
-    if not records.apart:
-        return float(np.linalg.eigvalsh(A)[0])
-    values, vectors = np.linalg.eigh(A)
-    off = np.linalg.norm(A - (vectors * values) @ vectors.T)
-    turned = np.linalg.norm(vectors.T @ vectors - np.eye(len(A)))
-    most = eigen_error(len(A), records.n * R**2) / 2
-    if not off + turned * np.abs(values).max() <= most:
-        raise CertificateError("an eigenvalue could not be certified: nothing released")
-    return float(values[0])
+def least(V: Any, records: Records) -> float:
+    """The smallest eigenvalue of sum x x^T."""
+    return float(np.linalg.eigvalsh(gram(V))[0])
 
 
 def _products(Y: float, V: Any, records: Records) -> np.ndarray:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import linalg
 
-from dperm.solvers.exact_noise import CertificateError, gamma
 from dperm.solvers.records import Records, gram
 
 if TYPE_CHECKING:
@@ -62,62 +61,6 @@ def minimise(
     least = np.maximum(tolerance, _ROUNDING * np.linalg.norm(b, axis=0))
     solve = _newton if at.is_smooth else _proximal
     return solve(at, records, radius, ridge, b, least)
-
-
-def certified(
-    at: Scaled,
-    records: Records,
-    radius: float,
-    ridge: float,
-    b: np.ndarray,
-    tolerance: float,
-    far: float,
-) -> np.ndarray:
-    """The minimiser for one b (p, 1), at which a small subgradient was computed.
-
-    If Newton's method fails, the proximal method runs: its number of steps is proved,
-    except for rounding.
-
-    Parameters
-    ----------
-    far : float
-        Bound on the minimiser's norm.
-
-    Raises
-    ------
-    CertificateError
-        If no point within ``far`` has a subgradient within the tolerance.
-    """
-    given = (at, records, radius, ridge, b)
-    for solve in (minimise, _proximal):
-        u: np.ndarray = solve(*given, tolerance)  # type: ignore[arg-type]
-        if _steepness(*given, u) <= tolerance and np.linalg.norm(u) <= far:
-            return u
-    raise CertificateError("a minimiser could not be certified: nothing was released")
-
-
-def _steepness(
-    at: Scaled, records: Records, radius: float, ridge: float, b: Any, u: np.ndarray
-) -> float:
-    """Norm of the least subgradient at u (p, 1), ignoring a box."""
-    slope = records.pull(u, radius) + (at.n * at.l2 + ridge) * u + b
-    pull = at.n * at.l1
-    rest = np.maximum(np.abs(slope) - pull, 0.0)
-    return float(np.linalg.norm(np.where(u == 0, rest, slope + pull * np.sign(u))))
-
-
-def rounding(at: Scaled, radius: float, tilt: float, far: float) -> float:
-    r"""Bound the rounding error of a computed subgradient at ||u|| <= far.
-
-    Parameters
-    ----------
-    tilt : float
-        Bound on the norm of b.
-    """
-    n, p = at.n, at.p
-    slope = gamma(3 * p + 120) * (2 + 2 * radius * far) + 2.0**-45
-    whole: float = n * radius * (slope + gamma(n + p + 20))
-    return whole + 2.0**-50 * (n * radius + tilt)
 
 
 def _newton(

@@ -21,7 +21,7 @@ import numpy as np
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
-from dperm.solvers.exact_noise import BEYOND, step, sum_error
+from dperm.solvers.exact_noise import sum_error
 from dperm.solvers.fits import minimise
 from dperm.solvers.fits.secret import Scores, Secret, Tilted
 from dperm.solvers.records import Records, Together, relevance
@@ -146,7 +146,6 @@ class Scaled:
         function: Callable[[Any, Records], Any],
         sensitivity: Any,
         key: Any = None,
-        error: float | None = None,
     ) -> Secret:
         """Any other function of the records, with its proved sensitivity.
 
@@ -161,8 +160,6 @@ class Scaled:
             Under replacing a record. It may depend on releases.
         key : optional
             Cache key of the value, if the function does not depend on the run.
-        error : float, optional
-            See ``Secret``.
         """
         records = self._behind()
 
@@ -170,43 +167,21 @@ class Scaled:
             return function(records.clipped(R), records)
 
         value = compute() if key is None else records.kept((key, R), compute)
-        return Secret(value, sensitivity, error=error)
+        return Secret(value, sensitivity)
 
     def tilted_minimum(
         self, R: float, ridge: float, tolerance: float, curvature: float, off: float
     ) -> Tilted:
-        """Minimiser of the loss on records clipped to R, penalty and ridge, tilted.
+        """Minimiser on records clipped to R, with a ridge and a random linear term.
 
-        The search ends at a subgradient of the sum within ``tolerance``.
-
-        *Size.* Losses are not negative and sum to n log 2 at 0. So at the minimiser
-        Lambda ||u||^2 / 2 - ||b|| ||u|| <= n log 2, and ||u|| <= (2 ||b|| + sqrt(2
-        Lambda n log 2)) / Lambda. ∎
+        The search ends at a subgradient of the sum over records within ``tolerance``;
+        see ``Tilted``.
         """
-        Lambda = self._strong(ridge)
 
-        def minimiser(b: np.ndarray, scale: float) -> tuple[np.ndarray, float]:
-            tilt = scale * (self.radius + BEYOND)
-            far = (2 * tilt + float(np.sqrt(2 * Lambda * self.n * np.log(2)))) / Lambda
-            far = 2 * min(far, (self.n * R + tilt) / Lambda)
-            error = minimise.rounding(self, R, tilt, far)
-            error += self.radius * step(scale) / 2  # rounding of b itself
-            return self._minimum(R, ridge, b, tolerance, far), error / Lambda
+        def minimiser(b: np.ndarray) -> np.ndarray:
+            return minimise.minimise(self, self._behind(), R, ridge, b, tolerance)
 
-        return Tilted(minimiser, self.p, R, curvature, off, self.apart)
-
-    def _strong(self, ridge: float) -> float:
-        """Lambda, including the penalty's share."""
-        return ridge + self.n * float(self.l2.min())
-
-    def _minimum(
-        self, R: float, ridge: float, b: np.ndarray, tolerance: float, far: float
-    ) -> np.ndarray:
-        """Minimisers (p, L), certified if the noise is for release."""
-        given = (self, self._behind(), R, ridge, b, tolerance)
-        if self.apart:
-            return minimise.certified(*given, far)
-        return minimise.minimise(*given)
+        return Tilted(minimiser, self.p, R, curvature, off)
 
     def relevance(self, k: int) -> Scores:
         """Rank scores of the features; the places of the k largest are released; (p,).

@@ -15,6 +15,7 @@ from dperm.core.privacy.mechanisms import gumbel
 from dperm.solvers.exact_noise import Exact
 
 ROUNDING = 1e-9  # relative excess of a sensitivity over the ledger's
+NO_BOUND = "no bound on the error of doubles, which sums of all records alone have"
 Normal = Callable[[Any, int], np.ndarray]  # Gaussian noise of a scale and size, (k, L)
 
 
@@ -87,7 +88,7 @@ class Secret:
         scale, found = event.scale, self.__read()
         if isinstance(normal, Exact):
             if self.error is None or self.batch:
-                raise UndeclaredError("exact noise: no bound on the error of doubles")
+                raise UndeclaredError(f"exact noise: {NO_BOUND}")
             how = (event.sensitivity, self.error, self.symmetric)
             return normal.added(found, scale, *how, self.whole)
         if self.symmetric:
@@ -140,8 +141,7 @@ class Tilted:
     Parameters
     ----------
     minimise : callable
-        Maps linear terms (p, L) and their scale to the minimisers (p, L), and to how
-        far beyond ``off`` these may be from the minimisers for continuous terms.
+        Maps linear terms (p, L) to the minimisers (p, L).
     size : int
         p.
     reach, curvature : float
@@ -149,25 +149,22 @@ class Tilted:
     off : float
         Bound on the error of the computed minimiser, if noise of a second event hides
         it; 0 if it counts as exact.
-    certified : bool
-        Whether that bound is certified, so that noise for release is possible.
     """
 
-    __slots__ = ("__minimise", "certified", "curvature", "off", "reach", "size")
+    __slots__ = ("__minimise", "curvature", "off", "reach", "size")
 
     def __init__(
         self,
-        minimise: Callable[[np.ndarray, float], tuple[np.ndarray, float]],
+        minimise: Callable[[np.ndarray], np.ndarray],
         size: int,
         reach: float,
         curvature: float,
         off: float = 0.0,
-        certified: bool = False,
     ):
-        self.__minimise, self.size, self.certified = minimise, size, certified
+        self.__minimise, self.size = minimise, size
         self.reach, self.curvature, self.off = reach, curvature, off
 
-    def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
+    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
         """The minimiser with the next event's noise as linear term; (p, L).
 
         Raises
@@ -178,18 +175,11 @@ class Tilted:
         event = taken(events, PerturbedObjective)
         require("2 R", 2 * self.reach, event.sensitivity)
         require("R^2 / Lambda", self.curvature, event.curvature)
-        exact = isinstance(normal, Exact)
-        if exact and not (self.off and self.certified):
-            raise UndeclaredError("exact noise: no bound on the error of the minimiser")
-        term = normal.tilt if isinstance(normal, Exact) else normal
-        found, error = self.__minimise(term(event.scale, self.size), event.scale)
+        found = self.__minimise(normal(event.scale, self.size))
         if not self.off:
             return found
         digits = taken(events, Gaussian)
         require("2 tau / Lambda", 2 * self.off, digits.sensitivity)
-        if isinstance(normal, Exact):
-            how = (digits.scale, digits.sensitivity, error, False)
-            return normal.added(found, *how)
         return found + normal(digits.scale, self.size)
 
 

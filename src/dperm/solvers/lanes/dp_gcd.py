@@ -36,24 +36,21 @@ import numpy as np
 from numba import njit
 
 from dperm.accountants.noisy_max import NOISES, ChosenValue, NoisyMax
+from dperm.core import lanes as driver
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import FEW, INLINE, KERNEL, PASTED, WIDE, clamp, fold, running
-from dperm.core.erm.losses import derivative
+from dperm.core.compiled import INLINE, KERNEL, clamp
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Block, Lanes
+from dperm.core.lanes import Lanes
 from dperm.core.lanes.clipping import mean_sensitivity, share
-from dperm.core.parallel import spread
+from dperm.core.lanes.columns import clipped_sums, moved_apart, slopes
 from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
 from dperm.core.privacy.mechanisms import Streams, exponential, gumbel, laplace
 from dperm.core.solvers.options import one_of
 
-SPARSE = True  # A may be sparse
+SPARSE = True
 RULES = ("GS-s", "GS-r", "GS-q")
-_GROUP = 8  # lanes that share a column while it is in the cache
-_FEW = 4  # least number of sparse lanes that are laid out side by side
-_TILE = 64  # lanes side by side, at most
-_LANE_ARRAYS = ("step", "clip", "weights", "margins", "chosen")
+_TOGETHER = 8  # dense tiles that share a column while it is in the cache
 
 
 @dataclass(frozen=True)
@@ -159,238 +156,9 @@ def lane_bytes(problem: Problem) -> int:
     return 16 * (problem.n + problem.p)
 
 
-class Run(Block):
-    """A block of DP-GCD lanes under way.
-
-    ``chosen`` holds the coordinate each lane selected last, shape (L,).
-    """
-
-    names = _LANE_ARRAYS
-
-    def __init__(
-        self,
-        problem: Problem,
-        lanes: Lanes,
-        streams: Streams,
-        options: Options,
-        workers: int = 1,
-        total: int = 0,
-    ):
-        self.problem, self.options, self.workers = problem, options, workers
-        self.streams = streams
-        self.inside = is_inside(options, lanes.calibration)
-        self.multiplier = lanes.noise_multiplier
-        self.step, self.clip = lanes.step, lanes.clip
-        M = problem.smoothness
-        self.share, self.total = share(M), float(np.sqrt(M.sum()))
-        self.slope = steepest(problem, options.rule)
-        self.weights = np.zeros((len(lanes.step), problem.p))
-        self.margins = np.tile(problem.offset, (len(lanes.step), 1))
-        self.chosen = np.full(len(lanes.step), -1)
-
-    def advance(self, count: int) -> None:
-        """Take ``count`` more iterations in every lane."""
-        for _ in range(count):
-            self._step(*self._draw())
-
-    @property
-    def released(self) -> np.ndarray:
-        """The weights, and a one-hot vector of the coordinate taken; (L, 2 p)."""
-        taken = np.zeros_like(self.weights)
-        taken[np.arange(len(taken)), self.chosen] = 1.0
-        return np.concatenate((self.weights, taken), axis=1)
-
-    def _draw(self) -> tuple[np.ndarray, float]:
-        """Selection noise of every coordinate (p,) and noise of the released value."""
-        p, rng = self.problem.p, self.streams.sampling
-        selection = {
-            "laplace": lambda: laplace(rng, np.ones(p)),
-            "gumbel": lambda: gumbel(rng, p),
-            "exponential": lambda: exponential(rng, p),
-        }[self.options.noise]()
-        return selection, float(laplace(self.streams.noise, 1.0))
-
-    def _scales(self) -> np.ndarray:
-        """Scale of a derivative's noise in each lane, without share_j; (L,)."""
-        if self.multiplier == 0:
-            return np.zeros_like(self.clip)
-        return self.multiplier * mean_sensitivity(self.clip, self.problem.n)
-
-    def _selection_scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scale inside the rule (times share_j) and on the score, for each lane."""
-        scales = self._scales()
-        nothing = np.zeros_like(scales)
-        if self.inside:
-            return scales, nothing
-        return nothing, scales * self.slope / self.total
-
-    def _step(self, selection: np.ndarray, value: float) -> None:
-        problem, penalty = self.problem, self.problem.penalty
-        kernels = (_dense_step, _dense_step)
-        data: tuple[Any, ...] = (problem.A,)
-        if problem.is_sparse:
-            data = (problem.A.data, problem.A.indices, problem.A.indptr)
-            kernels = (_sparse_step, _sparse_tiles)
-        psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
-        shared = (problem.smoothness, self.share, *psi)
-        drawn = (RULES.index(self.options.rule), selection, value)
-
-        def run(*lanes: np.ndarray) -> None:
-            kernel = kernels[len(lanes[0]) >= _FEW]
-            problem.loss.compiled(kernel)(*data, *shared, *drawn, *lanes)
-
-        scales = (self._scales(), *self._selection_scales())
-        lanes = (getattr(self, name) for name in _LANE_ARRAYS)
-        spread(run, *scales, *lanes, workers=self.workers)
-
-
-@njit(**KERNEL)
-def _dense_step(
-    A, M, share, l1, l2, lower, upper, rule, selection, value,
-    scale, inside, outside, step, clip, W, V, chosen,
-):  # fmt: skip
-    """One iteration of every lane; changes W, V and chosen in place."""
-    n, p = A.shape
-    G, D = np.empty((_GROUP, p)), np.empty((_GROUP, n))
-    for first in range(0, W.shape[0], _GROUP):
-        size = min(_GROUP, W.shape[0] - first)
-        for k in range(size):
-            v, d = V[first + k], D[k]
-            for i in range(n):
-                d[i] = derivative(v[i])
-        for j in range(p):
-            column = A[:, j]
-            for k in range(size):
-                bound = clip[first + k] * share[j]
-                G[k, j] = _clipped_sum(column, D[k], bound) / n
-        for k in range(size):
-            lane = first + k
-            w, v = W[lane], V[lane]
-            j = _select(
-                G[k], w, M, share, l1, l2, lower, upper, rule,
-                inside[lane], outside[lane], selection,
-            )  # fmt: skip
-            noisy = G[k, j] + scale[lane] * share[j] * value
-            move = _moved(w[j], noisy, step[lane] / M[j], l1, l2, lower, upper) - w[j]
-            w[j] += move
-            chosen[lane] = j
-            for i in range(n):
-                v[i] += move * A[i, j]
-
-
-@njit(**KERNEL)
-def _sparse_step(
-    data, rows, starts, M, share, l1, l2, lower, upper, rule, selection, value,
-    scale, inside, outside, step, clip, W, V, chosen,
-):  # fmt: skip
-    """One iteration of every lane on CSC columns; changes W, V and chosen in place.
-
-    Entries that are zero have derivative zero, which clipping does not change.
-    """
-    n, p = V.shape[1], W.shape[1]
-    d = np.empty(n)
-    for lane in range(W.shape[0]):
-        w, v, best, found, taken = W[lane], V[lane], -np.inf, 0, 0.0
-        for i in range(n):
-            d[i] = derivative(v[i])
-        for j in range(p):
-            bound, total = clip[lane] * share[j], 0.0
-            for e in range(starts[j], starts[j + 1]):
-                total += clamp(data[e] * d[rows[e]], bound)
-            gradient = total / n
-            noisy = gradient + inside[lane] * share[j] * selection[j]
-            score = _score(rule, noisy, w[j], M[j], l1, l2, lower, upper)
-            score += outside[lane] * selection[j]
-            if score > best:
-                best, found, taken = score, j, gradient
-        j = chosen[lane] = found
-        noisy = taken + scale[lane] * share[j] * value
-        move = _moved(w[j], noisy, step[lane] / M[j], l1, l2, lower, upper) - w[j]
-        w[j] += move
-        for e in range(starts[j], starts[j + 1]):
-            v[rows[e]] += move * data[e]
-
-
-@njit(**KERNEL)
-def _sparse_tiles(
-    data, rows, starts, M, share, l1, l2, lower, upper, rule, selection, value,
-    scale, inside, outside, step, clip, W, V, chosen,
-):  # fmt: skip
-    """``_sparse_step`` with many lanes side by side; the bits are the same.
-
-    Each entry is read once for all lanes of a tile.
-    """
-    n, p = V.shape[1], W.shape[1]
-    for first in range(0, W.shape[0], _TILE):
-        size = min(_TILE, W.shape[0] - first)
-        part = slice(first, first + size)
-        d, total, w = np.empty((n, size)), np.empty(size), np.empty(size)
-        best, taken = np.full(size, -np.inf), np.zeros(size)
-        found, bounds = np.zeros(size), clip[part]
-        within, beyond = inside[part], outside[part]
-        for i in range(n):
-            for k in range(size):
-                d[i, k] = derivative(V[first + k, i])
-        for j in range(p):
-            total[:] = 0.0
-            for k in range(size):
-                w[k] = W[first + k, j]
-            for e in range(starts[j], starts[j + 1]):
-                x, slopes = data[e], d[rows[e]]
-                for k in range(size):
-                    total[k] += clamp(x * slopes[k], bounds[k] * share[j])
-            for k in range(size):
-                gradient = total[k] / n
-                noisy = gradient + within[k] * share[j] * selection[j]
-                score = _score(rule, noisy, w[k], M[j], l1, l2, lower, upper)
-                score += beyond[k] * selection[j]
-                better = score > best[k]
-                best[k] = score if better else best[k]
-                taken[k] = gradient if better else taken[k]
-                found[k] = j if better else found[k]
-        for k in range(size):
-            lane, j = first + k, int(found[k])
-            chosen[lane] = j
-            old, noisy = W[lane, j], taken[k] + scale[lane] * share[j] * value
-            move = _moved(old, noisy, step[lane] / M[j], l1, l2, lower, upper) - old
-            W[lane, j] += move
-            for e in range(starts[j], starts[j + 1]):
-                V[lane, rows[e]] += move * data[e]
-
-
-@njit(**PASTED)
-def _clipped_sum(column, d, bound):
-    sums, n = running(), d.shape[0]
-    for start in range(0, n & -WIDE, WIDE):
-        for u in range(WIDE):
-            sums[u] += clamp(column[start + u] * d[start + u], bound)
-    for start in range(n & -WIDE, n & -FEW, FEW):
-        for u in range(FEW):
-            sums[u] += clamp(column[start + u] * d[start + u], bound)
-    for i in range(n & -FEW, n):
-        sums[0] += clamp(column[i] * d[i], bound)
-    return fold(sums)
-
-
 @njit(**INLINE)
 def _moved(w, gradient, step, l1, l2, lower, upper):
     return prox(w - step * gradient, step * l1, 1.0 / (1.0 + step * l2), lower, upper)
-
-
-@njit(**PASTED)
-def _select(g, w, M, share, l1, l2, lower, upper, rule, inside, outside, selection):
-    """Coordinate of the largest noisy score; the first among equal scores.
-
-    A score that is NaN (M_j = 0) is never taken.
-    """
-    best, found = -np.inf, 0
-    for j in range(g.shape[0]):
-        gradient = g[j] + inside * share[j] * selection[j]
-        score = _score(rule, gradient, w[j], M[j], l1, l2, lower, upper)
-        score += outside * selection[j]
-        if score > best:
-            best, found = score, j
-    return found
 
 
 @njit(**INLINE)
@@ -413,3 +181,104 @@ def _score(rule, g, w, M, l1, l2, lower, upper):
     gain = g * a + 0.5 * M * a * a + 0.5 * l2 * a * (2.0 * w + a)
     gain += l1 * (abs(w + a) - abs(w))
     return np.sqrt(max(-2.0 * gain, 0.0))
+
+
+@njit(**KERNEL)
+def _steps(
+    A, selection, value, rule, M, share, together, shape, psi, constants, tiles
+):  # fmt: skip
+    """Iterations of Algorithm 2; so many tiles ``together`` share a column."""
+    (n, p), (l1, l2, lower, upper), lanes = shape, psi, tiles.shape[2]
+    total, move, most = np.empty(lanes), np.empty(lanes), min(together, len(tiles))
+    best, gradient = np.empty((2, most, lanes))
+    found, d = np.empty((most, lanes), dtype=np.int64), np.empty((most, n, lanes))
+    for first in range(0, tiles.shape[0], most):
+        size = min(most, tiles.shape[0] - first)
+        for k in range(value.shape[0]):
+            best[:] = -np.inf
+            found[:] = 0
+            for u in range(size):
+                slopes(tiles[first + u, p : n + p], d[u])
+            for j in range(p):
+                noise = selection[k, j]
+                for u in range(size):
+                    own, W = constants[first + u], tiles[first + u]
+                    clipped_sums(A, j, d[u], own[1], share[j], total)
+                    for lane in range(lanes):
+                        g = total[lane] / n
+                        noisy = g + own[3, lane] * share[j] * noise
+                        w = W[j, lane]
+                        score = _score(rule, noisy, w, M[j], l1, l2, lower, upper)
+                        score += own[4, lane] * noise
+                        if score > best[u, lane]:  # never if it is NaN: M_j = 0
+                            best[u, lane], gradient[u, lane] = score, g
+                            found[u, lane] = j
+            for u in range(size):
+                own, W = constants[first + u], tiles[first + u]
+                for lane in range(lanes):
+                    j = found[u, lane]
+                    noisy = gradient[u, lane] + own[2, lane] * share[j] * value[k]
+                    old, step = W[j, lane], own[0, lane] / M[j]
+                    W[j, lane] = _moved(old, noisy, step, l1, l2, lower, upper)
+                    W[n + p, lane], move[lane] = j, W[j, lane] - old
+                moved_apart(A, found[u], move, tiles[first + u, p : n + p])
+
+
+class Run(driver.Run):
+    """DP-GCD lanes. Their rows: weights (p), margins (n), coordinate taken last."""
+
+    kernel = staticmethod(_steps)
+
+    def __init__(
+        self,
+        problem: Problem,
+        lanes: Lanes,
+        streams: Streams,
+        options: Options,
+        workers: int = 1,
+        total: int = 0,
+    ):
+        self.width, self.step_draws = 64 if problem.is_sparse else 1, problem.p
+        self.share = share(problem.smoothness)  # C_j / C, shape (p,)
+        super().__init__(problem, lanes, streams, options, workers, total)
+
+    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
+        """Step, clip; noise scales: of a value, within the rule, on the score.
+
+        The scales of a value and within the rule are those for a share of 1.
+        """
+        M, rule = self.problem.smoothness, self.options.rule
+        scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
+        on_score = scale * steepest(self.problem, rule) / float(np.sqrt(M.sum()))
+        nothing = np.zeros_like(scale)
+        if is_inside(self.options, lanes.calibration):
+            return lanes.step, lanes.clip, scale, scale, nothing
+        return lanes.step, lanes.clip, scale, nothing, on_score
+
+    def start(self) -> np.ndarray:
+        """The margins at w = 0, and no coordinate."""
+        return np.append(self.problem.offset, -1.0)
+
+    @property
+    def chosen(self) -> np.ndarray:
+        """The coordinate that each lane selected last, -1 before; shape (L,)."""
+        return self.rows(slice(-1, None))[:, 0].astype(int)
+
+    @property
+    def released(self) -> np.ndarray:
+        """The weights, and a one-hot vector of the coordinate taken; (L, 2 p)."""
+        taken = np.arange(self.problem.p) == self.chosen[:, None]
+        return np.concatenate((self.weights, taken), axis=1)
+
+    def draw(self, count: int) -> tuple[Any, ...]:
+        """Noise of scores (count, p) and of values (count,); the rule and constants."""
+        shape, rng = (count, self.problem.p), self.streams.sampling
+        if self.options.noise == "laplace":
+            selection = laplace(rng, np.ones(shape))
+        elif self.options.noise == "gumbel":
+            selection = gumbel(rng, shape)
+        else:
+            selection = exponential(rng, shape)
+        value = laplace(self.streams.noise, np.ones(count))
+        rule, together = RULES.index(self.options.rule), _TOGETHER // self.width or 1
+        return selection, value, rule, self.problem.smoothness, self.share, together

@@ -16,34 +16,27 @@ needed, while its lanes lie in the cache.
 
 from __future__ import annotations
 
-import itertools
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 
+from dperm.core import lanes as driver
 from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, clamp, fused
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Block, Lanes
+from dperm.core.lanes import Lanes
 from dperm.core.lanes.clipping import sum_sensitivity
-from dperm.core.parallel import spread
 from dperm.core.privacy.ledger import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
-from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import at_least
 
 SPARSE = True
-
-# Rows of a tile's constants: step / b, C, step times noise scale, threshold, shrinkage.
 _TILE = 256  # lanes of a tile, at most
 _TILE_SIZE = 1 << 17  # weights of a tile, about, so that they stay in the cache
-_SPARSE_TILE = 64  # lanes of a tile, at most, where A is sparse
-_VECTOR = 8  # lanes one instruction advances
-_DRAWS = 1 << 19  # normals drawn at a time
-_SPARSE_DRAWS = 1 << 21  # the same where A is sparse: memory that is used again
 
 
 @dataclass(frozen=True)
@@ -69,20 +62,16 @@ def ledger(
     calibration: str = PAPER,
 ) -> Ledger:
     """One Gaussian release on a random batch per step."""
-    return Ledger(
-        (
-            SampledGaussian(
-                sensitivity=1.0,
-                scale=noise_multiplier,
-                count=count,
-                batch=options.batch,
-                population=problem.n,
-                unit="2 C, the replace-one change of a sum of clipped gradients",
-                source="Mangold et al. 2022, Section 6; Mironov et al. 2019",
-            ),
-        ),
-        given=(GLOBAL_SMOOTHNESS,),
+    event = SampledGaussian(
+        sensitivity=1.0,
+        scale=noise_multiplier,
+        count=count,
+        batch=options.batch,
+        population=problem.n,
+        unit="2 C, the replace-one change of a sum of clipped gradients",
+        source="Mangold et al. 2022, Section 6; Mironov et al. 2019",
     )
+    return Ledger((event,), given=(GLOBAL_SMOOTHNESS,))
 
 
 def lane_bytes(problem: Problem) -> int:
@@ -90,207 +79,53 @@ def lane_bytes(problem: Problem) -> int:
     return 16 * problem.p
 
 
-class Run(Block):
-    """A block of DP-SGD lanes under way.
-
-    Weights lie in tiles (tile, feature, lane): one record, read once, and one noise
-    vector, drawn once, advance a whole tile. Tiles are padded with idle lanes.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        lanes: Lanes,
-        streams: Streams,
-        options: Options,
-        workers: int = 1,
-        total: int = 0,
-    ):
-        self.problem, self.options, self.workers = problem, options, workers
-        self.streams = streams
-        step = lanes.step / problem.global_smoothness
-        scale = lanes.noise_scale(sum_sensitivity(lanes.clip)) / options.batch
-        constants = np.stack(
-            (
-                step / options.batch,
-                lanes.clip,
-                step * scale,
-                *prox_constants(problem.penalty, step),
-            ),
-            axis=1,
-        )
-        self._lay_out(constants)
-        self.tiles = np.zeros((len(self.constants), problem.p, self._width))
-
-    def _lay_out(self, constants: np.ndarray) -> None:
-        """Put the lanes' constants (L, 5) into tiles."""
-        self.size = len(constants)
-        fitting = _TILE_SIZE // self.problem.p // _VECTOR * _VECTOR
-        most = _SPARSE_TILE if self.problem.is_sparse else min(_TILE, max(64, fitting))
-        self.constants = _tiled(constants, most)
-
-    @property
-    def _width(self) -> int:
-        return self.constants.shape[2]
-
-    @property
-    def weights(self) -> np.ndarray:  # type: ignore[override]
-        """Weights of the lanes, shape (L, p)."""
-        return _untiled(self.tiles, self.size)
-
-    def keep(self, mask: np.ndarray) -> None:
-        """Drop the lanes outside the mask."""
-        self._lay_out(_untiled(self.constants, self.size)[mask])
-        self.tiles = _regrouped(self.tiles, np.flatnonzero(mask), self._width)
-
-    def advance(self, count: int) -> None:
-        """Take ``count`` more record steps in every lane."""
-        draws = _SPARSE_DRAWS if self.problem.is_sparse else _DRAWS
-        chunk = max(1, draws // self.problem.p)
-        sizes = [min(chunk, count - low) for low in range(0, count, chunk)]
-        if not (self.problem.is_sparse and self.workers > 1 and sizes):
-            for size in sizes:
-                self._steps(size)
-            return
-        with ThreadPoolExecutor(1) as ahead:  # draws one chunk while the lanes run
-            drawn = ahead.submit(self._noise, sizes[0])
-            for size, following in itertools.zip_longest(sizes, sizes[1:]):
-                noise = drawn.result()
-                if following:
-                    drawn = ahead.submit(self._noise, following)
-                self._steps(size, noise)
-
-    def _batches(self, count: int) -> np.ndarray:
-        n, size = self.problem.n, self.options.batch
-        rng = self.streams.sampling
-        if size == 1:
-            return rng.integers(0, n, (count, 1))
-        return np.stack([rng.choice(n, size, replace=False) for _ in range(count)])
-
-    def _noise(self, count: int) -> np.ndarray:
-        """Noise of ``count`` steps: (count, p), or (p, count) where A is sparse."""
-        noise = gaussian(self.streams.noise, (count, self.problem.p))
-        return np.ascontiguousarray(noise.T) if self.problem.is_sparse else noise
-
-    def _steps(self, count: int, noise: np.ndarray | None = None) -> None:
-        problem, penalty = self.problem, self.problem.penalty
-        batches = self._batches(count)
-        noise = self._noise(count) if noise is None else noise
-        rows, kernel = problem.rows, _record_steps
-        matrix: tuple[np.ndarray, ...] = (rows,)
-        if problem.is_sparse:
-            kernel = _sparse_record_steps
-            matrix = (rows.data, rows.indices, rows.indptr)
-        shared = (problem.offset, problem.row_norms)
-        box = (penalty.lower, penalty.upper)
-
-        compiled = problem.loss.compiled(kernel)
-
-        def run(*tiles: np.ndarray) -> None:
-            compiled(*matrix, *shared, batches, noise, *box, *tiles)
-
-        spread(run, self.constants, self.tiles, workers=self.workers)
-
-
-def _tiled(values: np.ndarray, most: int) -> np.ndarray:
-    """Lay values (L, m) out as (tile, m, lane), padded with idle lanes."""
-    size = len(values)
-    tiles = -(-size // most)
-    width = -(-size // max(tiles, 1) // _VECTOR) * _VECTOR  # of even tiles
-    padded = np.pad(values, ((0, tiles * width - size), (0, 0)))
-    padded = padded.reshape(tiles, width, values.shape[1])
-    return np.ascontiguousarray(padded.transpose(0, 2, 1))
-
-
 @njit(**KERNEL)
-def _untiled(tiles, size):
-    """The values (L, m) that ``_tiled`` laid out, in blocks that fit the cache."""
-    _, m, width = tiles.shape
-    out, side = np.empty((size, m)), 32
-    for low in range(0, m, side):
-        high = min(low + side, m)
-        for lane in range(size):
-            t, k = lane // width, lane % width
-            for j in range(low, high):
-                out[lane, j] = tiles[t, j, k]
-    return out
-
-
-@njit(**KERNEL)
-def _regrouped(tiles, lanes, width):
-    """Copy some lanes of the tiles into new tiles of ``width`` lanes each."""
-    _, m, before = tiles.shape
-    out = np.zeros((-(-len(lanes) // width) if width else 0, m, width))
-    for t in range(out.shape[0]):
-        chosen = lanes[t * width : (t + 1) * width]
-        tile, place = chosen // before, chosen % before
-        for j in range(m):
-            for k in range(len(chosen)):
-                out[t, j, k] = tiles[tile[k], j, place[k]]
-    return out
-
-
-@njit(**KERNEL)
-def _record_steps(rows, offset, norms, batches, noise, lower, upper, constants, tiles):
-    """Take the steps in every tile; changes the tiles' weights in place."""
-    for t in range(tiles.shape[0]):
-        _one_tile(
-            rows, offset, norms, batches, noise, lower, upper,
-            constants[t], tiles[t],
-        )  # fmt: skip
-
-
-@njit(**INLINE)
-def _one_tile(rows, offset, norms, batches, noise, lower, upper, constants, W):
-    """Advance the lanes of one tile; W (p, lanes) changes in place."""
-    step, clip, jump = constants[0], constants[1], constants[2]
-    threshold, shrink = constants[3], constants[4]
-    p, lanes = W.shape
-    size = batches.shape[1]
+def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
+    """Record steps in every tile; batches are (steps, b), noise is (steps, p)."""
+    rows, (_, _, lower, upper), (_, p) = A[0], psi, shape
+    size, lanes = batches.shape[1], tiles.shape[2]
     pull = np.empty((size, lanes))  # step / b times the clipped derivative of a record
-    for k in range(batches.shape[0]):
-        for b in range(size):
-            i = batches[k, b]
-            _clipped_pull(rows[i], offset[i], norms[i], W, step, clip, pull[b])
-        for j in range(p):
-            w = W[j]
-            for b in range(1, size):
-                x = rows[batches[k, b], j]
+    for t in range(tiles.shape[0]):
+        own, W = constants[t], tiles[t]
+        step, clip, jump, threshold, shrink = own[0], own[1], own[2], own[3], own[4]
+        for k in range(batches.shape[0]):
+            for b in range(size):
+                i = batches[k, b]
+                margins(rows[i], offset[i], W, pull[b])
+                bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
                 for lane in range(lanes):
-                    w[lane] = fused(-x, pull[b, lane], w[lane])
-            x, z, last = rows[batches[k, 0], j], noise[k, j], pull[0]
-            for lane in range(lanes):
-                forward = fused(-z, jump[lane], fused(-x, last[lane], w[lane]))
-                w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
+                    slope = clamp(derivative(pull[b, lane]), clip[lane] * bound)
+                    pull[b, lane] = step[lane] * slope
+            for j in range(p):
+                w = W[j]
+                for b in range(1, size):
+                    x = rows[batches[k, b], j]
+                    for lane in range(lanes):
+                        w[lane] = fused(-x, pull[b, lane], w[lane])
+                x, z, last = rows[batches[k, 0], j], noise[k, j], pull[0]
+                for lane in range(lanes):
+                    forward = fused(-z, jump[lane], fused(-x, last[lane], w[lane]))
+                    w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
 
 
 @njit(**INLINE)
-def _clipped_pull(x, offset, norm, W, step, clip, out):
-    """Write step times the clipped derivative at record x to out, for each lane."""
+def margins(x, offset, W, out):
+    """Write the margin of record x in each lane to out."""
     out[:] = offset
-    for j in range(W.shape[0]):
+    for j in range(x.shape[0]):
         w, xj = W[j], x[j]
         for lane in range(out.shape[0]):
             out[lane] = fused(xj, w[lane], out[lane])
-    if norm == 0.0:
-        out[:] = 0.0
-        return
-    inverse = 1.0 / norm
-    for lane in range(out.shape[0]):
-        out[lane] = step[lane] * clamp(derivative(out[lane]), clip[lane] * inverse)
 
 
 @njit(**KERNEL)
-def _sparse_record_steps(
-    data, columns, starts, offset, norms, batches, noise, lower, upper,
-    constants, tiles,
-):  # fmt: skip
-    """``_record_steps`` on CSR rows; noise is (p, steps).
+def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
+    """``_steps`` on CSR rows; noise is (p, steps).
 
     A coordinate is brought up to date when a record touches it, and at the end.
     """
-    steps, size = batches.shape
-    tile_count, p, lanes = tiles.shape
+    (data, columns, starts), (_, _, lower, upper), steps = A, psi, batches.shape[0]
+    (tile_count, p, lanes), size = tiles.shape, batches.shape[1]
     pull = np.empty((size, lanes))
     done = np.empty(p, dtype=np.int64)  # steps a coordinate has taken
     for t in range(tile_count):
@@ -356,3 +191,45 @@ def _walk(plain, w, noise, constants, lower, upper):
         for lane in range(w.shape[0]):
             x = w[lane] - a * jump[lane]
             w[lane] = prox(x, threshold[lane], shrink[lane], lower, upper)
+
+
+class Run(driver.Run):
+    """DP-SGD lanes; their rows are the weights (p)."""
+
+    by_rows = True
+
+    def __init__(
+        self,
+        problem: Problem,
+        lanes: Lanes,
+        streams: Streams,
+        options: Any,
+        workers: int = 1,
+        total: int = 0,
+    ):
+        self.step_draws = problem.p
+        self.kernel, self.width = _steps, _TILE_SIZE // problem.p // 8 * 8
+        self.width = min(_TILE, max(64, self.width))
+        if problem.is_sparse:  # coordinates are walked on for many steps at a time
+            self.kernel, self.width, self.draws = _sparse_steps, 64, 1 << 21
+        super().__init__(problem, lanes, streams, options, workers, total)
+
+    def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
+        """Step / b, clip, step times noise scale, threshold, shrinkage."""
+        step, b = lanes.step / self.problem.global_smoothness, self.options.batch
+        jump = step * (lanes.noise_scale(sum_sensitivity(lanes.clip)) / b)
+        psi = prox_constants(self.problem.penalty, step)
+        return step / b, lanes.clip, jump, *psi
+
+    def draw(self, count: int) -> tuple[Any, ...]:
+        """Batches (count, b), noise, and the records' offsets and norms."""
+        problem, size, rng = self.problem, self.options.batch, self.streams.sampling
+        if size == 1:
+            batches = rng.integers(0, problem.n, (count, 1))
+        else:
+            drawn = [rng.choice(problem.n, size, replace=False) for _ in range(count)]
+            batches = np.stack(drawn)
+        noise = self.noise((count, problem.p))
+        if problem.is_sparse:
+            noise = np.ascontiguousarray(noise.T)
+        return batches, noise, problem.offset, problem.row_norms

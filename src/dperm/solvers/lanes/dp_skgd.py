@@ -18,9 +18,10 @@ DP-CD does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -29,11 +30,10 @@ from dperm.core.calibrations import PAPER
 from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.core.erm.cleaning import lengths
 from dperm.core.erm.losses import derivative
-from dperm.core.erm.penalties import prox, prox_constants
+from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
-from dperm.core.lanes.clipping import mean_sensitivity
-from dperm.core.parallel import spread
+from dperm.core.lanes.columns import moved
 from dperm.core.privacy.ledger import (
     IMPORTANCE,
     LIFTS,
@@ -42,7 +42,7 @@ from dperm.core.privacy.ledger import (
     Gaussian,
     Ledger,
 )
-from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.capabilities import Asked, require
 from dperm.core.solvers.options import at_least, one_of
 
@@ -51,10 +51,6 @@ PROBABILITIES = ("uniform", "importance")
 PARTITIONS = ("smoothness", "random")
 _TILE = 1024  # rows whose margins stay in the first-level cache
 _NORMS = 1 << 22  # record norms on drawn sets held at a time
-_LANE_ARRAYS = (
-    *("clip", "scale", "step", "threshold", "shrink"),
-    *("weights", "sums", "since", "places"),
-)
 
 
 @dataclass(frozen=True)
@@ -249,18 +245,14 @@ def ledger(
     calibration: str = PAPER,
 ) -> Ledger:
     """One Gaussian release per step; S is independent of the data and costs nothing."""
-    return Ledger(
-        (
-            Gaussian(
-                sensitivity=1.0,
-                scale=noise_multiplier,
-                count=count,
-                unit="2 C_S / n, the replace-one change of a mean gradient on S",
-                source="Maranjyan et al. 2024, Algorithm 1, line 7; Corollary D.5",
-            ),
-        ),
-        given=public_information(problem, options),
+    event = Gaussian(
+        sensitivity=1.0,
+        scale=noise_multiplier,
+        count=count,
+        unit="2 C_S / n, the replace-one change of a mean gradient on S",
+        source="Maranjyan et al. 2024, Algorithm 1, line 7; Corollary D.5",
     )
+    return Ledger((event,), given=public_information(problem, options))
 
 
 def public_information(problem: Problem, options: Options) -> tuple[str, ...]:
@@ -283,12 +275,71 @@ def public_information(problem: Problem, options: Options) -> tuple[str, ...]:
 
 
 def lane_bytes(problem: Problem) -> int:
-    """Margins (n), weights and per-coordinate constants (p) of one lane."""
-    return 8 * (problem.n + 8 * problem.p)
+    """Margins (n), weights and averages (p) of one lane, held twice."""
+    return 16 * (problem.n + problem.p)
+
+
+@njit(**KERNEL)
+def _steps(
+    A, order, noise, since, starts, members, norms, inverse, share, shape, psi,
+    constants, tiles,
+):  # fmt: skip
+    """Algorithm 1, lines 4 to 8; moves reach the margins in the next step's sweep."""
+    (n, p), (l1, l2, lower, upper), width = shape, psi, np.diff(starts).max()
+    gradient, moves, pull = np.empty(width), np.zeros(width), np.empty(_TILE)
+    drift, averaged, one = n + p, tiles.shape[1] > n + p, np.empty(1)
+    for t in range(tiles.shape[0]):
+        step, clip, scale = constants[t, 0, 0], constants[t, 1, 0], constants[t, 2, 0]
+        W, V = tiles[t], tiles[t, p : n + p]
+        used, first, last = 0, 0, 0  # noise used so far; members of the step before
+        for k in range(order.shape[0]):
+            s = order[k]
+            low, high = starts[s], starts[s + 1]
+            _clipped_gradient(
+                A[0], members[first:last], members[low:high], moves, norms[s],
+                clip * share[s], V.reshape(n), gradient, pull,
+            )  # fmt: skip
+            for u in range(high - low):
+                j = members[low + u]
+                gamma, old = step * inverse[j], W[j, 0]
+                released = gradient[u] + scale * share[s] * noise[used]
+                shrink = 1.0 / (1.0 + gamma * l2)
+                new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
+                W[j, 0], moves[u], used = new, new - old, used + 1
+                if averaged:  # iterates of the period so far lack this move
+                    W[drift + j, 0] += (since + k) * (new - old)
+            first, last = low, high
+        for u in range(last - first):
+            one[0] = moves[u]
+            moved(A, members[first + u], one, V)
+
+
+@njit(**PASTED)
+def _clipped_gradient(A, before, now, moves, norms, bound, v, gradient, pull):
+    """Bring v up to date and write the mean clipped gradient on the set ``now``.
+
+    A record's gradient on S is phi'(v_i) A_iS, so clipping it to norm C_S clips phi'
+    to C_S / ||A_iS||.
+    """
+    n = v.shape[0]
+    gradient[: now.shape[0]] = 0.0
+    for start in range(0, n, _TILE):
+        m = min(_TILE, n - start)
+        margins, inverse = v[start : start + m], norms[start : start + m]
+        for t in range(before.shape[0]):
+            move, column = moves[t], A[start : start + m, before[t]]
+            for i in range(m):
+                margins[i] = fused(move, column[i], margins[i])
+        for i in range(m):
+            pull[i] = clamp(derivative(margins[i]), bound * inverse[i])
+        for t in range(now.shape[0]):
+            gradient[t] += dot(pull[:m], A[start : start + m, now[t]])
+    for t in range(now.shape[0]):
+        gradient[t] /= n
 
 
 class Run(dp_cd.Run):
-    """A block of DP-SkGD lanes under way.
+    """DP-SkGD lanes, with the rows of DP-CD's.
 
     Single coordinates use DP-CD's kernel, so that the bits are the same.
     """
@@ -304,154 +355,50 @@ class Run(dp_cd.Run):
     ):
         require(refuses, options, problem)
         self.sketch = _sketch(problem.known, options)
-        kept = dp_cd.Options("uniform", periods=options.periods)
-        super().__init__(problem, lanes, streams, kept, workers, total)
+        plain = dp_cd.Options("uniform", periods=options.periods)
+        super().__init__(problem, lanes, streams, plain, workers, total)
         if not self.sketch.single:
-            self.clip = lanes.clip.copy()
-            self.scale = lanes.noise_scale(mean_sensitivity(lanes.clip, problem.n))
-            self.step = np.outer(lanes.step, 1.0 / self.sketch.smoothness)
-            self.threshold, self.shrink = prox_constants(problem.penalty, self.step)
+            self.kernel, self.divisor = _steps, self.sketch.smoothness
+        if self.sketch.nice:
+            self.step_draws, self.draws = problem.n, _NORMS
 
-    def _steps(self, count: int) -> None:
-        if self.sketch.single:
-            super()._steps(count)
-            return
-        done = self.done
-        for drawn in self._chunks(count):
-            self._block_steps(done, *drawn)
-            done += len(drawn[0])
-
-    def _order(self, count: int) -> np.ndarray:
-        """Coordinates of single sampling: block j of p holds coordinate j."""
+    def order(self, count: int) -> np.ndarray:
+        """The next blocks, (count,); block j of p holds coordinate j."""
         return self.sketch.draw(self.streams.sampling, count)
 
-    def _chunks(self, count: int) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-        """The next sets: yields (order, sets), where order holds indices into sets."""
-        if not self.sketch.nice:
-            yield self.sketch.draw(self.streams.sampling, count), self.sketch.sets
-            return
-        most = max(1, _NORMS // self.problem.n)
-        while count > 0:
-            drawn = self.sketch.draw_nice(self.streams.sampling, min(count, most))
-            sets, order = np.unique(drawn, axis=0, return_inverse=True)
-            yield order.ravel(), list(sets)
-            count -= len(drawn)
+    def draw(self, count: int) -> tuple[Any, ...]:
+        """Blocks and noise, steps of the period so far; the sets and their constants.
 
-    def _block_steps(
-        self, done: int, order: np.ndarray, sets: Sequence[np.ndarray]
-    ) -> None:
-        problem, penalty = self.problem, self.problem.penalty
+        Of the sets: members of each one, inverse norms, 1 / M_j and shares of C.
+        """
+        if self.sketch.single:
+            return super().draw(count)
+        if self.sketch.nice:
+            drawn = self.sketch.draw_nice(self.streams.sampling, count)
+            found, order = np.unique(drawn, axis=0, return_inverse=True)
+            order, sets = order.ravel(), list(found)
+        else:
+            order, sets = self.order(count), self.sketch.sets
         sizes = np.array([len(members) for members in sets])
-        starts = np.concatenate(([0], np.cumsum(sizes)))
-        noise = gaussian(self.streams.noise, int(sizes[order].sum()))
-        shared = (
-            *(problem.A, order, starts, np.concatenate(sets)),
-            *(shares(problem.smoothness, sets), self._inverse_norms(sets)),
-            *(noise, done, penalty.lower, penalty.upper, self.margins),
-        )
+        noise, since = self.noise(int(sizes[order].sum())), self.drawn - self.began
+        starts, members = np.append(0, np.cumsum(sizes)), np.concatenate(sets)
+        known = (starts, members, self.inverse_norms(sets), 1.0 / self.divisor)
+        return order, noise, since, *known, shares(self.M, sets)
 
-        kernel = problem.loss.compiled(_block_kernel)
-
-        def run(*lanes: np.ndarray) -> None:
-            kernel(*shared, *lanes)
-
-        lanes = (getattr(self, name) for name in _LANE_ARRAYS)
-        spread(run, *lanes, workers=self.workers)
-
-    def _inverse_norms(self, sets: Sequence[np.ndarray]) -> np.ndarray:
+    def inverse_norms(self, sets: Sequence[np.ndarray]) -> np.ndarray:
         """1 / ||A_iS|| of each record on each set, (sets, n); kept for partitions."""
-        A = self.problem.A
 
         def made() -> np.ndarray:
+            found = []
             with np.errstate(divide="ignore", over="ignore"):
-                norms = [lengths(A[:, s], np.einsum("ij,ij->i", A[:, s], A[:, s]))
-                         for s in sets]  # fmt: skip
-                inverse: np.ndarray = 1.0 / np.array(norms)
+                for members in sets:
+                    rows = self.problem.A[:, members]
+                    found.append(lengths(rows, np.einsum("ij,ij->i", rows, rows)))
+                inverse: np.ndarray = 1.0 / np.array(found)
             return inverse
 
         if self.sketch.nice:
             return made()
-        found: np.ndarray = self.problem.kept(
-            ("norms", repr(self.sketch.options)), made
-        )
+        key = ("norms", repr(self.sketch.options))
+        found: np.ndarray = self.problem.kept(key, made)
         return found
-
-
-@njit(**KERNEL)
-def _block_kernel(
-    A, order, starts, members, shares, norms, noise, done, lower, upper, V,
-    clip, scale, step, threshold, shrink, W, sums, since, places,
-):  # fmt: skip
-    """Take the steps in every lane; changes W, V, sums and since in place."""
-    width = 0
-    for s in range(starts.shape[0] - 1):
-        width = max(width, starts[s + 1] - starts[s])
-    gradient, moves, pull = np.empty(width), np.zeros(width), np.empty(_TILE)
-    for lane in range(W.shape[0]):
-        _one_lane(
-            A, order, starts, members, shares, norms, noise, done, lower, upper,
-            clip[lane], scale[lane], step[lane], threshold[lane], shrink[lane],
-            W[lane], V[places[lane]], sums[lane], since[lane], gradient, moves, pull,
-        )  # fmt: skip
-
-
-@njit(**PASTED)
-def _one_lane(
-    A, order, starts, members, shares, norms, noise, done, lower, upper,
-    clip, scale, step, threshold, shrink, w, v, sums, since, gradient, moves, pull,
-):  # fmt: skip
-    """Algorithm 1, lines 4 to 8, for one lane; w and its margins v change in place.
-
-    The moves of one step reach the margins in the next step's sweep over the rows.
-    """
-    used, first, last = 0, 0, 0  # noise used so far; members of the step before
-    for k in range(order.shape[0]):
-        s = order[k]
-        low, high = starts[s], starts[s + 1]
-        _clipped_gradient(
-            A, members, first, last, low, high, moves, norms[s],
-            clip * shares[s], v, gradient, pull,
-        )  # fmt: skip
-        spread_of_noise = scale * shares[s]
-        for t in range(low, high):
-            j = members[t]
-            old = w[j]
-            released = gradient[t - low] + spread_of_noise * noise[used]
-            forward = old - step[j] * released
-            w[j] = prox(forward, threshold[j], shrink[j], lower, upper)
-            sums[j] += old * (done + k - since[j])
-            since[j] = done + k
-            moves[t - low] = w[j] - old
-            used += 1
-        first, last = low, high
-    for t in range(first, last):
-        j, move = members[t], moves[t - first]
-        for i in range(v.shape[0]):
-            v[i] = fused(move, A[i, j], v[i])
-
-
-@njit(**PASTED)
-def _clipped_gradient(
-    A, members, first, last, low, high, moves, norms, bound, v, gradient, pull
-):
-    """Bring v up to date and write the mean clipped gradient on the set.
-
-    A record's gradient on S is phi'(v_i) A_iS, so clipping it to norm C_S clips phi'
-    to C_S / ||A_iS||.
-    """
-    n = v.shape[0]
-    gradient[: high - low] = 0.0
-    for start in range(0, n, _TILE):
-        m = min(_TILE, n - start)
-        margins, inverse = v[start : start + m], norms[start : start + m]
-        for t in range(first, last):
-            move, column = moves[t - first], A[start : start + m, members[t]]
-            for i in range(m):
-                margins[i] = fused(move, column[i], margins[i])
-        for i in range(m):
-            pull[i] = clamp(derivative(margins[i]), bound * inverse[i])
-        for t in range(low, high):
-            column = A[start : start + m, members[t]]
-            gradient[t - low] += dot(pull[:m], column)
-    for t in range(high - low):
-        gradient[t] /= n
