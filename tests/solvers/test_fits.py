@@ -12,6 +12,7 @@ from dperm.audit.checks import Audit
 from dperm.audit.solvers import NEEDS, Needs, Shape, fit, linear_terms
 from dperm.core import solvers
 from dperm.core.erm.optimum import solve
+from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
@@ -30,7 +31,7 @@ from dperm.solvers.fits.minimise import minimise
 from dperm.solvers.fits.moments import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import in_rounds, symmetric_noise
-from dperm.solvers.records import ContributionError, Records
+from dperm.solvers.records import ContributionError, Records, relevance
 from dperm.solvers.scales import column_scales, declared, is_declared, label_scale
 
 MODULES = {
@@ -650,3 +651,12 @@ def test_wide_problems_are_refused_where_matrices_are_released():
 def test_options_that_make_no_sense_are_refused(module, key, value):
     with pytest.raises(ValueError, match=rf"options\.{key}"):
         module.Options(**{key: value})
+
+
+@pytest.mark.parametrize("labels", [(1.0, 2.0), (1.0, 1.0), (2.0, 1.0), (0.0, 5.0)])
+def test_two_records_have_rank_statistics_whatever_they_are(labels):
+    """SciPy divides by the number of records less two."""
+    A = np.asfortranarray([[1.0, 0.0], [2.0, 0.0]])
+    problem = build("two", A, np.array(labels), "least_squares", Penalty(), 1.0, 1e-5)
+    found = relevance(Records(problem), True)
+    assert found.tolist() == [float(labels[0] != labels[1]), 0.0]
