@@ -23,7 +23,7 @@ PENALTIES = {
 # Files that take a minute or so: whichever came last would leave other workers idle.
 LONG = (
     *("test_workflow", "test_ladder", "test_bits", "test_verify", "test_extending"),
-    *("test_contest", "test_products", "test_adopt"),
+    *("test_kill", "test_contest", "test_products", "test_adopt", "test_said"),
 )
 
 

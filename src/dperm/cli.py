@@ -79,7 +79,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "print the epsilon of a setting and the noise it needs",
         ),
         "adopt": (
-            "pipeline.verify:adopt",
+            "pipeline.adopt:adopt",
             "keep rows of older code if a sample has the same bits",
         ),
         "arena --peers": (

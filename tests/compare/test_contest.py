@@ -172,7 +172,9 @@ def test_scores_have_an_order_whatever_the_weights(penalty):
     """No number at all would win where it comes first, and lose elsewhere."""
     problem = make_problem("logistic", penalty)
     W = np.array([np.full(problem.p, size) for size in SIZES])
-    found = contest._scored(problem, metrics.loss_bound(problem), None, W)["score"]
+    seen = contest._scored(problem, metrics.loss_bound(problem), None, W)
+    assert np.isfinite(seen["loss"]).all()
+    found = contest._score(**seen)
     assert not np.isnan(found).any() and found[-1] == np.inf
 
 

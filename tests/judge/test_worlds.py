@@ -11,13 +11,13 @@ from . import worlds
 
 MANY = 60  # most groups of a claim that is tried: others take long
 NOTICED = {  # claims that notice a world, of those that hold
-    "names exchanged": 41,
-    "half empty": 64,
-    "a group lost": 76,
+    "names exchanged": 42,
+    "half empty": 63,
+    "a group lost": 75,
     "errors x 0.7": 13,
     "errors x 1.4": 10,
 }
-HOLD = 87  # of the claims that are tried
+HOLD = 86  # of the claims that are tried
 
 
 @pytest.fixture(scope="module")
@@ -37,14 +37,12 @@ def seen():
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("world", worlds.WORLDS)
 def test_claims_notice_wrong_worlds(seen, world):
     assert len(seen) >= HOLD
     assert sum(world in names for names in seen.values()) >= NOTICED[world]
 
 
-@pytest.mark.slow
 def test_most_claims_notice_something(seen):
     blind = [name for name, names in seen.items() if not names]
     assert len(blind) <= 3, blind

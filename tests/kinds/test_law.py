@@ -11,8 +11,8 @@ import pytest
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
 from dperm.core.experiment.results import Result
+from dperm.core.experiment.tune import ONE_RUN
 from dperm.kinds import law, sweeps, tables
-from dperm.pipeline.racing import CANNOT_WIN
 
 
 def transcripts(means, sigma=0.0, size=40, seed=0, passes=2.0, counts=None):
@@ -210,14 +210,14 @@ def tuning(errors):
     )  # fmt: skip
 
 
-def test_settings_that_racing_left_are_taken_where_they_are_near():
+def test_settings_that_ran_once_are_taken_where_they_are_near():
     rng = np.random.default_rng(3)
     seeds = rng.lognormal(0.0, 0.5, 5)  # shared by all settings
     rows = tuning(np.geomspace(0.1, 1.0, 30)[:, None] * seeds)
     whole = sweeps.settings(rows, 2.0, near=3.0, most=60)
-    missing = (rows["step"] >= 16) & (rows["replicate"] >= 2)
-    rows.loc[missing, ["objective", "relative_error"]] = np.nan
-    rows.loc[missing, "status"] = CANNOT_WIN
+    once = rows["step"] >= 16
+    rows.loc[once, "status"] = ONE_RUN
+    rows = rows[~once | (rows["replicate"] == 0)]
     left = sweeps.settings(rows, 2.0, near=3.0, most=60)
     pd.testing.assert_frame_equal(left, whole)
     rows.loc[rows["step"] == 0, "status"] = "diverged"

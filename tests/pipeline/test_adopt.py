@@ -19,8 +19,7 @@ import yaml
 
 import dperm
 from commands import SCRIPT
-from dperm.core.experiment.tune import Meter
-from dperm.pipeline import verify
+from dperm.pipeline import adopt, verify
 from dperm.pipeline.verify import first_difference
 
 PAPER = {
@@ -273,18 +272,17 @@ def test_what_a_sweep_says_of_its_noise_is_compared():
     """Nothing says it anew: an old epsilon would be restamped as the new code's."""
 
     class Kept:
-        stage, name, seconds, group = "sweep", "sweep rounds", 0.1, ("sweep", "code")
+        stage, name = "sweep", "sweep rounds"
 
         def rows(self):
             return lanes(seed=[1, 2], true_epsilon=[1.0, 1.0])
 
-        def replay(self, points):
+        def again(self, points):
             return lanes(seed=[1, 2], true_epsilon=[1.0, 1.1])
 
-    meter = Meter("adopt", 1, "replays", 1.0)
-    assert "true_epsilon" in verify._compared([Kept()], [Kept()], meter).difference
+    assert "true_epsilon" in adopt.compared([Kept()])[1]
     Kept.stage = "evaluate"  # whose rows say it anew when they are read
-    assert not verify._compared([Kept()], [Kept()], meter).difference
+    assert not adopt.compared([Kept()])[1]
 
 
 def test_a_negative_zero_is_another_bit_and_nan_is_the_same():

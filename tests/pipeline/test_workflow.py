@@ -223,7 +223,6 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
     assert not (results / "complete.txt").exists()
 
 
-@pytest.mark.slow
 def test_a_wheel_carries_the_configuration_and_the_snakefile(tmp_path):
     """Built, installed beside the dependencies of this environment, and run."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o",

@@ -240,7 +240,6 @@ def browse(path, width, tmp_path, *arguments):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 @pytest.mark.parametrize("width", [390, 820, 1400])
 def test_in_chromium_the_page_fits_and_its_filters_work(report, tmp_path, width):
@@ -276,7 +275,6 @@ addEventListener("load", () => setTimeout(() => {
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 def test_a_link_ends_at_its_section_whatever_is_drawn_on_the_way(report, tmp_path):
     checked = report.with_name("jump.html")
@@ -297,7 +295,6 @@ addEventListener("load", () => axe.run(document, { resultTypes: ["violations"],
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 @pytest.mark.skipif(AXE is None, reason="DPERM_AXE names no axe.min.js (axe-core)")
 @pytest.mark.parametrize("mode", ["light", "dark"])
@@ -315,7 +312,6 @@ def test_axe_finds_nothing_against_wcag_aa(report, tmp_path, mode):
     assert found and json.loads(html.unescape(found[1])) == []
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no Chromium here")
 def test_a_picture_can_be_taken(report, tmp_path):
     picture = tmp_path / "report.png"

@@ -370,22 +370,6 @@ def test_the_epsilon_that_a_fit_states_leaves_out_what_its_numbers_cost(data):
     assert true_epsilon(found.ledger, delta) < found.high - 2e-3
 
 
-def test_a_fit_pays_for_the_error_of_its_sums(data, monkeypatch):
-    """The scale exceeds the ledger's by sqrt(2) n gamma_m, a share of C^2 each way."""
-    scales = []
-
-    def noted(scale, size):
-        scales.append(scale)
-        return [0] * size
-
-    monkeypatch.setattr(exact_noise, "drawn", noted)
-    model = dperm.fit(*data, release=True, **DECLARED)
-    (event,) = model.epsilon_.ledger.events
-    excess = scales[0] * step(event.scale) / event.scale - 1
-    m = (3000 + 3 * 4 + 120) * 2.0**-53  # three features and the intercept
-    assert excess == pytest.approx(math.sqrt(2) * 3000 * m, rel=0.01)
-
-
 def test_no_number_of_a_fit_for_release_is_drawn_in_doubles(data, monkeypatch):
     from dperm.core.privacy import mechanisms
 

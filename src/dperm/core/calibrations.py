@@ -30,7 +30,9 @@ def place(calibration: str) -> str:
 
     Raises UnknownCalibrationError if there is none.
     """
-    found = PLACES.get(calibration) or own_module("accountants", calibration)
+    if calibration in PLACES:
+        return PLACES[calibration]
+    found = own_module("accountants", calibration)
     if found and hasattr(importlib.import_module(found), "epsilon"):
         return found
     raise UnknownCalibrationError(

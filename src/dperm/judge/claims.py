@@ -33,7 +33,7 @@ from dperm.core.experiment.validation import check, load_yaml, one_of
 from dperm.core.names import hint
 from dperm.judge import words
 from dperm.judge.number import Missing
-from dperm.judge.words import Point, Tables
+from dperm.judge.words import PROOFS, Point, Tables
 
 KINDS = ("sentence", "proof", "privacy", "cells", "variant")
 CAUSES = ("slip", "wording", "detail", "setup", "chance", "unknown")
@@ -52,9 +52,7 @@ class Claim(Section):
     major: Flag = False
     anchor: dict[str, str] = field(default_factory=dict)  #: section, and sentence's key
     note: str = ""
-    cause: Annotated[str, among("", *CAUSES)] = (
-        ""  #: why it is not reproduced, of ``CAUSES``
-    )
+    cause: Annotated[str, among("", *CAUSES)] = ""  #: why it is not reproduced
     set: str = ""  #: when the range was set, and whether results were known
     table: str = ""
     rows: Point = field(default_factory=dict)  #: of the table, that it is about
@@ -82,10 +80,9 @@ class Claim(Section):
     @property
     def range(self) -> tuple[float, float, float, float]:
         """The two ends of the range, and the two looser ones."""
-        low = max(self.at_least, math.nextafter(self.above, math.inf))
-        high = min(self.at_most, math.nextafter(self.below, -math.inf))
-        low = self.at_least if math.isinf(self.above) else low
-        high = self.at_most if math.isinf(self.below) else high
+        over, under = math.isfinite(self.above), math.isfinite(self.below)
+        low = math.nextafter(self.above, math.inf) if over else self.at_least
+        high = math.nextafter(self.below, -math.inf) if under else self.at_most
         near = [low, high] if self.nearly is None else self.nearly
         if not isinstance(near, list):
             near = [near, high] if math.isfinite(low) else [low, near]
@@ -152,9 +149,6 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     if not isinstance(claim.need, int | float):
         one_of("need", claim.need, ("all", "any"))
     points = groups(claim.each)
-    for point in points:
-        if "argument" in point:
-            one_of("each: argument", point["argument"], sorted(arguments))
     own = {key for point in points for key in point}
     read: list[tuple[str, str, str]] = []  # key, column and its table
     for key in ("number", "only", "null"):
@@ -165,16 +159,17 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
                 except ValueError as error:
                     raise ValueError(f"{key}: {error}") from None
     free = {name for _, name, of in read if not of} & own | {"number"}
+    read += [("each", one["argument"], PROOFS) for one in points if "argument" in one]
     read += [("rows", name, claim.table) for name in claim.rows]
     read += [("each", name, "") for name in own if claim.table]
     for key, name, of in read:
-        if of or name not in free:
-            try:
-                columns = list(tables(of or claim.table)) if of or claim.table else []
-            except Missing:
-                continue
-            if name not in columns:
-                text = (
-                    f"{key}: {name!r} is no column of {of or claim.table or 'a table'}"
-                )
-                raise ValueError(f"{text}{hint(name, [*columns, *free])}")
+        table = of or claim.table
+        if not name or (not of and name in free):
+            continue
+        try:
+            known = arguments if of == PROOFS else list(tables(table)) if table else []
+        except Missing:
+            continue
+        if name not in known:
+            text = f"{key}: {name!r} is no column of {table or 'a table'}"
+            raise ValueError(f"{text}{hint(name, [*known, *free])}")

@@ -27,6 +27,7 @@ from dperm.present.intervals import power, student
 Tables = Callable[[str], pd.DataFrame]  # name to table; raises Missing
 Point = dict[str, Any]  # column to a value, a list of values, or {contains: text}
 TARGETS = ("epsilon", "pure")  # targets that an argument of a proof may take
+PROOFS = "proofs"  # stands for a table whose columns are arguments
 EQUAL = 1e-9  # relative difference of equal numbers
 ALLOWED = (
     *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Dict, ast.Call),
@@ -341,7 +342,7 @@ def _parsed(expression: str) -> ast.Expression:
 def columns(expression: str) -> Iterator[tuple[str, str]]:
     """Columns that an expression reads, each with its table; "" is the claim's own.
 
-    Raises ValueError as ``compiled`` does.
+    Arguments of proofs are in the table ``PROOFS``. Raises ValueError as ``compiled``.
     """
     compiled(expression)
     nodes = list(ast.walk(_parsed(expression)))
@@ -352,17 +353,15 @@ def columns(expression: str) -> Iterator[tuple[str, str]]:
         if isinstance(node, ast.Name) and id(node) not in called:
             yield node.id, ""
     for node in calls:
-        if isinstance(node.func, ast.Name) and node.func.id == "at":
-            given = {str(one.arg): one.value for one in node.keywords}
-            of = str(getattr(given.get("of"), "value", ""))
-            texts = (one.value for one in node.args if isinstance(one, ast.Constant))
-            for column in (*texts, *(key for key in given if key not in takes)):
-                yield str(column), of
-
-
-def tables(expression: str) -> list[str]:
-    """The other tables that an expression reads."""
-    every = (
-        one for one in ast.walk(_parsed(expression)) if isinstance(one, ast.keyword)
-    )
-    return [str(getattr(one.value, "value", "")) for one in every if one.arg == "of"]
+        word, given = (
+            ast.unparse(node.func),
+            {str(k.arg): k.value for k in node.keywords},
+        )
+        of = str(getattr(given.get("of"), "value", ""))
+        texts = [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
+        if word == "at":
+            yield from ((name, of) for name in [*texts, *given] if name not in takes)
+        elif word == "proof":
+            yield from ((name, PROOFS) for name in texts)
+        if of:
+            yield "", of

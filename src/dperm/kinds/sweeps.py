@@ -15,12 +15,12 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
+from dperm.core.experiment.tune import ONE_RUN
 from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes, trials
 from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.core.privacy.ledger import as_set, moves_with_data
 from dperm.pipeline import inputs
-from dperm.pipeline.racing import CANNOT_WIN
 
 CALIBRATION = PAPER  # published results were run with the published noise
 KEPT = [
@@ -196,8 +196,7 @@ def settings(
     """The settings near the best: passes, step, clip, noise_multiplier, best first.
 
     Of ties, as where nothing is learnt, those with the fewest passes come first. A
-    setting that racing did not run to the end is ranked by the transcripts it shares
-    with the best.
+    setting that ran once is ranked by the transcript that it shares with the best.
     """
     found = _expected(table)
     if passes is not None:
@@ -210,7 +209,7 @@ def settings(
 
 def _expected(table: pd.DataFrame) -> pd.DataFrame:
     """Tuning means of all settings that never diverged: passes, step, clip, mean."""
-    lost = ~table["status"].isin(["ok", CANNOT_WIN])
+    lost = ~table["status"].isin(["ok", ONE_RUN])
     keys = ["passes", "step", "clip"]
     errors = table["relative_error"].mask(lost, np.inf)
     wide = table.assign(error=errors).pivot(

@@ -31,6 +31,7 @@ from dperm.store.closure import digest as code
 PREPARING = ("dperm.data.preparing:_make",)
 SOLVING = ("dperm.core.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
 RUNNING = ("dperm.core.experiment.unit:lane_rows", "dperm.core.erm.problem:build")
+STAGED = ("dperm.core.experiment.tune:two_stages",)
 GRIDS = ("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin")
 CALIBRATING = ("dperm.core.privacy.calibration:calibrate",)
 LOOKUP = "dperm.core.calibrations:load"  # looks up an accountant by name
@@ -44,10 +45,9 @@ SAVING = {
     "tables": "dperm.present.tables:save",
 }
 REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
-AUDITING = ("dperm.audit.ladder:solver", "dperm.compare.audited:subjects")
+AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
-    "controls": ("dperm.audit.ladder:controls", "dperm.audit.ladder:alarms"),
     "tuning": ("dperm.pipeline.auditing:_tuned", "dperm.pipeline.auditing:_costs"),
 }
 
@@ -226,6 +226,7 @@ def tune(config: schema.Config) -> str:
         plan.run_calibrations(config),
         *(repr(plan.grid_points(config)), code(*GRIDS)),
         *(config.seed, config.scale.replicates or paper.replicates),
+        code(*STAGED) if paper.race else None,
     ]
     return digest(
         [

@@ -242,9 +242,11 @@ def read_by(claim: Claim) -> list[str]:
     names: dict[str, None] = {}
     for one in claim.read().values():
         nulls = [null for null in one.nulls if isinstance(null, str)]
-        others = (words.tables(text) for text in (one.number, one.only, *nulls) if text)
-        names |= dict.fromkeys([one.table, *(name for of in others for name in of)])
-    return [name for name in names if name and not name.startswith(PRINTED)]
+        known = [text for text in (one.number, one.only, *nulls) if text]
+        others = [of for text in known for _, of in words.columns(text)]
+        names |= dict.fromkeys([one.table, *others])
+    read = (name for name in names if name and name != words.PROOFS)
+    return [name for name in read if not name.startswith(PRINTED)]
 
 
 def claim_id(paper: str, claim: Claim) -> str:

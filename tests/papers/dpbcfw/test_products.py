@@ -94,7 +94,6 @@ FIGURES = list(compose(["paper=dpbcfw"]).paper.figures)
 TABLES = list(compose(["paper=dpbcfw"]).paper.tables)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures(swept, name):
     written, _ = figured(swept, name)
@@ -105,7 +104,6 @@ def test_figures(swept, name):
     assert "data not available" in svg or name != "figure9"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_tables(swept, name):
     config = configured(swept, f"product={name}")
@@ -136,7 +134,6 @@ def tabled(swept, name):
     return pd.read_csv(products.table(configured(swept, f"product={name}"))[0])
 
 
-@pytest.mark.slow
 def test_figure_5_has_means_and_ranges_over_the_draws(swept):
     table, _ = rows_of(swept, "workers")
     table = table.assign(value=table["loss"] / table["start"])
@@ -156,7 +153,6 @@ def test_figure_5_has_means_and_ranges_over_the_draws(swept):
             assert alone.min() == pytest.approx(least)
 
 
-@pytest.mark.slow
 def test_figure_4_has_the_excess_over_the_truth(swept):
     _, ends = rows_of(swept, "samples")
     runs = ends.query(
@@ -175,7 +171,6 @@ def test_figure_4_has_the_excess_over_the_truth(swept):
         assert f"K = 4: {np.polyfit(*logs, 1)[0]:.2f} [" in label
 
 
-@pytest.mark.slow
 def test_bytes_are_those_of_the_formulas(swept):
     shown = drawn(swept, "communication")
     for n in (40, 160):
@@ -190,7 +185,6 @@ def test_bytes_are_those_of_the_formulas(swept):
     assert (sent <= each).all() and sent.is_monotonic_increasing
 
 
-@pytest.mark.slow
 def test_table_3_puts_p_min_into_theorem_1(swept):
     table = tabled(swept, "table3").set_index("sampling")
     rows, _ = rows_of(swept, "curvature")
@@ -204,7 +198,6 @@ def test_table_3_puts_p_min_into_theorem_1(swept):
         assert (part["gap"] <= part["bound"]).all()
 
 
-@pytest.mark.slow
 def test_the_table_of_privacy_has_the_means_of_all_runs(swept):
     config = configured(swept, "product=privacy")
     names = [name for name in config.paper.tables["privacy"].sweeps if name != "real"]
@@ -220,7 +213,6 @@ def test_the_table_of_privacy_has_the_means_of_all_runs(swept):
     assert (rows["true_epsilon"] <= 1).all()
 
 
-@pytest.mark.slow
 def test_what_a_release_moves_by_is_held_against_both_declarations(swept):
     rows = pd.read_parquet(sweeping.sweep_path(configured(swept), "sensitivity"))
     table = tabled(swept, "sensitivity").set_index("release")

@@ -66,7 +66,6 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")]
 Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]
 Axis = Annotated[str, among(*AXES)]
-Race = Annotated[bool | str, among(True, "exact", False)]
 Calibration = Annotated[str, AfterValidator(_calibration)]
 Names = Annotated[list[str], AfterValidator(_each_once)]
 Problems = Annotated[Names, Field(min_length=1)]
@@ -237,8 +236,7 @@ class Paper(Section):
     fresh: Count = 10  # evaluation runs of every chosen setting
     evaluated: Annotated[str, among("all", "best", "ties")] = "all"  # numbers of passes
     clocked: Whole = 5  # evaluation runs that are repeated alone where time is shown
-    # true: stop settings that cannot win; exact: only if certain; false: run all
-    race: Race = True
+    race: Flag = True  # false: run all settings in all replicates
     sweeps: dict[Name, Sweep] = field(default_factory=dict)
     figures: dict[Name, Product] = field(default_factory=dict)
     tables: dict[Name, Product] = field(default_factory=dict)
