@@ -248,7 +248,7 @@ def added(edited, made, module):
         ("dpsco", "sweeps", "rates", "dperm.accountants.generalised_gaussian"),
         ("dpsco", "sweeps", "rates", "dperm.core.privacy.pld"),
         ("dpskgd", "sweeps", "regimes", "dperm.solvers.lanes.dp_sgd"),
-        ("dpskgd", "sweeps", "placement", "dperm.core.privacy.pld"),
+        ("dpskgd", "sweeps", "regimes", "dperm.core.privacy.pld"),
         ("dpcd", "figures", "figure1", "dperm.present.drawing"),
         ("dpcd", "tables", "table2", "dperm.present.tables"),
         ("dpcd", "figures", "figure1", "dperm.core.experiment.results"),
