@@ -160,7 +160,6 @@ def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
         ("solvers/dp_svrg", "dperm.solvers.lanes.dp_svrg", "+ jump[lane]",
          "+ 0.5 * jump[lane]"),
         ("solvers/dp_cd", "dperm.core.lanes.dp_cd", "count=count", "count=1"),
-        ("controls", "dperm.core.lanes.dp_cd", "count=count", "count=1"),
         ("tuning", "dperm.accountants.private_choice", "def tuned_epsilon(",
          "def tuned_epsilon(_, "),
     ],
