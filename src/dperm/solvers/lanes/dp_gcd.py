@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dperm.accountants.noisy_max import NOISES, ChosenValue, NoisyMax
+from dperm.accountants.noisy_max import ChosenValue, NoisyMax
 from dperm.core import lanes as driver
 from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, clamp
@@ -50,6 +50,7 @@ from dperm.core.solvers.options import one_of
 
 SPARSE = True
 RULES = ("GS-s", "GS-r", "GS-q")
+NOISES = ("laplace", "gumbel")  # its own: lanes do not depend on an accountant
 _TOGETHER = 8  # dense tiles that share a column while it is in the cache
 
 
