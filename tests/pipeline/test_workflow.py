@@ -107,6 +107,7 @@ def test_everything_promised_is_there(finished):
     assert table.columns.tolist() == [
         "problem", "algorithm", "passes", "mean", "std", "fresh_mean", "fresh_ci_low",
         "fresh_ci_high", "step", "clip", "published_mean", "published_std",
+        "p_std", "p_std_thrice",
     ]  # fmt: skip
     curves = pd.read_csv(figures / "figure2.csv")
     assert curves.columns.tolist() == [
