@@ -21,7 +21,7 @@ y = X / units @ [1.0, -2.0, 0.5] + rng.normal(size=20_000)
 model = dperm.DPRegressor(epsilon=1.0, random_state=0).fit(X, y)
 
 # %%
-# ``epsilon_`` is an interval with both ends proved. It lists what it assumes to be
+# ``epsilon_`` is a proved upper bound. It lists what it assumes to be
 # public, and the ledger has every release behind it.
 
 print(model.solver_)

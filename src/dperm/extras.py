@@ -12,7 +12,7 @@ EXTRAS = {
     "pipeline": (
         *("snakemake", "hydra", "matplotlib", "PIL", "pyarrow", "filelock", "tqdm"),
         *("tabulate", "requests", "arff", "argcomplete", "openml", "pooch"),
-        "cloudpickle",
+        *("cloudpickle", "dp_accounting"),
     ),
     "report": ("jinja2", "pygments"),
     "cluster": ("distributed", "dask", "snakemake_executor_plugin_slurm"),

@@ -9,6 +9,8 @@ from dperm import Budget, BudgetError, DPClassifier, DPRegressor, PrivateSearch
 from dperm.accountants.private_choice import choice_epsilon
 from dperm.compare import search
 from dperm.compare.frames import TYPES
+from dperm.compare.metrics import clipped_loss, loss_bound
+from dperm.core.privacy.mechanisms import gaussian, streams
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
 Y = X @ [1.0, -2.0]
@@ -47,6 +49,24 @@ def test_the_run_with_the_least_noisy_loss_is_published():
         scores.append((one.best_params_["l2"], one.score(X, Y)))
     assert np.mean([l2 == 0.0 for l2, _ in scores]) > 0.5
     assert all(score > 0.5 for l2, score in scores if l2 == 0.0)
+
+
+def test_a_huge_penalty_does_not_swallow_the_noise_of_a_score():
+    """A penalty of 2^53 would round the sum of loss and noise to even numbers."""
+    setting = {"steps": 1, "step": 1.7e21, "momentum": 0}
+    ends = {"bounds": (-1, 1), "label_bounds": (-3, 3)}
+    model = DPRegressor("dp_gd", l2=1.5e-24, setting=setting, **ends)
+    found = PrivateSearch(model, {"l2": [1.5e-24]}, epsilon=0.2)
+    on, setting = found._prepared(model, X, Y)
+    job = search.Job(setting, 1.0, 7)
+    drawn = [search.Drawn(0, job, seed) for seed in range(9)]
+    losses, weights = zip(*(search.scored(on, one, 0.2) for one in drawn), strict=True)
+    assert on.problem.penalty.value(weights[0])[0] > 2.0**53
+    most = loss_bound(on.problem)
+    clean = clipped_loss(on.problem, most, weights[0][None])[0]
+    scale = search.score_event(0.2, 4e-6).scale * most / len(Y)
+    noise = [gaussian(streams(one.scored).noise, ()) for one in drawn]
+    assert losses == pytest.approx(clean + scale * np.array(noise), rel=1e-12)
 
 
 def test_the_data_have_no_say_in_what_is_run(monkeypatch):

@@ -181,7 +181,7 @@ def test_an_override_that_makes_no_sense_is_refused(override, message):
 
 
 DPCD, DPGCD, DPSCO = (f"paper/{name}/paper.yaml" for name in ("dpcd", "dpgcd", "dpsco"))
-CLAIMS, CANCER = "paper/dpcd/claims.yaml", "dataset/breast_cancer.yaml"
+CANCER = "dataset/breast_cancer.yaml"
 FILES = [
     # file, key, value, what is said after the file's name
     ("problem/diabetes.yaml", "los", "logistic", "mean loss"),
@@ -243,10 +243,7 @@ FILES = [
     (CANCER, "reader", {"format": "csv", "missing": "zero"}, "reader.missing: found"),
     (CANCER, "reader", {"format": "csv", "options": {"separator": "ab"}}, "one charac"),
     ("dataset/lognormal1.yaml", "sources.0.options.n", 1, "options.n: found 1, expected 2"),
-    (CLAIMS, "0.options.cells", "x", "claim 1: options.cells: expected keys and values"),
     ("dataset/lognormal1.yaml", "sources.0.options.sigma", "x", "options.sigma: expected a number"),
-    (CLAIMS, "0.place", None, "claim 1: place: expected text, found nothing"),
-    (CLAIMS, "0.notes", "x", "claim 1: .*did you mean note"),
 ]  # fmt: skip
 OF = {DPGCD: "dpgcd", DPSCO: "dpsco", "dataset/lognormal1.yaml": "dpgcd",
       "solver/noisy_sfw_all.yaml": "dpsco"}  # fmt: skip

@@ -154,6 +154,6 @@ def counted(messages: str) -> dict[str, int]:
     """How many lanes a tuning says it reused, computed and did not run."""
     said = [line for line in messages.splitlines() if "lanes reused" in line]
     last = [line for line in said if not line.startswith("evaluate ")][-1]
-    kinds = {"reused": "lanes reused", "computed": "computed", "left": "could not win"}
+    kinds = {"reused": "lanes reused", "computed": "computed", "left": "left out after"}
     found = {kind: re.search(rf"(\d+) {words}", last) for kind, words in kinds.items()}
     return {kind: int(match[1]) if match else 0 for kind, match in found.items()}

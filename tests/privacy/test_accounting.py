@@ -17,6 +17,7 @@ from dperm.core.privacy.ledger import (
     SampledGaussian,
     UnsupportedEventError,
 )
+from dperm.core.privacy.published import ORDERS
 from dperm.core.privacy.strict import (
     gaussian_delta,
     gaussian_epsilon,
@@ -130,6 +131,30 @@ def test_renyi_composition_of_dp_accounting_agrees():
     tight = accountant.get_epsilon(1e-6)
     ours = epsilon(gaussian(30.0, 100), 1e-6, "paper")
     assert true_epsilon(gaussian(30.0, 100), 1e-6) < tight < ours
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "sigma", "count", "delta", "beside"),
+    [
+        (CALIFORNIA, 1, 0.967, 50 * CALIFORNIA, CALIFORNIA**-2, 0.0),
+        (800, 40, 1.5, 200, 1e-6, 0.0),
+        (1000, 1000, 9.0, 20, 1e-5, 0.0),
+        (1000, 7, 0.5, 300, 1e-9, 4.0),
+        (5000, 1, 20.0, 3, 1e-2, 0.0),  # theirs is 0 below a total variation of delta
+    ],
+)
+def test_paper_sampled_meets_dp_accounting(n, batch, sigma, count, delta, beside):
+    from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    theirs = RdpAccountant([int(order) for order in ORDERS])
+    theirs.compose(PoissonSampledDpEvent(batch / n, GaussianDpEvent(sigma)), count)
+    ledger = sampled(sigma, count, n, batch)
+    if beside:
+        theirs.compose(GaussianDpEvent(beside), 3)
+        ledger += gaussian(beside, 3)
+    expected = theirs.get_epsilon(delta)
+    assert epsilon(ledger, delta, "paper") == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-10])

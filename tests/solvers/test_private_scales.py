@@ -6,9 +6,8 @@ from scipy import sparse
 
 import dperm
 from dperm import DPClassifier, DPRegressor
-from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.rungs import count, sensitivity
-from dperm.compare.audited import subjects
+from dperm.audit.checks import Audit
+from dperm.compare.audited import mechanisms
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian
 from dperm.core.privacy.mechanisms import heard
@@ -16,7 +15,6 @@ from dperm.solvers import private_scales
 from dperm.solvers.fits.secret import UndeclaredError
 
 pytestmark = pytest.mark.filterwarnings("ignore:X. 8 records")  # the audit's few
-BRIEF = Effort(level=1e-5, pairs=4, draws=8)
 
 
 @pytest.fixture
@@ -199,16 +197,16 @@ def test_one_record_moves_a_fit_through_the_noise_alone(data):
 
 
 def test_the_audit_replays_private_scales():
-    (subject,) = [one for one in subjects("dp_gd") if "private scales" in one.name]
-    ladder = Ladder(subject, BRIEF, 3)
-    found = sensitivity(ladder)
+    (m,) = [one for one in mechanisms("dp_gd") if "private scales" in one.name]
+    audit = Audit(m, neighbours=4)
+    found = audit.sensitivity()
     assert not found.caught and found.measured > 0.99
-    assert not count(ladder).caught
+    assert not audit.count().caught
 
 
 @pytest.mark.parametrize("slip", ["noise", "counted twice"])
 def test_the_audit_catches_broken_ones(slip, monkeypatch):
-    (subject,) = [one for one in subjects("dp_gd") if "private scales" in one.name]
+    (m,) = [one for one in mechanisms("dp_gd") if "private scales" in one.name]
     noisy, histogram = private_scales.noisy_counts, private_scales.histogram
 
     def quiet(columns, stated, normal):
@@ -221,4 +219,4 @@ def test_the_audit_catches_broken_ones(slip, monkeypatch):
         monkeypatch.setattr(private_scales, "noisy_counts", quiet)
     else:
         monkeypatch.setattr(private_scales, "histogram", twice)
-    assert sensitivity(Ladder(subject, BRIEF, 3)).caught
+    assert Audit(m, neighbours=4).sensitivity().caught

@@ -424,25 +424,36 @@ def nothing(W: np.ndarray) -> dict[str, np.ndarray]:
 def run_and_score(
     method: Contestant, choices: Sequence[Drawn], epsilon: float, test: Split | None
 ) -> dict[str, np.ndarray]:
-    """Releases of runs of choices within epsilon: the noisy ``score``, and measures."""
+    """Releases of runs of choices within epsilon, and measures.
+
+    ``loss`` is the clipped loss with noise, ``score`` that and the penalty.
+    """
     problem = method.problem
     most = loss_bound(problem)
     measure = partial(_scored, problem, most, test)
     seen = method.run([drawn.job for drawn in choices], measure)
     scale = score_event(epsilon, problem.delta).scale * most / problem.n
     noise = [gaussian(streams(drawn.scored).noise, ()) for drawn in choices]
-    return {**seen, "score": seen["score"] + scale * np.array(noise)}
+    loss = seen["loss"] + scale * np.array(noise)
+    return {**seen, "loss": loss, "score": _score(loss, seen.pop("penalty"))}
+
+
+def _score(loss: np.ndarray, penalty: np.ndarray) -> np.ndarray:
+    """Noisy losses with the penalties of released weights, which cost nothing more.
+
+    A penalty from 2^53 on would round the noise away, were it added before the noise.
+    Scores must have an order: one that is no number is infinite.
+    """
+    score = loss + penalty
+    return np.where(np.isnan(score), np.inf, score)
 
 
 def _scored(
     problem: Problem, most: float, split: Split | None, W: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """The score of a run before its noise: clipped loss and penalty.
-
-    It is infinite where weights are not finite, because scores must have an order.
-    """
-    score = clipped_loss(problem, most, W) + problem.penalty.value(W)
-    found = {"score": np.where(np.isnan(score), np.inf, score)}
+    """Clipped loss of a run before its noise, and its penalty."""
+    loss = clipped_loss(problem, most, W)
+    found = {"loss": loss, "penalty": problem.penalty.value(W)}
     return found if split is None else found | {"test": split.measure(W)}
 
 

@@ -49,7 +49,7 @@ from dperm.compare.guarantee import (
 from dperm.compare.units import Units, units
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import BOUNDED
+from dperm.core.erm.losses import bounded
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
@@ -68,7 +68,7 @@ from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
 DATA = "data"  # a scale that is computed from the data
-RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
+RESIDUAL = tuple(name for name in bounded() if name not in metrics.SIGNED)
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
@@ -130,9 +130,9 @@ class DPLinear(BaseEstimator):
             raise ValueError(f"X: expected an array, found the path {X}")
         if isinstance(y, str):
             raise ValueError(f"y: expected a label for each record, found {y!r}")
+        if getattr(getattr(y, "dtype", None), "kind", "") == "c":
+            raise ValueError(f"y: expected real numbers: {frames.COMPLEX}")
         X = frames.checked(X)
-        if isinstance(X, np.ndarray) and X.dtype == object:
-            X = _without_gaps(X)
         how = {"accept_sparse": "csc", "dtype": np.float64, "ensure_min_samples": 2}
         try:
             X = validate_data(self, X, ensure_all_finite=False, **how)
@@ -559,6 +559,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
     def _declared(self) -> np.ndarray:
         found = np.asarray(self.classes)
         keys = {*map(frames.shared, found.ravel().tolist())}
+        if any(frames.is_merged(key) for key in keys):
+            raise ValueError(
+                f"classes: expected whole numbers below 2^53 in size, which doubles "
+                f"tell apart, found {self.classes!r}"
+            )
         if found.ndim != 1 or len(keys) != len(found) or len(found) < 2:
             raise ValueError(
                 f"classes: expected two labels or more that differ, found "
@@ -769,25 +774,8 @@ def _finite(w: np.ndarray) -> np.ndarray:
     return np.zeros_like(w)
 
 
-def _without_gaps(X: np.ndarray) -> np.ndarray:
-    """An array of objects, with NaN for numbers that no double holds and pandas' NA."""
-
-    def kept(one: Any) -> Any:
-        is_number = one is pd.NA or isinstance(one, Number)
-        return frames.read(float, one, np.nan) if is_number else one
-
-    every = np.empty(X.size, dtype=object)
-    for k, one in enumerate(X.flat):
-        every[k] = kept(one)
-    return every.reshape(X.shape)
-
-
 def _without_entries(error: ValueError) -> str:
     """scikit-learn's message about an array, without any of its entries."""
-    if "could not convert" in str(error):
-        return "X: expected numbers, found text; a data frame may have columns of text"
-    if "Complex data" in str(error):
-        return "X: expected real numbers: Complex data not supported"
     return re.sub(r"array=.*\.\n", "", str(error), flags=re.DOTALL)
 
 

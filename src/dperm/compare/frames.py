@@ -15,23 +15,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas.api.types import is_complex_dtype, is_numeric_dtype
+from scipy import sparse
 
+NUMERIC = "fiub"  # kinds of types of arrays
+COMPLEX = "Complex data not supported"  # the words of scikit-learn
 TRUTHS = {"true": 1.0, "false": 0.0}
 TYPES = "types of columns"  # assumed by the guarantee of a fit of a data frame
 
 
 def checked(X: Any) -> Any:
-    """X; of a data frame, with doubles in columns of pandas' own numbers.
+    """X as numbers: entries of a list or of an array of objects that are none are NaN.
 
-    Gaps of such columns may have no cast.
+    Columns of pandas' own numbers become doubles, as their gaps may have no cast.
 
     Raises
     ------
     ValueError
-        For columns that are not numbers, all of them at once and with the cure.
+        For an array of a type that is not numeric, and for columns of a data frame that
+        are not, all of them at once and with the cure.
     """
     if not isinstance(X, pd.DataFrame):
-        return X
+        return _typed(X, NUMERIC) if sparse.issparse(X) else _array(X)
     refuse_others(X)
     frame = X.copy(deep=False)
     for k, kind in enumerate(X.dtypes):
@@ -39,6 +43,41 @@ def checked(X: Any) -> Any:
         if is_own and not isinstance(kind, pd.SparseDtype):
             frame.isetitem(k, numbers(X.iloc[:, k]))
     return frame
+
+
+def _array(X: Any) -> np.ndarray:
+    """An array of a numeric type; no entry decides whether this raises."""
+    found = _plain(X)
+    if found.dtype.kind not in NUMERIC and isinstance(X, list | tuple):
+        found = np.array(X, dtype=object)
+    if _typed(found, NUMERIC + "O").dtype.kind == "O":
+        with silent():
+            every = [_number(value) for value in found.ravel()]
+        return np.array(every).reshape(found.shape)
+    return found
+
+
+def _typed(X: Any, kinds: str) -> Any:
+    """X, refused by its type unless that is of one of the kinds."""
+    if X.dtype.kind == "c":
+        raise ValueError(f"X: expected real numbers: {COMPLEX}")
+    if X.dtype.kind not in kinds:
+        raise ValueError(f"X: expected an array of numbers, found {X.dtype}")
+    return X
+
+
+def _plain(X: Any) -> np.ndarray:
+    """An array of any type; of objects where lists are ragged."""
+    try:
+        return np.asarray(X)
+    except ValueError:
+        return np.array(X, dtype=object)
+
+
+def _number(value: Any) -> float:
+    """A number as a double; NaN for what is none, text that reads as one included."""
+    is_text = isinstance(value, str | bytes)
+    return float("nan") if is_text else read(float, value, float("nan"))
 
 
 def refuse_others(frame: pd.DataFrame) -> None:
@@ -82,6 +121,11 @@ def shared(value: Any) -> Any:
     if isinstance(number, Integral) or number.is_integer():
         return str(int(number))  # exact, as a file may have whole numbers beyond 2^53
     return f"{number:.15g}" if np.isfinite(number) else None
+
+
+def is_merged(key: Any) -> bool:
+    """Whether doubles may merge a class with others; ``key`` is what it shares."""
+    return isinstance(key, str) and abs(read(int, key, 0)) >= 2**53
 
 
 def matched(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

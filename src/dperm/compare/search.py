@@ -24,7 +24,7 @@ SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under the
 
 
 def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndarray]:
-    """The noisy score of one run of a choice within epsilon, and its weights (p,)."""
+    """The noisy loss of one run of a choice within epsilon, and its weights (p,)."""
     run, kept = on.run, list[np.ndarray]()
 
     def keeping(jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
@@ -39,7 +39,7 @@ def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndar
         seen = run_and_score(on, [drawn], epsilon, None)
     finally:
         on.run = run  # type: ignore[method-assign]
-    return float(seen["score"][0]), kept[-1]
+    return float(seen["loss"][0]), kept[-1]
 
 
 class PrivateSearch(BaseEstimator):
@@ -195,8 +195,6 @@ class PrivateSearch(BaseEstimator):
         for drawn in self._drawn(runs, able, seed):
             on = runs[drawn.choice][0]
             loss, w = scored(on, drawn, self.epsilon)
-            if (np.abs(w) < 1e150).all():  # released weights' penalty costs nothing
-                loss -= float(on.problem.penalty.value(w)[0])
             tried.append((loss, drawn.choice, np.where(np.isfinite(w), w, 0.0)))
         _, k, w = min(tried, key=lambda one: one[0])
         return k, w

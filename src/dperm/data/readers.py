@@ -13,9 +13,10 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, Any, Literal
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 
 from dperm.core.experiment.schema import Reader
@@ -26,9 +27,6 @@ from dperm.data.arrays import (
     canonical,
     check_arrays,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 START = 4096  # bytes in which a web page is recognised
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
@@ -148,58 +146,41 @@ def naming(names: Callable[..., str]) -> Iterator[None]:
 # --- tables of text: a column per feature, an index of the lines of records -----------
 
 
-def _table(
-    names: Sequence[str], rows: Sequence[Any], lines: Sequence[int]
-) -> pd.DataFrame:
-    import pandas as pd
-
-    index = lines if len(rows) else []
-    return pd.DataFrame(rows, index=index, columns=list(names), dtype=object)
-
-
 def _arrays(table: pd.DataFrame, reader: Reader) -> Arrays:
     """Arrays of a table, as the reader declares; k listed categories give k columns."""
     if table.empty:
         raise RefusedError("the file has no rows")
-    target, features = _columns(list(table), reader)
-    unknown = sorted(set(reader.categories) - {table.columns[j] for j in features})
-    if unknown:
+    X, y = _split(table, reader)
+    if unknown := sorted({*reader.categories} - {*X}):
         raise RefusedError(f"{key('categories')}: {unknown[0]!r} is no feature")
-    if reader.missing == "drop":
-        table = _complete(table, target, features, reader)
-    coded = [part for j in features for part in _coded(table.iloc[:, j], reader)]
-    if not coded:
+    if X.shape[1] == 0:
         raise RefusedError("the file has no features beside the target")
-    y = table.iloc[:, target]
+    if reader.missing == "drop":
+        gaps = y.map(_is_missing if reader.positive is None else _is_absent)
+        for name in X:
+            gaps |= X[name].map(
+                _is_absent if name in reader.categories else _is_missing
+            )
+        if gaps.all():
+            raise RefusedError(f"{key('missing', 'drop')} leaves no record")
+        X, y = X[~gaps], y[~gaps]
+    columns = [part for name in X for part in _coded(X[name], reader)]
     if reader.positive is None:
-        return np.column_stack(coded), _numbers(y)
-    _refuse_missing(y, _gaps(y, True), f"a class, or {key('missing', 'drop')}")
-    return np.column_stack(coded), labels(list(y), reader.positive)
+        return np.column_stack(columns), _numbers(y)
+    _refuse(y, y.map(_is_absent), f"a class, or {key('missing', 'drop')}")
+    return np.column_stack(columns), labels(list(y), reader.positive)
 
 
-def _columns(names: Sequence[str], reader: Reader) -> tuple[int, list[int]]:
-    """Indices of the target, by default the last column, and of the features."""
-    missing = {reader.target or names[-1], *reader.drop} - set(names)
-    if missing:
+def _split(table: pd.DataFrame, reader: Reader) -> tuple[pd.DataFrame, pd.Series]:
+    """Features and target, by default the last column, without the dropped columns."""
+    names = [*map(str, table.columns)]
+    target = reader.target or names[-1]
+    if missing := sorted({target, *reader.drop} - {*names}):
         raise RefusedError(
-            f"column {', '.join(sorted(missing))} is missing; the file has "
+            f"column {', '.join(missing)} is missing; the file has "
             f"{', '.join(names[:20])}{', ...' if len(names) > 20 else ''}"
         )
-    target = list(names).index(reader.target or names[-1])
-    left_out = {target, *(j for j, name in enumerate(names) if name in reader.drop)}
-    return target, [j for j in range(len(names)) if j not in left_out]
-
-
-def _complete(
-    table: pd.DataFrame, target: int, features: Sequence[int], reader: Reader
-) -> pd.DataFrame:
-    """The records without gaps in the columns used."""
-    gaps = _gaps(table.iloc[:, target], reader.positive is not None)
-    for j in features:
-        gaps |= _gaps(table.iloc[:, j], table.columns[j] in reader.categories)
-    if gaps.all():
-        raise RefusedError(f"{key('missing', 'drop')} leaves no record")
-    return table[~gaps]
+    return table.drop(columns=[target, *reader.drop]), table[target]
 
 
 def _numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
@@ -207,8 +188,8 @@ def _numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
     values = np.array([_number(value) for value in column], dtype=np.float64)
     if (np.abs(values) <= LARGEST).all():
         return values
-    large = np.array([_is_too_large(value) for value in column])
-    wrong = column[np.isinf(values) & ~large]
+    gaps = np.isnan(values)
+    wrong = column[~gaps & ~column.map(_is_number)]
     if len(wrong):
         quoted = ", ".join(sorted(set(map(str, wrong)))[:5])
         raise RefusedError(
@@ -216,18 +197,14 @@ def _numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
             f"{wrong.index[0]}; drop it ({key('drop')}) or list its "
             f"values ({key('categories')})"
         )
-    if large.any():
-        first = int(np.argmax(large))
-        raise RefusedError(
-            f"column {column.name!r}, line {column.index[first]}: found "
-            f"{column.iloc[first]}, expected numbers of at most {LARGEST:g}, whose "
-            "squares do not overflow"
-        )
-    gaps = np.isnan(values)
+    _refuse(
+        column,
+        np.abs(values) > LARGEST,
+        f"numbers of at most {LARGEST:g}, whose squares do not overflow",
+        str,
+    )
     if missing not in ("mean", "median"):
-        _refuse_missing(
-            column, gaps, f"a number, or {key('missing', ', '.join(RULES))}"
-        )
+        _refuse(column, gaps, f"a number, or {key('missing', ', '.join(RULES))}")
     if gaps.all():
         raise RefusedError(f"column {column.name!r} has no value at all")
     fill = np.mean if missing == "mean" else np.median
@@ -235,34 +212,33 @@ def _numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
     return values
 
 
-def _refuse_missing(column: pd.Series, gaps: np.ndarray, expected: str) -> None:
-    if gaps.any():
-        first = int(np.argmax(gaps))
-        raise RefusedError(
-            f"column {column.name!r}, line {column.index[first]}: a missing value "
-            f"({column.iloc[first] or ''!r}), one of {int(gaps.sum())}; expected "
-            f"{expected}"
-        )
-
-
 def _coded(column: pd.Series, reader: Reader) -> list[np.ndarray]:
     """The numeric column, or one column of 0 and 1 for every listed value."""
     listed = reader.categories.get(str(column.name))
     if listed is None:
         return [_numbers(column, reader.missing)]
-    places = {
-        value: next((k for k, one in enumerate(listed) if _same(value, str(one))), -1)
-        for value in dict.fromkeys(column)
-    }
-    codes = np.array([places[value] for value in column])
-    if (codes < 0).any():
-        first = int(np.argmax(codes < 0))
+    named = [*map(str, listed)]
+    codes = np.array([[_same(value, one) for value in column] for one in named])
+    first = codes & (np.cumsum(codes, axis=0) == 1)  # of two names of one number
+    what = f"one of {key('categories')}: {', '.join(named)}"
+    _refuse(column, ~codes.any(axis=0), what)
+    return [*first.astype(np.float64)]
+
+
+def _refuse(
+    column: pd.Series, wrong: Any, expected: str, show: Callable[[Any], str] = repr
+) -> None:
+    """Refuse a column, if it has wrong values; the text shows the first of them."""
+    wrong = np.asarray(wrong, dtype=bool)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        value, line = column.iloc[first], column.index[first]
+        found = f"found {show(value)},"
+        if _is_missing(value):
+            found = f"a missing value ({value or ''!r}), one of {int(wrong.sum())};"
         raise RefusedError(
-            f"column {column.name!r}, line {column.index[first]}: found "
-            f"{column.iloc[first]!r}, expected one of {key('categories')}: "
-            f"{', '.join(map(str, listed))}"
+            f"column {column.name!r}, line {line}: {found} expected {expected}"
         )
-    return [(codes == k).astype(np.float64) for k in range(len(listed))]
 
 
 def labels(values: Sequence[Any], positive: str) -> np.ndarray:
@@ -284,7 +260,7 @@ def labels(values: Sequence[Any], positive: str) -> np.ndarray:
     RefusedError
         If a value is missing, or if either the class or all others never occur.
     """
-    if any(_is_absent(value) for value in values):
+    if any(map(_is_absent, values)):
         raise RefusedError("the target has missing values")
     hits = np.array([_same(value, positive) for value in values], dtype=bool)
     if hits.all() or not hits.any():
@@ -293,11 +269,6 @@ def labels(values: Sequence[Any], positive: str) -> np.ndarray:
             f"target: found the classes {classes}, expected {positive!r} and others"
         )
     return np.where(hits, 1.0, -1.0)
-
-
-def _gaps(column: pd.Series, is_class: bool) -> np.ndarray:
-    is_gap = _is_absent if is_class else _is_missing
-    return np.array([is_gap(value) for value in column], dtype=bool)
 
 
 def _is_absent(value: Any) -> bool:
@@ -316,25 +287,23 @@ def _number(value: Any) -> float:
     """A number; NaN if missing, infinity if not a finite number."""
     if _is_missing(value):
         return np.nan
-    try:
-        # Python reads 1_000 as a thousand; in data it is more likely an error.
-        return np.inf if isinstance(value, str) and "_" in value else float(value)
-    except (TypeError, ValueError):
-        return np.inf
+    return float(value) if _is_number(value) else np.inf
 
 
-def _is_too_large(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number; ``1_000``, which Python reads, is rather a slip."""
     try:
-        return "_" not in str(value) and abs(float(value)) > LARGEST
+        return "_" not in str(value) and float(value) is not None
     except (TypeError, ValueError):
         return False
 
 
-def _same(value: Any, positive: str) -> bool:
-    if str(value).strip() == positive:
+def _same(value: Any, name: str) -> bool:
+    """Whether a value has this name, or is the same number."""
+    if str(value).strip() == name:
         return True
     try:
-        return float(value) == float(positive)
+        return float(value) == float(name)
     except (TypeError, ValueError):
         return False
 
@@ -354,6 +323,12 @@ def read_arff(files: Sequence[Path], reader: Reader) -> Arrays:
         return _sparse_arff(content["attributes"], content["data"], lines, reader)
     names = [name for name, _ in content["attributes"]]
     return _arrays(_table(names, content["data"], lines), reader)
+
+
+def _table(names: Sequence[str], rows: Sequence[Any], lines: Sequence[int]) -> Any:
+    """A table of text, by the lines of its records."""
+    index = lines if len(rows) else []
+    return pd.DataFrame(rows, index=index, columns=list(names), dtype=object)
 
 
 def _arff_lines(handle: IO[str]) -> tuple[list[int], bool]:
@@ -376,27 +351,31 @@ def _sparse_arff(
     reader: Reader,
 ) -> Arrays:
     names = [name for name, _ in attributes]
-    target, features = _columns(names, reader)
     # A sparse row omits zeros, and the first category of a nominal column.
     absent = [0.0 if isinstance(kind, str) else kind[0] for _, kind in attributes]
-    filled = {j: absent[j] for j in features if absent[j] != 0.0}
-    position = {j: k for k, j in enumerate(features)}
-    entries = [
-        (i, j, value)
-        for i, row in enumerate(rows)
-        for j, value in (filled | row).items()
-        if j in position
-    ]
-    values = np.array([_number(value) for _, _, value in entries], dtype=np.float64)
-    for k in np.flatnonzero(~np.isfinite(values))[:1]:
-        i, j, value = entries[k]
-        _numbers(_table([names[j]], [value], [lines[i]]).iloc[:, 0])  # raises
-    where = ([i for i, _, _ in entries], [position[j] for _, j, _ in entries])
-    X = sparse.csc_array((values, where), shape=(len(rows), len(features)))
-    y = [row.get(target, absent[target]) for row in rows]
+    X, y = _split(pd.DataFrame([absent], columns=names, dtype=object), reader)
+    target = names.index(str(y.name))
+    position = {names.index(name): k for k, name in enumerate(X)}
+    filled = {j: absent[j] for j in position if absent[j] != 0.0}
+    entries = pd.DataFrame(
+        [
+            (line, i, j, value)
+            for i, (line, row) in enumerate(zip(lines, rows, strict=True))
+            for j, value in (filled | row).items()
+            if j != target and j in position
+        ],
+        columns=["line", "i", "j", "value"],
+    ).astype({"value": object})
+    values = np.array([_number(value) for value in entries["value"]], dtype=np.float64)
+    for line, _, j, value in entries[~np.isfinite(values)].to_numpy()[:1]:
+        _numbers(pd.Series([value], [line], name=names[j]))  # raises
+    where = (entries["i"], entries["j"].map(position))
+    X = sparse.csc_array((values, where), shape=(len(rows), len(position)))
+    found = pd.Series([row.get(target, absent[target]) for row in rows], lines)
+    found.name = names[target]
     if reader.positive is not None:
-        return X, labels(y, reader.positive)
-    return X, _numbers(_table([names[target]], y, lines).iloc[:, 0])
+        return X, labels(list(found), reader.positive)
+    return X, _numbers(found)
 
 
 def read_csv(files: Sequence[Path], reader: Reader) -> Arrays:
@@ -437,13 +416,6 @@ def read_csv(files: Sequence[Path], reader: Reader) -> Arrays:
 def _without_end(row: list[str], p: int) -> list[str]:
     """A row without its last field, if that is empty and exceeds p fields."""
     return row[:-1] if len(row) > p and not row[-1] else row
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return float(text) is not None
-    except ValueError:
-        return False
 
 
 def _check_names(names: list[str], separator: str, reader: Reader) -> None:

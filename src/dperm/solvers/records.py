@@ -405,6 +405,8 @@ def _concordant(x: np.ndarray, y: np.ndarray) -> float:
     """Sum over pairs of sign(x_i - x_k) sign(y_i - y_k), as in Kendall's tau."""
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
+    if len(x) == 2:  # SciPy divides by their number less two
+        return float(np.sign(x[1] - x[0]) * np.sign(y[1] - y[0]))
     pairs = [
         len(x) * (len(x) - 1) / 2 - (often * (often - 1) / 2).sum()
         for often in (np.unique(z, return_counts=True)[1] for z in (x, y))

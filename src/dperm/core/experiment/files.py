@@ -330,6 +330,6 @@ def commit() -> str:
 @functools.cache
 def versions() -> str:
     """Versions of Python, this package and libraries that affect the numbers."""
-    packages = ("numpy", "scipy", "numba", "dp-accounting")
+    packages = ("numpy", "scipy", "numba")
     found = [f"python {platform.python_version()}", f"dperm {__version__}"]
     return ", ".join(found + [f"{name} {version(name)}" for name in packages])

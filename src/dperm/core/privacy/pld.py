@@ -1,4 +1,4 @@
-r"""Composition of privacy profiles as privacy loss distributions of dp_accounting.
+r"""Composition of privacy profiles as privacy loss distributions.
 
 Replacing a record is a symmetric relation, so the worst case of a release over both
 directions is one curve :math:`\delta(\epsilon)`, :math:`\epsilon \ge 0`, and
@@ -153,7 +153,7 @@ def epsilon_on_grid(
     log_weights = np.minimum(log_scale - tilt * cells, EXPONENT)
     masses = np.where(cells > 0, np.maximum(tilted, 0.0) * np.exp(log_weights), 0.0)
     lost = TAIL * delta + sum(release.count * release.infinite for release in releases)
-    epsilon = _crossing(interval * cells, masses, delta - lost)
+    epsilon = _crossing(np.asarray(interval * cells, float), masses, delta - lost)
     wrapped = math.log(len(releases) * TILTED_TAIL) + log_scale
     sound = wrapped - tilt * epsilon / interval <= math.log(TAIL * delta)
     return epsilon if sound else math.inf, tilted.size
