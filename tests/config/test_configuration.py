@@ -217,6 +217,7 @@ FILES = [
     (DPCD, "runs.dp_cd.problems", ["log1"], "runs.dp_cd.problems: expected one of"),
     (DPCD, "runs.dp_cd.grid.clip", [-1.0, 1.0], "runs.dp_cd.grid.clip: expected positive"),
     (DPCD, "runs.dp_cd.grid.clip", [], "runs.dp_cd.grid.clip: empty"),
+    (DPCD, "runs.dp_cd.grid.step", [float("inf")], "step: .inf is accepted only for clip"),
     (DPCD, "runs.dp_cd.grid.clip", [float("inf")], "is accepted only for clip, without noise"),
     (DPCD, "runs.dp_cd.grid.passes", [5e15], "grid.passes: expected at most 1000000"),
     (DPCD, "runs.dp_cd.grid.passes", [0], "runs.dp_cd.grid.passes: expected positive"),
