@@ -142,10 +142,19 @@ def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplo
     larger = [*clips, 10.0]
     with caplog.at_level(logging.INFO):
         after = stages.tune(with_grid(run_for(configured, solver), larger))
-    assert "24 lanes reused, 8 computed" in caplog.text
     after = pd.read_parquet(after)
-    kept = after[after["clip"] != 10.0].reset_index(drop=True)
-    pd.testing.assert_frame_equal(before, kept, check_exact=True)
+    new = after["clip"] == 10.0
+    said = (
+        f"{(~new).sum()} lanes reused, {new.sum()} computed, {32 - len(after)} left out"
+    )
+    assert said in caplog.text and 4 <= new.sum() <= 8
+    # A setting that led among fewer may have its first replicate only among more.
+    both = before.merge(after[IDENTITY])
+    kept = before[IDENTITY].merge(after)
+    assert len(kept) == (~new).sum()
+    pd.testing.assert_frame_equal(
+        both.drop(columns="status"), kept.drop(columns="status"), check_exact=True
+    )
     anew = stages.tune(with_grid(run_for(configured, solver, results="anew"), larger))
     pd.testing.assert_frame_equal(
         numbers(after), numbers(pd.read_parquet(anew)), check_exact=True
