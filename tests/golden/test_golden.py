@@ -8,7 +8,8 @@ import pytest
 from dperm.core.experiment.locate import available
 from golden import cases, write
 
-EXACT = {*cases.VARIANTS}  # our own kernels have the same bits on every processor
+#: their steps are divided by an eigenvalue, whose last bit is that of LAPACK's threads
+DIVIDED = ("dp_sgd", "dp_svrg", "dp_skgd_blocks4", "dp_skgd_full", "dp_skgd_nice4")
 WEIGHTS = dict(cases.weights())
 LEDGERS = dict(cases.ledgers())
 
@@ -17,7 +18,8 @@ LEDGERS = dict(cases.ledgers())
 def test_weights(name):
     found, known = cases.summary(WEIGHTS[name]()), write.stored("weights")[name]
     assert found["numbers"] == pytest.approx(known["numbers"], rel=1e-9)
-    if name.split("/")[0] in EXACT:
+    solver = name.split("/")[0]
+    if solver in cases.VARIANTS and not solver.startswith(DIVIDED):
         assert found["digest"] == known["digest"]
 
 

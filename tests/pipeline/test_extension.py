@@ -65,11 +65,11 @@ def test_the_pipeline_runs_it(mine):
 
 
 def audited(*overrides):
-    """Whether each rung of the smoke audit caught the algorithm, by the command."""
+    """Whether each check of the smoke audit caught the algorithm, by the command."""
     done = dperm("audit", "scale=smoke", *overrides)
     assert done.returncode == 0, done.stderr[-3000:]
     table = pd.read_csv("results/smoke/audit/solvers/noisy_gd.csv")
-    return table.groupby("rung")["caught"].any()
+    return table.groupby("check")["caught"].any()
 
 
 def test_the_audit_runs_it_and_refutes_it_with_half_its_noise(mine):

@@ -98,26 +98,13 @@ def test_a_few_aliases_are_read():
 # --- algorithms -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("algorithm", ["loud", "loud.inner", "folder.loud", "folder"])
-def test_what_is_no_solver_is_not_imported(own, algorithm):
-    text = "from pathlib import Path\nPath('imported').touch()\n"
+@pytest.mark.parametrize("algorithm", ["other", "folder.other", "folder", "pytest"])
+def test_a_module_that_is_no_solver_is_refused(own, algorithm):
     (own / "folder").mkdir()
-    for name in ("loud.py", "folder/__init__.py", "folder/loud.py"):
-        (own / name).write_text(text)
+    for name in ("other.py", "folder/__init__.py", "folder/other.py"):
+        (own / name).write_text("steps = 3\n")
     with pytest.raises(ValueError, match=f"algorithm '{algorithm}': "):
         solvers.load(algorithm)
-    assert not Path("imported").exists()
-
-
-def test_an_installed_program_is_not_imported():
-    code = "import sys\nfrom dperm.core import solvers\n"
-    code += "for name in ('pip', 'pytest', 'numba.core'):\n    try:\n"
-    code += "        solvers.load(name)\n    except ValueError as error:\n"
-    code += "        print(error, name in sys.modules)\n"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.count("False") == done.stdout.count("algorithm") == 3, done
 
 
 # --- where it runs --------------------------------------------------------------------
