@@ -12,7 +12,6 @@ PS = [1.0, 1.005, 1.1, 1.25, 1.5, 1.75, 2.0, 3.0, math.inf]
 RNG = np.random.default_rng(0)
 POINTS = RNG.standard_normal((6, 9)) * np.array([0.01, 0.1, 1, 3, 10, 100])[:, None]
 CROSS = np.vstack([np.eye(9), -np.eye(9)])  # vertices of the l1 ball
-SETS = {f"ball {p:g}": Ball(p, 1.7) for p in PS}
 
 
 def inside(body, x):
@@ -23,10 +22,10 @@ def inside(body, x):
     return (directions @ x.T >= (least - slack)[:, None]).all()
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_projections_are_nearest(name):
+@pytest.mark.parametrize("p", PS)
+def test_projections_are_nearest(p):
     """<x - Px, v - Px> <= 0 for every v of the set: for the one that maximises it."""
-    body = SETS[name]
+    body = Ball(p, 1.7)
     found = body.project(POINTS)
     assert inside(body, found)
     gradient = found - POINTS
@@ -62,16 +61,6 @@ def test_the_l1_ball_is_the_hull_of_its_vertices():
     np.testing.assert_array_equal(ball.oracle(POINTS), least)
     expected = [nearest_in_hull(CROSS, point) for point in POINTS]
     np.testing.assert_allclose(ball.project(POINTS), expected, atol=1e-6)
-
-
-def test_projection_onto_the_l1_ball_by_hand():
-    v = np.array([3.0, -1.0, 0.5, 0.0])
-    for radius, expected in (
-        (2.0, [2.0, 0.0, 0.0, 0.0]),
-        (3.0, [2.5, -0.5, 0.0, 0.0]),
-        (4.5, v),
-    ):
-        np.testing.assert_allclose(Ball(1.0, radius).project(v)[0], expected)
 
 
 def test_rows_do_not_touch():
