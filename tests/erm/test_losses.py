@@ -1,4 +1,4 @@
-"""Every registered loss against finite differences, its conjugate and SciPy."""
+"""Every registered loss against finite differences and its conjugate."""
 
 import pickle
 import re
@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numba import njit
-from scipy import optimize
 
-from conftest import PENALTIES, make_problem, raw_data
+from conftest import make_problem, raw_data
 from dperm.core import solvers
 from dperm.core.compiled import INLINE
 from dperm.core.erm import losses, optimum
@@ -18,9 +17,6 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.distributed.bounds import record_bound
-from dperm.solvers.frank_wolfe import dp_fw
-from dperm.solvers.lanes.constants import largest_derivatives
 
 KINDS = [named(name) for name in names()]
 every = pytest.mark.parametrize("kind", KINDS, ids=names())
@@ -102,34 +98,6 @@ def test_a_loss_stays_itself_in_another_process(kind):
     assert pickle.loads(packed) is kind  # packed a line above
 
 
-@pytest.mark.parametrize("name", bounded())
-@pytest.mark.parametrize("penalty", ["l1", "l2", "elastic", "box"])
-def test_the_certified_optimum_is_scipys(name, penalty):
-    """Plain formulas in SciPy's trust region, with the L1 norm split in two."""
-    problem = make_problem(name, penalty)
-    best = optimum.solve(problem)
-    assert abs(best.gap) <= 1e-10 * best.value
-    X, y = raw_data(name)
-    psi = PENALTIES[penalty]
-
-    def objective(z):
-        w, slack = z[:5] - z[5:], z.sum()
-        v = (X @ w - y) if named(name).labels == "real" else y * (X @ w)
-        phi = {
-            "least_squares": 0.5 * v**2,
-            "logistic": np.logaddexp(0, -v),
-            "smoothed_hinge": 0.5 * np.maximum(1 - v, 0) ** 2,
-            "huber": np.where(np.abs(v) <= 1, 0.5 * v**2, np.abs(v) - 0.5),
-        }[name]
-        return phi.mean() + psi.l1 * slack + psi.l2 / 2 * (w @ w)
-
-    ends = [(0, psi.upper)] * 5 + [(0, -psi.lower)] * 5
-    found = optimize.minimize(objective, np.zeros(10), method="L-BFGS-B", bounds=ends,
-                              options={"ftol": 1e-15, "gtol": 1e-9})  # fmt: skip
-    assert best.value <= found.fun * (1 + 1e-12)
-    assert best.value == pytest.approx(found.fun, rel=1e-6)
-
-
 def test_a_loss_without_minimum_has_no_optimum():
     with pytest.raises(optimum.NotCertifiedError, match="linear is not bounded below"):
         optimum.solve(make_problem("linear", "l1"))
@@ -149,15 +117,6 @@ def test_lane_solvers_reach_the_optimum_without_noise(solver, name):
     run.advance(count)
     tolerance = {"dp_sgd": 2e-2, "dp_svrg": 1e-3}.get(solver, 1e-6)
     assert problem.objective(run.weights)[0] == pytest.approx(best, rel=tolerance)
-
-
-def test_the_bounds_of_huber_are_those_of_its_slope():
-    problem = make_problem("huber", "none")
-    options = dp_fw.Options(radius=2.0, entry_bound=3.0, label_bound=4.0)
-    assert dp_fw.valid_lipschitz(problem, options) == 3.0
-    assert record_bound(named("huber"), 2.0, 0.25, 0.5) == 1.5
-    largest, how = largest_derivatives(problem, np.ones(5))
-    assert how == "global" and (largest == 1.0).all()
 
 
 # --- a loss of one's own --------------------------------------------------------------

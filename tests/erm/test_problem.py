@@ -9,16 +9,19 @@ from scipy import sparse
 from conftest import PENALTIES, make_problem, raw_data
 from dperm.core.compiled import exp, softplus
 from dperm.core.erm.cleaning import cleaned
+from dperm.core.erm.losses import bounded
 from dperm.core.erm.penalties import Penalty, prox, prox_constants
 from dperm.core.erm.problem import build
 
 KINDS = {"dense": np.asarray, "csr": sparse.csr_array, "csc": sparse.csc_array}
 
 
-def plain_objective(loss, X, y, w, penalty):
-    z = X @ w
-    data = np.logaddexp(0, -y * z) if loss == "logistic" else 0.5 * (z - y) ** 2
-    return data.mean() + penalty.l1 * np.abs(w).sum() + penalty.l2 / 2 * (w @ w)
+LOSSES = {
+    "least_squares": lambda s, y: 0.5 * (s - y) ** 2,
+    "logistic": lambda s, y: np.logaddexp(0, -y * s),
+    "smoothed_hinge": lambda s, y: 0.5 * np.maximum(1 - y * s, 0) ** 2,
+    "huber": lambda s, y: np.where(abs(s - y) <= 1, (s - y) ** 2 / 2, abs(s - y) - 0.5),
+}
 
 
 def test_compiled_functions():
@@ -29,12 +32,15 @@ def test_compiled_functions():
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_objective(loss, workers):
-    problem = make_problem(loss, n=1500, p=7)
-    X, y = raw_data(loss, n=1500, p=7)
+@pytest.mark.parametrize("name", bounded())
+def test_objective(name, workers):
+    problem = make_problem(name, n=1500, p=7)
+    X, y = raw_data(name, n=1500, p=7)
     W = np.random.default_rng(1).standard_normal((9, 7))
     W[4] = 0.0
-    expected = [plain_objective(loss, X, y, w, PENALTIES["elastic"]) for w in W]
+    psi = PENALTIES["elastic"]
+    penalties = [psi.l1 * np.abs(w).sum() + psi.l2 / 2 * (w @ w) for w in W]
+    expected = LOSSES[name](W @ X.T, y).mean(axis=1) + penalties
     found = problem.objective(W, workers)
     np.testing.assert_allclose(found, expected, rtol=1e-13)
     np.testing.assert_array_equal(found[3], problem.objective(W[3]))

@@ -186,14 +186,14 @@ def _steps(
             for u in range(size):
                 slopes(tiles[first + u, p : n + p], d[u])
             for j in range(p):
-                noise = selection[k, j]
+                noise, M_j, share_j = selection[k, j], M[j], share[j]
                 for u in range(size):
                     t = first + u
-                    clipped_sums(A, j, d[u], constants[t, 1], share[j], total)
+                    clipped_sums(A, j, d[u], constants[t, 1], share_j, total)
                     for lane in range(lanes):
                         g, w = total[lane] / n, tiles[t, j, lane]
-                        noisy = g + constants[t, 3, lane] * share[j] * noise
-                        score = _score(rule, noisy, w, M[j], l1, l2, lower, upper)
+                        noisy = g + constants[t, 3, lane] * share_j * noise
+                        score = _score(rule, noisy, w, M_j, l1, l2, lower, upper)
                         score += constants[t, 4, lane] * noise
                         if score > best[u, lane]:  # never if it is NaN: M_j = 0
                             best[u, lane], gradient[u, lane] = score, g
