@@ -11,8 +11,7 @@ import numpy as np
 
 from dperm.core.erm.losses import named
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
-from dperm.core.lanes.clipping import mean_sensitivity, share
+from dperm.core.lanes import Lanes, mean_sensitivity, share
 from dperm.core.privacy.mechanisms import Streams, laplace
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")

@@ -6,8 +6,7 @@ import pytest
 from conftest import PENALTIES, make_problem, raw_data
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Lanes, dp_cd
-from dperm.core.lanes.clipping import share
+from dperm.core.lanes import Lanes, dp_cd, share
 from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.mechanisms import streams
@@ -81,7 +80,6 @@ def test_thresholds_reduce_to_those_of_dp_cd_and_to_the_clip():
     [
         ({"blocks": 6}, "l2", r"options\.blocks"),
         ({"sampling": "nice", "size": 6}, "l2", r"options\.size"),
-        ({"groups": ((0, 1), (1, 2, 3, 4))}, "l2", r"options\.groups"),
         ({}, "l1", "composite"),
         ({}, "box", "composite"),
     ],

@@ -78,7 +78,6 @@ def gcd(**options):
 CASES = {
     "cd": Case(dp_cd, {}, sparse=True, exact=20_000),
     "cd uniform": Case(dp_cd, {"sampling": "uniform"}, sparse=True),
-    "cd reshuffled": Case(dp_cd, {"sampling": "reshuffled"}, sparse=True),
     "cd equal": Case(dp_cd, {"thresholds": "equal"}, sparse=True),
     "cd averages": Case(dp_cd, {"sampling": "uniform", "periods": 4}, sparse=True),
     "cd uneven": Case(dp_cd, {"sampling": "uniform", "periods": 4}, 42),
@@ -97,7 +96,6 @@ CASES = {
     "skgd blocks": skgd(blocks=2),
     "skgd blocks importance": skgd(blocks=3, probabilities="importance"),
     "skgd random": skgd(blocks=2, partition="random", seed=4),
-    "skgd groups": skgd(groups=((0, 4), (1,), (2, 3))),
     "skgd nice": skgd(sampling="nice", size=3),
     "skgd averages": skgd(blocks=2, periods=3),
 }  # fmt: skip
@@ -275,8 +273,6 @@ def set_of(case, problem, seed):
     """The coordinates that the first step touches, drawn a second time."""
     rng, p = streams(seed).sampling, problem.p
     if case.module is dp_cd:
-        if case.made.sampling == "reshuffled":
-            return rng.permutation(p)[:1]
         return [1 if case.made.sampling == "cyclic" else rng.integers(0, p)]
     if case.module is not dp_skgd:
         return [*range(p)]

@@ -64,6 +64,21 @@ class Lanes:
         return self.noise_multiplier * sensitivity
 
 
+def share(M: np.ndarray) -> np.ndarray:
+    """C_j / C = sqrt(M_j / sum M), shape (p,) (Mangold et al. 2022, Section 5.1)."""
+    return np.sqrt(M / M.sum())
+
+
+def sum_sensitivity(clip: np.ndarray) -> np.ndarray:
+    """Replace-one sensitivity 2 C of a sum of vectors of norm at most C."""
+    return 2.0 * clip
+
+
+def mean_sensitivity(clip: np.ndarray, n: int) -> np.ndarray:
+    """Replace-one sensitivity 2 C / n of a mean of n vectors of norm at most C."""
+    return sum_sensitivity(clip) / n
+
+
 class Block:
     """Lanes under way: what the engine asks of them, and a base for runs in numpy."""
 
@@ -130,12 +145,18 @@ class Run(Block):
         self.streams, self.total = streams, total
         self.done = self.drawn = 0  # steps taken, and steps whose noise is drawn
         self.size = len(lanes.step)
+        self.set_up(lanes)
         rows = np.stack(self.lane_constants(lanes), axis=1)
         self.constants = _tiled(rows, self.width)
         start = np.concatenate((np.zeros(problem.p), self.start()))
-        self.tiles = _tiled(np.tile(start, (self.size, 1)), self.width)
+        count, _, width = self.constants.shape
+        self.tiles = np.empty((count, len(start), width))
+        self.tiles[:] = start[:, None]
 
     # --- what a solver states ---------------------------------------------------------
+
+    def set_up(self, lanes: Lanes) -> None:
+        """Settle what depends on the problem and the options, such as the width."""
 
     def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
         """Constants of the lanes, (L,) each; a kernel finds them by their place."""
@@ -214,7 +235,7 @@ class Run(Block):
         problem, penalty = self.problem, self.problem.penalty
         psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
         given = (matrix(problem, self.by_rows), *drawn, (problem.n, problem.p), psi)
-        ready = compiled(problem, kernel)
+        ready = compiled(problem, kernel, self.tiles.shape[2])
 
         def run(*tiles: np.ndarray) -> None:
             ready(*given, *tiles)

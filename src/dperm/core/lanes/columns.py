@@ -21,6 +21,12 @@ from dperm.core.erm.problem import Problem
 
 
 @njit(**PASTED)
+def lanes_of(values):
+    """Lanes of an array whose last axis they are; a constant where there is one."""
+    raise NotImplementedError
+
+
+@njit(**PASTED)
 def slopes(V, d):
     """Write phi' at the margins V to d, both (n, lanes)."""
     raise NotImplementedError
@@ -51,6 +57,19 @@ def moved_apart(A, columns, move, V):
 def sums_after(A, last, move, V, d, j, clip, share, out):
     """``moved`` by column ``last``, then ``clipped_sums`` of j at the new margins."""
     raise NotImplementedError
+
+
+# --- one lane, or several -----------------------------------------------------------
+
+
+@njit(**PASTED)
+def _one(values):
+    return 1
+
+
+@njit(**PASTED)
+def _several(values):
+    return values.shape[-1]
 
 
 # --- dense ----------------------------------------------------------------------------
@@ -119,7 +138,7 @@ def _term(before, by, column, v, bound, i):
 @njit(**PASTED)
 def _sparse_slopes(V, d):
     for i in range(V.shape[0]):
-        for lane in range(V.shape[1]):
+        for lane in range(lanes_of(V)):
             d[i, lane] = derivative(V[i, lane])
 
 
@@ -127,7 +146,7 @@ def _sparse_slopes(V, d):
 def _sparse_sums(A, j, d, clip, share, out):
     """Entries that are zero have a term of zero, which clipping does not change."""
     data, rows, starts = A
-    if out.shape[0] == 1:  # in a register, which takes a third of the time
+    if lanes_of(out) == 1:  # in a register, which takes a third of the time
         found, bound = 0.0, clip[0] * share
         for e in range(starts[j], starts[j + 1]):
             found += clamp(data[e] * d[rows[e], 0], bound)
@@ -136,7 +155,7 @@ def _sparse_sums(A, j, d, clip, share, out):
     out[:] = 0.0
     for e in range(starts[j], starts[j + 1]):
         x, steep = data[e], d[rows[e]]
-        for lane in range(out.shape[0]):
+        for lane in range(lanes_of(out)):
             out[lane] += clamp(x * steep[lane], clip[lane] * share)
 
 
@@ -145,14 +164,14 @@ def _sparse_moved(A, j, move, V):
     data, rows, starts = A
     for e in range(starts[j], starts[j + 1]):
         x, margins = data[e], V[rows[e]]
-        for lane in range(move.shape[0]):
+        for lane in range(lanes_of(move)):
             margins[lane] += x * move[lane]
 
 
 @njit(**PASTED)
 def _sparse_apart(A, columns, move, V):
     data, rows, starts = A
-    for lane in range(move.shape[0]):
+    for lane in range(lanes_of(move)):
         for e in range(starts[columns[lane]], starts[columns[lane] + 1]):
             V[rows[e], lane] += move[lane] * data[e]
 
@@ -162,12 +181,12 @@ def _sparse_after(A, last, move, V, d, j, clip, share, out):
     """Slopes change in the rows of the column only, and only if a lane moved."""
     data, rows, starts = A
     farthest = 0.0
-    for lane in range(move.shape[0]):
+    for lane in range(lanes_of(move)):
         farthest = max(farthest, abs(move[lane]))
     if farthest != 0.0:
         for e in range(starts[last], starts[last + 1]):
             x, margins, steep = data[e], V[rows[e]], d[rows[e]]
-            for lane in range(move.shape[0]):
+            for lane in range(lanes_of(move)):
                 margins[lane] += x * move[lane]
                 steep[lane] = derivative(margins[lane])
     _sparse_sums(A, j, d, clip, share, out)
@@ -175,27 +194,29 @@ def _sparse_after(A, last, move, V, d, j, clip, share, out):
 
 # --- the storages ---------------------------------------------------------------------
 
-_STORAGES = {
-    "dense": {
-        slopes: _dense_slopes,
-        clipped_sums: _dense_sums,
-        moved: _dense_moved,
-        moved_apart: _dense_apart,
-        sums_after: _dense_after,
-    },
-    "sparse": {
-        slopes: _sparse_slopes,
-        clipped_sums: _sparse_sums,
-        moved: _sparse_moved,
-        moved_apart: _sparse_apart,
-        sums_after: _sparse_after,
-    },
+_DENSE = {
+    lanes_of: _one,
+    slopes: _dense_slopes,
+    clipped_sums: _dense_sums,
+    moved: _dense_moved,
+    moved_apart: _dense_apart,
+    sums_after: _dense_after,
 }
+_SPARSE = {
+    lanes_of: _several,
+    slopes: _sparse_slopes,
+    clipped_sums: _sparse_sums,
+    moved: _sparse_moved,
+    moved_apart: _sparse_apart,
+    sums_after: _sparse_after,
+}
+_STORAGES = {"dense": _DENSE, "sparse": _SPARSE, "one": _SPARSE | {lanes_of: _one}}
 
 
-def compiled(problem: Problem, kernel: Any) -> Any:
-    """A copy of a kernel for the problem's storage and loss."""
-    return _compiled(problem.loss, "sparse" if problem.is_sparse else "dense", kernel)
+def compiled(problem: Problem, kernel: Any, lanes: int) -> Any:
+    """A copy of a kernel for the problem's storage and loss, and lanes of a tile."""
+    several = "one" if lanes == 1 else "sparse"
+    return _compiled(problem.loss, several if problem.is_sparse else "dense", kernel)
 
 
 @functools.cache

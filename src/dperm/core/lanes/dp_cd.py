@@ -21,15 +21,14 @@ from dperm.core.calibrations import PAPER
 from dperm.core.compiled import KERNEL
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
-from dperm.core.lanes.clipping import mean_sensitivity, share
-from dperm.core.lanes.columns import moved, slopes, sums_after
+from dperm.core.lanes import Lanes, mean_sensitivity, share
+from dperm.core.lanes.columns import lanes_of, moved, slopes, sums_after
 from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import at_least, one_of
 
 SPARSE = True
-SAMPLINGS = ("cyclic", "reshuffled", "uniform")
+SAMPLINGS = ("cyclic", "uniform")
 THRESHOLDS = ("scaled", "equal")
 
 
@@ -37,9 +36,8 @@ THRESHOLDS = ("scaled", "equal")
 class Options:
     """Choices that Algorithm 1 leaves open."""
 
-    #: {"cyclic", "reshuffled", "uniform"}; The algorithm draws uniformly; its published
-    #: numbers come from a cycle. A reshuffled cycle takes the coordinates in another
-    #: random order each time.
+    #: {"cyclic", "uniform"}; the algorithm draws uniformly, its published numbers come
+    #: from a cycle
     sampling: str = "cyclic"
     first: int = 1  #: first coordinate of the cycle, counted from 0
     #: T of Algorithm 1, the number of periods whose iterates are averaged, of nearly
@@ -87,7 +85,7 @@ def lane_bytes(problem: Problem) -> int:
 @njit(**KERNEL)
 def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles):
     """Algorithm 1, lines 3 to 8; a move reaches the margins in the next step's sums."""
-    (n, p), (l1, l2, lower, upper), lanes = shape, psi, tiles.shape[2]
+    (n, p), (l1, l2, lower, upper), lanes = shape, psi, lanes_of(tiles)
     total, move, d = np.empty(lanes), np.zeros(lanes), np.empty((n, lanes))
     drift, is_averaged = n + p, tiles.shape[1] > n + p
     for t in range(tiles.shape[0]):
@@ -126,23 +124,14 @@ class Run(driver.Run):
 
     kernel = staticmethod(_steps)
 
-    def __init__(
-        self,
-        problem: Problem,
-        lanes: Lanes,
-        streams: Streams,
-        options: Any,
-        workers: int = 1,
-        total: int = 0,
-    ):
-        if problem.is_sparse:
+    def set_up(self, lanes: Lanes) -> None:
+        """Begin the first period, with the step and threshold rules."""
+        if self.problem.is_sparse:
             self.width, self.step_draws = 64, 32
-        periods = range(1, options.periods + 1)
-        self.ends = sorted({total * k // options.periods for k in periods} - {0})
+        count, total = self.options.periods, self.total
+        self.ends = sorted({total * k // count for k in range(1, count + 1)} - {0})
         self.began = 0  # step at which the period began
-        self.ahead = np.empty(0, dtype=np.int64)  # part of the order already drawn
-        super().__init__(problem, lanes, streams, options, workers, total)
-        self.M = self.smoothness(problem, lanes, streams, options)
+        self.M = self.smoothness(self.problem, lanes, self.streams, self.options)
         self.divisor, self.share = self.divisors(self.M), self.shares(self.M)
 
     def smoothness(
@@ -179,15 +168,9 @@ class Run(driver.Run):
 
     def order(self, count: int) -> np.ndarray:
         """The next coordinates, shape (count,)."""
-        p, drawn = self.problem.p, self.streams.sampling
+        p = self.problem.p
         if self.options.sampling == "uniform":
-            return drawn.integers(0, p, count)
-        if self.options.sampling == "reshuffled":
-            cycles = -(-(count - len(self.ahead)) // p)
-            more = [drawn.permutation(p) for _ in range(cycles)]
-            ahead = np.concatenate([self.ahead, *more])
-            self.ahead = ahead[count:]
-            return ahead[:count]
+            return self.streams.sampling.integers(0, p, count)
         return (self.options.first + self.drawn + np.arange(count)) % p
 
     def until_event(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import Block, Lanes
 from dperm.core.privacy.mechanisms import streams
 
 DIVERGED = 10.0  # an objective this many times F(0) at a checkpoint ends a lane
@@ -69,48 +69,43 @@ def run_lanes(
     """
     memory = SPARSE_BYTES if problem.is_sparse else BLOCK_BYTES
     size = max(workers, memory // module.lane_bytes(problem))
-    blocks = [
-        _run_block(
-            module,
-            options,
+    blocks = []
+    for low in range(0, len(lanes.step), size):
+        start = time.perf_counter()
+        run = module.Run(
             problem,
             lanes.take(slice(low, low + size)),
-            checkpoints,
-            seed,
-            measure,
-            workers,
+            streams(seed),
+            options,
+            workers=workers,
+            total=checkpoints[-1],
         )
-        for low in range(0, len(lanes.step), size)
-    ]
+        made = time.perf_counter() - start
+        given = (run, problem, checkpoints, measure, workers, made)
+        blocks.append(list(_measured(*given)))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 
-def _run_block(
-    module: ModuleType,
-    options: Any,
+def _measured(
+    run: Block,
     problem: Problem,
-    lanes: Lanes,
     checkpoints: Sequence[int],
-    seed: int,
     measure: Measure,
     workers: int,
-) -> list[Snapshot]:
+    seconds: float,
+) -> Iterator[Snapshot]:
+    """Lanes of a block at every checkpoint; seconds are those spent to begin it."""
     start = float(problem.objective(np.zeros(problem.p))[0])
-    seconds = -time.perf_counter()
-    run = module.Run(
-        problem, lanes, streams(seed), options, workers=workers, total=checkpoints[-1]
-    )
-    seconds += time.perf_counter()
-    alive = np.arange(len(lanes.step))
+    alive = np.arange(len(run.weights))
     objective = np.full(len(alive), start)
-    measures: dict[str, np.ndarray] = {}
     diverged = np.zeros(len(alive), dtype=bool)
-    snapshots, done = [], 0
+    measures: dict[str, np.ndarray] = {}
+    done = 0
     for count in checkpoints:
         if len(alive):
-            seconds -= time.perf_counter()
+            begun = time.perf_counter()
             run.advance(count - done)
-            seconds += time.perf_counter()
+            seconds += time.perf_counter() - begun
             weights = run.weights
             objective[alive] = problem.objective(weights, workers)
             for name, values in measure(weights).items():
@@ -119,16 +114,12 @@ def _run_block(
             del weights  # may be a large copy
             lost = ~(objective[alive] <= DIVERGED * start)
             diverged[alive[lost]] = True
-            if lost.any():
-                alive = alive[~lost]
-                if len(alive):  # a run cannot go on without lanes
-                    run.keep(~lost)
+            alive = alive[~lost]
+            if lost.any() and len(alive):  # a run cannot go on without lanes
+                run.keep(~lost)
         done = count
         seen = {name: values.copy() for name, values in measures.items()}
-        snapshots.append(
-            Snapshot(count, objective.copy(), diverged.copy(), seen, seconds)
-        )
-    return snapshots
+        yield Snapshot(count, objective.copy(), diverged.copy(), seen, seconds)
 
 
 def _joined(parts: Sequence[Snapshot]) -> Snapshot:

@@ -6,7 +6,6 @@ which does the same in memory, with the same calibration and the same engine.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -14,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes
@@ -21,6 +21,7 @@ from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
 
+POINT = ("step", "clip", "passes")
 BEST = 16  # points of a coarse grid that are kept
 
 
@@ -28,7 +29,7 @@ class DivergedError(ValueError):
     """No setting of a grid ended at a finite objective."""
 
 
-Point = Mapping[str, float]  # passes, step, clip
+Point = Mapping[str, float]  # the values of ``POINT``
 
 
 def noise(
@@ -46,12 +47,7 @@ def noise(
         made: Ledger = module.ledger(problem, count, noise, options, calibration)
         return made.assuming(*problem.given)
 
-    return calibrate(
-        ledger,
-        problem.epsilon,
-        problem.delta,
-        calibration,
-    )
+    return calibrate(ledger, problem.epsilon, problem.delta, calibration)
 
 
 def seeds_of(seed: int, count: int) -> list[int]:
@@ -106,25 +102,17 @@ class Trials:
 
         Raises DivergedError if every point diverged.
         """
-        found: list[tuple[float, float, float, float]] = []
-        for passes, rows in _by_passes(points).items():
-            step, clip = np.array(rows, dtype=float).T.copy()
+        table = pd.DataFrame(points, dtype=float)[[*POINT]]
+        for passes, rows in table.groupby("passes"):
+            step, clip = rows["step"].to_numpy(), rows["clip"].to_numpy()
             ended = self._ended(lanes(step, clip, self.noise(passes)), passes, seeds)
-            found += zip(
-                ended.mean(axis=0).tolist(),
-                step.tolist(),
-                clip.tolist(),
-                [passes] * len(rows),
-                strict=True,
-            )
-        if not math.isfinite(min(found)[0]):
+            table.loc[rows.index, "mean"] = ended.mean(axis=0)
+        table = table[np.isfinite(table["mean"])].sort_values(["mean", *POINT])
+        if table.empty:
             name = self.problem.name
             raise DivergedError(f"problem {name}: every setting of the grid diverged")
-        return [
-            dict(zip(("step", "clip", "passes"), point, strict=True))
-            for mean, *point in sorted(found)[:most]
-            if math.isfinite(mean)
-        ]
+        found: list[dict[str, float]] = table[[*POINT]].head(most).to_dict("records")
+        return found
 
     def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:
         """Final objective of one setting, run alone on each seed; (len(seeds),)."""
@@ -183,13 +171,6 @@ class Trials:
         given = (self.module, self.options, self.problem, side, [count])
         ends = [run_lanes(*given, int(seed), _nothing)[-1] for seed in seeds]
         return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
-
-
-def _by_passes(points: Iterable[Point]) -> dict[float, list[tuple[float, float]]]:
-    found: dict[float, list[tuple[float, float]]] = {}
-    for point in points:
-        found.setdefault(point["passes"], []).append((point["step"], point["clip"]))
-    return found
 
 
 def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:

@@ -18,19 +18,26 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import fields
+from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
 from dperm.core.names import hint, own_module
 
-# Names that a module must define, by family; METHODS lists those of its Run.
+# What a module must define, by family.
 OFFERED = {
-    "lanes": ("Options", "steps", "ledger", "Run", "lane_bytes"),
-    "frank_wolfe": ("Options", "steps", "ledger", "Run", "noise"),
-    "streams": ("Options", "Run"),
-    "fits": ("Options", "ledger", "Run", "refuses"),
+    "lanes": (
+        *("Options", "steps", "ledger", "lane_bytes", "Run"),
+        *("Run.advance", "Run.keep", "Run.released"),
+    ),
+    "frank_wolfe": (
+        *("Options", "steps", "ledger", "noise", "Run"),
+        *("Run.advance", "Run.releases"),
+    ),
+    "streams": ("Options", "Run", "Run.releases", "Run.solve"),
+    "fits": ("Options", "ledger", "refuses", "Run", "Run.releases"),
 }
-# The algorithms of this package, and the families of its folders.
+# The modules of the algorithms of this package, in the folders of their families.
 PLACES = {
     "dp_cd": "dperm.core.lanes.dp_cd",
     "dp_cd_priv": "dperm.solvers.lanes.dp_cd_priv",
@@ -57,19 +64,6 @@ PLACES = {
     "moments": "dperm.solvers.fits.moments",
     "objective_perturbation": "dperm.solvers.fits.objective_perturbation",
 }
-FAMILIES = {
-    "dperm.core.lanes": "lanes",
-    "dperm.solvers.lanes": "lanes",
-    "dperm.solvers.frank_wolfe": "frank_wolfe",
-    "dperm.solvers.streams": "streams",
-    "dperm.solvers.fits": "fits",
-}
-METHODS = {
-    "lanes": ("advance", "keep", "released"),
-    "frank_wolfe": ("advance", "releases"),
-    "fits": ("releases",),
-    "streams": ("releases", "solve"),
-}
 
 
 def names() -> list[str]:
@@ -82,9 +76,9 @@ def family(module: ModuleType) -> str:
 
     Raises ValueError if it declares one that does not exist.
     """
-    package, _, _ = module.__name__.rpartition(".")
-    if package in FAMILIES:
-        return FAMILIES[package]
+    folder = module.__name__.rpartition(".")[0]
+    if folder in {path.rpartition(".")[0] for path in PLACES.values()}:
+        return folder.rpartition(".")[2]
     declared = getattr(module, "FAMILY", "lanes")
     if declared not in OFFERED:
         known = ", ".join(OFFERED)
@@ -116,11 +110,12 @@ def load(algorithm: str) -> ModuleType:
 
 def lacking(module: ModuleType) -> list[str]:
     """Names that a module's family requires and the module lacks."""
-    kind = family(module)
-    found = [name for name in OFFERED[kind] if not hasattr(module, name)]
-    run = getattr(module, "Run", None)
-    if run is not None:
-        found += [f"Run.{name}" for name in METHODS[kind] if not hasattr(run, name)]
+    found = []
+    for name in OFFERED[family(module)]:
+        try:
+            attrgetter(name)(module)
+        except AttributeError:
+            found.append(name)
     return found
 
 

@@ -41,11 +41,10 @@ from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, clamp
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
-from dperm.core.lanes.clipping import mean_sensitivity, share
-from dperm.core.lanes.columns import clipped_sums, moved_apart, slopes
+from dperm.core.lanes import Lanes, mean_sensitivity, share
+from dperm.core.lanes.columns import clipped_sums, lanes_of, moved_apart, slopes
 from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
-from dperm.core.privacy.mechanisms import Streams, gumbel, laplace
+from dperm.core.privacy.mechanisms import gumbel, laplace
 from dperm.core.solvers.options import one_of
 
 SPARSE = True
@@ -115,40 +114,27 @@ def ledger(
     calibration: str = PAPER,
 ) -> Ledger:
     """A selection and a Laplace release per iteration; epsilon' = 1 / multiplier."""
-    inside = is_inside(options, calibration)
-    unit = _DERIVATIVE if inside else _SCORE
-    sound = is_sound(problem, options, calibration)
-    made = releases(count, noise_multiplier, options.noise, unit, sound)
-    return made.assuming(SMOOTHNESS)
-
-
-_DERIVATIVE = "2 C_j / n, the replace-one change of a clipped mean derivative"
-_SCORE = "2 C / (n sqrt(sum M)) x slope, the largest replace-one change of a score"
-
-
-def releases(
-    count: int, noise_multiplier: float, noise: str, unit: str, sound: bool
-) -> Ledger:
-    """The ledger of ``count`` iterations on any problem; see ``ledger``."""
+    derivative = "2 C_j / n, the replace-one change of a clipped mean derivative"
+    score = "2 C / (n sqrt(sum M)) x slope, the largest replace-one change of a score"
     claim = 1 / noise_multiplier if noise_multiplier else None
     selection = NoisyMax(
         sensitivity=1.0,
         scale=noise_multiplier,
         count=count,
-        unit=unit,
+        unit=derivative if is_inside(options, calibration) else score,
         source="Mangold et al. 2023, Algorithm 2, line 3; Theorem 4.2",
-        noise=noise,
-        published_pure=claim if noise == "laplace" else None,
-        sound=sound,
+        noise=options.noise,
+        published_pure=claim if options.noise == "laplace" else None,
+        sound=is_sound(problem, options, calibration),
     )
     value = ChosenValue(
         sensitivity=1.0,
         scale=noise_multiplier,
         count=count,
-        unit=_DERIVATIVE,
+        unit=derivative,
         source="Mangold et al. 2023, Algorithm 2, line 4",
     )
-    return Ledger((selection, value))
+    return Ledger((selection, value), given=(SMOOTHNESS,))
 
 
 def lane_bytes(problem: Problem) -> int:
@@ -188,7 +174,7 @@ def _steps(
     A, selection, value, rule, M, share, together, shape, psi, constants, tiles
 ):  # fmt: skip
     """Iterations of Algorithm 2; so many tiles ``together`` share a column."""
-    (n, p), (l1, l2, lower, upper), lanes = shape, psi, tiles.shape[2]
+    (n, p), (l1, l2, lower, upper), lanes = shape, psi, lanes_of(tiles)
     total, move, most = np.empty(lanes), np.empty(lanes), min(together, len(tiles))
     best, gradient = np.empty((2, most, lanes))
     found, d = np.empty((most, lanes), dtype=np.int64), np.empty((most, n, lanes))
@@ -200,14 +186,14 @@ def _steps(
             for u in range(size):
                 slopes(tiles[first + u, p : n + p], d[u])
             for j in range(p):
-                noise = selection[k, j]
+                noise, M_j, share_j = selection[k, j], M[j], share[j]
                 for u in range(size):
                     t = first + u
-                    clipped_sums(A, j, d[u], constants[t, 1], share[j], total)
+                    clipped_sums(A, j, d[u], constants[t, 1], share_j, total)
                     for lane in range(lanes):
                         g, w = total[lane] / n, tiles[t, j, lane]
-                        noisy = g + constants[t, 3, lane] * share[j] * noise
-                        score = _score(rule, noisy, w, M[j], l1, l2, lower, upper)
+                        noisy = g + constants[t, 3, lane] * share_j * noise
+                        score = _score(rule, noisy, w, M_j, l1, l2, lower, upper)
                         score += constants[t, 4, lane] * noise
                         if score > best[u, lane]:  # never if it is NaN: M_j = 0
                             best[u, lane], gradient[u, lane] = score, g
@@ -228,18 +214,11 @@ class Run(driver.Run):
 
     kernel = staticmethod(_steps)
 
-    def __init__(
-        self,
-        problem: Problem,
-        lanes: Lanes,
-        streams: Streams,
-        options: Options,
-        workers: int = 1,
-        total: int = 0,
-    ):
-        self.width, self.step_draws = 64 if problem.is_sparse else 1, problem.p
-        self.share = share(problem.smoothness)  # C_j / C, shape (p,)
-        super().__init__(problem, lanes, streams, options, workers, total)
+    def set_up(self, lanes: Lanes) -> None:
+        """Lay lanes side by side where A is sparse and they are not few."""
+        self.width = 64 if self.problem.is_sparse and len(lanes.step) > 3 else 1
+        self.step_draws = self.problem.p
+        self.share = share(self.problem.smoothness)  # C_j / C, shape (p,)
 
     def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
         """Step, clip; noise scales: of a value, within the rule, on the score.

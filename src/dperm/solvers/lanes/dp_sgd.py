@@ -28,10 +28,8 @@ from dperm.core.compiled import INLINE, KERNEL, clamp, fused
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
-from dperm.core.lanes.clipping import sum_sensitivity
+from dperm.core.lanes import Lanes, sum_sensitivity
 from dperm.core.privacy.ledger import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
-from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import at_least
 
 SPARSE = True
@@ -198,32 +196,30 @@ class Run(driver.Run):
 
     by_rows = True
 
-    def __init__(
-        self,
-        problem: Problem,
-        lanes: Lanes,
-        streams: Streams,
-        options: Any,
-        workers: int = 1,
-        total: int = 0,
-    ):
-        self.step_draws = problem.p
-        self.kernel, self.width = _steps, _TILE_SIZE // problem.p // 8 * 8
+    def set_up(self, lanes: Lanes) -> None:
+        """Choose the kernel, and tiles that stay in the cache."""
+        self.step_draws = self.problem.p
+        self.kernel, self.width = _steps, _TILE_SIZE // self.problem.p // 8 * 8
         self.width = min(_TILE, max(64, self.width))
-        if problem.is_sparse:  # coordinates are walked on for many steps at a time
+        if self.problem.is_sparse:  # coordinates are walked on for many steps at a time
             self.kernel, self.width, self.draws = _sparse_steps, 64, 1 << 21
-        super().__init__(problem, lanes, streams, options, workers, total)
+
+    @property
+    def batch(self) -> int:
+        """Records of a step."""
+        size: int = self.options.batch
+        return size
 
     def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
         """Step / b, clip, step times noise scale, threshold, shrinkage."""
-        step, b = lanes.step / self.problem.global_smoothness, self.options.batch
+        step, b = lanes.step / self.problem.global_smoothness, self.batch
         jump = step * (lanes.noise_scale(sum_sensitivity(lanes.clip)) / b)
         psi = prox_constants(self.problem.penalty, step)
         return step / b, lanes.clip, jump, *psi
 
     def draw(self, count: int) -> tuple[Any, ...]:
         """Batches (count, b), noise, and the records' offsets and norms."""
-        problem, size, rng = self.problem, self.options.batch, self.streams.sampling
+        problem, size, rng = self.problem, self.batch, self.streams.sampling
         if size == 1:
             batches = rng.integers(0, problem.n, (count, 1))
         else:

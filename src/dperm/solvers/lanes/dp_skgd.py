@@ -42,7 +42,6 @@ from dperm.core.privacy.ledger import (
     Gaussian,
     Ledger,
 )
-from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.capabilities import Asked, require
 from dperm.core.solvers.options import at_least, one_of
 
@@ -69,8 +68,6 @@ class Options:
     #: {"smoothness", "random"}; blocks of nearly equal size, of coordinates with
     #: neighbouring M_j or at random
     partition: str = "smoothness"
-    #: an explicit partition; overrides ``blocks`` and ``partition``
-    groups: Sequence[Sequence[int]] = ()
     seed: int = 0  #: of the random partition, which is public
     #: T of Algorithm 1: that many averages of equally many iterates; 0 returns the last
     #: iterate
@@ -100,7 +97,12 @@ def refuses(options: Options, asked: Asked) -> str:
 class Sketch:
     """The distribution of S on one problem, with the constants that belong to it.
 
-    Raises ValueError if the blocks do not fit the problem.
+    Raises ValueError if there are more coordinates in a set, or more blocks, than p.
+
+    Attributes
+    ----------
+    sets : list of ndarray
+        The blocks of the partition; empty for nice sampling.
     """
 
     def __init__(self, problem: Problem, options: Options):
@@ -116,40 +118,29 @@ class Sketch:
         return not self.nice and len(self.sets) == self.problem.p
 
     @cached_property
-    def factors(self) -> np.ndarray:
-        """Factors with which M_j bounds the curvature within S; shape (p,)."""
-        p = self.problem.p
+    def smoothness(self) -> np.ndarray:
+        """M_j that bound the curvature on the sets of the distribution, shape (p,)."""
+        p, factors = self.problem.p, np.ones(self.problem.p)
         if self.nice:
-            whole = lift(self.problem, np.arange(p))
-            return np.full(p, min(float(self.options.size), whole))
-        factors = np.empty(p)
+            factors[:] = min(self.options.size, lift(self.problem, np.arange(p)))
         for members in self.sets:
             factors[members] = lift(self.problem, members)
-        return factors
-
-    @property
-    def smoothness(self) -> np.ndarray:
-        """M_j valid on the sets of the distribution, shape (p,)."""
-        return self.factors * self.problem.smoothness
+        return factors * self.problem.smoothness
 
     @cached_property
     def q(self) -> np.ndarray:
         """Probability of each block, shape (b,)."""
         if self.options.probabilities == "uniform":
             return np.full(len(self.sets), 1.0 / len(self.sets))
-        M = self.smoothness
-        tops = np.array([M[members].max() for members in self.sets])
+        tops = np.array([self.smoothness[members].max() for members in self.sets])
         return tops / tops.sum()
 
     @property
     def probability(self) -> np.ndarray:
         """p_j = Prob(j in S), shape (p,)."""
-        p = self.problem.p
-        if self.nice:
-            return np.full(p, self.options.size / p)
-        found = np.empty(p)
-        for members, q in zip(self.sets, self.q, strict=True):
-            found[members] = q
+        found = np.full(self.problem.p, self.options.size / self.problem.p)
+        for s, members in enumerate(self.sets):
+            found[members] = self.q[s]
         return found
 
     @property
@@ -171,13 +162,12 @@ class Sketch:
     def draw_nice(self, rng: np.random.Generator, count: int) -> np.ndarray:
         """The next ``count`` nice sets, each increasing; shape (count, size)."""
         p, size = self.problem.p, self.options.size
-        return np.array(
-            [np.sort(rng.choice(p, size, replace=False)) for _ in range(count)]
-        )
+        drawn = [rng.choice(p, size, replace=False) for _ in range(count)]
+        return np.sort(np.array(drawn), axis=1)
 
 
 def _sketch(problem: Problem, options: Options) -> Sketch:
-    """The sketch of a problem, whose factors are computed once for all runs."""
+    """The sketch of a problem, whose constants are computed once for all runs."""
     key = ("sketch", repr(options))
     found: Sketch = problem.kept(key, lambda: Sketch(problem, options))
     return found
@@ -186,28 +176,16 @@ def _sketch(problem: Problem, options: Options) -> Sketch:
 def partition(problem: Problem, options: Options) -> list[np.ndarray]:
     """The blocks, each increasing, ordered by their smallest coordinate.
 
-    Raises ValueError if there are more blocks than coordinates, or if groups are not a
-    partition.
+    Raises ValueError if there are more blocks than coordinates.
     """
-    p = problem.p
-    if options.groups:
-        parts = [np.array(sorted(group), dtype=np.int64) for group in options.groups]
-        if sorted(np.concatenate(parts).tolist()) != list(range(p)):
-            raise ValueError(f"options.groups: expected a partition of 0 to {p - 1}")
-    else:
-        count = options.blocks or p
-        if count > p:
-            raise ValueError(f"options.blocks: expected at most p = {p}, found {count}")
-        order = _ordering(problem, options)
-        parts = [np.sort(part) for part in np.array_split(order, count)]
-    return sorted((part.astype(np.int64) for part in parts), key=lambda part: part[0])
-
-
-def _ordering(problem: Problem, options: Options) -> np.ndarray:
-    if options.partition == "smoothness":
-        return np.argsort(problem.smoothness, kind="stable")
-    bits = np.random.PCG64(np.random.SeedSequence(options.seed))
-    return np.random.Generator(bits).permutation(problem.p)
+    p, count = problem.p, options.blocks or problem.p
+    if count > p:
+        raise ValueError(f"options.blocks: expected at most p = {p}, found {count}")
+    order = np.argsort(problem.smoothness, kind="stable")
+    if options.partition == "random":
+        order = np.random.default_rng(options.seed).permutation(p)
+    blocks = [np.sort(block) for block in np.array_split(order, count)]
+    return sorted(blocks, key=lambda block: int(block[0]))
 
 
 def lift(problem: Problem, members: np.ndarray) -> float:
@@ -226,15 +204,15 @@ def lift(problem: Problem, members: np.ndarray) -> float:
     return float(np.linalg.eigvalsh(scaled.T @ scaled)[-1])
 
 
+def shares(M: np.ndarray, sets: Sequence[np.ndarray]) -> np.ndarray:
+    """C_S / C = sqrt(sum_{j in S} M_j / sum M) of each set; 1 for all coordinates."""
+    return np.sqrt([M[members].sum() / M.sum() for members in sets])
+
+
 def steps(problem: Problem, passes: float, options: Options) -> int:
     """Number of steps: a pass touches p coordinates on average."""
     size = _sketch(problem, options).expected_size
     return max(1, round(passes * problem.p / size))
-
-
-def shares(M: np.ndarray, sets: Sequence[np.ndarray]) -> np.ndarray:
-    """C_S / C = sqrt(sum_{j in S} M_j / sum M) of each set; 1 for all coordinates."""
-    return np.sqrt([M[members].sum() / M.sum() for members in sets])
 
 
 def ledger(
@@ -252,24 +230,19 @@ def ledger(
         unit="2 C_S / n, the replace-one change of a mean gradient on S",
         source="Maranjyan et al. 2024, Algorithm 1, line 7; Corollary D.5",
     )
-    return Ledger((event,), given=public_information(problem, options))
+    return Ledger((event,), given=_given(problem, options))
 
 
-def public_information(problem: Problem, options: Options) -> tuple[str, ...]:
+def _given(problem: Problem, options: Options) -> tuple[str, ...]:
     """Quantities read off the data without noise: M_j, and those behind the sets."""
     if options.sampling == "nice":
-        single, whole = options.size == 1, False
-    else:
-        blocks = len(options.groups) or options.blocks or problem.p
-        single, whole = blocks == problem.p, blocks == 1
-    found = [SMOOTHNESS]
-    if not single:
+        return (SMOOTHNESS,) if options.size == 1 else (SMOOTHNESS, LIFTS)
+    count, found = options.blocks or problem.p, [SMOOTHNESS]
+    if count < problem.p:
         found.append(LIFTS)
-    if options.sampling == "nice":
-        return tuple(found)
-    if not (options.groups or single or whole) and options.partition == "smoothness":
+    if 1 < count < problem.p and options.partition == "smoothness":
         found.append(PARTITION)
-    if options.probabilities == "importance" and not whole:
+    if count > 1 and options.probabilities == "importance":
         found.append(IMPORTANCE)
     return tuple(found)
 
@@ -344,23 +317,16 @@ class Run(dp_cd.Run):
     Single coordinates use DP-CD's kernel, so that the bits are the same.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        lanes: Lanes,
-        streams: Streams,
-        options: Options,
-        workers: int = 1,
-        total: int = 0,
-    ):
-        require(refuses, options, problem)
-        self.sketch = _sketch(problem.known, options)
-        plain = dp_cd.Options("uniform", periods=options.periods)
-        super().__init__(problem, lanes, streams, plain, workers, total)
+    def set_up(self, lanes: Lanes) -> None:
+        """Prepare the sketch; refuse a penalty that the options do not admit."""
+        require(refuses, self.options, self.problem)
+        self.sketch = _sketch(self.problem.known, self.options)
+        self.options = dp_cd.Options("uniform", periods=self.options.periods)
+        super().set_up(lanes)
         if not self.sketch.single:
             self.kernel, self.divisor = _steps, self.sketch.smoothness
         if self.sketch.nice:
-            self.step_draws, self.draws = problem.n, _NORMS
+            self.step_draws, self.draws = self.problem.n, _NORMS
 
     def order(self, count: int) -> np.ndarray:
         """The next blocks, (count,); block j of p holds coordinate j."""
@@ -386,19 +352,11 @@ class Run(dp_cd.Run):
         return order, noise, since, *known, shares(self.M, sets)
 
     def inverse_norms(self, sets: Sequence[np.ndarray]) -> np.ndarray:
-        """1 / ||A_iS|| of each record on each set, (sets, n); kept for partitions."""
-
-        def made() -> np.ndarray:
-            found = []
-            with np.errstate(divide="ignore", over="ignore"):
-                for members in sets:
-                    rows = self.problem.A[:, members]
-                    found.append(lengths(rows, np.einsum("ij,ij->i", rows, rows)))
-                inverse: np.ndarray = 1.0 / np.array(found)
-            return inverse
-
-        if self.sketch.nice:
-            return made()
-        key = ("norms", repr(self.sketch.options))
-        found: np.ndarray = self.problem.kept(key, made)
+        """1 / ||A_iS|| of each record on each set, shape (sets, n)."""
+        found = np.empty((len(sets), self.problem.n))
+        with np.errstate(divide="ignore", over="ignore"):
+            for s, members in enumerate(sets):
+                rows = self.problem.A[:, members]
+                squares = np.einsum("ij,ij->i", rows, rows)
+                found[s] = 1.0 / lengths(rows, squares)
         return found

@@ -25,15 +25,13 @@ from dperm.core.compiled import KERNEL, clamp, fused
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
-from dperm.core.lanes.clipping import mean_sensitivity
+from dperm.core.lanes import Lanes, mean_sensitivity
 from dperm.core.privacy.ledger import (
     GLOBAL_SMOOTHNESS,
     Gaussian,
     Ledger,
     SampledGaussian,
 )
-from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import positive
 from dperm.solvers.lanes import dp_sgd
 from dperm.solvers.lanes.dp_sgd import margins
@@ -154,24 +152,19 @@ class Run(dp_sgd.Run):
     of the epoch's iterates.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        lanes: Lanes,
-        streams: Streams,
-        options: Options,
-        workers: int = 1,
-        total: int = 0,
-    ):
-        self.epoch, self.full = epoch(problem, options), full_noise(problem, options)
-        super().__init__(problem, lanes, streams, dp_sgd.Options(), workers, total)
-        self.kernel = _steps
+    batch = 1  #: records of a step
+
+    def set_up(self, lanes: Lanes) -> None:
+        """Find the length of an epoch."""
+        super().set_up(lanes)
+        self.kernel, self.epoch = _steps, epoch(self.problem, self.options)
 
     def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
         """Those of DP-SGD, and step times the noise scale of the full gradient."""
         step, n = lanes.step / self.problem.global_smoothness, self.problem.n
         scale = lanes.noise_scale(mean_sensitivity(lanes.clip, n))
-        return *super().lane_constants(lanes), step * self.full * scale
+        full = full_noise(self.problem, self.options)
+        return *super().lane_constants(lanes), step * full * scale
 
     def start(self) -> np.ndarray:
         """Zeros."""
