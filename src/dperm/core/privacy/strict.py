@@ -159,12 +159,6 @@ def profile(event: Event) -> Profile:
 
 
 @profile.register
-def _(event: Gaussian) -> Profile:
-    mu = 1 / event.noise_multiplier
-    return Profile(lambda losses: gaussian_delta(losses, mu), event.count)
-
-
-@profile.register
 def _(event: SampledGaussian) -> Profile:
     rate, mu = event.sampling_rate, 1 / event.noise_multiplier
     return Profile(lambda losses: sampled_gaussian_delta(losses, rate, mu), event.count)
