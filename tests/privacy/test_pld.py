@@ -1,12 +1,18 @@
+"""Composition on grids: above what is exact, and hardly."""
+
 import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
 
 from dperm.accountants.noisy_max import pure_delta
 from dperm.core.privacy.pld import (
+    NODES,
     Profile,
+    chorded,
     composed_epsilon,
     discretise,
     epsilon_on_grid,
@@ -18,6 +24,8 @@ from dperm.core.privacy.strict import (
     laplace_delta,
     sampled_gaussian_delta,
 )
+
+DELTA = 1e-6
 
 
 def sgd(n, passes, sigma):
@@ -38,32 +46,53 @@ def test_gaussian_grid_meets_the_closed_form_from_above(mu, delta, count):
     assert grid == pytest.approx(exact, rel=2e-3)
 
 
-def test_one_pure_release_costs_its_pure_epsilon():
-    release = Profile(lambda losses: laplace_delta(losses, 0.5))
-    for delta in (1e-3, 1e-9):
-        expected = 0.5 + 2 * math.log1p(-delta)
-        assert composed_epsilon([release], delta) == pytest.approx(expected, rel=1e-3)
+@pytest.mark.parametrize("count", [1, 7, 300])
+@pytest.mark.parametrize("pure", [0.03, 1.0])
+def test_randomised_response_has_its_binomial_tail(pure, count):
+    """Where the losses are atoms, which every grid contains, nothing is lost."""
+    true = 1 / (1 + math.exp(-pure))
+    heads = np.arange(count + 1)
+    losses, chances = pure * (2 * heads - count), binom.pmf(heads, count, true)
+
+    def excess(e):
+        return chances @ np.maximum(-np.expm1(np.minimum(e - losses, 1)), 0) - DELTA
+
+    exact = brentq(excess, 0, 400, xtol=1e-13)
+    atoms = Profile(lambda e: pure_delta(e, pure), count, pure)
+    plain = Profile(lambda e: pure_delta(e, pure), count)
+    assert exact * (1 - 1e-9) <= composed_epsilon([atoms], DELTA)
+    assert composed_epsilon([atoms], DELTA) <= exact * (1 + 3e-4)
+    assert exact * (1 - 1e-9) <= composed_epsilon([plain], DELTA) <= exact * (1 + 2e-3)
 
 
-def test_randomised_response_has_its_binomial_tail():
-    """Exactly on the grid: k coins of bias e^a / (1 + e^a)."""
-    from scipy.stats import binom
-
-    a, k, delta = 0.1, 40, 1e-4
-    heads = math.exp(a) / (1 + math.exp(a))
+@pytest.mark.parametrize("count", [1, 5])
+def test_what_is_revealed_at_times_is_paid_for(count):
+    """A Gaussian that says all with a chance of 1e-7; and too often."""
+    often = 1e-7
 
     def curve(losses):
-        return np.maximum(heads - np.exp(losses) * (1 - heads), 0.0)
+        return often + (1 - often) * gaussian_delta(losses, 0.3)
 
-    losses = a * (2 * np.arange(k + 1) - k)
-    masses = binom.pmf(np.arange(k + 1), k, heads)
+    def plain(losses):
+        return gaussian_delta(losses, 0.3)
 
-    def divergence(value):
-        return (masses * np.maximum(-np.expm1(value - losses), 0)).sum()
+    told = composed_epsilon([Profile(curve, count)], DELTA)
+    left = 1 - (1 - DELTA) / (1 - often) ** count
+    kept = composed_epsilon([Profile(plain, count)], left)
+    assert told == pytest.approx(kept, rel=5e-3)
+    assert composed_epsilon([Profile(curve, 11)], DELTA) == math.inf
+    assert composed_epsilon([Profile(lambda e: np.ones_like(e))], DELTA) == math.inf
 
-    bound = composed_epsilon([Profile(curve, k)], delta)
-    assert divergence(bound) <= delta
-    assert divergence(bound * (1 - 2e-3)) > delta
+
+def test_chords_of_nodes_lie_above_the_curve_and_hardly():
+    """Also where some bounds at nodes are loose, unless their neighbours are too."""
+    losses = np.linspace(0.0, 3.0, 997)
+    exact, bounds = gaussian_delta(losses, 0.8), gaussian_delta(NODES, 0.8)
+    loose = np.where(np.arange(NODES.size) % 7, 1.1, 1.0)
+    for given, above in ((bounds, 3e-4), (loose * bounds, 1e-2)):
+        found = chorded(given, 1).delta(losses)
+        assert (found >= exact * (1 - 1e-9)).all()
+        assert (found <= exact * (1 + above)).all()
 
 
 def test_finer_grids_never_cost_more():
@@ -98,25 +127,6 @@ def test_a_coarse_grid_misleads_at_a_million_compositions():
     assert coarse > 1.05
     assert fine == pytest.approx(0.33, abs=0.01)
     assert composed_epsilon([release], 45_312**-2) == pytest.approx(0.330, abs=1e-3)
-
-
-def test_the_grid_meets_dp_accounting():
-    """Same symmetric curve, same interval, their Connect the Dots and convolution."""
-    from dp_accounting.pld import pld_pmf
-
-    release, delta, interval, cells = sgd(1000, 2, 0.4458), 1e-6, 1e-2, 1200
-    losses = interval * np.arange(cells + 1)
-    upper = release.delta(losses)
-    lower = (-np.expm1(-losses) + np.exp(-losses) * upper)[:0:-1]
-    theirs = (
-        pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(
-            interval, -cells, cells, np.concatenate([lower, upper])
-        )
-        .self_compose(release.count)
-        .get_epsilon_for_delta(delta)
-    )
-    ours, _ = epsilon_on_grid([release], [cells * interval], delta, interval)
-    assert ours == pytest.approx(theirs, rel=1e-4)
 
 
 def test_rounding_of_millions_of_steps_is_relative_to_delta():

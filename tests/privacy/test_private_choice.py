@@ -1,28 +1,45 @@
-"""The price of a private choice, against printed numbers and exact laws."""
+"""The best of a random number of runs, against theorems and exact laws."""
 
+import doctest
 import math
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln, logsumexp
 
+from dperm.accountants import private_choice
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.private_choice import (
     GAMMA,
+    MANY,
     calibrate_choice,
     choice_epsilon,
     drawn_runs,
     expected_runs,
+    stopping,
+    tuned_epsilon,
 )
+from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
-from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon
+from dperm.core.privacy.ledger import Gaussian, Ledger, NonPrivate, SampledGaussian
+from dperm.core.privacy.strict import (
+    converted,
+    gaussian_delta,
+    gaussian_epsilon,
+    sampled_gaussian_delta,
+)
 
 DELTA = 1 / 45312**2
 
 
-def gaussian(noise):
-    return Ledger((Gaussian(1.0, noise, 1, "", ""),))
+def test_docstrings_are_true():
+    assert doctest.testmod(private_choice).failed == 0
+
+
+def gaussian(noise, count=1):
+    return Ledger((Gaussian(1.0, noise, count, "", ""),))
 
 
 def test_the_share_that_is_left_for_a_run():
@@ -40,18 +57,6 @@ def tilted(K):
 def chosen(ways, delta):
     noise = calibrate_choice(ways, 1.0, delta)
     return [way(z) for way, z in zip(ways, noise, strict=True)]
-
-
-def test_settings_of_different_ledgers_are_held_to_one_budget():
-    """A mixture's profile is the largest of its parts' at each epsilon."""
-    every = chosen([tilted(0.2), gaussian, tilted(0.1), tilted(0.5)], DELTA)
-    alone = [choice_epsilon([one], DELTA) for one in every]
-    assert max(alone) <= choice_epsilon(every, DELTA) <= 1 + 1e-9
-    assert max(alone) > 0.99
-
-
-def test_a_setting_that_no_noise_hides_is_left_out():
-    assert calibrate_choice([tilted(50.0), gaussian], 1.0, DELTA)[0] is None
 
 
 def sampled(count):
@@ -83,7 +88,10 @@ def test_the_number_of_runs_has_the_law_that_is_paid_for():
     seen = np.bincount(np.minimum(drawn, 30))[1:]
     expected = np.append(LAW[:29], LAW[29:].sum()) * len(drawn)
     assert stats.chisquare(seen, expected).pvalue > 1e-4
-    assert expected_runs(0.0, GAMMA) == pytest.approx(K @ LAW)
+    assert expected_runs() == pytest.approx(K @ LAW)
+    assert expected_runs(stopping(77.0)) == pytest.approx(77.0)
+    with pytest.raises(ValueError, match="more than 1"):
+        stopping(1.0)
 
 
 @pytest.mark.parametrize("gamma", [0.02, 0.1])
@@ -102,20 +110,28 @@ def test_by_profiles_it_is_the_theorem_and_hardly_more(mu, gamma, delta):
     assert least * (1 - 1e-9) <= found <= 1.05 * least + 2e-3
 
 
+def by_theorem(curve, gamma, delta):
+    """Papernot and Steinke 2022, Theorem 2, over many orders, E[K] by its sum."""
+    k, a = np.arange(1, 5000), 1 + np.geomspace(0.01, 3000, 4000)
+    runs = ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
+    inner = (1 - 1 / a) * curve(a) + math.log(1 / gamma) / a
+    total = curve(a) + inner.min() + math.log(runs) / (a - 1)
+    return (total + np.log1p(-1 / a) - np.log(delta * a) / (a - 1)).min(), runs
+
+
 @pytest.mark.parametrize("gamma", [0.02, 0.1, 0.6])
 @pytest.mark.parametrize(("mu", "delta"), [(0.1, 1e-9), (1.0, 1e-4), (2.0, 0.2)])
 def test_by_orders_it_is_the_theorem_and_hardly_more(mu, delta, gamma):
-    """Papernot and Steinke 2022, Theorem 2, its curve in closed form, all orders."""
-    k, a = np.arange(1, 5000), 1 + np.geomspace(0.05, 3000, 4000)
-    runs = ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
-    curve = a * mu**2 / 2
-    inner = (1 - 1 / a) * curve + math.log(1 / gamma) / a
-    total = curve + inner.min() + math.log(runs) / (a - 1)
-    spent = np.log1p(-1 / a) - np.log(delta * a) / (a - 1)
-    least = (total + spent).min()
-    whole = SampledGaussian(1.0, 1 / mu, 1, 50, 50, "", "")  # a batch of all records
-    found = choice_epsilon([Ledger((whole,))], delta, gamma)
+    """Of a batch of all records, whose curve is the Gaussian's."""
+    least, runs = by_theorem(lambda a: a * mu**2 / 2, gamma, delta)
+    whole = Ledger((SampledGaussian(1.0, 1 / mu, 1, 50, 50, "", ""),))
+    found = choice_epsilon([whole], delta, gamma)
     assert least * (1 - 1e-6) <= found <= 1.1 * least
+    tuned = tuned_epsilon(whole, delta, runs)
+    assert least * (1 - 1e-6) <= tuned <= 1.01 * least
+    nine = tuned_epsilon(gaussian(3 / mu, 9), delta, runs)
+    assert nine == pytest.approx(tuned_epsilon(gaussian(1 / mu), delta, runs))
+    assert nine == pytest.approx(tuned, rel=1e-6)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -160,3 +176,81 @@ def test_the_choice_of_a_gaussian_costs_no_more(mu):
         left = np.maximum(one - math.exp(bound) * two, 0).sum() * (x[1] - x[0])
         assert left <= delta
     assert gaussian_delta(bound, mu) < delta  # it costs more than one run
+
+
+def test_more_settings_cost_more_and_always_more_than_one_run():
+    one = gaussian(5.0)
+    alone = converted(renyi_curve(one, MANY), MANY, 1e-6)
+    costs = [tuned_epsilon(one, 1e-6, runs) for runs in (1.01, 10, 1000)]
+    assert alone < costs[0] < costs[1] < costs[2]
+    open_ = Ledger((*one.events, NonPrivate(1, "", "")))
+    assert tuned_epsilon(open_, 1e-6, 10) == math.inf
+
+
+def test_never_below_the_exact_cost_of_the_best_of_random_answers():
+    """Of K answers by randomised response the largest is released."""
+    pure, gamma = 0.5, 0.1
+    one = Ledger((NoisyMax(1.0, 2 / pure, 1, "", ""),))
+    high = 1 / (1 + math.exp(-pure))
+    none = [math.log(1 - (1 - gamma) * (1 - p)) / math.log(gamma)
+            for p in (high, 1 - high)]  # fmt: skip
+    tried = 0
+    for epsilon in (0.1, 0.3, 0.5):
+        delta = max(none[1] - math.exp(epsilon) * none[0],
+                    (1 - none[0]) - math.exp(epsilon) * (1 - none[1]))  # fmt: skip
+        if delta > 0:
+            tried += 1
+            assert tuned_epsilon(one, delta, expected_runs(gamma)) >= epsilon
+    assert tried > 1
+
+
+# --- Rényi curves of sampled releases -------------------------------------------------
+
+
+def closed_form(q, mu, order):
+    """Mironov, Talwar and Zhang 2019, Section 3.3: the mixture against the normal."""
+    k = np.arange(2, order + 1)
+    logs = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
+    logs += (order - k) * math.log1p(-q) + k * math.log(q)
+    logs += np.log(np.expm1(np.minimum(grown := k * (k - 1) * mu**2 / 2, 500)))
+    logs += np.maximum(grown - 500, 0)
+    return np.logaddexp(0, logsumexp(logs)) / (order - 1)
+
+
+def steps(n, sigma, count=7):
+    return Ledger((SampledGaussian(1.0, sigma, count, 1, n, "", ""),))
+
+
+@pytest.mark.parametrize(
+    ("n", "sigma"), [(45312, 5.0), (45312, 2.0), (10**6, 3.0), (45312, 0.63)]
+)
+def test_the_curve_of_both_directions_bounds_the_pair(n, sigma):
+    """Never below, twice as high at most, and equal where large losses decide."""
+    orders = np.array([2.0, 3, 5, 10, 30, 60, 100, 150, 200, 10_000])
+    found = renyi_curve(steps(n, sigma), orders)
+    pair = 7 * np.array([closed_form(1 / n, 1 / sigma, int(a)) for a in orders])
+    assert (found >= pair * (1 - 1e-9)).all()
+    assert (found <= 2.001 * pair).all()
+    assert found[-1] == pytest.approx(pair[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n", "sigma", "order"),
+    [(50, 1.0, 3.0), (50, 1.0, 1.3), (2000, 0.7, 8.0), (5, 4.0, 1.1)],
+)
+def test_the_curve_is_that_of_the_deltas_in_both_directions(n, sigma, order):
+    """E_Q (P / Q)^a = 1 + a (a - 1) int e^((a-1)e) delta + e^(-ae) delta', by parts."""
+    end = 40 / sigma + 800 / sigma**2 / 40
+    e = np.concatenate([np.linspace(0, 1e-2, 20_001), np.linspace(1e-2, end, 400_001)])
+    deltas = sampled_gaussian_delta(e, 1 / n, 1 / sigma)
+    both = (np.exp((order - 1) * e) + np.exp(-order * e)) * deltas
+    moment = order * (order - 1) * np.trapezoid(both, e)
+    (found,) = renyi_curve(steps(n, sigma), np.array([order]))
+    assert found == pytest.approx(7 * np.log1p(moment) / (order - 1), rel=2e-3)
+
+
+def test_without_sampling_the_curve_is_the_gaussians():
+    orders = np.array([1.2, 2.0, 7.0, 40.0])
+    whole = Ledger((SampledGaussian(1.0, 5.0, 1, 50, 50, "", ""),))
+    expected = renyi_curve(gaussian(5.0), orders)
+    np.testing.assert_allclose(renyi_curve(whole, orders), expected, rtol=1e-6)

@@ -1,1 +1,1 @@
-"""Accountants of further releases, and intervals of a ledger's epsilon."""
+"""Accountants of further releases, and of the best of a random number of runs."""

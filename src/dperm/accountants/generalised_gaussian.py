@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import scipy  # submodules are loaded on first use
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from dperm.core.privacy.ledger import Event, LedgerError, require_positive
 from dperm.core.privacy.mechanisms import handed
-from dperm.core.privacy.pld import Profile
+from dperm.core.privacy.pld import NODES, Profile, chorded
 from dperm.core.privacy.published import PublishedCost, published_cost
 from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile, renyi
 
@@ -27,17 +28,13 @@ Array = NDArray[np.float64]
 _ORDERS = 1 + np.geomspace(1e-3, 1e4, 281)  # of the profile's bound
 
 
-class NormError(LedgerError):
-    """A norm that the mechanism does not cover."""
-
-
 def smooth_order(q: float, d: int) -> float:
     """Order r of the smooth norm close to l_q in dimension d (Remark 1), at least 2.
 
-    Raises NormError if q is below 2: the square of such a norm is not smooth.
+    Raises LedgerError if q is below 2: the square of such a norm is not smooth.
     """
     if not q >= 2:
-        raise NormError(f"q must be at least 2, got {q}")
+        raise LedgerError(f"q must be at least 2, got {q}")
     return min(q, max(2.0, 2 * math.log(d) + 1))
 
 
@@ -79,13 +76,13 @@ def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Ar
     return handed("generalised_gaussian", drawn, r)
 
 
-def renyi_bound(alpha: float, kappa: float, multiplier: float) -> float:
+def renyi_bound(alpha: Any, kappa: float, multiplier: float) -> Any:
     """Upper bound on the Rényi divergence of order alpha (Proposition 3.2 (c)).
 
     Parameters
     ----------
-    alpha : float
-        Order, above 1.
+    alpha : float or ndarray
+        Orders, above 1.
     kappa : float
         Regularity of the dual norm.
     multiplier : float
@@ -194,20 +191,9 @@ class GeneralisedGaussian(Event):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._plain("order", float)
-        self._plain("kappa", float)
         require_positive("kappa", self.kappa)
         if not self.order >= 2:
-            raise NormError(f"order must be at least 2, got {self.order}")
-
-
-def _curve(losses: Array, kappa: float, multiplier: float) -> Array:
-    """Delta of the Rényi bound at each loss: the least over a grid of orders."""
-    alpha = _ORDERS[:, None]
-    spent = kappa * alpha**2 / (2 * multiplier**2 * (alpha - 1))
-    exponent = (alpha - 1) * (spent - np.ravel(losses)) + alpha * np.log1p(-1 / alpha)
-    best = (exponent - np.log(alpha - 1)).min(axis=0)
-    return np.exp(np.minimum(best, 0.0)).reshape(np.shape(losses))
+            raise LedgerError(f"order must be at least 2, got {self.order}")
 
 
 @published_cost.register
@@ -217,18 +203,19 @@ def _(event: GeneralisedGaussian) -> PublishedCost:
 
 @profile.register
 def _(event: GeneralisedGaussian) -> Profile:
-    multiplier = event.noise_multiplier
     if event.order == 2:
-        mu = 1 / multiplier
+        mu = 1 / event.noise_multiplier
         return Profile(lambda losses: gaussian_delta(losses, mu), event.count)
-    kappa = event.kappa
-    return Profile(
-        lambda losses: _curve(np.asarray(losses, dtype=float), kappa, multiplier),
-        event.count,
-    )
+    orders = _ORDERS[:, None]
+    spent = renyi_bound(orders, event.kappa, event.noise_multiplier)
+    exponent = (orders - 1) * (spent - NODES) + orders * np.log1p(-1 / orders)
+    best = (exponent - np.log(orders - 1)).min(axis=0)
+    return chorded(np.exp(np.minimum(best, 0.0)), event.count)
 
 
 @renyi.register
 def _(event: GeneralisedGaussian, orders: Array) -> Array:
-    kappa = event.kappa * orders / (orders - 1) if event.order > 2 else 1.0
-    return event.count * kappa * orders / (2 * event.noise_multiplier**2)
+    if event.order == 2:
+        return event.count * orders / (2 * event.noise_multiplier**2)
+    found = renyi_bound(orders, event.kappa, event.noise_multiplier)
+    return np.asarray(event.count * found)

@@ -15,31 +15,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dperm.core.privacy.ledger import (
-    CountError,
     Event,
-    Gaussian,
     Laplace,
-    Ledger,
     LedgerError,
-    ScaleError,
+    require_one,
+    require_positive,
 )
 from dperm.core.privacy.pld import Profile
 from dperm.core.privacy.published import PublishedCost, published_cost
-from dperm.core.privacy.strict import beside_gaussians, profile, renyi, renyi_epsilon
+from dperm.core.privacy.strict import (
+    RENYI_ORDERS,
+    beside_gaussians,
+    converted,
+    profile,
+    renyi,
+)
 
 Array = NDArray[np.float64]
 
 NOISES = ("laplace", "gumbel")
-
-
-class SelectionNoiseError(LedgerError):
-    """A kind of selection noise other than Laplace and Gumbel."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,9 @@ class NoisyMax(Event):
         super().__post_init__()
         if self.noise not in NOISES:
             known = ", ".join(NOISES)
-            raise SelectionNoiseError(f"noise {self.noise!r}; known: {known}")
+            raise LedgerError(f"noise {self.noise!r}; known: {known}")
         if self.published_pure is not None:
-            if not self.published_pure > 0:
-                raise ScaleError(
-                    f"published_pure must be positive, got {self.published_pure}"
-                )
-            self._plain("published_pure", float)
+            require_positive("published_pure", self.published_pure)
 
     @property
     def selections(self) -> int:
@@ -83,11 +78,6 @@ class NoisyMax(Event):
     def pure(self) -> float:
         """Pure epsilon 2 sensitivity / scale of one selection, noise on the score."""
         return 2 * self.sensitivity / self.scale if self.scale else math.inf
-
-    @property
-    def bounded_range(self) -> float | None:
-        """Range of the privacy loss over the outputs; known for Gumbel noise only."""
-        return self.pure if self.noise == "gumbel" else None
 
 
 @dataclass(frozen=True)
@@ -105,9 +95,8 @@ class TopK(NoisyMax):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.noise != "gumbel":
-            raise SelectionNoiseError(f"noise {self.noise!r}; expected gumbel")
-        if self.k < 1:
-            raise CountError(f"k must be at least 1, got {self.k}")
+            raise LedgerError(f"noise {self.noise!r}; expected gumbel")
+        require_one("k", self.k)
 
     @property
     def selections(self) -> int:
@@ -125,39 +114,25 @@ class ChosenValue(Laplace):
 
 
 def pure_delta(epsilon: Array | float, pure: float) -> Array:
-    r"""Return the worst delta(epsilon) of any pure-DP mechanism, epsilon >= 0.
+    r"""Return the worst delta(epsilon) of a mechanism of that pure epsilon.
 
     .. math:: \delta(\epsilon) = \max(0, (e^a - e^\epsilon) / (1 + e^a))
 
-    Parameters
-    ----------
-    epsilon : array or float
-        Privacy losses, not negative.
-    pure : float
-        a, the pure epsilon.
-
-    Notes
-    -----
-    The curve of randomised response (Kairouz, Oh and Viswanath 2017, arXiv:1311.0776).
+    for epsilon >= 0, the curve of randomised response (Kairouz, Oh and Viswanath 2017,
+    arXiv:1311.0776).
     """
     gap = np.minimum(np.asarray(epsilon, dtype=float) - pure, 0.0)
     return -np.expm1(gap) / (1 + math.exp(-pure))
 
 
 def pure_renyi(orders: Array, pure: float) -> Array:
-    """Return the largest Rényi divergences of any pure-DP mechanism, orders > 1.
+    """Return the largest Rényi divergences of a mechanism of that pure epsilon.
 
-    Parameters
-    ----------
-    pure : float
-        Pure epsilon.
-
-    Notes
-    -----
-    Randomised response: Mironov 2017, arXiv:1702.07476, Proposition 5.
+    Those of randomised response, at orders above 1 (Mironov 2017, arXiv:1702.07476,
+    Proposition 5).
     """
     log_true = -math.log1p(math.exp(-pure))
-    log_false = -math.log1p(math.exp(pure))
+    log_false = log_true - pure
     total = np.logaddexp(
         orders * log_true + (1 - orders) * log_false,
         orders * log_false + (1 - orders) * log_true,
@@ -184,16 +159,14 @@ def _(event: NoisyMax) -> Profile:
 
 
 @renyi.register
-def _(event: NoisyMax, orders: Array) -> Any:
+def _(event: NoisyMax, orders: Array) -> Array:
     divergence = pure_renyi(orders, event.pure)
-    if event.bounded_range is not None:
-        divergence = np.minimum(divergence, orders * event.bounded_range**2 / 8)
+    if event.noise == "gumbel":  # whose loss has a bounded range over the outputs
+        divergence = np.minimum(divergence, orders * event.pure**2 / 8)
     return event.selections * divergence
 
 
 @beside_gaussians.register
 def _(event: TopK, mu: float, delta: float) -> float:
-    if not event.scale:
-        return math.inf
-    gaussians = (Gaussian(1.0, 1 / mu, 1, "", ""),) if mu else ()
-    return renyi_epsilon(Ledger((*gaussians, event)), delta)
+    curve = renyi(event, RENYI_ORDERS) + RENYI_ORDERS * mu**2 / 2
+    return converted(curve, RENYI_ORDERS, delta)

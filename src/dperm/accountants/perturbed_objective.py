@@ -17,15 +17,8 @@ record:
   :math:`\log(1 + K a (1 - a))` over the intervals that touch :math:`a_i`:
   :math:`\sum_i G(\epsilon - J_i; (1 + a_i) M) + G(\epsilon - J_i; a_i M)`.
 
-``docs/accounting.md`` has the proof. Gaussian releases of :math:`\mu` made with it turn
-every m into :math:`\sqrt{m^2 + \mu^2}`. No bound for all data is less than
-:math:`G(\epsilon; 2M)`, the Gaussian mechanism of shift 2 R, which many records and two
-features approach; the joint bound is hardly more up to K = 0.45 epsilon or so.
-
-The slopes of the logistic loss have one sign, which is why the bound is about half of
-that for general losses (Redberg, Koskela and Wang 2023, arXiv:2401.00583). Earlier
-bounds are looser: Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
-2012.
+Gaussian releases of :math:`\mu` made with it turn every m into :math:`\sqrt{m^2 +
+\mu^2}`. ``docs/accounting.md`` has the proof, and compares it with earlier ones.
 """
 
 from __future__ import annotations
@@ -34,14 +27,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dperm.core.privacy.ledger import Event, ScaleError
-from dperm.core.privacy.pld import Profile
+from dperm.core.privacy.ledger import Event, require_positive
+from dperm.core.privacy.pld import NODES, Profile, chorded
 from dperm.core.privacy.strict import beside_gaussians, gaussian_delta, profile
 
 Array = NDArray[np.float64]
@@ -67,9 +59,7 @@ class PerturbedObjective(Event):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._plain("curvature", float)
-        if not (self.curvature > 0 and math.isfinite(self.curvature)):
-            raise ScaleError(f"curvature must be positive, got {self.curvature}")
+        require_positive("curvature", self.curvature)
 
     @property
     def reach(self) -> float:
@@ -85,32 +75,32 @@ def parts(event: PerturbedObjective) -> tuple[Array, Array]:
     return np.append(1 + a, a) * event.reach, np.append(J, J)
 
 
-def tilted_delta(event: PerturbedObjective, mu: float, epsilon: float) -> float:
-    """The bound at an epsilon, with Gaussian releases of that mu included."""
+def tilted_delta(
+    event: PerturbedObjective, mu: float, epsilon: Array | float
+) -> Array | float:
+    """The bound at each epsilon, with Gaussian releases of that mu included."""
+    losses, K = np.asarray(epsilon, dtype=float)[..., None], event.curvature
     shifts, J = parts(event)
-    bound = _total(shifts, J, mu, epsilon)
-    if event.curvature <= epsilon:
-        joint = np.array([2.0, 1.0, 1.0]) * event.reach
-        last = np.array([0.0, 0.0, event.curvature])
-        none = _total(np.zeros(1), np.full(1, event.curvature), mu, epsilon)
-        bound = min(bound, _total(joint, last, mu, epsilon) + none)
-    return min(bound, 1.0)
+    joint = np.array([2.0, 1.0, 1.0, 0.0]) * event.reach
+    bounds = (
+        _total(losses - J, np.hypot(shifts, mu)),
+        _total(losses - [0.0, 0.0, K, K], np.hypot(joint, mu)),
+    )
+    return np.minimum(np.minimum(*bounds), 1.0)
 
 
-def _total(shifts: Array, J: Array, mu: float, epsilon: float) -> float:
-    """Sum of G(epsilon - J; sqrt(m^2 + mu^2))."""
-    left, sizes = epsilon - J, np.hypot(shifts, mu)
-    if (left <= 0).any():
-        return 1.0
+def _total(left: Array, sizes: Array) -> Array:
+    """Sum over the last axis of G(left; sizes)."""
     moved = sizes > 0
-    return float(gaussian_delta(left[moved], sizes[moved]).sum())  # type: ignore[arg-type]
+    curve = gaussian_delta(left, np.where(moved, sizes, 1.0))  # type: ignore[arg-type]
+    return np.where(left <= 0, 1.0, np.where(moved, curve, 0.0)).sum(axis=-1)
 
 
 @beside_gaussians.register
 def _(event: PerturbedObjective, mu: float, delta: float) -> float | None:
     if event.count > 1:
         return None
-    return crossing(lambda epsilon: tilted_delta(event, mu, epsilon), delta)
+    return crossing(lambda epsilon: float(tilted_delta(event, mu, epsilon)), delta)
 
 
 def crossing(bound: Callable[[float], float], delta: float) -> float:
@@ -133,31 +123,4 @@ def crossing(bound: Callable[[float], float], delta: float) -> float:
 
 @profile.register
 def _(event: PerturbedObjective) -> Profile:
-    """The convex hull of the bound, for compositions with other than Gaussian releases.
-
-    The true curve is below the bound and convex in e^epsilon, and so below the hull.
-    """
-
-    def delta(losses: Any) -> Any:
-        points = np.atleast_1d(np.asarray(losses, dtype=float))
-        top = max(float(points.max(initial=0.0)), 4.0)
-        nodes = np.unique(np.append(np.linspace(0.0, min(top, 40.0), 800), points))
-        raw = np.array([tilted_delta(event, 0.0, one) for one in nodes])
-        kept = _hull(np.exp(np.minimum(nodes, 700.0)), raw)
-        deltas = np.interp(np.exp(np.minimum(points, 700.0)), *kept)
-        return deltas if np.ndim(losses) else float(deltas[0])
-
-    return Profile(delta, event.count)
-
-
-def _hull(x: Array, y: Array) -> tuple[Array, Array]:
-    """The corners of the largest convex function below points of increasing x."""
-    kept: list[int] = []
-    for k in range(len(x)):
-        while len(kept) > 1:
-            i, j = kept[-2:]
-            if (y[j] - y[i]) * (x[k] - x[i]) < (y[k] - y[i]) * (x[j] - x[i]):
-                break
-            kept.pop()
-        kept.append(k)
-    return x[kept], y[kept]
+    return chorded(tilted_delta(event, 0.0, NODES), event.count)

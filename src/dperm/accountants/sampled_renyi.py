@@ -1,22 +1,10 @@
 r"""Rényi divergences of the sampled Gaussian in both directions, at any order.
 
-At the outcome z the loss of :math:`(1-q) N(0, 1) + q N(\mu, 1)` against :math:`N(0, 1)`
-is :math:`x = \log X`, :math:`X = 1 + q (e^l - 1)`, with :math:`l = \mu z - \mu^2/2` the
-loss without sampling. So it is resolved on the scale of *l* whatever *q* is, by the
-masses :math:`g_k` under N(0, 1) of a grid in *l*.
-
-The curve :math:`\delta(\epsilon)` of
-:class:`~dperm.core.privacy.ledger.SampledGaussian` holds in both directions. Continued
-to losses below zero by its own mirror image it has the mass :math:`X_k g_k` at each
-:math:`x_k > 0` and :math:`g_k` at :math:`-x_k`, and
-
 .. math:: e^{(\alpha-1) D_\alpha} = 1 + \sum_{x_k > 0}
           X_k g_k\,(e^{(\alpha-1) x_k} - 1)(1 - e^{-\alpha x_k}),
 
-which is never below the pair's divergence in either direction, and at most about twice
-as high. Masses between two nodes are put on them so that both distributions keep their
-total: chords in :math:`e^\epsilon`, which raise the curve by less than 1e-3 of itself.
-The tail is bounded in closed form.
+over the losses :math:`x_k = \log X_k` of outcomes on a grid whose masses under N(0, 1)
+are :math:`g_k`. ``docs/accounting.md`` has the proof.
 """
 
 from __future__ import annotations

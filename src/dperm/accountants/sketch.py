@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,13 +32,13 @@ from scipy import stats
 from scipy.special import gammaincc
 
 from dperm.accountants.perturbed_objective import crossing
-from dperm.core.privacy.ledger import Event, ScaleError
-from dperm.core.privacy.pld import Profile
+from dperm.core.privacy.ledger import Event, LedgerError, require_one
+from dperm.core.privacy.pld import NODES, Profile, chorded
 from dperm.core.privacy.strict import beside_gaussians, gaussian_delta, profile
 
 Array = NDArray[np.float64]
 
-NODES = 53  # of a trapezoidal rule over 13 standard deviations either side
+QUADRATURE = 53  # nodes of a trapezoidal rule over 13 standard deviations either side
 CHARGE = 1e-6  # relative, for the rule's error, which is far below
 
 
@@ -61,41 +60,40 @@ class GaussianSketch(Event):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._plain("rows", int)
-        self._plain("doubt", float)
-        if self.rows < 1 or not 0 <= self.doubt < 1:
-            raise ScaleError(f"rows 1 or more, doubt in [0, 1), got {self}")
+        require_one("rows", self.rows)
+        if not 0 <= self.doubt < 1:
+            raise LedgerError(f"doubt must lie in [0, 1), got {self.doubt}")
 
 
-def sketch_delta(s2: float, freedom: int, mu: float, epsilon: float) -> float:
+def sketch_delta(
+    s2: float, freedom: int, mu: float, epsilon: Array | float
+) -> Array | float:
     """The exact delta of ``freedom`` rows together with Gaussian releases of mu."""
+    losses = np.asarray(epsilon, dtype=float)[..., None, None]
     if not math.isfinite(s2):
-        return 1.0
+        return np.ones(losses.shape[:-2])
     a, b = s2 / 2, s2 / (2 * (1 + s2))
     u, weights = _chi_squared(freedom)
     if mu > 2 * a * math.sqrt(freedom):  # the Gaussian part is the smoother one
-        left = epsilon - a * u[:, None] + b * u
-        found = weights @ gaussian_delta(left, mu) @ weights
+        left = losses - a * u[:, None] + b * u
+        found = gaussian_delta(left, mu) @ weights @ weights
     else:
-        z, normal = _normal()
-        left = epsilon + b * u[:, None] - (mu**2 / 2 + mu * z)
+        z, normal = _normal() if mu else (np.zeros(1), np.ones(1))
+        left = losses + b * u[:, None] - (mu**2 / 2 + mu * z)
         # E(1 - exp(c - a U))_+ of U chi-squared
         start = np.maximum(left, 0.0) / (2 * a)
         shrunk = np.minimum(left - freedom / 2 * math.log1p(2 * a), 700.0)
         tail = np.exp(shrunk) * gammaincc(freedom / 2, start * (1 + 2 * a))
-        found = (
-            weights
-            @ np.asarray(np.maximum(gammaincc(freedom / 2, start) - tail, 0.0))
-            @ normal
-        )
-    return min((1 + CHARGE) * float(found), 1.0)
+        excess = np.maximum(gammaincc(freedom / 2, start) - tail, 0.0)
+        found = excess @ normal @ weights
+    return np.minimum((1 + CHARGE) * found, 1.0)
 
 
 @lru_cache(maxsize=256)
 def _chi_squared(freedom: int) -> tuple[Array, Array]:
     """Nodes and weights of a chi-squared law, evenly spaced in the logarithm."""
     law = stats.chi2(freedom)
-    at = np.linspace(math.log(law.ppf(1e-32)), math.log(law.isf(1e-32)), NODES)
+    at = np.linspace(math.log(law.ppf(1e-32)), math.log(law.isf(1e-32)), QUADRATURE)
     u = np.exp(at)
     weights = law.pdf(u) * u
     return u, weights / weights.sum()
@@ -103,7 +101,7 @@ def _chi_squared(freedom: int) -> tuple[Array, Array]:
 
 @lru_cache(maxsize=1)
 def _normal() -> tuple[Array, Array]:
-    z = np.linspace(-13.0, 13.0, NODES)
+    z = np.linspace(-13.0, 13.0, QUADRATURE)
     weights = stats.norm.pdf(z)
     return z, weights / weights.sum()
 
@@ -114,18 +112,12 @@ def _(event: GaussianSketch, mu: float, delta: float) -> float:
     if not math.isfinite(s2) or event.doubt >= delta:
         return math.inf
     left = delta - event.doubt
-    return crossing(lambda at: sketch_delta(s2, freedom, mu, at), left)
+    return crossing(lambda at: float(sketch_delta(s2, freedom, mu, at)), left)
 
 
 @profile.register
 def _(event: GaussianSketch) -> Profile:
     """One release; the doubt is charged to each of them."""
     s2 = 1 / event.noise_multiplier**2
-
-    def delta(losses: Any) -> Any:
-        points = np.atleast_1d(np.asarray(losses, dtype=float))
-        one = np.array([sketch_delta(s2, event.rows, 0.0, at) for at in points])
-        found = np.minimum(one + event.doubt, 1.0)
-        return found if np.ndim(losses) else float(found[0])
-
-    return Profile(delta, event.count)
+    one = sketch_delta(s2, event.rows, 0.0, NODES) + event.doubt
+    return chorded(np.minimum(one, 1.0), event.count)

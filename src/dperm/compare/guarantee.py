@@ -9,11 +9,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import (
-    Ledger,
-    moves_with_data,
-    united,
-)
+from dperm.core.privacy.ledger import RELATION, Ledger, moves_with_data, united
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class Guarantee:
     @property
     def relation(self) -> str:
         """The relation of neighbouring data sets: ``replace_one``."""
-        return self.ledger.relation
+        return RELATION
 
     def __str__(self) -> str:
         return (

@@ -35,6 +35,7 @@ from dperm.core.experiment.results import best
 from dperm.core.experiment.unit import IDENTITY, Job, Unit, rows, unavailable
 from dperm.core.lanes import trials
 from dperm.core.privacy.calibration import Calibration
+from dperm.core.privacy.ledger import RELATION
 from dperm.core.privacy.mechanisms import STUDY
 
 log = logging.getLogger(__name__)
@@ -203,7 +204,7 @@ def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
         "passes": passes,
         "steps": job.steps(passes),
         "code": job.code.noise,
-        "neighbours": calibrated.ledger.relation,
+        "neighbours": RELATION,
         "use": " ".join(STUDY.split()),
         "calibrated": calibrated.to_dict(),
     }

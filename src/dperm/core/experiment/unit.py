@@ -24,6 +24,7 @@ from dperm.core.experiment.files import POINT, Key, Parts
 from dperm.core.lanes import Lanes, trials
 from dperm.core.lanes.engine import Snapshot, run_lanes
 from dperm.core.privacy.calibration import Calibration
+from dperm.core.privacy.ledger import RELATION
 
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
 COLUMNS = [
@@ -202,7 +203,7 @@ def _accounted(job: Job, unit: Unit) -> dict[str, Any]:
     """Columns that name a job, and those of the accountant."""
     return {
         **job.names._asdict(),
-        "neighbours": unit.calibration.ledger.relation,
+        "neighbours": RELATION,
         "given": ", ".join(unit.calibration.ledger.given),
         "true_epsilon": unit.calibration.true_epsilon,
     }

@@ -15,10 +15,6 @@ from dperm.core.privacy import strict
 from dperm.core.privacy.ledger import Ledger
 
 
-class DeltaError(ValueError):
-    """A delta outside (0, 1)."""
-
-
 def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
     """Return the epsilon that a ledger costs.
 
@@ -40,7 +36,7 @@ def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
 
     Raises
     ------
-    DeltaError, UnknownCalibrationError, UnsupportedEventError
+    ValueError, UnknownCalibrationError, UnsupportedEventError
         For delta outside (0, 1), an unknown calibration, an event without a formula.
     """
     return _priced(calibrations.load(calibration).epsilon, ledger, delta)
@@ -66,7 +62,7 @@ def _priced(
     accountant: Callable[[Ledger, float], float], ledger: Ledger, delta: float
 ) -> float:
     if not 0 < delta < 1:
-        raise DeltaError(f"delta must lie in (0, 1), got {delta}")
+        raise ValueError(f"delta must lie in (0, 1), got {delta}")
     if any(event.scale == 0 for event in ledger.events):
         return math.inf
     return accountant(ledger, delta) if ledger.events else 0.0

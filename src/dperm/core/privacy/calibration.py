@@ -22,10 +22,6 @@ TOLERANCE_CLOSED, TOLERANCE_GRID = 1e-7, 2e-4  # relative, of the noise multipli
 COARSE = 0.5  # relative change of epsilon between the coarsest grids of a search
 
 
-class EpsilonError(ValueError):
-    """A target epsilon that is not positive."""
-
-
 class UnreachableTargetError(ValueError):
     """A target that no noise reaches: the fixed part of the ledger costs too much."""
 
@@ -87,15 +83,15 @@ def calibrate(
 
     Raises
     ------
-    EpsilonError
-        If the target is not positive.
-    DeltaError, UnknownCalibrationError, UnsupportedEventError
+    ValueError
+        If the target is not positive, or delta not in (0, 1).
+    UnknownCalibrationError, UnsupportedEventError
         From the accountant.
     UnreachableTargetError
         If no noise reaches the target.
     """
     if not epsilon > 0:
-        raise EpsilonError(f"epsilon must be positive, got {epsilon}")
+        raise ValueError(f"epsilon must be positive, got {epsilon}")
 
     @cache
     def price(multiplier: float) -> float:

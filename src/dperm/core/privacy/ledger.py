@@ -66,27 +66,7 @@ def as_set(given: Iterable[str]) -> str:
 
 
 class LedgerError(ValueError):
-    """An invalid ledger or event."""
-
-
-class ScaleError(LedgerError):
-    """A noise scale that is negative or not a number."""
-
-
-class SensitivityError(LedgerError):
-    """A sensitivity that is not a positive finite number."""
-
-
-class CountError(LedgerError):
-    """Fewer than one release."""
-
-
-class BatchError(LedgerError):
-    """A batch that does not fit into its population."""
-
-
-class UnknownEventError(LedgerError):
-    """A stored event of an unknown kind."""
+    """An invalid ledger or event; the message names the field and what it must be."""
 
 
 class UnsupportedEventError(TypeError):
@@ -94,9 +74,19 @@ class UnsupportedEventError(TypeError):
 
 
 def require_positive(name: str, value: float) -> None:
-    """Raise SensitivityError unless a value is positive and finite."""
+    """Raise LedgerError unless a value is positive and finite."""
     if not (value > 0 and math.isfinite(value)):
-        raise SensitivityError(f"{name} must be positive and finite, got {value}")
+        raise LedgerError(f"{name} must be positive and finite, got {value}")
+
+
+def require_one(name: str, value: int) -> None:
+    """Raise LedgerError unless a number of things is at least 1."""
+    if value < 1:
+        raise LedgerError(f"{name} must be at least 1, got {value}")
+
+
+# numpy scalars compare equal but cannot be written as JSON
+_PLAIN: dict[str, Callable[[Any], Any]] = {"float": float, "int": operator.index}
 
 
 class Event:
@@ -109,7 +99,7 @@ class Event:
 
     Raises
     ------
-    SensitivityError, ScaleError, CountError
+    LedgerError
         If a value is out of its range.
     """
 
@@ -128,18 +118,16 @@ class Event:
         Event.kinds[cls.__name__] = cls
 
     def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            kind = str(getattr(field.type, "__name__", field.type))
+            plain = _PLAIN.get(kind.removesuffix(" | None"))
+            if plain and value is not None:
+                object.__setattr__(self, field.name, plain(value))
         require_positive("sensitivity", self.sensitivity)
+        require_one("count", self.count)
         if not self.scale >= 0:
-            raise ScaleError(f"scale must not be negative, got {self.scale}")
-        if self.count < 1:
-            raise CountError(f"count must be at least 1, got {self.count}")
-        self._plain("sensitivity", float)
-        self._plain("scale", float)
-        self._plain("count", operator.index)
-
-    def _plain(self, name: str, convert: Callable[[Any], Any]) -> None:
-        # numpy scalars compare equal but cannot be written as JSON
-        object.__setattr__(self, name, convert(getattr(self, name)))
+            raise LedgerError(f"scale must not be negative, got {self.scale}")
 
     @property
     def noise_multiplier(self) -> float:
@@ -155,13 +143,13 @@ class Event:
     def from_dict(values: Mapping[str, Any]) -> Event:
         """Return the event that :meth:`to_dict` wrote.
 
-        Raises UnknownEventError if ``values["event"]`` names no kind of event.
+        Raises LedgerError if ``values["event"]`` names no kind of event.
         """
         fields = dict(values)
         kind = Event.kinds.get(fields.pop("event", ""))
         if kind is None:
             known = ", ".join(sorted(Event.kinds))
-            raise UnknownEventError(f"event {values.get('event')!r}; known: {known}")
+            raise LedgerError(f"event {values.get('event')!r}; known: {known}")
         return kind(**fields)
 
 
@@ -219,10 +207,8 @@ class SampledGaussian(Event):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._plain("batch", operator.index)
-        self._plain("population", operator.index)
         if not 1 <= self.batch <= self.population:
-            raise BatchError(
+            raise LedgerError(
                 f"batch must lie in 1..population={self.population}, got {self.batch}"
             )
 
@@ -257,7 +243,6 @@ class Laplace(Event):
         super().__post_init__()
         if self.published_sensitivity is not None:
             require_positive("published_sensitivity", self.published_sensitivity)
-            self._plain("published_sensitivity", float)
 
 
 @dataclass(frozen=True)
@@ -273,11 +258,6 @@ class NonPrivate(Event):
     sensitivity = 1.0
     scale = 0.0
 
-    def __post_init__(self) -> None:
-        if self.count < 1:
-            raise CountError(f"count must be at least 1, got {self.count}")
-        self._plain("count", operator.index)
-
 
 @dataclass(frozen=True)
 class Ledger:
@@ -287,7 +267,6 @@ class Ledger:
     #: What the guarantee takes as public (:mod:`dperm.core.privacy.ledger`). No
     #: accountant charges for it: the epsilon holds given these.
     given: tuple[str, ...] = ()
-    relation: ClassVar[str] = RELATION  #: of neighbouring data sets
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "events", tuple(self.events))
@@ -305,14 +284,13 @@ class Ledger:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON holds exactly."""
         events = [event.to_dict() for event in self.events]
-        given = list(self.given)
-        return {"relation": self.relation, "given": given, "events": events}
+        return {"given": list(self.given), "events": events}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Ledger:
         """Return the ledger that :meth:`to_dict` wrote.
 
-        Raises UnknownEventError if it holds an event of an unknown kind.
+        Raises LedgerError if it holds an event of an unknown kind.
         """
         events = tuple(Event.from_dict(event) for event in values["events"])
         return cls(events, tuple(values.get("given", ())))

@@ -42,25 +42,18 @@ class Streams:
 
     Parameters
     ----------
-    sampling, noise, smoothness : numpy.random.Generator, optional
-        Generators to use; those left out are made from the seed.
     seed : int
+    given : numpy.random.Generator
+        Generators to use, by name; those left out are made from the seed.
     """
 
     sampling: Generator  #: choice of records or coordinates
     noise: Generator  #: noise of the optimisation
     smoothness: Generator  #: noise of the private smoothness constants
 
-    def __init__(
-        self,
-        sampling: Generator | None = None,
-        noise: Generator | None = None,
-        smoothness: Generator | None = None,
-        seed: int = 0,
-    ):
+    def __init__(self, seed: int = 0, **given: Generator):
         self.seed = seed
-        given = dict(zip(STREAMS, (sampling, noise, smoothness), strict=True))
-        vars(self).update({name: one for name, one in given.items() if one is not None})
+        vars(self).update(given)
 
     def __getattr__(self, name: str) -> Generator:
         """Make a generator at its first use."""
@@ -76,9 +69,7 @@ class Streams:
 
     def replaced(self, **others: Any) -> Streams:
         """A copy with other generators; the original must not be used any more."""
-        copy = Streams(seed=self.seed)
-        vars(copy).update(vars(self) | others)
-        return copy
+        return Streams(**(vars(self) | others))
 
 
 def streams(seed: int) -> Streams:

@@ -38,10 +38,12 @@ FIRST_CELLS = 32  # of the coarsest grid, up to the largest loss of all releases
 REFINEMENT = 4  # finer grids contain the coarser ones, so exact bounds only fall
 TILTED_TAIL = 1e-18  # of tilted mass that may wrap around
 LARGEST_GRID = 2**22  # points; the answer is still an upper bound
-NODES = 4096  # of a grid on which moments are bounded
+MOMENT_CELLS = 4096  # of a grid on which moments are bounded
 EXPONENT = 700.0  # exp of more overflows; used only where the result does not matter
 MARGIN = 1e-4  # relative, added to the bounds of grids for rounding
 ATOMS_MARGIN = 1e-9  # the same where all losses are atoms on every grid
+# losses between which chords replace a curve that takes long to compute
+NODES = np.append(0.0, np.geomspace(1e-6, EXPONENT, 8000))
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,27 @@ class Profile:
     #: the loss a of a release whose losses are a and -a alone: atoms, which all grids
     #: contain exactly
     top: float | None = None
+
+
+def chorded(bounds: Any, count: int) -> Profile:
+    """Return the profile of releases whose curve keeps to its bounds at ``NODES``.
+
+    A curve is convex in e^epsilon, and so below the chords of the largest convex
+    function that keeps to the bounds.
+    """
+    x, y = np.exp(NODES), np.asarray(bounds, dtype=float)
+    kept: list[int] = []
+    for k in range(len(x)):
+        while len(kept) > 1:
+            i, j = kept[-2:]
+            if (y[j] - y[i]) * (x[k] - x[i]) < (y[k] - y[i]) * (x[j] - x[i]):
+                break
+            kept.pop()
+        kept.append(k)
+    corners = x[kept], y[kept]
+    return Profile(
+        lambda losses: np.interp(np.exp(np.minimum(losses, EXPONENT)), *corners), count
+    )
 
 
 @dataclass(frozen=True)
@@ -87,9 +110,6 @@ def composed_epsilon(
 ) -> float:
     """Return an upper bound of the composed epsilon that has converged.
 
-    The error of a grid's bound falls with the square of the interval, so that what is
-    left is a fifteenth of the last change.
-
     Parameters
     ----------
     profiles : sequence of Profile
@@ -98,7 +118,8 @@ def composed_epsilon(
         In (0, 1).
     tolerance : float
         Relative change from one grid to a four times finer one, at which refinement
-        stops.
+        stops. The error of a grid's bound falls with the square of the interval, so
+        that what is left is a fifteenth of the last change.
     better : callable
         Combines the bound of a grid with that of the grids before. ``limit`` gives no
         bound, but a good estimate on coarse grids.
@@ -111,6 +132,8 @@ def composed_epsilon(
     tops = largest_losses(profiles, delta)
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
         return 0.0  # total variation distances add
+    if not any(tops):
+        return math.inf  # all losses are above ``EXPONENT``
     atoms = len({profile.top for profile in profiles}) == 1 and profiles[0].top
     margin = 1 + (ATOMS_MARGIN if atoms else MARGIN)
     interval, points, bound = max(tops) / FIRST_CELLS, 0, math.inf
@@ -134,16 +157,8 @@ def epsilon_on_grid(
 ) -> tuple[float, int]:
     """Return the bound of one grid, without margin, and the number of its points.
 
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        Releases to compose.
-    tops : sequence of float
-        Per profile, the loss above which its remaining mass counts as infinite.
-    delta : float
-        In (0, 1).
-    interval : float
-        Width of a cell, in units of epsilon.
+    *tops* are the losses above which a profile's remaining mass counts as infinite,
+    *interval* is the width of a cell in units of epsilon.
     """
     pairs = zip(profiles, tops, strict=True)
     releases = [discretise(profile, top, interval) for profile, top in pairs]
@@ -197,7 +212,7 @@ def chernoff(releases: Sequence[Release], delta: float, interval: float) -> floa
     where the largest loss of all has a probability above delta.
     """
     widest = max(release.masses.size for release in releases)
-    width = -(-widest // NODES)
+    width = -(-widest // MOMENT_CELLS)
     coarse = [release.on_nodes(width) for release in releases]
 
     def bound(order: float) -> float:
@@ -226,7 +241,7 @@ def power_of(tilted: Array, count: int) -> tuple[int, Array]:
     if count == 1:
         return 0, tilted
     # the power has at most ``TILTED_TAIL`` outside of [low, high] (Chernoff)
-    width = -(-tilted.size // NODES)
+    width = -(-tilted.size // MOMENT_CELLS)
     masses = chords(tilted, width)
     at = width * np.arange(float(masses.size))
     low, high, log = 0, (tilted.size - 1) * count, math.log(2 / TILTED_TAIL)
@@ -263,28 +278,29 @@ def _log_moment(masses: Array, at: Array, order: float) -> float:
 
 
 def largest_losses(profiles: Sequence[Profile], delta: float) -> list[float]:
-    """The largest loss of each profile; at most ``TAIL * delta`` lies beyond them."""
+    """The largest loss of each profile; at most ``TAIL * delta`` lies beyond them.
+
+    What lies beyond ``EXPONENT``, where losses count as infinite, does not count.
+    """
     mass = TAIL * delta / len(profiles)
     return [
-        largest_loss(profile, mass / profile.count)
+        _largest_loss(profile, mass / profile.count)
         if profile.top is None
         else profile.top
         for profile in profiles
     ]
 
 
-def largest_loss(profile: Profile, mass: float) -> float:
-    """Return the smallest loss beyond which at most `mass` remains."""
-
+def _largest_loss(profile: Profile, mass: float) -> float:
     def beyond(loss: float) -> float:
         return float(profile.delta(np.array([loss]))[0])
 
+    mass += beyond(EXPONENT)
     if beyond(0.0) <= mass:
         return 0.0
-    upper = 1.0
+    lower, upper = 0.0, 1.0
     while beyond(upper) > mass:
         upper *= 2
-    lower = 0.0
     while upper - lower > 1e-3 * upper:
         middle = (lower + upper) / 2
         lower, upper = (middle, upper) if beyond(middle) > mass else (lower, middle)

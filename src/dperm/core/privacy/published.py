@@ -25,7 +25,6 @@ from dperm.core.privacy.ledger import (
     Gaussian,
     Laplace,
     Ledger,
-    NonPrivate,
     SampledGaussian,
     UnsupportedEventError,
 )
@@ -115,28 +114,15 @@ def _(event: Laplace) -> PublishedCost:
     return PublishedCost(pure=event.count * sensitivity / event.scale)
 
 
-@published_cost.register
-def _(event: NonPrivate) -> PublishedCost:
-    return PublishedCost(pure=math.inf)
-
-
 def advanced_epsilon(releases: Iterable[tuple[float, int]], delta: float) -> float:
     r"""Return the epsilon of pure releases under advanced composition.
 
     .. math:: \sqrt{2 \log(1/\delta) \sum_i \epsilon_i^2}
               + \sum_i \epsilon_i (e^{\epsilon_i} - 1)
 
-    Parameters
-    ----------
-    releases : iterable of (float, int)
-        Pure epsilon of a release, and how often it is made.
-    delta : float
-        In (0, 1).
-
-    Notes
-    -----
-    Dwork and Roth 2014, Theorem 3.20; dpgcd (Mangold et al. 2023), Appendix A, equation
-    2, has 2T releases at epsilon'.
+    *releases* are pure epsilons and how often each is spent (Dwork and Roth 2014,
+    Theorem 3.20; dpgcd (Mangold et al. 2023), Appendix A, equation 2, has 2T releases
+    at epsilon').
     """
     pures = list(releases)
     squares = sum(count * pure**2 for pure, count in pures)

@@ -26,7 +26,6 @@ from dperm.core.privacy.ledger import (
     Gaussian,
     Laplace,
     Ledger,
-    NonPrivate,
     SampledGaussian,
     UnsupportedEventError,
 )
@@ -38,37 +37,29 @@ Array = NDArray[np.float64]
 @lru_cache(maxsize=4096)
 def epsilon(ledger: Ledger, delta: float) -> float:
     """Return a proved upper bound on epsilon; inf where none is known."""
-    return _certain(ledger, delta, composed_epsilon)
+    return _priced(ledger, delta, composed_epsilon)
 
 
 def estimate(ledger: Ledger, delta: float, tolerance: float = 0.01) -> float:
     """Return a faster estimate, extrapolated from coarse grids; it is no bound."""
     tends = partial(composed_epsilon, tolerance=tolerance, better=limit)
-    return _certain(ledger, delta, tends)
+    return _priced(ledger, delta, tends)
 
 
 def is_closed_form(ledger: Ledger) -> bool:
     """Tell whether an epsilon is exact up to rounding, with no grid of losses."""
-    others = [event for event in ledger.events if not isinstance(event, Gaussian)]
-    return not others or _closed(others, 0.0, 0.5) is not None
+    return not _others(ledger) or _closed(ledger, 0.0, 0.5) is not None
 
 
-def _certain(
+def _priced(
     ledger: Ledger, delta: float, composed: Callable[[list[Profile], float], float]
 ) -> float:
     if not all(event.sound for event in ledger.events):
         return math.inf
-    return _sound(ledger, delta, composed)
-
-
-def _sound(
-    ledger: Ledger, delta: float, composed: Callable[[list[Profile], float], float]
-) -> float:
-    mu = _composed_mu(ledger)
-    others = [event for event in ledger.events if not isinstance(event, Gaussian)]
+    mu, others = _composed_mu(ledger), _others(ledger)
     if not others:
         return gaussian_epsilon(mu, delta)
-    closed = _closed(others, mu, delta)
+    closed = _closed(ledger, mu, delta)
     if closed is not None:
         return closed
     profiles = [profile(event) for event in others]
@@ -77,33 +68,30 @@ def _sound(
     return min(composed(profiles, delta), renyi_epsilon(ledger, delta))
 
 
-def _closed(others: list[Event], mu: float, delta: float) -> float | None:
-    """The epsilon of Gaussians with other releases; None without a closed form."""
-    return beside_gaussians(others[0], mu, delta) if len(others) == 1 else None
-
-
 def _composed_mu(ledger: Ledger) -> float:
     events = (event for event in ledger.events if isinstance(event, Gaussian))
     return math.sqrt(sum(event.count / event.noise_multiplier**2 for event in events))
 
 
+def _others(ledger: Ledger) -> list[Event]:
+    return [event for event in ledger.events if not isinstance(event, Gaussian)]
+
+
+def _closed(ledger: Ledger, mu: float, delta: float) -> float | None:
+    """The epsilon of one other event with Gaussians of mu; None without closed form."""
+    others = _others(ledger)
+    return beside_gaussians(others[0], mu, delta) if len(others) == 1 else None
+
+
 def gaussian_renyi_epsilon(rho: float, delta: float) -> float:
-    r"""Return the Rényi epsilon of Gaussian releases, optimised over all orders.
+    r"""Return the Rényi epsilon of Gaussian releases, the least over all orders.
 
     .. math:: \min_\alpha \rho\alpha + \log(1/\delta)/(\alpha - 1)
               = \rho + 2\sqrt{\rho\log(1/\delta)}
 
-    Parameters
-    ----------
-    rho : float
-        Sum of count / (2 sigma^2), sigma the noise multiplier (zCDP, unit 1).
-    delta : float
-        In (0, 1).
-
-    Notes
-    -----
-    dpcd (Mangold et al. 2022), Appendix B, Corollary B.8 before simplification;
-    Mironov 2017, arXiv:1702.07476, Proposition 3.
+    *rho* is the sum of count / (2 sigma^2), sigma the noise multiplier (zCDP). It is
+    Corollary B.8 of dpcd (Mangold et al. 2022) before simplification; Mironov 2017,
+    arXiv:1702.07476, Proposition 3.
     """
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
@@ -118,16 +106,8 @@ def _gaussian_curve(log_ratio: Array, mu: float) -> Array:
 def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
     """Return delta(epsilon) of distinguishing N(0, 1) from N(mu, 1).
 
-    Parameters
-    ----------
-    epsilon : array or float
-        Privacy losses.
-    mu : float
-        Root of the sum of count / sigma^2, sigma the noise multiplier.
-
-    Notes
-    -----
-    Balle and Wang 2018, arXiv:1805.06530, Theorem 8.
+    *mu* is the root of the sum of count / sigma^2, sigma the noise multiplier (Balle
+    and Wang 2018, arXiv:1805.06530, Theorem 8).
     """
     return _gaussian_curve(np.asarray(epsilon, dtype=float), mu)
 
@@ -135,15 +115,6 @@ def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the exact epsilon of Gaussian releases that compose to mu.
 
-    Parameters
-    ----------
-    mu : float
-        Root of the sum of count / sigma^2.
-    delta : float
-        In (0, 1).
-
-    Notes
-    -----
     Balle and Wang 2018, arXiv:1805.06530, Theorem 8; Dong, Roth and Su 2019,
     arXiv:1905.02383, Corollary 3.3 for the composition.
     """
@@ -162,18 +133,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 def sampled_gaussian_delta(epsilon: Array | float, rate: float, mu: float) -> Array:
     """Return the bound on delta(epsilon) of one sampled Gaussian, epsilon >= 0.
 
-    Parameters
-    ----------
-    epsilon : array or float
-        Privacy losses, not negative.
-    rate : float
-        q = batch / population.
-    mu : float
-        1 / sigma, sigma the noise multiplier of the release without sampling.
-
-    Notes
-    -----
-    Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, Theorem 11.
+    *rate* is batch / population, *mu* the inverse of the noise multiplier without
+    sampling (Balle, Barthe and Gaboardi 2018, arXiv:1807.01647, Theorem 11).
     """
     loss = np.asarray(epsilon, dtype=float)
     small = np.log1p(np.expm1(np.minimum(loss, 30.0)) / rate)
@@ -185,15 +146,6 @@ def sampled_gaussian_delta(epsilon: Array | float, rate: float, mu: float) -> Ar
 def laplace_delta(epsilon: Array | float, pure: float) -> Array:
     """Return delta(epsilon) of one Laplace release, epsilon >= 0.
 
-    Parameters
-    ----------
-    epsilon : array or float
-        Privacy losses, not negative.
-    pure : float
-        Sensitivity / scale.
-
-    Notes
-    -----
     The hockey-stick divergence of Lap(0, 1) and Lap(pure, 1), integrated.
     """
     excess = (np.asarray(epsilon, dtype=float) - pure) / 2
@@ -207,12 +159,6 @@ def profile(event: Event) -> Profile:
 
 
 @profile.register
-def _(event: Gaussian) -> Profile:
-    mu = 1 / event.noise_multiplier
-    return Profile(lambda losses: gaussian_delta(losses, mu), event.count)
-
-
-@profile.register
 def _(event: SampledGaussian) -> Profile:
     rate, mu = event.sampling_rate, 1 / event.noise_multiplier
     return Profile(lambda losses: sampled_gaussian_delta(losses, rate, mu), event.count)
@@ -222,11 +168,6 @@ def _(event: SampledGaussian) -> Profile:
 def _(event: Laplace) -> Profile:
     pure = event.sensitivity / event.scale
     return Profile(lambda losses: laplace_delta(losses, pure), event.count)
-
-
-@profile.register
-def _(event: NonPrivate) -> Profile:
-    return Profile(lambda losses: np.ones_like(losses, dtype=float), event.count)
 
 
 @singledispatch
@@ -250,11 +191,6 @@ def _(event: Laplace, orders: Array) -> Array:
     up = np.log(share) + (orders - 1) * pure
     down = np.log1p(-share) - orders * pure
     return event.count * np.logaddexp(up, down) / (orders - 1)
-
-
-@renyi.register
-def _(event: NonPrivate, orders: Array) -> Array:
-    return np.full_like(orders, np.inf)
 
 
 @singledispatch

@@ -122,7 +122,7 @@ def private_smoothness(
         If M or bounds are negative, not finite or of other shapes, or M exceeds bounds.
     UnknownCalibrationError
         If there is no such calibration.
-    ScaleError
+    LedgerError
         If epsilon is not positive.
     """
     event = smoothness_event(np.size(M), epsilon, calibration)
