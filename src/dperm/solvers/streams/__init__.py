@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -38,6 +38,11 @@ class Noise:
     scales: tuple[float, ...]  #: as the solver defines them; 0 without noise
 
 
+@dataclass(frozen=True)
+class Options:
+    """No options, for a method that leaves nothing open."""
+
+
 def silent(scales: int = 1) -> Noise:
     """No noise: the given number of scales, all 0."""
     bare = NonPrivate(1, "a release that reads the record", "without noise")
@@ -63,19 +68,9 @@ class Solver(Protocol):
         """The noise for a target."""
 
 
+@dataclass(eq=False)
 class Stream(ABC):
     """A run on a stream of records: L targets side by side, which share their noise.
-
-    Parameters
-    ----------
-    setup : Setup
-    targets : sequence of Target
-    streams : Streams
-    source : Source
-        At its first record.
-    n : int
-        Size of the data set.
-    options : the solver's
 
     Attributes
     ----------
@@ -85,22 +80,22 @@ class Stream(ABC):
         The point of each target, 0 at first.
     """
 
-    noise_of: Callable[[Setup, int, Target, Any], Noise]  #: the module's ``noise``
+    noise_of: ClassVar[Callable[[Setup, int, Target, Any], Noise]]  #: the module's
 
-    def __init__(
-        self,
-        setup: Setup,
-        targets: Sequence[Target],
-        streams: Streams,
-        source: Source,
-        n: int,
-        options: Any,
-    ):
-        self.setup, self.targets, self.streams = setup, targets, streams
-        self.source, self.n, self.options = source, n, options
-        found = [self.noise_of(setup, n, target, options) for target in targets]
+    setup: Setup
+    targets: Sequence[Target]
+    streams: Streams
+    source: Source  #: at its first record
+    n: int  #: size of the data set
+    options: Any  #: the solver's
+
+    def __post_init__(self) -> None:
+        found = [
+            self.noise_of(self.setup, self.n, target, self.options)
+            for target in self.targets
+        ]
         self.scales = np.array([noise.scales for noise in found])
-        self.x = np.zeros((len(targets), setup.d))
+        self.x = np.zeros((len(self.targets), self.setup.d))
 
     @property
     def weights(self) -> np.ndarray:
