@@ -1,15 +1,22 @@
 """Methods for stochastic convex optimisation, which read records from a stream.
 
-A solver module of this family is a :class:`Solver`; its ``Run`` derives from
-:class:`Stream`. Nothing here depends on files, grids or seeds.
+A solver module of this family has
+
+- ``Options``, a dataclass of the keys allowed under ``options`` in its YAML,
+- ``ledger(setup, n, scales, options)``, that of the costliest record under noise of
+  these scales,
+- ``noise(setup, n, target, options)``, the :class:`Noise` for a target,
+- ``Run``, a :class:`Stream`.
+
+Nothing here depends on files, grids or seeds.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -49,25 +56,6 @@ def silent(scales: int = 1) -> Noise:
     return Noise(Ledger((bare,)), (0.0,) * scales)
 
 
-@runtime_checkable
-class Solver(Protocol):
-    """Interface of a solver module of this family.
-
-    ``Options`` is a dataclass of the keys allowed under ``options`` in its YAML.
-    """
-
-    Options: type
-    Run: type[Stream]
-
-    def ledger(
-        self, setup: Setup, n: int, scales: tuple[float, ...], options: Any
-    ) -> Ledger:
-        """Ledger of the costliest record under noise of those scales."""
-
-    def noise(self, setup: Setup, n: int, target: Target, options: Any) -> Noise:
-        """The noise for a target."""
-
-
 @dataclass(eq=False)
 class Stream(ABC):
     """A run on a stream of records: L targets side by side, which share their noise.
@@ -79,8 +67,6 @@ class Stream(ABC):
     x : ndarray, shape (L, d)
         The point of each target, 0 at first.
     """
-
-    noise_of: ClassVar[Callable[[Setup, int, Target, Any], Noise]]  #: the module's
 
     setup: Setup
     targets: Sequence[Target]
@@ -96,6 +82,11 @@ class Stream(ABC):
         ]
         self.scales = np.array([noise.scales for noise in found])
         self.x = np.zeros((len(self.targets), self.setup.d))
+
+    @staticmethod
+    @abstractmethod
+    def noise_of(setup: Setup, n: int, target: Target, options: Any) -> Noise:
+        """The noise for a target: the module's ``noise``."""
 
     @property
     def weights(self) -> np.ndarray:
