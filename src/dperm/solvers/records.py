@@ -78,17 +78,10 @@ class Records:
         self.loss, self.apart, self._kept = problem.loss, apart, dict[Any, Any]()
         with np.errstate(all="ignore"):
             rows = _scaled(problem.rows, S, apart)
-            rows, offset = cleaned(rows, problem.offset)
-            self._take(rows, offset, norms(rows), _largest(rows), label)
-
-    def _take(
-        self, rows: Any, offset: Any, sizes: Any, largest: Any, label: float = 1.0
-    ) -> None:
-        """Store cleaned records, in units of the scales."""
-        self.rows, self.offset = rows, offset[:, None]
-        self.norms, self.largest = sizes, largest
-        with np.errstate(all="ignore"):
+            self.rows, offset = cleaned(rows, problem.offset)
+            self.norms, self.largest = norms(self.rows), _largest(self.rows)
             self.labels = bounded(-offset / label, np.full(len(offset), STEEP))
+        self.offset = offset[:, None]
 
     @property
     def n(self) -> int:
@@ -157,6 +150,9 @@ class Records:
         found: np.ndarray = rows.T @ self.clipped_slopes(u, C, some, rows)
         return found
 
+    def _some(self, some: Any) -> Any:
+        return self.rows if some is ... else self.rows[some]
+
     def pull(self, u: np.ndarray, radius: float) -> np.ndarray:
         """Sum of gradients at u (p,) or (p, L) of records clipped to a radius."""
         V = self.clipped(radius)
@@ -216,9 +212,6 @@ class Records:
             return other
 
         return self.kept(("columns", *columns.tolist()), made)
-
-    def _some(self, some: Any) -> Any:
-        return self.rows if some is ... else self.rows[some]
 
     def moments(self, C: float, weight: float) -> np.ndarray:
         """Sum of t t^T with t = (x, weight y) clipped to C; shape (p + 1, p + 1)."""
