@@ -56,20 +56,6 @@ def test_what_is_released_is_on_the_grid_whatever_the_value(value):
     np.testing.assert_array_equal(whole, np.rint(whole))
 
 
-def test_how_many_whole_numbers_are_released_does_not_move_the_noise(monkeypatch):
-    """How many levels a column of text has is private."""
-    seen = []
-    real = exact_noise.drawn
-    monkeypatch.setattr(
-        exact_noise,
-        "drawn",
-        lambda scale, size: seen.append(scale) or real(scale, size),
-    )
-    for m in (3, 4):
-        Exact().added(np.ones((m, 1)), 7.0, 2.0, 0.0, False, whole=True)
-    assert seen[0] == seen[1]
-
-
 def test_the_noise_has_the_scale_of_the_event_and_less_beside_the_diagonal():
     plain = exactly(np.full((40_000, 1), 5.0)) - 5.0
     assert abs(plain.mean()) < 5 * 3 / 200

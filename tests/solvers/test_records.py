@@ -103,16 +103,11 @@ def test_a_clip_shortens_no_more_than_it_has_to(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
-@pytest.mark.parametrize("grid", [0.0, 2.0**-10, 0.3])
-def test_every_clipped_row_is_within_the_radius(kind, grid):
+def test_every_clipped_row_is_within_the_radius(kind):
     X, y = odd()
-    found = Records(problem(kind, X, y))
-    plain, cut = (filled(found.clipped(0.9, by)) for by in (0.0, grid))
+    cut = filled(Records(problem(kind, X, y)).clipped(0.9))
     assert all(is_within(1.0, row, 0.9) for row in cut)
-    assert (np.abs(cut) <= np.abs(plain)).all()  # a grid lengthens nothing
-    assert (plain != 0).any() and (not grid or (cut != plain).any())
-    if grid:
-        np.testing.assert_allclose(cut / grid, np.rint(cut / grid), atol=1e-9)
+    assert (cut != 0).any()
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])

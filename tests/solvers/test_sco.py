@@ -289,14 +289,14 @@ class Rereads(noisy_sfw.Run):
 
     def noise_scale(self, t, depth, leaf):
         if leaf == 2**t - 1:
-            self.reader.at = 0
+            self.source.taken = 0
         return super().noise_scale(t, depth, leaf)
 
 
 class OverlapsByOne(noisy_sfw.Run):
     def noise_scale(self, t, depth, leaf):
         if leaf == 2**t - 1:
-            self.reader.at = max(0, self.reader.at - 1)
+            self.source.taken = max(0, self.source.taken - 1)
         return super().noise_scale(t, depth, leaf)
 
 

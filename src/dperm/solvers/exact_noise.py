@@ -64,7 +64,6 @@ class Exact:
         sensitivity: float,
         error: float,
         symmetric: bool,
-        whole: bool = False,
     ) -> np.ndarray:
         """A value with noise, in multiples of ``step(scale)``.
 
@@ -76,17 +75,13 @@ class Exact:
             Those of the ledger's event, in the Euclidean or Frobenius norm.
         error : float
             How far, in that norm, the value may be from the exact one.
-        whole : bool
-            Whether the entries are whole numbers, which no rounding to a step below 1
-            moves. Then their number, which may be private, does not move the scale.
 
         Returns
         -------
         ndarray, shape (k, 1) or (1, p, p)
         """
         h = step(scale)
-        entries = 0 if whole and h <= 1 else value.size  # those that rounding moves
-        wide = widened(scale, sensitivity, error, entries) / h
+        wide = widened(scale, sensitivity, error, value.size) / h
         if not symmetric:
             return h * _noised(value.ravel() / h, wide).reshape(-1, 1)
         p = len(value)

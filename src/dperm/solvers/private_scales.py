@@ -3,14 +3,12 @@ r"""Root mean squares of columns, and of labels, from one noisy histogram.
 Every number that is not zero falls into a cell, that of the power of two nearest in its
 logarithm, from :math:`2^{-48}` to :math:`2^{48}`. Numbers beyond fall into the last
 cell on their side. The counts of all cells of all :math:`k` columns are released
-together with Gaussian noise. They are whole numbers, so that rounding does not move
-them.
+together with Gaussian noise. They are whole numbers, which doubles hold exactly.
 
 *Sensitivity.* A record is in one cell of each column, or in none of it. Replacing it
 takes 1 from one cell of each column and adds 1 to one other, which moves the counts by
-:math:`\sqrt{2k}` at most in the Euclidean norm. Adding or removing it moves at most one
-cell of each column by 1, together :math:`\sqrt{k}`. Both are attained. ∎ So the release
-is a Gaussian mechanism, and composes exactly with the others.
+:math:`\sqrt{2k}` at most in the Euclidean norm. This is attained. ∎ So the release is a
+Gaussian mechanism, and composes exactly with the others.
 
 The columns' root mean squares are post-processing of the counts. A column is *seen*
 where three neighbouring cells hold more than the noise of all cells of all columns
@@ -135,12 +133,9 @@ def histogram(columns: Any) -> np.ndarray:
 
     Parameters
     ----------
-    columns : ndarray (n, k), sparse array, or a function that adds up histograms
+    columns : ndarray (n, k) or sparse array
         Finite.
     """
-    if callable(columns):
-        total: np.ndarray = columns(histogram)
-        return total
     found = np.zeros((columns.shape[1], len(OCTAVES)))
     if sparse.issparse(columns):
         columns = sparse.csc_array(columns)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -79,17 +78,10 @@ class Records:
         self.loss, self.apart, self._kept = problem.loss, apart, dict[Any, Any]()
         with np.errstate(all="ignore"):
             rows = _scaled(problem.rows, S, apart)
-            rows, offset = cleaned(rows, problem.offset)
-            self._take(rows, offset, norms(rows), _largest(rows), label)
-
-    def _take(
-        self, rows: Any, offset: Any, sizes: Any, largest: Any, label: float = 1.0
-    ) -> None:
-        """Store cleaned records, in units of the scales."""
-        self.rows, self.offset = rows, offset[:, None]
-        self.norms, self.largest = sizes, largest
-        with np.errstate(all="ignore"):
+            self.rows, offset = cleaned(rows, problem.offset)
+            self.norms, self.largest = norms(self.rows), _largest(self.rows)
             self.labels = bounded(-offset / label, np.full(len(offset), STEEP))
+        self.offset = offset[:, None]
 
     @property
     def n(self) -> int:
@@ -102,13 +94,10 @@ class Records:
             self._kept[key] = make()
         return self._kept[key]
 
-    def clipped(self, radius: float, grid: float = 0.0) -> Any:
+    def clipped(self, radius: float) -> Any:
         """Records in the ball of a radius; see ``contributions``."""
-        key = ("clipped", radius, grid)
-        return self.kept(
-            key,
-            lambda: contributions(self.rows, self.norms, radius, grid, self.largest),
-        )
+        known = (self.rows, self.norms, radius, self.largest)
+        return self.kept(("clipped", radius), lambda: contributions(*known))
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
         """Slopes phi' at margins of any shape, within the loss's bound if any."""
@@ -160,6 +149,9 @@ class Records:
         rows = self._some(some)
         found: np.ndarray = rows.T @ self.clipped_slopes(u, C, some, rows)
         return found
+
+    def _some(self, some: Any) -> Any:
+        return self.rows if some is ... else self.rows[some]
 
     def pull(self, u: np.ndarray, radius: float) -> np.ndarray:
         """Sum of gradients at u (p,) or (p, L) of records clipped to a radius."""
@@ -221,16 +213,14 @@ class Records:
 
         return self.kept(("columns", *columns.tolist()), made)
 
-    def _some(self, some: Any) -> Any:
-        return self.rows if some is ... else self.rows[some]
-
     def moments(self, C: float, weight: float) -> np.ndarray:
         """Sum of t t^T with t = (x, weight y) clipped to C; shape (p + 1, p + 1)."""
         rows, y, p = self.rows, weight * self.labels, self.rows.shape[1]
         with np.errstate(all="ignore"):
             size = np.hypot(self.norms, y)
             if not (size <= FAR).all():  # their squares might overflow: clip them first
-                rows, y = _drawn_in(rows, y, size, C)
+                drawn_in = np.where(size <= FAR, 1.0, C / size)
+                rows, y = _weighted(rows, drawn_in), drawn_in * y
                 size = np.hypot(norms(rows), y)
             inside = np.minimum(1.0, C / np.maximum(size, 1 / STEEP))
         check(np.maximum(_largest(rows), np.abs(y)), inside, C)
@@ -245,10 +235,9 @@ def contributions(
     rows: Any,
     sizes: np.ndarray,
     radius: float,
-    grid: float = 0,
     largest: np.ndarray | None = None,
 ) -> Any:
-    """Clip rows of known norms to a radius, and truncate them to a grid.
+    """Clip rows of known norms to a radius.
 
     Parameters
     ----------
@@ -256,9 +245,6 @@ def contributions(
         Finite.
     sizes : ndarray, shape (n,)
         Euclidean norms; infinite where they overflow, and the row then becomes 0.
-    grid : float
-        Entries are truncated towards 0 to multiples of it, which makes no norm larger;
-        0 leaves them as they are.
     largest : ndarray, shape (n,), optional
         Largest entries, where they are known.
 
@@ -269,11 +255,14 @@ def contributions(
     """
     inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))
     check(_largest(rows) if largest is None else largest, inside, radius)
-    if not sparse.issparse(rows):
-        found = rows * inside[:, None]
-        return grid * np.trunc(found / grid) if grid else found
-    found = (sparse.diags_array(inside) @ rows).tocsr()
-    return grid * (found / grid).trunc() if grid else found
+    return _weighted(rows, inside)
+
+
+def _weighted(rows: Any, factors: np.ndarray) -> Any:
+    """Rows (n, p) times their factors (n,)."""
+    if sparse.issparse(rows):
+        return (sparse.diags_array(factors) @ rows).tocsr()
+    return rows * factors[:, None]
 
 
 def norms(rows: Any) -> np.ndarray:
@@ -343,44 +332,35 @@ class Together:
     """
 
     def __init__(self, records: Records):
-        self._records, self._asked = records, list[_Asked]()
+        self._records, self._asked = records, list[tuple[np.ndarray, float]]()
+        self._found = list[np.ndarray]()
 
     def gradient(self, u: np.ndarray, C: float) -> Callable[[], np.ndarray]:
         """Request ``Records.gradient``, (p, L); the callable returned yields it."""
-        one = _Asked(u, C)
-        self._asked.append(one)
+        if self._found:  # all that was asked before is known: a new round
+            self._asked, self._found = [], []
+        asked, found, place = self._asked, self._found, len(self._asked)
+        asked.append((u, C))
 
-        def found() -> np.ndarray:
-            if one.found is None:
-                self._compute()
-            assert one.found is not None
-            return one.found
+        def sums() -> np.ndarray:
+            if not found:
+                found.extend(self._sums(asked))
+            return found[place]
 
-        return found
+        return sums
 
-    def _compute(self) -> None:
-        asked, self._asked = self._asked, []
-        widths = [one.u.shape[1] for one in asked]
-        u = np.concatenate([one.u for one in asked], axis=1)
-        found = self._records.gradients(u, np.repeat([one.C for one in asked], widths))
-        parts = np.split(found, np.cumsum(widths)[:-1], axis=1)
-        for one, part in zip(asked, parts, strict=True):
-            one.found = part
-
-
-@dataclass
-class _Asked:
-    u: np.ndarray
-    C: float
-    found: np.ndarray | None = None
+    def _sums(self, asked: list[tuple[np.ndarray, float]]) -> list[np.ndarray]:
+        points, bounds = zip(*asked, strict=True)
+        widths = [u.shape[1] for u in points]
+        u = np.concatenate(points, axis=1)
+        whole = self._records.gradients(u, np.repeat(bounds, widths))
+        return np.split(whole, np.cumsum(widths)[:-1], axis=1)
 
 
 def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:
     """V^T diag(weights) V as a dense array; shape (p, p)."""
-    if sparse.issparse(V):
-        left = V if weights is None else sparse.diags_array(weights) @ V
-        return np.asarray((V.T @ left).todense())
-    return V.T @ (V if weights is None else weights[:, None] * V)
+    right = V if weights is None else _weighted(V, weights)
+    return filled(V.T @ right)
 
 
 def relevance(records: Records, real: bool) -> np.ndarray:
@@ -457,16 +437,6 @@ def _scaled(rows: Any, S: np.ndarray | None, as_given: bool) -> Any:
     if sparse.issparse(rows):
         return rows if S is None else (rows @ sparse.diags_array(1 / S)).tocsr()
     return rows if S is None else rows / S
-
-
-def _drawn_in(
-    rows: Any, y: np.ndarray, size: np.ndarray, C: float
-) -> tuple[Any, np.ndarray]:
-    """Records (x, y), clipped to C if their size is beyond ``FAR``."""
-    factors = np.where(size <= FAR, 1.0, C / size)
-    if sparse.issparse(rows):
-        return (sparse.diags_array(factors) @ rows).tocsr(), factors * y
-    return rows * factors[:, None], factors * y
 
 
 def _largest(rows: Any) -> np.ndarray:

@@ -13,12 +13,11 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.distributed.engines import (
     ENGINES,
     Dask,
-    InMemory,
+    FileNode,
     Local,
     WorkerLostError,
-    in_files,
-    in_memory,
     shares,
+    written,
 )
 from dperm.solvers.distributed.node import Message
 from dperm.solvers.frank_wolfe import Noise, dp_bcfw
@@ -118,7 +117,7 @@ def test_messages_that_carried_raw_columns_would_be_seen(instance):
     quiet = Noise(None, 0.02, 0.0, 0.0)
     plain = replace(OPTIONS, sketch=None)
     public = dp_bcfw.public_of(instance.problem, plain, quiet)
-    engine = Recorded(Local(in_memory(instance.problem, 3), public, seeds()))
+    engine = Recorded(Local(shares(instance.problem, 3), public, seeds()))
     run_of(instance.problem, engine, plain, quiet).advance(3)
     with pytest.raises(AssertionError):
         no_raw_column(instance, engine)
@@ -126,11 +125,11 @@ def test_messages_that_carried_raw_columns_would_be_seen(instance):
 
 def test_nodes_of_one_process_are_of_one_problem(instance):
     """They share what the message says of the slopes, which the offset enters."""
-    parts = in_memory(instance.problem, 2)
-    share = replace(parts[1].share, offset=parts[1].share.offset + 1.0)
+    first, second = shares(instance.problem, 2)
+    other = replace(second, offset=second.offset + 1.0)
     public = dp_bcfw.public_of(instance.problem, OPTIONS, NOISE)
     with pytest.raises(ValueError, match="one problem"):
-        Local([parts[0], InMemory(share)], public, [1, 2])
+        Local([first, other], public, [1, 2])
 
 
 def test_a_lost_worker_ends_the_run_with_a_clear_error(started):
@@ -162,14 +161,18 @@ def test_a_scheduler_that_is_configured_is_used_and_left_running(
             assert len(other.scheduler_info()["workers"]) == 2
 
 
-def test_parts_hold_each_column_once(instance, tmp_path):
-    whole = instance.problem.A.toarray()
-    found = [part.load() for part in in_files(instance.problem, 4, tmp_path)]
-    np.testing.assert_array_equal(
-        np.hstack([share.matrix.toarray() for share in found]), whole
-    )
-    firsts = [share.first for share in shares(instance.problem, 4)]
-    assert [share.first for share in found] == firsts
+def test_files_hold_each_column_once(instance, tmp_path):
+    public = dp_bcfw.public_of(instance.problem, OPTIONS, NOISE)
+    found = [
+        FileNode(written(share, tmp_path / f"{k}.npz"), public, 0)
+        for k, share in enumerate(shares(instance.problem, 4))
+    ]
+    bound = OPTIONS.entry_bound
+    whole = np.clip(instance.problem.A.toarray(), -bound, bound)
+    parts = [node.columns.matrix.toarray() for node in found]
+    np.testing.assert_array_equal(np.hstack(parts), whole)
+    sizes = np.cumsum([0, *(part.shape[1] for part in parts)])
+    assert [node.first for node in found] == sizes[:-1].tolist()
 
 
 def test_messages_survive_the_journey():

@@ -15,7 +15,7 @@ from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.runs import Setting
-from dperm.solvers.distributed.engines import Local, in_memory
+from dperm.solvers.distributed.engines import Local, shares
 from dperm.solvers.distributed.node import Message, Node, shared_sketch
 from dperm.solvers.frank_wolfe import Noise, dp_bcfw, dp_bcfw_noise, dp_fw
 
@@ -27,7 +27,7 @@ OPTIONS = dp_bcfw.Options(
 def node_of(kind, instance, index_scale, sketch_scale, seed, options=OPTIONS):
     noise = Noise(Ledger(), index_scale, sketch_scale)
     public = dp_bcfw.public_of(instance.problem, options, noise)
-    return kind(in_memory(instance.problem, 1)[0], public, seed)
+    return kind(next(shares(instance.problem, 1)), public, seed)
 
 
 # --- noise ----------------------------------------------------------------------------
@@ -133,9 +133,9 @@ def features_are_released_once(kind, instance):
     """As many noisy copies of a feature as the ledger counts: one."""
     noise = Noise(Ledger(), 1e-9, 1.0)
     public = dp_bcfw.public_of(instance.problem, OPTIONS, noise)
-    engine = Local(in_memory(instance.problem, 2), public, [1, 2])
+    engine = Local(shares(instance.problem, 2), public, [1, 2])
     engine.nodes = [
-        kind(p, public, k) for k, p in enumerate(in_memory(instance.problem, 2))
+        kind(p, public, k) for k, p in enumerate(shares(instance.problem, 2))
     ]
     run = dp_bcfw.Run(
         instance.problem, streams(0), OPTIONS, noise, start=lambda *_: engine

@@ -8,7 +8,7 @@ import pytest
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.distributed.columns import Columns, edges
 from dperm.solvers.distributed.node import shared_sketch
-from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, fw, silent
+from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, silent
 from papers.dpbcfw import twins
 from papers.dpbcfw.conftest import dense
 
@@ -59,7 +59,7 @@ def test_bcfw(problem, sampling, vertices):
 
 
 def test_fw_is_bcfw_with_all_coordinates(problem):
-    run = fw.Run(problem, streams(0), fw.Options(radius=2.0), silent(30))
+    run = bcfw.Run(problem, streams(0), bcfw.Options(radius=2.0), silent(30))
     run.advance(30)
     everything = [np.arange(problem.p)] * 30
     expected = twins.bcfw_ball(

@@ -66,14 +66,6 @@ def test_hard_rows_know_their_instance(solver, p):
     assert free.loc[free["bias"] == 1.0, "excess"].item() < 0.5 * shown
 
 
-def test_between_agrees_with_rates_where_both_run():
-    """Same records and noise: at p = 2 no projection differs."""
-    point, given = {"solver": "phased_sgd", "n": 500, "d": 5}, {"phased_sgd": [2.0]}
-    one = pd.DataFrame(sweeps.between(None, point, 3, given, TARGETS))
-    other = pd.DataFrame(sweeps.rates(None, point, 3, given, TARGETS))
-    pd.testing.assert_frame_equal(one, other, check_exact=True)
-
-
 def test_every_bias_reads_records_of_its_own_law():
     means = [
         hard("all", 6, 2, bias).take(4000).rows.mean(axis=0) for bias in (0.2, 0.8)

@@ -21,7 +21,7 @@ def measured(solver, norms, epsilons=TARGETS, n=600, d=6, seed=1):
 
 
 @pytest.mark.parametrize(("solver", "norms"), POINTS)
-def test_no_norm_takes_more_than_the_records(solver, norms, monkeypatch):
+def test_every_norm_reads_each_record_once(solver, norms, monkeypatch):
     made = []
 
     class Counted(Signs):
@@ -31,6 +31,7 @@ def test_no_norm_takes_more_than_the_records(solver, norms, monkeypatch):
 
     monkeypatch.setattr(sweeps, "Signs", Counted)
     measured(solver, norms)
+    assert sum(source.taken > 0 for source in made) == len(norms)
     assert 0 < max(source.taken for source in made) <= 600
 
 

@@ -48,7 +48,6 @@ PLACES = {
     "bcfw": "dperm.solvers.frank_wolfe.bcfw",
     "dp_bcfw": "dperm.solvers.frank_wolfe.dp_bcfw",
     "dp_fw": "dperm.solvers.frank_wolfe.dp_fw",
-    "fw": "dperm.solvers.frank_wolfe.fw",
     "noisy_sfw": "dperm.solvers.streams.noisy_sfw",
     "phased_sgd": "dperm.solvers.streams.phased_sgd",
     "poly_sfw": "dperm.solvers.streams.poly_sfw",

@@ -35,7 +35,6 @@ from dperm.solvers.frank_wolfe import (
     bcfw,
     dp_bcfw,
     dp_fw,
-    fw,
 )
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
@@ -48,7 +47,10 @@ from dperm.solvers.frank_wolfe.iterate import Iterate
 
 Rows = list[dict[str, Any]]
 METHODS: dict[str, ModuleType] = {
-    module.__name__.rpartition(".")[2]: module for module in (fw, bcfw, dp_fw, dp_bcfw)
+    "fw": bcfw,  # with all coordinates and one vertex
+    "bcfw": bcfw,
+    "dp_fw": dp_fw,
+    "dp_bcfw": dp_bcfw,
 }
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
@@ -180,7 +182,7 @@ class Setting:
     nodes: int = 1  #: K
     update: str = "published"  #: {"published", "feasible"}
     #: {"none", "stated", "scaled", "valid", "strict"}; calibration, as in
-    #: ``frank_wolfe.Solver.noise``
+    #: ``frank_wolfe.CALIBRATIONS``
     noise: str = "none"
     epsilon: float = math.inf  #: target
     share: float = 1.0  #: eta over that of the instance
@@ -218,7 +220,7 @@ def options_of(at: Instance, setting: Setting) -> Any:
     radius, nodes, update = setting.share * at.radius, setting.nodes, setting.update
     bounds = (at.entry_bound, at.label_bound)
     if setting.method == "fw":
-        return fw.Options(radius)
+        return bcfw.Options(radius=radius)
     if setting.method == "bcfw":  # Algorithm 2 without noise and sketch
         p = at.problem.p
         return bcfw.Options("distributed", p, nodes, "ball", radius, update)

@@ -27,7 +27,7 @@ from dperm.papers.dpbcfw.runs import (
 )
 from dperm.pipeline import inputs
 from dperm.solvers.distributed.sketch import Sketch
-from dperm.solvers.frank_wolfe import bcfw, fw, silent
+from dperm.solvers.frank_wolfe import bcfw, silent
 from dperm.solvers.frank_wolfe.iterate import Iterate
 
 DATA = ("n", "d", "density", "active", "rows")
@@ -274,7 +274,8 @@ def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, 
     two losses lack the 1/n of the mean and the n that turns q into margins.
     """
     problem, columns, n = at.problem, at.columns, at.problem.n
-    x = fw.Run(problem, streams(seed), fw.Options(share * at.radius), silent(20))
+    options = bcfw.Options(radius=share * at.radius)
+    x = bcfw.Run(problem, streams(seed), options, silent(20))
     x.advance(20)
     exact = Iterate.gradient(x.at)
     size = float(np.linalg.norm(exact))

@@ -29,7 +29,7 @@ from dperm.papers.dpbcfw.runs import (
     sparse_design,
 )
 from dperm.solvers.distributed.columns import Columns, edges
-from dperm.solvers.distributed.engines import in_memory
+from dperm.solvers.distributed.engines import shares
 from dperm.solvers.distributed.node import Node
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import bcfw, dp_bcfw, silent
@@ -326,7 +326,7 @@ def approximation_errors(
     options, noise = options_of(at, setting), noise_under(at, setting, reading)
     run = dp_bcfw.Run(problem, streams(seed), options, noise)
     public = dp_bcfw.public_of(problem, options, noise)
-    node = Node(in_memory(problem, 1)[0], public, 0)  # all features
+    node = Node(next(shares(problem, 1)), public, 0)  # all features
     starts = edges(problem.p, setting.nodes)
     C, rows = ball_curvature(at, options.reach), []
     for t in range(setting.iterations):
@@ -495,4 +495,4 @@ def _node(
     offset[[replaced]] = problem.loss.offset(np.array([label]))
     other = replace(problem, A=sparse.csc_array(A), offset=offset)
     public = dp_bcfw.public_of(problem, options, silent(1))
-    return Node(in_memory(other, 1)[0], public, 0)
+    return Node(next(shares(other, 1)), public, 0)

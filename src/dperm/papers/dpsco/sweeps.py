@@ -38,7 +38,6 @@ from dperm.solvers.streams import (
     sco_mirror_descent,
 )
 from dperm.solvers.streams.gaussian_releases import least_multiplier
-from dperm.solvers.streams.projecting import CompiledSetup
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import (
     Fingerprints,
@@ -117,12 +116,11 @@ def _measured(
     norms: Sequence[float],
     targets: list[Target],
     seed: int,
-    kind: type[Setup] = Setup,
 ) -> list[Row]:
     """Excess risk on a source with a closed form, one row per norm and target."""
     source = fresh()  # for the risk alone; runs read another
     zero = np.zeros(source.d)
-    setups = [kind(loss, float(p), source.d) for p in norms]
+    setups = [Setup(loss, float(p), source.d) for p in norms]
     return [
         row
         | {
@@ -149,19 +147,6 @@ def rates(
     """
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
     given = (norms[solver], _targets(epsilons, n), seed)
-    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *given)
-
-
-def between(
-    config: Config,
-    point: Point,
-    seed: int,
-    norms: dict[str, list[float]],
-    epsilons: Sequence[float],
-) -> list[Row]:
-    """As ``rates``, for norms between 2 and infinity, with a compiled projection."""
-    solver, n, d = point["solver"], int(point["n"]), int(point["d"])
-    given = (norms[solver], _targets(epsilons, n), seed, CompiledSetup)
     return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *given)
 
 
@@ -212,7 +197,8 @@ def fingerprints(
     """
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
-    source = Fingerprints(d, seed, min(1.0, constant * unit))
+    fresh = partial(Fingerprints, d, seed, min(1.0, constant * unit))
+    source = fresh()  # for the risk alone; runs read another
     setups, targets = (
         [Setup("linear", float(p), d) for p in norms],
         _targets([epsilon], n),
@@ -225,9 +211,7 @@ def fingerprints(
             "bound": (setup.p - 1) * unit,
             "statistical": 1 / math.sqrt(n),
         }
-        for row, w, setup in _weights(
-            "noisy_sfw", lambda: source, setups, n, targets, seed
-        )
+        for row, w, setup in _weights("noisy_sfw", fresh, setups, n, targets, seed)
     ]
 
 
@@ -241,7 +225,7 @@ def hard(
     """Excess risk on linear losses of biased coins, at every bias of the class."""
     solver, n, d = point["solver"], int(point["n"]), int(point["d"])
     kind, name = KINDS[solver]
-    given = ("linear", n, norms[solver], _targets(epsilons, n), seed, CompiledSetup)
+    given = ("linear", n, norms[solver], _targets(epsilons, n), seed)
     return [
         row | {"instance": name, "bias": bias}
         for bias in biases(kind, n, d)

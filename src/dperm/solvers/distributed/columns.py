@@ -50,10 +50,6 @@ class Columns:
         """||a_j||^2 of each column, shape (p,)."""
         return np.asarray(self.matrix.multiply(self.matrix).sum(axis=0)).ravel()
 
-    def part(self, start: int, stop: int) -> Columns:
-        """A copy of the columns from ``start`` up to ``stop``."""
-        return Columns(self.matrix[:, start:stop].copy())
-
     def entries(self, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows and values of the non-zeros of column j."""
         data, indices, indptr = self.arrays

@@ -1,13 +1,12 @@
 """Engines, which send a message to every node and return the answers in node order.
 
-Nodes load their columns from memory, or from a file that only they open.
+Nodes have their columns in memory, or read them from a file that only they open.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,33 +15,7 @@ from scipy import sparse
 
 from dperm.core.erm.problem import Problem
 from dperm.solvers.distributed.columns import edges
-from dperm.solvers.distributed.node import Message, Node, Part, Public, Share
-
-
-@dataclass(frozen=True)
-class InMemory:
-    """A share in memory, for nodes of this process."""
-
-    share: Share
-
-    def load(self) -> Share:
-        """The share itself."""
-        return self.share
-
-
-@dataclass(frozen=True)
-class InFile:
-    """A share in a ``.npz`` file that the node's worker can read."""
-
-    path: str
-
-    def load(self) -> Share:
-        """Read the file."""
-        with np.load(self.path) as kept:
-            entries = (kept["data"], kept["indices"], kept["indptr"])
-            shape = (len(kept["offset"]), len(kept["indptr"]) - 1)
-            matrix = sparse.csc_array(entries, shape=shape)
-            return Share(matrix, kept["offset"], int(kept["first"]))
+from dperm.solvers.distributed.node import Message, Node, Public, Share
 
 
 def shares(problem: Problem, nodes: int) -> Iterator[Share]:
@@ -54,25 +27,24 @@ def shares(problem: Problem, nodes: int) -> Iterator[Share]:
         yield Share(matrix[:, low:high].copy(), problem.offset, low)
 
 
-def in_memory(problem: Problem, nodes: int) -> list[InMemory]:
-    """The shares of all nodes, in this process."""
-    return [InMemory(share) for share in shares(problem, nodes)]
-
-
-def in_files(problem: Problem, nodes: int, folder: Path) -> list[InFile]:
-    """Write each node's share to its own file below ``folder``."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return [
-        _written(share, folder / f"node-{k}.npz")
-        for k, share in enumerate(shares(problem, nodes))
-    ]
-
-
-def _written(share: Share, path: Path) -> InFile:
+def written(share: Share, path: Path) -> Path:
+    """Write a node's share to a file that its worker can read."""
     matrix = share.matrix
     entries = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
     np.savez(path, **entries, offset=share.offset, first=share.first)
-    return InFile(str(path.resolve()))
+    return path.resolve()
+
+
+class FileNode(Node):
+    """A node that reads its share from a file; nobody else opens it."""
+
+    def __init__(self, path: Path, public: Public, seed: int):
+        with np.load(path) as kept:
+            entries = (kept["data"], kept["indices"], kept["indptr"])
+            shape = (len(kept["offset"]), len(kept["indptr"]) - 1)
+            matrix = sparse.csc_array(entries, shape=shape)
+            share = Share(matrix, kept["offset"], int(kept["first"]))
+        super().__init__(share, public, seed)
 
 
 class Engine(Protocol):
@@ -93,7 +65,7 @@ class Local:
     Raises ValueError if the offsets differ: the parts are not those of one problem.
     """
 
-    def __init__(self, parts: Sequence[Part], public: Public, seeds: Sequence[int]):
+    def __init__(self, parts: Iterable[Share], public: Public, seeds: Sequence[int]):
         self.nodes = [
             Node(part, public, seed) for part, seed in zip(parts, seeds, strict=True)
         ]
@@ -115,7 +87,7 @@ Start = Callable[[Problem, Public, Sequence[int]], Engine]
 
 def local(problem: Problem, public: Public, seeds: Sequence[int]) -> Engine:
     """Nodes of this process, one per seed, each with a block of the columns."""
-    return Local(in_memory(problem, len(seeds)), public, seeds)
+    return Local(shares(problem, len(seeds)), public, seeds)
 
 
 class WorkerLostError(RuntimeError):
@@ -142,11 +114,11 @@ class Dask:
         self.folder = tempfile.TemporaryDirectory(prefix="dperm-parts-", dir=top)
         self.cluster, self.client = _connected(len(seeds))
         workers = sorted(self.client.scheduler_info(n_workers=-1)["workers"])
-        parts = in_files(problem, len(seeds), Path(self.folder.name))
         futures = []
-        for k, (part, seed) in enumerate(zip(parts, seeds, strict=True)):
+        for k, share in enumerate(shares(problem, len(seeds))):
+            path = written(share, Path(self.folder.name) / f"node-{k}.npz")
+            given = (FileNode, path, public, seeds[k])
             place = workers[k % len(workers)]
-            given = (Node, part, public, seed)
             future = self.client.submit(*given, actor=True, workers=place, pure=False)
             futures.append(future)
         self.nodes = self._found(futures)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -91,14 +91,6 @@ class Share:
     first: int
 
 
-class Part(Protocol):
-    """Location of a node's share; only the node loads it."""
-
-    def load(self) -> Share:
-        """The columns, the offset and the index of the first column."""
-        ...
-
-
 @cache
 def shared_sketch(n: int, m: int, seed: int) -> Sketch:
     """The sketch, built once per process."""
@@ -110,14 +102,13 @@ class Node:
 
     Parameters
     ----------
-    part : Part
-        Its share of the data.
+    share : Share
+        Its part of the data.
     seed : int
         Seed of its noise, which no other node has.
     """
 
-    def __init__(self, part: Part, public: Public, seed: int):
-        share = part.load()
+    def __init__(self, share: Share, public: Public, seed: int):
         self.public, self.first = public, share.first
         self.columns = Columns(clip_entries(share.matrix, public.entry_bound))
         self.offset = clip_offset(share.offset, public.label_bound)

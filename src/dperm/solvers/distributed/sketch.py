@@ -32,7 +32,6 @@ class Sketch:
         if not 1 <= m <= n:
             raise ValueError(f"sketch length: expected 1 to n = {n}, found {m}")
         self.n, self.m, self.seed = n, m, seed
-        self._latest: tuple[bytes, np.ndarray] | None = None
 
     @property
     def identity(self) -> bool:
@@ -71,18 +70,12 @@ class Sketch:
         return out
 
     def predictions(self, q: np.ndarray) -> np.ndarray:
-        """J^T q for q (m,), which estimates A x / n; shape (n,).
-
-        Nodes of one process request the same q in turn and share the result.
-        """
+        """J^T q for q (m,), which estimates A x / n; shape (n,)."""
         if self.identity:
             return q
-        content, latest = q.tobytes(), self._latest
-        if latest is None or latest[0] != content:
-            out = np.empty(self.n)
-            _project(self.by_record, q, out)
-            self._latest = latest = (content, out)
-        return latest[1]
+        out = np.empty(self.n)
+        _project(self.by_record, q, out)
+        return out
 
 
 @njit(**KERNEL)

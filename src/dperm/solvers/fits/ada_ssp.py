@@ -18,8 +18,6 @@ Penalties are added afterwards.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -28,7 +26,6 @@ from dperm.core.solvers.options import positive
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.moments import floored, minimised, refuses
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.records import Records, gram
 
 __all__ = ["Options", "Run", "ledger", "refuses"]
 
@@ -78,22 +75,11 @@ class Run(Fit):
         at, p = self.at, self.at.p
         R, Y = self.options.radius * at.radius, self.options.label
         scales = [event.scale for event in self.ledger.events]
-        smallest = yield at.statistic(R, least, R**2, key="smallest eigenvalue")
+        smallest = yield at.smallest_eigenvalue(R)
         Q = yield at.second_moments(R)
-        q = yield at.statistic(R, partial(_products, Y), 2 * R * Y, key=("x y", Y))
+        q = yield at.label_products(R, Y)
         known = np.maximum(smallest[0] - _MARGIN * scales[0], 0.0)
         wanted = scales[1] * np.sqrt(p * np.log(2 * p**2 / DOUBT))
         ridge = np.maximum(wanted - known, 0.0)
         Q = floored(Q + ridge[:, None, None] * np.eye(p), 1e-9 * at.n)
         self.u = minimised(at, Q, at.label * q, at.n, np.zeros((p, len(ridge))))
-
-
-def least(V: Any, records: Records) -> float:
-    """The smallest eigenvalue of sum x x^T."""
-    return float(np.linalg.eigvalsh(gram(V))[0])
-
-
-def _products(Y: float, V: Any, records: Records) -> np.ndarray:
-    """Sum of x y, labels over their scale in [-Y, Y]; shape (p,)."""
-    products: np.ndarray = V.T @ np.clip(records.labels, -Y, Y)
-    return products

@@ -17,8 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dperm.core.privacy.ledger import Ledger, SampledGaussian
-from dperm.core.solvers.options import at_least, positive
-from dperm.solvers.fits import Fit, Steps
+from dperm.solvers.fits import Fit, Steps, dp_gd
 from dperm.solvers.fits.dp_gd import Descent, refuses, threshold
 from dperm.solvers.fits.scaled import Scaled
 
@@ -26,26 +25,17 @@ __all__ = ["Options", "Run", "batch", "ledger", "refuses"]
 
 
 @dataclass(frozen=True)
-class Options:
-    """Steps, batches, step size, momentum and clip."""
+class Options(dp_gd.Options):
+    """Options of DP-GD, and the size of a batch."""
 
     steps: int = 60  #: T
-    share: float = 0.1  #: b / n, rounded to a whole number of records, one at least
-    #: step, momentum, clip: as in DP-GD
     step: float = 1.0
-    momentum: float = 0.8
-    clip: float = 1.0
+    share: float = 0.1  #: b / n, rounded to a whole number of records, one at least
 
     def __post_init__(self) -> None:
-        at_least("steps", self.steps, 1)
-        positive("step", self.step)
-        positive("clip", self.clip)
+        super().__post_init__()
         if not 0 < self.share <= 1:
             raise ValueError(f"options.share: expected in (0, 1], found {self.share}")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(
-                f"options.momentum: expected in [0, 1), found {self.momentum}"
-            )
 
 
 def batch(at: Scaled, options: Options) -> int:
@@ -79,3 +69,5 @@ class Run(Fit):
         for _ in range(options.steps):
             g = yield at.batch_gradient_sum(self.u, C, size, self.streams)
             self.u = descent.along(g, size)
+        if options.average:
+            self.u = descent.mean

@@ -29,7 +29,6 @@ from dperm.accountants.sketch import GaussianSketch
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger
 from dperm.core.solvers.options import at_least, positive, share
 from dperm.solvers.fits import Fit, Steps
-from dperm.solvers.fits.ada_ssp import least
 from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.moments import floored, minimised, refuses
 from dperm.solvers.fits.scaled import Scaled
@@ -110,7 +109,7 @@ class Run(Fit):
         at, options = self.at, self.options
         R, C = options.radius * at.radius, threshold(at, options.clip)
         eigenvalue, sketch, _ = self.ledger.events
-        found = yield at.statistic(R, least, R**2, key="smallest eigenvalue")
+        found = yield at.smallest_eigenvalue(R)
         below = known(at, R, found, eigenvalue)
         for _ in range(options.steps):
             rows = sketch.rows  # type: ignore[attr-defined]

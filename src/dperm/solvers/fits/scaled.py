@@ -13,7 +13,7 @@ that a method computes follows from public numbers and from releases.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,12 @@ class Scaled:
             self._records = Records(self._records, *how)
         return self._records
 
+    def _gram(self, R: float) -> np.ndarray:
+        """Sum of x x^T over records clipped to R; (p, p)."""
+        records = self._behind()
+        found: np.ndarray = records.kept(("gram", R), lambda: records.gram(R))
+        return found
+
     @property
     def real(self) -> bool:
         """Whether labels are real numbers, not signs."""
@@ -122,17 +128,13 @@ class Scaled:
 
         ||x x^T - z z^T||_F^2 = ||x||^4 + ||z||^4 - 2 (x.z)^2 <= 2 R^4.
         """
-        records = self._behind()
-        matrix = records.kept(("gram", R), lambda: records.gram(R))
         error = sum_error(self.n, self.p, R**2)
         moved = float(np.sqrt(2)) * R**2
-        return secret.noisy(matrix, moved, symmetric=True, error=error)
+        return secret.noisy(self._gram(R), moved, symmetric=True, error=error)
 
     def sketch(self, R: float, rows: int, known: np.ndarray) -> Secret:
         """The same sum behind normal rows; ``known`` is as in ``secret.sketched``."""
-        records = self._behind()
-        matrix = records.kept(("gram", R), lambda: records.gram(R))
-        return secret.sketched(matrix, R, rows, known)
+        return secret.sketched(self._gram(R), R, rows, known)
 
     def moments(self, C: float, weight: float) -> Secret:
         """Sum of t t^T, t = (x, weight y / S_y) clipped to C; symmetric, as wide as t.
@@ -146,34 +148,30 @@ class Scaled:
         moved = float(np.sqrt(2)) * C**2
         return secret.noisy(matrix, moved, symmetric=True, error=error)
 
-    def statistic(
-        self,
-        R: float,
-        function: Callable[[Any, Records], Any],
-        sensitivity: Any,
-        key: Any = None,
-    ) -> Secret:
-        """Any other function of the records, with its proved sensitivity.
+    def smallest_eigenvalue(self, R: float) -> Secret:
+        """Of the sum of x x^T over records clipped to R; a number.
 
-        Parameters
-        ----------
-        R : float
-            Radius to which records are clipped.
-        function : callable
-            Maps the clipped records V and the records to a value of shape (), (p,),
-            (1, L) or (p, L).
-        sensitivity : float or ndarray (L,)
-            Under replacing a record. It may depend on releases.
-        key : optional
-            Cache key of the value, if the function does not depend on the run.
+        Replacing a record takes away and adds a matrix between 0 and R^2 I.
+        """
+        records, gram = self._behind(), self._gram(R)
+
+        def least() -> float:
+            return float(np.linalg.eigvalsh(gram)[0])
+
+        return secret.noisy(records.kept(("least", R), least), R**2)
+
+    def label_products(self, R: float, Y: float) -> Secret:
+        """Sum of x y, x clipped to R and labels over their scale to [-Y, Y]; (p,).
+
+        Replacing a record moves it by at most 2 R Y.
         """
         records = self._behind()
 
-        def compute() -> Any:
-            return function(records.clipped(R), records)
+        def products() -> np.ndarray:
+            found: np.ndarray = records.clipped(R).T @ np.clip(records.labels, -Y, Y)
+            return found
 
-        value = compute() if key is None else records.kept((key, R), compute)
-        return secret.noisy(value, sensitivity)
+        return secret.noisy(records.kept(("x y", R, Y), products), 2 * R * Y)
 
     def tilted_minimum(
         self, R: float, ridge: float, tolerance: float, curvature: float, off: float

@@ -1,7 +1,17 @@
 """Frank-Wolfe methods on a finite sum, on all data or on distributed features.
 
-A solver module of this family is a :class:`Solver`; its ``Run`` derives from
-:class:`FrankWolfe`. Nothing here depends on files, grids or seeds.
+A solver module of this family has
+
+- ``Options``, a dataclass of the keys allowed under ``options`` in its YAML,
+- ``steps(problem, passes, options)``, the number of steps of some passes,
+- ``ledger(problem, count, noise_multiplier, options, calibration)``, that of ``count``
+  steps with noise in units of the sensitivity,
+- ``noise(problem, count, options, epsilon, delta, calibration)``, the :class:`Noise` of
+  ``count`` steps for a target,
+- ``Run(problem, streams, options, noise, columns=None)``, a :class:`FrankWolfe`; the
+  columns are those of the design as the solver reads it, if already made.
+
+Nothing here depends on files, grids or seeds.
 """
 
 from __future__ import annotations
@@ -10,14 +20,18 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 
 from dperm.core.calibrations import PAPER, STRICT
-from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import Ledger, NonPrivate
 
+# ``none``: no noise. ``strict``: the least that a sound accountant allows. ``paper``:
+# the scale of the solver's paper. The others are readings of that scale by Lou and
+# Cheung 2020, where the paper leaves it open. ``stated`` uses the G they print, with
+# noise on the gradient as in their line 7. ``scaled`` adds it to the radius times the
+# gradient, for which it is derived. ``valid`` uses a G that bounds a record's share.
 CALIBRATIONS = ("none", PAPER, "stated", "scaled", "valid", STRICT)
 
 
@@ -49,56 +63,13 @@ def require_calibration(calibration: str) -> None:
         )
 
 
-@runtime_checkable
-class Solver(Protocol):
-    """Interface of a solver module of this family.
-
-    ``Options`` is a dataclass of the keys allowed under ``options`` in its YAML.
-    ``Run`` is made as ``Run(problem, streams, options, noise, columns=None)``, where
-    ``columns`` are those of the design as the solver reads it, if already made.
-    """
-
-    Options: type
-    Run: type[FrankWolfe]
-
-    def steps(self, problem: Problem, passes: float, options: Any) -> int:
-        """Number of steps in the given number of passes."""
-
-    def ledger(
-        self,
-        problem: Problem,
-        count: int,
-        noise_multiplier: float,
-        options: Any,
-        calibration: str,
-    ) -> Ledger:
-        """Ledger of ``count`` steps, with noise in units of the sensitivity."""
-
-    def noise(
-        self,
-        problem: Problem,
-        count: int,
-        options: Any,
-        epsilon: float,
-        delta: float,
-        calibration: str,
-    ) -> Noise:
-        """The noise of ``count`` steps for a target.
-
-        ``none``: no noise. ``strict``: the least that a sound accountant allows.
-        ``paper``: the scale of the solver's paper. The others are readings of that
-        scale by Lou and Cheung 2020, where the paper leaves it open. ``stated`` uses
-        the G they print, with noise on the gradient as in their line 7. ``scaled`` adds
-        it to the radius times the gradient, for which it is derived. ``valid`` uses a G
-        that bounds a record's share.
-        """
-
-
 class FrankWolfe(ABC):
     """A run in progress; it closes at the end of a ``with`` block.
 
     Attributes
     ----------
+    x : ndarray, shape (p,)
+        The iterate.
     chosen : list of ndarray
         Signed indices +-(j + 1) of the vertices of each step. The sign is that of the
         gradient; the vertex has the opposite one.
@@ -110,15 +81,16 @@ class FrankWolfe(ABC):
 
     vertex: float  #: size of a vertex's only non-zero entry
 
-    def __init__(self) -> None:
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
         self.chosen: list[np.ndarray] = []
         self.released: list[np.ndarray] = []
         self.largest = 0.0
 
     @property
-    @abstractmethod
     def weights(self) -> np.ndarray:
         """x, shape (1, p)."""
+        return self.x[None, :]
 
     @abstractmethod
     def _step(self) -> Iterator[np.ndarray]:
@@ -131,6 +103,7 @@ class FrankWolfe(ABC):
             for release in self._step():
                 self.released.append(release)
                 yield release
+            self.largest = max(self.largest, float(np.abs(self.x).sum()))
 
     def advance(self, count: int) -> None:
         """Take ``count`` more steps."""

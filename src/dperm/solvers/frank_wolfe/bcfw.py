@@ -126,7 +126,6 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
     """A function that draws S from the sampling stream, as increasing indices."""
     p, tau = columns.p, options.tau
     everything = np.arange(p)
-    starts = edges(p, options.nodes)
     cumulated = np.cumsum(probabilities(options, columns))
 
     def some(rng: np.random.Generator, low: int, high: int) -> np.ndarray:
@@ -134,22 +133,21 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
             return everything[low:high]
         return low + np.sort(rng.choice(high - low, tau, replace=False, shuffle=False))
 
-    def importance(rng: np.random.Generator) -> np.ndarray:
-        drawn = np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")
-        return np.array([min(drawn, p - 1)])
-
-    def nodes(rng: np.random.Generator) -> np.ndarray:
-        parts = itertools.pairwise(starts)
+    def drawn(streams: Streams) -> np.ndarray:
+        rng: np.random.Generator = streams.sampling
+        if options.sampling == "elementary":
+            return everything
+        if options.sampling == "uniform_serial":
+            return rng.integers(0, p, 1)
+        if options.sampling == "tau_nice":
+            return some(rng, 0, p)
+        if options.sampling == "importance":
+            at = np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")
+            return np.array([min(at, p - 1)])
+        parts = itertools.pairwise(edges(p, options.nodes))
         return np.concatenate([some(rng, low, high) for low, high in parts])
 
-    draws: dict[str, Callable[[np.random.Generator], np.ndarray]] = {
-        "elementary": lambda rng: everything,
-        "uniform_serial": lambda rng: rng.integers(0, p, 1),
-        "tau_nice": lambda rng: some(rng, 0, p),
-        "distributed": nodes,
-        "importance": importance,
-    }
-    return lambda streams: draws[options.sampling](streams.sampling)
+    return drawn
 
 
 class Run(FrankWolfe):
@@ -173,10 +171,10 @@ class Run(FrankWolfe):
         noise: Noise,
         columns: Columns | None = None,
     ):
-        super().__init__()
-        self.problem, self.streams, self.options = problem, streams, options
         box = options.constraint == "box"
         self.at = (Iterate if box else iterate)(problem, columns)
+        super().__init__(self.at.x)
+        self.problem, self.streams, self.options = problem, streams, options
         self.move = self._box if box else self._ball
         chances = probabilities(options, self.at.columns)
         self.p_min = options.p_min or float(chances.min())
@@ -187,32 +185,18 @@ class Run(FrankWolfe):
         if options.vertices == "feasible":
             self.vertex /= options.nodes
 
-    @property
-    def weights(self) -> np.ndarray:
-        """x, shape (1, p)."""
-        return self.at.x[None, :]
-
     def _step(self) -> Iterator[np.ndarray]:
         """Yield the moved coordinates of the box, or the signed vertex indices."""
         sampled = self.sample(self.streams)
         released = self.move(sampled, step_size(self.done, self.p_min))
         self.done += 1
-        self.largest = max(self.largest, self.at.l1_norm)
         yield released
 
     def _box(self, sampled: np.ndarray, gamma: float) -> np.ndarray:
         """Line 7: each sampled coordinate moves towards its own end of [-r, r]."""
-        at, problem = self.at, self.problem
-        u = problem.derivatives(at.margins)
-        box_step(
-            *at.columns.arrays,
-            sampled,
-            u,
-            self.options.radius,
-            gamma,
-            at.x,
-            at.products,
-        )
+        at, radius = self.at, self.options.radius
+        u = self.problem.derivatives(at.margins)
+        box_step(*at.columns.arrays, sampled, u, radius, gamma, at.x, at.products)
         return at.x[sampled]
 
     def _ball(self, sampled: np.ndarray, gamma: float) -> np.ndarray:

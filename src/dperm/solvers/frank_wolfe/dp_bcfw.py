@@ -37,9 +37,8 @@ from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
     least,
     ledger_of,
     printed,
-    valid_lipschitz,
 )
-from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz
+from dperm.solvers.frank_wolfe.dp_fw import published_lipschitz, valid_lipschitz
 
 UPDATES = ("published", "feasible")
 
@@ -179,23 +178,17 @@ class Run(FrankWolfe):
         columns: Columns | None = None,
         start: Start = local,
     ):
-        super().__init__()
+        super().__init__(np.zeros(problem.p))
         if options.nodes > problem.p:
             raise ValueError(f"{options.nodes} nodes for {problem.p} features")
         self.n, self.vertex = problem.n, options.vertex
         public = public_of(problem, options, noise)
         seeds = streams.noise.integers(0, 2**62, options.nodes).tolist()
         self.engine = start(problem, public, seeds)
-        self.x = np.zeros(problem.p)
         self.q = np.zeros(public.sketch_length)
         self.features: dict[int, np.ndarray] = {}
         self.up: list[np.ndarray] = []
         self.down: list[np.ndarray] = []
-
-    @property
-    def weights(self) -> np.ndarray:
-        """x, shape (1, p)."""
-        return self.x[None, :]
 
     def close(self) -> None:
         """Close the engine that holds the nodes."""
@@ -228,4 +221,3 @@ class Run(FrankWolfe):
             self.x[abs(signed) - 1] += gamma * vertex
             self.q += (gamma * vertex / self.n) * self.features[abs(signed)]
         self.chosen.append(np.array([int(answer.indices[0]) for answer in answers]))
-        self.largest = max(self.largest, float(np.abs(self.x).sum()))

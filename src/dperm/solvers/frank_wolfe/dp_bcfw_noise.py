@@ -20,24 +20,22 @@ from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.solvers.distributed.bounds import record_bound
 from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import Noise
-from dperm.solvers.frank_wolfe.dp_fw import HOPELESS, LOUD, selections_epsilon
+from dperm.solvers.frank_wolfe.dp_fw import (
+    HOPELESS,
+    LOUD,
+    selections_epsilon,
+    valid_lipschitz,
+)
 
 if TYPE_CHECKING:
     from dperm.solvers.frank_wolfe.dp_bcfw import Options
 
 _INDEX = "Lou and Cheung 2020, Algorithm 2, lines 7 and 8; Section IV-C"
 _SKETCH = "Lou and Cheung 2020, equations 16 and 17"
-
-
-def valid_lipschitz(problem: Problem, options: Options) -> float:
-    """G = B (B R + Y) for least squares, R the largest ||x||_1 of the update."""
-    bounds = (options.entry_bound, options.label_bound)
-    return record_bound(problem.loss, *bounds, options.entry_bound * options.reach)
 
 
 def sketch_of(n: int, options: Options) -> Sketch:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -48,16 +49,24 @@ class Options:
         for key in ("radius", "entry_bound", "label_bound"):
             positive(key, getattr(self, key))
 
+    @property
+    def reach(self) -> float:
+        """The largest ||x||_1: r."""
+        return self.radius
+
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
     """Number of steps; each pass is one step, which reads all coordinates."""
     return max(1, round(passes))
 
 
-def valid_lipschitz(problem: Problem, options: Options) -> float:
-    """G = B (B r + Y) for least squares: a record's largest partial derivative."""
+def valid_lipschitz(problem: Problem, options: Any) -> float:
+    """G = B (B R + Y) for least squares: a record's largest partial derivative.
+
+    R is the largest ||x||_1, the options' ``reach``.
+    """
     bounds = (options.entry_bound, options.label_bound)
-    return record_bound(problem.loss, *bounds, options.entry_bound * options.radius)
+    return record_bound(problem.loss, *bounds, options.entry_bound * options.reach)
 
 
 def published_lipschitz(problem: Problem) -> float:
@@ -102,21 +111,15 @@ def noise(
     require_calibration(calibration)
     if calibration == "none" or math.isinf(epsilon):
         return silent(count)
-    moved = sensitivity(problem, options)
+    moved, given = sensitivity(problem, options), problem.given
     if calibration == STRICT:
         scale = least_multiplier(count, epsilon, delta) * moved
-        return _costing(problem.given, moved, scale, count, delta)
-    L, given = valid_lipschitz(problem, options), problem.given
-    if calibration in ("stated", "scaled"):
-        L, given = published_lipschitz(problem), (*given, GRADIENT)
-    root = published_root(count, delta)
-    scale = L * options.radius * root / (problem.n * epsilon)
-    return _costing(given, moved, scale, count, delta)
-
-
-def _costing(
-    given: tuple[str, ...], moved: float, scale: float, count: int, delta: float
-) -> Noise:
+    else:
+        L = valid_lipschitz(problem, options)
+        if calibration in ("stated", "scaled"):
+            L, given = published_lipschitz(problem), (*given, GRADIENT)
+        root = published_root(count, delta)
+        scale = L * options.radius * root / (problem.n * epsilon)
     event = selections(moved, scale, count)
     true = selections_epsilon(count, event.pure, delta)
     return Noise(Ledger((event,), given=given), scale, 0.0, true)
@@ -143,7 +146,6 @@ class Run(FrankWolfe):
         noise: Noise,
         columns: Columns | None = None,
     ):
-        super().__init__()
         if columns is None:
             bounds = (options.entry_bound, options.label_bound)
             problem = clip_problem(problem, *bounds)
@@ -151,13 +153,9 @@ class Run(FrankWolfe):
             offset = clip_offset(problem.offset, options.label_bound)
             problem = replace(problem, offset=offset)
         self.at = iterate(problem, columns)
+        super().__init__(self.at.x)
         self.streams, self.vertex = streams, options.radius
         self.scale = noise.index_scale
-
-    @property
-    def weights(self) -> np.ndarray:
-        """x, shape (1, p)."""
-        return self.at.x[None, :]
 
     def _step(self) -> Iterator[np.ndarray]:
         """Yield the signed index of the vertex chosen by the noisy gradient."""
@@ -166,7 +164,6 @@ class Run(FrankWolfe):
         j, sign = signed_noisy_max(scores, self.scale, self.streams.noise)
         self.at.combine(gamma, np.array([j]), np.array([-sign * self.vertex]))
         self.chosen.append(np.array([sign * (j + 1)]))
-        self.largest = max(self.largest, self.at.l1_norm)
         yield self.chosen[-1]
 
 

@@ -1,15 +1,22 @@
 """Methods for stochastic convex optimisation, which read records from a stream.
 
-A solver module of this family is a :class:`Solver`; its ``Run`` derives from
-:class:`Stream`. Nothing here depends on files, grids or seeds.
+A solver module of this family has
+
+- ``Options``, a dataclass of the keys allowed under ``options`` in its YAML,
+- ``ledger(setup, n, scales, options)``, that of the costliest record under noise of
+  these scales,
+- ``noise(setup, n, target, options)``, the :class:`Noise` for a target,
+- ``Run``, a :class:`Stream`.
+
+Nothing here depends on files, grids or seeds.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -38,44 +45,20 @@ class Noise:
     scales: tuple[float, ...]  #: as the solver defines them; 0 without noise
 
 
+@dataclass(frozen=True)
+class Options:
+    """No options, for a method that leaves nothing open."""
+
+
 def silent(scales: int = 1) -> Noise:
     """No noise: the given number of scales, all 0."""
     bare = NonPrivate(1, "a release that reads the record", "without noise")
     return Noise(Ledger((bare,)), (0.0,) * scales)
 
 
-@runtime_checkable
-class Solver(Protocol):
-    """Interface of a solver module of this family.
-
-    ``Options`` is a dataclass of the keys allowed under ``options`` in its YAML.
-    """
-
-    Options: type
-    Run: type[Stream]
-
-    def ledger(
-        self, setup: Setup, n: int, scales: tuple[float, ...], options: Any
-    ) -> Ledger:
-        """Ledger of the costliest record under noise of those scales."""
-
-    def noise(self, setup: Setup, n: int, target: Target, options: Any) -> Noise:
-        """The noise for a target."""
-
-
+@dataclass(eq=False)
 class Stream(ABC):
     """A run on a stream of records: L targets side by side, which share their noise.
-
-    Parameters
-    ----------
-    setup : Setup
-    targets : sequence of Target
-    streams : Streams
-    source : Source
-        At its first record.
-    n : int
-        Size of the data set.
-    options : the solver's
 
     Attributes
     ----------
@@ -85,22 +68,25 @@ class Stream(ABC):
         The point of each target, 0 at first.
     """
 
-    noise_of: Callable[[Setup, int, Target, Any], Noise]  #: the module's ``noise``
+    setup: Setup
+    targets: Sequence[Target]
+    streams: Streams
+    source: Source  #: at its first record
+    n: int  #: size of the data set
+    options: Any  #: the solver's
 
-    def __init__(
-        self,
-        setup: Setup,
-        targets: Sequence[Target],
-        streams: Streams,
-        source: Source,
-        n: int,
-        options: Any,
-    ):
-        self.setup, self.targets, self.streams = setup, targets, streams
-        self.source, self.n, self.options = source, n, options
-        found = [self.noise_of(setup, n, target, options) for target in targets]
+    def __post_init__(self) -> None:
+        found = [
+            self.noise_of(self.setup, self.n, target, self.options)
+            for target in self.targets
+        ]
         self.scales = np.array([noise.scales for noise in found])
-        self.x = np.zeros((len(targets), setup.d))
+        self.x = np.zeros((len(self.targets), self.setup.d))
+
+    @staticmethod
+    @abstractmethod
+    def noise_of(setup: Setup, n: int, target: Target, options: Any) -> Noise:
+        """The noise for a target: the module's ``noise``."""
 
     @property
     def weights(self) -> np.ndarray:

@@ -7,8 +7,6 @@ depends on the norm; ``hard`` makes the three kinds that lower bounds use.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 from numpy.random import SFC64, Generator, SeedSequence
@@ -16,13 +14,13 @@ from numpy.random import SFC64, Generator, SeedSequence
 from dperm.core.compiled import KERNEL
 from dperm.core.erm.sets import norms
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Batch
+from dperm.solvers.streams.sources import Batch, Source, unit
 
 _WORD = 2.0**32
 KINDS = ("all", "one of them", "one a record")
 
 
-class Coins:
+class Coins(Source):
     """Coins with known column means; a record shows all columns, or one at random.
 
     Parameters
@@ -41,7 +39,7 @@ class Coins:
         self._below = np.round((1 + means) / 2 * _WORD).astype(np.uint64)
 
     def take(self, count: int) -> Batch:
-        """The next records; how they are cut into batches does not matter."""
+        """The next records."""
         self.taken += count
         each = 1 if self.single else -(-self.d // 2)
         words = self._words.random_raw(count * each).astype("<u8", copy=False)
@@ -53,20 +51,17 @@ class Coins:
         return Batch(rows, np.ones(count))
 
     def factors(self, batch: Batch, q: float) -> np.ndarray:
-        """Factors that give each row unit l_q norm."""
-        return np.full(len(batch.rows), self._unit(q))
+        """As for signs; 1 for records that show one column."""
+        return np.ones(len(batch.rows)) if self.single else super().factors(batch, q)
 
     def mean(self, q: float) -> np.ndarray:
         """Mean of record times label, records of unit l_q norm; shape (d,)."""
-        return self.means * (1 / self.d if self.single else self._unit(q))
+        return self.means * (1 / self.d if self.single else unit(self.d, q))
 
     def excess(self, W: np.ndarray, setup: Setup) -> np.ndarray:
         """R ||E z||_q - <E z, w> of each row of W, the linear loss's excess risk."""
         mean = self.mean(setup.q)
         return setup.radius * norms(mean, setup.q)[0] - np.atleast_2d(W) @ mean
-
-    def _unit(self, q: float) -> float:
-        return 1.0 if self.single or math.isinf(q) else self.d ** (-1 / q)
 
 
 def hard(kind: str, d: int, seed: int, bias: float) -> Coins:

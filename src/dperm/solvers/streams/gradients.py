@@ -1,19 +1,14 @@
-"""Sums of clipped gradients over batches, and methods that keep all their batches."""
+"""Sums of clipped gradients over batches, and methods that keep their records."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numba import njit
 
 from dperm.core.compiled import KERNEL, clamp, dot, fused
 from dperm.core.erm.losses import slope
-from dperm.core.privacy.mechanisms import Streams
-from dperm.solvers.streams import Stream, Target
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Batch, Source, chunks
+from dperm.solvers.streams import Stream
+from dperm.solvers.streams.sources import chunks
 
 
 @njit(**KERNEL)
@@ -44,9 +39,6 @@ def difference_sums(rows, labels, factors, bound, W, V, out):
                 total[j] = fused(g, z[j], total[j])
 
 
-Batches = list[tuple[Batch, np.ndarray]]
-
-
 class Kept(Stream):
     """A run on the next n records of a source, which it keeps.
 
@@ -54,43 +46,25 @@ class Kept(Stream):
     ----------
     scale : ndarray, shape (L, 1)
         Noise of each target.
-    batches : list of (Batch, factors)
     """
 
-    def __init__(
-        self,
-        setup: Setup,
-        targets: Sequence[Target],
-        streams: Streams,
-        source: Source,
-        n: int,
-        options: Any,
-    ):
-        super().__init__(setup, targets, streams, source, n, options)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.scale = self.scales[:, :1]
-        self.batches: Batches = []
-        for size in chunks(n, source.d):
-            batch = source.take(size)
-            self.batches.append((batch, source.factors(batch, setup.q)))
+        taken = [self.source.take(size) for size in chunks(self.n, self.source.d)]
+        factors = [self.source.factors(batch, self.setup.q) for batch in taken]
+        self._records = [np.concatenate(part) for part in zip(*taken, strict=True)]
+        self._records.append(np.concatenate(factors))
 
-    def gradient(self, W: np.ndarray, batches: Batches | None = None) -> np.ndarray:
-        """Mean clipped gradients at W (L, d) over all records, or those of batches."""
-        total, count = np.zeros_like(W), 0
-        sums, bound = self.setup.compiled(gradient_sums), self.setup.lipschitz
-        for batch, factors in batches or self.batches:
-            sums(*batch, factors, bound, W, total)
-            count += len(factors)
+    def gradient(self, W: np.ndarray, low: int = 0, count: int = 0) -> np.ndarray:
+        """Mean clipped gradients at W (L, d) over ``count`` records from ``low`` on.
+
+        Over all records without a count.
+        """
+        total, count = np.zeros_like(W), count or self.n
+        sums = self.setup.compiled(gradient_sums)
+        for size in chunks(count, self.source.d):
+            some = [part[low : low + size] for part in self._records]
+            sums(*some, self.setup.lipschitz, W, total)
+            low += size
         return total / count
-
-    def groups(self, size: int) -> Batches:
-        """Disjoint batches of ``size`` records; what is left over is not read."""
-        rows = np.concatenate([batch.rows for batch, _ in self.batches])
-        labels = np.concatenate([batch.labels for batch, _ in self.batches])
-        factors = np.concatenate([factors for _, factors in self.batches])
-        return [
-            (
-                Batch(rows[low : low + size], labels[low : low + size]),
-                factors[low : low + size],
-            )
-            for low in range(0, self.n - size + 1, size)
-        ]

@@ -13,7 +13,7 @@ sensitivity proof counts. Logarithms are base 2, as 2^T = sqrt(n) needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,12 +27,11 @@ from dperm.accountants.generalised_gaussian import (
 )
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.ledger import Ledger, N
-from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import one_of
 from dperm.solvers.streams import Noise, Stream, Target, silent
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Batch, Source, chunks
+from dperm.solvers.streams.sources import chunks
 
 LEAST_RECORDS = 256
 STEPS = ("sawtooth", "consecutive")
@@ -151,36 +150,6 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     return Noise(ledger(setup, n, scales, options), scales)
 
 
-class Reader:
-    """Hands out records in order, each once, taking them in blocks from a source.
-
-    Small batches near the leaves would otherwise spend their time on calls.
-    """
-
-    def __init__(self, source: Source, total: int):
-        self.source, self.left, self.at = source, total, 0
-        self.block = Batch(np.empty((0, source.d)), np.empty(0))
-        self._factors: np.ndarray | None = None
-
-    def pieces(self, count: int) -> Iterator[tuple[int, int]]:
-        """Slices of successive blocks that hold the next records."""
-        while count > 0:
-            if self.at == len(self.block.labels):
-                size = chunks(self.left, self.source.d)[0]
-                self.block, self.at = self.source.take(size), 0
-                self.left -= size
-                self._factors = None
-            low, high = self.at, min(self.at + count, len(self.block.labels))
-            self.at, count = high, count - (high - low)
-            yield low, high
-
-    def factors(self, q: float) -> np.ndarray:
-        """Factors that give the block's rows unit l_q norm."""
-        if self._factors is None:
-            self._factors = self.source.factors(self.block, q)
-        return self._factors
-
-
 class Run(Stream):
     """All targets on one stream of records; ``tree`` says how many are read.
 
@@ -193,20 +162,11 @@ class Run(Stream):
 
     noise_of = staticmethod(noise)
 
-    def __init__(
-        self,
-        setup: Setup,
-        targets: Sequence[Target],
-        streams: Streams,
-        source: Source,
-        n: int,
-        options: Options,
-    ):
-        super().__init__(setup, targets, streams, source, n, options)
-        self.tree = tree(n, options)
-        self.reader = Reader(source, self.tree.records)
-        self.order = smooth_order(setup.q, setup.d)
-        self.strict = np.array([to.calibration == STRICT for to in targets])
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.tree = tree(self.n, self.options)
+        self.order = smooth_order(self.setup.q, self.setup.d)
+        self.strict = np.array([to.calibration == STRICT for to in self.targets])
         shape = (self.tree.phases + 1, *self.x.shape)
         self.points, self.estimates = np.zeros(shape), np.zeros(shape)
 
@@ -238,10 +198,10 @@ class Run(Stream):
         At a root of gradients, below it of their changes since the parent.
         """
         sums, setup = np.zeros_like(self.x), self.setup
-        for low, high in self.reader.pieces(count):
-            rows, labels = self.reader.block
-            factors = self.reader.factors(setup.q)[low:high]
-            given = (rows[low:high], labels[low:high], factors, setup.lipschitz, self.x)
+        for size in chunks(count, setup.d):
+            batch = self.source.take(size)
+            factors = self.source.factors(batch, setup.q)
+            given = (*batch, factors, setup.lipschitz, self.x)
             if depth == 0:
                 setup.compiled(gradient_sums)(*given, sums)
             else:

@@ -11,8 +11,7 @@ Euclidean norm of a gradient may exceed its l_q norm, a case that neither paper 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 from numba import njit
@@ -21,18 +20,13 @@ from dperm.core.calibrations import STRICT
 from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import Streams, gaussian
-from dperm.solvers.streams import Noise, Stream, Target, silent
+from dperm.core.privacy.mechanisms import gaussian
+from dperm.solvers.streams import Noise, Options, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Batch, Source, chunks
+from dperm.solvers.streams.sources import Batch, chunks
 
 _L2, _BOX, _OTHER = 0, 1, 2
-
-
-@dataclass(frozen=True)
-class Options:
-    """No options: the algorithm leaves nothing open."""
 
 
 def euclidean_diameter(setup: Setup) -> float:
@@ -94,17 +88,11 @@ class Run(Stream):
 
     noise_of = staticmethod(noise)
 
-    def __init__(
-        self,
-        setup: Setup,
-        targets: Sequence[Target],
-        streams: Streams,
-        source: Source,
-        n: int,
-        options: Options,
-    ):
-        super().__init__(setup, targets, streams, source, n, options)
-        self.eta = np.array([step(setup, n, to.epsilon, to.delta) for to in targets])
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        setup, n = self.setup, self.n
+        etas = [step(setup, n, to.epsilon, to.delta) for to in self.targets]
+        self.eta = np.array(etas)
         moves = np.array([sensitivity(setup, eta) for eta in self.eta])
         self.deviation = self.scales[:, 0] * moves  # of phase 0, which is not run
         self.sums = np.zeros_like(self.x)

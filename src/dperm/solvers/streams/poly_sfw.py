@@ -14,7 +14,7 @@ in the sensitivity.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -27,24 +27,19 @@ from dperm.core.compiled import KERNEL, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, N
-from dperm.core.privacy.mechanisms import Streams, laplace_rows
+from dperm.core.privacy.mechanisms import laplace_rows
 from dperm.core.privacy.strict import renyi_epsilon
-from dperm.solvers.streams import Noise, Stream, Target, silent
+from dperm.solvers.streams import Noise, Options, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Batch, Source, chunks
+from dperm.solvers.streams.sources import Batch, chunks
 
 _CLOSE = 1.25  # ratio of Rényi epsilons below which true ones are compared
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
 _UNIT = "<v, d_t>, the score of a centred vertex"
 _SOURCE = "Bassily, Guzmán, Nandi 2021, Algorithm 2, lines 5 and 12; Lemma 6.1"
-
-
-@dataclass(frozen=True)
-class Options:
-    """Algorithm 2 leaves nothing open."""
 
 
 def step(n: int, vertices: int) -> float:
@@ -189,7 +184,7 @@ class Run(Stream):
     d : ndarray, shape (L, d)
         The estimates of the gradient.
     at : ndarray, shape (L,)
-        The vertices taken last, as ``_choose`` numbers them.
+        The vertices taken last: 2j for +radius e_j, 2j + 1 for -radius e_j.
 
     Raises
     ------
@@ -199,20 +194,12 @@ class Run(Stream):
 
     noise_of = staticmethod(noise)
 
-    def __init__(
-        self,
-        setup: Setup,
-        targets: Sequence[Target],
-        streams: Streams,
-        source: Source,
-        n: int,
-        options: Options,
-    ):
-        if setup.p != 1:
-            raise ValueError(f"p: expected 1, found {setup.p:g}")
-        super().__init__(setup, targets, streams, source, n, options)
-        self.eta = step(n, vertices_of(setup))
-        self.d, self.at = np.zeros_like(self.x), np.empty(len(targets), dtype=np.int64)
+    def __post_init__(self) -> None:
+        if self.setup.p != 1:
+            raise ValueError(f"p: expected 1, found {self.setup.p:g}")
+        super().__post_init__()
+        self.eta = step(self.n, vertices_of(self.setup))
+        self.d, self.at = np.zeros_like(self.x), np.zeros(len(self.x), dtype=np.int64)
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield every vertex taken; the kernel gets one record at a time."""
@@ -234,7 +221,9 @@ class Run(Stream):
             factors = self.source.factors(batch, setup.q)
             sums(*batch, factors, setup.lipschitz, self.x, self.d)
         self.d /= half
-        _choose(self.d, self._noise(1)[0], self.scales[:, 0], setup.radius, self.at)
+        scores = setup.radius * np.stack([self.d, -self.d], axis=2)
+        scores += self.scales[:, :1, None] * self._noise(1).reshape(-1, 2)
+        self.at = scores.reshape(len(scores), -1).argmin(axis=1)
         self.x *= 1 - self.eta
         self.x += self.eta * self.vertices()
         yield
@@ -244,10 +233,8 @@ class Run(Stream):
 
     def vertices(self) -> np.ndarray:
         """The vertices taken last, (L, d)."""
-        found = np.zeros_like(self.x)
         signs = np.where(self.at % 2 == 0, 1.0, -1.0)
-        found[np.arange(len(found)), self.at // 2] = self.setup.radius * signs
-        return found
+        return self.setup.vertices(self.at // 2, signs)
 
     def _go_on(self, batch: Batch) -> None:
         """Take a step for every record of the batch."""
@@ -260,20 +247,6 @@ class Run(Stream):
     def _noise(self, count: int) -> np.ndarray:
         shape = (count, vertices_of(self.setup))
         return laplace_rows(self.streams.noise, self.streams.sampling, shape)
-
-
-@njit(**KERNEL)
-def _choose(D, noise, scale, radius, at):
-    """Write each lane's vertex: 2j for +radius e_j, 2j + 1 for -radius e_j."""
-    for lane in range(D.shape[0]):
-        best, d = np.inf, D[lane]
-        for j in range(d.shape[0]):
-            up = radius * d[j] + scale[lane] * noise[2 * j]
-            down = -radius * d[j] + scale[lane] * noise[2 * j + 1]
-            if up < best:
-                best, at[lane] = up, 2 * j
-            if down < best:
-                best, at[lane] = down, 2 * j + 1
 
 
 @njit(**KERNEL)

@@ -6,14 +6,11 @@ milliseconds per point: too long for a run that leaves the ball at every other r
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 from numba import njit
 
 from dperm.core.compiled import INLINE, KERNEL, fused
 from dperm.core.erm.sets import Array, Ball
-from dperm.solvers.streams.setup import Setup
 
 _STEPS = 100  # at most, of either Newton method; few are needed
 _NEAR, _CLOSE = 1e-7, 1e-13  # relative: on the last move, on the norm's power
@@ -29,15 +26,6 @@ class CompiledBall(Ball):
         found = np.array(np.atleast_2d(x), dtype=float)
         _project(found, self.p, self.radius)
         return found
-
-
-class CompiledSetup(Setup):
-    """A setup with a compiled ball."""
-
-    @cached_property
-    def ball(self) -> Ball:
-        """The feasible set."""
-        return CompiledBall(self.p, self.radius)
 
 
 @njit(**INLINE)

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.privacy.mechanisms import laplace_rows
 from dperm.solvers.frank_wolfe.dp_fw import published_root, selections
-from dperm.solvers.streams import Noise, Target, silent
+from dperm.solvers.streams import Noise, Options, Target, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
-
-
-@dataclass(frozen=True)
-class Options:
-    """No options: the method leaves nothing open."""
 
 
 def iterations(n: int) -> int:
@@ -62,16 +56,14 @@ class Run(Kept):
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield the vertices taken."""
-        setup, lanes = self.setup, np.arange(len(self.x))
+        setup = self.setup
         for t in range(iterations(self.n)):
             gradient = setup.radius * self.gradient(self.x)
             shape = (1, 2 * setup.d)
             drawn = laplace_rows(self.streams.noise, self.streams.sampling, shape)[0]
             scores = np.concatenate([gradient, -gradient], axis=1) + self.scale * drawn
             at = scores.argmin(axis=1)
-            vertices = np.zeros_like(self.x)
-            signs = np.where(at < setup.d, 1.0, -1.0)
-            vertices[lanes, at % setup.d] = setup.radius * signs
+            vertices = setup.vertices(at % setup.d, np.where(at < setup.d, 1.0, -1.0))
             self.x *= 1 - 2 / (t + 2)
             self.x += 2 / (t + 2) * vertices
             yield vertices.ravel()

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
-from dperm.solvers.streams import Noise, Target
+from dperm.solvers.streams import Noise, Options, Target
 from dperm.solvers.streams.gaussian_releases import (
     euclidean_lipschitz,
     gaussian_noise,
@@ -22,11 +21,6 @@ from dperm.solvers.streams.gaussian_releases import (
 )
 from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
-
-
-@dataclass(frozen=True)
-class Options:
-    """No options: the method leaves nothing open."""
 
 
 def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
@@ -50,18 +44,19 @@ class Run(Kept):
         The step balances distance, gradient and noise.
         """
         setup, d = self.setup, self.setup.d
-        groups = self.groups(math.isqrt(self.n))
+        size = math.isqrt(self.n)
+        starts = range(0, self.n - size + 1, size)
         L = euclidean_lipschitz(setup)
-        scale = self.scale * 2 * L / math.isqrt(self.n)
+        scale = self.scale * 2 * L / size
         inverse = 0.0 if math.isinf(setup.p) else 1 / setup.p
         reach = setup.radius * d ** max(0.0, 0.5 - inverse)
-        eta = reach / np.sqrt(len(groups) * (L**2 + d * scale**2))
+        eta = reach / np.sqrt(len(starts) * (L**2 + d * scale**2))
         w, total = np.zeros_like(self.x), np.zeros_like(self.x)
-        for group in groups:
-            released = self.gradient(w, [group])
+        for low in starts:
+            released = self.gradient(w, low, size)
             released += scale * gaussian(self.streams.noise, d)
             moved = w - eta * released
             yield moved.flatten()
             w = setup.ball.project(moved)
             total += w
-        self.x = total / len(groups)
+        self.x = total / len(starts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its submodules load on first use
@@ -17,7 +16,7 @@ import scipy  # its submodules load on first use
 from dperm.core.erm.sets import norms
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
-from dperm.solvers.streams import Noise, Target
+from dperm.solvers.streams import Noise, Options, Target
 from dperm.solvers.streams.gaussian_releases import (
     euclidean_lipschitz,
     gaussian_noise,
@@ -25,11 +24,6 @@ from dperm.solvers.streams.gaussian_releases import (
 )
 from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
-
-
-@dataclass(frozen=True)
-class Options:
-    """No options: the method leaves nothing open."""
 
 
 def iterations(n: int) -> int:

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from dperm.core.erm.losses import named
 from dperm.core.erm.sets import Ball, dual_exponent
+from dperm.solvers.streams.projecting import CompiledBall
 
 LABEL_BOUND = 1.0
 
@@ -35,12 +38,18 @@ class Setup:
     @cached_property
     def ball(self) -> Ball:
         """The feasible set."""
-        return Ball(self.p, self.radius)
+        return CompiledBall(self.p, self.radius)
 
     @cached_property
     def diameter(self) -> float:
         """M, the diameter in l_p."""
         return self.ball.diameter
+
+    def vertices(self, columns: np.ndarray, signs: np.ndarray) -> np.ndarray:
+        """Vertices radius sign_k e_(column_k) of the l_1 ball, (k, d)."""
+        found = np.zeros((len(columns), self.d))
+        found[np.arange(len(columns)), columns] = self.radius * signs
+        return found
 
     def compiled(self, kernel: Any) -> Any:
         """The kernel, compiled for this loss."""

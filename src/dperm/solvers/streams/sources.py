@@ -7,7 +7,8 @@ serve every p at once: rows are stored without the factor that gives them unit l
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -30,16 +31,21 @@ class Batch(NamedTuple):
     labels: np.ndarray
 
 
-class Source(Protocol):
+class Source(ABC):
     """A source of records, each of which is handed out once."""
 
     d: int
 
+    @abstractmethod
     def take(self, count: int) -> Batch:
-        """The next records."""
+        """The next records; how they are cut into batches does not matter."""
 
     def factors(self, batch: Batch, q: float) -> np.ndarray:
-        """Factors that give each row an l_q norm of at most 1; shape (m,)."""
+        """Factors that give each row an l_q norm of at most 1; shape (m,).
+
+        Here 1 / d^(1/q), for rows of signs.
+        """
+        return np.full(len(batch.rows), unit(self.d, q))
 
 
 def chunks(count: int, d: int) -> list[int]:
@@ -48,7 +54,7 @@ def chunks(count: int, d: int) -> list[int]:
     return [min(size, count - low) for low in range(0, count, size)]
 
 
-class Signs:
+class Signs(Source):
     """Bounded design with a strong common direction, and labels of +-1.
 
     A record has d signs, divided by d^(1/q). Each is the record's fair sign, flipped
@@ -69,7 +75,7 @@ class Signs:
         self._words = SFC64(SeedSequence([seed, 1]))
 
     def take(self, count: int) -> Batch:
-        """The next records; how they are cut into batches does not matter."""
+        """The next records."""
         self.taken += count
         drawn = self._words.random_raw(count * (1 + -(-self.d // 8)))
         words = drawn.reshape(count, -1)
@@ -80,10 +86,6 @@ class Signs:
         _signs(words[:, 0], draws, self.radius, rows, labels)
         return Batch(rows, labels)
 
-    def factors(self, batch: Batch, q: float) -> np.ndarray:
-        """1 / d^(1/q) for each record."""
-        return np.full(len(batch.rows), _unit(self.d, q))
-
     @property
     def mean(self) -> float:
         """Mean of a sign times the record's own sign."""
@@ -91,7 +93,7 @@ class Signs:
 
     def optimum(self, setup: Setup) -> np.ndarray:
         """w0, on the sphere of radius R; shape (d,)."""
-        return np.full(self.d, self.radius * _unit(self.d, setup.p))
+        return np.full(self.d, self.radius * unit(self.d, setup.p))
 
     def excess(self, W: np.ndarray, setup: Setup) -> np.ndarray:
         """Excess population risk of each row of W under least squares, exactly.
@@ -101,10 +103,10 @@ class Signs:
         away = np.atleast_2d(W) - self.optimum(setup)
         square = self.mean**2
         spread = (1 - square) * (away**2).sum(axis=1) + square * away.sum(axis=1) ** 2
-        return 0.5 * _unit(self.d, setup.q) ** 2 * spread
+        return 0.5 * unit(self.d, setup.q) ** 2 * spread
 
 
-class Fingerprints:
+class Fingerprints(Source):
     """The lower bound's instance: independent signs with column means +-m, linear loss.
 
     Parameters
@@ -125,18 +127,14 @@ class Fingerprints:
         high = draws < (1 + self.mean_size * self.direction) / 2
         return Batch(np.where(high, 1, -1).astype(np.int8), np.ones(count))
 
-    def factors(self, batch: Batch, q: float) -> np.ndarray:
-        """1 / d^(1/q) for each record."""
-        return np.full(len(batch.rows), _unit(self.d, q))
-
     def excess(self, W: np.ndarray, setup: Setup) -> np.ndarray:
         """R ||E z||_q - <E z, w>, where ||E z||_q = m."""
         gained = np.atleast_2d(W) @ self.direction
-        each = self.mean_size * _unit(self.d, setup.q)
+        each = self.mean_size * unit(self.d, setup.q)
         return setup.radius * self.mean_size - each * gained
 
 
-class Rows:
+class Rows(Source):
     """Records of arrays in their order, each scaled to unit l_q norm.
 
     Parameters
@@ -177,7 +175,7 @@ def _parts(rows: np.ndarray) -> list[np.ndarray]:
     return [rows[low : low + size] for low in range(0, len(rows), size)]
 
 
-def _unit(d: int, exponent: float) -> float:
+def unit(d: int, exponent: float) -> float:
     """d^(-1/exponent)."""
     return 1.0 if math.isinf(exponent) else d ** (-1.0 / exponent)
 
