@@ -38,13 +38,13 @@ def read_table(
     decimal: str = ".",
     header: bool | None = None,
 ) -> pd.DataFrame:
-    """Read a table of separated values, packed or not, or a Parquet file.
+    """Read a table of separated values in UTF-8, or a Parquet file.
 
     Parameters
     ----------
     path : Path
         Its name tells Parquet (``.parquet``) and compression (``.gz``, ``.bz2``,
-        ``.xz``, ``.zip``); anything else is text in UTF-8.
+        ``.xz``, ``.zip``).
     separator : str, optional
         By default, the commonest of comma, semicolon, tab and bar in the first line.
     decimal : str
@@ -113,7 +113,7 @@ def check_start(path: Path) -> None:
 def _text_table(
     path: Path, separator: str | None, decimal: str, header: bool | None
 ) -> pd.DataFrame:
-    """Cells of text, by name and line; an empty field after the last one is none."""
+    """Cells of text, by name and line; columns without anything at the end are none."""
     read = partial(
         pd.read_csv,
         path,
@@ -129,80 +129,58 @@ def _text_table(
         separator, skipped = separator or line[4:5], 1
     if separator is None:
         bare = re.sub('"[^"]*"', "", line)
-        marks = SEPARATORS.replace(decimal, "")
-        separator = max(marks, key=bare.count)
+        separator = max(SEPARATORS.replace(decimal, ""), key=bare.count)
     read = partial(read, sep=separator, skipinitialspace=True, skiprows=skipped)
     p = read(nrows=1).shape[1]
     try:
         table = read(names=range(p + 1), skip_blank_lines=False)
     except pd.errors.ParserError as error:
-        ragged = re.search(r"Expected \d+ fields in line (\d+), saw (\d+)", str(error))
+        ragged = re.search(r"fields in line (\d+), saw (\d+)", str(error))
         if ragged is None:
             raise
-        where, found = ragged.groups()
-        raise RefusedError(
-            f"line {where}: expected {p} fields, found {found}"
-        ) from error
+        raise _ragged(ragged[1], p, ragged[2]) from error
     table.index = pd.RangeIndex(1 + skipped, 1 + skipped + len(table), name="line")
-    table = table[table[0].notna()]
-    names = [str(j) for j in range(1, p + 1)]
-    unnamed: list[str] = []
+    table = table[table[0].notna()]  # others are empty lines
+    used = ~(table.isna() | (table == "")).all()
+    table = table.loc[:, : used[used].index[-1]]
+    fields = table.notna().sum(axis=1)
+    if (fields != fields.iloc[0]).any():
+        line_ = (fields != fields.iloc[0]).idxmax()
+        raise _ragged(line_, fields.iloc[0], fields[line_])
+    names = [str(j + 1) for j in table]
+    given = names if header is False else [str(name).strip() for name in table.iloc[0]]
     if header is not False:
-        given = [str(name).strip() for name in table.iloc[0, :p]]
-        if given[-1] == "":
-            given, p = given[:-1], p - 1
-        unnamed = [names[j] for j, name in enumerate(given) if not name]
-        names = [name or names[j] for j, name in enumerate(given)]
-        _check_names(names, unnamed, int(table.index[0]), separator, header)
+        _check_names(given, separator, header, f"line {table.index[0]}")
         table = table.iloc[1:]
-    elif len(table) and (table[p - 1].isin(["", None]) & table[p].isna()).all():
-        names, p = names[:-1], p - 1
     if table.empty:
         raise RefusedError("the file has no rows")
-    _check_lengths(table, p)
-    table = table.iloc[:, :p].set_axis(names, axis=1)
+    unnamed = [number for name, number in zip(given, names, strict=True) if not name]
+    table.columns = [name or number for name, number in zip(given, names, strict=True)]
     table.attrs["unnamed"] = unnamed
     return table
 
 
+def _ragged(line: Any, expected: Any, found: Any) -> RefusedError:
+    return RefusedError(f"line {line}: expected {expected} fields, found {found}")
+
+
 def _check_names(
-    names: list[str],
-    unnamed: list[str],
-    line: int,
-    separator: str,
-    header: bool | None,
+    names: list[str], separator: str, header: bool | None, line: str
 ) -> None:
     """Refuse a first line that does not distinguish columns."""
     if len(names) < 2:
         raise RefusedError(
-            f"line {line}: expected features and a target, found no {separator!r} in "
-            f"{', '.join(names)[:80]!r}: `separator` is what separates its columns"
+            f"{line}: expected features and a target, found no {separator!r} in "
+            f"{names[0][:80]!r}: `separator` is what separates its columns"
         )
-    numbers = [name for name in names if name not in unnamed and _is_number(name)]
-    if numbers and header is None:
+    if header is None and (numbers := [name for name in names if _is_number(name)]):
         raise RefusedError(
-            f"line {line}: expected the names of the columns, found {numbers[0]}: "
+            f"{line}: expected the names of the columns, found {numbers[0]}: "
             "`header: false` says that it is a record, `header: true` that it is not"
         )
     for j, name in enumerate(names):
-        if name in names[:j]:
-            raise RefusedError(f"line {line}: two columns are named {name!r}")
-
-
-def _check_lengths(table: pd.DataFrame, p: int) -> None:
-    """Refuse records of other than p fields; one empty field more may end them all."""
-    rest = table.iloc[:, p:]
-    if ((rest == "").iloc[:, :1].all(axis=None)) and rest.iloc[:, 1:].isna().all(None):
-        rest = rest.iloc[:, 1:]
-    fields = table.iloc[:, :p].notna().sum(axis=1) + rest.notna().sum(axis=1)
-    wrong = fields != p
-    if wrong.any():
-        line = wrong.idxmax()
-        raise _ragged(line, fields[line], p)
-
-
-def _ragged(line: Any, found: Any, p: int) -> RefusedError:
-    return RefusedError(f"line {line}: expected {p} fields, found {found}")
+        if name and name in names[:j]:
+            raise RefusedError(f"{line}: two columns are named {name!r}")
 
 
 def _is_number(text: str) -> bool:
@@ -328,13 +306,12 @@ def numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
     largest = f"at most {LARGEST:g}"
     _refuse(column, np.abs(values) > LARGEST, largest, "its square overflows")
     gaps = np.isnan(values)
+    if missing not in ("mean", "median"):
+        _refuse(column, gaps, "one", f"`missing` may be {', '.join(RULES)}")
+        return values
     if gaps.all():
         raise RefusedError(f"column {column.name!r} has no value at all")
-    if missing in ("mean", "median"):
-        fill = np.mean if missing == "mean" else np.median
-        values[gaps] = fill(values[~gaps])
-    else:
-        _refuse(column, gaps, "a value", f"`missing` may be {', '.join(RULES)}")
+    values[gaps] = getattr(np, missing)(values[~gaps])
     return values
 
 
@@ -392,7 +369,7 @@ def _is(column: pd.Series, word: str) -> np.ndarray:
 
 def _refuse_gaps(column: pd.Series) -> None:
     cure = "`missing: drop` leaves out such records"
-    _refuse(column, column.isna(), "a value", cure)
+    _refuse(column, column.isna(), "one", cure)
 
 
 def _refuse(column: pd.Series, wrong: Any, expected: str, cure: str) -> None:
@@ -403,7 +380,7 @@ def _refuse(column: pd.Series, wrong: Any, expected: str, cure: str) -> None:
     first, count = int(np.argmax(wrong)), int(wrong.sum())
     value, where = column.iloc[first], column.index[first]
     if pd.isna(value):
-        found = "nothing"
+        found = "no value"
     else:
         found = f"{value:g}" if isinstance(value, float) else repr(value)
     raise RefusedError(
