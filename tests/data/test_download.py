@@ -205,6 +205,16 @@ def test_openml_mirror_and_http_serve_the_same_arrays(site, data, openml):
         assert fetch(other, data).digest == record.digest
 
 
+def test_a_file_of_openml_in_the_mirror_comes_first(site, data, openml):
+    place = Path(data.mirror, "openml", "151.arff")
+    said = "By hand: put openml.org/d/151 as openml/151.arff into the folder named by"
+    assert said in reason_of(SET, data)
+    asked = len(site.requests)
+    place.parent.mkdir()
+    place.write_bytes(ARFF)
+    assert fetch(SET, data).n == 2 and len(site.requests) == asked
+
+
 def test_openml_s_cache_is_used_and_mended(site, data, openml):
     serve(site)
     record = fetch(SET, data)

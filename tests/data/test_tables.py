@@ -47,6 +47,11 @@ def test_odd_forms_are_the_same_data(tmp_path, text, options):
     assert names == ["a", "b"]
 
 
+def test_a_word_among_decimal_commas_is_found(tmp_path):
+    with pytest.raises(RefusedError, match=r"'a', line 3: found 'x'.*\(1 of 3 "):
+        read(tmp_path, "a;y\n1,5;2\nx;3\nNA;4\n", decimal=",")
+
+
 def test_packed_files_and_parquet_by_their_name(tmp_path):
     with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
         archive.writestr("t.csv", PLAIN)

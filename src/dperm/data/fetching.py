@@ -256,18 +256,16 @@ def _accept(arrays: Arrays, dataset: Dataset) -> Arrays:
 
 def _by_hand(dataset: Dataset) -> str:
     """What a user can do about a data set that no source serves."""
-    held = {
-        kind: [
-            name for one in dataset.sources if one.kind == kind for name in one.files
-        ]
-        for kind in ("file", "mirror")
-    }
-    if held["file"]:
-        listed = ", ".join(held["file"])
+    named = {source.kind: source for source in reversed(dataset.sources)}
+    into = "into the folder named by DPERM_MIRROR"
+    if "file" in named:
+        listed = ", ".join(named["file"].files)
         return f"correct {listed}, or sources and reader of the data set"
-    if held["mirror"]:
-        listed = ", ".join(held["mirror"])
-        return f"put {listed} into the folder named by DPERM_MIRROR"
+    if "mirror" in named:
+        return f"put {', '.join(named['mirror'].files)} {into}"
+    if "openml" in named:
+        number = named["openml"].id
+        return f"put openml.org/d/{number} as openml/{number}.arff {into}"
     return "add a source of kind mirror to the data set's YAML"
 
 
@@ -322,9 +320,12 @@ def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Array
 def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
     """Get a data set by the package openml, as ARFF whatever the reader's format.
 
-    The target is that of the reader, by default the one that OpenML names.
+    The target is that of the reader, by default the one that OpenML names. A mirror's
+    ``openml/<id>.arff`` comes first; there, the target is by default the last column.
     """
-    path, target = download_openml(int(source.id or 0), data)
+    path, target = Path(data.mirror or "", "openml", f"{source.id}.arff"), None
+    if not (data.mirror and path.is_file()):
+        path, target = download_openml(int(source.id or 0), data)
     reader = replace(dataset.reader, format="arff", options={})
     return read_files([path], replace(reader, target=reader.target or target))
 

@@ -209,6 +209,8 @@ def _typed(column: pd.Series, decimal: str) -> pd.Series:
             return plain.astype(float)
         except ValueError:
             pass
+    if decimal != ".":
+        text = text.where(~plain.map(_is_number), plain)
     return text.where(~text.isin(ABSENT), None)
 
 
@@ -327,8 +329,9 @@ def _target(column: pd.Series) -> np.ndarray:
 
 
 def _words(column: pd.Series) -> pd.Series:
-    """Where a column of text has no number."""
-    return pd.to_numeric(column, errors="coerce").isna() & column.notna()
+    """Where a column of text has neither a number nor a gap."""
+    text = column.fillna("").astype(str)
+    return ~(text.str.lower().isin(MISSING) | text.map(_is_number))
 
 
 def labels(column: pd.Series, positive: str) -> np.ndarray:
