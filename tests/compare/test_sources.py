@@ -22,7 +22,7 @@ def test_all_that_is_wrong_with_a_csv_is_said_at_once(tmp_path):
     with pytest.raises(ConfigError) as refused:
         load(parse(words))
     text = str(refused.value)
-    for said in ("'age', line", "'city', line 2", "'since', line 2", "'plan', line 2"):
+    for said in ("'age', line", "'city', line 3", "'since', line 2", "'plan', line 2"):
         assert said in text
     mended = [
         "target=plan",
