@@ -7,11 +7,10 @@ unless the reader declares how to replace it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from io import StringIO
+from collections.abc import Callable, Sequence
+from io import BytesIO, StringIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -157,12 +156,13 @@ def read_libsvm(files: Sequence[Path], reader: Reader) -> Arrays:
 
     options = dict(reader.options)
     dense = options.pop("dense", False)
-    with ExitStack() as stack:
-        handles = [stack.enter_context(_without_mark(path)) for path in files]
-        try:
-            loaded = load_svmlight_files(handles, **options)
-        except ValueError as error:
-            raise RefusedError(_libsvm_fault(files) or str(error)) from error
+    texts = [path.read_bytes().removeprefix(MARK) for path in files]
+    try:
+        loaded = load_svmlight_files([*map(BytesIO, texts)], **options)
+    except ValueError as error:
+        raise RefusedError(
+            _libsvm_fault(files, texts, options) or str(error)
+        ) from error
     if loaded[0].shape[1] > WIDEST:
         raise RefusedError(
             f"found the feature {loaded[0].shape[1]}, expected at most {WIDEST}"
@@ -170,53 +170,30 @@ def read_libsvm(files: Sequence[Path], reader: Reader) -> Arrays:
     X = sparse.vstack(loaded[0::2], format="csc")
     y = np.concatenate(loaded[1::2])
     if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
-        raise RefusedError(_libsvm_fault(files) or "values that are not finite")
+        raise RefusedError(_libsvm_fault(files, texts, options))
     if reader.positive is not None:
         y = labels(pd.Series(y), reader.positive)
     return (X.toarray() if dense else X), y
 
 
-@contextmanager
-def _without_mark(path: Path) -> Iterator[IO[bytes]]:
-    """The file, opened after its byte order mark."""
-    with open(path, "rb") as handle:
-        handle.seek(len(MARK) if handle.read(len(MARK)) == MARK else 0)
-        yield handle
+def _libsvm_fault(
+    files: Sequence[Path], texts: Sequence[bytes], options: dict[str, Any]
+) -> str:
+    """File and line of the first error in LIBSVM text; empty if no line has one."""
+    from sklearn.datasets import load_svmlight_file
 
-
-def _libsvm_fault(files: Sequence[Path]) -> str:
-    """File and line of the first error in LIBSVM text; empty if there is none."""
-    for path in files:
-        with _without_mark(path) as handle:
-            for number, line in enumerate(handle, 1):
-                what = _wrong_in(line.partition(b"#")[0].decode(errors="replace"))
-                if what:
-                    return f"{path.name}, line {number}: {what}"
+    for path, text in zip(files, texts, strict=True):
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.partition(b"#")[0].strip():
+                continue
+            where = f"{path.name}, line {number}: "
+            try:
+                X, y = load_svmlight_file(BytesIO(line), **options)
+            except ValueError as error:
+                return f"{where}expected label, index:value: {str(error)[:80]}"
+            if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+                return f"{where}expected finite numbers"
     return ""
-
-
-def _wrong_in(line: str) -> str:
-    label, *entries = line.split() or ["0"]
-    if not _is_finite(label):
-        return f"expected a number as label, found {label[:40]!r}"
-    last = -1
-    for entry in entries:
-        index, colon, value = entry.partition(":")
-        if index == "qid":
-            continue
-        if not (colon and index.isdecimal() and _is_finite(value)):
-            return f"expected index:value, found {entry[:40]!r}"
-        if int(index) <= last:
-            return f"expected indices that rise, found {index} after {last}"
-        last = int(index)
-    return ""
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
 
 
 def read_cal_housing(files: Sequence[Path], reader: Reader) -> Arrays:
