@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import Field, asdict, field, make_dataclass
+from dataclasses import asdict, field, make_dataclass
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
@@ -42,12 +42,11 @@ def _must(holds: Callable[[Any], Any], expected: str) -> AfterValidator:
     return AfterValidator(validated)
 
 
-def _keys(required: dict[str, Any], **others: Any) -> type:
+def _keys(required: dict[str, Any], **others: Any) -> Any:
     """A section of required keys and others, by their types."""
-    optional: list[tuple[str, Any, Field]] = [
-        (key, kind, field(default=None)) for key, kind in others.items()
-    ]
-    return make_dataclass("Keys", [*required.items(), *optional], bases=(Section,))
+    optional = [(key, kind, field(default=None)) for key, kind in others.items()]
+    listed: list[Any] = [*required.items(), *optional]
+    return make_dataclass("Keys", listed, bases=(Section,))
 
 
 def _is_inside(path: str) -> bool:
@@ -152,7 +151,7 @@ def _check_source(source: Source, where: str) -> None:
             raise ValueError(f"{where}.options.active: expected at most p")
 
 
-def _arguments(generator: str) -> type:
+def _arguments(generator: str) -> Any:
     """The arguments of a generator, by their types and ranges."""
     arguments: dict[str, Any] = {}
     for name, given in inspect.signature(GENERATORS[generator]).parameters.items():

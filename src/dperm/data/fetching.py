@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -179,12 +179,11 @@ def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
 
     It is empty for a file that does not exist. Files of a mirror count if it is given.
     """
-    folders = {"file": Path(), "mirror": Path(mirror) if mirror else None}
+    folders = {"file": Path()} | ({"mirror": Path(mirror)} if mirror else {})
     found = {}
     for source in dataset.sources:
-        folder = folders.get(source.kind)
-        for name in source.files if folder else ():
-            path = folder / name
+        for name in source.files if source.kind in folders else ():
+            path = folders[source.kind] / name
             digest = store.file_digest(path) if path.is_file() else ""
             found[f"{source.kind} {name}"] = digest
     return found
@@ -355,8 +354,7 @@ def from_synthetic(source: Source, dataset: Dataset, data: Data, work: Path) -> 
 
 def describe(source: Source) -> str:
     """Name a source in one phrase."""
-    key = next(iter(SOURCES[source.kind].__dataclass_fields__))
-    named = getattr(source, key)
+    named = getattr(source, fields(SOURCES[source.kind])[0].name)
     first, *others = named if isinstance(named, list) else [named]
     more = f" and {len(others)} more" if others else ""
     return f"{source.kind} {first}{more}"
