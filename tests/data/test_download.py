@@ -1,168 +1,345 @@
-"""What a server may do to a download: change the file, never end, never move."""
+"""Servers that serve well or badly, OpenML, and what is unpacked of a download."""
 
+import bz2
 import gzip
-import logging
+import hashlib
+import io
+import re
+import socket
+import tarfile
 import time
-from collections.abc import Callable
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from data.conftest import _send
+from dperm.core.experiment.config import compose
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
-from dperm.data.fetching import UNVERIFIED
-from dperm.pipeline import digests
+from dperm.data.arrays import RefusedError
+from dperm.data.download import unpack
+from dperm.data.fetching import load_fetched
 
-ROWS = 4000
-FIRST = ("a,y\n" + "".join(f"{i:05d},{i % 3}\n" for i in range(ROWS))).encode()
-SECOND = FIRST.replace(b",1", b",7")  # another file of the same length
-RANGE = "Range", "If-Range"
+N = 3000
+BODY = ("a,y\n" + "".join(f"{i:05d},{i % 3}\n" for i in range(N))).encode()
+OTHER = BODY.replace(b",1", b",7")  # another file of the same length
 
 
-def far(url, **keys):
-    source = Source(kind="http", urls=[url])
+def far(*urls, members=(), **keys):
+    source = Source(kind="http", urls=list(urls), files=list(members))
     return Dataset(name="far", sources=[source], reader=Reader(format="csv"), **keys)
 
 
-def digest_of(site, data, body):
+def digest_of(site, data, body=BODY):
     """The digest of a file that is served whole."""
-    url = site.put("/whole.csv", site.good(body))
+    url = site.put("/whole.csv", body)
     return fetch(far(url), replace(data, dir=data.dir + "-whole")).digest
 
 
-def breaking(body, at, **headers) -> Callable:
-    headers = {"Content-Length": len(body), **headers}
-    return lambda handler: _send(handler, 200, headers, body[:at])
+def left(data):
+    return [path for path in Path(data.dir, "downloads").rglob("*") if path.is_file()]
 
 
-def endless(handler, block=b"0" * 65536, code=200, **headers):
-    """Send a body that has no end, up to 64 MB."""
-    _send(handler, code, headers, b"")
-    try:
-        for _ in range(1000):
-            handler.wfile.write(block)
-    except OSError:  # it had enough
-        handler.stopped = True
+def reason_of(dataset, data):
+    """Why no source serves it; nothing of a download is left."""
+    record = fetch(dataset, data)
+    assert record.status == "unavailable" and left(data) == []
+    assert not any("\n" in one["reason"] for one in record.tried)
+    return record.reason
 
 
-def written(data):
-    return sum(path.stat().st_size for path in Path(data.dir).rglob("*"))
+# --- http -----------------------------------------------------------------------------
 
 
-def test_a_body_without_an_end_is_cut_off(site, data):
-    url = site.put("/far.csv", endless)
-    record = fetch(far(url), replace(data, most_bytes=100_000))
-    assert "more than 100000 bytes (data.most_bytes)" in record.reason
-    assert site.count("/far.csv") == 1 and written(data) < 100_000
-
-
-def test_a_broken_transfer_is_asked_for_again(site, data):
-    url = site.put("/far.csv", site.cut(FIRST, 20_000), site.good(SECOND))
-    assert fetch(far(url), data).digest == digest_of(site, data, SECOND)
-
-
-def test_a_transfer_that_always_breaks_leaves_nothing(site, data):
-    url = site.put("/far.csv", site.cut(FIRST, 20_000))
+def test_a_file_is_downloaded_once(site, data):
+    url = site.put("/far.csv", BODY)
     record = fetch(far(url), data)
-    assert not record.available and "IncompleteRead" in record.reason
-    assert site.count("/far.csv") == 1 + data.retries
-    assert not (Path(data.dir) / "downloads/far").exists()
-
-
-def test_a_packed_body_is_decoded(site, data):
-    packed = gzip.compress(FIRST)
-    headers = {"Content-Encoding": "gzip", "Content-Length": len(packed)}
-    url = site.put("/far.csv", lambda handler: _send(handler, 200, headers, packed))
-    assert fetch(far(url), data).digest == digest_of(site, data, FIRST)
-
-
-def test_what_unpacks_to_too_much_is_refused(site, data):
-    url = site.put("/far.csv.gz", site.good(gzip.compress(FIRST)))
-    record = fetch(far(url), replace(data, most_bytes=len(FIRST) - 1))
-    assert f"unpacks to more than {len(FIRST) - 1} bytes" in record.reason
-
-
-OK = b"HTTP/1.0 200 OK\r\nContent-Length: 100000\r\n\r\n"
-
-
-def test_a_download_may_take_only_so_long_in_all(site, data):
-    def steady(handler):
-        try:
-            handler.wfile.write(OK)
-            while not site.closing.wait(0.05):
-                handler.wfile.write(b"x" * 800)
-        except OSError:
-            pass
-
-    url = site.put("/far.csv", steady)
-    began = time.monotonic()
-    record = fetch(far(url), replace(data, most_seconds=0.5))
-    assert "not complete after 0.5 s (data.most_seconds)" in record.reason
-    assert time.monotonic() - began < 10
-
-
-def test_data_without_a_digest_say_so(site, data, caplog):
-    url = site.put("/far.csv", site.good(FIRST))
-    with caplog.at_level(logging.WARNING):
-        record = fetch(far(url), data)
-    assert record.warning == UNVERIFIED
-    assert caplog.messages == [f"far: {UNVERIFIED}"]
-    caplog.clear()
+    assert (record.status, record.source, record.n) == ("ok", f"http {url}", N)
     declared = far(url, digest=record.digest)
-    assert fetch(declared, data).warning == ""
-    assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
-    assert digests.fetching(declared) == ""
+    assert fetch(declared, data) == replace(record, warning="")
+    assert site.requests == ["/far.csv"] and left(data) == []
 
 
-# --- proxies --------------------------------------------------------------------------
+def test_a_busy_or_broken_transfer_is_asked_for_again(site, data):
+    for first in (site.send(b"", 503), site.send(BODY[:20_000], length=len(BODY))):
+        url = site.put("/far.csv", first, BODY)
+        assert fetch(far(url), data).digest == digest_of(site, data)
 
-FAR = "http://far.invalid/far.csv"  # that only a proxy can find
+
+@pytest.mark.parametrize(
+    ("answer", "words", "requests"),
+    [
+        (lambda site: site.send(BODY[:20_000], length=len(BODY)), "IncompleteRead", 2),
+        (lambda site: site.send(b"", 503), "HTTP 503", 2),
+        (lambda site: site.send(b"", 404), "HTTP 404", 2),
+        (lambda site: site.send(b"<!doctype html><html>moved"), "web page", 2),
+        (lambda site: site.send(OTHER), "other content.*expected sha256", 2),
+        (lambda site: site.send(BODY[:-20]), "other content|expected 2 fields", 2),
+        (lambda site: site.send(gzip.compress(BODY)[:-20]), "as an archive", 2),
+        (lambda site: site.silent, "timed out|Timeout", 2),
+        (lambda site: site.endless, "not complete after 0.5 s", 1),
+    ],
+    ids=["cut", "503", "404", "page", "other", "short", "damaged", "silent", "endless"],
+)
+def test_a_bad_download_is_refused_and_leaves_nothing(
+    site, data, answer, words, requests
+):
+    digest = digest_of(site, data)
+    url = site.put("/far.csv", answer(site))
+    most = 0.5 if "not complete" in words else 60.0
+    hasty = replace(data, timeout=0.3, most_seconds=most)
+    reason = reason_of(far(url, digest=digest), hasty)
+    assert re.search(words, reason), reason
+    assert site.requests.count("/far.csv") == requests
+
+
+def test_other_content_may_be_right_the_second_time(site, data):
+    digest = digest_of(site, data)
+    url = site.put("/far.csv", OTHER, BODY)
+    assert fetch(far(url, digest=digest), data).available
+
+
+def test_a_body_beyond_the_limit_is_cut_off(site, data):
+    url = site.put("/far.csv", site.endless)
+    reason = reason_of(far(url), replace(data, most_bytes=100_000))
+    assert "more than 100000 bytes (data.most_bytes)" in reason
+
+
+def test_a_closed_port_is_given_up(data):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert "refused" in reason_of(far(f"http://127.0.0.1:{port}/far.csv"), data)
+
+
+def test_of_several_files_the_missing_one_is_named(site, data):
+    urls = [site.put("/1", b"1 2\n"), site.url("/2")]
+    pairs = replace(far(*urls), reader=Reader(format="nips2003"))
+    said = f"http {urls[0]} and 1 more: {urls[1]}: HTTP 404"
+    assert said in reason_of(pairs, data)
+
+
+PROXIED = "http://far.invalid/far.csv"  # that only a proxy can find
 SECRET = "hunter2-hunter2"
 
 
-@pytest.fixture
-def proxy(site, monkeypatch):
-    """The environment names the server as the proxy of all addresses."""
+@pytest.mark.parametrize("fault", [None, "login", "page", "gone"])
+def test_a_proxy_of_the_environment_serves_and_its_password_is_not_shown(
+    site, data, monkeypatch, caplog, fault
+):
     for name in ("no_proxy", "NO_PROXY", "ALL_PROXY", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
     address = site.url("").replace("//", f"//me:{SECRET}@")
     monkeypatch.setenv("http_proxy", address)
-    return site
-
-
-def test_a_proxy_of_the_environment_serves(proxy, data):
-    proxy.put(FAR, proxy.cut(FIRST, 20_000), proxy.good(FIRST))
-    record = fetch(far(FAR), data)
-    assert record.available and record.n == ROWS
-    assert len(proxy.requests) == 2
-
-
-def test_no_proxy_is_asked_for_addresses_that_the_environment_excepts(
-    proxy, data, monkeypatch
-):
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    url = proxy.put("/far.csv", proxy.good(FIRST))
-    assert fetch(far(url), data).available
-    assert proxy.count(url) == 0 and proxy.count("/far.csv") == 1
-
-
-@pytest.mark.parametrize("fault", ["login", "page", "cut", "gone"])
-def test_a_proxy_that_does_not_serve_is_one_line_without_its_password(
-    proxy, data, caplog, fault
-):
-    answers = {
-        "login": [proxy.status(407, SECRET.encode())],
-        "page": [proxy.status(200, b"<html>log in</html>", "text/html")],
-        "cut": [proxy.cut(FIRST, 10)],
-        "gone": [proxy.status(502)],
-    }
-    proxy.put(FAR, *answers[fault])
+    answers = {"login": site.send(SECRET.encode(), 407), "page": b"<html>log in"}
+    site.put(PROXIED, answers.get(fault, BODY))
     if fault == "gone":
-        proxy.server.socket.close()
-    record = fetch(far(FAR), data)
-    assert not record.available and record.tried
-    assert not any("\n" in tried["reason"] for tried in record.tried)
+        site.server.socket.close()
+    record = fetch(far(PROXIED), data)
+    assert record.available is (fault is None)
     kept = Path(data.dir, "fetched/far/fetch.json").read_text()
     assert SECRET not in kept + caplog.text
+
+
+# --- OpenML ---------------------------------------------------------------------------
+
+ARFF = b"""@relation electricity
+@attribute date numeric
+@attribute day {1,2,3,4,5,6,7}
+@attribute class {UP,DOWN}
+@data
+0,2,UP
+0.1,7,DOWN
+"""
+SET = Dataset(
+    name="electricity",
+    sources=[Source(kind="openml", id=151)],
+    reader=Reader(format="arff", target="class", positive="UP"),
+)
+SPACE = 'xmlns:oml="http://openml.org/openml"'
+
+
+@pytest.fixture
+def openml(site, tmp_path, monkeypatch):
+    """The package openml, with the settings of a user who asks the test's server."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    import openml
+
+    monkeypatch.setattr(openml.config, "server", site.url("/api/v1/xml"))
+    monkeypatch.setattr(openml.config, "_root_cache_directory", tmp_path / "cache")
+    monkeypatch.setattr(openml.config, "connection_n_retries", 1)
+    return openml
+
+
+def serve(site, body=ARFF, checksum=None, number=151, target="class"):
+    """Describe and serve a data set as OpenML does."""
+    fields = {
+        "id": number,
+        "name": "electricity",
+        "version": 1,
+        "description": "prices",
+        "format": "ARFF",
+        "url": site.put("/data.arff", body),
+        "default_target_attribute": target,
+        "status": "active",
+        "md5_checksum": checksum
+        or hashlib.md5(body, usedforsecurity=False).hexdigest(),
+    }
+    parts = (f"<oml:{key}>{value}</oml:{key}>" for key, value in fields.items())
+    name = "oml:data_set_description"
+    text = f"<{name} {SPACE}>{''.join(parts)}</{name}>"
+    site.put(f"/api/v1/xml/data/{number}", text.encode())
+
+
+def test_openml_mirror_and_http_serve_the_same_arrays(site, data, openml):
+    serve(site)
+    record = fetch(SET, data)
+    assert (record.status, record.source, record.n) == ("ok", "openml 151", 2)
+    Path(data.mirror, "e.arff").write_bytes(ARFF)
+    for source in (
+        Source(kind="mirror", files=["e.arff"]),
+        Source(kind="http", urls=[site.url("/data.arff")]),
+    ):
+        other = replace(SET, name=source.kind, sources=[source])
+        assert fetch(other, data).digest == record.digest
+
+
+def test_a_file_of_openml_in_the_mirror_comes_first(site, data, openml):
+    place = Path(data.mirror, "openml", "151.arff")
+    said = "By hand: put openml.org/d/151 as openml/151.arff into the folder named by"
+    assert said in reason_of(SET, data)
+    asked = len(site.requests)
+    place.parent.mkdir()
+    place.write_bytes(ARFF)
+    assert fetch(SET, data).n == 2 and len(site.requests) == asked
+
+
+def test_openml_s_cache_is_used_and_mended(site, data, openml):
+    serve(site)
+    record = fetch(SET, data)
+    fetch(SET, replace(data, dir=data.dir + "-2"))
+    assert site.requests.count("/data.arff") == 1
+    (path,) = Path(openml.config.get_cache_directory()).rglob("dataset.arff")
+    path.write_bytes(ARFF.replace(b"0.1", b"0.2"))
+    declared = replace(SET, digest=record.digest)
+    again = fetch(declared, replace(data, dir=data.dir + "-3"))
+    assert again.available and "other content" in again.tried[0]["reason"]
+
+
+UNKNOWN = f"<oml:error {SPACE}><oml:code>111</oml:code><oml:message>Unknown dataset"
+UNKNOWN += "</oml:message></oml:error>"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda site: site.send(UNKNOWN.encode(), 412), "Unknown dataset"),
+        (lambda site: site.send(b"[]"), "openml 151: "),
+        (lambda site: site.send(b"<a>b</a>"), "openml 151: "),
+        (lambda site: site.silent, "time-out: no answer within 1 s"),
+    ],
+)
+def test_a_bad_answer_of_openml_is_refused(site, data, openml, answer, words):
+    site.put("/api/v1/xml/data/151", answer(site))
+    started = time.monotonic()
+    assert words in reason_of(SET, replace(data, timeout=0.5))
+    assert time.monotonic() - started < 15
+
+
+@pytest.mark.parametrize(
+    ("body", "checksum", "words"),
+    [
+        (ARFF, "0" * 32, "other content: "),
+        (ARFF[:-9], None, "cannot be read as arff"),
+        (None, None, "time-out"),
+    ],
+)
+def test_a_bad_file_of_openml_is_refused(site, data, openml, body, checksum, words):
+    serve(site, body or ARFF, checksum)
+    if body is None:
+        site.put("/data.arff", site.silent)
+    assert words in reason_of(SET, replace(data, most_seconds=0.5 if not body else 60))
+    assert site.requests.count("/data.arff") == (2 if body else 1)
+
+
+def test_mtp_comes_from_openml_with_the_target_that_it_names(site, data, openml):
+    rows = [b"@relation mtp", b"@attribute a numeric", b"@attribute target numeric"]
+    rows += [b"@attribute b numeric", b"@data", b"1,3,2", b"2,5,1", b"4,1,0"]
+    serve(site, b"\n".join(rows) + b"\n", number=405, target="target")
+    record = fetch(compose(["problem=mtp"]).problem.dataset, data)
+    assert (record.status, record.source, record.n) == ("ok", "openml 405", 3)
+    X, y = load_fetched("mtp", data)
+    assert X.tolist() == [[1, 2], [2, 1], [4, 0]] and y.tolist() == [3, 5, 1]
+
+
+# --- unpacking ------------------------------------------------------------------------
+
+
+def tar(members, mode="w:gz"):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as archive:
+        for name, content in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+def zipped(members):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, content in members:
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+def unpacked(folder, content, *wanted):
+    path = folder / "file"
+    path.write_bytes(content)
+    return [found.read_bytes() for found in unpack(path, folder / "out", wanted)]
+
+
+BOTH = [("d/x.data", b"a,b\n"), ("d/sub/y.data", b"?")]
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [gzip.compress(b"a,b\n"), bz2.compress(b"a,b\n"), b"a,b\n", tar(BOTH),
+     tar(BOTH, "w"), tar(BOTH, "w:bz2"), zipped(BOTH)],
+    ids=["gz", "bz2", "plain", "tar.gz", "tar", "tar.bz2", "zip"],
+)  # fmt: skip
+def test_unpack(tmp_path, packed):
+    assert unpacked(tmp_path, packed, "x.data") == [b"a,b\n"]
+
+
+def test_members_come_in_the_order_that_is_asked(tmp_path):
+    assert unpacked(tmp_path, tar(BOTH), "d/sub/y.data", "x.data") == [b"?", b"a,b\n"]
+    with pytest.raises(RefusedError, match="0 members 'c'; it holds d/"):
+        unpacked(tmp_path, zipped(BOTH), "c")
+    with pytest.raises(RefusedError, match="name the wanted members"):
+        unpacked(tmp_path, zipped(BOTH))
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        gzip.compress(b"a,b\n" * 999)[:-20],
+        gzip.compress(b"a,b\n")[:-8] + b"\0" * 8,
+        bz2.compress(b"a,b\n")[:-4],
+        bz2.compress(b"a,b\n")[:9] + b"?" * 30,
+        tar([("x", b"a" * 9999)])[:60],
+        tar([("x", b"a" * 9999)], "w")[:5000],
+    ],
+    ids=["gz cut", "gz sum", "bz2 cut", "bz2 spoilt", "tar.gz cut", "tar cut"],
+)
+def test_damaged_archives_are_refused(tmp_path, damaged):
+    with pytest.raises(RefusedError, match=r"^file cannot be read as an archive"):
+        unpacked(tmp_path, damaged)
+
+
+@pytest.mark.parametrize("bomb", [gzip.compress, lambda body: zipped([("x", body)])])
+def test_what_unpacks_to_too_much_is_refused(tmp_path, bomb):
+    (tmp_path / "bomb").write_bytes(bomb(b"0" * 5000))
+    with pytest.raises(RefusedError, match="more than 1000 bytes"):
+        unpack(tmp_path / "bomb", tmp_path / "out", most=1000)

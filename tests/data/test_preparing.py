@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,10 +53,13 @@ def test_standardised_arrays(data):
     assert sizes == {"n": 40, "p": 3, "nnz": 120, "dropped": 1, "status": "ok"}
 
 
-def test_a_column_whose_deviation_is_lost_is_refused_by_its_place(data):
+@pytest.mark.parametrize(
+    "column", [np.full(40, 3.0), 1e-200 * np.arange(40)], ids=["constant", "tiny"]
+)
+def test_a_column_without_a_deviation_is_refused_by_its_place(data, column):
     values = X.copy()
-    values[:, 1] = 1e-200 * np.arange(40)
-    with pytest.raises(ValueError, match=r"small_norm: column 1 \(counted from 0\)"):
+    values[:, 1] = column
+    with pytest.raises(ValueError, match=r"small_norm: .*column 1 \(counted from 0\)"):
         prepare(fetched(data, values), data)
     assert not prepared_folder("small_norm", data).exists()
 
@@ -79,6 +81,8 @@ def test_sparse_columns_of_zeros_are_dropped(data):
         assert sparse.issparse(X_) and X_.format == "csc"
         assert X_.toarray().tolist() == [[1.5, 1.0], [2.0, 0.0]]
     assert loaded.meta["nnz"] == 3 and loaded.meta["dropped"] == 4
+    made = prepare(fetched_sparse(data, Preparation(intercept=True)), data)
+    assert sparse.issparse(made.X) and (made.X[:, [-1]].toarray() == 1).all()
 
 
 def test_sparse_arrays_are_not_standardised(data):
@@ -103,13 +107,6 @@ def test_what_was_learnt_from_the_data_is_recorded(
     problem.dataset.reader.missing = missing
     prepare(problem, data)
     assert load_prepared("small_norm", data).meta["uses_data"] == expected
-
-
-def test_constant_columns_are_named(data):
-    problem = replace(fetched(data), preparation=Preparation(standardize=True))
-    with pytest.raises(ValueError, match="small_norm: preparation: column 2 "):
-        prepare(problem, data)
-    assert not prepared_folder("small_norm", data).exists()
 
 
 def test_unavailable_is_carried_over(data):
@@ -150,20 +147,6 @@ def test_damage_is_noticed(data):
         load_prepared("small_norm", data)
 
 
-def test_nothing_is_half_written(data, monkeypatch):
-    problem = fetched(data)
-    prepare(problem, data)
-    before = json.loads((prepared_folder("small_norm", data) / "meta.json").read_text())
-
-    def crash(*args):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr("dperm.data.preparing.store.write_json", crash)
-    with pytest.raises(OSError, match="no space"):
-        prepare(replace(problem, preparation=Preparation()), data)
-    assert load_prepared("small_norm", data).meta == before
-
-
 def test_an_intercept_and_a_centred_label(data):
     steps = replace(STANDARD, intercept=True, centre=True)
     made = prepare(replace(fetched(data), preparation=steps), data)
@@ -171,8 +154,3 @@ def test_an_intercept_and_a_centred_label(data):
     assert (made.X[:, -1] == 1).all() and made.meta["dropped"] == 1
     assert abs(made.y.sum()) < 1e-12
     assert "preparation.centre: mean of labels" in made.meta["uses_data"]
-
-
-def test_a_sparse_intercept(data):
-    made = prepare(fetched_sparse(data, Preparation(intercept=True)), data)
-    assert sparse.issparse(made.X) and (made.X[:, [-1]].toarray() == 1).all()

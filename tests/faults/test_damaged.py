@@ -10,7 +10,6 @@ import io
 import os
 import random
 import signal
-import stat
 import tarfile
 import zipfile
 from pathlib import Path
@@ -28,8 +27,8 @@ from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Data, Dataset, Reader, Source
 from dperm.data import fetch, load_prepared
-from dperm.data.archives import unpack
 from dperm.data.arrays import RefusedError
+from dperm.data.download import unpack
 from dperm.data.readers import read_files
 from dperm.pipeline import checks, inputs, products, stages
 
@@ -376,12 +375,10 @@ def tar_of(kind: bytes, name: str, target: str) -> bytes:
     return out.getvalue()
 
 
-def zip_of(name: str, mode: int = 0o644) -> bytes:
+def zip_of(name: str) -> bytes:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        info = zipfile.ZipInfo(name)
-        info.external_attr = mode << 16
-        archive.writestr(info, "../../evil")
+        archive.writestr(name, "../../evil")
     return out.getvalue()
 
 
@@ -390,7 +387,6 @@ ARCHIVES = {
     "hard link": tar_of(tarfile.LNKTYPE, "way", "../evil"),
     "device": tar_of(tarfile.CHRTYPE, "way", ""),
     "fifo": tar_of(tarfile.FIFOTYPE, "way", ""),
-    "link in a zip": zip_of("way", stat.S_IFLNK | 0o777),
     "parent": zip_of("a/../../evil"),
     "root": zip_of("/tmp/evil"),  # the attack, which is refused
     "drive": zip_of("C:evil"),
@@ -415,7 +411,7 @@ def test_a_url_is_of_the_web(tmp_path):
     secret.write_text("a,y\n1,2\n3,4\n")
     source = Source(kind="http", urls=[secret.as_uri()])
     asked = Dataset(name="x", sources=[source], reader=Reader(format="csv"))
-    with pytest.raises(ValueError, match=r"urls: found 'file:.*expected http"):
+    with pytest.raises(ValueError, match=r"urls.*expected http.*'file:"):
         fetch(asked, Data(dir=str(tmp_path / "data"), retries=0))
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 import re
-import shlex
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,8 +26,8 @@ from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.validation import number
 from dperm.core.names import hint
 from dperm.core.privacy.ledger import STANDARDISATION, N, missing_values, united
-from dperm.data.arrays import Arrays, RefusedError, check_standardized, standardize
-from dperm.data.readers import ABSENT, _is_missing, _number, naming, read_files
+from dperm.data.arrays import Arrays, RefusedError, standardize
+from dperm.data.readers import read_files
 from dperm.pipeline import checks, inputs
 
 log = logging.getLogger(__name__)
@@ -256,65 +253,23 @@ def _read(request: Request, path: Path) -> tuple[Arrays, list[str]]:
     for key in request.given:
         if key in READING and key not in ABLE[kind]:
             raise ConfigError(f"{key}: a {ending} file has no such thing")
-    options: dict[str, object] = {}
-    if kind == "csv":
-        usual = "\t" if ending == ".tsv" else ","
-        separator = (request.separator or usual).replace("\\t", "\t")
-        options = {"separator": separator, "header": request.header}
-        if request.header and len(separator) == 1:
-            refuse_all(request, path, separator)
-    reader = schema.Reader(
-        kind,
-        request.target,
-        request.positive,
-        request.drop,
-        request.missing,
-        {},
-        options,
-    )
     if request.missing not in (None, "mean", "median", "drop"):
         raise ConfigError(f"missing={request.missing}: expected mean, median or drop")
+    keys = {key: getattr(request, key) for key in NAMED}
     try:
-        with naming(_key):
-            return read_files([path], reader), _names(request, path, options)
-    except RefusedError as error:
-        raise ConfigError(_explained(str(error), request, path)) from error
-
-
-def _names(request: Request, path: Path, options: dict[str, Any]) -> list[str]:
-    if not options.get("header"):
-        return []
-    with open(path, encoding="utf-8-sig", newline="") as handle:
-        every = [
-            one.strip()
-            for one in next(csv.reader(handle, delimiter=options["separator"]))
-        ]
-    every = [name for name in every if name]
-    left_out = {request.target or every[-1], *request.drop}
-    return [name for name in every if name not in left_out]
-
-
-def _key(name: str, value: str = "") -> str:
-    """A reader's key in the form of the command line: ``missing=mean``."""
-    return f"{name.removeprefix('options.')}={value}"
-
-
-def _explained(text: str, request: Request, path: Path) -> str:
-    """A reader's refusal, with the target described by the command line's keys."""
-    target, text = request.target, text.replace(" or list its values (categories=)", "")
-    if target and f"column {target!r} is not of numbers" in text:
-        classes = text.partition("found ")[2].partition(", first")[0]
-        return (
-            f"target={target}: found classes such as {classes}: expected "
-            "positive=CLASS, which makes one of them +1"
+        if kind != "csv":
+            return read_files([path], schema.Reader(kind, **keys)), []
+        table = data.read_table(
+            path,
+            separator=request.separator and request.separator.replace("\\t", "\t"),
+            header=request.header if "header" in request.given else None,
         )
-    if target and f"column {target} is missing" in text:
-        names = text.partition("the file has ")[2]
-        near = hint(target, names.split(", "))
-        return f"target={target}: no such column in {path.name}; it has {names}{near}"
-    if not target and "is not of numbers" in text:
-        text += "; the last column is the target, of whose classes positive= is +1"
-    return text if text.startswith(path.name) else f"{path.name}: {text}"
+        X, y, names = data.table_arrays(table, **keys)
+    except RefusedError as error:
+        text = str(error)
+        where = "" if text.startswith(path.name) else f"{path.name}: "
+        raise ConfigError(f"{where}{text}") from error
+    return (X, y), names if request.header else []
 
 
 def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, ...]]:
@@ -325,9 +280,7 @@ def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, .
     is_moved = request.standardize and filled
     if is_moved:
         try:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                X = standardize(X)
-            check_standardized(X)
+            X = standardize(X)
         except ValueError as error:
             raise ConfigError(
                 f"standardize: {error}: drop=[NAME] leaves it out, standardize=false "
@@ -336,79 +289,3 @@ def _prepared(request: Request, X: np.ndarray) -> tuple[np.ndarray, tuple[str, .
     scaled = (STANDARDISATION,) if is_moved else ()
     given = united((N, *scaled), missing_values(request.missing))
     return (with_constant(X, CONSTANT) if request.intercept else X), given
-
-
-# --- all obstacles to reading a CSV at once, with the command that fixes them ---------
-
-
-def refuse_all(request: Request, path: Path, separator: str) -> None:
-    """Refuse a CSV in which a column without numbers, or two of any, need a decision.
-
-    A single one with numbers is left to the reader, which names its line.
-
-    Raises
-    ------
-    ConfigError
-        With one line for each column, and a command.
-    """
-    with open(path, encoding="utf-8-sig", newline="", errors="replace") as handle:
-        every = [row for row in csv.reader(handle, delimiter=separator) if row]
-    names, rows = next(iter(every), []), every[1:]
-    odd = any(len(row) != len(names) for row in rows)
-    if not rows or odd or len({*names}) < len(names):
-        return  # the reader reports the error
-    target = request.target or names[-1]
-    drop, said, adds = list(request.drop), [], []
-    needs_fill = has_text = False
-    for name, column in zip(names, zip(*rows, strict=True), strict=True):
-        if name in drop:
-            continue
-        gaps = sum(map(_is_missing, column))
-        words = any(np.isinf(_number(value)) for value in column)
-        is_usable = abs(_number(column[0])) < 1e150  # or the reader names its line
-        if name == target:
-            if gaps:
-                said.append(f"{name}, the target: {gaps} missing values")
-                adds.append("missing=drop")
-            if words and request.positive is None:
-                values = sorted({*column} - ABSENT)
-                said.append(
-                    f"{name}, the target: words such as {', '.join(values[:5])}"
-                )
-                adds.append(f"positive={values[-1]}")
-        elif len({*column}) == 1 < len(column) and request.standardize and is_usable:
-            said.append(f"{name}: one value alone, {column[0]}")
-            drop.append(name)
-        elif words:
-            has_text = has_text or not any(map(_is_number, column))
-            values = list(dict.fromkeys(column))
-            said.append(f"{name}: words or dates, such as {', '.join(values[:QUOTED])}")
-            drop.append(name)
-        elif gaps and request.missing is None:
-            said.append(f"{name}: {gaps} missing values")
-            needs_fill = True
-    if needs_fill and "missing=drop" not in adds:
-        adds.append("missing=median")
-    if drop != request.drop:
-        adds.append(f"drop=[{','.join(drop)}]")
-    if len(said) > 1 or has_text:
-        lines = "\n".join(f"  {line}" for line in said)
-        count = f"{len(said)} columns need" if len(said) > 1 else "1 column needs"
-        raise ConfigError(
-            f"{path.name}: {count} a decision:\n{lines}\n"
-            f"one that works, of which classes are then public:\n"
-            f"  {_command(request.words, adds)}"
-        )
-
-
-def _is_number(value: str) -> bool:
-    try:
-        return not np.isnan(float(value))
-    except ValueError:
-        return False
-
-
-def _command(words: Sequence[Any], adds: Sequence[str]) -> str:
-    new = {word.partition("=")[0] for word in adds}
-    kept = [word for word in words if word.partition("=")[0] not in new]
-    return shlex.join(["dperm", "try", *kept, *adds])

@@ -3,6 +3,7 @@
 from dperm.data.arrays import digest_arrays
 from dperm.data.fetching import FetchRecord, fetch, read_record
 from dperm.data.preparing import Prepared, load_prepared, prepare
+from dperm.data.tables import read_table, table_arrays
 
 __all__ = [
     "FetchRecord",
@@ -12,4 +13,6 @@ __all__ = [
     "load_prepared",
     "prepare",
     "read_record",
+    "read_table",
+    "table_arrays",
 ]

@@ -23,18 +23,10 @@ class RefusedError(SourceError):
 
 
 def canonical(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Convert arrays to the one form in which they are stored and digested.
+    """X (n, p) and y (n,) in the one form in which they are stored and digested.
 
-    Parameters
-    ----------
-    X : array or sparse matrix, shape (n, p)
-    y : array, shape (n,)
-
-    Returns
-    -------
-    X : ndarray in C order, or scipy CSC array with sorted indices and no stored zero
-    y : ndarray, shape (n,)
-        Both float64; minus zero becomes zero.
+    X becomes an ndarray in C order, or a scipy CSC array with sorted indices and no
+    stored zero. Both become float64; minus zero becomes zero.
     """
     y = np.ascontiguousarray(y, dtype="<f8") + 0.0
     if not sparse.issparse(X):
@@ -47,18 +39,10 @@ def canonical(X: Any, y: Any) -> tuple[Any, np.ndarray]:
 
 
 def digest_arrays(X: Any, y: Any) -> str:
-    """Digest the content of a data set, independent of its source and layout.
+    """``sha256:`` and 64 hexadecimal digits of X (n, p) and y (n,).
 
-    Parameters
-    ----------
-    X : array or sparse matrix, shape (n, p)
-    y : array, shape (n,)
-
-    Returns
-    -------
-    str
-        ``sha256:`` and 64 hexadecimal digits, over layout, shapes, types and the
-        little-endian bytes of the canonical arrays.
+    It is taken over shapes, types and the little-endian bytes of the canonical arrays,
+    and so does not depend on source and layout.
     """
     X, y = canonical(X, y)
     digest = hashlib.sha256()
@@ -88,28 +72,19 @@ def save_arrays(folder: Path, X: Any, y: np.ndarray) -> None:
 
 
 def load_arrays(folder: Path) -> tuple[Any, np.ndarray]:
-    """Read arrays that ``save_arrays`` wrote.
+    """Read X (n, p) and y (n,) that ``save_arrays`` wrote.
 
-    Returns
-    -------
-    X : ndarray or scipy CSC array, shape (n, p)
-    y : ndarray, shape (n,)
-
-    Raises
-    ------
-    OSError, ValueError, EOFError
-        If a file is missing or damaged.
+    Raises OSError, ValueError or EOFError if a file is missing or damaged.
     """
-    y = _load(folder, "y")
+
+    def load(name: str) -> np.ndarray:
+        return np.load(folder / f"{name}.npy", allow_pickle=False)
+
     if not (folder / "X_shape.npy").exists():
-        return _load(folder, "X"), y
-    parts = [_load(folder, f"X_{name}") for name in ("data", "indices", "indptr")]
-    shape = tuple(int(size) for size in _load(folder, "X_shape"))
-    return sparse.csc_array(tuple(parts), shape=shape), y
-
-
-def _load(folder: Path, name: str) -> np.ndarray:
-    return np.load(folder / f"{name}.npy", mmap_mode=None, allow_pickle=False)
+        return load("X"), load("y")
+    parts = load("X_data"), load("X_indices"), load("X_indptr")
+    shape = tuple(int(size) for size in load("X_shape"))
+    return sparse.csc_array(parts, shape=shape), load("y")
 
 
 def nonzeros(X: Any) -> int:
@@ -118,18 +93,10 @@ def nonzeros(X: Any) -> int:
 
 
 def check_arrays(X: Any, y: np.ndarray) -> None:
-    """Refuse arrays that cannot define a problem.
+    """Refuse arrays X (n, p) and y (n,) that cannot define a problem.
 
-    Parameters
-    ----------
-    X : array or CSC array, shape (n, p)
-    y : array, shape (n,)
-
-    Raises
-    ------
-    RefusedError
-        If they are empty, disagree on n, or hold a value that is not finite or whose
-        square is not.
+    Raises RefusedError if they are empty, disagree on n, or hold a value that is not
+    finite or whose square is not.
     """
     if X.ndim != 2 or y.ndim != 1 or len(y) != X.shape[0]:
         raise RefusedError(
@@ -139,72 +106,44 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
         raise RefusedError(f"X has shape {X.shape}: there is nothing in it")
     values = X.data if sparse.issparse(X) else X
     for name, part in (("X", values), ("y", y)):
-        large = f"values beyond {LARGEST:g}, whose squares overflow"
-        for what, wrong in (
-            ("missing or infinite values", ~np.isfinite(part)),
-            (large, np.abs(part) > LARGEST),
-        ):
-            if not wrong.any():
-                continue
+        wrong = ~(np.abs(part) <= LARGEST)
+        if wrong.any():
             place = ""
             if not sparse.issparse(X):
                 record, *column = np.argwhere(wrong)[0] + 1
                 place = f", first in record {record}"
                 place += f", feature {column[0]}" if column else ""
-            raise RefusedError(f"{name} has {int(wrong.sum())} {what}{place}")
-
-
-def check_standardized(X: Any) -> None:
-    """Refuse columns whose deviation is too small to represent.
-
-    Raises ValueError, which names the first one.
-    """
-    if isinstance(X, np.ndarray) and not np.isfinite(X).all():
-        column = int(np.argmin(np.isfinite(X).all(axis=0)))
-        raise ValueError(
-            f"column {column} (counted from 0) of {X.shape[1]} varies by too little "
-            "to be standardised"
-        )
-
-
-def check_constant(X: np.ndarray) -> None:
-    """Refuse columns of X (n, p) that have no standard deviation.
-
-    Raises ValueError, which names the first ones.
-    """
-    constant = np.flatnonzero(X.max(axis=0) == X.min(axis=0))
-    if constant.size:
-        columns = ", ".join(str(j) for j in constant[:10])
-        more = ", ..." if constant.size > 10 else ""
-        raise ValueError(
-            f"column {columns}{more} (counted from 0) of {X.shape[1]} is constant "
-            "and cannot be standardised"
-        )
+            raise RefusedError(
+                f"{name} has {int(wrong.sum())} values that are missing or beyond "
+                f"{LARGEST:g}, whose squares overflow{place}"
+            )
 
 
 def standardize(X: np.ndarray) -> np.ndarray:
-    """Give every column mean 0 and standard deviation 1 (ddof 0).
+    """Give every column of X (n, p) mean 0 and standard deviation 1 (ddof 0).
 
-    Parameters
-    ----------
-    X : array, shape (n, p)
-
-    Returns
-    -------
-    array, shape (n, p)
-
-    Raises
-    ------
-    ValueError
-        If a column is constant.
+    Raises ValueError for a column that is constant or varies by too little.
 
     Examples
     --------
     >>> standardize(np.array([[1.0], [3.0]])).ravel().tolist()
     [-1.0, 1.0]
     """
-    check_constant(X)
+    _refuse(X.max(axis=0) == X.min(axis=0), "is constant and cannot be")
     # C order sums row after row, which gives the same bits on every processor.
     X = np.ascontiguousarray(X)
     centred = X - X.mean(axis=0)
-    return centred / np.sqrt((centred * centred).mean(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        made = centred / np.sqrt((centred * centred).mean(axis=0))
+    _refuse(~np.isfinite(made).all(axis=0), "varies by too little to be")
+    return made
+
+
+def _refuse(wrong: np.ndarray, what: str) -> None:
+    """Refuse the columns that are wrong (p,); the text names the first ones."""
+    columns = np.flatnonzero(wrong)
+    if columns.size:
+        some = ", ".join(map(str, columns[:10])) + ", ..." * (columns.size > 10)
+        raise ValueError(
+            f"column {some} (counted from 0) of {wrong.size} {what} standardised"
+        )

@@ -4,40 +4,106 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import asdict, field, make_dataclass
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from dperm.core.experiment.schema import Dataset, Reader, Source
+from pydantic import AfterValidator
+from pydantic_core import PydanticCustomError
+
+from dperm.core.experiment.schema import (
+    Count,
+    Dataset,
+    Flag,
+    Name,
+    Names,
+    Number,
+    Section,
+    Source,
+    Whole,
+    among,
+)
 from dperm.core.experiment.validation import check
-from dperm.core.names import hint
-from dperm.data.readers import FORMATS, RULES
+from dperm.data.readers import FORMATS
 from dperm.data.synthetic import GENERATORS, RANGES
+from dperm.data.tables import RULES
 
-REQUIRED = {
-    "file": "files",
-    "mirror": "files",
-    "package": "files",
-    "http": "urls",
-    "openml": "id",
-    "sklearn": "loader",
-    "synthetic": "generator",
+
+def _must(holds: Callable[[Any], Any], expected: str) -> AfterValidator:
+    """A constraint on a value, with the words for what is expected."""
+
+    def validated(value: Any) -> Any:
+        if not holds(value):
+            raise PydanticCustomError("expected", "{words}", {"words": expected})
+        return value
+
+    return AfterValidator(validated)
+
+
+def _keys(required: dict[str, Any], **others: Any) -> Any:
+    """A section of required keys and others, by their types."""
+    optional = [(key, kind, field(default=None)) for key, kind in others.items()]
+    listed: list[Any] = [*required.items(), *optional]
+    return make_dataclass("Keys", listed, bases=(Section,))
+
+
+def _is_inside(path: str) -> bool:
+    parts = PurePosixPath(path)
+    return bool(path) and not parts.is_absolute() and ".." not in parts.parts
+
+
+def _is_mark(text: str) -> bool:
+    return len(text) == 1 and text not in '\r\n"'
+
+
+def _differ(values: list[Any]) -> bool:
+    return 0 < len(values) == len(set(map(str, values)))
+
+
+INSIDE = Annotated[str, _must(_is_inside, "a path below the folder")]
+URL = Annotated[str, _must(re.compile("https?://[^/]").match, "http:// or https://")]
+FILES = Annotated[list[INSIDE], _must(_differ, "paths that differ")]
+URLS = Annotated[list[URL], _must(_differ, "addresses that differ")]
+DIGEST = Annotated[
+    str,
+    _must(re.compile("sha256:[0-9a-f]{64}").fullmatch, "sha256: and 64 hex digits"),
+]
+LOADERS = {  # of scikit-learn that make arrays
+    "load_breast_cancer": _keys({}),
+    "load_diabetes": _keys({}, scaled=Flag),
+    "load_digits": _keys({}, n_class=Count),
+    "load_iris": _keys({}),
+    "load_wine": _keys({}),
 }
-BESIDE = {  # keys that a kind of source may have besides the required one
-    "file": ("members",),
-    "mirror": ("members",),
-    "package": ("loader",),
-    "http": ("files",),
-    "sklearn": ("options",),
-    "synthetic": ("options",),
+PACKAGE = Annotated[str, _must(str.isidentifier, "the name of a package")]
+SOURCES = {  # the first key names a source
+    "file": _keys({"files": FILES}, members=Names),
+    "mirror": _keys({"files": FILES}, members=Names),
+    "package": _keys({"files": FILES, "loader": PACKAGE}),
+    "http": _keys({"urls": URLS}, files=list[INSIDE]),
+    "openml": _keys({"id": Count}),
+    "sklearn": _keys({"loader": Annotated[str, among(*LOADERS)]}, options=dict),
+    "synthetic": _keys({"generator": Annotated[str, among(*GENERATORS)]}, options=dict),
 }
-LOADERS: dict[str, dict[str, type]] = {  # with their options that make arrays
-    "load_breast_cancer": {},
-    "load_diabetes": {"scaled": bool},
-    "load_digits": {"n_class": int},
-    "load_iris": {},
-    "load_wine": {},
+OPTIONS = {  # of formats
+    "csv": _keys(
+        {},
+        separator=Annotated[str, _must(_is_mark, "one character")],
+        decimal=Annotated[str, among(".", ",")],
+        header=Flag,
+    ),
+    "libsvm": _keys(
+        {}, n_features=Count, zero_based=Flag | Literal["auto"], dense=Flag
+    ),
+    "nips2003": _keys({}, n_features=Count),
+}
+COLUMNS = {  # keys of a reader that only tables have
+    "target": str | None,
+    "drop": Names,
+    "missing": Annotated[str, among(*RULES)] | None,
+    "categories": dict[str, Annotated[list, _must(_differ, "values that differ")]],
 }
 
 
@@ -49,114 +115,52 @@ def check_dataset(dataset: Dataset) -> None:
     ValueError
         The message names data set, key, value, expected values and the nearest name.
     """
-    name = str(dataset.name)
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        _fail(name, "name", name, "letters, digits, _ and -")
-    if not dataset.sources:
-        _fail(name, "sources", "none", "one or more")
-    if dataset.digest is not None and not re.fullmatch(
-        r"sha256:[0-9a-f]{64}", str(dataset.digest)
-    ):
-        _fail(name, "digest", dataset.digest, "sha256: and 64 hexadecimal digits")
+    where = f"data set {dataset.name}: "
+    check(dataset.name, Name, f"{where}name")
+    check(dataset.digest, DIGEST | None, f"{where}digest")
+    kinds = Annotated[list, _must(len, "one or more")]
+    check([source.kind for source in dataset.sources], kinds, f"{where}sources")
     for position, source in enumerate(dataset.sources):
-        _check_source(name, f"sources[{position}]", source)
+        _check_source(source, f"{where}sources[{position}]")
         if source in dataset.sources[:position]:
-            _fail(
-                name, f"sources[{position}]", "what was named before", "another source"
-            )
-    asked = {source.kind for source in dataset.sources}
-    _check_reader(name, dataset.reader, "openml" in asked)
-
-
-def _check_reader(name: str, reader: Reader, is_arff: bool) -> None:
-    """Check a reader; OpenML data are ARFF whatever the reader's format."""
-    _check_known(name, "reader.format", reader.format, FORMATS)
-    for key, value in reader.options.items():
-        known = FORMATS[reader.format].options
-        _check_known(name, "reader.options", key, known)
-        check(value, known[key], f"data set {name}: reader.options.{key}")
-    separator = reader.options.get("separator", ",")
-    if len(str(separator)) != 1 or str(separator) in '\r\n"':
-        _fail(name, "reader.options.separator", separator, "one character")
-    if reader.options.get("n_features", 1) < 1:
-        _fail(name, "reader.options.n_features", reader.options["n_features"], "1 up")
-    if reader.missing is not None:
-        _check_known(name, "reader.missing", reader.missing, RULES)
-    named = is_arff or reader.format in ("csv", "arff")
-    for key in ("target", "drop", "missing", "categories"):
-        if getattr(reader, key) and not named:
-            found = getattr(reader, key)
-            _fail(
-                name, f"reader.{key}", found, "nothing: only csv and arff have columns"
-            )
-    if len(set(reader.drop)) < len(reader.drop):
-        _fail(name, "reader.drop", ", ".join(reader.drop), "each once")
-    for column, listed in reader.categories.items():
-        if not listed or len(set(map(str, listed))) < len(listed):
-            _fail(name, f"reader.categories.{column}", listed, "values that differ")
-
-
-def _check_source(name: str, key: str, source: Source) -> None:
-    _check_known(name, f"{key}.kind", source.kind, REQUIRED)
-    required = REQUIRED[source.kind]
-    if not getattr(source, required):
-        _fail(name, f"{key}.{required}", "nothing", f"a value for {source.kind}")
-    for other in fields(Source):
-        keys = ("kind", required, *BESIDE.get(source.kind, ()))
-        if getattr(source, other.name) and other.name not in keys:
-            found = getattr(source, other.name)
-            _fail(name, f"{key}.{other.name}", found, f"nothing for {source.kind}")
-    for listed in ("files", "members", "urls"):
-        named = getattr(source, listed)
-        if len(set(named)) < len(named):
-            _fail(name, f"{key}.{listed}", ", ".join(named), "each once")
-    for path in source.files:
-        parts = PurePosixPath(path)
-        if not path or parts.is_absolute() or ".." in parts.parts:
-            _fail(name, f"{key}.files", path, "a path below the folder")
-    for url in source.urls:
-        if not re.match(r"https?://[^/]", url):
-            _fail(name, f"{key}.urls", url, "http:// or https://")
-    if (source.id or 1) < 1:
-        _fail(name, f"{key}.id", source.id, "1 or more")
-    if source.kind == "package" and not str(source.loader).isidentifier():
-        _fail(name, f"{key}.loader", source.loader, "the name of a package")
-    if source.kind == "sklearn":
-        _check_known(name, f"{key}.loader", source.loader, LOADERS)
-        taken = LOADERS[str(source.loader)]
-        for option, value in source.options.items():
-            _check_known(name, f"{key}.options", option, taken)
-            check(value, taken[option], f"data set {name}: {key}.options.{option}")
-    if source.kind == "synthetic":
-        _check_known(name, f"{key}.generator", source.generator, GENERATORS)
-        _check_arguments(name, f"{key}.options", source)
-
-
-def _check_arguments(name: str, key: str, source: Source) -> None:
-    generator = GENERATORS[str(source.generator)]
-    expected = inspect.signature(generator, eval_str=True).parameters
-    for option in source.options:
-        _check_known(name, key, option, expected)
-    missing = set(expected) - set(source.options)
-    if missing:
-        found = ", ".join(source.options) or "nothing"
-        _fail(name, key, found, f"also {', '.join(sorted(missing))}")
-    for option, value in source.options.items():
-        check(value, expected[option].annotation, f"data set {name}: {key}.{option}")
-        low, high = RANGES[option]
-        if not low <= value <= high:
-            _fail(name, f"{key}.{option}", value, f"{low:g} to {high:g}")
-    if source.options.get("active", 0) > source.options["p"]:
-        _fail(name, f"{key}.active", source.options["active"], "at most p")
-
-
-def _check_known(name: str, key: str, found: Any, expected: Iterable[str]) -> None:
-    known = list(expected)
-    if found in known:
+            raise ValueError(f"{where}sources[{position}]: found what was named before")
+    reader = dataset.reader
+    check(reader.format, Annotated[str, among(*FORMATS)], f"{where}reader.format")
+    if reader.options and reader.format not in OPTIONS:
+        raise ValueError(f"{where}reader.options: {reader.format} has none")
+    check(reader.options, OPTIONS.get(reader.format, dict), f"{where}reader.options")
+    for key, kind in COLUMNS.items():
+        check(getattr(reader, key), kind, f"{where}reader.{key}")
+    from_openml = any(source.kind == "openml" for source in dataset.sources)
+    if reader.format in ("csv", "arff") or from_openml:  # which are ARFF
         return
-    listed = f"one of {', '.join(known)}" if known else "nothing here"
-    _fail(name, key, found, f"{listed}{hint(str(found), known)}")
+    if found := [key for key in COLUMNS if getattr(reader, key)]:
+        raise ValueError(f"{where}reader.{found[0]}: only csv and arff have columns")
 
 
-def _fail(name: str, key: str, found: Any, expected: str) -> None:
-    raise ValueError(f"data set {name}: {key}: found {found!r}, expected {expected}")
+def _check_source(source: Source, where: str) -> None:
+    check(source.kind, Annotated[str, among(*SOURCES)], f"{where}.kind")
+    used = {key: value for key, value in asdict(source).items() if value}
+    del used["kind"]
+    check(used, SOURCES[source.kind], where)
+    if source.kind == "sklearn":
+        check(source.options, LOADERS[str(source.loader)], f"{where}.options")
+    elif source.kind == "synthetic":
+        check(source.options, _arguments(str(source.generator)), f"{where}.options")
+        if source.options.get("active", 0) > source.options["p"]:
+            raise ValueError(f"{where}.options.active: expected at most p")
+
+
+def _arguments(generator: str) -> Any:
+    """The arguments of a generator, by their types and ranges."""
+    arguments: dict[str, Any] = {}
+    for name, given in inspect.signature(GENERATORS[generator]).parameters.items():
+        low, high = RANGES[name]
+        within = _must(partial(_is_within, low, high), f"{low:g} to {high:g}")
+        kind = Number if given.annotation == "float" else Whole
+        arguments[name] = Annotated[kind, within]
+    return _keys(arguments)
+
+
+def _is_within(low: float, high: float, value: float) -> bool:
+    return low <= value <= high

@@ -13,7 +13,6 @@ from scipy import sparse
 from dperm.core.experiment import files as store
 from dperm.core.experiment.schema import Data, Preparation, Problem
 from dperm.data.arrays import (
-    check_standardized,
     digest_arrays,
     load_arrays,
     nonzeros,
@@ -53,38 +52,21 @@ def prepare(
     data: Data,
     check: Callable[[Problem, np.ndarray], None] | None = None,
 ) -> Prepared:
-    """Make and store the arrays of a problem.
+    """Make and store the arrays of a problem, in ``<data.dir>/prepared/<name>/``.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its data set must have been fetched, successfully or not.
-    check : callable, optional
-        Called with the problem and y (n,); raises if the labels do not suit it.
+    Of an unavailable data set, ``meta.json`` alone is written, with the reason.
+    ``check`` is called with the problem and y (n,); it raises if labels do not suit.
 
-    Returns
-    -------
-    Prepared
-        As written to ``<data.dir>/prepared/<name>/``. For an unavailable data set, only
-        ``meta.json`` with the reason.
-
-    Raises
-    ------
-    ValueError
-        If the data set was not fetched, or cannot be prepared as requested.
+    Raises ValueError if the data set was not fetched, successfully or not, or cannot be
+    prepared as requested.
     """
     record = _record(problem, data)
-    made = Prepared(None, None, _meta(problem, record))
+    X = y = None
     if record.available:
         X, y = load_fetched(record.name, data)
         if check is not None:
             check(problem, y)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            made = _make(problem, record, X, y)
-        try:
-            check_standardized(made.X)
-        except ValueError as error:
-            raise ValueError(f"problem {problem.name}: {error}") from error
+    made = _make(problem, record, X, y)
     folder = prepared_folder(problem.name, data)
     with sole_writer(folder), whole_folder(folder) as new:
         if made.available:
@@ -96,10 +78,7 @@ def prepare(
 def load_prepared(problem_name: str, data: Data) -> Prepared:
     """Load stored arrays of ``prepare`` and verify their digest.
 
-    Raises
-    ------
-    ValueError
-        If they were not prepared or are damaged.
+    Raises ValueError if they were not prepared or are damaged.
     """
     folder = prepared_folder(problem_name, data)
     meta = store.known_json(folder / META)
@@ -139,37 +118,45 @@ def _record(problem: Problem, data: Data) -> FetchRecord:
     return record
 
 
-def _make(problem: Problem, record: FetchRecord, X: Any, y: np.ndarray) -> Prepared:
-    p = X.shape[1]
+def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:
+    """The arrays and what is known of them; of an unavailable data set, only that."""
+    steps = problem.preparation
+    meta = {
+        "name": problem.name,
+        "status": record.status,
+        "reason": record.reason,
+        "dataset": record.name,
+        "dataset_digest": record.digest,
+        "preparation": asdict(steps),
+        "uses_data": uses_data(problem),
+        **dict.fromkeys(("n", "p", "nnz", "dropped", "digest")),
+    }
+    if X is None:
+        return Prepared(None, None, meta)
+    before = X.shape[1] + steps.intercept
     try:
-        X = _apply(problem.preparation, X)
-        y = y - y.mean() if problem.preparation.centre else y
+        X = _apply(steps, X)
     except ValueError as error:
         raise ValueError(f"problem {problem.name}: preparation: {error}") from error
-    meta = {
-        **_meta(problem, record),
-        "n": X.shape[0],
-        "p": X.shape[1],
-        "nnz": nonzeros(X),
-        "dropped": p - X.shape[1] + problem.preparation.intercept,
-        "digest": digest_arrays(X, y),
-    }
+    y = y - y.mean() if steps.centre else y
+    meta |= {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
+    meta |= {"dropped": before - X.shape[1], "digest": digest_arrays(X, y)}
     return Prepared(X, y, meta)
 
 
-def _apply(preparation: Preparation, X: Any) -> Any:
-    if preparation.drop_zero_columns:
+def _apply(steps: Preparation, X: Any) -> Any:
+    if steps.drop_zero_columns:
         used = np.diff(X.indptr) > 0 if sparse.issparse(X) else (X != 0.0).any(axis=0)
         if not used.any():
             raise ValueError("drop_zero_columns: every column is zero")
         X = X[:, np.flatnonzero(used)]
     ones = np.ones((X.shape[0], 1))
     if not sparse.issparse(X):
-        X = standardize(X) if preparation.standardize else X
-        return np.asfortranarray(np.hstack([X, ones]) if preparation.intercept else X)
-    if preparation.standardize:
+        X = standardize(X) if steps.standardize else X
+        return np.asfortranarray(np.hstack([X, ones]) if steps.intercept else X)
+    if steps.standardize:
         raise ValueError("standardize: expected false, as the data are kept sparse")
-    return sparse.csc_array(sparse.hstack([X, ones])) if preparation.intercept else X
+    return sparse.csc_array(sparse.hstack([X, ones])) if steps.intercept else X
 
 
 def uses_data(problem: Problem) -> list[str]:
@@ -185,17 +172,3 @@ def uses_data(problem: Problem) -> list[str]:
         "preparation.centre: mean of labels": steps.centre,
     }
     return [what for what, is_done in every.items() if is_done]
-
-
-def _meta(problem: Problem, record: FetchRecord) -> dict[str, Any]:
-    return {
-        "name": problem.name,
-        "status": record.status,
-        "reason": record.reason,
-        "dataset": record.name,
-        "dataset_digest": record.digest,
-        "preparation": asdict(problem.preparation),
-        "uses_data": uses_data(problem),
-        **dict.fromkeys(("n", "p", "nnz", "dropped")),
-        "digest": None,
-    }

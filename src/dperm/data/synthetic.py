@@ -18,28 +18,13 @@ from dperm.data.arrays import standardize
 def sparse_regression(
     n: int, p: int, active: int, coefficient_scale: float, noise: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Least squares with few active coefficients.
+    """Least squares y (n,) = Xw + noise with ``active`` nonzero coefficients.
 
-    Parameters
-    ----------
-    n, p : int
-        Rows and features; X is standard normal, then standardised.
-    active : int
-        Number of nonzero coefficients, which are normal at random positions.
-    coefficient_scale : float
-        Their standard deviation.
-    noise : float
-        Standard deviation of the noise added to y = Xw.
+    X (n, p) is standard normal, then standardised. The coefficients are normal with
+    standard deviation ``coefficient_scale``, at random positions; ``noise`` is the
+    standard deviation of the noise.
 
-    Returns
-    -------
-    X : array, shape (n, p)
-    y : array, shape (n,)
-
-    Raises
-    ------
-    ValueError
-        If ``active`` is not between 0 and p.
+    Raises ValueError if ``active`` is not between 0 and p.
     """
     if not 0 <= active <= p:
         raise ValueError(f"active: found {active}, expected 0 to p = {p}")
@@ -54,20 +39,10 @@ def sparse_regression(
 def logistic_lognormal(
     n: int, p: int, sigma: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Classification with lognormal coefficients and signal-to-noise ratio 1.
+    """Classification with lognormal(0, sigma) coefficients w.
 
-    Parameters
-    ----------
-    n, p : int
-        Rows and features; X is standard normal, then standardised.
-    sigma : float
-        The coefficients w are lognormal(0, sigma).
-
-    Returns
-    -------
-    X : array, shape (n, p)
-    y : array, shape (n,)
-        The sign of Xw + e, -1 or +1, e normal with standard deviation ||w||.
+    X (n, p) is standard normal, then standardised. y (n,) is the sign of Xw + e, -1 or
+    +1, where e is normal with standard deviation ||w||: signal-to-noise ratio 1.
     """
     rng = _generator(seed)
     X = standardize(_normal(rng, (n, p)))
@@ -79,23 +54,11 @@ def logistic_lognormal(
 def sparse_classification(
     n: int, p: int, density: float, active: int, seed: int
 ) -> tuple[sparse.csc_array, np.ndarray]:
-    """Classification on few non-zero features, with few active coefficients.
+    """Classification on zeros and ones, with few active coefficients.
 
-    Parameters
-    ----------
-    n, p : int
-        Rows and features.
-    density : float
-        Probability that an entry is 1 and not 0.
-    active : int
-        Number of nonzero coefficients, alternately -1 and +1, at the first positions.
-
-    Returns
-    -------
-    X : csc_array, shape (n, p)
-        Zeros and ones; every column has at least one 1.
-    y : array, shape (n,)
-        -1 or +1: the sign of Xw + e, e normal with standard deviation 1/4.
+    An entry of X (n, p), a csc_array, is 1 with probability ``density``; every column
+    has at least one 1. The first ``active`` coefficients are alternately -1 and +1. y
+    (n,) is the sign of Xw + e, -1 or +1, e normal with standard deviation 1/4.
     """
     rng = _generator(seed)
     X = (rng.random((n, p)) < density).astype(float)
@@ -109,25 +72,13 @@ def sparse_classification(
 def dialled_regression(
     n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Least squares with adjustable column sizes, active coefficients and correlation.
+    """Least squares on X (n, p) with adjustable column sizes and correlation.
 
-    Parameters
-    ----------
-    n, p : int
-        Rows and features.
-    imbalance : float
-        Ratio of the largest to the smallest M_j, at least 1; they are evenly spaced.
-    active : int
-        Number of nonzero coefficients, alternately -1 and +1 in units of the columns'
-        sizes, at evenly spread positions.
-    correlation : float
-        Of any two features, in [0, 1).
-
-    Returns
-    -------
-    X : array, shape (n, p)
-    y : array, shape (n,)
-        Xw plus normal noise of standard deviation ||w|| / 2.
+    ``imbalance`` is the ratio of the largest to the smallest M_j, at least 1; they are
+    evenly spaced. ``active`` coefficients are alternately -1 and +1 in units of the
+    columns' sizes, at evenly spread positions. Any two features have the given
+    ``correlation``, in [0, 1). y (n,) is Xw plus normal noise of standard deviation
+    ||w|| / 2.
     """
     X, scores, size, rng = _dialled(n, p, imbalance, active, correlation, seed)
     return X, scores + 0.5 * size * _normal(rng, n)

@@ -5,7 +5,6 @@ The kernel releases a lock when its process ends, however it ends.
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import platform
@@ -14,8 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-from dperm.core.experiment.files import file_digest
 
 log = logging.getLogger(__name__)
 _HELD: list[Any] = []  # locks held until the process ends
@@ -29,27 +26,41 @@ def locked(folder: Path) -> Iterator[None]:
     A job that outlived its Snakemake may hold it. When that job ends, its lanes are
     stored, and the waiting job reuses them.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with held(folder / ".lock", folder):
+    with _held(folder / ".lock", folder):
         yield
 
 
 @contextmanager
-def held(path: Path, what: Path) -> Iterator[None]:
+def _held(path: Path, what: Path) -> Iterator[None]:
     """Hold the lock of a file, waiting for other processes; it guards ``what``."""
-    from filelock import FileLock, Timeout  # an extra, not needed by fits
-
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
+        lock = _taken(path)
+    except BlockingIOError:
         log.warning("%s: waiting for another dperm process%s", what, _who(path))
-        lock.acquire()
+        lock = _taken(path, timeout=-1)
     try:
-        _sign(path)
         yield
     finally:
         lock.release()
+
+
+def _taken(path: Path, timeout: float = 0) -> Any:
+    """The lock of a file, signed; BlockingIOError if another process holds it."""
+    from filelock import FileLock, Timeout  # an extra, not needed by fits
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=timeout)
+    except Timeout as error:
+        raise BlockingIOError from error
+    path.write_text(f"{os.getpid()} on {_NODE}", encoding="utf-8")
+    return lock
+
+
+def _who(path: Path) -> str:
+    owner = path.read_text(encoding="utf-8")[:200]
+    return f" (process {owner})" if owner else ""
 
 
 def refuse_second(name: str) -> None:
@@ -61,28 +72,13 @@ def refuse_second(name: str) -> None:
         If another process holds the lock.
     """
     path = Path(name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    from filelock import FileLock, Timeout  # an extra, not needed by fits
-
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
+        _HELD.append(_taken(path))
+    except BlockingIOError:
         raise RuntimeError(
             f"another pipeline runs in {path.absolute().parent.parent}{_who(path)}: "
             "wait for it, or run in another folder with --directory"
         ) from None
-    _sign(path)
-    _HELD.append(lock)
-
-
-def _sign(path: Path) -> None:
-    path.write_text(f"{os.getpid()} on {_NODE}", encoding="utf-8")
-
-
-def _who(path: Path) -> str:
-    owner = path.read_text(encoding="utf-8")[:200]
-    return f" (process {owner})" if owner else ""
 
 
 # --- folders --------------------------------------------------------------------------
@@ -92,12 +88,11 @@ def _who(path: Path) -> str:
 def sole_writer(folder: Path) -> Iterator[None]:
     """Hold the lock of a folder that is replaced as a whole; the lock lies next to it.
 
-    Temporary folders of dead processes are removed. If one died between moving the old
-    folder away and moving the new one in, the old folder is restored.
+    What a dead process left is removed. If it died between moving the old folder away
+    and moving the new one in, the old folder is restored.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with held(folder.parent / f".{folder.name}.lock", folder):
-        _tidy_folder(folder)
+    with _held(folder.parent / f".{folder.name}.lock", folder):
+        _tidy(folder)
         yield
 
 
@@ -115,43 +110,27 @@ def whole_folder(folder: Path) -> Iterator[Path]:
     Path
         The temporary folder; removed if the block raises.
     """
-    new = _sibling(folder, "new")
+    new, old = _beside(folder)
     new.mkdir(parents=True)
     try:
         yield new
         if folder.exists():
-            folder.replace(_sibling(folder, "old"))
+            folder.replace(old)
         new.replace(folder)
     finally:
-        _tidy_folder(folder)
+        _tidy(folder)
 
 
-def _sibling(folder: Path, suffix: str) -> Path:
-    return folder.with_name(f".{folder.name}.{os.getpid()}.{suffix}")
+def _beside(folder: Path) -> tuple[Path, Path]:
+    """Names of the new folder and of the old one during a replacement."""
+    name = f".{folder.name}"
+    return folder.with_name(f"{name}.new"), folder.with_name(f"{name}.old")
 
 
-def _tidy_folder(folder: Path) -> None:
-    """Remove temporary folders; restore the old folder if no new one replaced it."""
-    for old in folder.parent.glob(f".{folder.name}.*.old"):
-        if folder.exists():
-            shutil.rmtree(old)
-        else:
-            old.replace(folder)
-    for new in folder.parent.glob(f".{folder.name}.*.new"):
-        shutil.rmtree(new)
-
-
-def stamp(path: Path) -> tuple[int, ...]:
-    """Times, size and inode of a file, which change when it is written."""
-    at = path.stat()
-    return at.st_mtime_ns, at.st_ctime_ns, at.st_size, at.st_ino
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file, cached until the file changes."""
-    return _digest_at(path.absolute(), *stamp(path))
-
-
-@functools.lru_cache(4096)
-def _digest_at(path: Path, *_: int) -> str:
-    return file_digest(path)
+def _tidy(folder: Path) -> None:
+    """Remove both; restore the old folder if no new one replaced it."""
+    new, old = _beside(folder)
+    if old.exists() and not folder.exists():
+        old.replace(folder)
+    for left in (new, old):
+        shutil.rmtree(left, ignore_errors=True)
