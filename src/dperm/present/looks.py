@@ -54,6 +54,7 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-GD, private metric": ("#41a393", "--", "<"),
     "Selection, then DP-GD": ("#999933", "-", "*"),
     "Iterative Hessian mixing": ("#882255", "-.", "h"),
+    "w = 0": ("#595959", ":", ""),
     "FW": ("#000000", _DASHES, "x"),
     "DP-FW": ("#8a8a8a", "-.", "+"),
 }

@@ -35,7 +35,6 @@ from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
 _SETS = 2000  # nice sets that are averaged over; all of them if there are fewer
-TERMS = ("convex", "strong")  # the rows of Table 1
 SYMBOLS = {
     "uniform": ("‖L_B‖_{M⁻¹} R_M √b", "‖L_B‖²_{M⁻¹} M_max b / μ"),
     "importance": (
@@ -113,25 +112,6 @@ def stochastic_gradient(problem: Problem, optimum: Optimum) -> Bound:
     return Bound("DP-SGD, DP-SVRG", L * math.sqrt(problem.p), radius, strong)
 
 
-def theorem_epochs(
-    problem: Problem, optimum: Optimum, options: Options, bound: Bound
-) -> float:
-    """T of Theorem 4.2, strongly convex; missing where F is not strongly convex.
-
-    Appendix E.2: T = log2(gap / error). If the target error is above the gap at w = 0,
-    T is negative and the theorem does not apply.
-    """
-    _, mu = strong_convexity(problem)
-    if mu == 0:
-        return math.nan
-    sketch = Sketch(problem, options)
-    top = 1 + float((sketch.smoothness / sketch.probability).max()) / mu
-    rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
-    error = 24 * top * bound.noise**2 * rate
-    gap = float(problem.objective(np.zeros(problem.p))[0]) - optimum.value
-    return math.log2(gap / error)
-
-
 def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
     """L_S: the largest norm of a record's gradient on a set of coordinates."""
     columns = problem.rows[:, members]
@@ -193,19 +173,6 @@ def solver_bounds(
         else:
             bounds[each] = stochastic_gradient(*loaded)
     return bounds
-
-
-def solver_epochs(config: Config, name: str, solvers: list[str]) -> dict[str, float]:
-    """T of Theorem 4.2 of each solver that has a sketch; empty without the data."""
-    loaded = problem_of(config, name)
-    if loaded is None:
-        return {}
-    bounds = solver_bounds(config, name, solvers)
-    return {
-        each: theorem_epochs(*loaded, options, bounds[each])
-        for each in solvers
-        if (options := sketching(each))
-    }
 
 
 def table1(config: Config, name: str, results: list[Result]) -> Rows:
