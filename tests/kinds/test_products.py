@@ -114,18 +114,6 @@ def test_table2_holds_tuning_and_fresh_means(solved):
         assert row["fresh_ci_low"] <= row["fresh_mean"] <= row["fresh_ci_high"]
 
 
-def test_published_cells_stand_beside_ours():
-    from dperm.core.experiment.config import compose
-
-    printed = results.published(compose([]), "table2").set_index(
-        ["problem", "algorithm", "passes"]
-    )
-    assert printed.loc[("california_norm", "DP-CD", 2), "relative_error_mean"] == 0.0007
-    assert (
-        printed.loc[("electricity_raw", "DP-SGD", 50), "relative_error_mean"] == 0.1484
-    )
-
-
 def test_a_product_that_does_not_exist(solved):
     with pytest.raises(ConfigError, match="did you mean figure2"):
         products.figure(solved("product=figur2"))

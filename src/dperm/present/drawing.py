@@ -198,8 +198,8 @@ def draw(picture: Picture) -> Figure:
         for axes in figure.axes:
             _name_ends(axes)
     else:
-        shared_legend(figure, 5)
-    if picture.note:
+        shared_legend(figure, 5, title=picture.note)
+    if is_named and picture.note:
         figure.supxlabel(picture.note, fontsize=8)
     return figure
 
@@ -356,24 +356,24 @@ def _name_ends(axes: Axes) -> None:
 
 
 def shared_legend(
-    figure: Figure, columns: int = 1, place: str = "lower center"
+    figure: Figure, columns: int = 1, place: str = "lower center", title: str = ""
 ) -> None:
     """Draw one legend for all panels, each label once, outside of them.
 
     It has at most ``columns`` columns, and fewer if the figure is too narrow. ``place``
-    is, for example, ``lower center`` or ``right center``.
+    is, for example, ``lower center`` or ``right center``; ``title`` stands above it.
     """
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     entries: Any = (handles.values(), handles.keys())
-    where: Any = f"outside {place}"
-    legend = figure.legend(*entries, ncols=columns, loc=where)
+    style: Any = {"loc": f"outside {place}", "title": title, "title_fontsize": 8}
+    legend = figure.legend(*entries, ncols=columns, **style)
     while columns > 1 and legend.get_window_extent().width > figure.bbox.width:
         legend.remove()
         columns -= 1
-        legend = figure.legend(*entries, ncols=columns, loc=where)
+        legend = figure.legend(*entries, ncols=columns, **style)
 
 
 def empty(axes: Axes, reason: str) -> None:

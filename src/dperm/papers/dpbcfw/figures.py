@@ -39,6 +39,7 @@ FAMILIES: dict[str, Callable[[float], str]] = {  # key of a family: label of a c
     "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
     "sketch": "m = {:g}".format,
 }
+FAMILY_MARKS = ("K = ", "epsilon$ = ", " : ", "m = ")  # in labels of ``FAMILIES``
 BESIDE = {  # keys of panels, besides noise: their text in the data, and in the title
     "epsilon": (", epsilon {:g}", ",\n$\\epsilon$ = {:g}"),
     "share": (", eta {:g}", f", {SHARE}"),
@@ -87,14 +88,13 @@ def hues(names: Iterable[str]) -> dict[str, Look]:
     """Looks of unordered kinds by hue, of ordered families from dark to light."""
     known = ("FW", "DP-FW")
     ours = [name for name in names if name not in known]
-    ordered = [name for name in ours if name.startswith(("K = ", "m = ", "$", "1 :"))]
-    ordered += [name for name in ours if name[1:4] == " : " and name not in ordered]
-    rest = [name for name in ours if name not in ordered]
-    kinds = {
-        name: looks.look(hue, "-", mark)
-        for name, hue, mark in zip(rest, itertools.cycle(_HUES), "os^DvPX*<>" * 9)
-    }
-    return looks.of(known) | drawing.family(ordered) | kinds
+    found = looks.of(known)
+    for mark in FAMILY_MARKS:  # each family from dark to light
+        of = [name for name in ours if mark in name]
+        found |= drawing.family(of)
+    rest = [name for name in ours if name not in found]
+    marks = zip(rest, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False)
+    return found | {name: looks.look(hue, "-", mark) for name, hue, mark in marks}
 
 
 def percent(value: float) -> str:
