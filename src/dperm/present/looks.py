@@ -44,8 +44,6 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-SkGD 4 blocks IS": ("#4b9dcb", "--", "p"),
     "DP-SkGD 20 blocks": ("#999933", "-", "<"),
     "DP-SkGD 100 blocks": ("#999933", ":", ">"),
-    "DP-SkGD 2-nice": ("#41a393", "-", "h"),
-    "DP-SkGD 4-nice": ("#41a393", ":", "*"),
     "Objective perturbation": ("#000000", "-", "*"),
     "Approximate minima": ("#000000", "--", "x"),
     "Noisy moments": ("#c68900", "-", "h"),

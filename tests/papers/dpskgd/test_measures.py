@@ -79,7 +79,7 @@ def test_the_figure_of_regimes_has_the_gains_of_the_draws(monkeypatch):
 # --- samplings and Table 1 ------------------------------------------------------------
 
 ERRORS = {"dp_skgd": 1.0, "dp_skgd_importance": 3.0, "dp_skgd_blocks4": 0.5,
-          "dp_skgd_full": 0.25, "dp_skgd_nice2": 2.0, "dp_sgd": 8.0}  # fmt: skip
+          "dp_skgd_full": 0.25, "dp_sgd": 8.0}  # fmt: skip
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_samplings_stand_at_their_numbers_of_blocks(ran, monkeypatch):
     product = SimpleNamespace(calibration="strict")
     rows = drawn(figures.samplings, product, ["one"])
     places = {"dp_skgd": 8, "dp_skgd_importance": 8, "dp_skgd_blocks4": 4}
-    places |= {"dp_skgd_full": 1, "dp_skgd_nice2": 4, "DP-SGD": 0}
+    places |= {"dp_skgd_full": 1, "DP-SGD": 0}
     for name, x in places.items():
         seen = rows[rows["algorithm"] == name]
         assert set(seen["x"]) == {x}

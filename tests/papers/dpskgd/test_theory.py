@@ -44,8 +44,6 @@ def test_rows_of_all_coordinates(case):
         norms.max() * np.sqrt((1 / M).sum()) * np.sqrt((M * w * w).sum())
     )
     assert full.strong == pytest.approx(norms.max() ** 2 * (1 / M).sum() * M.max() / mu)
-    nice = bounds.sketched(problem, optimum, Options(sampling="nice", size=5))
-    assert nice.convex == pytest.approx(full.convex)
     sgd = bounds.stochastic_gradient(problem, optimum)
     assert sgd.convex == pytest.approx(norms.max() * np.sqrt(5) * np.linalg.norm(w))
     assert sgd.strong == pytest.approx(norms.max() ** 2 * 5 / mu)
@@ -74,7 +72,7 @@ def test_rows_of_blocks(case):
 
 def test_the_dominating_m_is_never_smaller(case):
     problem, optimum, *_ = case
-    for options in (Options(), Options(blocks=2), Options(sampling="nice", size=2)):
+    for options in (Options(), Options(blocks=2)):
         plain = bounds.sketched(problem, optimum, options)
         safe = bounds.sketched(problem, optimum, options, dominating=True)
         assert safe.strong == pytest.approx(plain.strong) or safe.strong > 0

@@ -21,7 +21,6 @@ from dperm.present.looks import Look, look
 FAMILIES = {  # of samplings: the method whose look they have, and their name
     "uniform": ("DP-SkGD single", "uniform"),
     "importance": ("DP-SkGD single IS", "importance"),
-    "nice": ("DP-SkGD 2-nice", "$\\tau$-nice"),
 }
 INSTANCES = {
     "separable": "#332288",
@@ -39,7 +38,7 @@ RANDOM = ("4 random blocks, 2", "4 random blocks, 3")  # one partition is shown
 def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
     """Relative error against the number of blocks, one panel per problem.
 
-    tau-nice sampling is at p / tau; methods without a sketch are horizontal lines.
+    Methods without a sketch are horizontal lines.
     """
     ran = results.load(config, problems)
     gone, titles = absent(ran.items()), results.titles(config, problems)

@@ -32,20 +32,16 @@ def solver(name: str) -> schema.Solver:
 
 
 def family(name: str) -> str:
-    """``uniform``, ``importance`` or ``nice``; empty for a solver without a sketch."""
+    """``uniform`` or ``importance``; empty for a solver without a sketch."""
     options = solver(name).options
     if solver(name).algorithm != "dp_skgd":
         return ""
-    if options.get("sampling") == "nice":
-        return "nice"
     return options.get("probabilities", "uniform")
 
 
 def block_count(name: str, p: int) -> float:
-    """Number of blocks of p coordinates; p / tau for tau-nice sampling."""
+    """Number of blocks of p coordinates."""
     options = solver(name).options
-    if family(name) == "nice":
-        return p / options["size"]
     return float(options.get("blocks") or p)
 
 

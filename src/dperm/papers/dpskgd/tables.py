@@ -32,15 +32,10 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
         (_FULL, _SINGLE),
         *((f"dp_skgd_blocks{count}", _SINGLE) for count in (2, 4, 20, 100)),
     ],
-    "tau-nice against a partition": [
-        ("dp_skgd_nice2", "dp_skgd_blocks4"),
-        ("dp_skgd_nice4", "dp_skgd_blocks2"),
-    ],
     "sketches against DP-SGD": [
         (name, "dp_sgd") for name in (_FULL, _SINGLE, _IMPORTANCE)
     ],
     "sketches against DP-SVRG": [(name, "dp_svrg") for name in (_FULL, _SINGLE)],
-    "uniform draws against a cycle": [(_SINGLE, "dp_cd")],
 }
 
 
@@ -160,7 +155,7 @@ def same_law(problem: Problem, first: str, second: str) -> bool:
     if not all(chosen):
         return False
     a, b = (Sketch(problem, options) for options in chosen if options)
-    if a.nice or b.nice or len(a.sets) != len(b.sets):
+    if len(a.sets) != len(b.sets):
         return False
     return np.allclose(a.q, b.q, rtol=1e-9) and all(
         np.array_equal(*pair) for pair in zip(a.sets, b.sets, strict=True)

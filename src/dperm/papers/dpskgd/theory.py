@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,7 +32,6 @@ from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
-_SETS = 2000  # nice sets that are averaged over; all of them if there are fewer
 SYMBOLS = {
     "uniform": ("‖L_B‖_{M⁻¹} R_M √b", "‖L_B‖²_{M⁻¹} M_max b / μ"),
     "importance": (
@@ -44,7 +41,6 @@ SYMBOLS = {
     "single uniform": ("‖L‖_{M⁻¹} R_M √d", "‖L‖²_{M⁻¹} M_max d / μ"),
     "single importance": ("‖L‖_{M⁻¹} R_I √(Tr M)", "‖L‖²_{M⁻¹} Tr M / μ"),
     "full": ("L √(Tr M⁻¹) R_M", "L² Tr M⁻¹ M_max / μ"),
-    "nice": ("Σ_S R_{MP⁻¹}", "Σ_S² max(M/p) / μ"),
     "DP-CD": ("‖L‖_{M⁻¹} R_M √d", "‖L‖²_{M⁻¹} d / μ_M"),
     "DP-SGD, DP-SVRG": ("L √d R_I", "L² d / μ_I"),
 }
@@ -87,7 +83,7 @@ def sketched(
     weights = 1.0 / (chances * M)  # Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)]
     size = sum(
         chance * lipschitz(problem, optimum, members) ** 2 * weights[members].sum()
-        for chance, members in _sets(sketch)
+        for chance, members in zip(sketch.q.tolist(), sketch.sets, strict=True)
     )
     noise, radius = math.sqrt(size), math.sqrt(float((M / chances * w * w).sum()))
     _, mu = strong_convexity(problem)
@@ -120,25 +116,7 @@ def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
     return float((norms * slopes).max())
 
 
-def _sets(sketch: Sketch) -> Iterator[tuple[float, np.ndarray]]:
-    """The sets and their chances; a sample if nice sampling has too many."""
-    if not sketch.nice:
-        yield from zip(sketch.q.tolist(), sketch.sets, strict=True)
-        return
-    p, size = sketch.problem.p, sketch.options.size
-    count = math.comb(p, size)
-    if count <= _SETS:
-        for members in combinations(range(p), size):
-            yield 1 / count, np.array(members)
-        return
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0)))
-    for members in sketch.draw_nice(rng, _SETS):
-        yield 1 / _SETS, members
-
-
 def _kind(sketch: Sketch) -> str:
-    if sketch.nice:
-        return "nice"
     if len(sketch.sets) == 1:
         return "full"
     probabilities = sketch.options.probabilities
