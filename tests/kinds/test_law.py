@@ -145,17 +145,16 @@ def test_the_table_has_laws_the_error_at_the_start_and_p(monkeypatch, printed):
     monkeypatch.setattr(tables.results, "load", lambda *_, solvers: {"a": [ran]})
     monkeypatch.setattr(tables.results, "published", lambda *_: pd.DataFrame(cell))
     options = {"by_passes": True, **PRINTED}
-    product = schema.Product("tuning_law", sweeps=["law"], options=options)
-    made = tables.tuning_law(schema.Config(), product, ["a"])
-    assert made.data["prints"].tolist() == ["least", "fresh"]
-    np.testing.assert_allclose(made.data["median"], 0.3)
-    assert set(made.data["start"]) == {0.9} and set(made.data["algorithm"]) == {"DP-CD"}
-    np.testing.assert_allclose(made.data["half"], 1.0)
-    assert set(law.quantile_columns()) < set(made.data)
-    assert not set(law.quantile_columns()) & set(made.text)  # for the claims alone
-    assert ((made.data["p"] > 0.05) == (printed == 0.3)).all()
-    np.testing.assert_allclose(made.data["p"], made.data["p_holm"])  # one cell a table
-    assert (made.data["p_start"] < 1e-6).all()
+    product = schema.Product("tuning_law", sweeps=["law"])
+    made = tables.tuning_law(schema.Config(), product, ["a"], **options)
+    assert made["prints"].tolist() == ["least", "fresh"]
+    np.testing.assert_allclose(made["median"], 0.3)
+    assert set(made["start"]) == {0.9} and set(made["algorithm"]) == {"DP-CD"}
+    np.testing.assert_allclose(made["half"], 1.0)
+    assert set(law.quantile_columns()) < set(made)
+    assert ((made["p"] > 0.05) == (printed == 0.3)).all()
+    np.testing.assert_allclose(made["p"], made["p_holm"])  # one cell a table
+    assert (made["p_start"] < 1e-6).all()
 
 
 @pytest.fixture
@@ -167,7 +166,7 @@ def tuned(monkeypatch):
         monkeypatch.setattr(tables.results, "load_sweep", lambda *_: swept)
         product = schema.Product("tuned", sweeps=["law"])
         config = configuration.compose(["paper=dpcd"])
-        (found,) = tables.tuned(config, product, ["a"]).data.to_dict("records")
+        (found,) = tables.tuned(config, product, ["a"]).to_dict("records")
         return found
 
     return made

@@ -7,12 +7,11 @@ import pytest
 
 from dperm.core.experiment import results
 from dperm.core.experiment.config import compose
-from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.results import Result
 from dperm.kinds import figures, tables
 from dperm.present import drawing
 
-PRODUCT = SimpleNamespace(calibration="strict", options={}, timed=False)
+PRODUCT = SimpleNamespace(calibration="strict", timed=False)
 
 
 def result(solver, status="ok"):
@@ -32,7 +31,6 @@ def shown(monkeypatch):
     penalty, privacy = SimpleNamespace(l1=0.0, l2=0.5), SimpleNamespace(epsilon=1.0)
     problem = SimpleNamespace(title="One", privacy=privacy, loss="logistic",
                               penalty=penalty)  # fmt: skip
-    config = SimpleNamespace(paper=SimpleNamespace(name="mine"))
 
     def draw(*found, sweeps=(), two=(), **options):
         """``two``, results of a second problem."""
@@ -41,79 +39,45 @@ def shown(monkeypatch):
         titles = {"one": problem, "two": other}
         monkeypatch.setattr(results, "load", lambda *_: every)
         monkeypatch.setattr(results, "titles", lambda *_: titles)
-        product = SimpleNamespace(
-            calibration="strict", options=options, timed=False, sweeps=sweeps
-        )
-        figure, rows = figures.trajectories(config, product, list(every))
-        drawing.plt.close(figure)
-        return figure, pd.DataFrame(rows)
+        product = SimpleNamespace(calibration="strict", timed=False, sweeps=sweeps)
+        return figures.trajectories(None, product, list(every), **options)
 
     return draw
 
 
-def labels(axes):
-    return [text.get_text() for text in axes.get_legend().get_texts()]
-
-
-def names(figure):
-    (legend,) = figure.legends
-    return [text.get_text() for text in legend.get_texts()]
+def test_curves_are_named_with_what_they_cost_and_titles_say_the_penalty(shown):
+    picture = shown(result("a"), result("b"), names={"a": "new"}, title="penalty")
+    assert set(picture.rows["algorithm"]) == {"new", "B"}
+    assert picture.labels["one", "new"] == "new, $\\epsilon$ 0.5"
+    assert picture.titles["one"] == "One\nlogistic + L2, $\\lambda$ = 0.5"
+    figure = drawing.draw(picture)
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert sorted(texts) == sorted(picture.labels.values())
+    drawing.plt.close(figure)
 
 
 def test_what_diverged_is_said_and_stops_no_figure(shown):
-    figure, rows = shown(result("a"), result("b", status="diverged"))
-    assert labels(figure.axes[0]) == ["true $\\epsilon$ 0.5", "all diverged"]
-    assert names(figure) == ["A", "B"]
-    assert set(rows["algorithm"]) == {"A"}
-
-
-def test_methods_are_named_below_and_one_epsilon_is_written_once(shown):
-    figure, _ = shown(result("a"), result("b"))
-    assert figure.axes[0].get_legend() is None
-    (text,) = (text.get_text() for text in figure.axes[0].texts)
-    assert text == "true $\\epsilon$ 0.5"
-    assert names(figure) == ["A", "B"]
+    picture = shown(result("a"), result("b", status="diverged"))
+    assert set(picture.rows["algorithm"]) == {"A"}
+    assert picture.note == "one, B: all diverged"
 
 
 def test_a_problem_without_data_is_named_and_has_no_panel(shown, caplog):
     trace = "NameResolutionError: HTTPSConnection(host='www.openml.org')"
     empty = pd.DataFrame({"status": ["unavailable"]})
     lost = Result("two", "a", "A", pd.DataFrame(), empty, trace)
-    figure, rows = shown(result("a"), two=[lost])
-    assert len(figure.axes) == 1 and set(rows["panel"]) == {"one"}
-    title = figure.legends[0].get_title().get_text()
-    assert title == f"Two: {drawing.UNAVAILABLE}"
-    assert trace in caplog.text
-
-
-def test_labels_titles_and_ends(shown):
-    figure, rows = shown(result("a"), names={"a": "new"}, title="penalty", ends=True)
-    assert set(rows["algorithm"]) == {"new"}
-    assert figure.axes[0].get_title() == "One\nlogistic + L2, $\\lambda$ = 0.5"
-    ends = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
-    assert [float(line.get_xdata()[0]) for line in ends] == [2.0]
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"title": "privcy"}, r"options\.title: .*'privcy' \(did you mean privacy"),
-        ({"solver": ["a"]}, r"mine/paper\.yaml: .*'solver' \(did you mean solvers"),
-    ],
-)
-def test_a_slip_in_the_options_is_named(shown, options, said):
-    with pytest.raises(ConfigError, match=said):
-        shown(result("a"), **options)
+    picture = shown(result("a"), two=[lost])
+    figure = drawing.draw(picture)
+    assert len(figure.axes) == 1 and set(picture.rows["panel"]) == {"one"}
+    assert picture.note == f"Two: {drawing.UNAVAILABLE}" and trace in caplog.text
+    drawing.plt.close(figure)
 
 
 def test_errors_without_a_published_table(monkeypatch):
     monkeypatch.setattr(results, "load", lambda *_: {"one": [result("a")]})
     made = tables.relative_error(None, PRODUCT, ["one"])
-    assert "published_mean" not in made.data
-    assert made.data.loc[0, ["mean", "fresh_mean"]].tolist() == pytest.approx(
-        [0.15, 0.5]
-    )
-    assert made.text.loc[0, "2 passes"] == "**0.150**; fresh 0.500"
+    assert "published_mean" not in made
+    assert made.loc[0, ["mean", "fresh_mean"]].tolist() == pytest.approx([0.15, 0.5])
 
 
 def test_the_first_calibration_of_a_kind_counts(monkeypatch):
@@ -144,22 +108,18 @@ SPREAD = [0.10, 0.14, 0.12, 0.13]
 
 def test_numbers_of_passes_that_end_as_well_are_drawn_thin_and_named(shown):
     found = ended({2.0: SPREAD, 5.0: [0.11, 0.13, 0.15], 9.0: [0.5, 0.51, 0.52]})
-    assert figures.ties(found, "strict") == [5.0]
-    figure, rows = shown(found, ties=True)
-    thin = [line for line in figure.axes[0].lines if line.get_linewidth() < 1]
-    assert [line.get_xdata().tolist() for line in thin] == [[0.0, 5.0]]
-    tied = rows[rows["tied"].notna()]
-    assert set(tied["algorithm"]) == {"A, 5 passes"} and set(tied["tied"]) == {"A"}
-    assert names(figure) == ["A", "other passes, as good"]
-    assert "tied" in drawing.frame(rows.to_dict("records"))
-    assert "tied" not in shown(found)[1]
+    assert figures.as_good(found, "strict") == [5.0]
+    rows = shown(found, ties=True).rows
+    thin = rows[rows["role"] == "thin"]
+    assert set(thin["algorithm"]) == {"A, 5 passes"} and [*thin["x"]] == [0.0, 5.0]
+    assert "thin" not in set(shown(found).rows["role"])
 
 
 def test_apart_or_nothing_learnt_is_no_tie():
     apart = ended({2.0: [0.10, 0.11, 0.12], 5.0: [0.2, 0.21, 0.22]})
-    assert figures.ties(apart, "strict") == []
+    assert figures.as_good(apart, "strict") == []
     stuck = ended({2.0: SPREAD, 5.0: SPREAD}, start=0.12)
-    assert figures.ties(stuck, "strict") == []
+    assert figures.as_good(stuck, "strict") == []
 
 
 def test_readings_are_a_band_between_their_means(shown, monkeypatch):
@@ -173,7 +133,7 @@ def test_readings_are_a_band_between_their_means(shown, monkeypatch):
     ])  # fmt: skip
     monkeypatch.setattr(results, "load_sweep", lambda *_: swept)
     options = {"readings": {"a": {"text": ["x", "y"]}}}
-    _, rows = shown(result("a"), sweeps=["any"], **options)
+    rows = shown(result("a"), sweeps=["any"], **options).rows
     end = rows[(rows["algorithm"] == "A, readings") & (rows["x"] == 2)].iloc[0]
     assert end[["min", "max"]].tolist() == pytest.approx([0.2, 0.4])
 
@@ -188,8 +148,8 @@ def test_powers_are_of_means_along_each_axis(monkeypatch):
     monkeypatch.setattr(results, "load_sweep", lambda *_: swept)
     options = {"axes": {"n": {"epsilon": 1.0}, "epsilon": {"n": 100}},
                "keys": ["kind"], "values": ["error"]}  # fmt: skip
-    product = SimpleNamespace(options=options, sweeps=["any"])
-    found = tables.powers(None, product, []).data
+    product = SimpleNamespace(sweeps=["any"])
+    found = tables.powers(None, product, [], **options)
     assert found["error"].tolist() == pytest.approx([-0.5, -2.0, -1.0, -1.0])
     assert found["axis"].tolist() == ["n", "n", "epsilon", "epsilon"]
     assert (found["error_high"] - found["error_low"] < 1e-6).all()

@@ -19,7 +19,7 @@ FINER = {"step": [0.5, 1.0], "clip": [1.0]}
 def test_against_epsilon_is_a_tuning_at_that_true_epsilon(configured, epsilon):
     config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
     point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": epsilon}
-    rows = sweeps.against_epsilon(config, point, 3, {}, KEEP, FINER, 2, 4)
+    rows = sweeps.against_epsilon(config, point, 3, KEEP, FINER, 2, 4)
 
     job = inputs.load_job(config)
     problem = replace(job.problem, epsilon=epsilon)
@@ -33,17 +33,6 @@ def test_against_epsilon_is_a_tuning_at_that_true_epsilon(configured, epsilon):
     start = job.problem.objective(np.zeros((1, job.problem.p)))[0]
     assert rows[0]["start"] == pytest.approx((start - least) / least)
     assert rows[0]["algorithm"] == "DP-CD"
-
-
-def test_a_solver_that_the_paper_does_not_run_takes_another_one_s_grid(configured):
-    config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
-    point = {"problem": "sparse_small", "solver": "dp_sgd_batch", "epsilon": 1.0}
-    like = {"dp_sgd_batch": "dp_sgd"}
-    rows = sweeps.against_epsilon(config, point, 3, like, KEEP, FINER, 1, 2)
-    steps = {at["step"] for at in grid.thin(
-        grid.points(config.paper.runs["dp_sgd"].grid), KEEP)}  # fmt: skip
-    assert rows[0]["step"] in {step * by for step in steps for by in FINER["step"]}
-    assert len(rows) == 2
 
 
 @pytest.mark.parametrize(
@@ -60,6 +49,6 @@ def test_a_method_that_ends_nowhere_is_a_row(configured, monkeypatch, error, sta
     monkeypatch.setattr(trials.Trials, "refined", refined)
     config = configured("paper=dpcd", "problem=sparse_small", "solver=dp_cd")
     point = {"problem": "sparse_small", "solver": "dp_cd", "epsilon": 1.0}
-    (row,) = sweeps.against_epsilon(config, point, 3, {}, KEEP, FINER, 2, 4)
+    (row,) = sweeps.against_epsilon(config, point, 3, KEEP, FINER, 2, 4)
     assert (row["status"], row["algorithm"]) == (status, "DP-CD")
     assert "relative_error" not in row

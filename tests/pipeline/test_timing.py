@@ -13,7 +13,6 @@ from dperm.core.experiment.unit import IDENTITY, PROVENANCE
 from dperm.kinds import figures
 from dperm.papers.dpcd import tables
 from dperm.pipeline import stages
-from dperm.present import drawing
 
 SMALL = (
     "paper=dpcd", "paper.offline=[diabetes]", "scale.keep.clip=2",
@@ -67,11 +66,12 @@ def test_a_figure_and_a_table_show_what_was_clocked(solved):
     known = pd.read_parquet(path).assign(seconds=lambda t: 100.0 + t["checkpoint"])
     store.write_table(path, known)
     paper = solved.paper
-    figure, rows = figures.trajectories(solved, paper.figures["figure3"], ["diabetes"])
-    drawing.plt.close(figure)
+    product = paper.figures["figure3"]
+    picture = figures.trajectories(solved, product, ["diabetes"], **product.options)
     clocked = {round(100.0 + at, 9) for at in known["checkpoint"]}
-    assert {round(row["x"], 9) for row in rows} <= clocked and len(rows) > 2
-    table = tables.runtime(solved, paper.tables["table3"], ["diabetes"]).data
+    curves = picture.rows[picture.rows["role"] == "curve"]
+    assert {round(x, 9) for x in curves["x"]} <= clocked and len(curves) > 2
+    table = tables.runtime(solved, paper.tables["table3"], ["diabetes"])
     assert (table["mean"] == 100.0 + table["passes"]).all() and len(table) == 4
 
 
@@ -79,7 +79,7 @@ def test_seconds_are_shown_only_where_they_are_asked_for(solved):
     product = solved.paper.figures["figure3"]
     product.timed = False
     with pytest.raises(ConfigError, match="timed: true"):
-        figures.trajectories(solved, product, ["diabetes"])
+        figures.trajectories(solved, product, ["diabetes"], **product.options)
     (found,) = results.load(solved, ["diabetes"], solvers=["dp_cd"])["diabetes"]
     with pytest.raises(ValueError, match="without seconds"):
         found.clocked("paper", 2.0)

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment.config import compose
-from dperm.report import reports
+from dperm.report import worth
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def rows():
-    return reports.true_epsilons(compose([])).set_index(["paper", "method"])
+    return worth.true_epsilons(compose([])).set_index(["paper", "method"])
 
 
 def test_the_committed_numbers_are_those_of_the_tables(rows):
@@ -56,7 +56,7 @@ def test_lower_bounds_are_those_of_the_same_settings(rows):
 
 
 def test_pages_state_the_bounds_of_the_picture(rows):
-    bounds = reports._label(rows.reset_index().iloc[-1])
+    bounds = worth._label(rows.reset_index().iloc[-1])
     assert rows.index[-1] == ("dpbcfw", "DP-BCFW")
     upper, _, lower = bounds.replace(",", " ").partition("; at least ")
     for page in ("README.md", "docs/papers/dpbcfw.md"):
@@ -66,7 +66,7 @@ def test_pages_state_the_bounds_of_the_picture(rows):
 
 
 def test_first_author_and_year():
-    assert reports.author("Lou, Cheung (2020), IEEE, doi 10.1109/x.2020") == "Lou 2020"
+    assert worth.author("Lou, Cheung (2020), IEEE, doi 10.1109/x.2020") == "Lou 2020"
 
 
 def test_the_answer_names_noise_that_is_too_much_and_too_little():
@@ -77,9 +77,9 @@ def test_the_answer_names_noise_that_is_too_much_and_too_little():
             ("b", "broken", 20.0, 1234.5, 12.3, 45.6, 0, 5),
             ("b", "unbounded", 0.8, 0.9, math.nan, math.nan, 3, 5),
         ],
-        columns=reports.WORTH,
+        columns=worth.WORTH,
     )
-    first, second, third, fourth = reports.worth_in_words(
+    first, second, third, fourth = worth.worth_in_words(
         data, {"a": "A 2022", "b": "B 2020"}
     )
     assert first.startswith("2 of 4 methods")
@@ -90,4 +90,4 @@ def test_the_answer_names_noise_that_is_too_much_and_too_little():
         fourth
         == "Proved to cost more: broken of B 2020 (20 to 1,200; at least 12 to 46)."
     )
-    assert reports.worth_in_words(data.iloc[:0], {}) == []
+    assert worth.worth_in_words(data.iloc[:0], {}) == []

@@ -45,7 +45,7 @@ from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams
 from dperm.pipeline.workers import away
-from dperm.present.tables import made_of, save
+from dperm.present.tables import save
 from dperm.solvers import private_scales
 from dperm.solvers.scales import declared
 
@@ -128,17 +128,16 @@ def write(
 
     Without the extra ``pipeline``, only write the table as CSV.
     """
-    made = made_of(table.to_dict("records"))
     if extras.has("pipeline"):
         from dperm.compare import pictures
         from dperm.present import drawing
 
-        written = save(made, stem, caption)
+        written = save(table, stem, caption)
         drawn, rows = pictures.figure(table, zero, title)
         written += drawing.save(drawn, rows, figure)
     else:
         written = [stem.with_suffix(".csv")]
-        store.write_csv(written[0], made.data)
+        store.write_csv(written[0], table)
         needed = extras.command("pipeline")
         log.info("a figure, and the table in Markdown: %s", needed)
     log.info("%s", "\n".join(map(str, written)))

@@ -3,297 +3,180 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import InitVar, dataclass
-from itertools import chain
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.legend_handler import HandlerTuple
-from matplotlib.ticker import EngFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from dperm.core.experiment import results
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Problem, Product
-from dperm.core.names import hint
-from dperm.present import drawing, looks
-from dperm.present.drawing import Drawing, Panels, Row, Rows, log_axes
+from dperm.present import drawing
+from dperm.present.drawing import Picture, Row, Rows
 from dperm.present.intervals import student
-from dperm.present.looks import Look
 from dperm.present.tables import where
 
 log = logging.getLogger(__name__)
-TRUE = "true $\\epsilon$ "
 
 
-def trajectories(config: Config, product: Product, problems: list[str]) -> Drawing:
+def trajectories(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    x: Literal["passes", "seconds"] = "passes",
+    solvers: Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
+    columns: int = 3,
+    title: Literal["privacy", "penalty"] = "privacy",
+    ties: bool = False,
+    readings: Mapping[str, Any] | None = None,
+    published: str = "",
+    column: str = "",
+) -> Picture:
     """Relative error along the chosen runs, one panel per problem.
 
     Each algorithm runs its best number of passes; curves show mean, minimum and maximum
-    over fresh seeds. Methods and problems without data are named below all panels, true
-    epsilons in each panel. ``options``:
+    over fresh seeds, and are named with their true epsilon. Methods and problems
+    without data are named below all panels.
 
-    - ``x``: ``passes`` or ``seconds``;
-    - ``solvers`` to show;
-    - ``names``: other labels by solver;
-    - ``columns`` of panels;
-    - ``title``: whether titles state a problem's ``privacy`` or its ``penalty``;
-    - ``ends``: whether the end of each run is marked;
-    - ``ties``: whether thin lines show other numbers of passes with equally good ends;
-    - ``readings``: by solver, readings of its text in the product's sweep, as a band;
-    - ``published`` and ``column``: the paper's table of errors and its column, whose
-      values are stars at the ends of the runs.
+    Parameters
+    ----------
+    x : {"passes", "seconds"}
+    solvers : sequence of str
+        Those to show; all by default.
+    names : mapping
+        Other labels by solver.
+    columns : int
+        Of panels.
+    title : {"privacy", "penalty"}
+        What titles state of a problem.
+    ties : bool
+        Whether thin lines show other numbers of passes with equally good ends.
+    readings : mapping
+        By solver, readings of its text in the product's sweep, as a band.
+    published, column : str
+        The paper's table of errors and its column, whose values are stars at the ends
+        of the runs.
+
+    Raises
+    ------
+    ConfigError
+        For seconds of a product that is not timed.
     """
-    options = product.options
-    _check(config, product)
-    found = results.load(config, problems, options.get("solvers"), product.timed)
-    gone = {name: lost for name in problems if (lost := reason(found[name]))}
-    there, panels, absent = panels_of(config, product, problems, gone)
+    if x == "seconds" and not product.timed:
+        file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options.x"
+        raise ConfigError(f"{file}: seconds: expected timed: true beside options")
+    kind, names = product.calibration, names or {}
+    found = results.load(config, problems, solvers, product.timed)
+    printed = results.published(config, published) if published else pd.DataFrame()
     swept = [results.load_sweep(config, name) for name in product.sweeps]
-    shown = [each for name in there for each in found[name]]
-    curves = _Curves(panels, product, _printed(config, options), swept, shown)
-    titled = TITLES[options.get("title", "privacy")]
-    for (name, problem), at in zip(there.items(), panels.axes, strict=False):
-        at.set_title(titled(problem), pad=18)  # room for the panel's key
-        curves.draw(at, found[name])
-    return panels.done(5, title=absent)
-
-
-def panels_of(
-    config: Config, product: Product, problems: list[str], gone: dict[str, str]
-) -> tuple[dict[str, Problem], Panels, str]:
-    """The problems that have data, their panels, and a line about the others.
-
-    If none has data, one empty panel states the reason. ``gone`` holds the reason by
-    problem. ``options``: ``columns``.
-    """
+    rows, labels = Rows(), dict[tuple[str, str], str]()
+    gone = absent(found.items())
+    for name, result in ((n, one) for n in found if n not in gone for one in found[n]):
+        label = names.get(result.solver, result.label)
+        if result.diverged(kind):
+            gone[f"{name}, {label}"] = "all diverged"
+        if not result.ran(kind):
+            continue
+        best = result.best_passes(kind)
+        curve = _path(result, kind, best, label, x)
+        labels[name, label] = f"{label}, {_cost(result, kind)}"
+        rows += curve
+        if published:
+            rows += _star(printed, column, curve[-1])
+        for passes in as_good(result, kind) if ties else ():
+            other = f"{label}, {passes:g} pass{'es' * (passes != 1)}"
+            rows += _path(result, kind, passes, other, x, "thin")
+        if readings and result.solver in readings and not product.timed:
+            rows += _readings(swept[0], readings[result.solver], result, kind, label)
     titles = results.titles(config, problems)
-    there = {name: titles[name] for name in problems if name not in gone}
-    panels = Panels(len(there), product.options.get("columns", 3))
-    if not there:
-        drawing.empty(panels.axes[0], next(iter(gone.values())))
-        return there, panels, ""
-    lines = (f"{titles[name].title}: {why}" for name, why in gone.items())
-    return there, panels, "; ".join(lines)
+    axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
+    axes |= {"xlabel": "passes on data"}
+    if x == "seconds":
+        axes |= {"xlabel": "time", "xscale": "log"}
+        rows += _starts(rows)
+    return Picture(
+        drawing.frame(rows),
+        {name: TITLES[title](one) for name, one in titles.items()},
+        axes,
+        columns=columns,
+        size=(3.4, 2.5),
+        labels=labels,
+        is_named=True,
+        is_carried=True,
+        unit="s" if x == "seconds" else "",
+        note=told(gone, titles),
+    )
 
 
-def reason(found: list[Result]) -> str:
-    """Why a problem has no panel; empty if it has one."""
-    lost = [result for result in found if not result.available]
-    if not lost:
-        return ""
-    log.warning("%s: no panel. %s", lost[0].problem, lost[0].reason)
-    gone = "unavailable" in set(lost[0].evaluated["status"])
-    return drawing.UNAVAILABLE if gone else lost[0].reason
+def absent(found: Iterable[tuple[str, list[Result]]]) -> dict[str, str]:
+    """Why a problem has no panel, by problem; a trace goes to the log."""
+    gone = {}
+    for name, ran in found:
+        lost = next((result for result in ran if not result.available), None)
+        if lost:
+            log.warning("%s: no panel. %s", name, lost.reason)
+            known = "unavailable" in set(lost.evaluated["status"])
+            gone[name] = drawing.UNAVAILABLE if known else lost.reason
+    return gone
 
 
-def _printed(config: Config, options: dict[str, Any]) -> pd.DataFrame:
-    """Cells of the paper: problem, algorithm, error, and passes if printed."""
-    if "published" not in options:
-        return pd.DataFrame({"problem": [], "algorithm": [], "error": []})
-    cells = results.published(config, options["published"])
-    return cells.assign(error=cells[options["column"]])
+def told(gone: Mapping[str, str], titles: Mapping[str, Problem]) -> str:
+    """One line on what has no panel."""
+    named = {name: titles[name].title if name in titles else name for name in gone}
+    return "; ".join(f"{named[name]}: {why}" for name, why in gone.items())
 
 
-def _check(config: Config, product: Product) -> None:
-    """Refuse unknown options and choices, and seconds that were not measured."""
-    options = product.options
-    file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options"
-    found = [(file, key, OPTIONS) for key in options]
-    found += [
-        (f"{file}.{key}", options.get(key, known[0]), known)
-        for key, known in CHOICES.items()
+def _path(
+    result: Result, kind: str, passes: float, label: str, x: str, role: str = "curve"
+) -> Rows:
+    """Mean, range and interval at each checkpoint."""
+    runs = result.trajectories(kind, passes)
+    spent = dict(zip(runs["checkpoint"], runs["checkpoint"], strict=True))
+    if x == "seconds":
+        timed = result.clocked(kind, passes)
+        spent = timed.groupby("checkpoint")["seconds"].mean().to_dict()
+    at = runs.assign(x=runs["checkpoint"].map(spent))
+    return drawing.against(at, "x", "relative_error", result.problem, label, role)
+
+
+def _starts(rows: Rows) -> Rows:
+    """The error of w = 0 in each panel, which a logarithmic axis of time has not."""
+    starts = {row["panel"]: row["mean"] for row in rows if row["x"] == 0}
+    return [
+        row
+        for name, error in starts.items()
+        for row in drawing.values(name, "w = 0", [0.0], [error], "level")
     ]
-    for place, value, known in found:
-        if value not in known:
-            raise ConfigError(
-                f"{place}: expected one of {', '.join(known)}, found {value!r}"
-                f"{hint(str(value), known)}"
-            )
-    if options.get("x") == "seconds" and not product.timed:
-        raise ConfigError(f"{file}.x: seconds: expected timed: true beside options")
 
 
-def _privacy(problem: Problem) -> str:
-    return f"{problem.title}, $\\epsilon$ = {problem.privacy.epsilon:g}"
+def _star(printed: pd.DataFrame, column: str, end: Row) -> Rows:
+    """The paper's error for a run's passes, at its end."""
+    keys = {"problem": end["panel"], "algorithm": end["algorithm"], "passes": end["x"]}
+    cells = where(printed, **{key: keys[key] for key in keys if key in printed})
+    name = f"{end['algorithm']}, published"
+    row = {"panel": end["panel"], "algorithm": name, "x": end["x"], "role": "star"}
+    return [row | {"mean": error} for error in cells[column]]
 
 
-def _penalty(problem: Problem) -> str:
-    penalty = "L1" if problem.penalty.l1 else "L2"
-    kind = f"{problem.loss} + {penalty}".replace("_", " ")
-    kind = {"least squares + L1": "LASSO"}.get(kind, kind)
-    strength = problem.penalty.l1 or problem.penalty.l2
-    return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
+def _readings(
+    swept: pd.DataFrame, asked: Mapping[str, Any], result: Result, kind: str, label: str
+) -> Rows:
+    """The range of the means of several readings of a solver's text."""
+    rows: Rows = []
+    for key, readings in asked.items():
+        of = {"problem": result.problem, "calibration": kind}
+        part = where(swept[swept[key].isin(readings)], **of)
+        means = part.groupby(["checkpoint", key])["along"].mean().reset_index()
+        at = ("checkpoint", "along", result.problem, f"{label}, readings", "band")
+        rows += drawing.against(means, *at)
+    # readings are no sample
+    return [row | {"ci_low": np.nan, "ci_high": np.nan} for row in rows]
 
 
-TITLES: dict[str, Callable[[Problem], str]] = {
-    "privacy": _privacy,
-    "penalty": _penalty,
-}
-
-CHOICES = {"x": ("passes", "seconds"), "title": tuple(TITLES)}
-OPTIONS = (*CHOICES, "solvers", "names", "columns", "ends", "ties")
-OPTIONS += ("readings", "published", "column")
-
-
-@dataclass
-class _Curves:
-    """State that the panels of a figure of trajectories share."""
-
-    panels: Panels
-    product: Product
-    printed: pd.DataFrame  #: cells of the paper
-    swept: Sequence[pd.DataFrame]  #: sweeps of readings of a solver's text
-    shown: InitVar[list[Result]]
-
-    def __post_init__(self, shown: list[Result]) -> None:
-        self.options, self.calibration = self.product.options, self.product.calibration
-        self.on_time = self.options.get("x") == "seconds"
-        self.looks = looks.of(self.label(result) for result in shown)
-
-    def label(self, result: Result) -> str:
-        return self.options.get("names", {}).get(result.solver, result.label)
-
-    def draw(self, axes: Axes, found: list[Result]) -> None:
-        ran = [result for result in found if result.ran(self.calibration)]
-        curves = [self.curve(result) for result in ran]
-        tied: list[list[float]] = [[] for _ in ran]
-        if self.options.get("ties"):
-            tied = [ties(result, self.calibration) for result in ran]
-        x = [row["x"] for rows in curves for row in rows]
-        # the end of the longest run, in passes
-        last = max([*x, *chain.from_iterable(tied)], default=0.0)
-        key: dict[str, str] = {}  # of the panel: true epsilon as text, by label
-        for result in ran if self.swept else ():
-            self.readings(axes, result)
-        for result, rows, others in zip(ran, curves, tied, strict=True):
-            label = self.label(result)
-            look, key[label] = self.looks[label], _cost(result, self.calibration)
-            self.panels.band(axes, rows, label, look, marks=8, shade=0.12)
-            for passes in others:
-                self.tie(axes, result, passes)
-            if self.options.get("ends"):
-                # A dot marks the end of a run; a dotted line continues to the last end
-                place, color = [rows[-1]["mean"]], look["color"]
-                axes.plot([rows[-1]["x"]], place, "o", color=color, markersize=4)
-                if rows[-1]["x"] < last and not self.on_time:
-                    ends = [rows[-1]["x"], last]
-                    axes.plot(ends, place * 2, ":", color=color, lw=0.9)
-        for result in found:
-            if result.diverged(self.calibration):
-                label = self.label(result)
-                axes.plot([], [], label=label, **self.looks[label])
-                key[label] = "all diverged"
-        axes.set(yscale="log", ylabel="relative error")
-        for result, rows in zip(ran, curves, strict=True):
-            self.stars(axes, result, rows[-1])
-        if curves:
-            self.scale(axes, last, curves[0][0]["mean"])
-        if key:
-            _key(axes, key)
-
-    def curve(self, result: Result, passes: float | None = None) -> Rows:
-        """Mean, range and interval at each checkpoint; the best passes by default."""
-        passes = result.best_passes(self.calibration) if passes is None else passes
-        runs = result.trajectories(self.calibration, passes)
-        label, rows, spent = self.label(result), list[Row](), dict[float, float]()
-        if self.on_time:
-            timed = result.clocked(self.calibration, passes)
-            spent = timed.groupby("checkpoint")["seconds"].mean().to_dict()
-        for checkpoint, group in runs.groupby("checkpoint"):
-            x = spent[checkpoint] if self.on_time else checkpoint
-            values = group["relative_error"].to_numpy()
-            rows.append(drawing.summary(result.problem, label, float(x), values))
-        return rows
-
-    def tie(self, axes: Axes, result: Result, passes: float) -> None:
-        """Draw a thin line for a number of passes that ties with the best."""
-        label, rows = self.label(result), self.curve(result, passes)
-        look = {**self.looks[label], "marker": ""}
-        x, mean = ([row[key] for row in rows] for key in ("x", "mean"))
-        style = {"color": look["color"], "linewidth": 0.7, "alpha": 0.8}
-        axes.plot(x, mean, label="other passes, as good", **style)
-        axes.plot(x[-1:], mean[-1:], "o", color=look["color"], markersize=2.5)
-        length = f"{passes:g} pass{'es' * (passes != 1)}"
-        for row in rows:
-            row |= {"algorithm": f"{label}, {length}", drawing.TIED: label}
-        self.panels.rows += rows
-
-    def readings(self, axes: Axes, result: Result) -> None:
-        """Draw the band between the means of several readings of a solver's text."""
-        swept, label = self.swept[0], self.label(result)
-        every = self.options.get("readings", {}).get(result.solver, {})
-        for key, readings in every.items():
-            of = {"problem": result.problem, "calibration": self.calibration}
-            part = where(swept[swept[key].isin(readings)], **of)
-            means = part.groupby(["checkpoint", key])["along"].mean().reset_index()
-            if means.empty or self.product.timed:
-                continue
-            name, look = f"{label}, readings", self.looks[label]
-            where_to = ("checkpoint", "along", result.problem, name)
-            rows = drawing.against(means, *where_to)
-            table = pd.DataFrame(rows)
-            for end in ("min", "max"):
-                style = {"color": look["color"], "linestyle": ":", "linewidth": 1.1}
-                axes.plot(table["x"], table[end], label=name, **style)
-            for row in rows:
-                row |= {"ci_low": np.nan, "ci_high": np.nan}  # readings are no sample
-            self.panels.rows += rows
-
-    def stars(self, axes: Axes, result: Result, end: Row) -> None:
-        """Draw the paper's error for a run's passes as a star at its end."""
-        label = str(end["algorithm"])
-        keys = {"problem": result.problem, "algorithm": label, "passes": end["x"]}
-        cells = where(self.printed, **{k: keys[k] for k in keys if k in self.printed})
-        edge: Any = {"markeredgecolor": "black", "markeredgewidth": 0.5}
-        star: Any = {"marker": "*", "markersize": 9, "linestyle": "none", **edge}
-        color = self.looks[label]["color"]
-        star |= {"color": color, "clip_on": False, "zorder": 5}
-        for error in cells["error"]:
-            axes.plot([end["x"]], [error], label="as printed", **star)
-            row = {"panel": result.problem, "algorithm": f"{label}, published"}
-            self.panels.rows.append(row | {"x": end["x"], "mean": error})
-
-    def scale(self, axes: Axes, last: float, start: float) -> None:
-        """Set the axis of passes, or that of seconds with the error of w = 0."""
-        if self.on_time:
-            # the start, at 0 seconds, is not on a logarithmic axis
-            axes.set_xlabel("time")
-            axes.set_xscale("log", nonpositive="mask")
-            low, high = axes.get_xlim()
-            subs = (1.0, 3.0) if high < drawing.SHORT * low else (1.0,)
-            axes.xaxis.set_major_locator(LogLocator(subs=subs))
-            axes.xaxis.set_major_formatter(EngFormatter("s"))
-            axes.xaxis.set_minor_formatter(NullFormatter())
-            zero: Look = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
-            axes.axhline(start, label="w = 0", **zero)
-            return
-        axes.set_xlabel("passes on data")
-        axes.set_xlim(0.0, 1.02 * last)
-        if not self.options.get("ends"):
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-
-
-def _key(axes: Axes, key: dict[str, str]) -> None:
-    """Write the true epsilon of each curve above the panel; once if all are equal."""
-    handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    same: dict[str, tuple[Any, ...]] = {}
-    for name, text in key.items():
-        same[text] = (*same.get(text, ()), handles[name])
-    if len(same) == 1:
-        axes.text(0.5, 1.02, next(iter(same)), transform=axes.transAxes, ha="center")
-        return
-    texts = [text.removeprefix(TRUE) if k else text for k, text in enumerate(same)]
-    place: Any = {"loc": "lower center", "bbox_to_anchor": (0.5, 0.97)}
-    place |= {"columnspacing": 1.0, "handletextpad": 0.4, "borderaxespad": 0.1}
-    each = {tuple: HandlerTuple(ndivide=None, pad=0.3)}
-    axes.legend(same.values(), texts, ncols=len(same), handler_map=each, **place)
-
-
-def ties(result: Result, calibration: str) -> list[float]:
+def as_good(result: Result, calibration: str) -> list[float]:
     """Other numbers of passes that fresh runs do not distinguish from the best, sorted.
 
     The 95 % intervals of both ends overlap. There are none if the best does not end
@@ -316,30 +199,57 @@ def _cost(result: Result, calibration: str) -> str:
     """The true epsilon of the runs as text."""
     runs = result.trajectories(calibration, result.best_passes(calibration))
     true = runs["true_epsilon"].iloc[0]
-    if not np.isfinite(true):
-        return "no sound $\\epsilon$"
-    return f"{TRUE}{true:.2g}"
+    return f"$\\epsilon$ {true:.2g}" if np.isfinite(true) else "no sound $\\epsilon$"
 
 
-def against_epsilon(config: Config, product: Product, problems: list[str]) -> Drawing:
+def _privacy(problem: Problem) -> str:
+    return f"{problem.title}, $\\epsilon$ = {problem.privacy.epsilon:g}"
+
+
+def _penalty(problem: Problem) -> str:
+    penalty = "L1" if problem.penalty.l1 else "L2"
+    kind = f"{problem.loss} + {penalty}".replace("_", " ")
+    kind = {"least squares + L1": "LASSO"}.get(kind, kind)
+    strength = problem.penalty.l1 or problem.penalty.l2
+    return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
+
+
+TITLES: dict[str, Callable[[Problem], str]] = {
+    "privacy": _privacy,
+    "penalty": _penalty,
+}
+
+
+def against_epsilon(
+    config: Config, product: Product, problems: list[str], columns: int = 3
+) -> Picture:
     """Relative error against true epsilon with tuned methods, one panel per problem."""
     swept = results.load_sweep(config, product.sweeps[0])
     titles = results.titles(config, problems)
     ran = "relative_error" in swept  # missing if no data set is available
     known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
-    names = [name for name in problems if name in set(known["problem"])]
-    if not names:
+    known = known[known["problem"].isin(problems)]
+    if known.empty:
         tried = not set(problems).isdisjoint(swept["problem"])
-        return drawing.nothing(*[] if tried else ["swept on other problems only"])
-    panels = Panels(len(names), product.options.get("columns", 3))
-    chosen = looks.of(known["algorithm"].unique())
-    zero: Look = {"color": "0.6", "linewidth": 0.8, "linestyle": ":", "label": "w = 0"}
-    for name, at in panels.over(names):
-        part = known[known["problem"] == name]
+        return drawing.missing(*[] if tried else ["swept on other problems only"])
+    return Picture(
+        drawing.frame([*_curves(known)]),
+        {name: titles[name].title for name in problems},
+        {"xlabel": "true $\\epsilon$", "ylabel": "relative error"}
+        | {"xscale": "log", "yscale": "log"},
+        columns=columns,
+        is_named=True,
+        ticks=sorted(known["epsilon"].unique()),
+    )
+
+
+def _curves(known: pd.DataFrame) -> Iterator[Row]:
+    for name, part in known.groupby("problem", sort=False):
         for label, group in part.groupby("algorithm", sort=False):
-            panels.mean(
-                at, group, "epsilon", "relative_error", name, label, chosen[label]
+            at = (str(name), str(label))
+            yield from drawing.against(
+                group, "epsilon", "relative_error", *at, "joined"
             )
-        at.axhline(part["start"].iloc[0], **zero)
-        log_axes(at, "true $\\epsilon$", "relative error", title=titles[name].title)
-    return panels.done(5)
+        yield from drawing.values(
+            str(name), "w = 0", [np.nan], [part["start"].iloc[0]], "level"
+        )

@@ -77,7 +77,6 @@ def against_epsilon(
     config: schema.Config,
     point: dict[str, Any],
     seed: int,
-    like: dict[str, str],
     keep: dict[str, int],
     finer: dict[str, Any],
     transcripts: int,
@@ -91,8 +90,6 @@ def against_epsilon(
         problem, solver, epsilon.
     seed : int
         Of all runs.
-    like : dict
-        Solvers that the paper does not run, with those whose grids they use.
     keep : dict
         Number of values of each axis of the paper's grid that are tried first, on one
         transcript.
@@ -110,7 +107,7 @@ def against_epsilon(
     if job is None:
         return [{"status": "unavailable"}]
     problem = replace(job.problem, epsilon=float(point["epsilon"]))
-    run = config.paper.runs[like.get(point["solver"], point["solver"])]
+    run = config.paper.runs[point["solver"]]
     on = trials.Trials(problem, job.module, job.options, STRICT)
     least = job.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])

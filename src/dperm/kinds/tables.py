@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,7 @@ from dperm.kinds.sweeps import job_of
 from dperm.present.intervals import power
 from dperm.present.tables import (
     Rows,
-    Table,
     groups,
-    made_of,
-    number,
-    readable,
     where,
     with_interval,
 )
@@ -33,14 +30,15 @@ FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
 PRINTED = ("printed", "p", "p_holm", "p_start")  # columns of a law
 
 
-def relative_error(config: Config, product: Product, problems: list[str]) -> Table:
+def relative_error(
+    config: Config, product: Product, problems: list[str], published: str = ""
+) -> pd.DataFrame:
     """Best relative error for each number of passes, tuned and fresh.
 
-    ``options``: ``published`` names the paper's table of these errors, with columns
+    ``published`` names the paper's table of these errors, with columns
     relative_error_mean and relative_error_std.
     ``p_std`` is that of a printed deviation (``dperm.kinds.cells.of_deviations``).
     """
-    options = product.options
     found = results.load(config, problems)
     rows: Rows = []
     runs = 0
@@ -56,9 +54,9 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
             rows.append(row | {key: chosen[key] for key in ("step", "clip")})
             runs = len(fresh)
     data = pd.DataFrame(rows)
-    if "published" in options:
+    if published:
         names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
-        printed = results.published(config, options["published"]).rename(columns=names)
+        printed = results.published(config, published).rename(columns=names)
         keys = ["problem", "algorithm", "passes"]
         if "passes" not in data:  # nothing is available
             data = data.reindex(columns=[*keys, "mean"])
@@ -66,21 +64,7 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
         data = data.merge(printed, on=keys, how="left")
         if runs > 1:
             data = with_p_of_deviations(data, runs)
-    # one line per algorithm, one column per number of passes; the lowest in bold
-    lines = []
-    for line, group in groups(data, ["problem", "algorithm"]):
-        least = group["mean"].min() if "mean" in group else None
-        for row in group.to_dict("records"):
-            if pd.isna(row.get("passes")):
-                continue
-            cell = number(row["mean"])
-            cell = f"**{cell}**" if row["mean"] == least else cell
-            cell += f"; fresh {number(row['fresh_mean'])}"
-            if not pd.isna(row.get("published_mean")):
-                cell += f"; paper {number(row['published_mean'])}"
-            line[f"{row['passes']:g} passes"] = cell
-        lines.append(line)
-    return Table(data, pd.DataFrame(lines))
+    return data
 
 
 def with_p_of_deviations(data: pd.DataFrame, runs: int) -> pd.DataFrame:
@@ -96,15 +80,21 @@ def with_p_of_deviations(data: pd.DataFrame, runs: int) -> pd.DataFrame:
     return data.assign(**found)
 
 
-def noise(config: Config, product: Product, problems: list[str]) -> Table:
+def noise(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    solvers: Sequence[str] | None = None,
+) -> pd.DataFrame:
     """The cost of the published noise, and the noise that its epsilon needs."""
-    loaded = results.load(config, problems)
-    return made_of(
+    found = results.load(config, problems, solvers=solvers)
+    listed = [result for name in problems for result in found[name]]
+    keys = ("target_epsilon", "delta")
+    return pd.DataFrame(
         [
             cost | needed
-            for name in loaded
-            for result in loaded[name]
-            for _, cost, needed in noises(config, result, ("target_epsilon", "delta"))
+            for result in listed
+            for _, cost, needed in noises(config, result, keys)
         ]
     )
 
@@ -141,25 +131,45 @@ def noises(
         yield paper, row, {"strict_noise": least, "ratio": ratio}
 
 
-def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
+def tuning_law(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    by_passes: bool,
+    published: str,
+    column: str,
+    spread: float,
+    redrawn: Mapping[str, float],
+    decimals: int | None = None,
+    digits: int | None = None,
+) -> pd.DataFrame:
     """Quantiles of the law of what is printed after a tuning with five transcripts.
 
-    ``options``: ``by_passes``, whether each number of passes was tuned separately.
-    ``published`` and ``column``, the paper's table and its column of means, to which
-    ``decimals`` or ``digits`` are printed; ``spread``, the deviation, in logarithms,
-    of differences that tuning does not explain, and ``redrawn``, that of problems whose
-    data are another draw.
-    Columns: ``prints``, the least mean of the tuning or that of five new runs of its
-    choice; ``start``, the error of w = 0; ``half``, the median with half as many
-    settings over the median; ``printed``, the paper's mean, with the p of
-    ``dperm.kinds.cells.of_means``.
+    Parameters
+    ----------
+    by_passes : bool
+        Whether each number of passes was tuned separately.
+    published, column : str
+        The paper's table and its column of means, printed to so many ``decimals`` or
+        ``digits``.
+    spread : float
+        Deviation, in logarithms, of differences that tuning does not explain;
+        ``redrawn`` has that of problems whose data are another draw.
+
+    Returns
+    -------
+    DataFrame
+        ``prints``, the least mean of the tuning or that of five new runs of its
+        choice; ``start``, the error of w = 0; ``half``, the median with half as many
+        settings over the median; ``printed``, the paper's mean, with the p of
+        ``dperm.kinds.cells.of_means``.
     """
     swept = swept_errors(config, product.sweeps[0], problems)
     ran = results.load(config, problems, solvers=swept["solver"].unique())
     solvers = {
         (each.problem, each.solver): each for found in ran.values() for each in found
     }
-    keys = ["problem", "solver", *(["passes"] if product.options["by_passes"] else [])]
+    keys = ["problem", "solver", *(["passes"] if by_passes else [])]
     rows: Rows = []
     for at, part in groups(swept, keys):
         result = solvers[at["problem"], at["solver"]]
@@ -167,30 +177,34 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
         at |= {"algorithm": result.label, "start": float(at_zero.iloc[0])}
         rows += [at | row for row in _law_rows(law.by_passes(part))]
     data = pd.DataFrame(rows)
-    if len(data) and "published" in product.options:
-        data = _tested(config, product.options, data)
+    if len(data):
+        known = _printed(config, data, published, column)
+        half = partial(cells.half_unit, digits=digits, decimals=decimals or 0)
+        data = _tested(known, half, known["problem"].map(redrawn).fillna(spread))
     names = (*keys, "algorithm", "prints", *PRINTED)
     front = [key for key in names if key in data]
-    data = data[[*front, *(key for key in data if key not in front)]]
-    return Table(data, readable(data.drop(columns=law.quantile_columns())))
+    return data[[*front, *(key for key in data if key not in front)]]
+
+
+def _printed(
+    config: Config, laws: pd.DataFrame, published: str, column: str
+) -> pd.DataFrame:
+    """Laws with the printed mean of each; empty where none is printed."""
+    keys = [key for key in ("problem", "algorithm", "passes") if key in laws]
+    known = results.published(config, published)[[*keys, column]]
+    return laws.merge(known.rename(columns={column: "printed"}), on=keys, how="left")
 
 
 def _tested(
-    config: Config, options: dict[str, Any], laws: pd.DataFrame
+    laws: pd.DataFrame, half: Callable[[float], float], spread: pd.Series
 ) -> pd.DataFrame:
-    """Laws with the printed mean of each, and its p; empty where none is printed."""
-    keys = [key for key in ("problem", "algorithm", "passes") if key in laws]
-    known = results.published(config, options["published"])
-    known = known[[*keys, options["column"]]]
-    known = known.rename(columns={options["column"]: "printed"})
-    merged = laws.merge(known, on=keys, how="left")
-    digits = {key: options[key] for key in ("decimals", "digits") if key in options}
-    parts = []
-    for _, part in merged.dropna(subset="printed").groupby("prints", sort=False):
-        half = part["printed"].map(lambda value: cells.half_unit(value, **digits))
-        spread = part["problem"].map(options["redrawn"]).fillna(options["spread"])
-        parts.append(cells.of_means(part, part["printed"], half, spread))
-    return merged.join(pd.concat(parts)) if parts else merged
+    """The p of each printed mean, for each kind of what is printed."""
+    parts = [
+        cells.of_means(part, part["printed"], part["printed"].map(half), spread[at])
+        for _, part in laws.dropna(subset="printed").groupby("prints", sort=False)
+        for at in (part.index,)
+    ]
+    return laws.join(pd.concat(parts)) if parts else laws
 
 
 def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
@@ -209,7 +223,7 @@ def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
         yield row | dict(zip(law.quantile_columns(), found.quantiles, strict=True))
 
 
-def tuned(config: Config, product: Product, problems: list[str]) -> Table:
+def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Errors of fresh runs of a tuned method, with the luck of the tuning.
 
     A tuning on five transcripts chooses among settings of all numbers of passes. Its
@@ -223,7 +237,12 @@ def tuned(config: Config, product: Product, problems: list[str]) -> Table:
         low, high = np.quantile(errors, [0.025, 0.975])
         at["algorithm"] = plan.label(config, at.pop("solver"))
         rows.append(at | {"mean": errors.mean(), "ci_low": low, "ci_high": high})
-    return made_of(rows)
+    return pd.DataFrame(rows)
+
+
+def swept_of(config: Config, product: Product) -> pd.DataFrame:
+    """Rows of the product's sweep."""
+    return results.load_sweep(config, product.sweeps[0])
 
 
 def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFrame:
@@ -234,43 +253,59 @@ def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFram
     return known[known["problem"].isin(problems)]
 
 
-def powers(config: Config, product: Product, problems: list[str]) -> Table:
+def powers(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    axes: Mapping[str, Mapping[str, Any]],
+    keys: Sequence[str],
+    values: Sequence[str],
+) -> pd.DataFrame:
     """Exponents of a sweep's columns along an axis, with 95 % intervals.
 
     They are fitted to the means over the runs, so that an interval includes their noise
-    and any departure from a power law. ``options``: ``axes``, each with the values at
-    which others are held; ``keys``, columns that make a group; ``values``, columns to
-    fit.
+    and any departure from a power law.
+
+    Parameters
+    ----------
+    axes : mapping
+        Each axis with the values at which others are held.
+    keys : sequence of str
+        Columns that make a group.
+    values : sequence of str
+        Columns to fit.
     """
-    swept, options = results.load_sweep(config, product.sweeps[0]), product.options
+    swept, keys, values = swept_of(config, product), list(keys), list(values)
     rows: Rows = []
-    for axis, held in options["axes"].items():
-        for at, group in groups(where(swept, **(held or {})), options["keys"]):
-            means = group.groupby(axis)[options["values"]].mean()
+    for axis, held in axes.items():
+        for at, group in groups(where(swept, **held), keys):
+            means = group.groupby(axis)[values].mean()
             row = {"axis": axis} | at | {"from": means.index[0], "to": means.index[-1]}
-            for name in options["values"]:
+            for name in values:
                 names = (name, f"{name}_low", f"{name}_high")
                 found = power(means.index.to_numpy(float), means[name].to_numpy())
                 row |= dict(zip(names, found, strict=True))
             rows.append(row | {"runs": int(group.groupby(axis).size().min())})
-    return made_of(rows)
+    return pd.DataFrame(rows)
 
 
-def theorem(config: Config, product: Product, problems: list[str]) -> Table:
+def theorem(
+    config: Config, product: Product, problems: list[str], shown: Sequence[str]
+) -> pd.DataFrame:
     """A theorem with its constants: the measured excess next to the bound.
 
-    ``options``: ``shown``, columns of the sweep that do not change with the run, with
-    ``start`` and ``bound`` among them. Without runs the excess is missing.
+    ``shown`` are columns of the sweep that do not change with the run, with ``start``
+    and ``bound`` among them. Without runs the excess is missing.
     """
-    swept = results.load_sweep(config, product.sweeps[0])
+    swept = swept_of(config, product)
     known = swept[swept["problem"].isin(problems)]
     rows, names = list[dict[str, Any]](), ("excess", "excess_low", "excess_high")
     known = known.dropna(subset="start") if "start" in known else known.iloc[:0]
     for at, group in groups(known, ["problem", "case"]):
-        row = at | group.iloc[0][product.options["shown"]].to_dict()
+        row = at | group.iloc[0][list(shown)].to_dict()
         row |= dict.fromkeys([*names, "excess_max"], math.nan)
         runs = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
         if len(runs):
             row |= with_interval(runs, *names) | {"excess_max": runs.max()}
         rows.append(row)
-    return made_of(rows)
+    return pd.DataFrame(rows)

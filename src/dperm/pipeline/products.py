@@ -1,10 +1,8 @@
 """The stages that draw: one, several or all figures and tables of a paper.
 
 Their functions, and those of sweeps, are found by the name of their kind, ``kind:`` in
-a paper's YAML. Options are checked before anything is computed. Options of a sweep are
-arguments of its function; their names and types are read from its source. Options of
-figures and tables are looked up while the function runs, so a key that occurs nowhere
-in the code behind the function is an error. ``TYPES`` has the types of their values.
+a paper's YAML. Options are arguments of the function; their names and types are read
+from its source and checked before anything is computed.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema, validation
 from dperm.core.experiment.config import small_points
 from dperm.core.experiment.locate import ConfigError, group_file
-from dperm.core.experiment.results import sweep_path
+from dperm.core.experiment.results import load_sweep, sweep_path
 from dperm.core.experiment.validation import one_of, paper_file
 from dperm.core.names import hint
 from dperm.pipeline.graph import FORMATS, product_inputs
@@ -31,33 +29,11 @@ from dperm.store.closure import functions
 
 log = logging.getLogger(__name__)
 
-PASSED = 3  # first arguments of a sweep, no options: configuration, point and seed
-TYPES = {
-    "against": str,
-    "along": str,
-    "beside": str,
-    "by_passes": bool,
-    "calibration": str,
-    "column": str,
-    "columns": int,
-    "d": int,
-    "decimals": int,
-    "digits": int,
-    "ends": bool,
-    "epsilon": float,
-    "names": dict[str, str],
-    "panels": list[list[Any]],
-    "published": str,
-    "redrawn": dict[str, float],
-    "readings": dict[str, Any],
-    "shown": list[str],
-    "solvers": list[str],
-    "spread": float,
-    "ties": bool,
-    "title": Literal["privacy", "penalty"],
-    "x": Literal["passes", "seconds"],
-}
-_NAMES = {"Any": Any, "Sequence": Sequence, "Mapping": Mapping}
+# The first arguments are no options: configuration, point and seed of a sweep;
+# configuration, product and problems of a figure or a table.
+PASSED = 3
+NOTHING = {"unavailable": "data not available when this was run"}  # by status
+_NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mapping}
 
 
 def figure(config: schema.Config) -> list[Path]:
@@ -88,14 +64,13 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     content, path = _make(config, kind, product), stem(config, kind, name)
     if kind == "tables":
         written = [path.with_suffix(".csv")]
-        store.write_csv(written[0], content.data)
+        store.write_csv(written[0], content)
         if config.product is not None:  # asked for by name, by a reader
             print(tables.in_markdown(content, product.caption))
     else:
         from dperm.present import drawing
 
-        drawn, rows = content
-        written = drawing.save(drawn, rows, path)
+        written = drawing.save(*drawing.made(content), path)
     for path in written:
         log.info("%s", path)
     return written
@@ -105,11 +80,12 @@ def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
     """Compute the content of a product's CSV file again; nothing is written."""
     made = _make(config, kind, getattr(config.paper, kind)[name])
     if kind == "tables":
-        return made.data
+        return made
     from dperm.present import drawing
 
-    drawing.plt.close(made[0])
-    return drawing.frame(made[1])
+    drawn, rows = drawing.made(made)
+    drawing.plt.close(drawn)
+    return rows
 
 
 def draw(config: schema.Config) -> list[Path]:
@@ -190,9 +166,26 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
 
 def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
     """Call the product's function on the product's problems."""
+    lost = nothing_ran(config, product)
+    if lost and kind == "tables":
+        return pd.DataFrame({"reason": [lost]})
+    if lost:
+        from dperm.present import drawing
+
+        return drawing.missing(lost)
     maker = function_of(config, kind, product.kind)
     names = plan.problem_names(config)
-    return maker(config, product, product_problems(product, names))
+    shown = product_problems(product, names)
+    return maker(config, product, shown, **product.options)
+
+
+def nothing_ran(config: schema.Config, product: schema.Product) -> str:
+    """Why no row of a product's sweeps has a result; empty if one has."""
+    tables = [load_sweep(config, name) for name in product.sweeps]
+    if not tables or any((table["status"] == "ok").any() for table in tables):
+        return ""
+    states = {state for table in tables for state in table["status"]}
+    return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
 
 
 def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
@@ -320,10 +313,8 @@ def check_options(config: schema.Config, kind: str, name: str) -> None:
     what = getattr(config.paper, kind)[name]
     where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
     module = module_of(config, kind, what.kind)
-    if kind == "sweeps":
-        _check_arguments(closure.parameters(module, what.kind), what.options, where)
-    else:
-        _check_spelt(f"{module}:{what.kind}", what.options, where)
+    _check_arguments(closure.parameters(module, what.kind), what.options, where)
+    if kind != "sweeps":
         _check_named(config.paper, what.options, where)
 
 
@@ -348,17 +339,6 @@ def _type_of(annotation: str) -> Any:
         return eval(annotation, {}, _NAMES)  # noqa: S307  # source about to be run
     except NameError:
         return Any
-
-
-def _check_spelt(entry: str, options: dict[str, Any], where: str) -> None:
-    if not options:
-        return
-    spelt = closure.words(entry)
-    for key, value in options.items():
-        if key not in spelt:
-            near = hint(str(key), [word for word in TYPES if word in spelt])
-            raise ConfigError(f"{where}: {key!r}: {entry} reads no such option{near}")
-        validation.check(value, TYPES.get(key, Any), f"{where}.{key}")
 
 
 def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> None:

@@ -103,16 +103,6 @@ def measured(fresh: np.ndarray, tuned: pd.DataFrame) -> Measured:
     return Measured(float(logs.mean()), float(spread), luck, len(logs), replicates)
 
 
-def retuned(errors: pd.DataFrame) -> Measured:
-    """The same if every replicate was tuned again: columns replicate and error.
-
-    The variation between replicates then includes the luck of tuning.
-    """
-    logs = np.log(errors["relative_error"]).groupby(errors["replicate"]).mean()
-    spread = float(logs.var(ddof=1)) / len(logs)  # NaN for one replicate
-    return Measured(float(logs.mean()), spread, 0.0, len(logs), len(logs))
-
-
 def tuning_luck(tuned: pd.DataFrame) -> tuple[float, int]:
     """Variance of the log error due to the choice of a setting, and replicate count.
 
@@ -162,23 +152,6 @@ def compared(first: Measured, second: Measured) -> dict[str, float | int]:
         "runs": min(first.fresh, second.fresh),
         "luck": (first.luck + second.luck) / variance if variance > 0 else math.nan,
     }
-
-
-def verdict(comparison: dict[str, float | int], band: float = 1.0) -> str:
-    """``helps`` or ``hurts`` if the interval excludes 1 and the ratio the band.
-
-    Parameters
-    ----------
-    comparison : dict
-        From ``compared``.
-    band : float
-        Ratios from 1 / band to band are no larger than those of controls.
-    """
-    if comparison["ci_high"] < 1 and comparison["ratio"] < 1 / band:
-        return "helps"
-    if comparison["ci_low"] > 1 and comparison["ratio"] > band:
-        return "hurts"
-    return "undecided"
 
 
 def widest(ratios: list[float]) -> float:

@@ -44,8 +44,6 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-SkGD 4 blocks IS": ("#4b9dcb", "--", "p"),
     "DP-SkGD 20 blocks": ("#999933", "-", "<"),
     "DP-SkGD 100 blocks": ("#999933", ":", ">"),
-    "DP-SkGD 2-nice": ("#41a393", "-", "h"),
-    "DP-SkGD 4-nice": ("#41a393", ":", "*"),
     "Objective perturbation": ("#000000", "-", "*"),
     "Approximate minima": ("#000000", "--", "x"),
     "Noisy moments": ("#c68900", "-", "h"),
@@ -54,6 +52,7 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-GD, private metric": ("#41a393", "--", "<"),
     "Selection, then DP-GD": ("#999933", "-", "*"),
     "Iterative Hessian mixing": ("#882255", "-.", "h"),
+    "w = 0": ("#595959", ":", ""),
     "FW": ("#000000", _DASHES, "x"),
     "DP-FW": ("#8a8a8a", "-.", "+"),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,26 +19,18 @@ Rows = list[dict[str, Any]]
 ALIGNED = 40  # most rows with aligned columns: padding doubles a long table
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table in two forms: data (CSV) and text for readers (Markdown)."""
-
-    data: pd.DataFrame
-    text: pd.DataFrame
-
-
-def save(table: Table, stem: Path, caption: str) -> list[Path]:
+def save(data: pd.DataFrame, stem: Path, caption: str) -> list[Path]:
     """Write CSV and Markdown, each file whole or not at all."""
     written = [stem.with_suffix(".csv"), stem.with_suffix(".md")]
-    write_csv(written[0], table.data)
-    store.write_text(written[1], f"{in_markdown(table, caption)}\n")
+    write_csv(written[0], data)
+    store.write_text(written[1], f"{in_markdown(data, caption)}\n")
     return written
 
 
-def in_markdown(table: Table, caption: str) -> str:
-    """The text of a table in Markdown, below its caption."""
+def in_markdown(data: pd.DataFrame, caption: str) -> str:
+    """A table for readers, with three digits, below its caption."""
     head = f"{caption.strip()}\n\n" if caption else ""
-    return f"{head}{markdown(table.text)}"
+    return f"{head}{markdown(readable(data))}"
 
 
 def markdown(text: pd.DataFrame) -> str:
@@ -64,20 +55,12 @@ def plain(cell: Any) -> str:
     return re.sub(r"<(?=[\w/!?])", "&lt;", " ".join(str(cell).split()))
 
 
-def made_of(rows: Rows | pd.DataFrame) -> Table:
-    """A table of rows, with ten digits in the data and three in the text."""
-    data = pd.DataFrame(rows)
-    return Table(data, readable(data))
-
-
-def readable(
-    data: pd.DataFrame, form: Callable[[float], str] | None = None
-) -> pd.DataFrame:
-    """The data with all columns of real numbers as text, by default by ``number``."""
+def readable(data: pd.DataFrame) -> pd.DataFrame:
+    """The data with all columns of real numbers as text, by ``short``."""
     text = data.copy()
     for column in data.columns:
         if data[column].dtype.kind == "f":
-            text[column] = [(form or number)(value) for value in data[column]]
+            text[column] = [short(value) for value in data[column]]
     return text
 
 

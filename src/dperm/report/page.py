@@ -25,15 +25,9 @@ from dperm.data.fetching import taken_as_it_came
 from dperm.judge.judge import VERDICTS
 from dperm.present.tables import short
 from dperm.report.claims import papers, slug, table
-from dperm.report.reports import (
-    NOISE_TABLES,
-    REPORTS,
-    author,
-    bottom,
-    true_epsilons,
-    worth_in_words,
-)
+from dperm.report.reports import REPORTS, bottom
 from dperm.report.texts import (
+    FILES,
     KINDS,
     STATED,
     complete,
@@ -44,10 +38,10 @@ from dperm.report.texts import (
     printed,
     without_latex,
 )
+from dperm.report.worth import NOISE_TABLES, author, true_epsilons, worth_in_words
 
 log = logging.getLogger(__name__)
 
-FILES = Path(__file__).with_name("page_files")
 MARKS = dict(zip(VERDICTS, "✓◐?…✗–", strict=True))
 SHADES = ("yes", "caveat", "open", "open", "no", "apart")  # classes of the verdicts
 CLASSES = dict(zip(VERDICTS, SHADES, strict=True))

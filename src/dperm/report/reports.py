@@ -15,19 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import yaml
-from matplotlib.patches import Patch
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
-from dperm.core.experiment.files import write_csv
-from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.locate import ConfigError
 from dperm.judge.claims import Claim
 from dperm.judge.judge import VERDICTS
-from dperm.present.drawing import METADATA, write_palette
 from dperm.report.claims import claim_id, load, papers
 from dperm.report.texts import (
     HEADLINE,
@@ -37,13 +32,14 @@ from dperm.report.texts import (
     figures,
     files,
     found,
-    grid,
     in_words,
     majors,
+    page,
     printed,
     scorecard,
     without_latex,
 )
+from dperm.report.worth import draw_worth
 
 log = logging.getLogger(__name__)
 
@@ -140,14 +136,7 @@ def _front(config: schema.Config, claims: pd.DataFrame) -> str:
         for paper in card.index
     ]
     folder = plan.results_folder(config).as_posix()
-    notes = (
-        "The numbers count a paper's sentences, proofs and privacy statements, and the "
-        "cells of its tables that our runs would print. C1, C2, ... are the major "
-        f"claims of a report. [Every claim]({folder}/claims.md), and "
-        f"[everything on one page]({folder}/report/index.html)."
-    )
-    header = ["report", *card.columns, "printed cells", "conclusion"]
-    return "\n\n".join([grid(header, lines), notes])
+    return page("scorecard", verdicts=[*card.columns], papers=lines, folder=folder)
 
 
 def block(config: schema.Config, claims: pd.DataFrame) -> str:
@@ -158,16 +147,10 @@ def block(config: schema.Config, claims: pd.DataFrame) -> str:
     lines = [[kind, *card.loc[kind]] for kind in card.index]
     folder = plan.results_folder(config)
     run = store.known_json(folder / config.paper.name / "manifest.json") or {}
-    made = f"{run['runs']} runs, {run['date']}, {run['machine']}. " if run else ""
     table = _links([f"{folder.as_posix()}/claims.csv"])  # Sphinx has no claims.md
-    parts = [
-        grid(["kind", *card.columns], lines),
-        f"{made}Every claim: `{folder}/claims.md`, with reasons in {table}; "
-        "[how it is judged](../claims.md).",
-        "## Major claims",
-        *(_major(config, *pair) for pair in _majors(config, claims)),
-    ]
-    return "\n\n".join(parts)
+    majors = [_major(config, *pair) for pair in _majors(config, claims)]
+    known = {"verdicts": [*card.columns], "kinds": lines, "run": run, "majors": majors}
+    return page("paper", **known, folder=folder, table=table)
 
 
 def _majors(config: schema.Config, claims: pd.DataFrame) -> Iterator[tuple[Row, Claim]]:
@@ -184,26 +167,31 @@ def _majors(config: schema.Config, claims: pd.DataFrame) -> Iterator[tuple[Row, 
         yield row, known[row["id"]]
 
 
-def _major(config: schema.Config, row: Row, claim: Claim) -> str:
+def _major(config: schema.Config, row: Row, claim: Claim) -> dict[str, Any]:
+    """A major claim for the template: name, where, says, and lines by their keys."""
     ours, number = clipped(row["reason"]), found(row)
     if number and number not in ours:
         ours = f"{number}; {ours}"
+    verdict = [f"**{row['verdict']}**", row["cause"], _note(row)]
     lines = {
         "Test": tested(claim, row),
         "Printed": row["authors"] and f"by this test {clipped(row['authors'])}",
         "Ours": ours,
-        "Verdict": "; ".join(
-            filter(None, [f"**{row['verdict']}**", row["cause"], _note(row)])
-        ),
+        "Verdict": "; ".join(filter(None, verdict)),
         "Figure": _links(pictures(config, row)),
         "Evidence": _links(files(row)),
     }
-    listed = [f"- {key}: {text}" for key, text in lines.items() if text]
     place = re.sub(r"^([A-H]\b)", r"Appendix \1", row["section"])
     place = re.sub(r"^([\dIVX]+\b)", r"Section \1", place) or row["place"]
-    heading = f"### {row['name']}. {place}"
-    text = "\n".join([heading, "", f"{row['claim'].rstrip('.')}.", "", *listed])
-    text = without_latex(text).replace("||", "‖")  # only links and verdicts are markup
+    texts = {"where": place, "says": row["claim"].rstrip(".")}
+    known = {key: _escaped(text) for key, text in texts.items()}
+    escaped = {key: _escaped(text) for key, text in lines.items()}
+    return {"name": row["name"], **known, "lines": escaped}
+
+
+def _escaped(text: str) -> str:
+    """A text without LaTeX, of which only links and verdicts are markup."""
+    text = without_latex(text).replace("||", "‖")
     return re.sub(r"((?<!\*)\*(?!\*)|[|<>])", r"\\\1", text)
 
 
@@ -265,7 +253,7 @@ def appendix(configs: Iterable[schema.Config], claims: pd.DataFrame) -> str:
                     row["accepted"],
                 ]
             )
-    return grid(["claim", "command", "expected", "accepted"], lines)
+    return page("artifact", rows=lines)
 
 
 def manifest(claims: pd.DataFrame) -> str:
@@ -280,181 +268,3 @@ def manifest(claims: pd.DataFrame) -> str:
         for file, names in of.items()
     ]
     return yaml.safe_dump({"manifest": listed}, sort_keys=False, width=88).rstrip()
-
-
-# --- README's picture: true over published epsilons of the papers ---------------------
-#
-# It shows, for each method in a paper's table of published noise, the true epsilon (the
-# tight accountant's upper bound) over the published one. Where lower bounds exceed 1 in
-# all settings, it shows them as well.
-
-NOISE_TABLES = {  # paper to the table of its published noise
-    "dpskgd": "noise",
-    "dpcd": "noise",
-    "dpgcd": "noise",
-    "dpsco": "noise",
-    "dpbcfw": "privacy",
-}
-TARGET = 1.0  # published epsilon that is shown
-# Proved to cost at most the published epsilon, open, and proved to cost more.
-BLUE, ORANGE, RED = "#0072b2", "#e69f00", "#d55e00"
-PALE = "#f2b98a"  # lower bounds of the last
-TICKS = (0.01, 0.1, 1, 10, 1e3, 1e5)
-WORTH = [
-    *("paper", "method", "least", "most", "proved_least", "proved"),
-    *("unbounded", "settings"),
-]
-
-
-def true_epsilons(config: schema.Config) -> pd.DataFrame:
-    """True over published epsilon of every method, over problems and settings.
-
-    Returns
-    -------
-    DataFrame
-        ``least`` and ``most`` of the finite upper bounds; ``proved_least`` and
-        ``proved``, those of the lower bounds (NaN: none); ``unbounded``, the number of
-        settings without an upper bound; ``settings``, the number of all.
-        A paper without its table has no row, and variants with the same noise share
-        one.
-    """
-    rows = [row for paper in NOISE_TABLES for row in _epsilons(config, paper)]
-    data = pd.DataFrame(rows, columns=WORTH)
-    return data.drop_duplicates(["paper", "least", "most", "settings"])
-
-
-def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]:
-    path = plan.results_folder(config, paper, f"{NOISE_TABLES[paper]}.csv")
-    if not path.is_file():
-        return
-    data = pd.read_csv(path)
-    data = data.rename(columns={"method": "algorithm", "target_epsilon": "epsilon"})
-    data = data[data["epsilon"] == TARGET]
-    if "update" in data:  # DP-BCFW: as printed, not our corrected forms
-        data = data[(data["update"] == "published") & (data["noise"] != "strict")]
-    if "algorithm" not in data:
-        data = data.assign(algorithm="DP-SkGD")
-    for name, group in data.groupby("algorithm", sort=False):
-        known_solver = name in available("solver")
-        method = plan.label(config, str(name)) if known_solver else name
-        known = group[np.isfinite(group["true_epsilon"])]
-        ends = known["true_epsilon"].agg(["min", "max"]) / TARGET
-        least = group.get("epsilon_low", pd.Series(np.nan, group.index))
-        lower = least.replace(0.0, np.nan).agg(["min", "max"]) / TARGET
-        yield paper, method, *ends, *lower, len(group) - len(known), len(group)
-
-
-def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
-    """A bar for every method, from the least to the largest upper bound.
-
-    The colour says whether the noise is proved to cost at most, or more than, the
-    published epsilon. A pale bar spans lower bounds that all exceed it.
-    """
-    figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 0.8))
-    rows: list[Any] = list(data.itertuples())
-    for place, row in enumerate(rows):
-        is_open = row.most > TARGET or row.unbounded > 0
-        bars = [(row.least, row.most, ORANGE if is_open else BLUE)]
-        if row.proved_least > TARGET:
-            bars = [(row.least, row.most, RED), (row.proved_least, row.proved, PALE)]
-        for least, most, shade in bars:
-            ends = least / 1.08, most * 1.08  # wide enough to be seen
-            axes.plot(
-                ends, [place] * 2, color=shade, linewidth=8, solid_capstyle="butt"
-            )
-        axes.annotate(
-            _label(row),
-            (max(row.most, TARGET), place),
-            xytext=(7, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-        )
-    axes.axvline(TARGET, color="0.3", linewidth=1)
-    named = [f"{row.method}, {papers[row.paper]}" for row in rows]
-    axes.set_yticks(range(len(data)), named)
-    axes.set(xscale="log", xlim=(5e-3, 1e12), ylim=(len(data) - 0.4, -0.6))
-    axes.set_xticks(*zip(*((t, f"{t:,g}") for t in TICKS), strict=True))
-    axes.minorticks_off()
-    axes.grid(axis="y", visible=False)
-    axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
-    keys = {
-        BLUE: "proved to cost at most 1",
-        ORANGE: "open",
-        RED: "proved to cost more than 1",
-        PALE: "proved to cost at least this",
-    }
-    axes.legend(
-        handles=[Patch(color=colour, label=text) for colour, text in keys.items()],
-        loc="upper right",
-    )
-    axes.set_xlabel(
-        "proved upper bound of epsilon, for noise published for epsilon = 1"
-    )
-    return figure
-
-
-def _label(row: Any) -> str:
-    """Range of upper bounds, and of lower bounds if all exceed the target."""
-    text = f"{_rounded(row.least)} to {_rounded(row.most)}"
-    if row.proved_least > TARGET:
-        ends = f"{_rounded(row.proved_least)} to {_rounded(row.proved)}"
-        text += f"; at least {ends}"
-    if row.unbounded:
-        text += f"; no bound in {row.unbounded} of {row.settings} settings"
-    return text
-
-
-def worth_in_words(data: pd.DataFrame, papers: dict[str, str]) -> list[str]:
-    """Sentences on the methods whose noise costs less or more than published."""
-
-    def named(rows: pd.DataFrame) -> str:
-        return ", ".join(
-            f"{row.method} of {papers[row.paper]} ({_label(row)})"
-            for row in rows.itertuples()
-        )
-
-    loose = data[(data["most"] > TARGET) | (data["unbounded"] > 0)]
-    wasted = data[data["most"] < TARGET / 2]
-    rest = len(data) - len(loose)
-    sentences = [
-        f"{rest} of {len(data)} methods publish noise that costs no more than the "
-        "epsilon that they name."
-    ]
-    if len(wasted):
-        sentences.append(
-            "Some add more than twice the noise that they need; their epsilon of 1 "
-            f"costs: {named(wasted)}."
-        )
-    broken = loose["proved_least"] > TARGET
-    if (~broken).any():
-        sentences.append(
-            f"Others are open, with a bound above 1 or none: {named(loose[~broken])}."
-        )
-    if broken.any():
-        sentences.append(f"Proved to cost more: {named(loose[broken])}.")
-    return sentences if len(data) else []
-
-
-def _rounded(end: float) -> str:
-    return f"{float(f'{end:.2g}'):,g}"
-
-
-def author(reference: str) -> str:
-    """The first author and the year of a reference: "Mangold 2022"."""
-    year = re.search(r"\b(?:19|20)\d\d\b", reference)
-    return " ".join([re.split(r"[ ,]", reference)[0], year[0] if year else ""]).strip()
-
-
-def draw_worth(config: schema.Config, papers: Iterable[schema.Config]) -> list[Path]:
-    """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
-    data = true_epsilons(config)
-    if data.empty:
-        return []
-    named = {each.paper.name: author(each.paper.reference) for each in papers}
-    paths = [plan.figures_folder(config, f"worth.{kind}") for kind in ("png", "csv")]
-    with store.whole(paths[0]) as new:
-        worth_picture(data, named).savefig(new, format="png", metadata=METADATA["png"])
-        write_palette(new, new)
-    write_csv(paths[1], data)
-    return paths

@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader
 
 from dperm.judge.judge import VERDICTS
 from dperm.judge.number import Number
 from dperm.present.tables import plain
 
+FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
 KINDS = {  # kinds of a claim
     "sentence": "a sentence of the paper",
@@ -121,11 +124,17 @@ def printed(data: pd.DataFrame) -> str:
 # --- Markdown -------------------------------------------------------------------------
 
 
-def grid(header: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table of Markdown, without blanks for alignment."""
-    lines = [header, ["---"] * len(list(header)), *rows]
-    texts = ([plain(cell).replace("|", "/") for cell in line] for line in lines)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in texts)
+def page(name: str, **values: Any) -> str:
+    """A macro of the template of all Markdown pages, with these values."""
+    environment = Environment(
+        loader=FileSystemLoader(FILES),
+        autoescape=False,  # noqa: S701  # Markdown
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["cell"] = lambda cell: plain(cell).replace("|", "/")
+    text = getattr(environment.get_template("pages.md").module, name)(**values)
+    return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
 def summary(data: pd.DataFrame) -> str:
@@ -136,21 +145,14 @@ def summary(data: pd.DataFrame) -> str:
         [paper, *card.loc[paper], printed(data[data["paper"] == paper])]
         for paper in card.index
     )
-    return grid(["paper", *card.columns, "printed cells"], lines)
+    header = ["paper", *card.columns, "printed cells"]
+    return page("grid", header=header, rows=[*lines])
 
 
 def markdown(data: pd.DataFrame) -> str:
     """The scorecard, then one line per claim of each paper, major claims first."""
     data = complete(data)
-    kinds = "; ".join(f"*{kind}*, {text}" for kind, text in KINDS.items())
-    parts = [
-        "# Claims and verdicts",
-        f"Kinds: {kinds}. `claims.csv` has the reasons, by the ids; an id ends in what "
-        "stands here. The scorecard counts sentences, proofs and privacy; of printed "
-        "cells it says how many lie where our runs print.",
-        summary(data),
-    ]
-    order = list(KINDS)
+    order, papers = list(KINDS), []
     for paper, group in data.groupby("paper", sort=False):
         names = {row["id"]: row["name"] for row in majors(group)}
         rows = group.to_dict("records")
@@ -164,6 +166,6 @@ def markdown(data: pd.DataFrame) -> str:
             ]
             for row in rows
         ]
-        header = ["", "kind", "place", "claim", "verdict", "found", "id"]
-        parts += [f"## {paper}", grid(header, lines)]
-    return "\n\n".join(parts) + "\n"
+        papers.append((paper, lines))
+    known = {"kinds": KINDS, "summary": summary(data), "papers": papers}
+    return page("claims", **known) + "\n"

@@ -98,7 +98,7 @@ def test_ranks_say_the_seconds_of_their_own_tuning_and_kind_of_scales(monkeypatc
         for (tuning, public), seconds in kinds.items()
     ])  # fmt: skip
     monkeypatch.setattr(outcomes, "contest", lambda config: every)
-    found = tables.ranks(None, None, []).data
+    found = tables.ranks(None, None, [])
     said = found.groupby(["tuning", "public_scales"])["seconds"].unique()
     assert {key: [*value] for key, value in said.items()} == {
         key: [value] for key, value in kinds.items()

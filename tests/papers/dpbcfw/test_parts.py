@@ -117,14 +117,6 @@ def test_sparse_and_dense_problems_agree(instance, loss):
     assert optima[0] == pytest.approx(optima[1], rel=1e-9)
 
 
-def test_the_smoothed_hinge_and_its_derivative():
-    v = np.array([-1.0, 0.5, 1.0, 2.0])
-    kind = named("smoothed_hinge")
-    np.testing.assert_allclose(kind.derivatives(v), [-2.0, -0.5, 0.0, 0.0])
-    problem = build("h", np.eye(2), np.ones(2), "smoothed_hinge", Penalty())
-    assert problem.mean_loss(v) == pytest.approx((2.0 + 0.125) / 4)
-
-
 def test_sparse_design_has_its_density():
     A = sparse_design(np.random.default_rng(0), 300, 400, 0.05)
     assert A.shape == (300, 400) and sparse.issparse(A)

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.accountants.noisy_max import NoisyMax, pure_delta
+from dperm.accountants.noisy_max import pure_delta
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.privacy import Ledger, epsilon, true_epsilon
+from dperm.core.privacy import Ledger, true_epsilon
 from dperm.core.privacy.mechanisms import signed_noisy_max, streams, unit_laplace
-from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.runs import Setting
@@ -198,17 +197,6 @@ def test_declared_sensitivities(instance, update):
 
 
 # --- cost -----------------------------------------------------------------------------
-
-
-def test_a_noisy_max_costs_twice_its_sensitivity_over_its_scale():
-    event = NoisyMax(3.0, 12.0, 5, "", "")
-    ledger = Ledger((event,))
-    assert event.pure == pytest.approx(2 * 3.0 / 12.0)
-    assert true_epsilon(ledger, 1e-9) == pytest.approx(5 * event.pure, rel=1e-3)
-    assert epsilon(ledger, 1e-5, "paper") == advanced_epsilon([(event.pure, 5)], 1e-5)
-    assert pure_delta(0.5, 0.5) == 0.0
-    assert pure_delta(0.0, 0.5) == pytest.approx(math.tanh(0.25))
-    assert Ledger.from_dict(ledger.to_dict()) == ledger
 
 
 def test_pairs_of_laplace_noisy_maxima_stay_below_the_profile():

@@ -1,13 +1,11 @@
 """Runs under a reading against closed forms, and the judging of figures by hand."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from dperm.core.experiment.config import compose
-from dperm.papers.dpbcfw import outcomes, sweeps
+from dperm.papers.dpbcfw import figures, outcomes, sweeps
 from dperm.papers.dpbcfw.runs import (
     Reading,
     Setting,
@@ -16,6 +14,7 @@ from dperm.papers.dpbcfw.runs import (
     noise_under,
     run,
 )
+from dperm.present import drawing
 
 OURS = Setting(noise="stated", epsilon=1.0, nodes=2, sketch=10, iterations=9)
 CENTRAL = Setting("dp_fw", noise="scaled", epsilon=1.0, iterations=9)
@@ -95,7 +94,7 @@ def test_sizes_are_of_one_draw():
     assert few["share"] == many["share"] and few["start"] != many["start"]
 
 
-# --- judging --------------------------------------------------------------------------
+# --- margins of the sentences on the figures ------------------------------------------
 
 
 def around(*means, spread=0.01, draws=6):
@@ -104,148 +103,122 @@ def around(*means, spread=0.01, draws=6):
     return {key: mean + noise * (-1) ** key for key, mean in enumerate(means)}
 
 
+def counted(*every):
+    """How many readings hold, of these margins one each."""
+    rows = [
+        {"figure": "Figure 5", "ball": float(k), "condition": condition}
+        | outcomes.with_interval("margin", values)
+        for k, margins in enumerate(every)
+        for condition, values in margins.items()
+    ]
+    table = pd.DataFrame(rows).reindex(
+        columns=[*outcomes.READING, "condition", "margin", "margin_low", "margin_high"]
+    )
+    (row,) = outcomes.holding(table).to_dict("records")
+    return row["tried"], row["learning"], row["holding"]
+
+
 @pytest.mark.parametrize(
-    ("means", "holds", "worst"),
+    ("means", "learns", "holds"),
     [
-        ((0.7, 0.6, 0.5), "yes", None),
-        ((0.7, 0.75, 0.5), "no", "1 below 0"),
-        ((0.95, 0.9, 0.85), "no", "falls by 0.25 f(0)"),
-        ((0.7, 0.6999, 0.5), "undecided", "1 below 0"),
+        ((0.7, 0.6, 0.5), 1, 1),
+        ((0.7, 0.75, 0.5), 1, 0),
+        ((0.95, 0.9, 0.85), 0, 0),
+        ((0.7, 0.6999, 0.5), 1, 0),
     ],
 )
-def test_an_order_must_hold_and_be_learnt(means, holds, worst):
-    row = outcomes.ordered(around(*means), "{}").row()
-    assert row["holds"] == holds
-    assert worst in (None, row["worst"])
-    assert row["drop"] == pytest.approx(1 - means[-1])
+def test_an_order_must_hold_and_be_learnt(means, learns, holds):
+    margins = outcomes.ordered(around(*means))
+    assert margins[outcomes.DROP].mean() == pytest.approx(0.25 - (1 - min(means)))
+    assert counted(margins) == (1, learns, holds)
 
 
 def test_flatness_is_measured_against_the_drop():
-    assert outcomes.flat(around(0.5, 0.52, spread=0.001)).row()["holds"] == "yes"
-    assert outcomes.flat(around(0.5, 0.57, spread=0.001)).row()["holds"] == "no"
-    cheap = outcomes.flat(around(0.99, 0.9905, spread=1e-4)).row()
-    assert (cheap["holds"], cheap["without_learning"]) == ("no", "yes")
+    near, apart = (around(0.5, other, spread=0.001) for other in (0.52, 0.57))
+    assert counted(outcomes.flat(near), outcomes.flat(apart)) == (2, 2, 1)
+    cheap = outcomes.flat(around(0.99, 0.9905, spread=1e-4))
+    assert cheap["spread"].max() < 0 and counted(cheap) == (1, 0, 0)
 
 
-def test_a_single_draw_decides_nothing():
-    for means in ((0.7, 0.1), (0.7, 0.9)):
-        row = outcomes.ordered(around(*means, draws=1)).row()
-        assert row["holds"] == row["without_learning"] == "undecided"
-
-
-@pytest.mark.parametrize(
-    ("means", "holds"), [((0.99, 0.98), "no"), ((0.7, 0.1), "undecided")]
-)
-def test_draws_that_are_alike_speak_against_a_sentence_alone(means, holds):
-    assert outcomes.ordered(around(*means, spread=0)).row()["holds"] == holds
+def test_neither_a_single_draw_nor_identical_ones_show_that_a_reading_holds():
+    for how in ({"draws": 1}, {"spread": 0.0}):
+        assert counted(outcomes.ordered(around(0.7, 0.1, **how))) == (1, 1, 0)
 
 
 def runs_of(curves, **keys):
-    """A sweep's rows of such curves."""
+    """A sweep's rows of such curves, none a constant away from another."""
+    rng = np.random.default_rng(0)
     return pd.DataFrame(
-        {**keys, **curve, "replicate": r, "relative": value + 0.001 * r}
+        {**keys, **curve, "replicate": r, "relative": value + 1e-4 * rng.normal()}
         for curve, value in curves
         for r in range(3)
     )
 
 
-def private(ours, theirs, alone):
+@pytest.mark.parametrize(("ours", "own"), [(0.6, 1), (0.3, 0), (0.9, 0)])
+def test_figure_3_lies_between_two(ours, own):
     curves = [({"method": "dp_bcfw", "own": False}, ours),
-              ({"method": "dp_fw", "own": False}, alone),
-              ({"method": "dp_fw", "own": True}, theirs),
-              ({"method": "fw", "own": False}, alone - 0.01)]  # fmt: skip
-    return runs_of(curves, d=20, density=0.1, objective="sum", per="total",
-                   iterations=5, ball=1.0)  # fmt: skip
-
-
-def jittered(table):
-    """No curve a constant away from another."""
-    noise = np.random.default_rng(0).normal(0, 1e-4, len(table))
-    return table.assign(relative=table["relative"] + noise)
-
-
-@pytest.mark.parametrize(
-    ("ours", "read", "own"), [(0.6, "no", "yes"), (0.3, "no", "no"), (0.9, "no", "no")]
-)
-def test_figure_3_lies_between_two(ours, read, own):
-    rows = outcomes._private(jittered(private(ours, 0.8, 0.5)))
-    assert [row["holds"] for row in rows] == [read, own]
-    assert rows[1]["dp_fw"] == "of its own paper"
+              ({"method": "dp_fw", "own": False}, 0.5),
+              ({"method": "dp_fw", "own": True}, 0.8),
+              ({"method": "fw", "own": False}, 0.49)]  # fmt: skip
+    table = runs_of(curves)
+    assert counted(outcomes.figure3(table, as_itself=False))[2] == 0
+    assert counted(outcomes.figure3(table, as_itself=True))[2] == own
 
 
 def against_n(exponent, falling_in_K=True):
     """Excess K^-+0.1 n^exponent over a truth of 0."""
+    sign = -0.1 if falling_in_K else 0.1
     curves = [({"method": "dp_fw", "nodes": 1}, 1.0)]
-    curves += [({"method": "dp_bcfw", "nodes": K}, K ** (-0.1 if falling_in_K else 0.1))
-               for K in outcomes.NODES]  # fmt: skip
+    curves += [({"method": "dp_bcfw", "nodes": K}, K**sign) for K in outcomes.NODES]
     parts = [
         runs_of(curves, n=n).assign(scale=(n / 100.0) ** exponent)
         for n in (100, 200, 400)
     ]
-    table = jittered(pd.concat(parts, ignore_index=True))
-    relative = 0.5 * table["relative"] * table["scale"]
+    table = pd.concat(parts, ignore_index=True)
+    noise = 1 + 1e-3 * np.random.default_rng(1).normal(size=len(table))
+    relative = 0.5 * table["relative"] * table["scale"] * noise
     return table.assign(relative=relative, loss=relative, truth=0.0, start=1.0)
 
 
-def test_figure_4_falls_with_n_and_with_nodes():
-    assert outcomes.figure4(against_n(-0.3)).row()["holds"] == "yes"
-    assert outcomes.figure4(against_n(0.2)).row()["holds"] == "no"
-    assert outcomes.figure4(against_n(-0.3, falling_in_K=False)).row()["holds"] == "no"
-
-
-@pytest.mark.parametrize(("exponent", "holds"), [(-0.667, "yes"), (-0.3, "no")])
-def test_the_rate_is_the_exponent_of_the_excess(exponent, holds):
-    row = outcomes.rate(against_n(exponent)).row()
-    assert row["holds"] == holds
-    assert row["margin"] + outcomes.RATE == pytest.approx(exponent, abs=0.01) or (
-        row["worst"].startswith("falls")
-    )
-
-
-def test_an_excess_below_0_has_no_exponent():
-    table = against_n(-0.667).assign(truth=5.0)
-    assert outcomes.rate(table).row()["without_learning"] == "undecided"
+def test_figure_4_falls_with_n_and_with_nodes_at_its_rate():
+    assert counted(outcomes.figure4(against_n(-0.3)))[2] == 1
+    assert counted(outcomes.figure4(against_n(0.2)))[2] == 0
+    assert counted(outcomes.figure4(against_n(-0.3, falling_in_K=False)))[2] == 0
+    for exponent, holds in ((-0.667, 1), (-0.3, 0)):
+        margins = outcomes.rate(against_n(exponent))
+        assert counted(margins)[2] == holds
+        found = margins["K = 2: exponent"].mean() + outcomes.RATE
+        assert found == pytest.approx(exponent, abs=0.01)
 
 
 def test_figure_1_orders_by_the_chance_in_the_step():
     curves = [({"sampling": name}, value) for name, value in
               (("elementary", 0.3), ("tau-nice", 0.5), ("(K, tau), published", 0.7),
                ("(K, tau), corrected", 0.6))]  # fmt: skip
-    table = jittered(runs_of(curves))
-    assert outcomes.figure1(table, "as printed").row()["holds"] == "yes"
-    assert outcomes.figure1(table, "right").row()["holds"] == "no"
+    table = runs_of(curves)
+    assert counted(outcomes.figure1(table, "as printed"))[2] == 1
+    assert counted(outcomes.figure1(table, "right"))[2] == 0
 
 
-# --- in words -------------------------------------------------------------------------
+@pytest.mark.parametrize(("ours", "told"), [(0.4, True), (0.6, False)])
+def test_a_private_curve_below_fw_is_explained(ours, told):
+    ends = {"FW": 0.5, "DP-FW": 0.3, "K = 2": 0.9, "K = 4": ours}
+    rows = [
+        row
+        for name, end in ends.items()
+        for row in drawing.values("one", name, [0, 1], [1.0, end], "curve")
+    ]
+    assert (figures.explained(drawing.frame(rows)) == figures.LARGER) == told
 
 
-def rows_with(*holds):
-    return pd.DataFrame(
-        {"figure": "Figure 5", "reading": f"eta {k}", "holds": value, "drop": 0.4,
-         "without_learning": value, "worst": "K = 4 below K = 2", "margin": 0.1 * k}
-        for k, value in enumerate(holds)
-    )  # fmt: skip
-
-
-def test_a_sentence_counts_readings():
-    (row,) = outcomes.sentences(rows_with("yes", "no", "undecided")).to_dict("records")
-    assert (row["tried"], row["holding"], row["undecided"]) == (3, 1, 1)
-    assert "under 1 of 3 readings (eta 0)" in row["sentence"]
-    (none,) = outcomes.sentences(rows_with("no", "no")).to_dict("records")
-    assert "under none of 2 readings" in none["sentence"]
-
-
-def test_a_reading_holds_if_it_does_on_all_data():
-    data = rows_with("yes", "no").assign(reading="eta 1", data=["a", "b"])
-    (row,) = outcomes.sentences(data).to_dict("records")
-    assert (row["tried"], row["holding"], row["holding_somewhere"]) == (1, 0, 1)
-    assert "on all 2 data sets" in row["sentence"]
-    assert "1 on one data set at least" in row["sentence"]
-
-
-def test_the_reading_in_words():
-    row = {"ball": float("inf"), "objective": "sum", "per": "iteration",
-           "iterations": 20, "holds": "no"}  # fmt: skip
-    told = outcomes.in_words(row)
-    assert told == "eta ||x_true||_1, sum, epsilon an iteration, T 20"
-    assert replace(Reading(), per="iteration").per == row["per"]
+def test_bytes_are_those_of_the_formulas():
+    run = {"n": 100, "nodes": 4, "sketch": 10, "bytes_up": 5.0, "corollary": 2.0,
+           "one_shot": 7.0, "iterations": 2}  # fmt: skip
+    pairs = [(rule, t) for rule in ("tuned", "theorem 4") for t in (1, 2)]
+    table = pd.DataFrame([run | {"rule": rule, "iteration": t} for rule, t in pairs])
+    _, every = outcomes.bytes_so_far(table)
+    assert every["bytes_up"].tolist() == [4 * (16 + 80), 2 * 4 * (16 + 80)]
+    counts = outcomes.bytes_by_records(table)
+    assert set(counts["Corollary 1"]["bytes_up"]) == {16.0}
+    assert outcomes.share_of_raw(table) == pytest.approx(5 / (8 * 100 * 4 * 2))

@@ -86,9 +86,7 @@ def test_the_variants_of_dp_cd_stand_beside_it(monkeypatch):
         for spread in (-0.1, 0.1)
     ]  # fmt: skip
     monkeypatch.setattr(tables, "swept_errors", lambda *_: pd.DataFrame(rows))
-    shown = tables.thresholds(None, PRODUCT, ["one"]).data.set_index("algorithm")[
-        "mean"
-    ]
+    shown = tables.thresholds(None, PRODUCT, ["one"]).set_index("algorithm")["mean"]
     assert shown.to_dict() == pytest.approx(
         {"DP-CD": 1.0, "DP-CD, one threshold": 5.0, "DP-CD, Algorithm 1": 2.0}
     )
@@ -105,7 +103,7 @@ def test_at_equal_true_epsilon_constants_are_compared_with_dp_sgd_there(monkeypa
     monkeypatch.setattr(tables, "swept_errors", lambda _, name, __: rows[name])
     problem = SimpleNamespace(privacy=SimpleNamespace(epsilon=1.0))
     monkeypatch.setattr(tables.results, "titles", lambda *_: {"one": problem})
-    made = tables.private_constants(None, PRODUCT, ["one"]).data
+    made = tables.private_constants(None, PRODUCT, ["one"])
     shown = made.set_index("constants")
     assert shown["mean"].to_dict() == pytest.approx(
         {"DP-SGD": 2.0, "private bounds": 0.2}

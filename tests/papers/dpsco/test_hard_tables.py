@@ -1,4 +1,4 @@
-"""Tables of the hard instances, of sweeps whose numbers are known."""
+"""Tables and figures of the hard instances, of sweeps whose numbers are known."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
-from dperm.papers.dpsco import tables
+from dperm.papers.dpsco import figures, tables
 from dperm.papers.dpsco.rates import EASY, bound
 
 CONFIG = configuration.compose(["paper=dpsco"])
@@ -37,13 +37,11 @@ def hard(exponent, **keys):
 
 def test_table1_has_both_instances_and_the_bound(monkeypatch):
     product = given(monkeypatch, rates=power(-1.2), hard=hard(-0.5))
-    data = tables.exponents(CONFIG, product, []).data
+    data = tables.exponents(CONFIG, product, [])
     assert list(data["instance"]) == [EASY, "hard"]
     assert list(data["exponent"]) == pytest.approx([-1.2, -0.5], abs=1e-6)
     assert math.isnan(data["worst_bias"][0]) and data["worst_bias"][1] == 0.5
     assert data["bound_exponent"][0] == data["bound_exponent"][1]
-    shown = tables.exponents(CONFIG, product, []).text
-    assert "bound -" in shown["d = 16"][0] and len(shown) == 2
 
 
 def test_exponents_of_d_are_of_the_excess_itself_on_hard_instances(monkeypatch):
@@ -51,7 +49,7 @@ def test_exponents_of_d_are_of_the_excess_itself_on_hard_instances(monkeypatch):
     parts = [power(-0.5, 0.1 * (d / 16) ** 0.25, instance="hard", bias=1.0, d=d,
                    initial=(16 / d) ** 0.25) for d in (16, 64, 256)]  # fmt: skip
     product = given(monkeypatch, hard=pd.concat(parts))
-    data = tables.dimension_exponents(CONFIG, product, []).data
+    data = tables.dimension_exponents(CONFIG, product, [])
     assert data["exponent"].item() == pytest.approx(0.25)
     assert 0 < data["bound_exponent"].item() < 1
     ends = [bound("phased_sgd", 4.0, 1.0, 1e5, d, printed=True) for d in (16, 256)]
@@ -71,7 +69,7 @@ def test_table_1_is_printed_without_logarithms():
 def test_corollary_knows_where_it_applies(monkeypatch):
     noisy = power(-0.75, 0.2, instance="hard", bias=1.0)
     product = given(monkeypatch, hard=noisy)
-    rates = tables.corollary72_rates(CONFIG, product, []).data
+    rates = tables.corollary72_rates(CONFIG, product, [])
     found = rates.set_index("calibration")
     assert found.loc["paper", "exponent"] == pytest.approx(-0.75)
     assert (found["bound_exponent"] == -0.5).all()
@@ -80,7 +78,7 @@ def test_corollary_knows_where_it_applies(monkeypatch):
 def test_sizes_outside_the_corollary_are_left_out(monkeypatch):
     noisy = power(-0.75, 0.2, instance="hard", bias=1.0, epsilon=0.2)
     product = given(monkeypatch, hard=noisy)  # 16 log(n^2) / 0.04 > 5000
-    rates = tables.corollary72_rates(CONFIG, product, []).data
+    rates = tables.corollary72_rates(CONFIG, product, [])
     assert rates["reason"].item() == "2 of 2 below half"
 
 
@@ -90,7 +88,29 @@ def test_estimator_takes_the_largest_ratio_and_the_least_start(monkeypatch):
          "error": error, "bound": bound, "start": start}
         for error, bound, start in ((1.0, 10.0, 30.0), (1.0, 5.0, 10.0), (0.1, 1.0, 4))
     )  # fmt: skip
-    data = tables.estimator(CONFIG, given(monkeypatch, estimator=swept), []).data
+    data = tables.estimator(CONFIG, given(monkeypatch, estimator=swept), [])
     row = data.iloc[0]
     assert (row["error"], row["bound"], row["runs"]) == (1.0, 5.0, 3)
     assert row["start_over_bound"] == 2.0 and row["start"] == 10.0
+
+
+def runs(**keys):
+    shares = dict(zip(SIZES, (0.9, 0.4, 0.1), strict=True))
+    return pd.DataFrame(
+        {"method": "noisy_sfw", "p": 1.5, "epsilon": 1.0, "calibration": "strict",
+         "d": 16, "n": n, "share": shares[n] * (1 + 0.01 * k)} | keys
+        for n in SIZES for k in range(3)
+    )  # fmt: skip
+
+
+def test_the_bound_meets_the_first_point_that_has_learnt():
+    rows = figures.worst(runs(), [("noisy_sfw", 1.5)]).rows
+    line = rows[rows["algorithm"] == "epsilon = 1, strict"]
+    assert list(line["x"]) == SIZES
+    drawn = rows[rows["algorithm"] == "epsilon = 1, strict, bound"]
+    first, last = drawn.iloc[0], drawn.iloc[-1]
+    assert first["x"] == 10_000 and first["mean"] == pytest.approx(0.404)
+    ends = [bound("noisy_sfw", 1.5, 1.0, n, 16) for n in (1e4, 1e5)]
+    assert last["mean"] / first["mean"] == pytest.approx(ends[1] / ends[0])
+    none = figures.worst(runs(share=0.9), [("noisy_sfw", 1.5)]).rows
+    assert not none["algorithm"].str.contains("bound").any()

@@ -6,7 +6,6 @@ import pytest
 from conftest import make_problem, raw_data
 from dperm.core.erm.optimum import solve
 from dperm.papers.dpskgd import theory as bounds
-from dperm.papers.dpskgd.measures import agrees
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
 
@@ -45,8 +44,6 @@ def test_rows_of_all_coordinates(case):
         norms.max() * np.sqrt((1 / M).sum()) * np.sqrt((M * w * w).sum())
     )
     assert full.strong == pytest.approx(norms.max() ** 2 * (1 / M).sum() * M.max() / mu)
-    nice = bounds.sketched(problem, optimum, Options(sampling="nice", size=5))
-    assert nice.convex == pytest.approx(full.convex)
     sgd = bounds.stochastic_gradient(problem, optimum)
     assert sgd.convex == pytest.approx(norms.max() * np.sqrt(5) * np.linalg.norm(w))
     assert sgd.strong == pytest.approx(norms.max() ** 2 * 5 / mu)
@@ -73,22 +70,9 @@ def test_rows_of_blocks(case):
     assert chosen.convex <= np.sqrt(noise * tops) * np.linalg.norm(w) * (1 + 1e-12)
 
 
-def test_epochs_halve_the_gap_down_to_the_target_error(case):
-    problem, optimum, *_ = case
-    options = Options(blocks=2)
-    bound = bounds.sketched(problem, optimum, options)
-    sketch = Sketch(problem, options)
-    factor = 1 + (sketch.smoothness / sketch.probability).max() / 0.1
-    rate = np.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
-    target = 24 * factor * bound.noise**2 * rate
-    gap = problem.objective(np.zeros(problem.p))[0] - optimum.value
-    epochs = bounds.theorem_epochs(problem, optimum, options, bound)
-    assert gap / 2**epochs == pytest.approx(target)
-
-
 def test_the_dominating_m_is_never_smaller(case):
     problem, optimum, *_ = case
-    for options in (Options(), Options(blocks=2), Options(sampling="nice", size=2)):
+    for options in (Options(), Options(blocks=2)):
         plain = bounds.sketched(problem, optimum, options)
         safe = bounds.sketched(problem, optimum, options, dominating=True)
         assert safe.strong == pytest.approx(plain.strong) or safe.strong > 0
@@ -103,8 +87,3 @@ def test_least_squares_takes_the_larger_residual():
     expected = (np.linalg.norm(X[:, [1, 3]], axis=1) * residual).max()
     found = bounds.lipschitz(problem, optimum, np.array([1, 3]))
     assert found == pytest.approx(expected)
-
-
-def test_whether_a_prediction_was_right():
-    assert agrees(0.5, "helps") == "yes" and agrees(0.5, "hurts") == "no"
-    assert agrees(1.0, "helps") == "says nothing" and agrees(0.5, "undecided") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -22,15 +23,20 @@ SEEN = 0.1  # share of draws below which nothing is shown
 LOW, HIGH = -2.0, 2.0  # ends of colours: log10 of error over that of w = 0
 
 
-def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
+def guide(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    synthetic: Sequence[str] = (),
+) -> Drawing:
     """Which method to take, by loss and n epsilon / p, and how certain that is.
 
     Shades are the shares of resamples of the data sets in which a method is taken. The
     number in a column is the expected regret of the method that is taken most.
     """
-    known, left = sizes(config), product.options.get("synthetic", ())
+    known = sizes(config)
     errors = ranking.cells(outcomes.contest(config), "default")
-    return drawn_guide(ranking.picks(errors, known, left))
+    return drawn_guide(ranking.picks(errors, known, synthetic))
 
 
 def drawn_guide(found: pd.DataFrame) -> Drawing:
@@ -127,14 +133,19 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     return figure, rows
 
 
-def learnt(config: Config, product: Product, problems: list[str]) -> Drawing:
+def learnt(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    synthetic: Sequence[str] = (),
+) -> Drawing:
     """Share of problems on which a method beats w = 0 and the mean without tuning.
 
     By loss, with a shade and a percentage for each method at each epsilon.
     """
-    known, left = sizes(config), product.options.get("synthetic", ())
+    known = sizes(config)
     errors = ranking.cells(outcomes.contest(config), "default")
-    found = ranking.learnt(ranking.with_floor(errors, known, left), known["loss"])
+    found = ranking.learnt(ranking.with_floor(errors, known, synthetic), known["loss"])
     figure, axes = plt.subplots(1, len(LOSSES), figsize=(9.0, 4.8), squeeze=False)
     for at, loss in zip(axes.flat, LOSSES, strict=True):
         own = found[found["panel"] == loss]
@@ -179,14 +190,15 @@ def _bar(image: Any, label: str, **place: Any) -> None:
     bar.set_label(label)
 
 
-def ranks(config: Config, product: Product, problems: list[str]) -> Drawing:
+def ranks(
+    config: Config, product: Product, problems: list[str], epsilon: float = 1.0
+) -> Drawing:
     """Critical differences of mean ranks over data sets, one panel per loss.
 
     Only methods that do all of a panel's problems are ranked. A bar joins those that do
     not differ at 5 % (Nemenyi).
     """
     table, known = outcomes.contest(config), sizes(config)
-    epsilon = float(product.options.get("epsilon", 1.0))
     errors = ranking.cells(table, epsilon=epsilon)
     losses = known["loss"].reindex(errors.index.get_level_values("problem")).to_numpy()
     figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
@@ -230,5 +242,5 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
     at.set_xticks(range(1, count + 1))
     at.tick_params(labelsize=8, pad=1)
     if math.isfinite(least):
-        below = f"mean rank; critical difference {least:.2f}"
+        below = f"mean rank, the best on the left; critical difference {least:.2f}"
         at.set_title(f"{at.get_title()}\n{below}")

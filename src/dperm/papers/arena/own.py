@@ -30,7 +30,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.papers.arena import outcomes, ranking
 from dperm.pipeline import digests, products
 from dperm.pipeline.workers import away
-from dperm.present.tables import made_of, markdown, save
+from dperm.present.tables import markdown, save
 
 log = logging.getLogger(__name__)
 
@@ -120,10 +120,10 @@ def score(config: schema.Config, name: str, problems: Sequence[str] = ()) -> lis
     )
     log.info("%s\n\n%s\n\n%s", markdown(heads), markdown(ranks), text)
     folder = plan.results_folder(config, config.paper.name, "methods", name)
-    written = save(made_of(mine.to_dict("records")), folder / "cells", "")
+    written = save(mine, folder / "cells", "")
     caption = f"{method.section.label} against each method of the arena."
-    written += save(made_of(heads.to_dict("records")), folder / "head_to_head", caption)
-    written += save(made_of(ranks.to_dict("records")), folder / "ranks", "")
+    written += save(heads, folder / "head_to_head", caption)
+    written += save(ranks, folder / "ranks", "")
     store.write_text(folder / "paragraph.tex", f"{text}\n")
     return [*written, folder / "paragraph.tex"]
 

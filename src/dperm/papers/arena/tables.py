@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from dperm.core.erm.losses import named
@@ -10,27 +12,11 @@ from dperm.core.experiment.grid import points
 from dperm.core.experiment.results import load_sweep
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.arena import outcomes, protocols, ranking
-from dperm.present.tables import Table, made_of, readable
 
 
-def arena(config: Config, product: Product, problems: list[str]) -> Table:
+def arena(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Every cell with its interval, and the floors and ceiling of every problem."""
-    data = pd.concat([outcomes.contest(config), _ends(config)], ignore_index=True)
-    some = data[
-        (data["epsilon"] == 1.0) & (data["tuning"] == "grid") | data["epsilon"].isna()
-    ]
-    columns = [
-        "problem",
-        "algorithm",
-        "public_scales",
-        "mean",
-        "ci_low",
-        "ci_high",
-        "test_metric",
-        "test_mean",
-        "reason",
-    ]
-    return Table(data, readable(some[columns]))
+    return pd.concat([outcomes.contest(config), _ends(config)], ignore_index=True)
 
 
 def _ends(config: Config) -> pd.DataFrame:
@@ -59,7 +45,7 @@ def _ends(config: Config) -> pd.DataFrame:
     ).reindex(columns=outcomes.COLUMNS)
 
 
-def ranks(config: Config, product: Product, problems: list[str]) -> Table:
+def ranks(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Mean shares of rank with intervals, for every tuning and kind of scales."""
     table, rows = outcomes.contest(config), []
     for tuning in ("default", "ten", "grid", "paid"):
@@ -72,39 +58,51 @@ def ranks(config: Config, product: Product, problems: list[str]) -> Table:
                 own = table["tuning"].eq(tuning) & table["public_scales"].eq(public)
                 seconds = table[own].groupby("algorithm")["seconds"].mean()
                 rows.append(found.assign(seconds=found["algorithm"].map(seconds)))
-    return made_of(pd.concat(rows, ignore_index=True))
+    return pd.concat(rows, ignore_index=True)
 
 
-def choices(config: Config, product: Product, problems: list[str]) -> Table:
+def choices(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Dependence of the ranking on each choice that was made."""
-    return made_of(list(ranking.changes(outcomes.contest(config))))
+    return pd.DataFrame(list(ranking.changes(outcomes.contest(config))))
 
 
-def advice(config: Config, product: Product, problems: list[str]) -> Table:
+def advice(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    synthetic: Sequence[str] = (),
+) -> pd.DataFrame:
     """Recommended method for each kind of problem, under each tuning."""
     table, known, rows = outcomes.contest(config), sizes(config), []
-    left = list(product.options.get("synthetic", ()))
+    left = list(synthetic)
     for tuning in ("default", "grid", "paid"):
         errors = ranking.with_floor(ranking.cells(table, tuning), known, left)
         rows += [{"tuning": tuning, **row} for row in ranking.advice(errors, known)]
-    return made_of(rows)
+    return pd.DataFrame(rows)
 
 
-def model(config: Config, product: Product, problems: list[str]) -> Table:
+def model(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    synthetic: Sequence[str] = (),
+) -> pd.DataFrame:
     """Regret of a choice by expected regrets on held-out data sets, and of controls."""
     table, known = outcomes.contest(config), sizes(config)
-    left = list(product.options.get("synthetic", ()))
+    left = list(synthetic)
     rows = [
         ranking.model(errors, known, left).assign(tuning=tuning)
         for tuning in ("default", "grid", "paid")
         if len(errors := ranking.cells(table, tuning))
     ]
-    return made_of(pd.concat(rows, ignore_index=True))
+    return pd.concat(rows, ignore_index=True)
 
 
-def overtaken(config: Config, product: Product, problems: list[str]) -> Table:
+def overtaken(
+    config: Config, product: Product, problems: list[str], against: str = "DP-CD"
+) -> pd.DataFrame:
     """Share of cells in which others are ahead of one method, under each tuning."""
-    table, of = outcomes.contest(config), str(product.options.get("against", "DP-CD"))
+    table, of = outcomes.contest(config), against
     others = [name for name in table["algorithm"].unique() if name != of]
     rows = ranking.overtaken(table, of, others)
     found = pd.DataFrame(rows, columns=ranking.OVERTAKEN)
@@ -115,17 +113,17 @@ def overtaken(config: Config, product: Product, problems: list[str]) -> Table:
     }
     found["settings"] = found["algorithm"].map(counts)
     found["fewer"] = found["settings"] < counts[of]
-    return made_of(found)
+    return pd.DataFrame(found)
 
 
-def leads(config: Config, product: Product, problems: list[str]) -> Table:
+def leads(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Share of cells in which one method is ahead of another, under every reading."""
     rows = load_sweep(config, "published_lead")
     rows = rows[rows["status"] == "ok"]
     known = outcomes.relatives(config, rows["problem"].unique())
     methods = config.paper.sweeps["published_lead"].options["methods"]
     rows = rows.assign(**{outcomes.DATA: rows["problem"].map(known)})
-    return made_of(protocols.compared(rows, *methods))
+    return pd.DataFrame(protocols.compared(rows, *methods))
 
 
 ENDS = ("n", "p", "support", "relative_error")

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import LogLocator
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpbcfw import outcomes
 from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, central, read, where
 from dperm.present import drawing, looks
-from dperm.present.drawing import (
-    MARKERS,
-    STROKES,
-    Drawing,
-    Panels,
-    against,
-    log_axes,
-    shades,
-    ticks,
-)
+from dperm.present.drawing import Picture, Rows
 from dperm.present.looks import Look
 
 LARGER = (
@@ -32,9 +24,7 @@ LARGER = (
     "of size $\\eta$ for each of K nodes,\nso that $\\|x\\|_1$ reaches K $\\eta$, "
     "where FW keeps to $\\eta$."
 )
-BASELINES = looks.of(["FW", "DP-FW"])
 _HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-SETS = {"ball": "l1 ball", "box": "box"}
 NOISES = {
     "none": "no noise",
     "stated": "noise as printed",
@@ -49,6 +39,7 @@ FAMILIES: dict[str, Callable[[float], str]] = {  # key of a family: label of a c
     "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
     "sketch": "m = {:g}".format,
 }
+FAMILY_MARKS = ("K = ", "epsilon$ = ", " : ", "m = ")  # in labels of ``FAMILIES``
 BESIDE = {  # keys of panels, besides noise: their text in the data, and in the title
     "epsilon": (", epsilon {:g}", ",\n$\\epsilon$ = {:g}"),
     "share": (", eta {:g}", f", {SHARE}"),
@@ -60,54 +51,50 @@ WORDS = {
     "total": "$\\epsilon$ in total",
     "iteration": "$\\epsilon$ an iteration",
 }
-Curve = tuple[str, pd.DataFrame, Look]  # label, runs, look
+Curve = tuple[str, pd.DataFrame]  # label, runs
+Cell = tuple[str, str, list[Curve]]  # a panel: its name in the rows, title, curves
 
 
-# Name in the rows behind the figure, title, and curves of a panel.
-Cell = tuple[str, str, list[Curve]]
+def losses(cells: Iterable[Cell], columns: int, size: tuple[float, float]) -> Picture:
+    """Losses over f(0) against iterations."""
+    rows, titles = Rows(), dict[str, str]()
+    for panel, title, curves in cells:
+        titles[panel] = title
+        for label, runs in curves:
+            rows += drawing.against(runs, "iteration", "relative", panel, label)
+    data = drawing.frame(rows)
+    axes = {"xlabel": "iteration", "ylabel": "loss / loss at 0", "yscale": "log"}
+    return Picture(
+        data,
+        titles,
+        axes,
+        columns=columns,
+        size=size,
+        looks=hues(data["algorithm"].unique()),
+        is_named=False,
+        note=explained(data),
+    )
 
 
-class Curves(Panels):
-    """Panels of losses, with a note if private curves end below FW."""
-
-    def explained(self, columns: int = 0) -> Drawing:
-        """The figure, with a legend if ``columns`` is positive.
-
-        If a private curve ends below FW, a note above the panels explains why.
-        """
-        done = self.done(columns) if columns else (self.figure, self.rows)
-        if not self.rows:
-            return done
-        table = pd.DataFrame(self.rows)
-        ends = table.loc[table.groupby(["panel", "algorithm"])["x"].idxmax()]
-        alone = where(ends, algorithm="FW").set_index("panel")["mean"]
-        ours = ends[~ends["algorithm"].isin(["FW", "DP-FW"])]
-        if (ours["mean"] < ours["panel"].map(alone)).any():
-            self.figure.suptitle(LARGER, fontsize=8)
-        return done
+def explained(data: pd.DataFrame) -> str:
+    """Why a private curve can end below FW, if one does."""
+    ends = data.loc[data.groupby(["panel", "algorithm"])["x"].idxmax()]
+    alone = where(ends, algorithm="FW").set_index("panel")["mean"]
+    ours = ends[~ends["algorithm"].isin(["FW", "DP-FW"])]
+    return LARGER if (ours["mean"] < ours["panel"].map(alone)).any() else ""
 
 
-def along(
-    cells: Iterable[Cell], columns: int, legend: int, height: float = 2.1, **way: bool
-) -> Drawing:
-    """Losses against iterations, with a line at f(0); ``height`` is that of a row."""
-    every = list(cells)
-    panels = Curves(len(every), columns)
-    for (panel, title, curves), axis in panels.over(every, **way):
-        for label, runs, look in curves:
-            axes = (axis, runs, "iteration", "relative")
-            panels.mean(*axes, panel, label, look, marks=6)
-        axis.set(xlabel="iteration", ylabel="loss / loss at 0", title=title)
-        axis.set_yscale("log")
-        axis.axhline(1.0, color="0.6", linewidth=0.7, zorder=0)
-    panels.outer(height)
-    return panels.explained(legend)
-
-
-def hues(count: int) -> list[Look]:
-    """Looks of unordered kinds."""
-    kinds = zip(_HUES[:count], STROKES, MARKERS, strict=False)
-    return [looks.look(*kind) for kind in kinds]
+def hues(names: Iterable[str]) -> dict[str, Look]:
+    """Looks of unordered kinds by hue, of ordered families from dark to light."""
+    known = ("FW", "DP-FW")
+    ours = [name for name in names if name not in known]
+    found = looks.of(known)
+    for mark in FAMILY_MARKS:  # each family from dark to light
+        of = [name for name in ours if mark in name]
+        found |= drawing.family(of)
+    rest = [name for name in ours if name not in found]
+    marks = zip(rest, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False)
+    return found | {name: looks.look(hue, "-", mark) for name, hue, mark in marks}
 
 
 def percent(value: float) -> str:
@@ -118,124 +105,125 @@ def percent(value: float) -> str:
 def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
     """Curves of FW and DP-FW, if they were run; ``noise`` is that of DP-BCFW."""
     alone = where(table, method="dp_fw", noise=central(noise))
-    runs = {"FW": where(table, method="fw"), "DP-FW": alone}
-    return [(name, runs[name], look) for name, look in BASELINES.items()]
+    return [("FW", where(table, method="fw")), ("DP-FW", alone)]
 
 
 def _family(table: pd.DataFrame, key: str) -> list[Curve]:
-    """One curve for each value of a key, dark to light."""
+    """One curve for each value of a key."""
     values = sorted(table[key].unique())
-    return [
-        (FAMILIES[key](value), where(table, **{key: value}), look)
-        for value, look in zip(values, shades(len(values)), strict=True)
-    ]
+    return [(FAMILIES[key](value), where(table, **{key: value})) for value in values]
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------
 
 
-def samplings(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figure 1: samplings, one panel per pair of sparsities, laid out as printed.
+def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
+    """Figure 1: samplings on the ball, one panel per pair of sparsities.
 
-    The ball is above and the box below; the data name the set for the ball alone.
+    The data also have the box, whose panels do not name the set.
     """
     table = read(config, product.sweeps[0])
     pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
     pairs.sort(reverse=True)
     cells: list[Cell] = []
-    for constraint, (active, density) in itertools.product(SETS, pairs):
+    for constraint, (active, density) in itertools.product(("ball", "box"), pairs):
         runs = where(table, active=active, density=density, constraint=constraint)
         part, whole = percent(active), percent(density)
         panel = f"features {whole}, variable {part}"
         if constraint == "ball":
             panel = f"ball, {whole} of A, {part} of x"
-        names = list(runs["sampling"].unique())
         curves: list[Curve] = []
-        for name, look in zip(names, hues(len(names)), strict=True):
-            own = where(runs, sampling=name)
-            label = f"{name}: $p_{{min}}$ = {own['p_min'].iloc[0]:.2g}"
-            curves.append((label, own, look))
-        cells.append((panel, f"{SETS[constraint]}: {whole} of A, {part} of x", curves))
-    return along(cells, min(3, len(pairs)), 4, 1.75)
+        for name, own in runs.groupby("sampling", sort=False):
+            p_min = own["p_min"].iloc[0]
+            curves.append((f"{name}: $p_{{min}}$ = {p_min:.2g}", own))
+        cells.append((panel, f"{whole} of A, {part} of x", curves))
+    picture = losses(cells, min(3, len(pairs)), (3.0, 1.9))
+    titles = {name: t for name, t in picture.titles.items() if name.startswith("ball")}
+    return replace(picture, titles=titles)
 
 
-def nodes(config: Config, product: Product, problems: list[str]) -> Drawing:
+def nodes(config: Config, product: Product, problems: list[str]) -> Picture:
     """Figure 2: K nodes without noise, by Algorithm 2 and by Algorithm 1."""
     table, sampled = read(config, "nodes"), read(config, "blocks")
-    keys = [*sorted(table["share"].unique()), None]
-    kinds = zip(UPDATES, ("box", "ball"), strict=True)
     cells: list[Cell] = []
-    for (update, constraint), share in itertools.product(kinds, keys):
+    for share, update in itertools.product(sorted(table["share"].unique()), UPDATES):
+        panel = f"{UPDATES[update]}, {SHARE.format(share)}"
+        runs = where(table, share=share, update=update)
+        cells.append((panel, panel, _family(runs, "nodes")))
+    for constraint in ("box", "ball"):
         panel = f"Algorithm 1, {constraint}"
         runs = where(sampled, constraint=constraint)
-        if share is not None:
-            panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-            runs = where(table, share=share, update=update)
         cells.append((panel, panel, _family(runs, "nodes")))
-    return along(cells, 2, 4, 1.8, down=True)
+    return losses(cells, 2, (4.0, 2.0))
 
 
 # --- Algorithm 2 ----------------------------------------------------------------------
 
 
-def private(config: Config, product: Product, problems: list[str]) -> Drawing:
+def private(config: Config, product: Product, problems: list[str]) -> Picture:
     """Figure 3: DP-BCFW, DP-FW and FW, with printed noise and with sound noise."""
     table = read(config, "private")
     sizes = table[["d", "n", "density"]].drop_duplicates().to_numpy().tolist()
     cells: list[Cell] = []
-    for noise, (d, n, density) in itertools.product(("stated", "strict"), sizes):
+    for (d, n, density), noise in itertools.product(sizes, ("stated", "strict")):
         runs = where(table, d=d, n=n, density=density)
         ours = where(runs, method="dp_bcfw", noise=noise)
         size = f"d = {d:g}, n = {n:g}, {percent(density)}"
         curves = _baselines(runs, noise)
-        for update, look in zip(UPDATES, hues(2), strict=True):
-            own = where(ours, update=update)
-            curves.append((f"DP-BCFW, {UPDATES[update]}", own, look))
+        curves += [
+            (f"DP-BCFW, {UPDATES[one]}", where(ours, update=one)) for one in UPDATES
+        ]
         value = ours["true_epsilon"].mean()
         about = f"about $10^{{{np.log10(value):.0f}}}$" if value >= 1000 else None
         cost = f"true $\\epsilon$ {about or f'{value:.2g}'}"
         cells.append((f"{size}, {noise}", f"{size}\n{NOISES[noise]}, {cost}", curves))
-    return along(cells, 2, 4, down=True)
+    return losses(cells, 2, (4.0, 2.3))
 
 
-def workers(config: Config, product: Product, problems: list[str]) -> Drawing:
+def workers(config: Config, product: Product, problems: list[str]) -> Picture:
     """Figure 5: K nodes with noise, as published and with equal feasible sets."""
     table = read(config, "workers")
     cells: list[Cell] = []
-    for update, share in itertools.product(UPDATES, sorted(table["share"].unique())):
+    for share, update in itertools.product(sorted(table["share"].unique()), UPDATES):
         runs = where(table, share=share)
         ours = where(runs, method="dp_bcfw", update=update)
         panel = f"{UPDATES[update]}, {SHARE.format(share)}"
         reach = f"largest $\\|x\\|_1$ = {ours['largest_norm'].max():.3g} $\\eta$"
         curves = _baselines(runs, "scaled") + _family(ours, "nodes")
         cells.append((panel, f"{panel}\n{reach}", curves))
-    return along(cells, 2, 6, down=True)
+    return losses(cells, 2, (4.0, 2.3))
 
 
-def by_noise(config: Config, product: Product, problems: list[str]) -> Drawing:
+def by_noise(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    along: str,
+    beside: str = "",
+) -> Picture:
     """Figures 6 to 8: a family of runs, one panel per kind of noise.
 
-    ``options``: along, the key of ``FAMILIES`` in which curves differ; beside, the key
-    of ``BESIDE`` in which panels differ, besides noise; columns, those of the legend.
+    ``along`` is the key of ``FAMILIES`` in which curves differ, ``beside`` that of
+    ``BESIDE`` in which panels differ, besides noise.
     """
-    table, apart = read(config, product.sweeps[0]), product.options.get("beside")
+    table = read(config, product.sweeps[0])
     ours = where(table, method="dp_bcfw")
-    keys = ["noise"] if apart is None else ["noise", apart]
+    keys = ["noise", beside] if beside else ["noise"]
     cells: list[Cell] = []
     for kind in ours[keys].drop_duplicates().to_dict("records"):
         panel, title = kind["noise"], NOISES[kind["noise"]]
-        if apart is not None:
-            named, titled = BESIDE[apart]
-            panel += named.format(kind[apart])
-            title += titled.format(kind[apart])
+        if beside:
+            named, titled = BESIDE[beside]
+            panel += named.format(kind[beside])
+            title += titled.format(kind[beside])
         ball = {"share": kind["share"]} if "share" in kind else {}
-        family = _family(where(ours, **kind), product.options["along"])
+        family = _family(where(ours, **kind), along)
         curves = _baselines(where(table, **ball), kind["noise"]) + family
         cells.append((panel, title, curves))
-    return along(cells, 3, product.options.get("columns", 4), 2.7)
+    return losses(cells, 3, (3.1, 2.7))
 
 
-def real(config: Config, product: Product, problems: list[str]) -> Drawing:
+def real(config: Config, product: Product, problems: list[str]) -> Picture:
     """Figure 9: real data, with printed noise, and with sound noise and a feasible set.
 
     Problems without data have no panel; if all lack data, one panel states this.
@@ -244,54 +232,56 @@ def real(config: Config, product: Product, problems: list[str]) -> Drawing:
     gone = set(table.loc[table["status"] == "unavailable", "problem"])
     names = [name for name in problems if name in set(table["problem"]) - gone]
     if not names:
-        return drawing.nothing()
+        return drawing.missing()
     titles, cells = results.titles(config, names), list[Cell]()
-    for noise, name in itertools.product(("stated", "strict"), names):
+    for name, noise in itertools.product(names, ("stated", "strict")):
         runs = where(table, problem=name)
         ours = where(runs, method="dp_bcfw", noise=noise)
         update = UPDATES[ours["update"].iloc[0]]
         title = f"{titles[name].title}\n{NOISES[noise]}, {update}"
         curves = _baselines(runs, noise) + _family(ours, "nodes")
         cells.append((f"{name}, {noise}", title, curves))
-    return along(cells, 2, 6, down=True)
+    return losses(cells, 2, (4.0, 2.3))
 
 
-def samples(config: Config, product: Product, problems: list[str]) -> Drawing:
+def samples(config: Config, product: Product, problems: list[str]) -> Picture:
     """Figure 4: excess risk against n in log-log, with slopes and their intervals."""
     table = outcomes.excess(config, product.sweeps[0])
-    shares = sorted(table["share"].unique())
-    panels = Curves(2 * len(shares), 2)
-    for (share, update), axis in panels.over(itertools.product(shares, UPDATES)):
+    shares, rows, titles = sorted(table["share"].unique()), Rows(), dict[str, str]()
+    labels: dict[tuple[str, str], str] = {}
+    for share, update in itertools.product(shares, UPDATES):
         runs = where(table, share=share)
-        alone = where(runs, method="dp_fw")
         ours = where(runs, method="dp_bcfw", update=update)
         panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-        curves = [("DP-FW", alone, BASELINES["DP-FW"]), *_family(ours, "nodes")]
-        for name, part, look in curves:
-            rows = against(part, "n", "excess", panel, f"{name}: {_slope(part)}")
-            panels.band(axis, rows, name, look, shade=0.08)
+        titles[panel] = panel
+        for name, part in [
+            ("DP-FW", where(runs, method="dp_fw")),
+            *_family(ours, "nodes"),
+        ]:
+            curve = f"{name}: {_slope(part)}"
+            labels[panel, curve] = name
+            rows += drawing.against(part, "n", "excess", panel, curve)
         sizes = np.array(sorted(runs["n"].unique()))
-        bound = outcomes.theory_line(sizes, ours)
-        label = f"theory, slope {outcomes.THEORY:.2f}"
-        axis.plot(sizes, bound, color="#D55E00", linewidth=0.9, label=label)
-        title = f"{panel}\n{_slopes([part for _, part, _ in curves])}"
-        log_axes(axis, "training records n", "excess empirical risk", title=title)
-        ticks(axis, runs["n"].unique())
-        axis.minorticks_off()
-        axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.yaxis.set_major_formatter("{x:g}")
-    panels.outer(2.6)
-    return panels.done(6)
-
-
-def _slopes(parts: list[pd.DataFrame]) -> str:
-    """Slope of DP-FW and range of the slopes of DP-BCFW, in words."""
-    alone, *ours = (round(outcomes.slope(part)[0], 2) + 0.0 for part in parts)
-    if np.isnan(ours).any():
-        return "no slope for DP-BCFW: an excess is below 0"
-    ends = " to ".join(f"{end:.2f}" for end in sorted({min(ours), max(ours)}))
-    theirs = "" if np.isnan(alone) else f", DP-FW {alone:.2f}"
-    return f"slope: DP-BCFW {ends}{theirs}"
+        theory = outcomes.theory_line(sizes, ours)
+        name = f"theory, slope {outcomes.THEORY:.2f}"
+        rows += drawing.values(panel, name, sizes, theory, "line")
+    data = drawing.frame(rows)
+    heads = {name: name.partition(":")[0] for name in data["algorithm"].unique()}
+    known = hues(dict.fromkeys(heads.values()))
+    axes = {"xlabel": "training records n", "ylabel": "excess empirical risk"}
+    axes |= {"xscale": "log", "yscale": "log"}
+    return Picture(
+        data,
+        titles,
+        axes,
+        columns=2,
+        size=(4.0, 2.5),
+        looks={name: known[head] for name, head in heads.items()},
+        labels=labels,
+        is_named=False,
+        ticks=sorted(table["n"].unique()),
+        note="dotted: the slope of Theorem 4",
+    )
 
 
 def _slope(runs: pd.DataFrame) -> str:
@@ -305,40 +295,42 @@ def _slope(runs: pd.DataFrame) -> str:
 # --- what the paper does not show -----------------------------------------------------
 
 
-def communication(config: Config, product: Product, problems: list[str]) -> Drawing:
+def communication(config: Config, product: Product, problems: list[str]) -> Picture:
     """Uplink bytes of a run against n, and along a run, one column per budget.
 
     The lower panels show the bytes so far, up and down, at the largest n. A feature is
     never sent twice.
     """
     table = read(config, "communication")
-    budgets = sorted(table["epsilon"].unique())
-    *whole, up, down = hues(6)
-    panels = Curves(2 * len(budgets), len(budgets))
-    for epsilon, above, below in zip(
-        budgets, panels.axes, panels.axes[len(budgets) :], strict=False
-    ):
-        runs = where(table, epsilon=epsilon)
-        counts = outcomes.bytes_by_records(runs).items()
-        for (label, part), look in zip(counts, whole, strict=True):
-            name = f"epsilon {epsilon:g}"
-            panels.mean(above, part, "n", "bytes_up", name, label, look, marks=6)
-        log_axes(above, "training records n", "bytes up, all nodes")
-        ticks(above, runs["n"].unique())
-        above.minorticks_off()
-        above.set_title(f"whole runs, $\\epsilon$ = {epsilon:g}")
+    budgets, rows = sorted(table["epsilon"].unique()), Rows()
+    for epsilon in budgets:
+        panel, runs = f"epsilon {epsilon:g}", where(table, epsilon=epsilon)
+        for label, part in outcomes.bytes_by_records(runs).items():
+            rows += drawing.against(part, "n", "bytes_up", panel, label)
         sent, every = outcomes.bytes_so_far(runs)
-        for label, part, look, y in (
-            ("up, measured", sent, up, "bytes_up"),
-            ("up, if each were sent", every, BASELINES["FW"], "bytes_up"),
-            ("down, measured", sent, down, "bytes_down"),
+        for label, part, y in (
+            ("up, measured", sent, "bytes_up"),
+            ("up, if each were sent", every, "bytes_up"),
+            ("down, measured", sent, "bytes_down"),
         ):
-            name = f"along, epsilon {epsilon:g}"
-            panels.mean(below, part, "iteration", y, name, label, look, marks=6)
-        below.set(yscale="log", xlabel="iteration", ylabel="bytes so far, all nodes")
-        below.set_title(f"along a run, n = {runs['n'].max():g}, T tuned")
-    panels.figure.set_size_inches(9.0, 6.4)
-    return panels.done(4)
+            rows += drawing.against(part, "iteration", y, f"along, {panel}", label)
+    data = drawing.frame(rows)
+    of_runs = f"along a run, n = {table['n'].max():g}, T tuned"
+    titles = {f"epsilon {e:g}": f"whole runs, $\\epsilon$ = {e:g}" for e in budgets}
+    along = {"xlabel": "iteration", "ylabel": "bytes so far", "xscale": "linear"}
+    own = {f"along, {name}": along for name in titles}
+    axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
+    axes |= {"xscale": "log", "yscale": "log"}
+    return Picture(
+        data,
+        titles | dict.fromkeys(own, of_runs),
+        axes,
+        own,
+        columns=len(budgets),
+        size=(4.5, 2.9),
+        looks=hues(data["algorithm"].unique()),
+        is_named=False,
+    )
 
 
 # --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
@@ -348,64 +340,54 @@ def communication(config: Config, product: Product, problems: list[str]) -> Draw
 Line = tuple[str, str, pd.DataFrame, Callable[[pd.DataFrame], list[Curve]]]
 
 
-def readings(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figures 3 and 5 to 8 against eta itself, one column per reading.
+def readings(
+    config: Config, product: Product, problems: list[str], iterations: int
+) -> Picture:
+    """Figures 3 and 5 to 9 against eta, one row a figure, one column a reading.
 
-    Where eta is ||x_true||_1 the panels show its mean over the draws. ``options``:
-    iterations, the T of the runs that are shown.
+    Where eta is ||x_true||_1 the panels show its mean over the draws; that of Figure 9
+    is a share of ||w*||_1. The picture is of T = ``iterations``; the data have every T.
     """
+    shared, private, real = (read(config, name) for name in product.sweeps)
     lines: list[Line] = []
-    for name, of in zip(product.sweeps, (of_workers, of_private), strict=True):
-        table = read(config, name)
+    for table, of in ((shared, of_workers), (private, of_private)):
         means = table.groupby("ball")["eta"].mean()
         lines += of(table.assign(radius=table["ball"].map(means)))
-    return by_reading(lines, "radius", "$\\eta$", product.options["iterations"])
+    known = where(real, status="ok") if "status" in real else real
+    titles = results.titles(config, known["problem"].unique())
+    for name, runs in known.groupby("problem", sort=False):
+        at = runs.assign(radius=runs["share"])
+        lines.append((str(name), titles[str(name)].title, at, _of_nodes))
+    return by_reading(lines, iterations)
 
 
-def radii(config: Config, product: Product, problems: list[str]) -> Drawing:
-    """Figure 9 against eta; ``options``: iterations, as for ``readings``."""
-    table = read(config, product.sweeps[0])
-    titles = results.titles(config, table["problem"].unique())
-    groups = where(table, status="ok").groupby("problem", sort=False)
-    lines: list[Line] = [
-        (str(name), titles[str(name)].title, runs, _of_nodes) for name, runs in groups
-    ]
-    if not lines:
-        return drawing.nothing()
-    label = "$\\eta$ over $\\|w^*\\|_1$"
-    return by_reading(lines, "share", label, product.options["iterations"])
-
-
-def by_reading(lines: list[Line], x: str, label: str, count: int) -> Drawing:
-    """One panel per line and reading: final losses against column ``x``, T = count.
-
-    Grey lines are at f(0) and at the largest loss that counts as learnt. ``label`` is
-    that of x.
-    """
-    panels = Curves(4 * len(lines), 4)
-    for (line, objective, per), axis in panels.over(
-        itertools.product(lines, OBJECTIVES, BUDGETS)
-    ):
+def by_reading(lines: list[Line], count: int) -> Picture:
+    """One panel per line and reading: final losses against eta, drawn at T = count."""
+    rows, titles, own = Rows(), dict[str, str](), dict[str, dict[str, Any]]()
+    for line, objective, per in itertools.product(lines, OBJECTIVES, BUDGETS):
         name, title, runs, curves = line
-        panel = f"{name}, {objective}, {per}, T {count:g}"
-        runs = where(runs, objective=objective, per=per, iterations=count)
-        for algorithm, part, look in curves(runs):
-            rows = against(part, x, "relative", panel, algorithm)
-            panels.band(axis, rows, algorithm, look, shade=0.0)
-        for height in (1.0, 1.0 - outcomes.LEARNT):
-            axis.axhline(height, color="0.6", linewidth=0.7, zorder=0)
-        axis.set(xscale="log", ylim=(0.0, TOP), xlabel=label, ylabel=title)
-        axis.set_title(f"{WORDS[objective]}, {WORDS[per]}", fontsize=9)
-    left, right = zip(*(axis.get_xlim() for axis in panels.axes), strict=True)
-    for k, axis in enumerate(panels.axes):
-        axis.set_xlim(min(left), max(right))
-        if k >= 4:
-            axis.set_title("")
-        if axis.get_legend_handles_labels()[0] and k % 4 == 3:
-            axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    panels.outer(1.4, ticks=False)
-    panels.figure.supylabel("final loss / loss at 0", fontsize=9)
-    return panels.explained()
+        part = where(runs, objective=objective, per=per)
+        for T, group in part.groupby("iterations", sort=False):
+            panel = f"{name}, {objective}, {per}, T {T:g}"
+            for algorithm, one in curves(group):
+                rows += drawing.against(one, "radius", "relative", panel, algorithm)
+            if count == T:
+                titles[panel] = f"{WORDS[objective]}, {WORDS[per]}"
+                label = "$\\eta$ / $\\|w^*\\|_1$" if "problem" in runs else "$\\eta$"
+                own[panel] = {"xlabel": label, "ylabel": title}
+    data = drawing.frame(rows)
+    axes = {"xscale": "log", "ylim": (0.0, TOP)}
+    return Picture(
+        data,
+        titles,
+        axes,
+        own,
+        columns=4,
+        size=(2.6, 1.6),
+        looks=hues(data["algorithm"].unique()),
+        is_named=False,
+        note=explained(data) or "final loss / loss at 0",
+    )
 
 
 def of_workers(table: pd.DataFrame) -> list[Line]:
@@ -419,39 +401,41 @@ def of_workers(table: pd.DataFrame) -> list[Line]:
 
 def of_private(table: pd.DataFrame) -> list[Line]:
     """Lines of Figure 3, one per sparsity."""
-    lines: list[Line] = []
-    for density, runs in table.groupby("density", sort=False):
-        name = f"figure 3, {percent(density)}"
-        lines.append((name, name.capitalize(), runs, _of_three))
-    return lines
+    return [
+        (
+            f"figure 3, {percent(density)}",
+            f"Figure 3, {percent(density)}",
+            runs,
+            _of_three,
+        )
+        for density, runs in table.groupby("density", sort=False)
+    ]
 
 
 def _of_nodes(runs: pd.DataFrame) -> list[Curve]:
     """Curves of FW, DP-FW and each K."""
     plain = {key: value for key, value in outcomes.PLAIN.items() if key != "nodes"}
     ours = where(runs, method="dp_bcfw", **plain)
-    family = zip(outcomes.NODES, shades(len(outcomes.NODES)), strict=True)
     return [
-        ("FW", where(runs, method="fw"), BASELINES["FW"]),
-        ("DP-FW", where(runs, method="dp_fw", own=False), BASELINES["DP-FW"]),
-        *((FAMILIES["nodes"](K), where(ours, nodes=K), look) for K, look in family),
+        ("FW", where(runs, method="fw")),
+        ("DP-FW", where(runs, method="dp_fw", own=False)),
+        *((FAMILIES["nodes"](K), where(ours, nodes=K)) for K in outcomes.NODES),
     ]
 
 
 def _of_family(runs: pd.DataFrame, figure: str) -> list[Curve]:
     """Curves of Figure 6, 7 or 8."""
-    parts, name = outcomes.family(runs, figure), FAMILIES[outcomes.FAMILIES[figure][0]]
-    pairs = zip(parts.items(), shades(len(parts)), strict=True)
-    return [(name(value), part, look) for (value, part), look in pairs]
+    name = FAMILIES[outcomes.FAMILIES[figure][0]]
+    parts = outcomes.family(runs, figure)
+    return [(name(value), part) for value, part in parts.items()]
 
 
 def _of_three(runs: pd.DataFrame) -> list[Curve]:
     """Curves of Figure 3."""
     theirs = where(runs, method="dp_fw")
-    one, other = hues(2)
     return [
-        ("FW", where(runs, method="fw"), BASELINES["FW"]),
-        ("DP-FW", where(theirs, own=False), BASELINES["DP-FW"]),
-        ("DP-FW, its own noise", where(theirs, own=True), other),
-        ("DP-BCFW, as published", where(runs, method="dp_bcfw"), one),
+        ("FW", where(runs, method="fw")),
+        ("DP-FW", where(theirs, own=False)),
+        ("DP-FW, its own noise", where(theirs, own=True)),
+        ("DP-BCFW, as published", where(runs, method="dp_bcfw")),
     ]

@@ -1,17 +1,14 @@
 """Results of the sweeps for figures and tables, without importing solvers.
 
-The statements of the figures of Lou and Cheung 2020 are judged under each reading. A
-sentence is a list of margins, which are negative where it holds, with one value per
-draw of the data. Losses are final ones over f(0). That something was learnt is a margin
-as well: the best private curve must fall by ``learnt``. A figure holds under a reading
-if the 95 % intervals of all its mean margins lie below 0, and fails if one lies above.
+A sentence about a figure of Lou and Cheung 2020 is a list of margins, which are
+negative where it holds, with one value per draw of the data. Losses are final ones over
+f(0). That something was learnt is a margin as well.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -235,13 +232,12 @@ def sketch_exponents(swept: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-# --- statements of the figures, judged under each reading -----------------------------
+# --- the figures under each reading: margins of their sentences -----------------------
 
 LEARNT = 0.25  # of f(0): the least drop that counts as learning
 FLAT = 0.1  # of the drop: "almost unaffected"
 REASONABLE = 0.25  # of FW's drop: "within a reasonable range"
 RATE = -0.47  # exponent of the excess in n; Theorem 4's is -2/3, with logarithms
-READING = ("ball", "objective", "per", "iterations")
 NODES = (2, 4, 8, 16)
 PLAIN: dict[str, Any] = {"epsilon": 1.0, "split": 0.5, "sketch": 80, "nodes": 4}
 FAMILIES: dict[str, tuple[str, tuple[float, ...]]] = {  # what Figures 6 to 8 vary
@@ -249,70 +245,15 @@ FAMILIES: dict[str, tuple[str, tuple[float, ...]]] = {  # what Figures 6 to 8 va
     "7": ("split", (0.1, 0.3, 0.5, 0.7, 0.9)),
     "8": ("sketch", (8, 40, 80, 400, 800)),
 }
-SENTENCES = {  # in our words
-    "1": "the smaller the smallest chance of a coordinate, the higher the loss",
-    "2": "more nodes end lower, without noise",
-    "3": "DP-BCFW ends above FW and below DP-FW, DP-FW above FW",
-    "4": "the excess risk falls with n, and with the number of nodes",
-    "4, rate": "the excess risk falls about like n^(-2/3) for every K",
-    "5": "more nodes end lower",
-    "6": "epsilon from 0.001 to 10 hardly matters",
-    "7": "the split of the budget hardly matters",
-    "8": "the length of a sketched feature hardly matters, down to 1 %",
-    "9": "more nodes end lower on real data",
-    "9, range": "DP-BCFW with K = 16 ends within a reasonable range of FW",
-}
 STATED = {  # p_min in the step: the order of curves that Figure 1 should then show
     "as printed": ("elementary", "tau-nice", "(K, tau), published"),
     "right": ("elementary", "(K, tau), corrected", "tau-nice"),
 }
-COLUMNS = [
-    *("figure", "reading", "data", "holds"),
-    *("drop", "without_learning", "worst", "margin"),
-]
-NAMED = 4  # readings that a sentence names
-DP_FW = {False: "as DP-BCFW's", True: "of its own paper"}  # the noise of DP-FW
+READING = ["figure", "constraint", "chances", "dp_fw", "share", "ball", "objective"]
+READING += ["per", "iterations"]
 
-
-@dataclass(frozen=True)
-class Sentence:
-    """Margins of a sentence, and the drop of its best private curve."""
-
-    margins: dict[str, np.ndarray]  #: by condition
-    #: shape (replicates,); 1 less the loss over f(0) of the lowest curve
-    drop: np.ndarray
-
-    def row(self, learnt: float = LEARNT) -> dict[str, Any]:
-        """Whether it holds, its drop and its worst margin, with intervals."""
-        every = {f"falls by {learnt:g} f(0)": learnt - self.drop, **self.margins}
-        means = {key: with_interval("margin", each) for key, each in every.items()}
-        worst = max(
-            means, key=lambda key: (means[key]["margin_low"] > 0, means[key]["margin"])
-        )
-        draws, others = len(self.drop), [means[key] for key in self.margins]
-        return {
-            "holds": _holds(means.values(), draws),
-            **with_interval("drop", self.drop),
-            "without_learning": _holds(others, draws),
-            "worst": worst,
-            **means[worst],
-            "replicates": draws,
-        }
-
-
-def _holds(margins: Iterable[dict[str, float]], draws: int) -> str:
-    """``yes``, ``no`` or ``undecided``, from the intervals of the margins.
-
-    A single draw has no interval, and decides nothing. Identical draws can refute a
-    sentence, but cannot confirm it.
-    """
-    ends = [(each["margin_low"], each["margin_high"]) for each in margins]
-    if draws > 1 and any(low > 0 for low, _ in ends):
-        return "no"
-    return "yes" if all(low < high < 0 for low, high in ends) else "undecided"
-
-
-# --- sentences of the figures ---------------------------------------------------------
+Margins = dict[str, np.ndarray]  # by condition, one per draw; negative where it holds
+DROP = "drop"  # condition: the best private curve falls by ``LEARNT`` of f(0)
 
 
 def ends(runs: pd.DataFrame, **keys: Any) -> np.ndarray:
@@ -333,75 +274,56 @@ def family(runs: pd.DataFrame, figure: str) -> dict[float, pd.DataFrame]:
     return {value: where(runs, **{**plain, key: value}) for value in values}
 
 
-def _lowest(curves: Iterable[np.ndarray]) -> np.ndarray:
-    """The curve that is lowest on average."""
-    return min(curves, key=lambda values: values.mean())
+def _learnt(*curves: np.ndarray) -> Margins:
+    """The curve that is lowest on average falls by ``LEARNT`` of f(0)."""
+    lowest = min(curves, key=lambda values: values.mean())
+    return {DROP: LEARNT - (1.0 - lowest)}
 
 
-def ordered(curves: dict[Any, np.ndarray], name: str = "K = {}") -> Sentence:
+def ordered(curves: dict[Any, np.ndarray]) -> Margins:
     """Each curve ends below the one before it."""
-    steps = {
-        f"{name.format(b)} below {name.format(a)}": curves[b] - curves[a]
-        for a, b in pairwise(curves)
-    }
-    return Sentence(steps, 1.0 - _lowest(curves.values()))
+    steps = {f"{b} below {a}": curves[b] - curves[a] for a, b in pairwise(curves)}
+    return _learnt(*curves.values()) | steps
 
 
-def flat(curves: dict[Any, np.ndarray]) -> Sentence:
+def flat(curves: dict[Any, np.ndarray]) -> Margins:
     """The spread between the curves is at most ``FLAT`` of the drop to the lowest."""
-    drop = 1.0 - _lowest(curves.values())
+    lowest = min(curves.values(), key=lambda values: values.mean())
     highest = max(curves.values(), key=lambda values: values.mean())
-    margin = highest - (1.0 - drop) - FLAT * drop
-    return Sentence({f"spread at most {FLAT:g} of the drop": margin}, drop)
+    return _learnt(lowest) | {"spread": highest - lowest - FLAT * (1.0 - lowest)}
 
 
-def figure1(runs: pd.DataFrame, chances: str) -> Sentence:
+def figure1(runs: pd.DataFrame, chances: str) -> Margins:
     """The larger the p_min of the step, the lower the loss."""
     names = STATED[chances]
     curves = {name: ends(runs, sampling=name) for name in reversed(names)}
-    return replace(ordered(curves, "{}"), drop=1.0 - curves[names[0]])
+    return ordered(curves) | _learnt(curves[names[0]])
 
 
-def figure2(runs: pd.DataFrame) -> Sentence:
-    """More nodes end lower without noise, Algorithm 2 as published."""
-    return ordered(of_nodes(runs, "bcfw"))
-
-
-def figure3(runs: pd.DataFrame, as_itself: bool) -> Sentence:
+def figure3(runs: pd.DataFrame, as_itself: bool) -> Margins:
     """DP-BCFW lies between FW and DP-FW.
 
     With ``as_itself``, DP-FW has the noise of its own paper.
     """
     end, alone = ends(runs, method="dp_bcfw"), ends(runs, method="fw")
     theirs = ends(runs, method="dp_fw", own=as_itself)
-    margins = {
-        "above FW": alone - end,
-        "DP-FW above FW": alone - theirs,
-        "below DP-FW": end - theirs,
-    }
-    return Sentence(margins, 1.0 - end)
+    steps = {"above FW": alone - end, "DP-FW above FW": alone - theirs}
+    return _learnt(end) | steps | {"below DP-FW": end - theirs}
 
 
-def figure5(runs: pd.DataFrame) -> Sentence:
-    """More nodes end lower."""
-    return ordered(of_nodes(runs))
-
-
-def figure9(runs: pd.DataFrame) -> Sentence:
+def figure9(runs: pd.DataFrame) -> Margins:
     """K = 16 falls short of FW by at most ``REASONABLE`` of FW's drop."""
     alone, ours = ends(runs, method="fw"), of_nodes(runs)[max(NODES)]
-    short = ours - alone - REASONABLE * (1.0 - alone)
-    return Sentence({f"within {REASONABLE:g} of FW's drop": short}, 1.0 - ours)
+    return _learnt(ours) | {"range": ours - alone - REASONABLE * (1.0 - alone)}
 
 
-def _excess(runs: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], np.ndarray]:
-    """Excess over f(x_true) by algorithm, divided by f(0), and the drop of the best K.
+def _excess(runs: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], Margins]:
+    """Excess over f(x_true) by algorithm, divided by f(0), and what was learnt.
 
-    Excesses have one row per replicate and one column per n; the drop is that at the
-    largest n.
+    Excesses have one row per replicate and one column per n; the drop is that of the
+    best K at the largest n.
     """
-    over = ((runs["loss"] - runs["truth"]) / runs["start"]).rename("excess")
-    table = runs.assign(excess=over)
+    table = runs.assign(excess=(runs["loss"] - runs["truth"]) / runs["start"])
     ours = where(table, method="dp_bcfw")
     parts = {"DP-FW": where(table, method="dp_fw")}
     parts |= {f"K = {K}": where(ours, nodes=K) for K in NODES}
@@ -410,13 +332,12 @@ def _excess(runs: pd.DataFrame) -> tuple[dict[str, pd.DataFrame], np.ndarray]:
         for name, part in parts.items()
     }
     most = where(ours, n=runs["n"].max())
-    return curves, 1.0 - _lowest(ends(most, nodes=K) for K in NODES)
+    return curves, _learnt(*(ends(most, nodes=K) for K in NODES))
 
 
-def figure4(runs: pd.DataFrame) -> Sentence:
+def figure4(runs: pd.DataFrame) -> Margins:
     """The excess falls with n for all, and with K at every n."""
-    curves, drop = _excess(runs)
-    margins: dict[str, np.ndarray] = {}
+    curves, margins = _excess(runs)
     for name, table in curves.items():
         for a, b in pairwise(table.columns):
             step = table[b].to_numpy() - table[a].to_numpy()
@@ -425,200 +346,131 @@ def figure4(runs: pd.DataFrame) -> Sentence:
         step = curves[f"K = {b}"] - curves[f"K = {a}"]
         for n in step:
             margins[f"n = {n}: K = {b} below K = {a}"] = step[n].to_numpy()
-    return Sentence(margins, drop)
+    return margins
 
 
-def rate(runs: pd.DataFrame) -> Sentence:
+def rate(runs: pd.DataFrame) -> Margins:
     """The excess falls at least like n^``RATE`` for every K.
 
     Each draw has one exponent, NaN if an excess is not positive.
     """
-    curves, drop = _excess(runs)
-    margins = {}
+    curves, margins = _excess(runs)
     for K in NODES:
         table = curves[f"K = {K}"]
         logs = np.log(table.columns.to_numpy(float))
         apart = logs - logs.mean()
         with np.errstate(invalid="ignore", divide="ignore"):
             exponents = np.log(table.to_numpy()) @ apart / (apart @ apart)
-        margins[f"K = {K}: exponent at most {RATE:g}"] = exponents - RATE
-    return Sentence(margins, drop)
+        margins[f"K = {K}: exponent"] = exponents - RATE
+    return margins
 
 
-# --- the table of readings under which each figure holds ------------------------------
-
-
-def every(config: Config, sweeps: list[str]) -> pd.DataFrame:
-    """One row per figure, reading and data set, with the columns ``COLUMNS``.
+def margins(config: Config, sweeps: list[str]) -> pd.DataFrame:
+    """Margins of the sentences of all figures, one row per condition.
 
     Parameters
     ----------
     sweeps : list of str
         Sweeps that were run, in any order; a figure without its sweep is left out.
+
+    Returns
+    -------
+    DataFrame
+        figure, the reading (``READING``), data, condition, and ``margin`` with its 95 %
+        interval over the draws.
     """
     rows: Rows = []
-    for name, judge in _SOURCES.items():
+    for name, figures in SOURCES.items():
         if name not in sweeps:
             continue
         table = read(config, name)
         table = where(table, status="ok") if "status" in table else table
-        rows += judge(table) if len(table) else []
-    data = pd.DataFrame([{**row, "reading": in_words(row)} for row in rows])
-    return data.reindex(columns=COLUMNS)
+        for figure, take, judge, more in figures:
+            runs = take(table)
+            keys = [key for key in (*READING, "data") if key in runs]
+            rows += [
+                {"figure": figure, **more, **known, "condition": condition}
+                | with_interval("margin", found)
+                for known, part in groups(runs, keys)
+                for condition, found in judge(part).items()
+            ]
+    columns = ["margin", "margin_low", "margin_high", "condition", "data", *READING]
+    return pd.DataFrame(rows).reindex(columns=columns)
 
 
-def _rows(
-    swept: pd.DataFrame,
-    figure: str,
-    judge: Callable[[pd.DataFrame], Sentence],
-    by: Iterable[str] = (),
-    **more: str,
-) -> Rows:
-    """One row per reading, and per data set if ``by`` has the columns that differ."""
-    keys = [*by, *(key for key in READING if key in swept)]
-    return [
-        {"figure": f"Figure {figure}", **known, **judge(runs).row(), **more}
-        for known, runs in groups(swept, keys)
-    ]
+def holding(table: pd.DataFrame) -> pd.DataFrame:
+    """How many readings of each figure were tried, learn, and hold.
+
+    A sentence holds under a reading if the 95 % intervals of all its margins lie below
+    0 on all data, which identical draws do not show.
+    """
+    below = (table["margin_low"] < table["margin_high"]) & (table["margin_high"] < 0)
+    learns = (table["margin"] <= 0) | (table["condition"] != DROP)
+    each = table.assign(holding=below, learning=learns).groupby(
+        READING, sort=False, dropna=False
+    )
+    counts = each[["learning", "holding"]].all().groupby("figure", sort=False)
+    return counts.agg(["size", "sum"]).pipe(_counted)
 
 
-def _figure1(table: pd.DataFrame) -> Rows:
+def _counted(counts: pd.DataFrame) -> pd.DataFrame:
+    found = {"tried": counts["learning", "size"]}
+    found |= {key: counts[key, "sum"] for key in ("learning", "holding")}
+    return pd.DataFrame(found).reset_index()
+
+
+def _on_all_balls(table: pd.DataFrame) -> pd.DataFrame:
     """Figure 1, where eta is max |x_true| or ||x_true||_1."""
-    table = last(table).assign(ball=math.inf)
     shares = zip(table["density"], table["active"], strict=True)
     data = [f"features {100 * a:g} %, variable {100 * b:g} %" for a, b in shares]
-    table, by, rows = table.assign(data=data), ["constraint", "data"], list[Any]()
-    for chances in STATED:
-        judge = partial(figure1, chances=chances)
-        rows += _rows(table, "1", judge, by, chances=chances)
-    return rows
+    return last(table).assign(data=pd.Series(data, table.index), ball=math.inf)
 
 
-def _workers(table: pd.DataFrame) -> Rows:
-    """Figures 2 and 5 to 8, on the same data; Figure 2 has no noise."""
+def _quiet(table: pd.DataFrame) -> pd.DataFrame:
+    """Figure 2 has no noise, and the same curves for a sum."""
     quiet = where(table, objective="mean", per="total")
-    rows = _rows(quiet.drop(columns=["objective", "per"]), "2", figure2)
-    rows += _rows(table, "5", figure5)
-    for figure in FAMILIES:
-        rows += _rows(table, figure, partial(_flat, figure=figure))
-    return rows
-
-
-def _flat(runs: pd.DataFrame, figure: str) -> Sentence:
-    return flat({value: ends(part) for value, part in family(runs, figure).items()})
+    return quiet.drop(columns=["objective", "per"])
 
 
 def _sized(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with a column ``data``, the size of the data in words."""
+    """The size of the data in words."""
     sizes = zip(table["d"], table["density"], strict=True)
     return table.assign(data=[f"d = {d:g}, {100 * each:g} %" for d, each in sizes])
 
 
-def _private(table: pd.DataFrame) -> Rows:
-    """Figure 3, one row per data set and noise of DP-FW."""
-    rows: Rows = []
-    for as_itself, noise in DP_FW.items():
-        judge = partial(figure3, as_itself=as_itself)
-        rows += _rows(_sized(table), "3", judge, ["data"], dp_fw=noise)
-    return rows
+def _real(table: pd.DataFrame) -> pd.DataFrame:
+    return table.assign(data=table["problem"])
 
 
-def _real(table: pd.DataFrame) -> Rows:
-    """Figure 9: its order and its range, one row per data set."""
-    table, by = table.assign(data=table["problem"]), ["data", "share"]
-    return _rows(table, "9", figure5, by) + _rows(table, "9, range", figure9, by)
+def _same(table: pd.DataFrame) -> pd.DataFrame:
+    return table
 
 
-_SOURCES = {
-    "samplings": _figure1,
-    "readings": _workers,
-    "readings_private": _private,
-    "readings_samples": lambda table: [
-        *_rows(table, "4", figure4),
-        *_rows(table, "4, rate", rate),
+def _flat(runs: pd.DataFrame, figure: str) -> Margins:
+    return flat({value: ends(part) for value, part in family(runs, figure).items()})
+
+
+# sweep: figure, its runs, their margins, and keys of the reading
+SOURCES: dict[str, list[tuple[str, Any, Callable[[pd.DataFrame], Margins], Any]]] = {
+    "samplings": [
+        ("Figure 1", _on_all_balls, partial(figure1, chances=one), {"chances": one})
+        for one in STATED
     ],
-    "readings_real": _real,
+    "readings": [
+        ("Figure 2", _quiet, lambda runs: ordered(of_nodes(runs, "bcfw")), {}),
+        ("Figure 5", _same, lambda runs: ordered(of_nodes(runs)), {}),
+        *((f"Figure {one}", _same, partial(_flat, figure=one), {}) for one in FAMILIES),
+    ],
+    "readings_private": [
+        ("Figure 3", _sized, partial(figure3, as_itself=own), {"dp_fw": noise})
+        for own, noise in ((False, "as DP-BCFW's"), (True, "of its own paper"))
+    ],
+    "readings_samples": [
+        ("Figure 4", _same, figure4, {}),
+        ("Figure 4, rate", _same, rate, {}),
+    ],
+    "readings_real": [
+        ("Figure 9", _real, lambda runs: ordered(of_nodes(runs)), {}),
+        ("Figure 9, range", _real, figure9, {}),
+    ],
 }
-
-
-# --- in words -------------------------------------------------------------------------
-
-
-def in_words(row: dict[str, Any]) -> str:
-    """The reading of a row: eta, objective, whose epsilon, T and noise."""
-    if row.get("constraint") == "box":
-        eta = "max |x_true|"
-    elif "share" in row:
-        eta = f"{row['share']:g} ||w*||_1"
-    else:
-        eta = f"{row['ball']:g}" if math.isfinite(row["ball"]) else "||x_true||_1"
-    parts = [row["constraint"]] if "constraint" in row else []
-    parts.append(f"eta {eta}")
-    if row.get("objective"):
-        spent = "in total" if row["per"] == "total" else "an iteration"
-        parts += [row["objective"], f"epsilon {spent}"]
-    parts.append(f"T {row['iterations']:g}")
-    if "chances" in row:
-        parts.append(f"p_min in the step {row['chances']}")
-    if "dp_fw" in row:
-        parts.append(f"DP-FW's noise {row['dp_fw']}")
-    return ", ".join(parts)
-
-
-def sentences(data: pd.DataFrame) -> pd.DataFrame:
-    """One row per figure: readings tried, the number that hold, and a sentence.
-
-    A figure holds under a reading if it holds on all data sets that were tried.
-    """
-    ranks, rows = {"yes": 0, "undecided": 1, "no": 2}, []
-    for figure, part in data.groupby("figure", sort=False):
-        ranked = part.assign(rank=part["holds"].map(ranks))
-        ranked = ranked.sort_values(["rank", "margin"])
-        one = ranked.drop_duplicates("reading", keep="last").set_index("reading")
-        one = one.loc[part["reading"].unique()].reset_index()
-        counts = {
-            "tried": len(one),
-            "holding": int((one["holds"] == "yes").sum()),
-            "undecided": int((one["holds"] == "undecided").sum()),
-            "learning": int((one["drop"] >= LEARNT).sum()),
-            "holding_without_learning": int((one["without_learning"] == "yes").sum()),
-            "holding_somewhere": part.loc[part["holds"] == "yes", "reading"].nunique(),
-        }
-        sentence = _sentence(str(figure), part, one, counts)
-        rows.append({"figure": figure, **counts, "sentence": sentence})
-    return pd.DataFrame(rows)
-
-
-def _sentence(
-    figure: str, part: pd.DataFrame, one: pd.DataFrame, counts: dict[str, int]
-) -> str:
-    held = one[one["holds"] == "yes"].sort_values("drop", ascending=False)
-    sets = part["data"].nunique() if "data" in part else 0
-    on_all = f"; on all {sets} data sets" if sets > 1 else ""
-    start = f"{figure} ({SENTENCES[figure.removeprefix('Figure ')]}{on_all}): "
-    if len(held):
-        named = "; ".join(held["reading"][:NAMED])
-        more = f" and {len(held) - NAMED} more" if len(held) > NAMED else ""
-        return (
-            f"{start}holds with a drop of at least {LEARNT:g} f(0) under "
-            f"{len(held)} of {len(one)} readings ({named}{more}); elsewhere "
-            f"{_why(one[one['holds'] != 'yes'])}."
-        )
-    somewhere = f", {counts['holding_somewhere']} on one data set at least"
-    return (
-        f"{start}holds under none of {len(one)} readings with a drop of at least "
-        f"{LEARNT:g} f(0) ({counts['undecided']} undecided, "
-        f"{counts['holding_without_learning']} if nothing need be learnt"
-        f"{somewhere if on_all else ''}); {_why(one)}."
-    )
-
-
-def _why(one: pd.DataFrame) -> str:
-    """Number of readings that learn too little, and usual failures of the others."""
-    learns = one[one["drop"] >= LEARNT]
-    text = f"{len(one) - len(learns)} learn too little"
-    if learns.empty:
-        return text
-    reasons = learns["worst"].value_counts()[:2].items()
-    most = "; ".join(f"{name} ({count})" for name, count in reasons)
-    return f"{text}, and in {len(learns)} it is most often this that fails: {most}"

@@ -16,10 +16,7 @@ from dperm.papers.dpcd import bounds
 from dperm.present.intervals import student, t_quantile
 from dperm.present.tables import (
     Rows,
-    Table,
     groups,
-    made_of,
-    number,
     where,
     with_interval,
 )
@@ -33,17 +30,17 @@ VARIANTS = {
 }
 
 
-def utility(config: Config, product: Product, problems: list[str]) -> Table:
+def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 1 in numbers: the terms that the utility bounds compare."""
     rows: Rows = []
     for name in problems:
         known = problem_of(config, name)
         lost = [{"problem": name, "algorithm": "not available"}]
         rows += bounds.terms(*known) if known else lost
-    return made_of(rows)
+    return pd.DataFrame(rows)
 
 
-def runtime(config: Config, product: Product, problems: list[str]) -> Table:
+def runtime(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 3: seconds of a lone run for each number of passes."""
     found = results.load(config, problems, timed=product.timed)
     rows = [
@@ -66,14 +63,7 @@ def runtime(config: Config, product: Product, problems: list[str]) -> Table:
     )
     keys = ["problem", "algorithm", "passes"]
     data = pd.DataFrame(rows, columns=[*keys, "mean", "std"])
-    data = data.merge(printed, on=keys, how="left")
-    shown = data[keys].copy()
-    shown["passes"] = data["passes"].map("{:g}".format)
-    shown["seconds"] = data["mean"].map(number)
-    shown["paper"] = data["published_mean"].map(number)
-    ratio = data["published_mean"] / data["mean"]
-    shown["times faster"] = [number(value, 2) for value in ratio]
-    return Table(data, shown)
+    return data.merge(printed, on=keys, how="left")
 
 
 def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
@@ -89,7 +79,7 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
     return math.exp(logs), math.exp(logs - half), math.exp(logs + half)
 
 
-def thresholds(config: Config, product: Product, problems: list[str]) -> Table:
+def thresholds(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Section 5.1: one threshold against adapted ones, and Algorithm 1 as printed."""
     rows: Rows = []
     for at, part in groups(
@@ -100,7 +90,7 @@ def thresholds(config: Config, product: Product, problems: list[str]) -> Table:
             if len(found):
                 row = at | {"algorithm": label} | _mean(found)
                 rows.append(row | {"passes": found["passes"].iloc[0]})
-    return made_of(rows)
+    return pd.DataFrame(rows)
 
 
 def _mean(rows: pd.DataFrame) -> dict[str, float]:
@@ -110,7 +100,7 @@ def _mean(rows: pd.DataFrame) -> dict[str, float]:
     return {"mean": values.mean(), "ci_low": low, "ci_high": high, "runs": len(values)}
 
 
-def lower_bound(config: Config, product: Product, problems: list[str]) -> Table:
+def lower_bound(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Theorem 4.1: ratios of the excess to that of w = 0 and to the bound's rate."""
     rows: Rows = []
     keys = ["p", "n", "epsilon", "constant", "calibration"]
@@ -119,10 +109,12 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Table:
         row = at | with_interval(share, "share", "share_low", "share_high")
         row |= with_interval(over, "over_bound", "over_bound_low", "over_bound_high")
         rows.append(row | {"excess": group["excess"].mean()})
-    return made_of(rows)
+    return pd.DataFrame(rows)
 
 
-def private_constants(config: Config, product: Product, problems: list[str]) -> Table:
+def private_constants(
+    config: Config, product: Product, problems: list[str]
+) -> pd.DataFrame:
     """Section 5.2 by source of the constants, with DP-SGD first.
 
     With the published noise DP-SGD is that of its grid, at equal true epsilon that of
@@ -145,4 +137,4 @@ def private_constants(config: Config, product: Product, problems: list[str]) -> 
             lead = dict(zip(LEAD, ratio(*both), strict=True))
             paid = group.iloc[0][["true_epsilon", "given"]].to_dict()
             rows.append(known | at | _mean(group) | lead | paid)
-    return made_of(rows)
+    return pd.DataFrame(rows)

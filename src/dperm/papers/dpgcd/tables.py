@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,12 @@ from dperm.kinds.tables import FRESH, noises
 from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
 from dperm.present.intervals import clopper_pearson
-from dperm.present.tables import Rows, Table, groups, number, readable, with_interval
+from dperm.present.tables import Rows, groups, with_interval
 
 _MISSING = "not available"
 
 
-def sizes(config: Config, product: Product, problems: list[str]) -> Table:
+def sizes(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 1: records and features, counted in the data, and facts of the optimum."""
     rows: Rows = []
     for name in problems:
@@ -44,22 +45,10 @@ def sizes(config: Config, product: Product, problems: list[str]) -> Table:
             "status": "ok",
         }
         rows.append(row)
-    return _table(rows)
+    return pd.DataFrame(rows)
 
 
-def _table(rows: Rows | pd.DataFrame) -> Table:
-    """A table of rows, with whole numbers shown without decimals."""
-    data = pd.DataFrame(rows)
-    return Table(data, readable(data, _short))
-
-
-def _short(value: float) -> str:
-    if np.isfinite(value) and value == round(value) and abs(value) < 1e6:
-        return f"{value:.0f}"
-    return number(value)
-
-
-def grids(config: Config, product: Product, problems: list[str]) -> Table:
+def grids(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 2: the grid of every solver, as configured."""
     rows = []
     for name, run in config.paper.runs.items():
@@ -72,21 +61,27 @@ def grids(config: Config, product: Product, problems: list[str]) -> Table:
                 text = f"{values[0]:g} to {values[-1]:g}, logarithmic"
             row = {"algorithm": label, "parameter": axis, "number": len(values)}
             rows.append(row | {"values": text})
-    data = pd.DataFrame(rows)
-    return Table(data, data)
+    return pd.DataFrame(rows)
 
 
-def _load(config: Config, product: Product, problems: list[str]) -> list[Result]:
+def _load(
+    config: Config, problems: list[str], solvers: Sequence[str] | None = None
+) -> list[Result]:
     """Results of the wanted solvers, problem by problem."""
-    found = results.load(config, problems, solvers=product.options.get("solvers"))
+    found = results.load(config, problems, solvers=solvers)
     return [each for name in problems for each in found[name]]
 
 
-def support(config: Config, product: Product, problems: list[str]) -> Table:
+def support(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    solvers: Sequence[str] | None = None,
+) -> pd.DataFrame:
     """Table 3: coordinates correctly and wrongly non-zero, and the relative error."""
     rows: Rows = []
     columns = ["true_positives", "false_positives", "relative_error"]
-    for result in _load(config, product, problems):
+    for result in _load(config, problems, solvers):
         row: dict[str, Any] = {"problem": result.problem, "algorithm": result.label}
         if result.ran(product.calibration):
             tuned = result.tuning(product.calibration)
@@ -104,58 +99,60 @@ def support(config: Config, product: Product, problems: list[str]) -> Table:
     keys = ["problem", "algorithm"]
     printed = results.published(config, "table3").drop(columns="support_size")
     printed = printed.set_index(keys).add_prefix("published_").reset_index()
-    return _table(pd.DataFrame(rows).merge(printed, on=keys, how="left"))
+    return pd.DataFrame(rows).merge(printed, on=keys, how="left")
 
 
-def settings(config: Config, product: Product, problems: list[str]) -> Table:
+def settings(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 4: passes, step and clip with the lowest tuning mean, and its errors.
 
     The mean and deviation are those of the tuning; the mean on fresh seeds follows.
     """
     rows: Rows = []
-    for result in _load(config, product, problems):
+    for result in _load(config, problems):
         if result.ran(product.calibration):
             best = result.best(product.calibration)
             row = {"problem": result.problem, "algorithm": result.label}
             row |= best[["passes", "step", "clip", "mean", "std"]].to_dict()
             fresh = result.final(product.calibration)["relative_error"].to_numpy()
             rows.append(row | with_interval(fresh, *FRESH))
-    return _table(rows)
+    return pd.DataFrame(rows)
 
 
-def noise(config: Config, product: Product, problems: list[str]) -> Table:
+def noise(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    solvers: Sequence[str] | None = None,
+) -> pd.DataFrame:
     """True cost of the published noise, and the noise that its epsilon needs."""
     from dperm.papers.dpgcd.proofs import epsilon_as_claimed
 
     rows: Rows = []
-    for result in _load(config, product, problems):
+    for result in _load(config, problems, solvers):
         for paper, cost, needed in noises(config, result, ("target_epsilon",)):
             claimed = {"epsilon_if_claim_held": epsilon_as_claimed(paper)}
             rows.append(cost | claimed | needed)
-    data = pd.DataFrame(rows)
-    shown = readable(data.drop(columns="epsilon_if_claim_held"), _short)
-    shown["true_epsilon"] = [
-        number(row["true_epsilon"])
-        if np.isfinite(row["true_epsilon"])
-        else f"no sound bound ({number(row['epsilon_if_claim_held'])})"
-        for row in rows
-    ]
-    return Table(data, shown)
+    return pd.DataFrame(rows)
 
 
-def selection(config: Config, product: Product, problems: list[str]) -> Table:
+def selection(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    ranges: dict[str, list[float]],
+) -> pd.DataFrame:
     """Exponents in p and in log p where the selection fails, by range of p."""
     swept = results.load_sweep(config, product.sweeps[0])
-    return _table(growing.by_dimension(swept, product.options["ranges"]))
+    return pd.DataFrame(growing.by_dimension(swept, ranges))
 
 
-def sparsity(config: Config, product: Product, problems: list[str]) -> Table:
+def sparsity(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Exponents of the excess in the number of coefficients that are not zero."""
     swept = results.load_sweep(config, product.sweeps[0])
-    return _table(growing.by_sparsity(swept))
+    return pd.DataFrame(growing.by_sparsity(swept))
 
 
-def coordinates(config: Config, product: Product, problems: list[str]) -> Table:
+def coordinates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Which coordinates the chosen runs of DP-GCD take, and how often (Remark 4.1)."""
     swept = results.load_sweep(config, product.sweeps[0])
     known = swept.dropna(subset="support") if "support" in swept else swept.iloc[:0]
@@ -168,4 +165,4 @@ def coordinates(config: Config, product: Product, problems: list[str]) -> Table:
             names = (name, f"{name}_low", f"{name}_high")
             row |= with_interval(group[name].to_numpy(float), *names)
         rows.append(row)
-    return _table(rows)
+    return pd.DataFrame(rows)

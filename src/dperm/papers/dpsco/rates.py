@@ -106,15 +106,6 @@ def bound_exponent(
     return math.log(last / first) / math.log(ends[1] / ends[0])
 
 
-def growth(solver: str, p: float) -> str:
-    """How Table 1's bound grows with d, in words."""
-    if solver == "poly_sfw":
-        return "log d"
-    if p <= 2:
-        return "0 (statistical), 0.5 (privacy)"
-    return f"{0.5 - 1 / p:g} (statistical), {1 - 1 / p:g} (privacy)"
-
-
 # --- results of the sweeps ------------------------------------------------------------
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,13 +15,7 @@ import pandas as pd
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
-from dperm.present.intervals import (
-    Measured,
-    compared,
-    power,
-    verdict,
-    widest,
-)
+from dperm.present.intervals import Measured, compared, power, widest
 from dperm.present.tables import Rows, groups, with_interval
 
 FINAL_CALIBRATION = STRICT  # of the last round of a tuning
@@ -39,43 +32,28 @@ def solver(name: str) -> schema.Solver:
 
 
 def family(name: str) -> str:
-    """``uniform``, ``importance`` or ``nice``; empty for a solver without a sketch."""
+    """``uniform`` or ``importance``; empty for a solver without a sketch."""
     options = solver(name).options
     if solver(name).algorithm != "dp_skgd":
         return ""
-    if options.get("sampling") == "nice":
-        return "nice"
     return options.get("probabilities", "uniform")
 
 
 def block_count(name: str, p: int) -> float:
-    """Number of blocks of p coordinates; p / tau for tau-nice sampling."""
+    """Number of blocks of p coordinates."""
     options = solver(name).options
-    if family(name) == "nice":
-        return p / options["size"]
     return float(options.get("blocks") or p)
 
 
-# --- whether a ratio of bounds has the direction of the measured ratio ----------------
+# --- what chance alone does: the same law twice ---------------------------------------
 
 CONTROL_TUNED = "control: one law twice, tuned twice"
-DECIDED = 1.02  # a predicted ratio nearer to 1 than this is no prediction
 
 
-def agrees(predicted: float, decision: str) -> str:
-    """Whether a ratio of bounds has the direction of a decided comparison."""
-    if decision == "undecided" or math.isnan(predicted):
-        return ""
-    if 1 / DECIDED < predicted < DECIDED:
-        return "says nothing"
-    return "yes" if (predicted < 1) == (decision == "helps") else "no"
+def banded(rows: Rows, control: str) -> Rows:
+    """Add the band: the widest ratio of the controls, which compare a law with itself.
 
-
-def decide(rows: Rows, control: str, predictions: dict[str, str]) -> Rows:
-    """Add to the rows the band, the verdict, and whether predictions were right.
-
-    The band is the widest ratio of the controls, which compare a law with itself. Other
-    comparisons are undecided if their ratio is inside it.
+    Comparisons inside it decide nothing; a control's own band is 1.
 
     Parameters
     ----------
@@ -83,16 +61,9 @@ def decide(rows: Rows, control: str, predictions: dict[str, str]) -> Rows:
         Of ``compared``, with a ``question``.
     control : str
         The question of the controls.
-    predictions : dict
-        Key of the predicted ratio, by key of the answer.
     """
     band = widest([row["ratio"] for row in rows if row["question"] == control])
-    for row in rows:
-        row["band"] = 1.0 if row["question"] == control else band
-        row["verdict"] = verdict(row, row["band"])
-        for answer, predicted in predictions.items():
-            row[answer] = agrees(row[predicted], row["verdict"])
-    return rows
+    return [row | {"band": 1.0 if row["question"] == control else band} for row in rows]
 
 
 # --- Section 4.3: gains against the dimension -----------------------------------------
@@ -193,9 +164,9 @@ KNOWN = [
     *("start", "start_over_bound", "n_needed", "steps", "expected"),
 ]
 DRAWN = ["instance", "case", "sampling"]
+PLACED = ["instance", "length", "placement", "n"]  # a problem of the placement
 FITTED = ("excess", "bound", "expected")
 FEWEST = 4  # points of a fit
-RUNS = (3, 6, 10, 20, 30, 60)
 
 
 def beside_bounds(swept: pd.DataFrame) -> Rows:
@@ -241,7 +212,7 @@ def exponents(swept: pd.DataFrame) -> Rows:
     return rows
 
 
-def orders(swept: pd.DataFrame, keys: list[str]) -> Rows:
+def orders(swept: pd.DataFrame) -> pd.DataFrame:
     """Every sampling against single uniform draws, with the ratio of Table 1's rows.
 
     The control is the same law on other seeds; its band applies to the whole sweep.
@@ -250,12 +221,10 @@ def orders(swept: pd.DataFrame, keys: list[str]) -> Rows:
     Parameters
     ----------
     swept : DataFrame
-        Rows of the sweep of the theorem; those without an excess are left out.
-    keys : list of str
-        Columns that identify a problem.
+        Rows of the sweep ``placement``; those without an excess are left out.
     """
     rows: Rows = []
-    for known, group in groups(swept.dropna(subset="excess"), keys):
+    for known, group in groups(swept.dropna(subset="excess"), PLACED):
         by = dict(list(group.groupby("sampling", sort=False)))
         if BASE not in by:
             continue
@@ -271,8 +240,7 @@ def orders(swept: pd.DataFrame, keys: list[str]) -> Rows:
             row["predicted_tight"] = one["tight"] / other["tight"]
             start = min(one["start_over_bound"], other["start_over_bound"])
             rows.append(row | {"start_over_bound": start})
-    answers = {"right": "predicted", "right_tight": "predicted_tight"}
-    return decide(rows, CONTROL, answers)
+    return pd.DataFrame(banded(rows, CONTROL))
 
 
 def _measured(part: pd.DataFrame) -> Measured:
@@ -280,24 +248,3 @@ def _measured(part: pd.DataFrame) -> Measured:
     logs = np.log(part["excess"].to_numpy())
     size = len(logs)
     return Measured(float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size)
-
-
-def enough(swept: pd.DataFrame, keys: list[str]) -> Rows:
-    """Band of the controls and share of undecided comparisons, by transcripts used.
-
-    Each is a mean over all disjoint parts with the given number of transcripts.
-    """
-    most = int(swept["draw"].max()) + 1
-    rows: Rows = []
-    for runs in (each for each in RUNS if each <= most):
-        bands, undecided = [], []
-        for start in range(0, most - runs + 1, runs):
-            drawn = swept["draw"].between(start, start + runs - 1)
-            part = orders(swept[drawn], keys)
-            bands.append(max(row["band"] for row in part))
-            others = [row["verdict"] for row in part if row["question"] != CONTROL]
-            undecided.append(np.mean([each == "undecided" for each in others]))
-        row: dict[str, Any] = {"transcripts": runs}
-        row |= with_interval(np.array(bands), "band", "ci_low", "ci_high")
-        rows.append(row | {"undecided": float(np.mean(undecided))})
-    return rows

@@ -12,12 +12,13 @@ from dperm.core.calibrations import STRICT
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import Job, lane_rows
-from dperm.core.lanes import Lanes, trials
+from dperm.core.lanes import Lanes, dp_cd, trials
 from dperm.core.privacy.mechanisms import streams
-from dperm.kinds.sweeps import job_of, tuned
+from dperm.kinds.sweeps import job_of, problem_of, tuned
 from dperm.papers.dpskgd import instances, theorem42
 from dperm.papers.dpskgd.measures import FINAL_CALIBRATION, POINT
 from dperm.papers.dpskgd.theory import release_noise
+from dperm.solvers.lanes import dp_skgd
 
 Point = dict[str, Any]
 Rows = list[dict[str, Any]]
@@ -119,6 +120,32 @@ def theorem(
         {**row, "draw": draw, "excess": algorithm.run(*setting, streams(each))}
         for draw, each in enumerate(trials.seeds_of(seed, transcripts))
     ]
+
+
+def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
+    """Objectives of DP-SkGD with single uniform draws and of DP-CD in an order.
+
+    Both have the same seed and clip, step 1, two passes and strict noise. If DP-CD
+    draws uniformly as well, both are the same algorithm.
+
+    Parameters
+    ----------
+    point : dict
+        problem; order, of ``dp_cd.SAMPLINGS``.
+    """
+    known = problem_of(config, point["problem"])
+    if known is None:
+        return [{"status": "unavailable"}]
+    methods = {
+        "DP-SkGD single": (dp_skgd, dp_skgd.Options()),
+        "DP-CD": (dp_cd, dp_cd.Options(point["order"])),
+    }
+    at = {"passes": 2, "step": 1.0, "clip": 5.0}
+    rows = []
+    for name, (module, options) in methods.items():
+        on = trials.Trials(known[0], module, options, STRICT)
+        rows.append({"algorithm": name, "objective": float(on.fresh(at, [seed])[0])})
+    return rows
 
 
 def finalists(

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -34,8 +32,6 @@ from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
 
-_SETS = 2000  # nice sets that are averaged over; all of them if there are fewer
-TERMS = ("convex", "strong")  # the rows of Table 1
 SYMBOLS = {
     "uniform": ("‖L_B‖_{M⁻¹} R_M √b", "‖L_B‖²_{M⁻¹} M_max b / μ"),
     "importance": (
@@ -45,7 +41,6 @@ SYMBOLS = {
     "single uniform": ("‖L‖_{M⁻¹} R_M √d", "‖L‖²_{M⁻¹} M_max d / μ"),
     "single importance": ("‖L‖_{M⁻¹} R_I √(Tr M)", "‖L‖²_{M⁻¹} Tr M / μ"),
     "full": ("L √(Tr M⁻¹) R_M", "L² Tr M⁻¹ M_max / μ"),
-    "nice": ("Σ_S R_{MP⁻¹}", "Σ_S² max(M/p) / μ"),
     "DP-CD": ("‖L‖_{M⁻¹} R_M √d", "‖L‖²_{M⁻¹} d / μ_M"),
     "DP-SGD, DP-SVRG": ("L √d R_I", "L² d / μ_I"),
 }
@@ -88,7 +83,7 @@ def sketched(
     weights = 1.0 / (chances * M)  # Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)]
     size = sum(
         chance * lipschitz(problem, optimum, members) ** 2 * weights[members].sum()
-        for chance, members in _sets(sketch)
+        for chance, members in zip(sketch.q.tolist(), sketch.sets, strict=True)
     )
     noise, radius = math.sqrt(size), math.sqrt(float((M / chances * w * w).sum()))
     _, mu = strong_convexity(problem)
@@ -113,25 +108,6 @@ def stochastic_gradient(problem: Problem, optimum: Optimum) -> Bound:
     return Bound("DP-SGD, DP-SVRG", L * math.sqrt(problem.p), radius, strong)
 
 
-def theorem_epochs(
-    problem: Problem, optimum: Optimum, options: Options, bound: Bound
-) -> float:
-    """T of Theorem 4.2, strongly convex; missing where F is not strongly convex.
-
-    Appendix E.2: T = log2(gap / error). If the target error is above the gap at w = 0,
-    T is negative and the theorem does not apply.
-    """
-    _, mu = strong_convexity(problem)
-    if mu == 0:
-        return math.nan
-    sketch = Sketch(problem, options)
-    top = 1 + float((sketch.smoothness / sketch.probability).max()) / mu
-    rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
-    error = 24 * top * bound.noise**2 * rate
-    gap = float(problem.objective(np.zeros(problem.p))[0]) - optimum.value
-    return math.log2(gap / error)
-
-
 def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
     """L_S: the largest norm of a record's gradient on a set of coordinates."""
     columns = problem.rows[:, members]
@@ -140,25 +116,7 @@ def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
     return float((norms * slopes).max())
 
 
-def _sets(sketch: Sketch) -> Iterator[tuple[float, np.ndarray]]:
-    """The sets and their chances; a sample if nice sampling has too many."""
-    if not sketch.nice:
-        yield from zip(sketch.q.tolist(), sketch.sets, strict=True)
-        return
-    p, size = sketch.problem.p, sketch.options.size
-    count = math.comb(p, size)
-    if count <= _SETS:
-        for members in combinations(range(p), size):
-            yield 1 / count, np.array(members)
-        return
-    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0)))
-    for members in sketch.draw_nice(rng, _SETS):
-        yield 1 / _SETS, members
-
-
 def _kind(sketch: Sketch) -> str:
-    if sketch.nice:
-        return "nice"
     if len(sketch.sets) == 1:
         return "full"
     probabilities = sketch.options.probabilities
@@ -193,19 +151,6 @@ def solver_bounds(
         else:
             bounds[each] = stochastic_gradient(*loaded)
     return bounds
-
-
-def solver_epochs(config: Config, name: str, solvers: list[str]) -> dict[str, float]:
-    """T of Theorem 4.2 of each solver that has a sketch; empty without the data."""
-    loaded = problem_of(config, name)
-    if loaded is None:
-        return {}
-    bounds = solver_bounds(config, name, solvers)
-    return {
-        each: theorem_epochs(*loaded, options, bounds[each])
-        for each in solvers
-        if (options := sketching(each))
-    }
 
 
 def table1(config: Config, name: str, results: list[Result]) -> Rows:

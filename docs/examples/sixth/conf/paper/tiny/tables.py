@@ -1,8 +1,9 @@
 """What is printed, and what the claims are judged by."""
 
+import pandas as pd
+
 from dperm.core.experiment import results
 from dperm.present.intervals import power
-from dperm.present.tables import made_of
 
 
 def rounds(config, product, problems):
@@ -13,4 +14,4 @@ def rounds(config, product, problems):
         exponent, low, high = power(means.index.to_numpy(), means.to_numpy())
         rows.append({"rule": rule, "exponent": exponent,
                      "ci_low": low, "ci_high": high})  # fmt: skip
-    return made_of(rows)
+    return pd.DataFrame(rows)

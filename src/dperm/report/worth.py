@@ -1,0 +1,196 @@
+"""README's picture and sentences: true over published epsilons of the papers.
+
+They show, for each method in a paper's table of published noise, the true epsilon (the
+tight accountant's upper bound) over the published one. Where lower bounds exceed 1 in
+all settings, they show them as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.patches import Patch
+
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.files import write_csv
+from dperm.core.experiment.locate import available
+from dperm.present.drawing import METADATA, write_palette
+
+NOISE_TABLES = {  # paper to the table of its published noise
+    "dpskgd": "noise",
+    "dpcd": "noise",
+    "dpgcd": "noise",
+    "dpsco": "noise",
+    "dpbcfw": "privacy",
+}
+TARGET = 1.0  # published epsilon that is shown
+# Proved to cost at most the published epsilon, open, and proved to cost more.
+BLUE, ORANGE, RED = "#0072b2", "#e69f00", "#d55e00"
+PALE = "#f2b98a"  # lower bounds of the last
+TICKS = (0.01, 1, 100, 1e4, 1e6)
+WORTH = [
+    *("paper", "method", "least", "most", "proved_least", "proved"),
+    *("unbounded", "settings"),
+]
+
+
+def true_epsilons(config: schema.Config) -> pd.DataFrame:
+    """True over published epsilon of every method, over problems and settings.
+
+    Returns
+    -------
+    DataFrame
+        ``least`` and ``most`` of the finite upper bounds; ``proved_least`` and
+        ``proved``, those of the lower bounds (NaN: none); ``unbounded``, the number of
+        settings without an upper bound; ``settings``, the number of all.
+        A paper without its table has no row, and variants with the same noise share
+        one.
+    """
+    rows = [row for paper in NOISE_TABLES for row in _epsilons(config, paper)]
+    data = pd.DataFrame(rows, columns=WORTH)
+    return data.drop_duplicates(["paper", "least", "most", "settings"])
+
+
+def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]:
+    path = plan.results_folder(config, paper, f"{NOISE_TABLES[paper]}.csv")
+    if not path.is_file():
+        return
+    data = pd.read_csv(path)
+    data = data.rename(columns={"method": "algorithm", "target_epsilon": "epsilon"})
+    data = data[data["epsilon"] == TARGET]
+    if "update" in data:  # DP-BCFW: as printed, not our corrected forms
+        data = data[(data["update"] == "published") & (data["noise"] != "strict")]
+    if "algorithm" not in data:
+        data = data.assign(algorithm="DP-SkGD")
+    for name, group in data.groupby("algorithm", sort=False):
+        known_solver = name in available("solver")
+        method = plan.label(config, str(name)) if known_solver else name
+        known = group[np.isfinite(group["true_epsilon"])]
+        ends = known["true_epsilon"].agg(["min", "max"]) / TARGET
+        least = group.get("epsilon_low", pd.Series(np.nan, group.index))
+        lower = least.replace(0.0, np.nan).agg(["min", "max"]) / TARGET
+        yield paper, method, *ends, *lower, len(group) - len(known), len(group)
+
+
+def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
+    """A bar for every method, from the least to the largest upper bound.
+
+    The colour says whether the noise is proved to cost at most, or more than, the
+    published epsilon. A pale bar spans lower bounds that all exceed it. No bar passes
+    its largest bound.
+    """
+    figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 1.2))
+    rows: list[Any] = list(data.itertuples())
+    for place, row in enumerate(rows):
+        is_open = row.most > TARGET or row.unbounded > 0
+        bars = [(row.least, row.most, ORANGE if is_open else BLUE)]
+        if row.proved_least > TARGET:
+            bars = [(row.least, row.most, RED), (row.proved_least, row.proved, PALE)]
+        for least, most, shade in bars:
+            left = min(least, most / 1.15)  # wide enough to be seen
+            axes.barh(place, most - left, left=left, height=0.5, color=shade)
+        end = (max(row.most, TARGET), place)
+        place_of: Any = {"xytext": (7, 0), "textcoords": "offset points"}
+        axes.annotate(_label(row), end, va="center", fontsize=9, **place_of)
+    axes.axvline(TARGET, color="0.3", linewidth=1)
+    named = [f"{row.method}, {papers[row.paper]}" for row in rows]
+    axes.set_yticks(range(len(data)), named)
+    axes.set(xscale="log", xlim=(5e-3, 1e11), ylim=(len(data) - 0.4, -0.6))
+    axes.set_xticks(*zip(*((t, f"{t:,.12g}") for t in TICKS), strict=True))
+    axes.minorticks_off()
+    axes.grid(axis="y", visible=False)
+    axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
+    figure.suptitle(message(data), fontweight="bold", fontsize=11)
+    seen = {BLUE: "proved to cost at most 1", ORANGE: "open"}
+    seen |= {RED: "proved to cost more than 1", PALE: "proved to cost at least this"}
+    keys = [Patch(color=colour, label=text) for colour, text in seen.items()]
+    axes.legend(handles=keys, loc="upper right")
+    axes.set_xlabel(
+        "true epsilon (proved upper bound) of noise published for epsilon = 1"
+    )
+    return figure
+
+
+def message(data: pd.DataFrame) -> str:
+    """What the picture says, in one line."""
+    loose = (data["most"] > TARGET) | (data["unbounded"] > 0)
+    broken = data["proved_least"] > TARGET
+    parts = [f"{(~loose).sum()} of {len(data)} methods keep the epsilon that they name"]
+    if broken.any():
+        least = _rounded(data.loc[broken, "proved_least"].min())
+        costs = "costs" if broken.sum() == 1 else "cost"
+        parts.append(f"{broken.sum()} {costs} at least {least} times as much")
+    return "; ".join(parts)
+
+
+def _label(row: Any) -> str:
+    """Range of upper bounds, and of lower bounds if all exceed the target."""
+    text = f"{_rounded(row.least)} to {_rounded(row.most)}"
+    if row.proved_least > TARGET:
+        ends = f"{_rounded(row.proved_least)} to {_rounded(row.proved)}"
+        text += f"; at least {ends}"
+    if row.unbounded:
+        text += f"; no bound in {row.unbounded} of {row.settings} settings"
+    return text
+
+
+def worth_in_words(data: pd.DataFrame, papers: dict[str, str]) -> list[str]:
+    """Sentences on the methods whose noise costs less or more than published."""
+
+    def named(rows: pd.DataFrame) -> str:
+        return ", ".join(
+            f"{row.method} of {papers[row.paper]} ({_label(row)})"
+            for row in rows.itertuples()
+        )
+
+    loose = data[(data["most"] > TARGET) | (data["unbounded"] > 0)]
+    wasted = data[data["most"] < TARGET / 2]
+    rest = len(data) - len(loose)
+    sentences = [
+        f"{rest} of {len(data)} methods publish noise that costs no more than the "
+        "epsilon that they name."
+    ]
+    if len(wasted):
+        sentences.append(
+            "Some add more than twice the noise that they need; their epsilon of 1 "
+            f"costs: {named(wasted)}."
+        )
+    broken = loose["proved_least"] > TARGET
+    if (~broken).any():
+        sentences.append(
+            f"Others are open, with a bound above 1 or none: {named(loose[~broken])}."
+        )
+    if broken.any():
+        sentences.append(f"Proved to cost more: {named(loose[broken])}.")
+    return sentences if len(data) else []
+
+
+def _rounded(end: float) -> str:
+    return f"{float(f'{end:.2g}'):,g}"
+
+
+def author(reference: str) -> str:
+    """The first author and the year of a reference: "Mangold 2022"."""
+    year = re.search(r"\b(?:19|20)\d\d\b", reference)
+    return " ".join([re.split(r"[ ,]", reference)[0], year[0] if year else ""]).strip()
+
+
+def draw_worth(config: schema.Config, papers: Iterable[schema.Config]) -> list[Path]:
+    """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
+    data = true_epsilons(config)
+    if data.empty:
+        return []
+    named = {each.paper.name: author(each.paper.reference) for each in papers}
+    paths = [plan.figures_folder(config, f"worth.{kind}") for kind in ("png", "csv")]
+    with store.whole(paths[0]) as new:
+        worth_picture(data, named).savefig(new, format="png", metadata=METADATA["png"])
+        write_palette(new, new)
+    write_csv(paths[1], data)
+    return paths
