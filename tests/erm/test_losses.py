@@ -105,7 +105,7 @@ def test_a_loss_without_minimum_has_no_optimum():
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd", "dp_skgd", "dp_svrg"])
-@pytest.mark.parametrize("name", bounded())
+@pytest.mark.parametrize("name", sorted({*bounded()} - {"logistic", "least_squares"}))
 def test_lane_solvers_reach_the_optimum_without_noise(solver, name):
     module = solvers.load(solver)
     problem = make_problem(name, "l2")
