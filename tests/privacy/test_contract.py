@@ -304,6 +304,18 @@ def test_events_compose_in_any_order_with_others(name):
         assert max(apart) < both <= sum(halves) * (1 + 2e-3)
 
 
+def test_the_doubt_of_a_sketch_is_charged_beside_any_release():
+    """Once for each of the three."""
+    sure, unsure = (
+        Ledger((GaussianSketch(1.0, 40.0, 3, *NAMED, rows=10, doubt=doubt),))
+        + Ledger((Laplace(1.0, 30.0, 4, *NAMED),))
+        for doubt in (0.0, 1e-7)
+    )
+    left = true_epsilon(sure, DELTA - 3e-7)
+    assert true_epsilon(unsure, DELTA) == pytest.approx(left, rel=2e-4)
+    assert true_epsilon(sure, DELTA) < left * (1 - 1e-3)
+
+
 @each_calibration
 def test_the_estimate_of_searches_is_near_the_price(calibration):
     for name in KINDS:
