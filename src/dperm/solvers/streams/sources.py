@@ -149,7 +149,6 @@ class Rows(Source):
         X, y = cleaned(np.ascontiguousarray(X), np.asarray(y))
         self.X, self.y = X, np.clip(y, -LABEL_BOUND, LABEL_BOUND)
         self.d, self.taken = X.shape[1], 0
-        self._norms: dict[float, np.ndarray] = {}
 
     def take(self, count: int) -> Batch:
         """The next records.
