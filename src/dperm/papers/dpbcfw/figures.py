@@ -340,13 +340,11 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
 Line = tuple[str, str, pd.DataFrame, Callable[[pd.DataFrame], list[Curve]]]
 
 
-def readings(
-    config: Config, product: Product, problems: list[str], iterations: int
-) -> Picture:
+def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     """Figures 3 and 5 to 9 against eta, one row a figure, one column a reading.
 
     Where eta is ||x_true||_1 the panels show its mean over the draws; that of Figure 9
-    is a share of ||w*||_1. The picture is of T = ``iterations``; the data have every T.
+    is a share of ||w*||_1. The picture is of the largest T; the data have every T.
     """
     shared, private, real = (read(config, name) for name in product.sweeps)
     lines: list[Line] = []
@@ -358,11 +356,11 @@ def readings(
     for name, runs in known.groupby("problem", sort=False):
         at = runs.assign(radius=runs["share"])
         lines.append((str(name), titles[str(name)].title, at, _of_nodes))
-    return by_reading(lines, iterations)
+    return by_reading(lines)
 
 
-def by_reading(lines: list[Line], count: int) -> Picture:
-    """One panel per line and reading: final losses against eta, drawn at T = count."""
+def by_reading(lines: list[Line]) -> Picture:
+    """One panel per line and reading: final losses against eta, at the largest T."""
     rows, titles, own = Rows(), dict[str, str](), dict[str, dict[str, Any]]()
     for line, objective, per in itertools.product(lines, OBJECTIVES, BUDGETS):
         name, title, runs, curves = line
@@ -371,7 +369,7 @@ def by_reading(lines: list[Line], count: int) -> Picture:
             panel = f"{name}, {objective}, {per}, T {T:g}"
             for algorithm, one in curves(group):
                 rows += drawing.against(one, "radius", "relative", panel, algorithm)
-            if count == T:
+            if runs["iterations"].max() == T:
                 titles[panel] = f"{WORDS[objective]}, {WORDS[per]}"
                 label = "$\\eta$ / $\\|w^*\\|_1$" if "problem" in runs else "$\\eta$"
                 own[panel] = {"xlabel": label, "ylabel": title}
