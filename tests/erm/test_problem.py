@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from conftest import PENALTIES, make_problem, raw_data
 from dperm.core.compiled import exp, softplus
+from dperm.core.erm import optimum
 from dperm.core.erm.penalties import Penalty, prox, prox_constants
 from dperm.core.erm.problem import build
 
@@ -95,3 +97,53 @@ def test_labels_other_than_plus_minus_one_are_refused():
         build("bad", X, (y + 1) / 2, "logistic", Penalty())
     with pytest.raises(ValueError, match="expected one of huber, least_squares"):
         build("bad", X, y, "hinge", Penalty())
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "elastic", "box"])
+def test_optimum_is_certified(loss, penalty):
+    problem = make_problem(loss, penalty)
+    best = optimum.solve(problem)
+    assert abs(best.gap) <= 1e-10 * best.value
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        other = best.w + 1e-3 * rng.standard_normal(5)
+        other = np.clip(other, problem.penalty.lower, problem.penalty.upper)
+        assert problem.objective(other)[0] >= best.value * (1 - 1e-12)
+
+
+def test_optimum_agrees_with_scikit_learn():
+    from sklearn.linear_model import ElasticNet, LogisticRegression
+
+    X, y = raw_data("least_squares", n=80, p=30)
+    problem = build("net", X, y, "least_squares", Penalty(l1=0.4, l2=0.1))
+    net = ElasticNet(alpha=0.5, l1_ratio=0.8, fit_intercept=False, tol=1e-14,
+                     max_iter=100000).fit(X, y)  # fmt: skip
+    np.testing.assert_allclose(optimum.solve(problem).w, net.coef_, atol=1e-8)
+
+    X, y = raw_data("logistic", n=80, p=5)
+    problem = build("ridge", X, y, "logistic", Penalty(l2=0.1))
+    ridge = LogisticRegression(C=1 / (80 * 0.1), fit_intercept=False, tol=1e-12,
+                               max_iter=10000).fit(X, y)  # fmt: skip
+    np.testing.assert_allclose(optimum.solve(problem).w, ridge.coef_[0], atol=1e-7)
+
+
+def test_duality_gap_bounds_the_excess(loss):
+    for penalty in ("l1", "l2", "elastic", "box"):
+        problem = make_problem(loss, penalty)
+        best = optimum.solve(problem)
+        rng = np.random.default_rng(2)
+        for _ in range(20):
+            w = np.clip(
+                rng.standard_normal(5), problem.penalty.lower, problem.penalty.upper
+            )
+            excess = problem.objective(w)[0] - best.value
+            assert optimum.duality_gap(problem, w) >= excess - 1e-12
+
+
+def test_sparse_columns_give_the_same_problem(loss):
+    X, y = raw_data(loss)
+    X[np.abs(X) < 0.5] = 0.0
+    dense = build("dense", X, y, loss, Penalty(l1=0.05))
+    thin = build("sparse", sparse.csc_array(X), y, loss, Penalty(l1=0.05))
+    np.testing.assert_allclose(thin.smoothness, dense.smoothness)
+    np.testing.assert_allclose(thin.gradient(np.ones(5)), dense.gradient(np.ones(5)))

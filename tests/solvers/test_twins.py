@@ -20,10 +20,10 @@ from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import norms
+from dperm.core.experiment import config
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import laplace_rows, streams
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.streams import Target
 from dperm.solvers.streams.setup import Setup
@@ -91,7 +91,6 @@ RULES = ("GS-s", "GS-r", "GS-q")
 CASES = {
     "cd": Case("dp_cd", {}, exact=20_000),
     "cd uniform": Case("dp_cd", {"sampling": "uniform"}),
-    "cd reshuffled": Case("dp_cd", {"sampling": "reshuffled"}),
     "cd equal": Case("dp_cd", {"thresholds": "equal"}),
     "cd averages": Case("dp_cd", {"sampling": "uniform", "periods": 4}, 42),
     "cd private": Case("dp_cd_priv", {}),
@@ -196,36 +195,34 @@ def test_fits(name, loss):
 # --- Frank-Wolfe ----------------------------------------------------------------------
 
 SCALES = (0.02, 0.3)  # of the noise of a score, and of a feature
-BALLS = {
+BALLS = {  # by the names of YAMLs
     "fw": {"radius": 1.7},
     "bcfw": {"radius": 1.7},
     "dp_fw": {"radius": 1.7, "label_bound": 2.0},
     "dp_bcfw": {"radius": 1.7, "label_bound": 2.0, "nodes": 2},
-    "dp_bcfw feasible": {"radius": 1.7, "nodes": 2, "update": "feasible"},
+    "dp_bcfw_feasible": {"radius": 1.7, "nodes": 2},
 }
 
 
 @pytest.mark.parametrize("name", BALLS)
 def test_frank_wolfe(name):
     """Data beyond their bounds, which the private methods clip."""
-    algorithm, count = name.split()[0], 12
-    module = solvers.load(algorithm)
-    options = module.Options(**BALLS[name])
+    spec, count = config.read("solver", name), 12
+    module = solvers.load(spec.algorithm)
+    options = solvers.make_options(module, {**spec.options, **BALLS[name]})
     X, y = raw_data(SQUARES, n=30, p=6)
     problem = build("small", X, y, SQUARES, Penalty())
-    own = streams(3)
-    noise = replace(module.noise(problem, count, options, 1.0, 1e-4, "none"),
-                    index_scale=SCALES[0], sketch_scale=SCALES[1])  # fmt: skip
-    assert isinstance(noise, Noise)
-    with module.Run(problem, own, options, noise) as run:
+    silent = module.noise(problem, count, options, 1.0, 1e-4, "none")
+    noise = replace(silent, index_scale=SCALES[0], sketch_scale=SCALES[1])
+    with module.Run(problem, streams(3), options, noise) as run:
         run.advance(count)
         found = run.weights[0]
-    if algorithm in ("fw", "bcfw"):
+    if name in ("fw", "bcfw"):
         expected = twins.fw(X, y, 1.7, count)
     else:
         A = X.clip(-1, 1)
         y = y.clip(-options.label_bound, options.label_bound)
-        if algorithm == "dp_fw":
+        if name == "dp_fw":
             expected = twins.dp_fw(A, y, 1.7, count, SCALES[0], streams(3).noise)
         else:
             seeds = streams(3).noise.integers(0, 2**62, 2).tolist()
@@ -389,7 +386,7 @@ def test_baselines_of_streams(name, p):
 # --- all of them ----------------------------------------------------------------------
 
 COMPARED = {case.algorithm for case in CASES.values()}  # that have a twin above
-COMPARED |= {*FITS, *STREAMS, *(name.split()[0] for name in BALLS)}
+COMPARED |= {*FITS, *STREAMS, *(config.read("solver", n).algorithm for n in BALLS)}
 TURNED = [3, 0, 4, 2, 1]
 
 

@@ -69,14 +69,11 @@ def dp_cd(X, y, loss, penalty, lane, count, streams, options, M=None):
     if getattr(options, "thresholds", "scaled") == "equal":
         C = np.full(p, clip / np.sqrt(p))
     periods, sampling = getattr(options, "periods", 0), options.sampling
-    at, cycle = Averaged(p, {count * t // periods for t in range(1, periods + 1)}), None
+    at = Averaged(p, {count * t // periods for t in range(1, periods + 1)})
     for k in range(count):
         j = (1 + k) % p
         if sampling == "uniform":
             j = streams.sampling.integers(0, p)
-        if sampling == "reshuffled":
-            cycle = streams.sampling.permutation(p) if k % p == 0 else cycle
-            j = cycle[k % p]
         terms = np.clip(phi_prime(loss, X, y, at.w) * X[:, j], -C[j], C[j])
         g = terms.mean() + sigma * 2 * C[j] / n * streams.noise.standard_normal()
         w = at.w.copy()
