@@ -96,6 +96,8 @@ def check_solver(
     ------
     AssertionError
         At the first check that fails; the message names the solver and the check.
+    ValueError
+        If there is no such algorithm, or its module lacks what its family requires.
     """
     for check in solver_checks(algorithm, options, varied):
         check()
@@ -268,9 +270,8 @@ def _extremes(at: Subject) -> None:
         turns = np.where(np.arange(p) % 2, -1.0, 1.0)
         bound = np.inf if m.bound is None else m.bound
         for x, y in itertools.product(NUMBERS, LABELS if m.real else LABELS[:2]):
-            told = _told(
-                m, m.base.replaced(place, (np.clip(x * turns, -bound, bound), y))
-            )
+            record = (np.clip(x * turns, -bound, bound), y)
+            told = _told(m, m.base.replaced(place, record))
             case = f"{m.name}: a record of {x:g}, label {y:g}"
             assert all(np.isfinite(release).all() for release in told.releases), case
             assert np.isfinite(told.weights).all(), case
