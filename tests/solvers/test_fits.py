@@ -12,13 +12,10 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from conftest import PENALTIES, make_problem, raw_data
-from dperm.audit.solvers import linear_terms
 from dperm.core import solvers
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.fits import (
     ada_ssp,
@@ -95,16 +92,6 @@ def test_the_ledger_of_batches_has_their_size_and_the_records():
     at = Scaled(make_problem("logistic"))
     (event,) = dp_minibatch.ledger(at, 0.7, dp_minibatch.Options(share=0.25)).events
     assert (event.batch, event.population) == (15, 60)
-
-
-def test_gaussian_releases_compose_as_one():
-    for module in (ada_ssp, dp_gd, dp_gram, moments):
-        at = Scaled(able(module))
-        found = calibrate(lambda z, m=module, at=at: m.ledger(at, z, options(m)), 1.0,
-                          1e-5, "strict")  # fmt: skip
-        square = sum(e.count / e.noise_multiplier**2 for e in found.ledger.events)
-        assert square == pytest.approx(found.noise_multiplier**-2, rel=1e-9)
-        assert true_epsilon(found.ledger, 1e-5) == pytest.approx(1.0, rel=2e-4)
 
 
 def test_the_sketches_of_hessian_mixing_and_their_doubt():
@@ -254,12 +241,6 @@ def tilted(penalty, noise, **made):
     R, Lambda, ridge = objective_perturbation.constants(at, made)
     b = 2 * R * noise * streams(0).noise.standard_normal(at.p)
     return problem, made, u[:, 0], b, R, Lambda, ridge
-
-
-def test_the_linear_term_is_found_again():
-    problem, made, u, b, *_ = tilted("l2", 0.7)
-    found = linear_terms(objective_perturbation, made, problem, u[:, None])
-    np.testing.assert_allclose(found[:, 0], b, atol=1e-7)
 
 
 @pytest.mark.parametrize("tolerance", [1e-9, 1e-3])

@@ -57,18 +57,6 @@ def test_an_epoch_that_is_not_whole_costs_a_whole_one():
     assert dp_svrg.ledger(*given).events[0].count == 5
 
 
-@pytest.mark.parametrize("kind", ["paper", "strict"])
-@pytest.mark.parametrize("name", ["dp_cd", "dp_cd_priv", "dp_gcd", "dp_sgd", "dp_skgd",
-                                  "dp_svrg"])  # fmt: skip
-def test_noise_is_calibrated_to_the_target(name, kind):
-    module, problem = solvers.load(name), make_problem("logistic", "l2")
-    found = calibrate(
-        lambda noise: module.ledger(problem, 24, noise, module.Options(), kind),
-        1.0, 1e-4, kind,
-    )  # fmt: skip
-    assert 0.95 < found.claimed_epsilon <= 1.0 + 1e-6
-
-
 @pytest.mark.parametrize(
     ("module", "options", "passes", "steps"),
     [
@@ -201,15 +189,6 @@ def test_no_dense_copy_of_sparse_data_is_made(name, monkeypatch):
     problem.objective(CASES[name].run(problem, Lanes(STEPS, CLIPS, NOISE)))
 
 
-def test_a_record_of_zeros_is_harmless():
-    X, y = raw_data("least_squares")
-    X[3] = 0.0
-    problem = build("zero", X, y, "least_squares", PENALTIES["none"])
-    for name in ("sgd", "svrg"):
-        lanes = Lanes(0.1 * STEPS, CLIPS, NOISE)
-        assert np.isfinite(CASES[name].run(problem, lanes)).all()
-
-
 # --- the samplings of DP-SkGD, and what it reduces to ---------------------------------
 
 
@@ -240,20 +219,6 @@ def test_partitions(count):
     assert all((np.diff(block) > 0).all() for block in blocks)
 
 
-def test_importance_follows_the_largest_constant():
-    problem = make_problem("logistic")
-    sketch = dp_skgd.Sketch(problem, dp_skgd.Options(probabilities="importance"))
-    M = problem.smoothness
-    np.testing.assert_allclose(sketch.q, M / M.sum())
-
-
-def test_thresholds_reduce_to_those_of_dp_cd_and_to_the_clip():
-    M = np.array([1.0, 4.0, 9.0])
-    single = dp_skgd.shares(M, [np.array([j]) for j in range(3)])
-    np.testing.assert_allclose(single, np.sqrt(M / M.sum()))
-    assert dp_skgd.shares(M, [np.arange(3)])[0] == 1.0
-
-
 def ended(module, options, problem, count, lanes=None):
     lanes = lanes or Lanes(STEPS, CLIPS, NOISE)
     run = module.Run(problem, lanes, streams(3), options, total=count)
@@ -272,13 +237,6 @@ def test_single_coordinates_are_dp_cd_bit_for_bit(loss, penalty, periods):
     if not periods:
         blocks = dp_skgd.Options(composite=True, blocks=5)
         np.testing.assert_array_equal(found, ended(dp_skgd, blocks, problem, 200))
-
-
-def test_full_and_nice_of_all_coordinates_agree(loss):
-    problem = make_problem(loss, "l2")
-    full = ended(dp_skgd, dp_skgd.Options(blocks=1), problem, 20)
-    nice = dp_skgd.Options(sampling="nice", size=5)
-    np.testing.assert_allclose(ended(dp_skgd, nice, problem, 20), full, rtol=1e-12)
 
 
 def test_full_sampling_diverges_with_the_constants_of_single_coordinates():

@@ -344,9 +344,3 @@ def test_sensitivity_search_of_full_batches(p):
         assert dual <= 1 + 1e-9
         worst = max(worst, dual)
     assert worst > 0.4
-
-
-def test_full_batches_release_once_an_iteration():
-    noise = noise_of("sco_mirror_descent", Setup("linear", 2.0, 3), 2500, STRICT)
-    assert noise.ledger.events[0].count == 50
-    assert true_epsilon(noise.ledger, DELTA) == pytest.approx(1.0, rel=1e-5)
