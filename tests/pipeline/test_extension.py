@@ -11,6 +11,7 @@ import pytest
 
 from commands import dperm
 from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.experiment import locate
 from dperm.core.experiment.config import compose
@@ -22,7 +23,6 @@ from dperm.pipeline import digests
 from dperm.pipeline.graph import overrides
 from dperm.pipeline.runtable import run_table
 from dperm.store import closure
-from solvers import checks
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine"
 
@@ -79,43 +79,14 @@ def test_the_audit_runs_it_and_refutes_it_with_half_its_noise(mine):
     assert audited("solver=noisy_gd")["sensitivity"]
 
 
-def test_its_algorithm_keeps_what_every_solver_promises(noisy_gd):
-    start = checks.solver(noisy_gd, noisy_gd.Options())
-
-    def scale(problem, clip):
-        return np.full(problem.p, 2 * clip / problem.n / problem.global_smoothness)
-
-    checks.noise_has_the_declared_scale(start, scale)
-    checks.noise_is_fresh(start)
-    checks.lanes_do_not_touch(start)
-    checks.lanes_may_be_dropped(start)
-
-
-def test_an_array_left_out_of_the_names_is_noticed(noisy_gd):
-    class Short(noisy_gd.Run):
-        names = ("step", "scale", "weights")  # without clip
-
-    def start(problem, lanes, seed):
-        return Short(problem, lanes, streams(seed), noisy_gd.Options(), total=1)
-
-    with pytest.raises(AssertionError):
-        checks.lanes_may_be_dropped(start)
-
-
 def test_its_algorithm_without_noise_finds_the_optimum(noisy_gd):
     rng = np.random.default_rng(0)
     X, w = rng.standard_normal((50, 3)), np.array([1.0, -2.0, 0.5])
-    problem = build("exact", X, X @ w, "least_squares", config_penalty())
-    start = checks.solver(noisy_gd, noisy_gd.Options())
-    run = start(problem, Lanes(np.ones(1), np.full(1, np.inf), 0.0), 0)
+    problem = build("exact", X, X @ w, "least_squares", Penalty())
+    lanes = Lanes(np.ones(1), np.full(1, np.inf), 0.0)
+    run = noisy_gd.Run(problem, lanes, streams(0), noisy_gd.Options(), total=200)
     run.advance(200)
     np.testing.assert_allclose(run.weights[0], w, atol=1e-8)
-
-
-def config_penalty():
-    from dperm.core.erm.penalties import Penalty
-
-    return Penalty()
 
 
 def test_its_names_join_those_of_the_package(mine):

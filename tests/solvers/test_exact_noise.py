@@ -15,7 +15,7 @@ from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Gaussian
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import exact_noise
 from dperm.solvers.exact_noise import (
@@ -28,7 +28,7 @@ from dperm.solvers.exact_noise import (
 from dperm.solvers.fits import Fit
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import UndeclaredError, noisy
-from dperm.solvers.records import Records, filled
+from dperm.solvers.records import Records
 from dperm.solvers.scales import declared
 
 EVENT = Gaussian(1.0, 3.0, 1, "", "")
@@ -189,16 +189,6 @@ def test_a_slope_is_added_up_entry_by_entry():
     assert (records.clipped_slopes(np.ones((64, 1)), 9.0) == 1.0).all()
 
 
-def test_bits_of_a_record_over_its_scales_do_not_depend_on_the_others():
-    """5 / 3 is not 5 times 1 / 3, by which few entries would be divided."""
-    for others in (0.0, 1.0):
-        X = np.full((9, 4), others)
-        X[0] = 5.0
-        problem = dperm_problem(X, np.ones(9))
-        rows = Records(problem, np.full(4, 3.0), apart=True).rows
-        assert (filled(rows)[0] == 5.0 / 3.0).all()
-
-
 def test_discrete_numbers_cost_next_to_nothing_of_delta():
     assert slack(1000, 1.0) == pytest.approx((1 + math.e) * 1000 * 2.0**-102)
     assert slack(1, 1e6) > 1
@@ -225,46 +215,20 @@ def test_which_doubles_come_out_tells_the_value_unless_noise_is_exact():
     assert finer(far.released(iter([event]), Exact())) == 0
 
 
-SMALL = {
-    "dp_gd": ({"steps": 1}, "logistic"),
-    "dp_gram": ({"steps": 1}, "logistic"),
-    "moments": ({}, "least_squares"),
-}
-ZEROS, LOUD = np.zeros((4, 1)), np.array([[1.0], [0.0], [0.0], [0.0]])
-
-
-def first_release(name, X):
-    """Of a solver on four records X (4, 1): doubles, exact numbers, value and step."""
-    options, loss = SMALL[name]
-    problem = declared(dperm_problem(X, np.ones(4), loss, l2=0.1))
+@pytest.mark.parametrize(
+    ("name", "loss"), [("dp_gd", "logistic"), ("dp_gram", "logistic")]
+)
+def test_every_gradient_that_is_released_is_on_the_grid_of_its_event(name, loss):
+    X = np.array([[1.0, 0.3], [0.0, 1.0], [0.2, 0.0], [0.0, 0.0]])
     module = solvers.load(name)
-    options, at = module.Options(**options), Scaled(problem)
+    at = Scaled(declared(dperm_problem(X, np.ones(4), loss, l2=0.1)), apart=True)
+    options = module.Options()
     ledger = module.ledger(at, 0.5, options)
-
-    def first(exact=None, copies=1):
-        own = [streams(k) for k in range(copies)]
-        run = module.Run(Scaled(problem, apart=exact is not None), ledger, own, options)
-        run.exact = exact
-        return next(run.releases())
-
     run = module.Run(at, ledger, [streams(0)], options)
-    value = next(run.steps()).released(
-        iter(ledger.events), lambda _, k: np.zeros((k, 1))
-    )
-    exact = np.hstack([first(Exact()) for _ in range(200)])
-    return first(copies=60_000), exact, value.ravel()[0], step(ledger.events[0].scale)
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_which_doubles_a_solver_releases_tells_its_records_unless_noise_is_exact(name):
-    """With no records but zeros the noise itself is seen, else its coarser sum."""
-    near, *_ = zeros = first_release(name, ZEROS)
-    far, _, value, _ = loud = first_release(name, LOUD)
-    unit = 2.0 ** math.floor(math.log2(abs(value)))
-    share = [finer(found[0] / unit) for found in (near, far)]
-    assert share[0] > 0.9 and share[1] == 0
-    for _, exact, _, h in (zeros, loud):
-        np.testing.assert_array_equal(exact[0] / h, np.rint(exact[0] / h))
+    run.exact = Exact()
+    h = step(ledger.events[-1].scale)
+    for release in [*run.releases()][len(ledger.events) - 1 :]:
+        np.testing.assert_array_equal(release / h, np.rint(release / h))
 
 
 # --- whole fits -----------------------------------------------------------------------
@@ -338,22 +302,15 @@ def test_every_release_pays_for_the_error_of_its_sums(
     assert len(scales) == sum(event.count - 1 for event in events)
 
 
-def test_every_number_that_is_drawn_costs_of_delta():
-    model = DPRegressor("dp_gd", release=True, epsilon=2.0)
-    model._epsilon, model._delta, model._layout = 2.0, 1e-7, None
-    stated = Ledger((replace(EVENT, count=30), EVENT))
-    assert model._spent((10, 3), stated) == slack(31 * 15 + 5 * 97, 2.0)
-
-
-def test_the_epsilon_that_a_fit_states_leaves_out_what_its_numbers_cost(data):
-    delta = 2.1 * slack(5000, 2.0)  # of the numbers of one sum, and of scales
-    model = DPRegressor("dp_gd", release=True, epsilon=2.0, delta=delta)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(DPRegressor, "_spent", lambda *_: 0.45 * delta)
-        cost = model.set_params(label_bounds=(-9, 9), bounds=(-3, 3)).fit(*data)
-    found = cost.epsilon_
-    assert found.slack == 0.45 * delta and found.high == pytest.approx(2.0, abs=2e-3)
-    assert true_epsilon(found.ledger, delta) < found.high - 2e-3
+def test_every_number_that_is_drawn_costs_of_delta(data):
+    """Of the release and of the scales; it is left out of the ledger's epsilon."""
+    width, cells = 3 + 2, 97  # with intercept and label
+    model = DPRegressor("dp_gd", release=True, epsilon=2.0, delta=1e-7).fit(*data)
+    cost = model.epsilon_
+    releases = sum(event.count for event in cost.ledger.events[1:])  # after the scales
+    numbers = releases * width * (width + 1) // 2 + width * cells
+    assert cost.slack == pytest.approx(slack(numbers, 2.0))
+    assert true_epsilon(cost.ledger, 1e-7 - cost.slack) == pytest.approx(cost.high)
 
 
 def test_no_number_of_a_fit_for_release_is_drawn_in_doubles(data, monkeypatch):

@@ -41,9 +41,7 @@ ROOTS = {  # constants of a problem, and what a ledger calls what is made of the
 class Partly(Problem):
     """A problem some of whose constants are another's."""
 
-    @property
-    def known(self):
-        return self.__dict__["_known"]
+    known = None  # the problem whose design is public; set for every instance
 
 
 def partly(own, base, frozen):
@@ -59,8 +57,8 @@ def partly(own, base, frozen):
         return made
 
     made = with_arrays_of(own)
-    made.__dict__["_known"] = with_arrays_of(base) if "design" in frozen else made
-    made.__dict__["_known"].__dict__["_known"] = made.__dict__["_known"]
+    public = with_arrays_of(base) if "design" in frozen else made
+    vars(made)["known"] = vars(public)["known"] = public
     return made
 
 

@@ -55,15 +55,6 @@ def test_noise_is_the_calibrated_one(on):
     assert on.noise(3.0) == expected
 
 
-def test_noise_is_calibrated_once(monkeypatch, on):
-    asked = []
-    monkeypatch.setattr(
-        trials, "calibrate", lambda *given: asked.append(given) or calibrate(*given)
-    )
-    on.refined(POINTS, [{"step": 1.0, "clip": 1.0}], 5, (2, 2))
-    assert len(asked) == len(GRID["passes"])
-
-
 def test_fresh_runs_are_single_runs_to_the_bit(on):
     found = on.fresh(POINTS[-1], [4, 5, 6])
     assert found.tolist() == alone(on, POINTS[-1], (4, 5, 6))
@@ -109,19 +100,6 @@ def test_the_best_of_a_grid_come_first(on):
     assert found[0] == on.tuned(POINTS, [5])
     left = [alone(on, point, [5])[0] for point in POINTS if point not in found]
     assert min(left) >= max(ends)
-
-
-def test_what_is_fresh_chooses_nothing(on, monkeypatch):
-    """Every run of the choice is on another seed than those of the runs shown."""
-    used, runs = [], trials.Trials._ended
-    monkeypatch.setattr(
-        trials.Trials, "_ended",
-        lambda self, side, passes, seeds: used.append([*seeds])
-        or runs(self, side, passes, seeds),
-    )  # fmt: skip
-    on.refined(POINTS, [{"step": 1.0, "clip": 1.0}], 5, (2, 3))
-    *choosing, shown = used
-    assert len(shown) == 3 and not set(shown) & set().union(*choosing)
 
 
 def test_a_grid_that_diverges_is_named(on):

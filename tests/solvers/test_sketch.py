@@ -1,23 +1,16 @@
-"""Gaussian sketches: their law, its worst pair, and the methods that release them."""
+"""Gaussian sketches: their law, its worst pair, and what they cost."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import linalg
-from scipy.stats import norm
 
-from conftest import make_problem
 from dperm.accountants.sketch import GaussianSketch, sketch_delta
-from dperm.core.erm.optimum import solve
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_delta
-from dperm.solvers.fits import hessian_mixing
-from dperm.solvers.fits.hessian_mixing import known
-from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import UndeclaredError, sketched
 
 
@@ -109,34 +102,3 @@ def test_a_sketch_has_the_covariance_that_it_needs():
         secret = sketched(moments, 1.0, 8, np.zeros(1))
         with pytest.raises(UndeclaredError):
             secret.released(iter([other]), lambda scale, k: np.zeros((k, 1)))
-
-
-def test_the_ledger_and_the_floor():
-    at = Scaled(make_problem("least_squares", "l2"))
-    made = hessian_mixing.Options()
-    found = calibrate(
-        lambda z: hessian_mixing.ledger(at, z, made), 1.0, at.delta, "strict"
-    )
-    eigenvalue, mixed, gradient = found.ledger.events
-    R = np.sqrt(at.p)
-    assert eigenvalue.sensitivity == pytest.approx(R**2)
-    assert mixed.sensitivity == pytest.approx(R)
-    assert mixed.doubt == pytest.approx(0.1 * at.delta)
-    assert mixed.count == 3
-    assert true_epsilon(found.ledger, at.delta) == pytest.approx(1.0, rel=2e-4)
-    # a release at the mean is R^2 above what the records share, and noise at its worst
-    level = np.full((1, 1), 50.0 * eigenvalue.scale)
-    below = (level[0, 0] - R**2 - known(at, R, level, eigenvalue)[0]) / eigenvalue.scale
-    assert norm.sf(below) == pytest.approx(0.1 * at.delta)
-    assert gradient.sensitivity == pytest.approx(2 * R * at.label)
-
-
-def test_without_noise_records_are_fitted():
-    problem = make_problem("least_squares", "l2")
-    at = Scaled(problem)
-    made = hessian_mixing.Options(radius=50.0, rows=400.0, clip=50.0, steps=12)
-    ledger = hessian_mixing.ledger(at, 1e-9, made)
-    w = hessian_mixing.Run(at, ledger, [streams(0)], made).solve()
-    start, end = (problem.objective(v)[0] for v in (0 * w, w))
-    best = solve(problem).value
-    assert end - best < 1e-6 * (start - best)

@@ -1,0 +1,438 @@
+"""Checks that every solver passes, one's own too, on small data.
+
+In the manner of scikit-learn's ``check_estimator``::
+
+    from dperm.testing import check_solver
+
+    check_solver("noisy_gd")
+
+It runs what a solver's family promises: names and options, a ledger that is kept, the
+noise that the ledger declares, no record whose numbers decide anything, the same bits
+however a run is split. What it computes is compared with nothing, and the accountants
+are believed; ``dperm audit`` also holds the ledger's price against a second one.
+
+With pytest, each check is a test of its own::
+
+    @pytest.mark.parametrize("check", solver_checks("noisy_gd"), ids=str)
+    def test_my_solver(check):
+        check()
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dperm.audit.checks import CHECKS, Audit
+from dperm.audit.mechanism import DELTA, Array, Mechanism, Records, Tap
+from dperm.audit.solvers import Shape, mechanisms
+from dperm.core import solvers
+from dperm.core.calibrations import STRICT
+from dperm.core.erm.problem import Problem
+from dperm.core.lanes import Lanes
+from dperm.core.privacy import mechanisms as noise
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.streams import Target
+from dperm.solvers.streams.sources import Rows
+
+NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-200, 5e-324)
+LABELS = (1.0, -1.0, math.nan, -1e308)  # the last two where labels are numbers
+EFFORT = {"neighbours": 4, "runs": 12, "closely": 1}  # of the audit
+STEPS = 12  # of a block of lanes
+SEEDS = range(1, 5)
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check of one solver; calling it raises AssertionError if it fails."""
+
+    name: str
+    solver: str
+    run: Callable[[], None]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __call__(self) -> None:
+        """Run the check; a failure names the solver and the check."""
+        try:
+            self.run()
+        except Exception as error:
+            raise AssertionError(
+                f"solver {self.solver}: check {self.name}: {error or 'failed'}"
+            ) from error
+
+
+def check_solver(
+    algorithm: str, options: Mapping[str, Any] | None = None, varied: bool = True
+) -> None:
+    """Check that a solver keeps what its family promises.
+
+    It takes some seconds, and a minute where kernels are compiled first.
+
+    Parameters
+    ----------
+    algorithm : str
+        Name of an algorithm of this package, or of one's own module, beside ``conf/``
+        or installed.
+    options : mapping, optional
+        Its options, as in its YAML.
+    varied : bool
+        Whether other losses, penalties and storages that it supports are tried too.
+
+    Raises
+    ------
+    AssertionError
+        At the first check that fails; the message names the solver and the check.
+    ValueError
+        If there is no such algorithm, or its module lacks what its family requires.
+    """
+    for check in solver_checks(algorithm, options, varied):
+        check()
+
+
+def solver_checks(
+    algorithm: str, options: Mapping[str, Any] | None = None, varied: bool = True
+) -> list[Check]:
+    """The checks of a solver, one by one, as for ``pytest.mark.parametrize``.
+
+    Nothing runs before a check is called, but the module is imported.
+
+    Parameters
+    ----------
+    algorithm, options, varied
+        As for :func:`check_solver`.
+    """
+    at = Subject(algorithm, dict(options or {}), varied)
+    checks = {**ALWAYS, **OF_FAMILY[solvers.family(at.module)]}
+    return [Check(name, algorithm, partial(run, at)) for name, run in checks.items()]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A solver with options, and what it runs on."""
+
+    algorithm: str
+    given: dict[str, Any]
+    varied: bool = True
+
+    @cached_property
+    def module(self) -> ModuleType:
+        """Its module, which offers what the family requires."""
+        return solvers.load(self.algorithm)
+
+    @cached_property
+    def options(self) -> Any:
+        """Its options, checked."""
+        return solvers.make_options(self.module, self.given)
+
+    @cached_property
+    def private(self) -> list[Mechanism]:
+        """Its private mechanisms under both calibrations, on all that it supports."""
+        names = (self.algorithm, self.algorithm, self.given)
+        return mechanisms(*names, varied=self.varied)
+
+    @cached_property
+    def audits(self) -> list[tuple[Mechanism, Audit]]:
+        """Audits of the private mechanisms under strict noise, at small effort."""
+        return [(m, Audit(m, **EFFORT)) for m in self.private if m.kind == STRICT]
+
+    @cached_property
+    def all(self) -> list[Mechanism]:
+        """Its mechanisms, or one that is not private."""
+        return self.private or [_open(self.module, self.options)]
+
+
+def _open(module: ModuleType, options: Any) -> Mechanism:
+    """A Frank-Wolfe method without noise, three steps on six records."""
+    base = Shape(n=6, balance=1.0, loss="least_squares").records()
+
+    def problem(data: Records) -> Problem:
+        return Shape(n=6, loss="least_squares").problem(data)
+
+    none = module.noise(problem(base), 3, options, math.inf, DELTA, "none")
+
+    def begun(data: Records, own: Any) -> Any:
+        return module.Run(problem(data), own, options, none)
+
+    def start(data: Records, own: Any) -> Any:
+        run = begun(data, own)
+        return run.releases(3), lambda: run.weights
+
+    setting = {"module": module, "begun": begun}
+    return Mechanism(
+        "open", "none", none.ledger, base, start, real=True, setting=setting
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a run told, and what it drew for that."""
+
+    releases: list[Array]
+    draws: list[tuple[str, tuple[int, ...]]]  #: kind and shape of each
+    weights: Array
+
+
+def _told(m: Mechanism, data: Records, seed: int = 1) -> Told:
+    """A run of a mechanism on records, none of whose warnings is silenced."""
+    tap = Tap()
+    with noise.heard(tap), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        releases, weights = m.start(data, streams(seed))
+        told = [np.array(release) for release in releases]
+        drawn = [(draw.kind, draw.unit.shape) for draw in tap.draws]
+        return Told(told, drawn, np.array(weights()))
+
+
+def _same(one: Told, other: Told) -> None:
+    """Two runs that tell the same bits."""
+    for first, second in zip(one.releases, other.releases, strict=True):
+        np.testing.assert_array_equal(first, second)
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
+# --- every family ---------------------------------------------------------------------
+
+
+def _offers(at: Subject) -> None:
+    """It has the names that its family requires, and refuses an unknown option."""
+    assert not (found := solvers.lacking(at.module)), f"has no {', '.join(found)}"
+    try:
+        solvers.make_options(at.module, {"no_such_option": 1})
+    except ValueError as error:
+        assert "no_such_option" in str(error), f"does not name the option: {error}"
+    else:
+        raise AssertionError("an unknown option is not refused")
+
+
+def _ledger(at: Subject) -> None:
+    """Its ledger costs what was asked for; without noise it costs infinity."""
+    for m in at.all:
+        assert m.ledger.events and all(event.count > 0 for event in m.ledger.events)
+        if m.kind == STRICT:
+            assert m.true <= m.epsilon * (1 + 1e-3), f"{m.name} costs {m.true:g}"
+    assert _cost_of_none(at) == math.inf, "without noise it says that it costs less"
+
+
+def _cost_of_none(at: Subject) -> float:
+    """Epsilon of its releases without noise."""
+    m, module, options = at.all[0], at.module, at.options
+    options = m.setting.get("options", options)
+    kind = solvers.family(module)
+    ledger: Ledger
+    if kind == "lanes":
+        ledger = module.ledger(m.setting["problem"], 3, 0.0, options, STRICT)
+    elif kind == "fits":
+        ledger = module.ledger(Scaled(m.setting["problem"]), 0.0, options)
+    elif kind == "streams":
+        target = Target(math.inf, DELTA, "none")
+        ledger = module.noise(m.setting["setup"], len(m.base.y), target, options).ledger
+    else:
+        problem = Shape(n=6, p=4, loss="least_squares")
+        small = problem.problem(problem.records())
+        ledger = module.noise(small, 3, options, math.inf, DELTA, STRICT).ledger
+    return true_epsilon(ledger, DELTA)
+
+
+def _audited(name: str) -> Callable[[Subject], None]:
+    """A check of the audit, of every mechanism under strict noise."""
+
+    def check(at: Subject) -> None:
+        for m, audit in at.audits:
+            found = getattr(audit, name)()
+            assert not found.caught, f"{m.name}: {found.measured:.4g}; {found.note}"
+
+    return check
+
+
+def _extremes(at: Subject) -> None:
+    """No number in a record raises, warns, or changes what is released but the values.
+
+    Whatever it holds: NaN, infinity, numbers whose squares overflow or underflow.
+    """
+    follows = solvers.family(at.module) != "frank_wolfe"  # new features are sent once
+    for m in at.private:
+        plain = _told(m, m.base)
+        place, p = m.positions[0], m.base.X.shape[1]
+        turns = np.where(np.arange(p) % 2, -1.0, 1.0)
+        bound = np.inf if m.bound is None else m.bound
+        for x, y in itertools.product(NUMBERS, LABELS if m.real else LABELS[:2]):
+            record = (np.clip(x * turns, -bound, bound), y)
+            told = _told(m, m.base.replaced(place, record))
+            case = f"{m.name}: a record of {x:g}, label {y:g}"
+            assert all(np.isfinite(release).all() for release in told.releases), case
+            assert np.isfinite(told.weights).all(), case
+            if follows:
+                shapes = [release.shape for release in told.releases]
+                assert shapes == [release.shape for release in plain.releases], case
+                assert told.draws == plain.draws, case
+
+
+def _chance(at: Subject) -> None:
+    """One seed gives the same bits twice; noise differs between seeds."""
+    for m in at.all:
+        _same(_told(m, m.base), _told(m, m.base))
+        if at.private:
+            ends = {_told(m, m.base, seed).weights.tobytes() for seed in SEEDS}
+            assert len(ends) > 1, f"{m.name}: every seed gives the same weights"
+
+
+def _layout(at: Subject) -> None:
+    """The order in which memory holds the columns changes no bit."""
+    for m in at.all:
+        turned = Records(np.asfortranarray(m.base.X), m.base.y)
+        _same(_told(m, m.base), _told(m, turned))
+
+
+# --- lanes ----------------------------------------------------------------------------
+
+
+def _many(m: Mechanism) -> Lanes:
+    """Lanes of all sizes of steps and clips, in more than one tile."""
+    rng = np.random.default_rng(2)
+    step, clip = rng.uniform(0.01, 1.0, 70), 10.0 ** rng.uniform(-2, 1, 70)
+    return Lanes(step, clip, 0.7, m.kind)
+
+
+def _block(m: Mechanism, lanes: Lanes, workers: int = 1) -> Any:
+    given = (m.setting["problem"], lanes, streams(5), m.setting["options"])
+    return m.setting["module"].Run(*given, workers, STEPS)
+
+
+def _sizes(at: Subject) -> None:
+    """Passes are steps, at least one; a lane has a size; weights are released."""
+    for m in at.private:
+        problem, options = m.setting["problem"], m.setting["options"]
+        few, more = (at.module.steps(problem, x, options) for x in (1e-9, 40))
+        assert isinstance(more, int) and few == 1 < more, f"{m.name}: steps"
+        assert at.module.lane_bytes(problem) >= 8 * problem.p, f"{m.name}: lane_bytes"
+        run = _block(m, _many(m))
+        run.advance(2)
+        assert run.weights.shape == (70, problem.p), f"{m.name}: weights"
+        np.testing.assert_array_equal(run.released[:, : problem.p], run.weights)
+
+
+def _split(at: Subject) -> None:
+    """Steps taken one by one, or by several threads, have the bits of a whole run."""
+    for m in at.private:
+        whole = _block(m, _many(m))
+        whole.advance(STEPS)
+        for workers, parts in ((1, (1, 4, STEPS - 5)), (3, (STEPS,))):
+            run = _block(m, _many(m), workers)
+            for count in parts:
+                run.advance(count)
+            np.testing.assert_array_equal(run.weights, whole.weights)
+            np.testing.assert_array_equal(run.released, whole.released)
+
+
+def _apart(at: Subject) -> None:
+    """A lane has the same bits alone, among others, and after others are dropped."""
+    for m in at.private:
+        lanes, kept = _many(m), np.arange(70) % 3 == 0
+        block, thinned = _block(m, lanes), _block(m, lanes)
+        thinned.advance(5)
+        thinned.keep(kept)
+        thinned.advance(STEPS - 5)
+        block.advance(STEPS)
+        np.testing.assert_array_equal(thinned.weights, block.weights[kept])
+        np.testing.assert_array_equal(thinned.released, block.released[kept])
+        for some in ([0], [7], [8], [69], [*range(9)]):
+            alone = _block(m, lanes.take(some))
+            alone.advance(STEPS)
+            np.testing.assert_array_equal(alone.weights, block.weights[some])
+        thinned.keep(np.zeros(kept.sum(), dtype=bool))
+        assert len(thinned.weights) == 0
+
+
+def _storage(at: Subject) -> None:
+    """Sparse records are the same records: the weights are those of a dense matrix."""
+    for m in at.private:
+        problem = m.setting["problem"]
+        if not problem.is_sparse:
+            continue
+        ends = []
+        for A in (problem.A, np.asfortranarray(problem.A.toarray())):
+            given = {**m.setting, "problem": replace(problem, A=A)}
+            run = _block(replace(m, setting=given), _many(m))
+            run.advance(STEPS)
+            ends.append(run.weights)
+        thin, full = ends
+        np.testing.assert_allclose(thin, full, rtol=1e-9, atol=1e-12)
+
+
+# --- the other families ---------------------------------------------------------------
+
+
+def _in_pieces(at: Subject) -> None:
+    """Steps of a Frank-Wolfe method taken one by one have the bits of a whole run."""
+    for m in at.all:
+        ends = []
+        for parts in ((2,), (1, 1)):
+            with closing(m.setting["begun"](m.base, streams(4))) as run:
+                for count in parts:
+                    run.advance(count)
+                ends.append([run.weights.copy(), *map(np.copy, run.released)])
+        for one, other in zip(*ends, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def _targets(at: Subject) -> None:
+    """A target of a stream has the same bits alone and beside others."""
+    for m in at.private:
+        targets = [Target(epsilon, DELTA, m.kind) for epsilon in (0.5, 1.0, 4.0)]
+
+        def solved(some: list[Target], m: Mechanism = m) -> Array:
+            given = (m.setting["setup"], some, streams(9), Rows(m.base.X, m.base.y))
+            run = at.module.Run(*given, len(m.base.y), m.setting["options"])
+            return np.array(run.solve())
+
+        together = solved(targets)
+        assert len(np.unique(together, axis=0)) > 1, f"{m.name}: targets do not matter"
+        for lane, target in enumerate(targets):
+            np.testing.assert_array_equal(together[lane], solved([target])[0])
+
+
+def _side_by_side(at: Subject) -> None:
+    """A run of a fit ends where it ends beside others, but for rounding."""
+    for m in at.private:
+
+        def solved(seeds: list[int], m: Mechanism = m) -> Array:
+            given = (Scaled(m.setting["problem"]), m.ledger)
+            own = [streams(seed) for seed in seeds]
+            run = at.module.Run(*given, own, m.setting["options"])
+            return np.array(run.solve())
+
+        together = solved([3, 4, 5])
+        assert together.shape == (3, m.base.X.shape[1]), f"{m.name}: weights"
+        for k, seed in enumerate((3, 4, 5)):
+            alone = solved([seed])[0]
+            np.testing.assert_allclose(together[k], alone, rtol=1e-7, atol=1e-9)
+
+
+ALWAYS: dict[str, Callable[[Subject], None]] = {
+    "offers": _offers,
+    "ledger": _ledger,
+    **{name: _audited(name) for name in CHECKS if name != "epsilon"},
+    "extremes": _extremes,
+    "chance": _chance,
+    "layout": _layout,
+}
+OF_FAMILY: dict[str, dict[str, Callable[[Subject], None]]] = {
+    "lanes": {"sizes": _sizes, "split": _split, "apart": _apart, "storage": _storage},
+    "frank_wolfe": {"split": _in_pieces},
+    "streams": {"apart": _targets},
+    "fits": {"apart": _side_by_side},
+}

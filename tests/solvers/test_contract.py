@@ -1,0 +1,108 @@
+"""What every solver promises: ``check_solver`` over the registry.
+
+A YAML in ``conf/solver`` is checked without a line here; an algorithm of this package
+needs a twin too (``test_twins``).
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+from omegaconf import OmegaConf
+
+from dperm.core import solvers
+from dperm.testing import check_solver, solver_checks
+from solvers.test_twins import COMPARED
+
+ROOT = Path(__file__).parents[2]
+MINE = ROOT / "docs/examples/mine/noisy_gd.py"
+YAMLS = sorted(ROOT.glob("conf/solver/*.yaml"))
+
+
+def checks():
+    """Every check of every YAML; variants by options on fewer data."""
+    for path in YAMLS:
+        spec = OmegaConf.to_container(OmegaConf.load(path))
+        varied = path.stem == spec["algorithm"]
+        given = (spec["algorithm"], spec.get("options", {}), varied)
+        for check in solver_checks(*given):
+            yield pytest.param(check, id=f"{path.stem}-{check}")
+
+
+@pytest.mark.parametrize("check", checks())
+def test_a_solver_keeps_its_promises(check):
+    check()
+
+
+def test_every_algorithm_has_a_yaml_and_a_twin():
+    named = {OmegaConf.load(path).algorithm for path in YAMLS}
+    assert named == {*solvers.PLACES} == COMPARED
+
+
+# --- a solver of one's own ------------------------------------------------------------
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Write the documentation's solver, changed, beside ``conf/``."""
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+
+    def write(*changes):
+        text = MINE.read_text(encoding="utf-8")
+        for before, after in changes:
+            assert before in text
+            text = text.replace(before, after)
+        (tmp_path / "of_my_own.py").write_text(text, encoding="utf-8")
+        return "of_my_own"
+
+    yield write
+    sys.modules.pop("of_my_own", None)
+
+
+def test_the_one_of_the_documentation_passes(own):
+    check_solver(own())
+
+
+DRAWN = "gaussian(self.noise, self.problem.p)"
+STEP = "        self.step = lanes.step / problem.global_smoothness\n"
+SLIPS = {
+    "offers": ("class Run(Block)", "class Run"),
+    "ledger": (
+        "Gaussian(1.0, noise_multiplier,",
+        "Gaussian(1.0, noise_multiplier + 9,",
+    ),
+    "sensitivity, no clip": (
+        "self.gradient(w, self.clip[lane])",
+        "self.gradient(w, 1e9)",
+    ),
+    "sensitivity, half the noise": ("* noise\n", "* 0.5 * noise\n"),
+    "sensitivity, noise cut": (DRAWN, f"{DRAWN}.clip(-1, 1)"),
+    "sensitivity, a start of the data": (
+        "np.zeros((len(lanes.step), problem.p))",
+        "np.tile(problem.gradient(np.zeros(problem.p)), (len(lanes.step), 1))",
+    ),
+    "noise": ("streams.noise", "np.random.default_rng(1)"),
+    "count": ("noise_multiplier, count,", "noise_multiplier, max(count - 1, 1),"),
+    "extremes": (STEP, f"        assert np.abs(problem.A).max() < 1e100\n{STEP}"),
+    "chance": ("streams.noise", "np.random.default_rng()"),
+    "sizes": ("max(1, round(passes))", "round(passes)"),
+    "split": (
+        "        for _ in",
+        "        self.step = self.step * 0.9\n        for _ in",
+    ),
+    "apart": ('"step", "clip", "scale"', '"step", "scale"'),
+}
+
+
+@pytest.mark.parametrize("name", SLIPS)
+def test_a_slip_fails_the_check_of_that_name(name, own):
+    """Planted in the documentation's solver, one for every promise."""
+    algorithm = own(SLIPS[name])
+    if name == "offers":
+        with pytest.raises(ValueError, match=r"of_my_own.*Run\.keep"):
+            check_solver(algorithm)
+        return
+    checks = {str(one): one for one in solver_checks(algorithm)}
+    check = name.split(",")[0]
+    with pytest.raises(AssertionError, match=f"of_my_own: check {check}"):
+        checks[check]()

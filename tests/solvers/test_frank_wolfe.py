@@ -1,0 +1,140 @@
+"""Frank-Wolfe methods: transcripts, and what every reading of their noise costs."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dperm.core import solvers
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.privacy import accounting, true_epsilon
+from dperm.core.privacy.ledger import NonPrivate
+from dperm.core.privacy.mechanisms import streams
+from dperm.solvers.frank_wolfe import FrankWolfe
+
+DELTA, STEPS = 1e-4, 5
+ALL = [name for name, path in solvers.PLACES.items() if ".frank_wolfe." in path]
+PRIVATE = [name for name in ALL if name.startswith("dp_")]
+
+
+def made(name):
+    """A small problem, the solver's module and its options."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((30, 12)), rng.standard_normal(30)
+    module = solvers.load(name)
+    problem = build("small", X, y, "least_squares", Penalty())
+    return problem, module, module.Options()
+
+
+def noise_of(name, calibration="strict", epsilon=5.0):
+    problem, module, options = made(name)
+    return module.noise(problem, STEPS, options, epsilon, DELTA, calibration)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_they_keep_the_protocol(name):
+    problem, module, options = made(name)
+    assert issubclass(module.Run, FrankWolfe)
+    whole, noise = [], noise_of(name)
+    with module.Run(problem, streams(1), options, noise) as run:
+        for _ in range(STEPS):
+            run.advance(1)
+            whole += run.released
+    assert run.weights.shape == (1, problem.p)
+    assert len(run.chosen) == STEPS and run.largest > 0
+    with module.Run(problem, streams(1), options, noise) as run:
+        for one, other in zip(run.releases(STEPS), whole, strict=True):
+            assert one.ndim == 1
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_a_private_transcript_has_the_selections_its_ledger_counts(name):
+    problem, module, options = made(name)
+    noise = noise_of(name)
+    run = module.Run(problem, streams(1), options, noise)
+    assert len([*run.releases(STEPS)]) == noise.ledger.events[0].count
+    moved = np.zeros(problem.p)
+    for t, signed in enumerate(run.chosen):
+        gamma = 2 / (t + 2)
+        moved *= 1 - gamma
+        np.add.at(moved, np.abs(signed) - 1, -gamma * run.vertex * np.sign(signed))
+    np.testing.assert_allclose(run.weights[0], moved, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "calibration", ["paper", "stated", "scaled", "valid", "strict"]
+)
+@pytest.mark.parametrize("name", PRIVATE)
+def test_every_noise_says_what_it_truly_costs(name, calibration):
+    """By a sound accountant; the sensitivity of a score is written out here."""
+    problem, _, options = made(name)
+    noise = noise_of(name, calibration, 1.0)
+    assert noise.true_epsilon >= true_epsilon(noise.ledger, DELTA) * (1 - 1e-9)
+    selection = noise.ledger.events[0]
+    assert selection.scale == noise.index_scale > 0
+    reach = options.reach if name == "dp_bcfw" else options.radius
+    bound = options.entry_bound * (options.entry_bound * reach + options.label_bound)
+    unit = options.radius if noise.scores == "radius" else 1.0
+    assert selection.sensitivity == pytest.approx(2 * unit * bound / problem.n)
+    if name == "dp_bcfw":  # without a sketch one entry of a feature is replaced
+        assert noise.ledger.events[1].sensitivity == 2 * options.entry_bound
+
+
+def test_a_sketched_feature_moves_by_a_column_of_the_sketch():
+    from dperm.solvers.distributed.node import shared_sketch
+
+    problem, module, options = made("dp_bcfw")
+    options = replace(options, sketch=4)
+    noise = module.noise(problem, STEPS, options, 1.0, DELTA, "strict")
+    J = np.array([shared_sketch(30, 4, 0).feature(np.array([i]), np.ones(1))
+                  for i in range(30)])  # fmt: skip
+    most = np.linalg.norm(J, axis=1).max()
+    assert noise.ledger.events[1].sensitivity == pytest.approx(2 * most)
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("calibration", ["none", "strict"])
+def test_without_noise_no_epsilon_is_claimed(name, calibration):
+    noise = noise_of(name, calibration, math.inf)
+    (event,) = noise.ledger.events
+    assert isinstance(event, NonPrivate) and event.count == STEPS
+    assert noise.index_scale == noise.sketch_scale == 0
+    assert true_epsilon(noise.ledger, DELTA) == noise.true_epsilon == math.inf
+
+
+@pytest.mark.parametrize("name", sorted({*ALL} - {*PRIVATE}))
+def test_a_method_without_noise_never_costs_nothing(name):
+    problem, module, options = made(name)
+    for multiplier in (0.0, 1.0, 1e6):
+        ledger = module.ledger(problem, STEPS, multiplier, options, "paper")
+        for calibration in ("paper", "strict"):
+            assert accounting.epsilon(ledger, DELTA, calibration) == math.inf
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_unknown_calibration_is_refused(name):
+    with pytest.raises(ValueError, match=r"calibration: .* found 'loose'"):
+        noise_of(name, "loose")
+
+
+def test_a_node_answers_after_what_the_one_before_it_released_is_told():
+    problem, module, options = made("dp_bcfw")
+    run = module.Run(problem, streams(1), options, noise_of("dp_bcfw"))
+    for k, _ in enumerate(run.releases(1), start=1):
+        sent = [len(node.sent) for node in run.engine.nodes]
+        assert sent == [1] * k + [0] * (options.nodes - k)
+
+
+def test_noise_as_stated_is_added_to_the_gradient_alone():
+    problem, module, options = made("dp_bcfw")
+    stated, scaled = (
+        module.noise(problem, STEPS, replace(options, radius=3.0), 1.0, DELTA, kind)
+        for kind in ("stated", "scaled")
+    )
+    assert stated.index_scale == scaled.index_scale
+    assert stated.scores == "gradient" and scaled.scores == "radius"
+    moved = [noise.ledger.events[0].sensitivity for noise in (stated, scaled)]
+    assert moved[1] == pytest.approx(3.0 * moved[0])

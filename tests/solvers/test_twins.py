@@ -1,0 +1,411 @@
+"""Every solver is its twin: the algorithm as printed, in plain numpy, on one stream."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from conftest import PENALTIES, make_problem, raw_data
+from dperm.accountants.generalised_gaussian import (
+    generalised_gaussian,
+    noise_multiplier,
+    regularity,
+    smooth_order,
+)
+from dperm.core import solvers
+from dperm.core.erm.optimum import solve
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import build
+from dperm.core.erm.sets import norms
+from dperm.core.experiment import config
+from dperm.core.lanes import Lanes
+from dperm.core.privacy.mechanisms import laplace_rows, streams
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.lanes import dp_skgd
+from dperm.solvers.streams import Target
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Rows
+from solvers import twins
+
+LANES = np.array([(0.1, 0.01), (0.5, 0.3), (1.0, 2.0), (0.7, 1e4)])  # step, clip
+NOISE, DELTA = 0.7, 1e-6
+EXACT = {"rtol": 1e-9, "atol": 1e-10}
+
+
+# --- lanes ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Case:
+    """A solver of lanes with options.
+
+    ``slow`` is a factor of its steps; ``exact`` a number of steps, if any, after which
+    it is at the optimum where there is neither noise nor a clip.
+    """
+
+    algorithm: str
+    options: dict[str, Any]
+    count: int = 40
+    slow: float = 1.0
+    calibration: str = "paper"
+    exact: int = 0
+
+    @property
+    def module(self):
+        return solvers.load(self.algorithm)
+
+    @property
+    def made(self):
+        return self.module.Options(**self.options)
+
+    def run(self, problem, lanes, count=0, seed=3):
+        count = count or self.count
+        given = (problem, lanes, streams(seed), self.made)
+        run = self.module.Run(*given, total=count)
+        run.advance(count)
+        return run.weights
+
+    def twin(self, X, y, loss, penalty, lane):
+        more = {}
+        if self.algorithm == "dp_gcd":
+            more["inside"] = self.calibration == "paper"
+        if self.algorithm == "dp_skgd" and self.made.sampling == "blocks":
+            problem = build("x", X, y, loss, penalty)
+            more["blocks"] = dp_skgd.partition(problem, self.made)
+        given = (X, y, loss, penalty, lane, self.count, streams(3), self.made)
+        return getattr(twins, self.algorithm)(*given, **more)
+
+
+def skgd(**options):
+    return Case("dp_skgd", {"composite": True, **options}, 30)
+
+
+def gcd(calibration="strict", exact=0, **options):
+    return Case("dp_gcd", options, 12, 1.0, calibration, exact)
+
+
+RULES = ("GS-s", "GS-r", "GS-q")
+CASES = {
+    "cd": Case("dp_cd", {}, exact=20_000),
+    "cd uniform": Case("dp_cd", {"sampling": "uniform"}),
+    "cd equal": Case("dp_cd", {"thresholds": "equal"}),
+    "cd averages": Case("dp_cd", {"sampling": "uniform", "periods": 4}, 42),
+    "cd private": Case("dp_cd_priv", {}),
+    "sgd": Case("dp_sgd", {}, 50, 0.1),
+    "sgd batch": Case("dp_sgd", {"batch": 3}, 50, 0.1),
+    "svrg": Case("dp_svrg", {"inner": 0.25}, 130, 0.1),
+    "svrg long": Case("dp_svrg", {"inner": 1.0}, 130, 0.1, exact=60_000),
+    **{f"gcd {rule}": gcd(exact=3000, rule=rule) for rule in RULES},
+    **{f"gcd {rule} paper": gcd("paper", rule=rule) for rule in RULES},
+    "gcd gumbel": gcd("paper", noise="gumbel"),
+    "skgd": skgd(),
+    "skgd importance": skgd(probabilities="importance"),
+    "skgd full": skgd(blocks=1),
+    "skgd blocks": skgd(blocks=2),
+    "skgd blocks importance": skgd(blocks=3, probabilities="importance"),
+    "skgd random": skgd(blocks=2, partition="random", seed=4),
+    "skgd nice": skgd(sampling="nice", size=3),
+    "skgd averages": skgd(blocks=2, periods=3),
+}  # fmt: skip
+
+
+def thin_data(loss, n=40, p=24):
+    """Few entries: a record and a column have one at most, another has no zero."""
+    rng = np.random.default_rng(8)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.2)
+    X[3], X[:, 5], X[0, 5] = 0.0, 0.0, 1.0
+    X[:, 6] = 1.0 + rng.random(n)
+    y = X @ rng.standard_normal(p) + 0.3 * rng.standard_normal(n)
+    return X, y if loss == "least_squares" else np.where(y > 0, 1.0, -1.0)
+
+
+FORMS = [
+    (name, form)
+    for name, case in CASES.items()
+    for form in ("dense", "sparse")
+    if form == "dense" or getattr(case.module, "SPARSE", False)
+]
+
+
+@pytest.mark.parametrize(("name", "form"), FORMS)
+def test_lanes(name, form, loss):
+    """Scales, clips, draws and the order of the steps, under every penalty."""
+    case, (X, y) = CASES[name], (raw_data if form == "dense" else thin_data)(loss)
+    steps, clips = LANES.T * [[case.slow], [1.0]]
+    A = X if form == "dense" else sparse.csc_array(X)
+    for penalty in PENALTIES.values():
+        problem = build("small", A, y, loss, penalty, 1.0, 1e-4)
+        found = case.run(problem, Lanes(steps, clips, NOISE, case.calibration))
+        for k, lane in enumerate(zip(steps, clips, strict=True)):
+            expected = case.twin(X, y, loss, penalty, (*lane, NOISE))
+            np.testing.assert_allclose(found[k], expected, **EXACT)
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.exact])
+def test_without_noise_and_clip_lanes_find_the_optimum(name):
+    """Whatever the order of the columns."""
+    case, (X, y) = CASES[name], raw_data("least_squares")
+    lanes = Lanes(np.full(1, case.slow), np.full(1, np.inf), 0.0)
+    for order in (slice(None), [3, 0, 4, 2, 1]):
+        problem = build("x", X[:, order], y, "least_squares", PENALTIES["l1"])
+        found = problem.objective(case.run(problem, lanes, case.exact))[0]
+        assert found == pytest.approx(solve(problem).value, rel=1e-6)
+
+
+# --- fits -----------------------------------------------------------------------------
+
+SQUARES, SIGNS = "least_squares", "logistic"
+FITS = {
+    "ada_ssp": ({"radius": 0.8, "label": 0.5}, "l2", 0.02, (SQUARES,)),
+    "moments": ({"floor": 1.0}, "l2", 0.05, (SQUARES,)),
+    "dp_gd": ({"steps": 3, "step": 2.0, "momentum": 0.5}, "elastic", 0.3,
+              (SQUARES, SIGNS)),
+    "dp_minibatch": ({"steps": 3, "share": 0.25}, "elastic", 0.3, (SQUARES, SIGNS)),
+    "dp_selection": ({"steps": 3, "features": 2}, "elastic", 0.3, (SQUARES, SIGNS)),
+    "dp_gram": ({"steps": 3, "radius": 0.7}, "l2", 0.3, (SQUARES, SIGNS)),
+    "hessian_mixing": ({"steps": 2}, "l2", 0.3, (SQUARES,)),
+    "objective_perturbation": ({}, "l2", 0.7, (SIGNS,)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"), [(name, loss) for name in FITS for loss in FITS[name][-1]]
+)
+def test_fits(name, loss):
+    """On records and labels beyond their bounds, two runs side by side."""
+    given, penalty, z, _ = FITS[name]
+    module, problem = solvers.load(name), make_problem(loss, penalty)
+    options, at = module.Options(**given), Scaled(problem)
+    own = [streams(seed) for seed in (0, 5)]
+    found = module.Run(at, module.ledger(at, z, options), own, options).solve()
+    S = np.sqrt((problem.A**2).mean(axis=0))
+    label = np.sqrt((problem.offset**2).mean()) if loss == SQUARES else 1.0
+    psi, tight = problem.penalty, EXACT if name != "objective_perturbation" else 1e-5
+    d = twins.Data(loss, problem.A / S, -problem.offset, S, label, psi.l1, psi.l2,
+                   problem.delta)  # fmt: skip
+    tight = {"rtol": 1e-7} if tight is EXACT else {"atol": tight}
+    for run, seed in zip(found, (0, 5), strict=True):
+        expected = getattr(twins, name)(d, options, z, streams(seed)) / S
+        np.testing.assert_allclose(run, expected, **tight)
+
+
+# --- Frank-Wolfe ----------------------------------------------------------------------
+
+SCALES = (0.02, 0.3)  # of the noise of a score, and of a feature
+BALLS = {  # by the names of YAMLs
+    "fw": {"radius": 1.7},
+    "bcfw": {"radius": 1.7},
+    "dp_fw": {"radius": 1.7, "label_bound": 2.0},
+    "dp_bcfw": {"radius": 1.7, "label_bound": 2.0, "nodes": 2},
+    "dp_bcfw_feasible": {"radius": 1.7, "nodes": 2},
+}
+
+
+@pytest.mark.parametrize("name", BALLS)
+def test_frank_wolfe(name):
+    """Data beyond their bounds, which the private methods clip."""
+    spec, count = config.read("solver", name), 12
+    module = solvers.load(spec.algorithm)
+    options = solvers.make_options(module, {**spec.options, **BALLS[name]})
+    X, y = raw_data(SQUARES, n=30, p=6)
+    problem = build("small", X, y, SQUARES, Penalty())
+    silent = module.noise(problem, count, options, 1.0, 1e-4, "none")
+    noise = replace(silent, index_scale=SCALES[0], sketch_scale=SCALES[1])
+    with module.Run(problem, streams(3), options, noise) as run:
+        run.advance(count)
+        found = run.weights[0]
+    if name in ("fw", "bcfw"):
+        expected = twins.fw(X, y, 1.7, count)
+    else:
+        A = X.clip(-1, 1)
+        y = y.clip(-options.label_bound, options.label_bound)
+        if name == "dp_fw":
+            expected = twins.dp_fw(A, y, 1.7, count, SCALES[0], streams(3).noise)
+        else:
+            seeds = streams(3).noise.integers(0, 2**62, 2).tolist()
+            vertex = 1.7 / (2 if "feasible" in name else 1)
+            blocks, nodes = (range(3), range(3, 6)), [*map(streams, seeds)]
+            scales = (SCALES[0] / 1.7, SCALES[1])  # a score is 1.7 times a derivative
+            expected = twins.dp_bcfw(A, y, blocks, vertex, count, scales, nodes)
+    np.testing.assert_allclose(found, expected, **EXACT)
+
+
+# --- streams --------------------------------------------------------------------------
+
+TARGETS = [Target(1.0, DELTA, "paper"), Target(1.0, DELTA, "strict"),
+           Target(math.inf, DELTA, "none")]  # fmt: skip
+STREAMS = ("noisy_sfw", "poly_sfw", "phased_sgd", "sco_dp_fw", "sco_dp_sgd",
+           "sco_mirror_descent")  # fmt: skip
+LOSSES = ("least_squares", "logistic", "linear")
+
+
+def records(n, d, q, seed=0, loss="least_squares"):
+    """Records of unit l_q norm with a common direction, and labels."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((n, d)) + 1.5 * np.where(rng.random((n, 1)) < 0.5, -1, 1)
+    x /= norms(x, q)[:, None]
+    y = np.clip(x.sum(axis=1) + 0.3 * rng.standard_normal(n), -1, 1)
+    return x, np.where(y > 0, 1.0, -1.0) if loss == "logistic" else y
+
+
+def ended(name, setup, x, y, seed, **options):
+    """Where every target ends, and how many records were read."""
+    module, source = solvers.load(name), Rows(x, y)
+    made = module.Options(**options)
+    run = module.Run(setup, TARGETS, streams(seed), source, len(y), made)
+    return run.solve(), source.taken
+
+
+def multipliers(name, setup, n):
+    """Noise over sensitivity of every target, as the solver defines it."""
+    module = solvers.load(name)
+    made = [module.noise(setup, n, target, module.Options()) for target in TARGETS]
+    return [noise.scales[0] for noise in made]
+
+
+def tree_scale(setup, b, target, t, depth, leaf, consecutive):
+    """Lines 6 and 15 of Algorithm 1, or a sensitivity counted step by step."""
+    if target.calibration == "none":
+        return 0.0
+    L, reach = setup.lipschitz, setup.smoothness * setup.diameter
+    if target.calibration == "paper":
+        kappa = regularity(setup.q, setup.d)
+        square = 8 * L**2 if depth == 0 else 128 * reach**2
+        return math.sqrt(square * kappa * math.log(1 / DELTA)) / b
+    multiplier = noise_multiplier(setup.q, setup.d, 1.0, DELTA, "strict")
+    if depth == 0:
+        return multiplier * 2 * L / b
+    far = 0.0
+    for before in range(leaf - 2 ** (t - depth), leaf):
+        eta = 2 / (2 ** (t - 1) + before + 1)
+        eta = 2 / (2**t + before) if consecutive else eta
+        far = (1 - eta) * far + eta * setup.diameter
+    return multiplier * 2 * setup.smoothness * far / (b / 2**depth)
+
+
+@pytest.mark.parametrize("consecutive", [False, True])
+@pytest.mark.parametrize("p", [1.0, 1.25, 2.0])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_noisy_sfw(loss, p, consecutive):
+    setup, module = Setup(loss, p, 6, 0.8), solvers.load("noisy_sfw")
+    given = {"steps": "consecutive", "batch": "all"} if consecutive else {}
+    x, y = records(700, 6, setup.q, loss=loss)
+    found, taken = ended("noisy_sfw", setup, x, y, 3, **given)
+    tree = module.tree(700, module.Options(**given))
+    T, b, order = tree.phases, tree.batch, smooth_order(setup.q, 6)
+    for lane, target in enumerate(TARGETS):
+        rng = streams(3).noise
+
+        def draw(rng=rng):
+            return generalised_gaussian(rng, order, (1, 6))[0]
+
+        def scales(*node, target=target):
+            return tree_scale(setup, b, target, *node, consecutive)
+
+        w, used = twins.noisy_sfw(x, y, loss, p, 0.8, setup.lipschitz, T, b, scales,
+                                  draw, consecutive)  # fmt: skip
+        np.testing.assert_allclose(found[lane], w, **EXACT)
+        assert used == tree.records == taken <= 700
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("n", [120, 301])
+def test_poly_sfw(loss, n):
+    d, radius = 5, 0.8
+    setup, module = Setup(loss, 1.0, d, radius), solvers.load("poly_sfw")
+    x, y = records(n, d, math.inf, loss=loss)
+    found, taken = ended("poly_sfw", setup, x, y, 5)
+    own = streams(5)
+    noise = laplace_rows(own.noise, own.sampling, (n - n // 2 + 1, 2 * d))
+    eta = math.log(n / math.log(2 * d)) / n
+    L0, L1, M = setup.lipschitz, setup.smoothness, 2 * radius
+    unit = math.sqrt(math.log(1 / DELTA))
+    printed = (
+        4 * L0 * M * unit / math.sqrt(n),  # line 5
+        2 * math.sqrt(n) * unit
+        * max((1 - eta) * 2 * L0 * M / n, 2 * eta * (L1 * M**2 + L0 * M)),  # line 12
+    )  # fmt: skip
+    strict = module.noise(setup, n, TARGETS[1], module.Options()).scales
+    vertices = radius * np.stack([np.eye(d), -np.eye(d)], axis=1).reshape(-1, d)
+    for lane, scales in enumerate((printed, strict, (0.0, 0.0))):
+        w, _, _ = twins.poly_sfw(
+            x, y, loss, vertices, np.zeros(d), L0, eta, scales, noise
+        )
+        np.testing.assert_allclose(found[lane], w, **EXACT)
+    assert taken == n
+
+
+@pytest.mark.parametrize("p", [2.0, 4.0, math.inf])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_phased_sgd(loss, p):
+    n, d = 90, 4
+    setup = Setup(loss, p, d, 0.7)
+    x, y = records(n, d, setup.q, loss=loss)
+    found, taken = ended("phased_sgd", setup, x, y, 3)
+    noise, L = streams(3).noise.standard_normal((6, d)), setup.lipschitz
+    diameter = 2 * 0.7 * d ** (0.5 - (0 if math.isinf(p) else 1 / p))
+    strict = multipliers("phased_sgd", setup, n)[1]
+    for lane, target in enumerate(TARGETS):
+        private = target.epsilon / (2 * math.sqrt(d * math.log(1 / DELTA)))
+        eta = diameter / L * min(4 / math.sqrt(n), private)
+        eta = min(eta, 2 / setup.smoothness) if setup.smoothness else eta
+        scale = 4 * L * eta * math.sqrt(math.log(1 / DELTA)) / target.epsilon
+        scale = 2 * L * eta * strict if target.calibration == "strict" else scale
+        w, _, used = twins.phased_sgd(x, y, loss, lambda v: setup.ball.project(v)[0], L,
+                                      eta, scale, noise)  # fmt: skip
+        np.testing.assert_allclose(found[lane], w, rtol=1e-8, atol=1e-9)
+        assert used == taken <= n
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("name", ["sco_dp_fw", "sco_dp_sgd", "sco_mirror_descent"])
+def test_baselines_of_streams(name, p):
+    n, d, radius = 90, 4, 0.7
+    if name == "sco_dp_fw" and p != 1:
+        pytest.skip("the vertices of the l_1 ball")
+    setup = Setup("logistic", p, d, radius)
+    x, y = records(n, d, setup.q, loss="logistic")
+    L0, L2 = setup.lipschitz, setup.lipschitz * (math.sqrt(d) if p == 1 else 1.0)
+    found, _ = ended(name, setup, x, y, 3)
+    given = ("logistic", radius, L0)
+    for lane, z in enumerate(multipliers(name, setup, n)):
+        own = streams(3)
+        if name == "sco_dp_fw":
+            count = math.ceil(n ** (2 / 3))
+            w = twins.sco_dp_fw(x, y, *given, count, z, own.noise, own.sampling)
+        elif name == "sco_dp_sgd":
+            w = twins.sco_dp_sgd(x, y, *given, p, L2, z, own.noise)
+        else:
+            w = twins.sco_mirror_descent(x, y, *given, p, L2, z, own.noise)
+        np.testing.assert_allclose(found[lane], w, rtol=1e-8, atol=1e-10)
+
+
+# --- all of them ----------------------------------------------------------------------
+
+COMPARED = {case.algorithm for case in CASES.values()}  # that have a twin above
+COMPARED |= {*FITS, *STREAMS, *(config.read("solver", n).algorithm for n in BALLS)}
+TURNED = [3, 0, 4, 2, 1]
+
+
+@pytest.mark.parametrize("name", [*FITS, *STREAMS])
+def test_columns_may_come_in_any_order(name):
+    """Without noise the weights are in the same order then."""
+    if name == "hessian_mixing":
+        pytest.skip("its sketches are random")
+    module, ends = solvers.load(name), []
+    for order in (slice(None), TURNED):
+        if name in FITS:
+            loss, penalty = FITS[name][-1][0], FITS[name][1]
+            X, y = raw_data(loss)
+            problem = build("x", X[:, order], y, loss, PENALTIES[penalty])
+            at, options = Scaled(problem), module.Options()
+            ledger = module.ledger(at, 0.0, options)
+            ends.append(module.Run(at, ledger, [streams(0)], options).solve()[0])
+        else:
+            setup = Setup(SQUARES, 1.0 if name in ("poly_sfw", "sco_dp_fw") else 2.0, 5)
+            x, y = records(300, 5, setup.q)
+            ends.append(ended(name, setup, x[:, order], y, 1)[0][2])
+    np.testing.assert_allclose(ends[0][TURNED], ends[1], rtol=1e-6, atol=1e-9)
