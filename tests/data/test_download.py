@@ -12,8 +12,7 @@ import pytest
 from data.conftest import _send
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
-from dperm.data.fetching import UNVERIFIED
-from dperm.pipeline import digests
+from dperm.data.fetching import UNVERIFIED, reading_code
 
 ROWS = 4000
 FIRST = ("a,y\n" + "".join(f"{i:05d},{i % 3}\n" for i in range(ROWS))).encode()
@@ -113,7 +112,7 @@ def test_data_without_a_digest_say_so(site, data, caplog):
     declared = far(url, digest=record.digest)
     assert fetch(declared, data).warning == ""
     assert not [one for one in caplog.records if one.levelno >= logging.WARNING]
-    assert digests.fetching(declared) == ""
+    assert reading_code(declared) == ""
 
 
 # --- proxies --------------------------------------------------------------------------

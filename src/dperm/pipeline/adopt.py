@@ -197,7 +197,7 @@ def _members(config: schema.Config, moved: list[str]) -> Iterator[tuple[Group, M
 def _lanes(config: schema.Config, moved: list[str]) -> Iterator[tuple[Group, Member]]:
     names = (config.paper.name, config.problem.name, config.solver.name)
     parts = Parts(plan.results_folder(config, *names))
-    now = digests.lanes(config.solver.algorithm, config.problem.loss)
+    now = digests.solved(digests.lanes(config.solver.algorithm, config.problem.loss))
     kept = parts.by_identity()
     if all(set(found) == {now} for found in kept.values()):
         return
@@ -226,7 +226,7 @@ def _solve_again(config: schema.Config, moved: list[str]) -> None:
     """Prepare and solve the problem again if its optimum was made by other code."""
     path = inputs.optimum_folder(config) / "optimum.json"
     before = store.known_json(path) or {}
-    if before.get("made_by") == digests.solved(digests.optimum(config.problem)):
+    if before.get("made_by") == inputs.made_by(config):
         return
     log.info("%s: its optimum is of other code, solving again", config.problem.name)
     for stage in (inputs.fetch, inputs.prepare, inputs.optimum):

@@ -42,8 +42,8 @@ from dperm.core.experiment.unit import (
     compute,
 )
 from dperm.pipeline import completion, products, stages
-from dperm.pipeline.graph import FORMATS
 from dperm.pipeline.inputs import load_job
+from dperm.pipeline.products import FORMATS
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import pytest
 from dperm.core.experiment import files, grid
 from dperm.core.experiment.config import compose
 from dperm.papers.dpbcfw import sweeps
-from dperm.pipeline import digests, products
+from dperm.pipeline import jobs, products
 from dperm.pipeline import stages as sweeping
 
 
@@ -73,7 +73,7 @@ def write(config, name, rows, point, replicate):
 @functools.cache
 def made_by(name):
     """Digest of the code and settings behind a sweep."""
-    return digests.swept_at(compose(["paper=dpbcfw"]), name)
+    return jobs.Paper(compose(["paper=dpbcfw"])).sweep(name).key
 
 
 @functools.cache
