@@ -10,7 +10,7 @@ import pytest
 
 from dperm.core.experiment import config, locate
 from dperm.core.experiment.locate import ConfigError
-from dperm.pipeline import digests, jobs, workflow
+from dperm.pipeline import jobs, workflow
 
 PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
 
