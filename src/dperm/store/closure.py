@@ -157,11 +157,9 @@ def _code(module: str, name: str = "") -> Code:
     if path is None:
         raise UnknownNameError(f"{module}: no such module")
     tree: ast.AST = _reached(module, name) if name else _tree(module)
-    strings = frozenset(
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+    nodes = [*ast.walk(tree)]
+    constants = (node.value for node in nodes if isinstance(node, ast.Constant))
+    strings = frozenset(value for value in constants if isinstance(value, str))
     named = sorted(word for word in strings if word.endswith(".csv"))
     tables = (path.parent / word for word in named if word == Path(word).name)
     files = tuple(table for table in tables if table.is_file())
@@ -169,7 +167,7 @@ def _code(module: str, name: str = "") -> Code:
     for file in files:
         made.update(file.read_bytes())
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    imports = tuple(dict.fromkeys(_imports(tree, package)))
+    imports = tuple(dict.fromkeys(_imports(nodes, package)))
     return Code(made.hexdigest(), strings, imports, files)
 
 
@@ -179,11 +177,17 @@ def _tree(module: str) -> ast.Module:
     path = _path(module)
     assert path is not None
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    for node in ast.walk(tree):
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False):
-            del node.body[0]
+    _drop_docstrings(tree)
     return tree
+
+
+def _drop_docstrings(node: ast.AST) -> None:
+    """Of a module or definition, and of the definitions in it."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+        if ast.get_docstring(node, clean=False):
+            del node.body[0]
+        for inner in node.body:
+            _drop_docstrings(inner)
 
 
 @functools.cache
@@ -235,9 +239,9 @@ def _named(node: ast.AST) -> Iterator[str]:
                     yield from _named(inner)
 
 
-def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
     """Names of the modules that code may import."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
