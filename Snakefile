@@ -1,4 +1,4 @@
-# The rules are the stages of dperm.pipeline.graph, one job per (problem, solver).
+# The rules are the stages of dperm.pipeline.jobs, one job per (problem, solver).
 #   dperm dpcd -j 2; dperm all -j 2          one paper; all papers, claims and report
 #   dperm dpcd -j 2 --config scale=smoke     a small version under results/smoke
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
@@ -6,33 +6,39 @@ HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow
 sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import shlex
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import graph
-from dperm.pipeline.graph import STAGES
+from dperm.pipeline import workflow as helpers
+from dperm.pipeline.jobs import STAGES, compose
 from dperm.pipeline.resources import JobResources
 from dperm.store.folders import refuse_second
 
-PAPERS = graph.papers_of(sys.argv, available("paper"))
+PAPERS = helpers.papers_of(sys.argv, available("paper"))
 try:
-    OVERRIDES = graph.overrides(config, sys.argv)
-    GRAPH = graph.load_graph(PAPERS, OVERRIDES)
+    OVERRIDES = helpers.overrides(config, sys.argv)
+    JOBS = compose(PAPERS, OVERRIDES)
 except ConfigError as error:
     sys.exit(str(error))
 
-shell.prefix(graph.prefix(HERE))
+shell.prefix(helpers.prefix(HERE))
 RUN = shlex.join(OVERRIDES)
-RESULTS, LOGS = GRAPH.below("results"), GRAPH.below("logs")
-TARGETS = GRAPH.targets()
-RESOURCES = JobResources(GRAPH)
+RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
+TARGETS = JOBS.targets()
+RESOURCES = JobResources(JOBS)
 
 
 def inputs(stage):
     """Files that a job of that stage reads, by its wildcards."""
-    return lambda names: GRAPH.job(stage, *names).inputs
+
+    def files(names):
+        job = JOBS.job(stage, *names)
+        read = helpers.read_by(job.inputs, job.outputs)
+        return [file if counts else ancient(file) for file, counts in read]
+
+    return files
 
 
 def digest(stage):
     """Digest of a job of that stage, by its wildcards."""
-    return lambda names: GRAPH.job(stage, *names).digest
+    return lambda names: JOBS.param(stage, *names)
 
 
 def threads(stage):
@@ -45,11 +51,11 @@ onstart:  # the kernel frees the lock, however this process ends
         refuse_second(".snakemake/dperm.lock")
     except RuntimeError as error:
         raise WorkflowError(str(error))
-    graph.begin(workflow)
+    helpers.begin(workflow)
 
 
 onsuccess:
-    print(graph.answers(sys.argv, RESULTS, PAPERS))
+    print(helpers.answers(sys.argv, RESULTS, PAPERS))
 
 
 wildcard_constraints:
@@ -90,8 +96,8 @@ rule fetch:
         digest=digest("fetch"),
         run=RUN,
         # Any problem will do. As a function of "output", its change triggers no rerun.
-        problem=lambda names, output: GRAPH.problem_of(names.dataset),
-        attempt=lambda names: graph.attempt(names.dataset),
+        problem=lambda names, output: JOBS.problem_of(names.dataset),
+        attempt=lambda names: helpers.attempt(names.dataset),
     shell:
         "python -P -m dperm fetch problem={params.problem} data.required=false"
         " {params.run} > {log} 2>&1"
@@ -107,9 +113,9 @@ for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
         output:
             STAGES[stage].patterns(RESULTS),
         log:
-            f"{LOGS}{stage}/{STAGES[stage].key}.log",
+            f"{LOGS}{stage}/{STAGES[stage].name}.log",
         benchmark:
-            f"{LOGS}{stage}/{STAGES[stage].key}.tsv"
+            f"{LOGS}{stage}/{STAGES[stage].name}.tsv"
         priority: STAGES[stage].priority
         conda:
             "environment.yml"
@@ -124,7 +130,7 @@ for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
         params:
             digest=digest(stage),
             command=f"python -P -m dperm {stage}",
-            key=graph.keys,
+            key=helpers.keys,
             workers=lambda names, threads, stage=stage: (
                 RESOURCES.workers("/".join([stage, *names]), threads)
             ),
@@ -135,24 +141,24 @@ for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
 
 
 for paper in PAPERS:
-    for drawing in GRAPH.of_paper(paper, "draw"):
+    for drawing in JOBS.of_paper(paper, "draw"):
 
         rule:
             name:
-                "_".join(["draw", paper, *drawing.products[0].split("/")])
+                "_".join(["draw", paper, *[*drawing.products][0].split("/")])
             input:
                 drawing.inputs,
             output:
                 [update(report(f, category=paper)) for f in drawing.shown],
                 [update(f) for f in drawing.outputs if f not in drawing.shown],
             log:
-                f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
+                f"{LOGS}draw/{paper}/{[*drawing.products][0]}.log",
             benchmark:
-                f"{LOGS}draw/{paper}/{drawing.products[0]}.tsv"
+                f"{LOGS}draw/{paper}/{[*drawing.products][0]}.tsv"
             conda:
                 "environment.yml"
             params:
-                digest=GRAPH.drawing(paper, drawing),
+                digest=drawing.key,
                 drawn=shlex.quote(f"[{','.join(drawing.products)}]"),
                 paper=paper,
                 run=RUN,
@@ -175,7 +181,7 @@ rule audit_part:
     threads: threads("audit")
     params:
         digest=digest("audit"),
-        key=lambda names: graph.audit_key(names.part),
+        key=lambda names: helpers.audit_key(names.part),
         run=RUN,
     shell:
         "python -P -m dperm audit {params.key} workers={threads} {params.run} > {log} 2>&1"
@@ -193,7 +199,7 @@ rule complete:
     conda:
         "environment.yml"
     params:
-        made=lambda names: f"made={GRAPH.rows_digest(names.paper)}",
+        made=lambda names: f"made={JOBS.job('complete', names.paper).key}",
         run=RUN,
     shell:
         "python -P -m dperm complete paper={wildcards.paper} {params.made} {params.run} > {log} 2>&1"

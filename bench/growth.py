@@ -23,7 +23,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
-from dperm.pipeline import runtable
+from dperm.pipeline import jobs
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 DECADES = (1, 10, 100)
@@ -126,7 +126,7 @@ def _composing(folder: Path, count: int) -> Callable[[], Any]:
         before = Path.cwd()
         os.chdir(home)
         try:
-            return runtable.run_table(["many"], ["scale=smoke"])
+            return jobs.compose(["many"], ["scale=smoke"])
         finally:
             os.chdir(before)
 

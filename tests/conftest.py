@@ -59,7 +59,7 @@ def no_other_paper():
     for name, module in [*sys.modules.items()]:
         if name.startswith("dperm.papers.") and package not in str(module.__file__):
             del sys.modules[name]
-            sys.modules["dperm.store.closure"].known.cache_clear()
+            sys.modules["dperm.store.closure"].forget()
 
 
 @pytest.fixture(params=["logistic", "least_squares"])

@@ -14,7 +14,9 @@ import importlib
 import logging
 import os
 import re
+import signal
 import sys
+import tempfile
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator
@@ -141,8 +143,11 @@ CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 LOUD = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
+INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
+NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask for 0
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 DRAWN = (".png", ".pdf", ".svg", ".csv")  # files of figures and tables
+TOPS = ("figures/", "results/")
 GROUPS = ("paper", "problem", "solver", "scale")
 PAPER = re.compile(r"(paper=)([\w,-]+)")
 STAGE_HELP = """
@@ -303,6 +308,9 @@ def _refusing() -> Iterator[list[str]]:
     place: list[str] = []
     try:
         yield place
+    except KeyboardInterrupt:
+        print(INTERRUPTED, file=sys.stderr)
+        raise SystemExit(130) from None
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
@@ -417,7 +425,70 @@ def _refuse_unknown(word: str) -> None:
             )
 
 
+def refuse_no_cores(arguments: list[str]) -> None:
+    """Refuse ``-j 0``, with which Snakemake waits for ever."""
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        found = NONE.fullmatch(word)
+        if found and (found[3] or (after.isdigit() and int(after) == 0)):
+            raise SystemExit(f"dperm: {found[1]}: expected 1 or more, found 0")
+
+
+def at_scale(arguments: list[str]) -> list[str]:
+    """Arguments whose scale is said once: by a file of that scale, or by --config."""
+    scales = [name for name in locate.available("scale") if name != "full"]
+    said = [word.partition("=")[2] for word in arguments if word.startswith("scale=")]
+    below = [PurePath(word).parts for word in arguments if word.startswith(TOPS)]
+    found = [parts[1] for parts in below if len(parts) > 2 and parts[1] in scales]
+    if found and not said:
+        at = arguments.index("--config") + 1 if "--config" in arguments else None
+        given = [f"scale={found[0]}"]
+        if at is None:
+            return [*arguments, "--config", *given]
+        return [*arguments[:at], *given, *arguments[at:]]
+    if said and said[-1] in scales:
+        return [_of_scale(word, said[-1]) for word in arguments]
+    return arguments
+
+
+def _of_scale(word: str, scale: str) -> str:
+    """A file of the full scale as the same file of another."""
+    top, _, rest = word.partition("/")
+    is_full = word.startswith(TOPS) and rest.partition("/")[0] in papers()
+    return f"{top}/{scale}/{rest}" if is_full else word
+
+
+def refuse_unwritable(arguments: list[str]) -> None:
+    """Refuse a folder that cannot be written, before anything is composed."""
+    folder = "."
+    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+        if word in ("--directory", "-d"):
+            folder = after
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise SystemExit(
+            f"dperm: {path.absolute()} cannot be written ({error.strerror}): run in "
+            "another folder with --directory"
+        ) from error
+
+
+def _interrupted(*_: Any) -> NoReturn:
+    """Say once that the same command goes on; Snakemake ends its jobs."""
+    from dperm.pipeline import progress
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    progress.silenced.set()
+    print(f"\n{INTERRUPTED}", file=sys.stderr, flush=True)
+    raise KeyboardInterrupt
+
+
 def _snakemake(arguments: list[str]) -> None:
+    refuse_no_cores(arguments)
+    refuse_unwritable(arguments)
+    arguments = at_scale(arguments)
     here = Path(sys.executable).parent  # jobs must find the same Python
     os.environ["PATH"] = f"{here}{os.pathsep}{os.environ.get('PATH', '')}"
     from snakemake.cli import main as snakemake
@@ -432,6 +503,7 @@ def _snakemake(arguments: list[str]) -> None:
 
         progress.register()
         given.append(f"--logger={progress.NAME}")
+        signal.signal(signal.SIGINT, _interrupted)
     sys.argv = ["snakemake", *given, *arguments]  # the Snakefile reads targets here
     snakemake()
 

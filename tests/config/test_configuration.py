@@ -20,9 +20,9 @@ from omegaconf import OmegaConf
 from dperm import cli
 from dperm.core.experiment import config, grid, locate, validation
 from dperm.core.experiment.config import compose, read
+from dperm.core.experiment.grid import number
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.validation import number
-from dperm.pipeline import checks, runtable
+from dperm.pipeline import checks, jobs
 
 SHIPPED = [(group, n) for group in config.CHOSEN for n in locate.available(group)]
 
@@ -257,7 +257,7 @@ def test_a_spoilt_file_is_refused_by_name_and_key(conf, file, key, value, messag
     paper = OF.get(file, "dpcd")
     scale = "scale=full" if paper != "dpcd" else "scale=smoke"
     with pytest.raises(ConfigError, match=rf"{file}: .*{message}") as caught:
-        runtable.run_table([paper], [scale])
+        jobs.compose([paper], [scale])
     assert "\n" not in str(caught.value)
 
 
@@ -273,7 +273,7 @@ def test_two_data_sets_of_one_name(conf):
     with pytest.raises(
         ConfigError, match=r"two\.yaml: dataset.name: .*'same', the oth"
     ):
-        runtable.run_table(["dpcd"], ["scale=smoke"])
+        jobs.compose(["dpcd"], ["scale=smoke"])
 
 
 def test_files_that_are_broken_empty_or_missing_are_named(conf, monkeypatch):
@@ -288,7 +288,7 @@ def test_files_that_are_broken_empty_or_missing_are_named(conf, monkeypatch):
         kept = path.read_bytes()
         path.write_text("# nothing\n")
         with pytest.raises(ConfigError, match=rf"conf/{file}.yaml: .*name"):
-            runtable.run_table(["dpcd"], ["scale=smoke"])
+            jobs.compose(["dpcd"], ["scale=smoke"])
         path.write_bytes(kept)
     monkeypatch.setenv("DPERM_CONF", "/nothing")
     with pytest.raises(ConfigError, match=r"DPERM_CONF: .*nothing: expected a folder"):

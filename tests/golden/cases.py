@@ -253,11 +253,10 @@ def fit_priced(name: str) -> list[float]:
 
 def jobs(scale: str) -> dict[str, str]:
     """Inputs of every job of every paper, in words or, if many, as a digest."""
-    from dperm.pipeline.graph import load_graph, overrides
+    from dperm.pipeline.jobs import compose
 
-    papers = sorted(available("paper"))
-    graph = load_graph(papers, overrides({"scale": scale}))
-    return {name: listed(job.inputs) for name, job in graph.jobs.items()}
+    found = compose(available("paper"), [f"scale={scale}"])
+    return {name: listed(job.inputs) for name, job in found.jobs.items()}
 
 
 def listed(inputs: list[str]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import inputs
-from dperm.pipeline.runtable import run_table
+from dperm.pipeline.jobs import compose as run_table
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine"
 WHERE = r"conf/paper/mine/paper\.yaml: runs"

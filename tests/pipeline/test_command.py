@@ -193,3 +193,60 @@ def test_a_stage_notes_its_own_time_and_its_workers(tmp_path):
     ran = subprocess.run(command, capture_output=True, text=True, check=True)
     [noted] = map(float, completion.SPENT.findall(ran.stderr))
     assert noted >= 1.8
+
+
+# --- what Snakemake would not refuse --------------------------------------------------
+
+
+@pytest.mark.parametrize("line", ["-j 0", "-j0", "--cores 0", "--jobs=0", "-c 00"])
+def test_no_cores_are_refused(line):
+    with pytest.raises(SystemExit, match="expected 1 or more, found 0"):
+        cli.refuse_no_cores(["dpcd", *line.split()])
+
+
+@pytest.mark.parametrize("line", ["-j 10", "-j1", "--cores all", "-j 2 0", "-j"])
+def test_other_numbers_are_not(line):
+    cli.refuse_no_cores(["dpcd", *line.split()])
+
+
+SMALL = "figures/smoke/dpcd/figure1.png"
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (SMALL, f"{SMALL} --config scale=smoke"),
+        (f"{SMALL} --config set=seed=7", f"{SMALL} --config scale=smoke set=seed=7"),
+        ("figures/dpcd/figure1.png --config scale=smoke",
+         f"{SMALL} --config scale=smoke"),
+        (f"{SMALL} --config scale=smoke", f"{SMALL} --config scale=smoke"),
+        ("figures/dpcd/figure1.png -j 2", "figures/dpcd/figure1.png -j 2"),
+        ("dpcd --config scale=smoke", "dpcd --config scale=smoke"),
+        ("results/claims.csv --config scale=smoke",
+         "results/claims.csv --config scale=smoke"),
+    ],
+)  # fmt: skip
+def test_the_scale_is_said_once(line, found):
+    assert cli.at_scale(line.split()) == found.split()
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit, match=r"file/below cannot be written \(Not a dir"):
+        cli.refuse_unwritable(["dpcd", "--directory", str(tmp_path / "file/below")])
+
+
+def test_an_interrupted_stage_says_that_the_same_command_goes_on(monkeypatch, capsys):
+    def interrupted(config):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "function_of", lambda command: interrupted)
+    with pytest.raises(SystemExit) as caught:
+        cli.run_stage(COMMANDS["claims"], [])
+    assert caught.value.code == 130
+    assert capsys.readouterr().err == f"{cli.INTERRUPTED}\n"
+
+
+def test_of_many_names_only_the_near_one_is_said():
+    done = run("tune", "problem=diabetis")
+    assert "did you mean diabetes?" in done.stderr and len(done.stderr) < 200

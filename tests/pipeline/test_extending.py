@@ -15,9 +15,10 @@ ROOT = Path(__file__).parents[2]
 DIGESTS = """
 import json, sys
 from dperm.core.experiment.locate import available
-from dperm.pipeline.runtable import run_table
+from dperm.pipeline.jobs import compose
 papers = sys.argv[1:] or available("paper")
-print(json.dumps(run_table(papers, ["scale=smoke"]).digests))
+jobs = compose(papers, ["scale=smoke"]).jobs
+print(json.dumps({name: job.key for name, job in jobs.items()}))
 """
 
 CALIBRATION = '''
@@ -116,17 +117,6 @@ LOSS = Loss(
     dual=dual,
     lipschitz=math.tanh,
 )
-'''
-
-SET = '''
-@dataclass(frozen=True)
-class Simplex:
-    """Weights that are not negative and sum to the radius."""
-
-    radius: float = 1.0
-
-    def project(self, x):
-        return _project_simplex(np.atleast_2d(x), self.radius)
 '''
 
 SOLVED = """
@@ -254,8 +244,6 @@ def extended(copy):
     (copy.root / "twice.py").write_text(CALIBRATION)
     (package / "accountants/answers.py").write_text(EVENT)
     (package / "core/erm/losses/log_cosh.py").write_text(LOSS.lstrip())
-    path = package / "core/erm/sets.py"
-    path.write_text(f"{path.read_text()}\n{SET}")
     (copy.root / "dp_cd_even.py").write_text(STEPS.lstrip())
     text = "name: dp_cd_even\nlabel: DP-CD, even steps\nalgorithm: dp_cd_even\n"
     (copy.root / "conf/solver/dp_cd_even.yaml").write_text(text)
@@ -264,7 +252,7 @@ def extended(copy):
 
 def test_what_is_added_makes_no_other_stage_stale(extended):
     before, after = extended
-    assert len(before) > 200
+    assert len(before) > 150
     stale = [name for name, digest in before.items() if after[name] != digest]
     assert stale == ["audit/epsilon"]  # the table of all solvers
     assert set(after) - set(before) == {"audit/solvers/dp_cd_even"}
@@ -298,7 +286,7 @@ def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(copy):
     stale = {name for name, digest in before.items() if after[name] != digest}
     optima = {name for name in before if name.startswith("optimum/")}
     assert 0 < len(stale & optima) < len(optima)
-    assert any(name.startswith("tune/dpcd/") for name in stale)
+    assert any(name.startswith("solve/dpcd/") for name in stale)
 
 
 def test_an_accountant_makes_those_stale_that_name_it(copy):
@@ -311,7 +299,7 @@ def test_an_accountant_makes_those_stale_that_name_it(copy):
     after = copy.digests("dpcd")
     path.write_text(text)
     stale = {name for name, digest in before.items() if after[name] != digest}
-    assert any(name.startswith("tune/dpcd/") for name in stale)
+    assert any(name.startswith("solve/dpcd/") for name in stale)
     assert not any(name.startswith("prepare/") for name in stale)
 
 

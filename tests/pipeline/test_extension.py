@@ -20,8 +20,8 @@ from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import checks as configured
 from dperm.pipeline import digests
-from dperm.pipeline.graph import overrides
-from dperm.pipeline.runtable import run_table
+from dperm.pipeline.jobs import compose as run_table
+from dperm.pipeline.workflow import overrides
 from dperm.store import closure
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine"
@@ -112,9 +112,11 @@ def test_its_folder_may_be_named(mine, monkeypatch, tmp_path):
 
 def test_a_change_of_its_code_is_seen(mine, noisy_gd):
     def tuning():
-        closure.known.cache_clear()
+        closure.forget()
         table = run_table(["mine"], [])
-        return table.digests["tune/mine/yields/noisy_gd"], digests.lanes("noisy_gd")
+        return table.job("solve", "mine", "yields", "noisy_gd").key, digests.lanes(
+            "noisy_gd"
+        )
 
     before = tuning()
     path = mine / "noisy_gd.py"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
-from dperm.pipeline import graph, progress
+from dperm.pipeline import progress, workflow
 
 SETTINGS = SimpleNamespace(show_failed_logs=True)
 
@@ -90,7 +90,7 @@ def test_a_run_ends_with_the_answer_or_the_file_that_was_asked_for(
     for path in ("results/dpcd/complete.txt", "figures/dpcd/figure1.png"):
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text("dpcd: figures in figures/dpcd\n")
-    said = graph.answers(["snakemake", "dpcd", "-j", "2"], "results/", ["dpcd"])
+    said = workflow.answers(["snakemake", "dpcd", "-j", "2"], "results/", ["dpcd"])
     assert said == "dpcd: figures in figures/dpcd"
     picture = "figures/dpcd/figure1.png"
-    assert graph.answers(["snakemake", picture], "results/", ["dpcd"]) == picture
+    assert workflow.answers(["snakemake", picture], "results/", ["dpcd"]) == picture

@@ -1,4 +1,4 @@
-"""A digest changes with the code behind a result, and with nothing else."""
+"""A key changes with the code behind a result, by modules, and with nothing else."""
 
 import importlib.util
 from dataclasses import replace
@@ -10,7 +10,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.tune import tuning_units
 from dperm.core.experiment.unit import part_key
-from dperm.pipeline import digests, inputs, products, runtable
+from dperm.pipeline import digests, inputs, jobs
 from dperm.pipeline import stages as sweeping
 from dperm.store import closure
 
@@ -20,7 +20,7 @@ def edited(monkeypatch):
     """What a function of digests returns, before and with a module edited."""
 
     def digest(made, module: str, old: str, new: str):
-        closure.known.cache_clear()
+        closure.forget()
         before = made()
         origin, read = Path(importlib.util.find_spec(module).origin), Path.read_text
         assert old in read(origin)
@@ -31,28 +31,27 @@ def edited(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(Path, "read_text", changed)
-            closure.known.cache_clear()
+            closure.forget()
             after = made()
-        closure.known.cache_clear()
+        closure.forget()
         return before, after
 
     return digest
 
 
 def table() -> dict[str, str]:
-    return runtable.run_table(["dpcd"], ["scale=smoke"]).digests
+    found = jobs.compose(["dpcd"], ["scale=smoke"]).jobs
+    return {name: job.key for name, job in found.items()}
 
 
 def moved(before, after) -> set[str]:
-    """Stages (of breast_cancer, where they have a problem) whose digests changed."""
+    """Stages whose keys changed."""
     assert before.keys() == after.keys()
-    return {key.split("/")[0] for key in before if before[key] != after[key]}
+    return {name.split("/")[0] for name in before if before[name] != after[name]}
 
 
 PRIVACY = "dperm.core.privacy"
-BELOW_TUNING = {
-    *("tune", "evaluate", "timing", "sweeps", "figures", "tables", "claims"),
-}
+BELOW_TUNING = {"solve", "timing", "sweep", "draw", "complete"}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ BELOW_TUNING = {
         (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt", BELOW_TUNING),
         (f"{PRIVACY}.calibration", "LEAST, MOST", "MOST, LEAST", BELOW_TUNING),
         ("dperm.core.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"',
-         BELOW_TUNING),
+         {"optimum", *BELOW_TUNING}),
         ("dperm.core.privacy.pld", "return ", "return (), ", BELOW_TUNING),
         ("dperm.core.erm.cleaning", "found = np.sqrt(", "found = 2 * np.sqrt(",
          {"optimum", *BELOW_TUNING}),
@@ -109,7 +108,6 @@ def test_lanes_depend_on_the_problem_and_the_engine(
     [
         ("dperm.core.privacy.strict", "2 * math.sqrt", "3 * math.sqrt"),
         ("dperm.core.privacy.calibration", "LEAST, MOST", "MOST, LEAST"),
-        ("dperm.core.privacy.ledger", 'RELATION = "replace_one"', 'RELATION = "add"'),
         ("dperm.core.experiment.tune", "about", "nearly"),
         ("dperm.pipeline.inputs", "run again", "run it again"),
         ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #"),
@@ -122,17 +120,13 @@ def test_lanes_do_not_depend_on_the_accountant_and_on_plumbing(
     assert before == after
 
 
-@pytest.mark.parametrize("library", ["numba", "numpy", "llvmlite"])
-def test_lanes_depend_on_the_versions_of_libraries(monkeypatch, library):
-    closure.known.cache_clear()
-    before, version = lanes()(), closure._version
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            closure, "_version", lambda name: "0" if name == library else version(name)
-        )
-        closure.known.cache_clear()
-        assert lanes()() != before
-    closure.known.cache_clear()
+def test_what_is_solved_depends_on_the_versions_of_libraries(monkeypatch):
+    known, key = jobs.compose(["dpcd"], ["scale=smoke"]), ("dpcd", "diabetes", "dp_cd")
+    solved, drawn = known.param("solve", *key), known.param("complete", "dpcd")
+    versions = {**closure.versions(), "numba": "0"}
+    monkeypatch.setattr(closure, "versions", lambda: versions)
+    assert known.param("solve", *key) != solved
+    assert known.param("complete", "dpcd") == drawn
 
 
 def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
@@ -145,12 +139,12 @@ def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
         "    def advance(self, count):\n"
         "        super().advance(helper_of_mine.half(count))\n"
     )
-    closure.known.cache_clear()
+    closure.forget()
     before = digests.lanes("solver_of_mine")
     (tmp_path / "helper_of_mine.py").write_text("def half(x):\n    return x // 2\n")
-    closure.known.cache_clear()
+    closure.forget()
     assert digests.lanes("solver_of_mine") != before
-    closure.known.cache_clear()
+    closure.forget()
 
 
 @pytest.mark.parametrize(
@@ -165,21 +159,32 @@ def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
     ],
 )  # fmt: skip
 def test_an_audit_depends_on_the_solver_it_audits(edited, part, module, old, new):
-    before, after = edited(lambda: digests.audit(part), module, old, new)
-    assert before != after
+    before, after = edited(audits, module, old, new)
+    assert before[f"audit/{part}"] != after[f"audit/{part}"]
+
+
+def audits() -> dict[str, str]:
+    found = jobs.Jobs("")
+    jobs.add_audits(found)
+    return {name: job.key for name, job in found.jobs.items()}
 
 
 def test_an_audit_does_not_depend_on_another_solver_of_lanes(edited):
     given = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
-    before, after = edited(lambda: digests.audit("solvers/dp_cd"), *given)
-    assert before == after
+    before, after = edited(audits, *given)
+    assert before["audit/solvers/dp_cd"] == after["audit/solvers/dp_cd"]
+
+
+def fetch(dataset) -> str:
+    problem = schema.Problem(name="own", dataset=dataset)
+    return jobs.Paper(schema.Config()).fetch(problem).key
 
 
 @pytest.mark.parametrize(("known", "counts"), [("0" * 64, False), (None, True)])
 def test_code_that_reads_data_counts_where_no_digest_vouches(edited, known, counts):
     dataset = schema.Dataset("some", digest=known)
     given = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
-    before, after = edited(lambda: digests.fetch(dataset), *given)
+    before, after = edited(lambda: fetch(dataset), *given)
     assert (before != after) is counts
 
 
@@ -192,11 +197,10 @@ def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatc
         source = schema.Source(kind="file", files=["one.csv"])
         dataset = schema.Dataset("own", sources=[replace(source, **keys)])
         problem = schema.Problem(name="own", dataset=dataset)
-        return (
-            digests.fetch(dataset),
-            digests.prepare(problem),
-            digests.optimum(problem),
-        )
+        paper = jobs.Paper(schema.Config(problem=problem))
+        monkeypatch.setattr(jobs.checks, "problem", lambda section: None)
+        problem.loss = "logistic"
+        return (fetch(dataset), paper.prepare("own").key, paper.optimum("own").key)
 
     before = made()
     changed = [made(files=["two.csv"]), made(members=["x"]), made(options={"n": 1})]
@@ -207,26 +211,30 @@ def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatc
     assert len(set(changed)) == 4
 
 
-def test_where_data_come_from_is_no_matter_where_a_digest_says_what_they_are():
+def test_where_data_come_from_is_no_matter_where_they_have_a_digest(
+    monkeypatch,
+):
+    monkeypatch.setattr(jobs.checks, "problem", lambda section: None)
     known = schema.Dataset("some", digest="sha256:" + "0" * 64)
     other = replace(known, sources=[schema.Source(kind="openml", id=3)])
-    assert digests.fetch(known) != digests.fetch(other)
-    before, after = (schema.Problem(name="x", dataset=one) for one in (known, other))
-    assert digests.prepare(before) == digests.prepare(after)
+    assert fetch(known) != fetch(other)
+    problems = [schema.Problem(name="x", dataset=one) for one in (known, other)]
+    papers = [jobs.Paper(schema.Config(problem=problem)) for problem in problems]
+    assert papers[0].prepare("x").key == papers[1].prepare("x").key
 
 
 # --- sweeps and products --------------------------------------------------------------
 
 
 def product(paper, kind, name):
-    """Digest of a figure, table or sweep of a paper, without what it reads."""
+    """Key of a figure, table or sweep of a paper."""
     config = configuration.compose([f"paper={paper}"])
 
     def made():
-        if kind != "sweeps":
-            return digests.product(config, kind, name, [])
-        points = products.sweep_points(config, config.paper.sweeps[name])
-        return digests.sweep(config, name, points, [])
+        found = jobs.Paper(config)
+        if kind == "sweeps":
+            return found.sweep(name).key
+        return found.draw(kind, name).products[f"{kind}/{name}"]
 
     return made
 
@@ -275,9 +283,13 @@ def test_one_sweep_does_not_depend_on_another(edited):
 
 def test_a_product_depends_on_the_printed_numbers(monkeypatch):
     made = product("dpcd", "tables", "table2")
-    before = made()
-    texts = digests._texts
-    monkeypatch.setattr(digests, "_texts", lambda *given: [*texts(*given), "more"])
+    before, read = made(), Path.read_text
+
+    def printed(path, *given, **named):
+        text = read(path, *given, **named)
+        return f"{text}\n" if path.suffix == ".csv" and "conf" in path.parts else text
+
+    monkeypatch.setattr(Path, "read_text", printed)
     assert made() != before
 
 
@@ -295,16 +307,15 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
         return product("dpsco", "sweeps", "rates")()
 
     before, whole = keys(), digest()
-    known = digests.solver_of
+    known = digests.section
 
-    def changed(name):
-        more = {"constant": 2.0} if name == "noisy_sfw_all" else {}
-        found = known(name)
-        return schema.Solver(
-            found.name, found.label, found.algorithm, {**found.options, **more}
-        )
+    def changed(group, name):
+        found = known(group, name)
+        if name != "noisy_sfw_all":
+            return found
+        return replace(found, options={**found.options, "batch": "published"})
 
-    monkeypatch.setattr(digests, "solver_of", changed)
+    monkeypatch.setattr(digests, "section", changed)
     after = keys()
     changed_of = {at[0] for at in before if before[at] != after[at]}
     assert changed_of == {"noisy_sfw_all"}
@@ -322,7 +333,7 @@ def test_a_wider_grid_is_no_other_lane(configured):
     job = inputs.load_job(config)
     (job.folder).mkdir(parents=True)
     before = keys()
-    one = digests.tune(config)
+    one = jobs.Paper(config).solve("diabetes", "dp_cd").key
     config.paper.runs["dp_cd"].grid["clip"] = [1.0]
-    assert digests.tune(config) != one
+    assert jobs.Paper(config).solve("diabetes", "dp_cd").key != one
     assert keys() == before

@@ -12,7 +12,7 @@ from commands import dperm
 from dperm import __version__
 from dperm.core.experiment import config
 from dperm.core.experiment.locate import available
-from dperm.pipeline import graph
+from dperm.pipeline import workflow
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,7 +37,7 @@ def test_jobs_find_the_package_beside_the_snakefile(tmp_path):
     folder = tmp_path / "it's {here}"
     (folder / "src" / "dperm").mkdir(parents=True)
     (folder / "src" / "dperm" / "__init__.py").write_text("print('found')")
-    start = graph.prefix(str(folder)).format()  # as Snakemake reads it
+    start = workflow.prefix(str(folder)).format()  # as Snakemake reads it
 
     def run(line, **given):
         environment = {"PATH": os.environ["PATH"], **given}

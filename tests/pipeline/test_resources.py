@@ -6,22 +6,21 @@ import pytest
 
 from dperm.data.fetching import FetchRecord
 from dperm.pipeline import resources
-from dperm.pipeline.graph import Graph
+from dperm.pipeline.jobs import Jobs
 from dperm.pipeline.resources import ALONE, JobResources
 
 
 @pytest.fixture
 def jobs():
     """A paper with a timed sweep and another, a run, and the data of its problem."""
-    graph = Graph("", ["one"], dataset_of={"a": "wines"})
-    graph.add("prepare", "a")
-    graph.add("solve", "one", "a", "s", work=5e5)
-    graph.add("sweep", "one", "long", work=100.0)
-    graph.add("sweep", "one", "clock", alone=True)
-    graph.add("timing", "one", alone=True)
-    graph.add("audit", "controls")
-    graph.add_drawing("one", "figures/f", [])
-    return graph
+    jobs = Jobs("", ["one"], dataset_of={"a": "wines"})
+    jobs.add("prepare", "a", of=1)
+    jobs.add("solve", "one", "a", "s", of=1, work=5e5)
+    jobs.add("sweep", "one", "long", of=1, work=100.0)
+    jobs.add("sweep", "one", "clock", of=1, alone=True)
+    jobs.add("timing", "one", of=1, alone=True)
+    jobs.add("claims", of=1)
+    return jobs
 
 
 @pytest.fixture
@@ -51,7 +50,7 @@ def test_threads_follow_from_passes_and_entries(sized):
 def test_threads_of_other_stages_are_constant(sized):
     found, _ = sized
     assert found.threads("sweep/one/long") == resources.SWEEP_THREADS
-    assert found.threads("draw/one/figures/f") == 1
+    assert found.threads("claims") == 1
     for job in ("sweep/one/clock", "timing/one"):
         assert found.threads(job) == ALONE
 

@@ -9,9 +9,9 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY
-from dperm.pipeline import digests
+from dperm.pipeline import jobs, products
 from dperm.pipeline import stages as sweeping
-from dperm.pipeline.runtable import run_table
+from dperm.pipeline.jobs import compose
 
 
 def power(config, point, seed, base=2.0):
@@ -19,6 +19,18 @@ def power(config, point, seed, base=2.0):
     return [
         {"checkpoint": k, "value": base ** point["n"] + seed % 97} for k in range(2)
     ]
+
+
+def unchecked(monkeypatch, name):
+    """Let a function of this module stand for one that the paper has."""
+    real = products.check_kind
+
+    def check_kind(config, kind, where, given):
+        if given != name:
+            real(config, kind, where, given)
+
+    monkeypatch.setattr(products, "check_kind", check_kind)
+    monkeypatch.setattr(products, "check_options", lambda *given: None)
 
 
 @pytest.fixture
@@ -30,6 +42,7 @@ def swept(configured, monkeypatch):
 
     monkeypatch.setattr(sweeping, "function_of", function_of)
     monkeypatch.setattr("dperm.pipeline.digests.swept", lambda *given: "1")
+    unchecked(monkeypatch, "power")
 
     def make(values, *overrides, results="results"):
         config = configured("scale=full", *overrides, results=results)
@@ -114,7 +127,7 @@ def tuned_to(config, objective):
     row = dict.fromkeys(columns, 1.0) | {"calibration": "paper", "objective": objective}
     names = (config.paper.name, "diabetes", "dp_cd")
     path = plan.results_folder(config, *names) / "tune.parquet"
-    made = digests.tune(plan.at_run(config, "diabetes", "dp_cd"))
+    made = jobs.Paper(config).solve("diabetes", "dp_cd").key
     store.write_table(path, pd.DataFrame([row]), made)
 
 
@@ -122,6 +135,7 @@ def test_a_sweep_that_starts_from_tuning_follows_it(swept, caplog):
     config = swept([1])
     axes = {"problem": ["diabetes"], "solver": ["dp_cd"], "n": [1, 2]}
     sweep = schema.Sweep("power", axes, replicates=1, tuned=True)
+    config.paper.problems = ["diabetes"]
     config.paper.sweeps = {"powers": sweep}
     with pytest.raises(FileNotFoundError, match=r"tune\.parquet"):
         sweeping.sweep(config)
@@ -138,7 +152,7 @@ def test_a_sweep_that_starts_from_tuning_follows_it(swept, caplog):
 
 
 def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
-    table = run_table(["dpgcd"], [])
+    table = compose(["dpgcd"], [])
     inputs = table.job("sweep", "dpgcd", "tuning_law").inputs
     assert "results/dpgcd/dorothea/dp_gcd/tune.parquet" in inputs
     assert "data/optimum/square/optimum.json" in inputs
@@ -146,14 +160,16 @@ def test_snakemake_waits_for_the_tuning_that_a_sweep_starts_from():
     law = table.job("draw", "dpgcd", "tables/law").inputs
     assert "results/dpgcd/sweeps/tuning_law.parquet" in law
     assert "results/dpgcd/square/dp_cd_uniform/evaluate.parquet" in law
-    other = run_table(["dpgcd"], ["paper.replicates=6"])
-    name = "sweeps/dpgcd/tuning_law"
-    assert table.digests[name] != other.digests[name]
+    other, job = (
+        compose(["dpgcd"], ["paper.replicates=6"]),
+        ("sweep", "dpgcd", "tuning_law"),
+    )
+    assert table.job(*job).key != other.job(*job).key
 
 
 def test_a_sweep_starts_from_nothing_that_is_not_run():
     with pytest.raises(ConfigError, match=r"sweeps\.tuning_law\.grid: .*dp_cd on elec"):
-        run_table(["dpcd"], ["~paper.runs.dp_cd"])
+        compose(["dpcd"], ["~paper.runs.dp_cd"])
 
 
 # --- points that stand apart ----------------------------------------------------------
@@ -167,6 +183,7 @@ def entry(config, point, seed, given=0.0):
 @pytest.fixture
 def apart(configured, monkeypatch):
     monkeypatch.setattr(sweeping, "function_of", lambda *names: entry)
+    unchecked(monkeypatch, "entry")
     code = {"dp_cd": "1", "dp_sgd": "1"}
     monkeypatch.setattr(
         "dperm.pipeline.digests.swept",

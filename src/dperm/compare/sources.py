@@ -22,8 +22,8 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import schema
 from dperm.core.experiment.config import compose
+from dperm.core.experiment.grid import number
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.experiment.validation import number
 from dperm.core.names import hint
 from dperm.core.privacy.ledger import STANDARDISATION, N, missing_values, united
 from dperm.data.arrays import Arrays, RefusedError, standardize

@@ -9,11 +9,26 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 
+MANY = 20  # names in a message, at most
+
 
 def hint(word: str, known: Iterable[str]) -> str:
     """The nearest known name, as the end of a message; empty if none is near."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def expected(word: str, known: Iterable[str]) -> str:
+    """The names that were expected in place of an unknown word.
+
+    Of many names none is said if one is near, which ``hint`` says, else the first ones.
+    """
+    names = list(known)
+    if len(names) <= MANY:
+        return f"expected one of {', '.join(names)}"
+    if hint(word, names):
+        return f"expected one of {len(names)} names"
+    return f"expected one of {', '.join(names[:MANY])}, ... ({len(names)} in all)"
 
 
 @functools.cache

@@ -33,6 +33,8 @@ from dperm.pipeline import digests, inputs, products
 
 log = logging.getLogger(__name__)
 
+MANIFEST = "manifest.json"
+LISTED = (".csv", ".json", ".parquet", ".png")  # files whose digests are recorded
 Tables = Mapping[str, pd.DataFrame]  # by path below the paper's folder
 AXES = ("passes", "step", "clip")  # of a setting
 _NOT_KEPT = ("problem=", "solver=", "data.", "output.")  # choices of a job, and folders
@@ -62,7 +64,7 @@ def complete(config: schema.Config) -> Path:
     for name in config.paper.sweeps:
         tables["sweep", name] = store.read_table(sweep_path(config, name))
     _write(
-        folder / "manifest.json",
+        folder / MANIFEST,
         _manifest(config, tables.values()),
         lambda manifest: manifest.get("configuration"),
         ("date", "machine", "versions", "wall_seconds", "cpu_seconds"),
@@ -147,6 +149,21 @@ def _manifest(config: schema.Config, tables: Iterable[pd.DataFrame]) -> dict:
         "solver_seconds": round(float(spent), 1),
         "wall_seconds": round(time.monotonic() - float(started)) if started else None,
         "cpu_seconds": _spent(Path("logs", config.scale.folder), config.paper.name),
+        "files": listed(config),
+    }
+
+
+def listed(config: schema.Config) -> dict[str, str]:
+    """SHA-256 of the files of a paper's rows, tables and figures, by their paths."""
+    name = config.paper.name
+    tops = (plan.results_folder(config, name), plan.figures_folder(config, name))
+    return {
+        path.as_posix(): store.file_digest(path)
+        for top in tops
+        for path in sorted(top.rglob("[!.]*"))
+        if path.suffix in LISTED
+        and "lanes" not in path.parts
+        and path.name not in (MANIFEST, "record.json")
     }
 
 

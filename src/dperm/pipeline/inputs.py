@@ -19,9 +19,9 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment.grid import number
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import Code, Job
-from dperm.core.experiment.validation import number
 from dperm.core.privacy.ledger import (
     COLUMNS,
     LABEL_MEAN,
@@ -31,7 +31,7 @@ from dperm.core.privacy.ledger import (
 )
 from dperm.core.solvers.capabilities import obstacle
 from dperm.data.fetching import FetchRecord
-from dperm.pipeline import checks, digests
+from dperm.pipeline import checks, digests, jobs
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
@@ -135,7 +135,7 @@ def current_optimum(config: schema.Config) -> dict[str, Any]:
     """
     name = config.problem.name
     record = load_optimum_record(config, name)
-    made = digests.solved(digests.optimum(config.problem))
+    made = made_by(config)
     if record["status"] == "ok" and record.get("made_by") != made:
         raise ValueError(
             f"{optimum_folder(config) / 'optimum.json'} was made by other code, "
@@ -143,6 +143,11 @@ def current_optimum(config: schema.Config) -> dict[str, Any]:
             "`dperm optimum`"
         )
     return record
+
+
+def made_by(config: schema.Config) -> str:
+    """Key of the problem's optimum under current code, settings and libraries."""
+    return digests.solved(jobs.Paper(config).optimum(config.problem.name).key)
 
 
 def _damaged(path: Path, reason: str) -> ValueError:
@@ -171,7 +176,8 @@ def load_job(config: schema.Config) -> Job | None:
     if reason:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
     current_optimum(config)
-    names = plan.names_of(config)
+    names, loss = plan.names_of(config), config.problem.loss
+    kinds = plan.run_calibrations(config)
     return Job(
         names,
         solver.algorithm,
@@ -180,10 +186,8 @@ def load_job(config: schema.Config) -> Job | None:
         module,
         options,
         Code(
-            digests.lanes(solver.algorithm, config.problem.loss),
-            digests.noise(
-                solver.algorithm, plan.run_calibrations(config), config.problem.loss
-            ),
+            digests.solved(digests.lanes(solver.algorithm, loss)),
+            digests.solved(digests.noise(solver.algorithm, kinds, loss)),
         ),
         config.seed,
         plan.results_folder(config, *names[:3]),
@@ -283,7 +287,7 @@ def _described(
     start = float(problem.objective(np.zeros(problem.p))[0])
     return {
         "status": "ok",
-        "made_by": digests.solved(digests.optimum(config.problem)),
+        "made_by": made_by(config),
         "digest": problem.digest,
         "w_digest": store.digest(optimum.w.tolist()),
         "value": optimum.value,

@@ -22,13 +22,16 @@ from dperm.core.experiment.locate import ConfigError, group_file
 from dperm.core.experiment.results import load_sweep, sweep_path
 from dperm.core.experiment.validation import one_of, paper_file
 from dperm.core.names import hint
-from dperm.pipeline.graph import FORMATS, product_inputs
 from dperm.present import tables
 from dperm.store import closure
 from dperm.store.closure import functions
 
 log = logging.getLogger(__name__)
 
+FORMATS = {  # of products: the first is shown in Snakemake's report
+    "figures": ("png", "pdf", "svg", "csv"),
+    "tables": ("csv",),
+}
 # The first arguments are no options: configuration, point and seed of a sweep;
 # configuration, product and problems of a figure or a table.
 PASSED = 3
@@ -47,15 +50,25 @@ def table(config: schema.Config) -> list[Path]:
 
 
 def _made(config: schema.Config, kind: str) -> list[Path]:
-    from dperm.pipeline import digests  # which reads this module
-
     written = []
     for name in chosen(config, kind):
-        for path, made in digests.rows(config, inputs_of(config, kind, name)).items():
+        for path, made in _rows_of(config, kind, name).items():
             if path.is_file():
                 store.read_table(path, made)
         written += write(config, kind, name)
     return written
+
+
+def _rows_of(config: schema.Config, kind: str, name: str) -> dict[Path, str]:
+    """Files of the rows that a product is made of, with the keys of their jobs."""
+    from dperm.pipeline import jobs  # which reads this module
+
+    paper, top = jobs.Paper(config), Path(config.output.results)
+    files = paper.inputs(kind, name)
+    return {
+        top.joinpath(*Path(file).parts[1:]): paper.jobs.makers[file].key
+        for file in files
+    }
 
 
 def write(config: schema.Config, kind: str, name: str) -> list[Path]:
@@ -115,19 +128,10 @@ def draw(config: schema.Config) -> list[Path]:
 
 def inputs_of(config: schema.Config, kind: str, name: str) -> list[Path]:
     """Files that a product is made of: rows, ledgers and published tables."""
-    product = getattr(config.paper, kind)[name]
-    runs = product_runs(config, product)
-    files = product_inputs(
-        f"{plan.results_folder(config)}/",
-        config.paper.name,
-        runs,
-        product.sweeps,
-        product.timed,
-    )
-    own = [plan.results_folder(config, config.paper.name, *run) for run in runs]
+    rows = _rows_of(config, kind, name)
+    ledgers = (p.with_name("ledger.json") for p in rows if p.name == "tune.parquet")
     texts = (paper_file(config.paper, name) for name in config.paper.published.values())
-    ledgers = (folder / "ledger.json" for folder in own)
-    return [*map(Path, files), *ledgers, *(text for text in texts if text is not None)]
+    return [*rows, *ledgers, *(text for text in texts if text is not None)]
 
 
 def rows(config: schema.Config) -> list[Path]:

@@ -23,6 +23,7 @@ NAME = "dperm"
 EVERY = {True: 1.0, False: 60.0}  # seconds between states; True on a terminal
 TAIL = 400  # bytes at the end of a log that are searched for its last line
 _COUNT = re.compile(r"^.*: (?=\d+ )")  # before a count stands what the name says
+silenced = threading.Event()  # set by an interrupt: what ends then is no failure
 FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
 
 
@@ -49,6 +50,8 @@ class LogHandler(LogHandlerBase):
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record if a reader needs it."""
         event, fields = getattr(record, "event", None), vars(record)
+        if silenced.is_set():
+            return
         if event == LogEvent.RUN_INFO:
             self._line(f"{fields['stats'].get('total', 0)} jobs")
         elif event == LogEvent.JOB_INFO:
@@ -73,7 +76,7 @@ class LogHandler(LogHandlerBase):
         super().close()
 
     def _states(self) -> None:
-        while not self.ended.wait(EVERY[self.terminal]):
+        while not (self.ended.wait(EVERY[self.terminal]) or silenced.is_set()):
             states = [state(*job) for job in list(self.running.values())]
             if states and self.terminal:
                 print(f"\r\x1b[K{self.count}{'; '.join(states)[:150]}", end="",

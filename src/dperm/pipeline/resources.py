@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 
-from dperm.pipeline.graph import STAGES, Graph
+from dperm.core.experiment import schema
+from dperm.data.fetching import read_record
+from dperm.pipeline.jobs import STAGES, Jobs
 
 MOST = 16  # threads of a job; with more it would wait long for free cores
 ALONE = 1024  # all cores: Snakemake limits this to those it has
@@ -29,7 +31,7 @@ SWEEP_MEMORY, SWEEP_MINUTES = 3000, 60  # several problems, or data made by the 
 
 
 class JobResources:
-    """Resources of all jobs of a build graph, by the jobs' names.
+    """Resources of all jobs, by the jobs' names.
 
     Parameters
     ----------
@@ -37,23 +39,23 @@ class JobResources:
         Folder of the data sets, whose sizes count once they are fetched.
     """
 
-    def __init__(self, graph: Graph, folder: str = "data"):
-        self.graph, self.folder = graph, folder
+    def __init__(self, jobs: Jobs, folder: str = "data"):
+        self.jobs, self.folder = jobs, folder
 
     def threads(self, job: str) -> int:
         """Number of threads of a job, if there are enough cores."""
         stage, _, _ = job.partition("/")
-        if self.graph.jobs[job].alone:
+        if self.jobs.jobs[job].alone:
             return ALONE
         if stage == "solve":
             entries = max(self._size(job) or (0, 0, 0))
-            passes = self.graph.jobs[job].work or 0.0
+            passes = self.jobs.jobs[job].work or 0.0
             return min(MOST, max(1, math.ceil(math.sqrt(passes * entries) / ROOTS)))
         return SWEEP_THREADS if stage == "sweep" else 1
 
     def workers(self, job: str, threads: int) -> int:
         """Number of working threads of a job; a timed job uses only some, or one."""
-        if not self.graph.jobs[job].alone:
+        if not self.jobs.jobs[job].alone:
             return threads
         return 1 if job.startswith("timing") else max(1, threads // APART)
 
@@ -70,7 +72,7 @@ class JobResources:
         size = self._size(job)
         if size is None:
             return attempt * SWEEP_MINUTES
-        work = self.graph.jobs[job].work
+        work = self.jobs.jobs[job].work
         passes = PASSES if work is None else work
         return attempt * (MINUTES + int(passes * max(size) * NANOSECONDS * 1e-9 / 60))
 
@@ -80,11 +82,7 @@ class JobResources:
         names = dict(zip(STAGES[stage].wildcards, values, strict=False))
         if "problem" not in names:
             return None
-        # Imported here, as it is slow and a start that runs nothing does not need it.
-        from dperm.core.experiment import schema
-        from dperm.data.fetching import read_record
-
-        dataset = self.graph.dataset_of[names["problem"]]
+        dataset = self.jobs.dataset_of[names["problem"]]
         record = read_record(dataset, schema.Data(dir=self.folder))
         if record is None or not record.available:
             return 0, 0, 0

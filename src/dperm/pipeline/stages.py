@@ -25,7 +25,7 @@ from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.pipeline import checks, digests, products
+from dperm.pipeline import checks, digests, jobs, products
 from dperm.pipeline.inputs import (
     current_optimum,
     load_job,
@@ -58,7 +58,7 @@ def tune(config: schema.Config) -> Path:
             store.write_json(folder / "ledger.json", [])
         else:
             table = tuning.tuned(job, plan.design(config))
-        store.write_table(folder / "tune.parquet", table, digests.tune(config))
+        store.write_table(folder / "tune.parquet", table, _key(config))
     return folder / "tune.parquet"
 
 
@@ -76,7 +76,7 @@ def evaluate(config: schema.Config) -> Path:
         If the tuning was made by other code or settings.
     """
     folder = _folder(config)
-    made = digests.tune(config)
+    made = _key(config)
     tuned = store.read_table(folder / "tune.parquet", made)
     with locked(folder):
         job = load_job(config)
@@ -84,7 +84,6 @@ def evaluate(config: schema.Config) -> Path:
             table = unavailable(plan.names_of(config), unavailable_reason(config))
         else:
             table = tuning.evaluated(job, plan.design(config), tuned)
-        made = digests.evaluate(config, made)
         store.write_table(folder / "evaluate.parquet", table, made)
     return folder / "evaluate.parquet"
 
@@ -99,6 +98,11 @@ def solve(config: schema.Config) -> Path:
     """
     tune(config)
     return evaluate(config)
+
+
+def _key(config: schema.Config) -> str:
+    """Key of the job of the chosen solver on the chosen problem."""
+    return jobs.Paper(config).solve(config.problem.name, config.solver.name).key
 
 
 def _folder(config: schema.Config) -> Path:
@@ -130,7 +134,7 @@ def timing(config: schema.Config) -> Path:
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     rows = [table for table in tables if len(table)] or tables
     table = pd.concat(rows, ignore_index=True)
-    store.write_table(path, table, digests.timed(config))
+    store.write_table(path, table, jobs.Paper(config).timing().key)
     return path
 
 
@@ -139,7 +143,7 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     job = load_job(config)
     if job is None:
         return
-    table = store.read_table(job.folder / "tune.parquet", digests.tune(config))
+    table = store.read_table(job.folder / "tune.parquet", _key(config))
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
         design = replace(design, evaluated="best")
@@ -177,7 +181,7 @@ def solver_section(point: Point) -> list[Any]:
 def _tuned(config: schema.Config, problem: str, solver: str) -> str:
     """Digest of the numbers in the tuning table of a solver on a problem."""
     folder = plan.results_folder(config, config.paper.name, problem, solver)
-    made = digests.tune(plan.at_run(config, problem, solver))
+    made = _key(plan.at_run(config, problem, solver))
     table = store.read_table(folder / "tune.parquet", made)
     columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
     return store.digest([table[columns].to_csv(index=False)])
@@ -203,7 +207,7 @@ def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
             store.unthreaded(named[str(key)]).assign(config_digest=str(key))
             for _, _, key in every
         ]
-        made = digests.swept_at(config, name)
+        made = jobs.Paper(config).sweep(name).key
         store.write_table(path, pd.concat(tables, ignore_index=True), made)
     return path
 
@@ -212,7 +216,7 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
     """Every point and replicate of a sweep, with the key of its part."""
     replicates = config.scale.replicates or what.replicates
     every = products.sweep_points(config, what)
-    code = digests.swept(config, what, every.values("solver"))
+    code = digests.solved(digests.swept(config, what, every.values("solver")))
     optima = {
         problem: _solved(config, problem)
         for problem in products.sweep_problems(config, what)
@@ -228,7 +232,7 @@ def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
     for point in every:
         if what.apart:
             own = [point[key] for key in ("solver",) if key in point]
-            code = digests.swept(config, what, own)
+            code = digests.solved(digests.swept(config, what, own))
             solved = optima.get(point.get("problem", ""))
             given[3:] = [options_of(what, point), config.seed, solved, *prepared]
         for replicate in range(replicates):

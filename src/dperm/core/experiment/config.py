@@ -221,7 +221,7 @@ def _merged(
 def _merge(found: list[tuple[str, str, Any]], keys: list[str]) -> DictConfig:
     """The tree of files, with their groups, and of the root's own values."""
     if len(keys) == 1:
-        tree = OmegaConf.create({keys[0]: OmegaConf.structured(CLASSES[keys[0]])})
+        tree = pickle.loads(_empty(keys[0]))  # noqa: S301  # made by this process
     else:
         tree = OmegaConf.structured(schema.Config)
         tree = tree if keys == [*tree] else OmegaConf.masked_copy(tree, keys)
@@ -233,6 +233,12 @@ def _merge(found: list[tuple[str, str, Any]], keys: list[str]) -> DictConfig:
         tree.merge_with(_root(keys))
     OmegaConf.set_struct(tree, True)
     return tree
+
+
+@functools.cache
+def _empty(group: str) -> bytes:
+    """The tree of a section without values, which takes long to make."""
+    return pickle.dumps(OmegaConf.create({group: OmegaConf.structured(CLASSES[group])}))
 
 
 def _contents(

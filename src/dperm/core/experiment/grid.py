@@ -283,3 +283,13 @@ def thin(grid: Grid, keep: Mapping[str, int]) -> Grid:
         parts = (part.keeping(name, kept) for part in grid.parts)
         grid = Grid(tuple(part for part in parts if len(part)))
     return grid
+
+
+def number(value: Any, n: int, where: str) -> float:
+    """A number, or the value of ``1/n`` or ``1/n^2`` for n records."""
+    named = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
+    if isinstance(value, str) and value.replace(" ", "") in named:
+        return named[value.replace(" ", "")]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigError(f"{where}: expected a number, 1/n or 1/n^2, found {value!r}")
+    return float(value)

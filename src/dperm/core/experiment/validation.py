@@ -30,7 +30,7 @@ from dperm.core.experiment.locate import (
     conf_file,
     group_file,
 )
-from dperm.core.names import hint
+from dperm.core.names import expected, hint
 
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
 # Kinds of pydantic's errors to the expected value, in our words.
@@ -216,17 +216,17 @@ def check_name(group: str, name: str, where: str) -> None:
     known = available(group)
     if name not in known:
         raise ConfigError(
-            f"{where}: {group} {name!r} is unknown; expected one of "
-            f"{', '.join(known)}{hint(name, known)}"
+            f"{where}: {group} {name!r} is unknown; "
+            f"{expected(name, known)}{hint(name, known)}"
         )
 
 
 def one_of(where: str, value: str, known: Any) -> None:
     """Refuse a value that is none of the known ones."""
     if value not in known:
+        names, word = [*map(str, known)], str(value)
         raise ConfigError(
-            f"{where}: expected one of {', '.join(known)}, found {value!r}"
-            f"{hint(str(value), known)}"
+            f"{where}: {expected(word, names)}, found {value!r}{hint(word, names)}"
         )
 
 
@@ -238,11 +238,11 @@ def _of(where: str, names: Iterable[Any] | None, known: Iterable[str]) -> None:
 
 def _validate_problem(problem: schema.Problem) -> None:
     where = f"conf/problem/{problem.name}.yaml"
-    delta = number(problem.privacy.delta, 1000, f"{where}: privacy.delta")
+    delta = grid.number(problem.privacy.delta, 1000, f"{where}: privacy.delta")
     if not 0 < delta < 1:
         raise ConfigError(f"{where}: privacy.delta: expected in (0, 1), found {delta}")
     for key in ("l1", "l2"):
-        strength = number(
+        strength = grid.number(
             getattr(problem.penalty, key), 1000, f"{where}: penalty.{key}"
         )
         if not 0 <= strength < float("inf"):
@@ -376,13 +376,3 @@ def _refuse_infinite(where: str) -> NoReturn:
         f"{where}: .inf is accepted only for clip, without noise "
         "(privacy.epsilon: .inf)"
     )
-
-
-def number(value: Any, n: int, where: str) -> float:
-    """A number, or the value of ``1/n`` or ``1/n^2`` for n records."""
-    named = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
-    if isinstance(value, str) and value.replace(" ", "") in named:
-        return named[value.replace(" ", "")]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ConfigError(f"{where}: expected a number, 1/n or 1/n^2, found {value!r}")
-    return float(value)

@@ -1,8 +1,6 @@
-"""The build graph has what stages read and write, all of it and nothing else."""
+"""The jobs have what stages read and write, all of it and nothing else."""
 
 import graphlib
-from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +8,8 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import digests, graph, products, runtable, stages
-from dperm.pipeline.graph import Graph
+from dperm.pipeline import jobs, products, stages, workflow
+from dperm.pipeline.jobs import Jobs
 
 ONLY = (  # of the sweeps and tables that are of no problem, none
     *("paper.offline=[diabetes]", "~paper.sweeps.lower_bound"),
@@ -22,8 +20,8 @@ SMALL = ("paper=dpcd", *ONLY, "scale.keep.clip=2")
 
 @pytest.fixture(scope="module", params=available("scale"))
 def whole(request):
-    """The graph of all papers at a scale; the README begins with quickstart."""
-    return runtable.run_table(available("paper"), [f"scale={request.param}"])
+    """The jobs of all papers at a scale; the README begins with quickstart."""
+    return jobs.compose(available("paper"), [f"scale={request.param}"])
 
 
 def ancestors(whole, files):
@@ -49,8 +47,7 @@ def test_every_input_has_one_job_that_makes_it_before(whole):
         name: {maker[file] for file in job.inputs} for name, job in whole.jobs.items()
     }
     assert set(graphlib.TopologicalSorter(after).static_order()) == set(whole.jobs)
-    for name, job in whole.jobs.items():
-        assert job.digest or name.startswith(("draw/", "complete/"))
+    assert all(job.key for job in whole.jobs.values())
 
 
 def test_what_everything_ends_in_is_made_of_all(whole):
@@ -81,47 +78,41 @@ def test_sweeps_start_from_tunings_that_their_paper_has(whole):
             assert tuned <= known
 
 
-def test_a_graph_survives_its_json(whole):
-    assert Graph.from_json(asdict(whole)) == whole
-
-
-def test_stages_called_by_themselves_ask_for_the_digests_of_the_graph(whole):
+def test_stages_called_by_themselves_have_the_keys_of_the_whole(whole):
     """A solver on a problem of every paper, its sweeps and timings."""
     if whole.folder != "smoke":
         pytest.skip("the same functions at the other scales")
-    for paper in whole.papers:
-        config = configuration.compose([f"paper={paper}", "scale=smoke"])
-        jobs = {name: job for name, job in whole.jobs.items() if f"/{paper}" in name}
-        runs = [name for name in jobs if name.startswith("solve/")][:1]
-        rest = [name for name in jobs if name.startswith(("sweep/", "timing/"))]
-        for name in (*runs, *rest):
-            stage, _, of = name.partition("/")
-            kinds = {"solve": ["tune", "evaluate"], "sweep": ["sweeps"]}
-            made = digests.rows(config, map(Path, jobs[name].outputs))
-            keys = [f"{kind}/{of}" for kind in kinds.get(stage, [stage])]
-            assert [*made.values()] == [whole.digests[key] for key in keys]
+    for name in whole.papers:
+        config = configuration.compose([f"paper={name}", "scale=smoke"])
+        paper = jobs.Paper(config)
+        made = [paper.solve(*run) for run in plan.runs(config)[:1]]
+        made += [*map(paper.sweep, config.paper.sweeps)]
+        if whole.of_paper(name, "timing"):
+            made.append(paper.timing())
+        for job in made:
+            assert whole.makers[job.outputs[0]] == job
 
 
 # --- one paper ------------------------------------------------------------------------
 
 
 def test_the_jobs_of_a_paper_and_what_they_read():
-    table = runtable.run_table(["dpcd"], ["scale=smoke", *ONLY])
-    jobs, results = table.jobs, "results/smoke/dpcd"
+    table = jobs.compose(["dpcd"], ["scale=smoke", *ONLY])
+    made, results = table.jobs, "results/smoke/dpcd"
     solvers = ("dp_cd", "dp_sgd")
-    assert jobs["fetch/diabetes"].inputs == []
-    assert jobs["prepare/diabetes"].inputs == ["data/fetched/diabetes/fetch.json"]
-    assert jobs["optimum/diabetes"].inputs == ["data/prepared/diabetes/meta.json"]
+    assert made["fetch/diabetes"].inputs == []
+    assert made["prepare/diabetes"].inputs == ["data/fetched/diabetes/fetch.json"]
+    assert made["optimum/diabetes"].inputs == ["data/prepared/diabetes/meta.json"]
     rows = []
     for solver in solvers:
-        job = jobs[f"solve/dpcd/diabetes/{solver}"]
+        job = made[f"solve/dpcd/diabetes/{solver}"]
         assert job.inputs == ["data/optimum/diabetes/optimum.json"]
         assert job.outputs == [
             f"{results}/diabetes/{solver}/{name}.parquet"
             for name in ("tune", "evaluate")
         ]
         rows += job.outputs
-    timed = jobs["timing/dpcd"]
+    timed = made["timing/dpcd"]
     assert timed.alone and timed.outputs == [f"{results}/timing.parquet"]
     assert timed.inputs == [
         f"{results}/diabetes/{solver}/evaluate.parquet"
@@ -130,7 +121,7 @@ def test_the_jobs_of_a_paper_and_what_they_read():
     drawn = {tuple(job.products): job.inputs for job in table.of_paper("dpcd", "draw")}
     assert drawn["figures/figure3", "tables/table3"] == rows + timed.outputs
     assert all(set(rows) <= set(inputs) for inputs in drawn.values())
-    assert not {"claims", "report", "audit/epsilon"} & set(jobs), "of all papers"
+    assert not {"claims", "report", "audit/epsilon"} & set(made), "of all papers"
 
 
 @pytest.fixture
@@ -165,45 +156,32 @@ def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch):
 
 
 def test_products_of_the_same_files_share_a_job():
-    table = runtable.run_table(["dpcd", "dpsco"], ["scale=smoke"])
+    table = jobs.compose(["dpcd", "dpsco"], ["scale=smoke"])
     for paper in table.papers:
-        jobs = table.of_paper(paper, "draw")
-        assert len({tuple(job.inputs) for job in jobs}) == len(jobs)
-        every = [each for job in jobs for each in job.products]
-        assert len(set(every)) == len(every) and len(jobs) < len(every) / 2 + 4
-        for job in jobs:
-            formats = [graph.FORMATS[each.split("/")[0]] for each in job.products]
+        drawn = table.of_paper(paper, "draw")
+        assert len({tuple(job.inputs) for job in drawn}) == len(drawn)
+        every = [each for job in drawn for each in job.products]
+        assert len(set(every)) == len(every) and len(drawn) < len(every) / 2 + 4
+        for job in drawn:
+            formats = [products.FORMATS[each.split("/")[0]] for each in job.products]
             assert len(job.outputs) == sum(map(len, formats))
             assert len(job.shown) == len(job.products)
             assert set(job.shown) <= set(job.outputs)
 
 
-# --- what is refused ------------------------------------------------------------------
+def test_what_no_job_makes_is_refused():
+    made = Jobs("")
+    made.add("fetch", "a", of=1)
+    with pytest.raises(ConfigError, match="job: expected one of fetch/a"):
+        made.job("fetch", "b")
+    with pytest.raises(ConfigError, match=r"file: .*else\.json.*"):
+        made.add("prepare", "a", of=1, reads=["data/else.json"])
 
 
-@pytest.mark.parametrize(
-    ("ask", "message"),
-    [
-        (lambda made: made.add("solves", "a"), "stage: expected.*did you mean solve"),
-        (lambda made: made.add_drawing("a", "maps/one", []), "product: .*'maps'"),
-        (lambda made: made.job("fetch", "b"), "job: expected one of fetch/a"),
-        (lambda made: made.job("draw", "a", "figures/two"), "mean draw/a/figures/one"),
-    ],
-)
-def test_what_no_stage_makes_is_refused(ask, message):
-    made = Graph("")
-    made.add("fetch", "a")
-    made.add_drawing("a", "figures/one", [])
-    with pytest.raises(ConfigError, match=message):
-        ask(made)
-
-
-def test_a_product_that_shows_what_no_job_makes_is_refused(monkeypatch):
-    """A kind of file that a stage would have to make."""
-
-    def more(*given):
-        return [*graph.product_inputs(*given), "results/dpcd/else.parquet"]
-
-    monkeypatch.setattr(runtable, "product_inputs", more)
-    with pytest.raises(ConfigError, match=r"file: .*else\.parquet"):
-        runtable.run_table(["dpcd"], ["scale=full"])
+def test_newer_data_count_where_the_job_has_run(tmp_path, monkeypatch):
+    """A clone has figures and no rows: data of a smoke run leave them as they are."""
+    monkeypatch.chdir(tmp_path)
+    read, made = ["data/optimum/a/optimum.json", "results/a.parquet"], ["out.parquet"]
+    assert workflow.read_by(read, made) == [(read[0], False), (read[1], True)]
+    (tmp_path / "out.parquet").touch()
+    assert workflow.read_by(read, made) == [(read[0], True), (read[1], True)]
