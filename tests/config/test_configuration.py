@@ -188,7 +188,7 @@ FILES = [
     ("solver/dp_sgd.yaml", "name", "other", "name: expected dp_sgd, found"),
     ("solver/dp_sgd.yaml", "options", {"batch": 2.5}, "batch: expected a whole number"),
     ("solver/dp_cd.yaml", "options", {"first": "one"}, "options.first: expected a whole"),
-    ("solver/noisy_sfw_all.yaml", "algorithm", "noisy_swf", "algorithm .noisy_swf.: .*mean noisy_sfw"),
+    ("solver/noisy_sfw.yaml", "algorithm", "noisy_swf", "algorithm .noisy_swf.: .*mean noisy_sfw"),
     ("scale/smoke.yaml", "replicates", 0, "replicates: expected 1 or more, found 0"),
     ("scale/smoke.yaml", "fresh", -2, "fresh: expected 1 or more, found -2"),
     ("scale/smoke.yaml", "problems", "ofline", "problems: .*did you mean offline"),
@@ -239,7 +239,7 @@ FILES = [
     ("dataset/lognormal1.yaml", "sources.0.options.sigma", "x", "options.sigma: expected a number"),
 ]  # fmt: skip
 OF = {DPGCD: "dpgcd", DPSCO: "dpsco", "dataset/lognormal1.yaml": "dpgcd",
-      "solver/noisy_sfw_all.yaml": "dpsco"}  # fmt: skip
+      "solver/noisy_sfw.yaml": "dpsco"}  # fmt: skip
 
 
 def spoil(path, key, value):

@@ -311,14 +311,14 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
 
     def changed(group, name):
         found = known(group, name)
-        if name != "noisy_sfw_all":
+        if name != "noisy_sfw":
             return found
-        return replace(found, options={**found.options, "batch": "published"})
+        return replace(found, options={**found.options, "batch": "all"})
 
     monkeypatch.setattr(digests, "section", changed)
     after = keys()
     changed_of = {at[0] for at in before if before[at] != after[at]}
-    assert changed_of == {"noisy_sfw_all"}
+    assert changed_of == {"noisy_sfw"}
     assert digest() != whole
 
 
