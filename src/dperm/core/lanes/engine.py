@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -71,45 +72,40 @@ def run_lanes(
     size = max(workers, memory // module.lane_bytes(problem))
     blocks = []
     for low in range(0, len(lanes.step), size):
-        start = time.perf_counter()
-        run = module.Run(
-            problem,
-            lanes.take(slice(low, low + size)),
-            streams(seed),
-            options,
-            workers=workers,
-            total=checkpoints[-1],
-        )
-        made = time.perf_counter() - start
-        given = (run, problem, checkpoints, measure, workers, made)
-        blocks.append(list(_measured(*given)))
+        part = lanes.take(slice(low, low + size))
+        given, total = (problem, part, streams(seed), options), checkpoints[-1]
+        begin = functools.partial(module.Run, *given, workers=workers, total=total)
+        found = _measured(begin, len(part.step), problem, checkpoints, measure, workers)
+        blocks.append(list(found))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 
 def _measured(
-    run: Block,
+    begin: Callable[[], Block],
+    size: int,
     problem: Problem,
     checkpoints: Sequence[int],
     measure: Measure,
     workers: int,
-    seconds: float,
 ) -> Iterator[Snapshot]:
-    """Lanes of a block at every checkpoint; seconds are those spent to begin it."""
+    """A block of so many lanes at every checkpoint; its memory is free afterwards."""
     start = float(problem.objective(np.zeros(problem.p))[0])
-    alive = np.arange(len(run.weights))
-    objective = np.full(len(alive), start)
-    diverged = np.zeros(len(alive), dtype=bool)
+    seconds = -time.perf_counter()
+    run = begin()
+    seconds += time.perf_counter()
+    alive, objective = np.arange(size), np.full(size, start)
+    diverged = np.zeros(size, dtype=bool)
     measures: dict[str, np.ndarray] = {}
     done = 0
     for count in checkpoints:
         if len(alive):
-            begun = time.perf_counter()
+            seconds -= time.perf_counter()
             run.advance(count - done)
-            seconds += time.perf_counter() - begun
+            seconds += time.perf_counter()
             weights = run.weights
             objective[alive] = problem.objective(weights, workers)
             for name, values in measure(weights).items():
-                known = measures.setdefault(name, np.zeros(len(diverged), values.dtype))
+                known = measures.setdefault(name, np.zeros(size, values.dtype))
                 known[alive] = values
             del weights  # may be a large copy
             lost = ~(objective[alive] <= DIVERGED * start)
