@@ -138,6 +138,11 @@ def test_all_faults_of_columns_are_named_at_once(tmp_path, text, keys, words):
     assert "\n" not in str(error.value)
 
 
+def test_an_error_of_the_system_is_no_fault_of_the_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "gone.csv")
+
+
 def test_a_column_of_another_type_is_refused_by_its_name(tmp_path):
     days = pd.date_range("2020-01-01", periods=3)
     table = pd.DataFrame({"when": days, "part": pd.cut([1, 2, 3], 3), "y": 1.0})

@@ -163,11 +163,13 @@ def unpack(
     with refusing(path.name, "an archive"):
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as zipped:
-                _check({one.filename: one.file_size for one in zipped.infolist()}, most)
+                _check(
+                    [(one.filename, one.file_size) for one in zipped.infolist()], most
+                )
                 zipped.extractall(folder)  # noqa: S202 - none lies outside
         elif tarfile.is_tarfile(path):
             with tarfile.open(path) as archive:
-                _check({one.name: one.size for one in archive.getmembers()}, most)
+                _check([(one.name, one.size) for one in archive.getmembers()], most)
                 archive.extractall(folder, filter="data")
         else:
             return [_decompressed(path, folder, most)]
@@ -181,13 +183,13 @@ def unpack(
     return [_member(files, name, path.name) for name in wanted or files]
 
 
-def _check(sizes: dict[str, int], most: int) -> None:
-    """Refuse members outside of the archive, and too many bytes."""
-    for name in sizes:
+def _check(members: Sequence[tuple[str, int]], most: int) -> None:
+    """Refuse names that point outside of the archive, and too many bytes."""
+    for name, _ in members:
         inside = PurePosixPath(name.replace("\\", "/"))
         if inside.is_absolute() or ".." in inside.parts or ":" in name:
             raise RefusedError(f"member {name!r} points outside the archive")
-    if sum(sizes.values()) > most:
+    if sum(size for _, size in members) > most:
         raise RefusedError(f"it unpacks to more than {most} bytes (data.most_bytes)")
 
 
@@ -210,5 +212,5 @@ def _decompressed(path: Path, folder: Path, most: int) -> Path:
     with module.open(path) as packed, open(folder / named, "wb") as target:
         while chunk := packed.read(1 << 20):
             target.write(chunk)
-            _check({named: target.tell()}, most)
+            _check([(named, target.tell())], most)
     return folder / named

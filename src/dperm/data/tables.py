@@ -79,7 +79,10 @@ def read_table(
 
 @contextmanager
 def refusing(names: str, kind: str) -> Iterator[None]:
-    """Turn whatever a parser raises into a ``RefusedError`` of one line with names."""
+    """Turn what a parser raises into a ``RefusedError`` of one line with names.
+
+    Errors of the system, such as a full disk, pass.
+    """
     try:
         yield
     except RefusedError as error:  # a quotation may hold line ends
@@ -89,6 +92,8 @@ def refusing(names: str, kind: str) -> Iterator[None]:
     except UnicodeError as error:
         raise RefusedError(f"{names} is not text in UTF-8: save it as UTF-8") from error
     except Exception as error:  # parsers raise anything on damaged files
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's: not permitted, a full disk
         try:
             text = " ".join(str(error).split())[:300]
         except Exception:  # arff formats its messages with the content of the file
