@@ -177,7 +177,7 @@ def load_job(config: schema.Config) -> Job | None:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
     current_optimum(config)
     names, loss = plan.names_of(config), config.problem.loss
-    kinds = plan.run_calibrations(config)
+    kinds = config.paper.calibrations
     return Job(
         names,
         solver.algorithm,

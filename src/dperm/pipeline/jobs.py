@@ -361,7 +361,7 @@ class Paper:
             self.config, problem=self.problem(problem), solver=self.solver(solver)
         )
         paper, chosen = config.paper, config.solver
-        points, kinds = plan.grid_points(config), plan.run_calibrations(config)
+        points, kinds = plan.grid_points(config), config.paper.calibrations
         checks.require_able(paper, config.problem, chosen)
         check_clips(points, f"{self._where}: runs.{solver}.grid", config.problem)
         design, loss = plan.design(config), config.problem.loss

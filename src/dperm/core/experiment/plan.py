@@ -54,14 +54,6 @@ def grid_points(config: schema.Config) -> grid.Grid:
     return grid.thin(found, config.scale.keep)
 
 
-def run_calibrations(config: schema.Config) -> list[str]:
-    """The calibrations of the chosen solver on the chosen problem."""
-    run = config.paper.runs.get(config.solver.name) or schema.Run()  # of a sweep alone
-    known = config.paper.calibrations if run.calibrations is None else run.calibrations
-    left_out = run.leave_out.get(config.problem.name, ())
-    return [name for name in known if name not in left_out]
-
-
 def label(config: schema.Config, solver: str) -> str:
     """The name of a solver in the paper."""
     label = config.paper.runs[solver].label if solver in config.paper.runs else None
@@ -120,7 +112,7 @@ def design(config: schema.Config) -> Design:
     paper, scale = config.paper, config.scale
     return Design(
         grid_points(config),
-        run_calibrations(config),
+        paper.calibrations,
         scale.replicates or paper.replicates,
         scale.fresh or paper.fresh,
         paper.race,

@@ -182,8 +182,6 @@ class Run(Section):
 
     grid: Any = MISSING
     problems: Problems | None = None  # None: all problems of the paper
-    calibrations: Calibrations | None = None  # None: those of the paper
-    leave_out: dict[str, Calibrations] = field(default_factory=dict)  # problem: those
     label: str | None = None  # its name in the paper; None: that of the solver
 
 

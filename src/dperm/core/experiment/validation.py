@@ -269,7 +269,6 @@ def _validate_paper(paper: schema.Paper, problems: list[str] | None = None) -> N
         check_name("solver", name, f"{where}: runs")
         place = f"{where}: runs.{name}"
         _of(f"{place}.problems", run.problems, allowed)
-        _of(f"{place}.leave_out", run.leave_out, allowed)
         _validate_grid(run.grid, f"{place}.grid")
     for name, sweep in paper.sweeps.items():
         _validate_sweep(sweep, f"{where}: sweeps.{name}")
