@@ -168,5 +168,6 @@ def _(event: NoisyMax, orders: Array) -> Array:
 
 @beside_gaussians.register
 def _(event: TopK, mu: float, delta: float) -> float:
-    curve = renyi(event, RENYI_ORDERS) + RENYI_ORDERS * mu**2 / 2
-    return converted(curve, RENYI_ORDERS, delta)
+    curve = renyi(event, RENYI_ORDERS)
+    assert curve is not None  # it is registered above
+    return converted(curve + RENYI_ORDERS * mu**2 / 2, RENYI_ORDERS, delta)
