@@ -79,6 +79,11 @@ class NoisyMax(Event):
         """Pure epsilon 2 sensitivity / scale of one selection, noise on the score."""
         return 2 * self.sensitivity / self.scale if self.scale else math.inf
 
+    @property
+    def bounded_range(self) -> float:
+        """Range of the privacy loss over the outputs, with Gumbel noise."""
+        return self.pure
+
 
 @dataclass(frozen=True)
 class TopK(NoisyMax):
@@ -161,8 +166,8 @@ def _(event: NoisyMax) -> Profile:
 @renyi.register
 def _(event: NoisyMax, orders: Array) -> Array:
     divergence = pure_renyi(orders, event.pure)
-    if event.noise == "gumbel":  # whose loss has a bounded range over the outputs
-        divergence = np.minimum(divergence, orders * event.pure**2 / 8)
+    if event.noise == "gumbel":
+        divergence = np.minimum(divergence, orders * event.bounded_range**2 / 8)
     return event.selections * divergence
 
 
