@@ -79,6 +79,11 @@ class NoisyMax(Event):
         """Pure epsilon 2 sensitivity / scale of one selection, noise on the score."""
         return 2 * self.sensitivity / self.scale if self.scale else math.inf
 
+    @property
+    def bounded_range(self) -> float:
+        """Range of the privacy loss over the outputs, with Gumbel noise."""
+        return self.pure
+
 
 @dataclass(frozen=True)
 class TopK(NoisyMax):
@@ -161,12 +166,13 @@ def _(event: NoisyMax) -> Profile:
 @renyi.register
 def _(event: NoisyMax, orders: Array) -> Array:
     divergence = pure_renyi(orders, event.pure)
-    if event.noise == "gumbel":  # whose loss has a bounded range over the outputs
-        divergence = np.minimum(divergence, orders * event.pure**2 / 8)
+    if event.noise == "gumbel":
+        divergence = np.minimum(divergence, orders * event.bounded_range**2 / 8)
     return event.selections * divergence
 
 
 @beside_gaussians.register
 def _(event: TopK, mu: float, delta: float) -> float:
-    curve = renyi(event, RENYI_ORDERS) + RENYI_ORDERS * mu**2 / 2
-    return converted(curve, RENYI_ORDERS, delta)
+    curve = renyi(event, RENYI_ORDERS)
+    assert curve is not None  # it is registered above
+    return converted(curve + RENYI_ORDERS * mu**2 / 2, RENYI_ORDERS, delta)

@@ -181,16 +181,22 @@ def calibrate_choice(
     found: list[float | None] = []
     near: float | None = None
 
-    def excess(ledger: Ledger) -> float:
+    def alone(ledger: Ledger) -> float:
         return choice_epsilon([ledger], delta) / epsilon
 
+    excess: Callable[[Ledger], float] = alone
     for way in ways:
-        closed = is_closed_form(way(1.0), STRICT)
+
+        def cost(
+            noise: float,
+            way: Callable[[float], Ledger] = way,
+            excess: Callable[[Ledger], float] = excess,
+        ) -> float:
+            return excess(way(noise))
+
+        tolerance = TOLERANCE if is_closed_form(way(1.0), STRICT) else ROUGH
         try:
-            noise = smallest(
-                lambda z, way=way, excess=excess: excess(way(z)),
-                *(1.0, TOLERANCE if closed else ROUGH, near),
-            )
+            noise = smallest(cost, 1.0, tolerance, near)
         except UnreachableTargetError:
             found.append(None)
             continue
