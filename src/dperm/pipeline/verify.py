@@ -277,7 +277,7 @@ def difference(
         old, new = kept[name].to_numpy(object), fresh[name].to_numpy(object)
         same = (old == new) | (pd.isna(old) & pd.isna(new))
         equal &= [*map(repr, old)] == [*map(repr, new)]  # -0.0 is not 0.0
-        for at in np.flatnonzero(~same):
+        for at in np.flatnonzero(~same).tolist():
             if not _is_near(old[at], new[at]):
                 text = f"{name} at {_place(kept, at)}: {old[at]!r} was kept, "
                 return f"{text}{new[at]!r} is made", False
