@@ -1,9 +1,9 @@
 """Estimators and the private choice as subjects of the audit.
 
-A neighbour is fitted from scratch by the same estimator; only a preparation without
-noise is made once for all runs on it. So everything that it computes from the arrays is
-audited: the mapping of classes, the intercept, scales and clips, and also private
-scales, which are its first release. The audit imports this module by name, because it
+A neighbour is fitted from scratch by the same estimator. So everything that it computes
+from the arrays is audited: the mapping of classes, the intercept, ranges and clips, and
+also the sums of columns, which are its first release. The audit imports this module by
+name, because it
 belongs to a higher layer.
 
 A run of a private choice and its score are a mechanism with a ledger. It is audited by
@@ -33,7 +33,7 @@ from dperm.audit.laws import gaussian_delta, gaussian_epsilon
 from dperm.audit.registry import BOXES
 from dperm.audit.rungs import climb
 from dperm.audit.subjects import DELTA, LOUD, Array, Records, Subject
-from dperm.compare import contest, contestants
+from dperm.compare import contest, contestants, ranges
 from dperm.compare.contest import Contest, Drawn, Prices, Seeds
 from dperm.compare.contestants import Contestant, Job, Setting, contestant
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
@@ -49,7 +49,6 @@ from dperm.core.privacy.mechanisms import Streams, gaussian, heard, streams
 N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
 EPSILON = 1.0
 SHORT = {"passes": 1.0, "steps": 2}  # replaces the slow values of a default setting
-KEPT = 16  # data sets whose preparation is kept
 NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
 
 
@@ -62,7 +61,7 @@ def few_records() -> Iterator[None]:
 
 
 class EstimatorSubject(Subject):
-    """An estimator with a solver and declared or private scales.
+    """An estimator with a solver.
 
     Parameters
     ----------
@@ -76,8 +75,7 @@ class EstimatorSubject(Subject):
     def __init__(self, model: DPLinear):
         intercept = "" if model.fit_intercept else ", no intercept"
         self.model, self.method = model, contestants.method(model.solver)
-        private = ", private scales" if any(model._private()) else ""
-        self.name = f"{type(model).__name__}({model.solver}){intercept}{private}"
+        self.name = f"{type(model).__name__}({model.solver}){intercept}"
         self.real = isinstance(model, DPRegressor)
         y = np.ones(N)
         if not self.real:  # the replaced record may be the only one of its class
@@ -86,7 +84,8 @@ class EstimatorSubject(Subject):
         near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
         self.tried = ((LOUD * near, -LOUD * near[::-1]),)
         self.on, self.setting = model._runs(*self.cleaned(self.base), self.method)[0]
-        self.family, self.first = solvers.family(self.on.module), model._first((N, P))
+        self.family = solvers.family(self.on.module)
+        self.first = ranges.ledger(model._ranges, N, EPSILON, DELTA)
 
         def ledger(noise: float) -> Ledger:
             return self.first + self.on.ledger(self.setting, noise)
@@ -98,7 +97,6 @@ class EstimatorSubject(Subject):
             rest = replace(self.ledger, events=self.ledger.events[len(first) :])
             self.draw_events = first + rounds(rest)
         self.hidden = any(isinstance(e, SampledGaussian) for e in self.ledger.events)
-        self._known: dict[int, tuple[Records, tuple[Any, Any]]] = {}
 
     def cleaned(self, data: Records) -> tuple[Any, Any]:
         """Records as a fit holds them before its first release."""
@@ -112,29 +110,16 @@ class EstimatorSubject(Subject):
         def normal(scale: Any, size: int) -> Array:
             return scale * gaussian(own.smoothness, (size, 1))
 
-        model, noisy = self.model, None
-        if self.first.events:
-            X, every, noisy = model._rescaled(*self.cleaned(data), self.first, normal)
-            on, setting = model._runs(X, every, self.method)[0]
-        else:
-            on, setting = self._prepared(data)
+        model = self.model
+        X, every, noisy = model._standardised(*self.cleaned(data), self.first, normal)
+        on, setting = model._runs(X, every, self.method)[0]
         with on.start(setting, self.noise_multiplier, own) as run:
             yield noisy, run
 
-    def _prepared(self, data: Records) -> tuple[Any, Any]:
-        """The method on cleaned records, once for every data set: it has no noise."""
-        if id(data) not in self._known:
-            if len(self._known) >= KEPT:
-                self._known.clear()
-            made = self.model._runs(*self.cleaned(data), self.method)[0]
-            self._known[id(data)] = data, made  # the data stay alive, and so their id
-        return self._known[id(data)][1]
-
     def releases(self, run: Any) -> Iterator[Array]:
-        """The counts behind private scales, and what the solver releases."""
+        """The sums of columns, and what the solver releases."""
         noisy, made = run
-        if noisy is not None:
-            yield noisy.ravel()
+        yield noisy
         for release in made.releases():
             if self.family == "frank_wolfe":
                 yield as_vertex(release, self.on.problem.p, NUMBERS)
@@ -171,14 +156,13 @@ def subjects(solver: str) -> list[Subject]:
     short = SHORT | ({"steps": 1} if family == "frank_wolfe" else {})
     setting = {key: value for key, value in short.items() if key in known}
     given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
-    plain, ends = {**given, "feature_scale": 1.0}, {"bounds": (-2, 2)}
+    given["bounds"] = (-2, 2)
     models: list[DPLinear] = [
-        DPClassifier(solver, classes=(-1.0, 1.0), **plain),
-        DPRegressor(solver, fit_intercept=False, label_scale=1.0, **plain),
+        DPClassifier(solver, classes=(-1.0, 1.0), **given),
+        DPRegressor(solver, fit_intercept=False, label_bounds=(-2, 2), **given),
     ]
-    if solver == "dp_gd":  # ranges are applied before any solver reads the data
-        models.append(DPRegressor(solver, label_bounds=(-2, 2), **ends, **given))
-        models.append(DPRegressor(solver, fit_intercept=False, **given))
+    if solver == "dp_gd":  # a label is centred like a column
+        models.append(DPRegressor(solver, label_bounds=(-2, 2), **given))
     found: list[Subject] = []
     for model in models:
         try:
@@ -215,7 +199,6 @@ class Paid(Subject):
     """
 
     calibration, delta = STRICT, DELTA
-    far = 1e3  # the score contains a penalty, which grows with the square
 
     def __init__(self, shape: Shape):
         self.name, self.shape, self.real = f"a choice, {shape.loss}", shape, shape.real
@@ -268,9 +251,9 @@ class Searched(Paid):
     def __init__(self, shape: Shape):
         super().__init__(shape)
         self.name = f"a search, {shape.loss}"
-        known = {"feature_scale": 1.0, "fit_intercept": False, "delta": DELTA}
+        known = {"bounds": (-1, 1), "fit_intercept": False, "delta": 2 * DELTA}
         if self.real:
-            model: DPLinear = DPRegressor("dp_gd", label_scale=1.0, **known)
+            model: DPLinear = DPRegressor("dp_gd", label_bounds=(-1, 1), **known)
         else:
             model = DPClassifier("dp_gd", classes=(-1.0, 1.0), **known)
         model.set_params(setting={"steps": 1})
@@ -286,24 +269,26 @@ class Searched(Paid):
         search = self.search
         models = [clone(search.estimator).set_params(**one) for one in search._grid()]
         with few_records():
-            return [search._prepared(model, data.X, data.y) for model in models]
+            made = search._cleaned(models, data.X, data.y)
+            return search._runs(models, *made)
 
     def start(self, data: Records, own: Streams) -> AbstractContextManager[Any]:
         """A run that is not yet made."""
         seeds = [int(one) for one in own.noise.integers(2**62, size=2)]
         drawn = Drawn(0, self.seeded(seeds[0]), seeds[1])
-        return nullcontext(Run(self.prepared(data)[0][0], drawn))
+        run = Run(self.prepared(data)[0][0], drawn, self.search._of_choice)
+        return nullcontext(run)
 
 
 class Run:
     """One run of a choice."""
 
-    def __init__(self, method: Contestant, drawn: Drawn):
-        self.method, self.drawn = method, drawn
+    def __init__(self, method: Contestant, drawn: Drawn, epsilon: float = EPSILON):
+        self.method, self.drawn, self.epsilon = method, drawn, epsilon
 
     def make(self) -> None:
         """Make and score the run as choices do, and keep its releases."""
-        self.score, self.weights = scored(self.method, self.drawn, EPSILON)
+        self.score, self.weights = scored(self.method, self.drawn, self.epsilon)
 
 
 def findings(effort: Effort, seed: int) -> list[Finding]:
@@ -389,7 +374,7 @@ def searching(shape: Shape) -> Finding:
         for one in drawn:
             with least(one):
                 k, w = search._best(runs, able, seed)
-            own = scored(runs[one.choice][0], one, EPSILON)[1]
+            own = scored(runs[one.choice][0], one, search._of_choice)[1]
             wrong += k != one.choice or not np.array_equal(w, own)
     theirs = max(bound(one, DELTA) for one in search._priced(runs, DELTA)[1])
     wrong += not (1 - NEAR) * theirs <= subject.price <= EPSILON * (1 + 1e-9)
