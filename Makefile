@@ -7,11 +7,11 @@ BIN    := $(VENV)/bin
 SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: article help quickstart test all lint size types unit bounds smoke faults fuzz
-.PHONY: mutations mutants bench docs notebooks wheel lock sbom clean
+.PHONY: article help quickstart test test-all all lint size types unit bounds smoke long
+.PHONY: faults mutants bench docs notebooks wheel lock sbom clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
 $(VENV)/.done: requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,10 @@ quickstart: $(VENV)/.done  ## the whole chain on data that need no download
 
 test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the Snakefile
 
+test-all: test long faults mutants docs wheel  ## all that is tested, in hours
+	$(MAKE) bounds VERSIONS=lowest-direct
+	$(MAKE) bounds VERSIONS=highest
+
 all: $(VENV)/.done  ## everything, at full size: make all JOBS=32
 	snakemake -j $(JOBS) all
 
@@ -34,41 +38,37 @@ lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt
 	lint-imports
 	snakefmt --check Snakefile
 
-size:  ## at most 8000 lines in 45 modules of the core, 61100 lines in all
+size:  ## lines of the core, the package and the tests: budgets only fall
 	@at_most() { echo "$$1: $$3, at most $$2"; test $$3 -le $$2; }; \
 	  lines() { find $$1 -name '*.py' -exec cat {} + | wc -l; }; \
-	  at_most "lines of the core" 8000 $$(lines $(SRC)/core) && \
-	  at_most "modules of the core" 45 $$(find $(SRC)/core -name '*.py' | wc -l) && \
-	  at_most "lines of the package" 61100 $$(lines $(SRC))
+	  at_most "lines of the core" 7600 $$(lines $(SRC)/core) && \
+	  at_most "lines of the package" 46600 $$(lines $(SRC)) && \
+	  at_most "lines of the tests" 31850 $$(lines tests)
 
 types: $(VENV)/.done  ## mypy
 	mypy
 
 unit: $(VENV)/.done  ## unit tests
-	pytest -n $(JOBS) --dist loadfile
+	pytest -n $(JOBS)
 
 bounds: $(VENV)/.done  ## unit tests with VERSIONS=lowest-direct (or highest) allowed
 	uv venv -q --clear -p $(PYTHON) build/$(VERSIONS)
 	uv pip install -q -p build/$(VERSIONS) --resolution $(VERSIONS) -e '.[dev]'
 	PATH="$(CURDIR)/build/$(VERSIONS)/bin:$$PATH" \
-	  python -m pytest -n $(JOBS) --dist loadfile
+	  python -m pytest -n $(JOBS)
 
 smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
 	dperm verify scale=smoke
 
-faults: $(VENV)/.done  ## every fault ten times, clusters, offline: results/faults.md
-	FAULT_TIMES=10 FAULT_TABLE=results/faults.md pytest tests/faults tests/cluster -m ""
-	pytest tests/audit tests/papers/arena -m long
+long: $(VENV)/.done  ## tests that take minutes each, as the mark `long` says
+	pytest -n $(JOBS) -m long --ignore tests/faults
 
-fuzz: $(VENV)/.done  ## 10 000 spoilt files for the readers and the configuration
-	FUZZ_CASES=10000 pytest tests/faults/test_fuzz.py
+faults: $(VENV)/.done  ## every fault ten times, SLURM, offline: results/faults.md
+	FAULT_TIMES=10 FAULT_TABLE=results/faults.md pytest -n 0 -m "" tests/faults
 
-mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.md
-	cd tests && python -m mutants.run -j $(JOBS)
-
-mutations: $(VENV)/.done  ## every key of conf/ spoilt: results/mutations.csv
-	MUTATION_TABLE=$(CURDIR)/results/mutations.csv pytest -s tests/faults/test_mutations.py
+mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.csv
+	cd tests && python -m mutants.run
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench
@@ -107,4 +107,4 @@ sbom: $(VENV)/.done  ## what the lock file installs, in CycloneDX: build/sbom.js
 
 clean:  ## remove results and figures of the small scales, logs and caches
 	rm -rf results/smoke results/quickstart figures/smoke figures/quickstart logs
-	rm -rf .snakemake .mypy_cache .ruff_cache build dist docs/auto_gallery docs/_build
+	rm -rf .snakemake .mypy_cache .ruff_cache .pytest_cache build dist docs/auto_gallery docs/_build

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dperm.core.erm.losses import LOSSES
+from dperm.core.erm.losses import named
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.clipping import mean_sensitivity, share
@@ -38,7 +38,7 @@ def _pointer(array: np.ndarray) -> ctypes.c_void_p:
 
 def _is_logistic(problem: Problem) -> ctypes.c_int:
     """The references know this loss and least squares."""
-    return ctypes.c_int(problem.loss is LOSSES["logistic"])
+    return ctypes.c_int(problem.loss is named("logistic"))
 
 
 def _generator(streams: Streams) -> ctypes.c_void_p:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dperm.core.erm.losses import Signed, named
+from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 
@@ -23,7 +23,7 @@ PENALTIES = {
 # Files that take a minute or so: whichever came last would leave other workers idle.
 LONG = (
     *("test_workflow", "test_ladder", "test_bits", "test_verify", "test_extending"),
-    *("test_contest", "test_products", "test_adopt"),
+    *("test_kill", "test_contest", "test_products", "test_adopt", "test_said"),
 )
 
 
@@ -43,7 +43,7 @@ def raw_data(loss: str, n: int = 60, p: int = 5, seed: int = 0):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p)) * np.linspace(0.3, 3.0, p)
     signal = X @ rng.standard_normal(p) + 0.3 * rng.standard_normal(n)
-    return X, np.sign(signal) if isinstance(named(loss), Signed) else signal
+    return X, np.sign(signal) if named(loss).labels == "sign" else signal
 
 
 def make_problem(loss: str, penalty: str = "elastic", **sizes) -> Problem:

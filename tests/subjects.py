@@ -1,17 +1,16 @@
-"""The audit's subjects of every solver, made once in each process."""
+"""The audit's mechanisms of every solver, made once in each process."""
 
 from functools import cache
 from pathlib import Path
 
 from omegaconf import OmegaConf
 
-from dperm.audit import registry
-from dperm.audit.subjects import Subject
+from dperm.audit.mechanism import Mechanism
+from dperm.audit.solvers import mechanisms
 
 
 @cache
-def subjects(path: Path) -> list[Subject]:
-    """The subjects of a solver's YAML under both calibrations."""
+def subjects(path: Path) -> list[Mechanism]:
+    """The mechanisms of a solver's YAML under both calibrations."""
     found = OmegaConf.to_container(OmegaConf.load(path))
-    name, algorithm = found["name"], found["algorithm"]
-    return registry.subjects(name, algorithm, found.get("options", {}))
+    return mechanisms(found["name"], found["algorithm"], found.get("options", {}))

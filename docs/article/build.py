@@ -53,22 +53,28 @@ class Numbers:
         low, high = (self._number(end, column) for column in ("ci_low", "ci_high"))
         return f"{self.value(end)} [{low}, {high}]"
 
-    def published(self, end: str) -> str:
-        """What the paper states, without words."""
-        return self._row(end)["published"].removeprefix("at least ")
-
     def cell(self, table: str, column: str, **where: str) -> str:
         """A number of a table under results/, with its 95 % interval."""
-        rows = pd.read_csv(self.results / f"{table}.csv")
-        for key, word in where.items():
-            rows = rows[rows[key] == word]
+        rows = self._rows(table, **where)
         if len(rows) != 1:
             raise ValueError(
                 f"article.md.j2: {table}: expected one row of {where}, found "
                 f"{len(rows)}"
             )
-        number, low, high = rows.iloc[0][[column, "ci_low", "ci_high"]]
+        own = f"{column}_low" in rows
+        ends = [f"{column if own else 'ci'}_{end}" for end in ("low", "high")]
+        number, low, high = rows.iloc[0][[column, *ends]]
         return f"{shown(number)} [{shown(low)}, {shown(high)}]"
+
+    def largest(self, table: str, column: str, **where: str) -> str:
+        """The largest number of a column of a table under results/."""
+        return shown(self._rows(table, **where)[column].max())
+
+    def _rows(self, table: str, **where: str) -> pd.DataFrame:
+        rows = pd.read_csv(self.results / f"{table}.csv")
+        for key, word in where.items():
+            rows = rows[rows[key] == word]
+        return rows
 
     def worth(self, paper: str, method: str) -> str:
         """Least and largest upper bound of what noise published for epsilon 1 costs."""
@@ -85,11 +91,7 @@ class Numbers:
     def count(self, paper: str | None = None, verdict: str | None = None) -> int:
         """How many claims a paper has, or all have, with that verdict."""
         rows = self.rows[self.rows["paper"].isin(PAPERS if paper is None else [paper])]
-        return len(rows if verdict is None else rows[rows["short"] == verdict])
-
-    def judged(self) -> int:
-        """How many claims of the papers are in scope."""
-        return self.count() - self.count(verdict="out of scope")
+        return len(rows if verdict is None else rows[rows["verdict"] == verdict])
 
 
 def shown(number: float) -> str:
@@ -108,7 +110,7 @@ def rendered(results: Path = RESULTS) -> str:
     """
     numbers = Numbers(results)
     names = (
-        *("value", "within", "published", "cell", "count", "judged"),
+        *("value", "within", "cell", "largest", "count"),
         *("worth", "proved"),
     )
     known = {name: getattr(numbers, name) for name in names}

@@ -24,7 +24,7 @@ model = dperm.DPRegressor(
 ).fit(X, y)
 
 # %%
-# ``epsilon_`` is an interval with both ends proved. It lists what it assumes to be
+# ``epsilon_`` is a proved upper bound. It lists what it assumes to be
 # public, and the ledger has every release behind it.
 
 print(model.solver_)

@@ -51,7 +51,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "audit the privacy of a function of yours",
         ),
         "anchors": (
-            "report.claims:main",
+            "report.anchors:main",
             "show every claim with its sentence in the paper's text",
         ),
         "verify": (
@@ -79,7 +79,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "print the epsilon of a setting and the noise it needs",
         ),
         "adopt": (
-            "pipeline.verify:adopt",
+            "pipeline.adopt:adopt",
             "keep rows of older code if a sample has the same bits",
         ),
         "arena --peers": (
@@ -103,7 +103,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "pipeline.completion:complete",
             "check that a paper is complete, and write its manifest",
         ),
-        "claims": ("report.judging:claims", "judge the claims of the papers"),
+        "claims": ("report.claims:write", "judge the claims of the papers"),
         "report": ("report.page:report", "write the report"),
         "readme": (
             "report.reports:readme",

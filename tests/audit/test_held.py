@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dperm
-from dperm.audit.ladder import LeakError, require_held
+from dperm.audit.held import LeakError, require_held
 from dperm.core.experiment.locate import ConfigError
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"

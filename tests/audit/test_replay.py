@@ -1,59 +1,26 @@
-"""The tap notes every draw; chances of a selection against closed forms."""
+"""The tap notes every draw; a run on D' repeats that on D, with shifts as in proofs."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from dperm.accountants import generalised_gaussian
-from dperm.audit.replay import one_sided_chances, two_sided_chances
-from dperm.audit.subjects import Draw, Tap, tapped
+from dperm.accountants.sketch import GaussianSketch
+from dperm.audit import mechanism
+from dperm.audit.checks import Audit
+from dperm.audit.mechanism import LOUD, Draw, Pair, Records, Tap
+from dperm.audit.pairs import odd_pairs, pairs
+from dperm.audit.replay import Replay, square
 from dperm.core.privacy import mechanisms
-from dperm.core.privacy.mechanisms import streams
+from dperm.core.privacy.mechanisms import heard, streams
+from dperm.solvers.fits.secret import isometric
 
-SCORES = np.array([0.0, -0.7, -3.0])
-
-
-def test_gumbel_noise_is_the_exponential_mechanism():
-    weights = np.exp(SCORES)
-    np.testing.assert_allclose(
-        one_sided_chances(SCORES, "gumbel"), weights / weights.sum()
-    )
-
-
-@pytest.mark.parametrize("gap", [0.0, 0.3, 4.0])
-def test_two_candidates_in_closed_form(gap):
-    """The difference of two Laplace numbers; permute-and-flip."""
-    scores = np.array([0.0, -gap])
-    behind = 0.5 * np.exp(-gap)
-    found = one_sided_chances(scores, "laplace")[1]
-    assert found == pytest.approx(behind * (1 + gap / 2), rel=1e-9)
-    found = one_sided_chances(scores, "exponential")[1]
-    assert found == pytest.approx(behind, rel=1e-9)
-
-
-@pytest.mark.parametrize("kind", ["laplace", "exponential"])
-def test_three_candidates_against_counting(kind):
-    rng = np.random.default_rng(2)
-    noise = getattr(rng, kind)(size=(200_000, 3))
-    counted = np.bincount((noise + SCORES).argmax(axis=1), minlength=3) / 200_000
-    np.testing.assert_allclose(one_sided_chances(SCORES, kind), counted, atol=5e-3)
-
-
-def test_noise_inside_an_absolute_value_against_counting():
-    """Values 2 and 1: their thresholds above and below are what a run would show."""
-    values = np.array([2.0, 1.0])
-    up, down = np.array([0.0, 1.0]), np.array([0.0, -3.0])
-    found = two_sided_chances(up, down, 0, "laplace")
-    noise = np.random.default_rng(2).laplace(size=(200_000, 2))
-    counted = np.abs(values + noise).argmax(axis=1).mean()
-    assert found[1] == pytest.approx(counted, abs=5e-3)
-
-
-# --- taps -----------------------------------------------------------------------------
-
+from .test_solvers import named, strict, subjects
 
 CALLS = {
     "gaussian": lambda own: mechanisms.gaussian(own.noise, (2, 3)),
-    "exponential": lambda own: mechanisms.exponential(own.noise, 3),
     "gumbel": lambda own: mechanisms.gumbel(own.noise, 3),
     "laplace": lambda own: mechanisms.laplace(own.noise, [1.0, 2.0]),
     "laplace rows": lambda own: mechanisms.laplace_rows(
@@ -68,8 +35,8 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_tap_notes_draws_and_changes_nothing(name):
-    plain = CALLS[name](streams(5))
-    with tapped(Tap()) as tap:
+    plain, tap = CALLS[name](streams(5)), Tap()
+    with heard(tap):
         seen = CALLS[name](streams(5))
     np.testing.assert_array_equal(plain, seen)
     kind = {"laplace rows": "laplace", "unit laplace": "laplace"}.get(name, name)
@@ -81,42 +48,120 @@ def test_a_tap_notes_draws_and_changes_nothing(name):
 
 def test_every_mechanism_is_heard():
     """A function of mechanisms that draws by itself must hand its numbers over."""
-    drawing = {"gaussian", "laplace", "exponential", "gumbel", "laplace_rows"}
     public = {
         name
         for name, value in vars(mechanisms).items()
         if callable(value) and getattr(value, "__module__", "") == mechanisms.__name__
     }
     others = {"Streams", "streams", "heard", "handed", "signed_noisy_max"}
-    assert public - others == drawing | {"unit_laplace"}
-    heard = {name.replace(" ", "_") for name in CALLS} - {"generalised_gaussian"}
-    assert heard == public - others
-
-
-def test_a_tap_patches_no_module():
-    """The hook is the mechanisms' own: names that were imported before are heard."""
-    before = {name: getattr(mechanisms, name) for name in ("gaussian", "laplace")}
-    with tapped(Tap()) as tap:
-        assert all(getattr(mechanisms, name) is f for name, f in before.items())
-        own = {"draw": mechanisms.gaussian}  # where no module's names are looked up
-        own["draw"](streams(0).noise, 3)
-    assert [draw.kind for draw in tap.draws] == ["gaussian"]
+    called = {name.replace(" ", "_") for name in CALLS} - {"generalised_gaussian"}
+    assert called == public - others
 
 
 def test_draws_of_other_threads_are_heard():
-    from concurrent.futures import ThreadPoolExecutor
-
-    with tapped(Tap()) as tap, ThreadPoolExecutor(1) as ahead:
+    tap = Tap()
+    with heard(tap), ThreadPoolExecutor(1) as ahead:
         drawn = ahead.submit(mechanisms.gaussian, streams(0).noise, 3).result()
     np.testing.assert_array_equal(tap.draws[0].unit, drawn)
 
 
 def test_a_script_is_handed_out_as_long_as_it_fits():
     script = [Draw("laplace", np.array([1.0, -1.0])), Draw("gaussian", np.zeros(3))]
-    with tapped(Tap(script)) as tap:
+    tap = Tap(script)
+    with heard(tap):
         own = streams(0)
         first = mechanisms.laplace(own.noise, [2.0, 3.0])
         second = mechanisms.gaussian(own.noise, 2)  # three were scripted
         third = mechanisms.gaussian(own.noise, 3)
     np.testing.assert_array_equal(first, [2.0, -3.0])
     assert (second != 0).all() and (third != 0).all() and len(tap.draws) == 3
+
+
+# --- neighbours -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stem", ["dp_cd", "dp_gcd", "dp_sgd", "dp_cd_priv"])
+def test_neighbours_differ_in_one_record(stem):
+    m = strict(stem)
+    for pair in pairs(m, 12) + odd_pairs(m):
+        differ = (pair.first.X != pair.second.X).any(axis=1)
+        differ |= pair.first.y != pair.second.y
+        assert set(np.flatnonzero(differ)) <= {pair.at}
+        if m.bound is not None:
+            assert np.abs(np.nan_to_num(pair.first.X[pair.at])).max() <= m.bound.max()
+
+
+def test_extreme_records_are_of_every_kind():
+    m = next(m for m in subjects(named("dp_cd")) if m.real)
+    entries = np.concatenate([pair.first.X[pair.at] for pair in odd_pairs(m)])
+    labels = np.array([pair.first.y[pair.at] for pair in odd_pairs(m)])
+    for numbers in (entries, labels):
+        assert np.isnan(numbers).any() and np.isinf(numbers).any()
+        assert 1e308 in numbers and 5e-324 in np.abs(numbers)
+
+
+# --- shifts ---------------------------------------------------------------------------
+
+
+def loud_pair(m, size=LOUD):
+    record = np.full(m.base.X.shape[1], size)
+    sides = (m.base.replaced(0, (s * record, 1.0)) for s in (1, -1))
+    return Pair(*sides, 0)
+
+
+def test_shifts_are_those_of_the_proof():
+    """DP-CD: the loudest neighbours need exactly 2 C_j / n, in units of the noise."""
+    m = strict("dp_cd")
+    coupling = Replay(m, loud_pair(m), 9).couple()
+    assert [shift.step for shift in coupling.shifts] == [1, 2, 3, 4]
+    for shift in coupling.shifts:
+        assert shift.ratio == pytest.approx(1.0, rel=1e-9)
+    np.testing.assert_allclose(coupling.other.weights, coupling.seen.weights)
+
+
+def test_label_offsets_are_those_of_the_neighbour():
+    """Least squares: two records that differ in nothing but their label."""
+    m = next(m for m in subjects(named("dp_cd")) if m.real and m.kind == "strict")
+    sides = (m.base.replaced(0, (m.base.X[0], y)) for y in (50.0, -50.0))
+    coupling = Replay(m, Pair(*sides, 0), 4).couple()
+    assert [shift.step for shift in coupling.shifts] == [1, 2, 3, 4]
+    assert all(0.99 < shift.ratio < 1.00001 for shift in coupling.shifts)
+
+
+def test_what_no_noise_repeats_is_infinite():
+    m = strict("dp_cd")
+    started = m.start
+
+    def start(data, own):
+        views, weights = started(data, own)
+        return (np.append(view, data.X[0, 0]) for view in views), weights
+
+    coupling = Replay(replace(m, start=start), loud_pair(m), 1).couple()
+    assert coupling.other is None and coupling.shifts[-1].ratio == np.inf
+
+
+def test_margins_of_a_selection_are_its_sensitivity():
+    m = strict("dp_gcd")
+    shifts = [s for _, some in Audit(m, neighbours=6).margins for s in some]
+    assert max(shift.ratio for shift in shifts) == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_sketch_is_repeated_by_rows_of_the_same_gram_matrix():
+    m = strict("hessian_mixing")
+    zero = Records(0 * m.base.X, m.base.y)
+    one, two = np.array([LOUD, LOUD]), np.array([LOUD, -LOUD])
+    pair = Pair(zero.replaced(0, (one, 1.0)), zero.replaced(0, (two, 1.0)), 0)
+    coupling = Replay(m, pair, 3).couple()
+    assert coupling.other is not None
+    sketched = [s for s in coupling.shifts if isinstance(s.event, GaussianSketch)]
+    assert sketched and all(0.1 < shift.ratio <= 1 for shift in sketched)
+    matrix = np.array([[2.0, 0.5], [0.5, 1.0]])
+    np.testing.assert_allclose(square(isometric(matrix[None])[:, 0]), matrix)
+
+
+def test_streams_may_have_seeds_of_their_own():
+    plain, other = mechanism.seeded(3), mechanism.seeded((3, 4, 5))
+    assert plain.sampling.random() == other.sampling.random()
+    assert plain.noise.random() != other.noise.random()
+    seeds = [s for k in range(3) for s in mechanism.all_seeds(0, k, 5)]
+    assert len(set(seeds)) == 15

@@ -220,7 +220,7 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
     [
         ({"solver": "dp_gdd"}, r"did you mean dp_gd\?"),
         ({"solver": "objective_perturbation"}, "cannot do this: loss least_squares"),
-        ({"loss": "logistic"}, "loss must be one of least_squares"),
+        ({"loss": "logistic"}, "loss must be one of huber, least_squares"),
         ({"epsilon": 0}, "epsilon: expected a positive number or inf, found 0"),
         ({"epsilon": "1"}, "epsilon: expected a positive number or inf, found '1'"),
         ({"epsilon": None}, "epsilon: expected a positive number or inf, found None"),

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.rungs import count, sensitivity
+from dperm.audit.checks import Audit
 from dperm.compare import ranges
-from dperm.compare.audited import subjects
+from dperm.compare.audited import mechanisms
 from dperm.compare.ranges import Ranges
 from dperm.solvers.fits.secret import UndeclaredError
+
+pytestmark = pytest.mark.filterwarnings("ignore:X. 8 records")  # the audit's few
 
 K = 3
 ENDS = np.array([-1.0, 0.0, 50.0]), np.array([1.0, 1e6, 51.0])
@@ -114,11 +115,18 @@ def test_what_is_no_range_or_may_be_two_things_is_refused(bounds):
         ranges.declared("bounds", bounds, 2, True, False)
 
 
-def test_the_audit_replays_the_sums_and_sees_halved_noise(monkeypatch):
-    subject = subjects("dp_gd")[0]
-    effort = Effort(level=1e-5, pairs=4, draws=8)
-    assert not sensitivity(Ladder(subject, effort, 3)).caught
-    assert not count(Ladder(subject, effort, 3)).caught
-    real = ranges.sums
-    monkeypatch.setattr(ranges, "sums", lambda t, centred: 2 * real(t, centred))
-    assert sensitivity(Ladder(subject, effort, 3)).caught
+@pytest.mark.parametrize("slip", ["", "counted twice", "half the noise"])
+def test_the_audit_replays_the_sums_and_sees_what_is_wrong(slip, monkeypatch):
+    real, drawn = ranges.sums, ranges.released
+
+    def quiet(every, ts, given, normal):
+        return drawn(every, ts, given, lambda scale, size: normal(scale / 2, size))
+
+    if slip == "counted twice":
+        monkeypatch.setattr(ranges, "sums", lambda t, centred: 2 * real(t, centred))
+    elif slip:
+        monkeypatch.setattr(ranges, "released", quiet)
+    (m,) = [one for one in mechanisms("dp_gd") if one.name == "DPRegressor(dp_gd)"]
+    audit = Audit(m, neighbours=4)
+    assert audit.sensitivity().caught == bool(slip)
+    assert not audit.count().caught

@@ -188,6 +188,9 @@ def test_an_entry_that_no_double_holds_is_missing(odd):
 class Odd:
     """A value that says a secret when it is read."""
 
+    def __repr__(self):
+        return "Odd()"  # the same name of a test in every worker
+
     def __float__(self):
         raise RuntimeError("secret")
 

@@ -12,11 +12,12 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm.audit.ladder import LeakError, require_held
+from dperm.audit.held import LeakError, require_held
 from dperm.core.experiment.config import compose
 from dperm.data import load_prepared
 from dperm.pipeline import inputs
 
+pytestmark = pytest.mark.long
 DOCS = Path(__file__).parents[2] / "docs"
 FORMATS = (
     *("spam.txt", "conf/problem/spam.yaml"),

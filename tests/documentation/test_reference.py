@@ -9,6 +9,7 @@ import pytest
 import dperm
 from dperm.compare import estimators, guarantee, search
 
+pytestmark = pytest.mark.long
 PAGES = sorted((Path(__file__).parents[2] / "docs/reference").glob("*.md"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -1,6 +1,5 @@
 """Every registered loss against finite differences, its definition and SciPy."""
 
-import inspect
 import pickle
 import re
 from dataclasses import replace
@@ -14,7 +13,7 @@ from conftest import PENALTIES, make_problem, raw_data
 from dperm.core import solvers
 from dperm.core.compiled import INLINE, filled
 from dperm.core.erm import losses, optimum
-from dperm.core.erm.losses import BOUNDED, LOSSES, Loss, Residual, Signed, named
+from dperm.core.erm.losses import Loss, bounded, named, names
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes, dp_cd
@@ -23,8 +22,8 @@ from dperm.solvers.distributed.bounds import record_bound
 from dperm.solvers.frank_wolfe import dp_fw
 from dperm.solvers.lanes.constants import largest_derivatives
 
-KINDS = list(LOSSES.values())
-every = pytest.mark.parametrize("kind", KINDS, ids=list(LOSSES))
+KINDS = [named(name) for name in names()]
+every = pytest.mark.parametrize("kind", KINDS, ids=names())
 SPREAD = np.linspace(-4.0, 4.0, 1001) + 1e-4  # no kink is met
 
 
@@ -94,17 +93,16 @@ def test_public_bounds_hold_and_grow_to_the_largest_slope(kind, reach):
 
 
 @every
-def test_kernels_take_the_pieces_of_the_class(kind):
-    """Pieces of one loss, called alone, are what a kernel compiled for it does."""
-    cls = type(kind)
+def test_kernels_take_the_pieces_of_the_loss(kind):
+    """Called alone, they are what a kernel compiled for it does."""
     pieces = (losses.value, losses.derivative, losses.slope)
     value, derivative, slope = map(kind.compiled, pieces)
     for v in SPREAD[::50]:
-        assert value(v) == cls.value(v)
-        assert derivative(v) == cls.derivative(v)
+        assert value(v) == kind.value(v)
+        assert derivative(v) == kind.derivative(v)
         for y in (-1.0, 1.0):
             sign, offset = kind.signs(np.array([y]))[0], kind.offset(np.array([y]))[0]
-            assert slope(v, y) == sign * cls.derivative(sign * v + offset)
+            assert slope(v, y) == sign * kind.derivative(sign * v + offset)
 
 
 @every
@@ -122,7 +120,7 @@ def test_margins_are_made_of_scores_and_labels(kind):
 @every
 def test_labels_are_refused_where_signs_are_needed(kind):
     X, y = raw_data("least_squares")
-    if isinstance(kind, Signed):
+    if kind.labels == "sign":
         with pytest.raises(ValueError, match=rf"bad: {kind.name} labels .* -1 or \+1"):
             build("bad", X, y, kind.name, Penalty())
     else:
@@ -141,7 +139,7 @@ def test_only_a_quadratic_loss_says_so(kind):
     assert kind.quadratic == (same and (kind.second(SPREAD) == 1).all())
 
 
-@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("name", bounded())
 @pytest.mark.parametrize("penalty", ["l1", "l2", "elastic", "box"])
 def test_the_certified_optimum_is_scipys(name, penalty):
     """Plain formulas in SciPy's trust region, with the L1 norm split in two."""
@@ -153,7 +151,7 @@ def test_the_certified_optimum_is_scipys(name, penalty):
 
     def objective(z):
         w, slack = z[:5] - z[5:], z.sum()
-        v = (X @ w - y) if isinstance(named(name), Residual) else y * (X @ w)
+        v = (X @ w - y) if named(name).labels == "real" else y * (X @ w)
         phi = {
             "least_squares": 0.5 * v**2,
             "logistic": np.logaddexp(0, -v),
@@ -173,11 +171,11 @@ def test_a_loss_without_minimum_has_no_optimum():
     problem = make_problem("linear", "l1")
     with pytest.raises(optimum.NotCertifiedError, match="linear is not bounded below"):
         optimum.solve(problem)
-    assert "linear" not in BOUNDED
+    assert "linear" not in bounded()
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd", "dp_skgd", "dp_svrg"])
-@pytest.mark.parametrize("name", BOUNDED)
+@pytest.mark.parametrize("name", bounded())
 def test_lane_solvers_reach_the_optimum_without_noise(solver, name):
     module = solvers.load(solver)
     problem = make_problem(name, "l2")
@@ -200,46 +198,39 @@ def test_the_bounds_of_huber_are_those_of_its_slope():
     assert how == "global" and (largest == 1.0).all()
 
 
-# --- a loss that forgets something ----------------------------------------------------
-
-
-def pieces():
-    """Everything a loss must say, of least squares."""
-    own = type(named("least_squares"))
-    keys = ("curvature", "slopes", "value", "derivative", "second", "dual", "lipschitz")
-    return {key: inspect.getattr_static(own, key) for key in keys}
-
-
-def declared(said, base=Residual):
-    """The losses of a module that defines one more."""
-    return losses._by_name([*map(type, KINDS), type("Another", (base,), said)])
-
-
-@pytest.mark.parametrize("key", pieces())
-def test_a_loss_that_forgets_a_piece_cannot_exist(key):
-    said = {"name": "forgetful", **pieces()}
-    assert "forgetful" in declared(said)
-    del said[key]
-    with pytest.raises(TypeError, match=f"loss forgetful: has no {key}"):
-        declared(said)
-
-
-def test_a_loss_that_forgets_its_labels_cannot_exist():
-    with pytest.raises(TypeError, match="has no offset, reach, slope"):
-        declared({"name": "forgetful", **pieces()}, Loss)
+# --- a loss of one's own --------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", ["value", "derivative"])
 @pytest.mark.parametrize("piece", [lambda v: v, njit(lambda v: v)])
 def test_pieces_that_are_not_pasted_into_kernels_are_refused(key, piece):
-    said = {"name": "plain", **pieces(), key: staticmethod(piece)}
-    with pytest.raises(TypeError, match=f"loss plain: {key} is not compiled"):
-        declared(said)
+    with pytest.raises(TypeError, match=f"loss huber: {key} is not compiled"):
+        replace(named("huber"), **{key: piece})
 
 
-def test_names_are_given_once():
-    with pytest.raises(TypeError, match="loss logistic: there is one of that name"):
-        declared({"name": "logistic", **pieces()})
+def test_labels_of_another_kind_are_refused():
+    with pytest.raises(TypeError, match="loss huber: labels: expected one of real"):
+        replace(named("huber"), labels="words")
+
+
+def test_a_module_without_a_loss_is_refused(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    own = "from dperm.core.erm.losses.huber import LOSS"
+    for name, text in (("empty_loss", ""), ("other_loss", own)):
+        (tmp_path / f"{name}.py").write_text(text)
+        with pytest.raises(ValueError, match=f"'{name}': its module has no LOSS"):
+            named(name)
+
+
+def test_a_loss_beside_conf_is_found_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "steep.py").write_text(
+        "from dataclasses import replace\n"
+        "from dperm.core.erm.losses.huber import LOSS\n"
+        "LOSS = replace(LOSS, name='steep')\n"
+    )
+    assert named("steep").curvature == 1.0
+    assert pickle.loads(pickle.dumps(named("steep"))) is named("steep")
 
 
 def test_a_kernel_that_is_compiled_for_no_loss_is_refused():
@@ -251,13 +242,14 @@ def test_a_kernel_that_is_compiled_for_no_loss_is_refused():
 
 def test_a_loss_of_ones_own_has_kernels_of_its_own():
     """It is solved to a certified optimum, and changes nothing of another."""
-    slope = njit(**INLINE)(lambda v: 2.0 * v)
-    said = {**pieces(), "name": "square", "curvature": 2.0, "quadratic": False,
-            "value": staticmethod(njit(**INLINE)(lambda v: v * v)),
-            "derivative": staticmethod(slope),
-            "second": lambda self, v: np.full_like(v, 2.0),
-            "dual": lambda self, theta: theta**2 / 4}  # fmt: skip
-    mine = declared(said)["square"]
+    mine = Loss(
+        "square", "real", 2.0, (-np.inf, np.inf),
+        value=njit(**INLINE)(lambda v: v * v),
+        derivative=njit(**INLINE)(lambda v: 2.0 * v),
+        second=lambda v: np.full_like(v, 2.0),
+        dual=lambda theta: theta**2 / 4,
+        lipschitz=lambda reach: 2 * reach,
+    )  # fmt: skip
     problem = make_problem("least_squares", "none")
     twice = replace(problem, loss=mine)
     best, theirs = optimum.solve(twice), optimum.solve(problem)

@@ -95,7 +95,7 @@ def test_labels_other_than_plus_minus_one_are_refused():
     X, y = raw_data("logistic")
     with pytest.raises(ValueError, match=r"must be -1 or \+1"):
         build("bad", X, (y + 1) / 2, "logistic", Penalty())
-    with pytest.raises(ValueError, match="expected one of least_squares, logistic"):
+    with pytest.raises(ValueError, match="expected one of huber, least_squares"):
         build("bad", X, y, "hinge", Penalty())
 
 

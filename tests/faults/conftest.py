@@ -6,7 +6,6 @@ import platform
 import re
 import shutil
 import subprocess
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from commands import in_turn
 from faults.tiny import PAPER, Project
 
 TABLE = os.environ.get("FAULT_TABLE")  # set by `make faults`
-FOUND: dict[str, list[tuple]] = {"faults": [], "cluster": []}
+FOUND: list[tuple] = []
 LOGS: list[str] = []
 
 
@@ -73,7 +72,9 @@ def tally(request, record_property):
         record_property("said", impersonal(said.strip().replace("|", "/")))
         LOGS.extend([log] if log else [])
 
-    request.node.fault = " ".join((request.function.__doc__ or "").split())
+    spec = getattr(request.node, "callspec", None)
+    words = f"{request.function.__doc__} {spec.id if spec else ''}"
+    request.node.fault = " ".join(words.split())
     return note
 
 
@@ -92,44 +93,20 @@ def pytest_runtest_makereport(item, call):
         known = dict(item.user_properties)
         said = known.get("said", "") if report.passed else str(report.longrepr)[-200:]
         row = (item.fault, known.get("times", 0), report.outcome, said)
-        FOUND[item.path.parent.name].append(row)
+        FOUND.append(row)
     return report
 
 
 def pytest_sessionfinish(session):
     """Write the tables that ``make faults`` asks for."""
-    if not TABLE or not FOUND["faults"]:
+    if not TABLE or not FOUND:
         return
-    total = sum(row[1] for row in FOUND["faults"] if row[2] == "passed")
+    total = sum(row[1] for row in FOUND if row[2] == "passed")
     words = "after each the run was completed, with the rows of an undisturbed one"
-    text = [f"{total} faults were made; {words}.", table("fault", FOUND["faults"])]
-    text += ["Clusters:", table("cluster", FOUND["cluster"]), *LOGS]
-    text += spoilt(Path(TABLE).with_name("mutations.csv"))
+    head = ("fault", "times", "outcome", "said")
+    rows = [(*row[:3], " ".join(row[3].split())[:160]) for row in FOUND]
+    table = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
+    text = [f"{total} faults were made; {words}.", table, *LOGS]
     Path(TABLE).write_text("\n\n".join(text) + "\n")
     with open(Path(TABLE).with_suffix(".csv"), "w", newline="") as handle:
-        writer = csv.writer(handle, lineterminator="\n")
-        writer.writerow(("fault", "times", "outcome", "said"))
-        for *row, said in (*FOUND["faults"], *FOUND["cluster"]):
-            writer.writerow((*row, " ".join(said.split())[:160]))
-
-
-def spoilt(path: Path) -> list[str]:
-    """What became of the mutations of conf/, if they have been tried."""
-    if not path.is_file():
-        return []
-    with open(path) as handle:
-        rows = [(row["mutation"], row["outcome"]) for row in csv.DictReader(handle)]
-    outcomes = sorted({outcome for _, outcome in rows})
-    counts = Counter(rows)
-    lines = [
-        (kind, *(counts[kind, outcome] for outcome in outcomes))
-        for kind in sorted({kind for kind, _ in rows})
-    ]
-    head = f"Keys of conf/ spoilt, {len(rows)} in all (`make mutations`):"
-    return [head, tabulate(lines, headers=("mutation", *outcomes), tablefmt="pipe")]
-
-
-def table(kind: str, found: list[tuple]) -> str:
-    rows = [(*row[:3], " ".join(row[3].split())[:160]) for row in found]
-    head = (kind, "times", "outcome", "what was said")
-    return tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
+        csv.writer(handle, lineterminator="\n").writerows([head, *rows])

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mutants.planting import tracked
-
 ROOT = Path(__file__).parents[2]
+PARTS = ("src", "conf", "docs/examples", "tests", "profiles", "Snakefile")
+FILES = (*PARTS, "pyproject.toml", "environment.yml", "requirements.lock", "README.md")
 MADE = "data/prepared/diabetes/meta.json"  # three jobs need no download
 
 
@@ -44,6 +44,17 @@ def alone(environment, folder, *command):
         command, cwd=folder, capture_output=True, text=True,
         env={"PATH": path, "HOME": str(folder)},
     )  # fmt: skip
+
+
+def tracked():
+    """Files of the repository, those not yet added too."""
+    command = ["git", "ls-files", "-co", "--exclude-standard", "--", *FILES]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+    return [
+        name
+        for name in listed.stdout.decode().splitlines()
+        if Path(ROOT / name).is_file()
+    ]
 
 
 @pytest.fixture

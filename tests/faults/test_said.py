@@ -8,45 +8,25 @@ from pathlib import Path
 import pytest
 
 from dperm import cli
-from faults.tiny import ROOT
 
-OWN = """
-name: own
-loss: {loss}
-dataset:
-  name: own
-  sources: [{{kind: file, files: [own.csv]}}]
-  reader: {{format: csv}}
-penalty: {{l1: {l1}}}
-"""
+OWN = {
+    "name": "own", "loss": "least_squares", "penalty": {"l1": 0},
+    "dataset": {"name": "own", "sources": [{"kind": "file", "files": ["own.csv"]}],
+                "reader": {"format": "csv"}},
+}  # fmt: skip
 
 
-@pytest.fixture
-def own(project):
-    """A project with a problem on a file of its own."""
-
-    def make(rows, loss="least_squares", l1=0.1):
-        (project.folder / "own.csv").write_text("a,b,y\n" + rows)
-        text = OWN.format(loss=loss, l1=l1)
-        (project.conf / "problem" / "own.yaml").write_text(text)
-        return project
-
-    return make
-
-
-def stages(project, *names, **environment):
-    project.environment.update(environment)
-    for name in names:
-        done = project.run(name, "problem=own")
-    return done
-
-
-def test_an_optimum_of_zero_is_refused(own):
-    project = own("1,2,3\n0,1,1\n2,2,4\n", l1=0)  # y = a + b
-    done = stages(project, "fetch", "prepare", "optimum")
-    assert done.returncode == 1 and "Traceback" not in done.stdout
-    last = done.stdout.strip().splitlines()[-1]
-    assert last.startswith("ValueError: conf/problem/own.yaml: loss, penalty: ")
+def test_an_optimum_of_zero_is_refused(project, monkeypatch):
+    monkeypatch.setenv("DPERM_CONF", str(project.conf))
+    monkeypatch.chdir(project.folder)
+    Path("own.csv").write_text("a,b,y\n1,2,3\n0,1,1\n2,2,4\n")  # y = a + b
+    project.add("problem/own", OWN)
+    for stage in ("fetch", "prepare"):
+        cli.run_stage(cli.COMMANDS[stage], ["problem=own"])
+    said = r"ValueError: conf/problem/own.yaml: loss, penalty: .*"
+    with pytest.raises(SystemExit, match=said) as caught:
+        cli.run_stage(cli.COMMANDS["optimum"], ["problem=own"])
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -87,46 +67,31 @@ def test_a_sweep_that_does_not_fit_is_not_put_on_a_problem_it_does_not_read(
     assert place in str(caught.value)
 
 
-def test_the_current_folder_hides_no_library(project):
-    def hide(*names):
-        for name in names:
-            text = f"raise SystemExit('{name} of mine')"
-            (project.folder / f"{name}.py").write_text(text)
+def hide(project, *names):
+    """Files of a user that have the names of modules."""
+    for name in names:
+        (project.folder / f"{name}.py").write_text(f"raise SystemExit('my {name}')")
 
-    hide("html", "yaml", "statistics")
+
+def test_the_current_folder_hides_no_library(project):
+    hide(project, "html", "yaml", "statistics")
     done = project.run("fetch")
     assert done.returncode == 0, done.stdout
-    hide("random", "hashlib", "pathlib")  # that Python reads before any line of ours
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "dperm", "fetch", "problem=diabetes"],
-        cwd=project.folder, env=project.environment, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
 
 
-def test_the_rules_leave_the_current_folder_aside():
-    lines = (ROOT / "Snakefile").read_text().splitlines()
-    called = [line for line in lines if "python" in line and "-m dperm" in line]
-    assert len(called) > 5 and all("python -P -m dperm" in line for line in called)
-
-
-def test_what_is_set_is_no_command(prepared):
+def test_what_is_set_is_no_command_and_what_lies_about_no_library(project):
     """Nothing that ``set`` holds is run by a shell, and it arrives letter by letter."""
+    hide(project, "random", "hashlib", "pathlib")  # read before any line of ours
     title = "$HOME *|touch$IFS/evil `touch evil`; touch evil"
     given = shlex.join([f"problem.title='{title}'", "scale.keep.clip=2"])
-    command = [
-        *prepared.command("snakemake", "-j", "1", "-q", "all", "-F"),
-        "--config",
-        "scale=smoke",
-        f"set={given}",
-        "--",
-        "data/prepared/diabetes/meta.json",
-    ]
+    command = [sys.executable, "-P", "-m", "dperm", "-j", "1", "-q", "all", "-F",
+               "--config", "scale=smoke", f"set={given}",
+               "--", "data/prepared/diabetes/meta.json"]  # fmt: skip
     done = subprocess.run(
-        command, cwd=prepared.folder, env=prepared.environment, capture_output=True,
+        command, cwd=project.folder, env=project.environment, capture_output=True,
         text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    assert not (prepared.folder / "evil").exists() and not Path("/evil").exists()
-    logs = (prepared.folder / "logs/smoke/prepare").iterdir()
+    assert not (project.folder / "evil").exists() and not Path("/evil").exists()
+    logs = (project.folder / "logs/smoke/prepare").iterdir()
     assert sorted(path.name for path in logs) == ["diabetes.log", "diabetes.tsv"]

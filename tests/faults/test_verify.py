@@ -15,7 +15,7 @@ from pyarrow.parquet import read_schema
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.pipeline import completion, digests, inputs, products, stages, verify
-from dperm.report import judging, page
+from dperm.report import claims, page
 from faults.tiny import PAPER, Project
 
 SMALL = {
@@ -39,15 +39,13 @@ def drawn(config, point, seed):
     return {"value": float(np.random.default_rng(seed).normal(size=point["n"]).mean())}
 '''
 CLAIM = """- place: Table 2
-  claim: DP-CD comes close to the optimum.
+  says: DP-CD comes close to the optimum.
   kind: variant
-  rule: value
   set: 2026-11-24, before the results
-  options:
-    file: errors
-    where: {algorithm: DP-CD}
-    value: fresh_mean
-    at_most: 0.5
+  table: errors
+  rows: {algorithm: DP-CD}
+  number: fresh_mean
+  at_most: 0.5
 """
 RUN = "results/tiny/diabetes/dp_cd"
 
@@ -87,7 +85,7 @@ def made(tmp_path_factory):
         stages.sweep(configured())
         draw()
         completion.complete(configured())
-        judging.claims(configured())
+        claims.write(configured())
     return project.folder
 
 
@@ -207,10 +205,10 @@ HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>'\"</style>&lt;"
 def test_a_script_in_a_claim_is_text_in_every_page(results):
     """In its sentence, its place and its reason's numbers."""
     path = results / "configuration/paper/tiny/claims.yaml"
-    claims = yaml.safe_load(CLAIM)
-    claims[0] |= {"claim": f"It comes {HOSTILE} close.", "place": f"Table 2 {HOSTILE}"}
-    path.write_text(yaml.safe_dump(claims))
-    judging.claims(configured())
+    (claim,) = yaml.safe_load(CLAIM)
+    claim |= {"says": f"It comes {HOSTILE} close.", "place": f"Table 2 {HOSTILE}"}
+    path.write_text(yaml.safe_dump([claim]))
+    claims.write(configured())
     page.report(configured())
     pages = [*results.glob("results/**/*.html"), *results.glob("results/claims.md")]
     assert len(pages) >= 2
@@ -228,7 +226,7 @@ def test_an_untouched_run_has_no_complaint(results, caplog):
     with caplog.at_level("WARNING"):
         draw()
         completion.complete(configured())
-        judging.claims(configured())
+        claims.write(configured())
         verify.verify_all(["tiny"], [], 1.0, seed=0)
     assert not caplog.text
 
@@ -248,7 +246,7 @@ def test_a_clone_without_rows_is_judged(results, caplog, capsys):
         path.unlink()
     shutil.rmtree(results / "data")
     with caplog.at_level("WARNING"):
-        judging.claims(configured())
+        claims.write(configured())
     assert not caplog.text
     verify.verify_all(["tiny"], [], 1.0)
     assert "no rows here" in capsys.readouterr().out
@@ -293,7 +291,7 @@ def test_evaluated_must_be_what_tuning_chose(results):
 def test_verdicts_are_found_again(results):
     path = results / "results/claims.csv"
     table = pd.read_csv(path)
-    table["verdict"] = "not reproduced"
+    table["verdict"] = "contradicted"
     table.to_csv(path, index=False)
     assert any("has other verdicts of tiny" in line for line in faults())
 
@@ -315,7 +313,7 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     draw()
     completion.complete(configured())
     config = configured()
-    judging.claims(config)
+    claims.write(config)
     assert verify.verify(config, 0.0, 0).faults == []
     found = verify.verify(config, 1.0, 0).faults
     assert found and all(f"{RUN}/evaluate.parquet" in line for line in found)

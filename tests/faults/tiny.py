@@ -41,30 +41,24 @@ SWEPT = {
     "figures": {},
     "tables": {},
     "sweeps": {
-        "blocks": {
-            "kind": "blocks",
-            "grid": {
-                "method": ["single", "aligned", "misaligned", "full"],
-                "ratio": [1.0, 100.0],
-                "correlation": [0.0, 0.5],
-            },
+        "walks": {
+            "kind": "walks",
+            "grid": {"steps": [10, 100, 1000, 10000], "scale": [0.5, 1.0, 2.0, 4.0]},
             "replicates": 1,
-            "options": {
-                "n": 8192, "p": 32, "groups": 4, "epsilon": 1.0, "fresh": 4,
-                "grid": {"passes": [2.0], "step": [0.1, 1.0], "clip": [0.1, 1.6]},
-            },
         }
     },
-}  # fmt: skip
+}
+SWEEPS = '''"""A sweep whose points take a while."""
+
+import time
+
+import numpy as np
 
 
-SWEEPS = '''"""A sweep of another paper."""
-
-from dperm.papers.dpskgd import sweeps
-
-
-def blocks(*given, **options):
-    return sweeps.blocks(*given, **options)
+def walks(config, point, seed):
+    time.sleep(0.3)
+    steps = np.random.default_rng(seed).standard_normal(int(point["steps"]))
+    return [{"end": point["scale"] * float(steps.sum())}]
 '''
 
 
@@ -96,7 +90,7 @@ class Project:
         """The command line of a stage, or of Snakemake for stage ``snakemake``."""
         if stage == "snakemake":
             command = [sys.executable, "-m", "dperm"]
-            return [*command, *(arguments or ("-j", "2", "-q", "rules", "--", "tiny"))]
+            return [*command, *(arguments or ("-j", "2", "--", "tiny"))]
         return [sys.executable, "-m", "dperm", stage, "problem=diabetes", *arguments]
 
     def start(self, stage: str, *arguments: str, **options) -> subprocess.Popen:
@@ -116,7 +110,7 @@ class Project:
         )  # fmt: skip
 
     def with_sweep(self) -> "Project":
-        """The same with a sweep of another paper, spread over processes."""
+        """The same with a sweep of its own, spread over processes."""
         self.add("paper/tiny/paper", SWEPT)
         (self.conf / "paper/tiny/sweeps.py").write_text(SWEEPS)
         return self
@@ -154,6 +148,6 @@ def counted(messages: str) -> dict[str, int]:
     """How many lanes a tuning says it reused, computed and did not run."""
     said = [line for line in messages.splitlines() if "lanes reused" in line]
     last = [line for line in said if not line.startswith("evaluate ")][-1]
-    kinds = {"reused": "lanes reused", "computed": "computed", "left": "could not win"}
+    kinds = {"reused": "lanes reused", "computed": "computed", "left": "left out after"}
     found = {kind: re.search(rf"(\d+) {words}", last) for kind, words in kinds.items()}
     return {kind: int(match[1]) if match else 0 for kind, match in found.items()}

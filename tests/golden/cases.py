@@ -139,14 +139,14 @@ def frank_wolfe_weights(name: str) -> np.ndarray:
 
 def stream_weights(name: str, calibration: str) -> np.ndarray:
     """Weights (1, p) after a pass over 1500 records."""
-    from dperm.solvers.streams import Part, Target
+    from dperm.solvers.streams import Target
     from dperm.solvers.streams.setup import Setup
     from dperm.solvers.streams.sources import Signs
 
     module, options = read(name)
     setup = Setup("least_squares", 1.0 if "poly" in name or "fw" in name else 2.0, 6)
-    part = Part(setup, [Target(2.0, DELTA, calibration)], streams(SEED))
-    return np.asarray(module.Run([part], Signs(6, 3), 1500, options).solve()[0])
+    given = (setup, [Target(2.0, DELTA, calibration)], streams(SEED))
+    return np.asarray(module.Run(*given, Signs(6, 3), 1500, options).solve())
 
 
 def fit_weights(name: str) -> np.ndarray:
@@ -194,7 +194,7 @@ def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
     from dperm.accountants.generalised_gaussian import GeneralisedGaussian
     from dperm.accountants.noisy_max import NoisyMax
     from dperm.accountants.perturbed_objective import PerturbedObjective
-    from dperm.accountants.random_stopping import tuned_epsilon
+    from dperm.accountants.private_choice import tuned_epsilon
     from dperm.accountants.sketch import GaussianSketch
 
     laplace = Laplace(1.0, 20.0, 40, "derivative", "")
@@ -271,9 +271,9 @@ def listed(inputs: list[str]) -> str:
 
 def claims() -> dict[str, list[Any]]:
     """Verdict, number and interval of every claim, from the results in Git."""
-    from dperm.report import judging
+    from dperm.report import claims
 
-    table = judging.table(config.compose([]))
+    table = claims.table(config.compose([]))
     columns = ["verdict", "reproduced", "ci_low", "ci_high"]
     return {
         f"{row['paper']} | {row['place']} | {row['claim']}": [

@@ -11,8 +11,8 @@ import pytest
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
 from dperm.core.experiment.results import Result
+from dperm.core.experiment.tune import ONE_RUN
 from dperm.kinds import law, sweeps, tables
-from dperm.pipeline.racing import CANNOT_WIN
 
 
 def transcripts(means, sigma=0.0, size=40, seed=0, passes=2.0, counts=None):
@@ -56,7 +56,7 @@ def test_a_mean_of_five_has_a_fifth_of_the_variance():
 
 def test_new_runs_of_the_choice_have_its_mean_and_what_was_printed_is_less():
     rows = own_draws([1.0] * 20, sigma=0.3)
-    found, true = drawn(rows, own=True), rows["relative_error"].mean()
+    found, true = drawn(rows), rows["relative_error"].mean()
     assert found.least.errors.mean() < 0.9 * true
     assert found.fresh.errors.mean() == pytest.approx(true, rel=0.05)
 
@@ -79,11 +79,12 @@ def test_counts_are_those_of_the_runs_that_are_averaged():
         }  # fmt: skip
 
 
-def test_choosing_among_transcripts_of_their_own_prints_less():
+def test_choosing_among_settings_that_are_alike_prints_less_and_is_a_tie():
     rows = transcripts([1.0] * 20, sigma=0.3)
-    shared, own = drawn(rows), drawn(rows, own=True)
-    assert np.median(own.least.errors) < 0.9 * np.median(shared.least.errors)
-    assert shared.tied == 1.0
+    found = drawn(rows)
+    one = drawn(rows[rows["clip"] == rows["clip"].iloc[0]])
+    assert np.median(found.least.errors) < 0.9 * np.median(one.least.errors)
+    assert 0 < found.tied < 1
 
 
 def test_passes_are_tuned_over_as_well_and_what_diverged_is_never_best():
@@ -129,27 +130,32 @@ def test_settings_near_the_best_are_taken_and_no_more_than_asked():
     assert set(every["noise_multiplier"]) == {20.0, 50.0}
 
 
-def test_the_table_has_a_law_for_every_noise_and_the_error_at_the_start(monkeypatch):
-    rows = [
-        transcripts([0.3 * factor, 0.5]).assign(
-            problem="a", solver="dp_cd", noise_factor=factor
-        )
-        for factor in (1.0, 0.8)
-    ]
+PRINTED = {"published": "table2", "column": "relative_error_mean", "decimals": 4,
+           "spread": 0.02, "redrawn": {}}  # fmt: skip
+
+
+@pytest.mark.parametrize("printed", [0.3, 0.2])
+def test_the_table_has_laws_the_error_at_the_start_and_p(monkeypatch, printed):
+    rows = transcripts([0.3, 0.5]).assign(problem="a", solver="dp_cd")
     fresh = pd.DataFrame({"checkpoint": [0.0, 2.0], "relative_error": [0.9, 0.3]})
     ran = Result("a", "dp_cd", "DP-CD", pd.DataFrame(), fresh, "")
-    monkeypatch.setattr(tables.results, "load_sweep", lambda *_: pd.concat(rows))
+    cell = {"problem": ["a"], "algorithm": ["DP-CD"], "relative_error_mean": [printed],
+            "passes": rows["passes"].iloc[:1]}  # fmt: skip
+    monkeypatch.setattr(tables.results, "load_sweep", lambda *_: rows)
     monkeypatch.setattr(tables.results, "load", lambda *_, solvers: {"a": [ran]})
-    product = schema.Product("tuning_law", sweeps=["law"], options={"by_passes": True})
+    monkeypatch.setattr(tables.results, "published", lambda *_: pd.DataFrame(cell))
+    options = {"by_passes": True, **PRINTED}
+    product = schema.Product("tuning_law", sweeps=["law"], options=options)
     made = tables.tuning_law(schema.Config(), product, ["a"])
-    assert made.data["noise_factor"].tolist() == [1.0] * 4 + [0.8] * 4
-    assert made.data["draws"].tolist() == ["shared", "shared", "own", "own"] * 2
-    assert made.data["prints"].tolist() == ["least", "fresh"] * 4
-    np.testing.assert_allclose(made.data["median"], [0.3] * 4 + [0.24] * 4)
+    assert made.data["prints"].tolist() == ["least", "fresh"]
+    np.testing.assert_allclose(made.data["median"], 0.3)
     assert set(made.data["start"]) == {0.9} and set(made.data["algorithm"]) == {"DP-CD"}
     np.testing.assert_allclose(made.data["half"], 1.0)
     assert set(law.quantile_columns()) < set(made.data)
     assert not set(law.quantile_columns()) & set(made.text)  # for the claims alone
+    assert ((made.data["p"] > 0.05) == (printed == 0.3)).all()
+    np.testing.assert_allclose(made.data["p"], made.data["p_holm"])  # one cell a table
+    assert (made.data["p_start"] < 1e-6).all()
 
 
 @pytest.fixture
@@ -157,11 +163,8 @@ def tuned(monkeypatch):
     """The row that the table ``tuned`` makes of these rows."""
 
     def made(rows):
-        swept = rows.assign(problem="a", solver="dp_cd", noise_factor=1.0)
-        other = swept.assign(noise_factor=0.8, relative_error=1e-9)
-        monkeypatch.setattr(
-            tables.results, "load_sweep", lambda *_: pd.concat([swept, other])
-        )
+        swept = rows.assign(problem="a", solver="dp_cd")
+        monkeypatch.setattr(tables.results, "load_sweep", lambda *_: swept)
         product = schema.Product("tuned", sweeps=["law"])
         config = configuration.compose(["paper=dpcd"])
         (found,) = tables.tuned(config, product, ["a"]).data.to_dict("records")
@@ -207,14 +210,14 @@ def tuning(errors):
     )  # fmt: skip
 
 
-def test_settings_that_racing_left_are_taken_where_they_are_near():
+def test_settings_that_ran_once_are_taken_where_they_are_near():
     rng = np.random.default_rng(3)
     seeds = rng.lognormal(0.0, 0.5, 5)  # shared by all settings
     rows = tuning(np.geomspace(0.1, 1.0, 30)[:, None] * seeds)
     whole = sweeps.settings(rows, 2.0, near=3.0, most=60)
-    missing = (rows["step"] >= 16) & (rows["replicate"] >= 2)
-    rows.loc[missing, ["objective", "relative_error"]] = np.nan
-    rows.loc[missing, "status"] = CANNOT_WIN
+    once = rows["step"] >= 16
+    rows.loc[once, "status"] = ONE_RUN
+    rows = rows[~once | (rows["replicate"] == 0)]
     left = sweeps.settings(rows, 2.0, near=3.0, most=60)
     pd.testing.assert_frame_equal(left, whole)
     rows.loc[rows["step"] == 0, "status"] = "diverged"

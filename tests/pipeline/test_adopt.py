@@ -19,8 +19,7 @@ import yaml
 
 import dperm
 from commands import SCRIPT
-from dperm.core.experiment.tune import Meter
-from dperm.pipeline import verify
+from dperm.pipeline import adopt, verify
 from dperm.pipeline.verify import first_difference
 
 PAPER = {
@@ -60,7 +59,8 @@ lane_bytes = dp_cd.lane_bytes
 class Run(dp_cd.Run):
     def advance(self, count):
         super().advance(count)
-        self.weights[:] = scaled(self.weights)
+        weights = self.tiles[:, : self.problem.p]
+        weights[:] = scaled(weights)
 """
 HELPER = "def scaled(weights):\n    grown = weights * 1.5\n    return grown\n"
 WHERE = ["paper=kept", "scale=smoke", "problem=diabetes"]
@@ -149,7 +149,7 @@ DP_CD = "src/dperm/core/lanes/dp_cd.py"
 
 
 def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, made):
-    project.edit(DP_CD, "forward", "onward")
+    project.edit(DP_CD, "shrink", "narrowed")
     done = project.run("adopt")
     assert done.returncode == 0, done.stderr[-2000:]
     assert "refused" not in done.stdout and done.stdout.count("adopted") == 2
@@ -171,7 +171,7 @@ def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, made)
 
 def test_a_change_of_the_thirteenth_digit_is_refused(project):
     before = project.parts()
-    weight = "w[j] = prox(forward, threshold[j], shrink[j], lower, upper)"
+    weight = "prox(old - gamma * released, gamma * l1, shrink, lower, upper)"
     slightly_more = 1 + 2.0**-40  # an objective may round a smaller change away
     project.edit(DP_CD, weight, f"{weight} * {slightly_more!r}")
     done = project.run("adopt")
@@ -219,7 +219,7 @@ def test_a_sweep_where_one_method_has_changed(project):
 
 
 def test_an_interrupted_adoption_is_gone_on_with(project):
-    project.edit(DP_CD, "forward", "onward")
+    project.edit(DP_CD, "shrink", "narrowed")
     assert project.run("adopt").returncode == 0
     folder = project.folder / "results/smoke/kept/diabetes/dp_cd/lanes"
     kept = sorted(folder.glob("*.parquet"))
@@ -272,18 +272,17 @@ def test_what_a_sweep_says_of_its_noise_is_compared():
     """Nothing says it anew: an old epsilon would be restamped as the new code's."""
 
     class Kept:
-        stage, name, seconds, group = "sweep", "sweep rounds", 0.1, ("sweep", "code")
+        stage, name = "sweep", "sweep rounds"
 
         def rows(self):
             return lanes(seed=[1, 2], true_epsilon=[1.0, 1.0])
 
-        def replay(self, points):
+        def again(self, points):
             return lanes(seed=[1, 2], true_epsilon=[1.0, 1.1])
 
-    meter = Meter("adopt", 1, "replays", 1.0)
-    assert "true_epsilon" in verify._compared([Kept()], [Kept()], meter).difference
+    assert "true_epsilon" in adopt.compared([Kept()])[1]
     Kept.stage = "evaluate"  # whose rows say it anew when they are read
-    assert not verify._compared([Kept()], [Kept()], meter).difference
+    assert not adopt.compared([Kept()])[1]
 
 
 def test_a_negative_zero_is_another_bit_and_nan_is_the_same():

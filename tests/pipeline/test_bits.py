@@ -20,9 +20,9 @@ from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes
-from dperm.solvers import blocks, records
+from dperm.solvers import records
 from dperm.solvers.distributed import columns, sketch
-from dperm.solvers.streams import Part, Target, noisy_sfw, phased_sgd, poly_sfw
+from dperm.solvers.streams import Target, noisy_sfw, phased_sgd, poly_sfw
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.projecting import CompiledBall
 from dperm.solvers.streams.setup import Setup
@@ -59,8 +59,8 @@ for name, loss, kind in cases:
 signs = np.sign(y)
 balls = (noisy_sfw, 2.0), (phased_sgd, 2.0), (phased_sgd, 3.0), (poly_sfw, 1.0)
 for module, q in balls:
-    parts = [Part(Setup("logistic", q, p), [Target(9.0, 1e-6, "paper")], streams(1))]
-    run = module.Run(parts, Rows(X, signs), n, module.Options())
+    given = (Setup("logistic", q, p), [Target(9.0, 1e-6, "paper")], streams(1))
+    run = module.Run(*given, Rows(X, signs), n, module.Options())
     told(f"{module.__name__} {q}", *run.solve())
 W, out, unit = X[:3].copy(), np.zeros((3, p)), np.full(n, 0.1)
 named("logistic").compiled(gradient_sums)(X, signs, unit, 0.5, W, out)
@@ -75,12 +75,9 @@ columns.box_step(*A.arrays, np.arange(p), y, 1.0, 0.1, w, v)
 found = np.empty(n)
 sketch._project(X, X[0], found)
 told("distributed", w, v, found)
-outputs = np.empty((n, p)), np.empty(n), np.empty(n)
-ones = np.ones(p)
-blocks._prepare(X, -ones, ones, 0 * ones, 2 * ones, signs, *outputs)
 entries = records._entries(X)
 named("logistic").compiled(records._slopes_apart)(*entries, y, X[0], 0.3, found)
-told("records", *outputs, found)
+told("records", found)
 """
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.schema import Dataset, Reader, Source
+from dperm.core.experiment.schema import Dataset, Preparation, Reader, Source
 from dperm.data import load_prepared
 from dperm.pipeline import inputs
 
@@ -45,7 +45,8 @@ def test_classes_of_libsvm_are_refused_until_one_is_named(
     for positive in (None, str(one)):
         own = Dataset("own", sources=[Source(kind="file", files=["own.txt"])],
                       reader=Reader(format="libsvm", positive=positive))  # fmt: skip
-        config.problem = replace(config.problem, dataset=own, loss="logistic")
+        config.problem = replace(config.problem, dataset=own, loss="logistic",
+                                 preparation=Preparation())  # fmt: skip
         inputs.fetch(config)
         if positive is None:
             said = r"conf/problem/diabetes\.yaml: loss: .*reader\.positive"

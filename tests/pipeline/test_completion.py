@@ -14,7 +14,6 @@ from dperm.pipeline.completion import digest_results
 ONLY = [
     "paper.offline=[diabetes]",
     "paper.calibrations=[paper]",
-    "~paper.runs.dp_cd_uniform",
     "~paper.runs.dp_cd_priv",
     "~paper.sweeps.lower_bound",  # of no problem
     "~paper.tables.lower_bound",

@@ -126,7 +126,6 @@ ASCII = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
 STAGES = ("fetch", "prepare", "optimum", "tune", "evaluate")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("given", [{"PYTHONOPTIMIZE": "1"}, ASCII], ids=["-O", "ascii"])
 def test_the_stages_run(tmp_path, given):
     chosen = ("problem=diabetes", "scale=smoke", "solver=dp_cd", "paper=dpcd")

@@ -160,8 +160,7 @@ def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
         ("solvers/dp_svrg", "dperm.solvers.lanes.dp_svrg", "+ jump[lane]",
          "+ 0.5 * jump[lane]"),
         ("solvers/dp_cd", "dperm.core.lanes.dp_cd", "count=count", "count=1"),
-        ("controls", "dperm.core.lanes.dp_cd", "count=count", "count=1"),
-        ("tuning", "dperm.accountants.random_stopping", "def tuned_epsilon(",
+        ("tuning", "dperm.accountants.private_choice", "def tuned_epsilon(",
          "def tuned_epsilon(_, "),
     ],
 )  # fmt: skip
@@ -248,7 +247,7 @@ def added(edited, made, module):
         ("dpsco", "sweeps", "rates", "dperm.accountants.generalised_gaussian"),
         ("dpsco", "sweeps", "rates", "dperm.core.privacy.pld"),
         ("dpskgd", "sweeps", "regimes", "dperm.solvers.lanes.dp_sgd"),
-        ("dpskgd", "sweeps", "blocks", "dperm.core.privacy.pld"),
+        ("dpskgd", "sweeps", "regimes", "dperm.core.privacy.pld"),
         ("dpcd", "figures", "figure1", "dperm.present.drawing"),
         ("dpcd", "tables", "table2", "dperm.present.tables"),
         ("dpcd", "figures", "figure1", "dperm.core.experiment.results"),
@@ -268,9 +267,9 @@ def test_other_papers_and_storage_do_not_count(edited, module):
 
 
 def test_one_sweep_does_not_depend_on_another(edited):
-    real = ("dperm.papers.dpsco.sweeps", "order[: round(test", "order[1 : round(test")
-    for name, counts in (("rates", False), ("real", True)):
-        before, after = edited(product("dpsco", "sweeps", name), *real)
+    cited = ("dperm.papers.dpsco.sweeps", "cited = min(", "cited = max(")
+    for name, counts in (("rates", False), ("gradients", True)):
+        before, after = edited(product("dpsco", "sweeps", name), *cited)
         assert (before != after) is counts
 
 

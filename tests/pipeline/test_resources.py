@@ -51,7 +51,6 @@ def test_threads_follow_from_passes_and_entries(sized):
 def test_threads_of_other_stages_are_constant(sized):
     found, _ = sized
     assert found.threads("sweep/one/long") == resources.SWEEP_THREADS
-    assert found.threads("audit/controls") == resources.CONTROLS_THREADS
     assert found.threads("draw/one/figures/f") == 1
     for job in ("sweep/one/clock", "timing/one"):
         assert found.threads(job) == ALONE

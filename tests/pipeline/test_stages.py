@@ -88,7 +88,7 @@ def test_rows_do_not_depend_on_the_workers(configured, solver, monkeypatch):
         pd.testing.assert_frame_equal(numbers(alone), numbers(beside), check_exact=True)
 
 
-@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd", "dp_gcd_flip"])
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd"])
 def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver, monkeypatch):
     """Its rows are the same where units share the threads, some at the same time."""
     settings = ("paper=dpgcd", "problem=sparse_small", f"solver={solver}")

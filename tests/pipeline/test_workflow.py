@@ -107,6 +107,7 @@ def test_everything_promised_is_there(finished):
     assert table.columns.tolist() == [
         "problem", "algorithm", "passes", "mean", "std", "fresh_mean", "fresh_ci_low",
         "fresh_ci_high", "step", "clip", "published_mean", "published_std",
+        "p_std", "p_std_thrice",
     ]  # fmt: skip
     curves = pd.read_csv(figures / "figure2.csv")
     assert curves.columns.tolist() == [
@@ -223,7 +224,6 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
     assert not (results / "complete.txt").exists()
 
 
-@pytest.mark.slow
 def test_a_wheel_carries_the_configuration_and_the_snakefile(tmp_path):
     """Built, installed beside the dependencies of this environment, and run."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o",

@@ -12,7 +12,6 @@ from dperm.core.privacy.ledger import (
     Laplace,
     Ledger,
     LedgerError,
-    RelationError,
     SampledGaussian,
     ScaleError,
     SensitivityError,
@@ -91,11 +90,7 @@ def test_published_sensitivity_must_be_positive():
         Laplace(1.0, 1.0, 1, "", "", published_sensitivity=0.0)
 
 
-def test_other_relations_and_unknown_events_are_refused():
-    with pytest.raises(RelationError, match="replace_one"):
-        Ledger(EVENTS, relation="add_or_remove")
-    with pytest.raises(RelationError, match="replace_one and add_remove"):
-        Ledger(EVENTS) + Ledger(EVENTS, relation="add_remove")
+def test_unknown_events_are_refused():
     with pytest.raises(UnknownEventError, match=r"'Gumbel'; known: .*Gaussian"):
         Event.from_dict({"event": "Gumbel", "scale": 1.0})
 

@@ -66,7 +66,6 @@ def test_a_hundred_selections():
     for ledger in ledgers.values():
         assert epsilon(ledger, 1e-6, "paper") == pytest.approx(6.308, abs=1e-3)
     found = {noise: true_epsilon(ledger, 1e-6) for noise, ledger in ledgers.items()}
-    assert found["laplace"] == found["exponential"]
     assert found["laplace"] == pytest.approx(4.775, abs=0.01)
     assert found["gumbel"] == pytest.approx(2.42, abs=0.005)
 
@@ -127,11 +126,10 @@ def test_the_closed_form_of_theorem_4_2_is_safe():
 
 
 def test_gumbel_noise_needs_less_with_many_rounds():
-    laplace, gumbel, flip = (
+    laplace, gumbel = (
         calibrate(greedy(20, noise), 1.0, 800**-2.0, "strict").noise_multiplier
         for noise in NOISES
     )
-    assert laplace == flip
     assert gumbel / laplace == pytest.approx(0.70, abs=0.01)
 
 

@@ -6,14 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from dperm.accountants.random_stopping import converted, renyi_curve
+from dperm.accountants.private_choice import MANY
+from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.core.privacy import Gaussian, Ledger, NonPrivate, calibrate
 from dperm.core.privacy import SampledGaussian as Sampled
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.core.privacy.ledger import CountError, Event, UnsupportedEventError
 from dperm.core.privacy.published import published_cost
-from dperm.core.privacy.strict import profile, renyi_epsilon
+from dperm.core.privacy.strict import converted, profile, renyi_epsilon
 
 OPEN = NonPrivate(3, "a vertex", "Algorithm 1")
 NOISY = Gaussian(1.0, 10.0, 2, "unit", "source")
@@ -30,7 +31,7 @@ def test_every_way_of_counting_says_so():
     ledger = Ledger((NOISY, OPEN))
     assert math.isinf(published_cost(OPEN).pure)
     assert math.isinf(renyi_epsilon(ledger, 1e-6))
-    assert math.isinf(converted(renyi_curve(ledger), 1e-6))
+    assert math.isinf(converted(renyi_curve(ledger, MANY), MANY, 1e-6))
     np.testing.assert_array_equal(profile(OPEN).delta(np.array([0.0, 50.0])), 1.0)
 
 

@@ -12,8 +12,8 @@ from dperm.accountants.private_choice import (
     calibrate_choice,
     choice_epsilon,
     drawn_runs,
+    expected_runs,
 )
-from dperm.accountants.random_stopping import expected_runs
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
 from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon

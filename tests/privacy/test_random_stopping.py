@@ -8,20 +8,22 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp
 
-from dperm.accountants import random_stopping as tuning
+from dperm.accountants import private_choice as tuning
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.accountants.random_stopping import (
-    _log_tail,
-    _masses,
-    _sampled,
-    converted,
+from dperm.accountants.private_choice import (
+    MANY,
     expected_runs,
-    renyi_curve,
     stopping,
     tuned_epsilon,
 )
+from dperm.accountants.sampled_renyi import (
+    _log_tail,
+    _masses,
+    _sampled,
+    renyi_curve,
+)
 from dperm.core.privacy import Gaussian, Ledger, SampledGaussian
-from dperm.core.privacy.strict import sampled_gaussian_delta
+from dperm.core.privacy.strict import converted, sampled_gaussian_delta
 
 ONE = Ledger((Gaussian(1.0, 5.0, 1, "unit", "source"),))
 
@@ -73,7 +75,7 @@ def pair_renyi(rate, mu, orders):
 @functools.cache
 def pair(n, sigma):
     """Of one step at all orders."""
-    return pair_renyi(1 / n, 1 / sigma, tuning.ORDERS)
+    return pair_renyi(1 / n, 1 / sigma, MANY)
 
 
 def closed_form(q, mu, order):
@@ -103,7 +105,7 @@ def test_the_sampled_pair_meets_its_closed_form(n, sigma, passes):
 @pytest.mark.parametrize(("n", "sigma", "passes"), SETTINGS)
 def test_the_curve_of_both_directions_bounds_the_pair(n, sigma, passes):
     """Never below, twice as high at most, and equal where large losses decide."""
-    found = renyi_curve(Ledger((sampled(n, sigma, 7),)))
+    found = renyi_curve(Ledger((sampled(n, sigma, 7),)), MANY)
     seven = 7 * pair(n, sigma)
     assert (found >= seven * (1 - 1e-3)).all()
     assert (found <= 2.001 * seven).all()
@@ -142,7 +144,7 @@ def test_tuning_a_sampled_ledger_costs_more_than_the_pair(n, sigma, passes, kind
     ledger = Ledger((sampled(n, sigma, passes * n),))
     found = tuned_epsilon(ledger, n**-2.0, 1000, kind)
     whole = passes * n * pair(n, sigma)
-    orders, log = tuning.ORDERS, math.log(1000)
+    orders, log = MANY, math.log(1000)
     if kind == "poisson":
         small = np.log1p(1 / (orders - 1))
         best = np.array([converted_delta(whole, orders, s) for s in small])
@@ -152,7 +154,7 @@ def test_tuning_a_sampled_ledger_costs_more_than_the_pair(n, sigma, passes, kind
         gamma = stopping(eta, 1000)
         extra = (1 - 1 / orders) * whole + math.log(1 / gamma) / orders
         total = whole + (1 + eta) * extra.min()
-    least = converted(total + log / (orders - 1), n**-2.0)
+    least = converted(total + log / (orders - 1), orders, n**-2.0)
     assert (1 - 1e-3) * least <= found <= 1.4 * least
 
 
@@ -171,7 +173,7 @@ def test_without_sampling_the_curve_is_the_gaussians():
 
 @pytest.mark.parametrize("kind", ["logarithmic", "geometric", "poisson"])
 def test_more_settings_cost_more_and_always_more_than_one_run(kind):
-    alone = converted(renyi_curve(ONE), 1e-6)
+    alone = converted(renyi_curve(ONE, MANY), MANY, 1e-6)
     costs = [tuned_epsilon(ONE, 1e-6, runs, kind) for runs in (1.5, 10, 1000)]
     assert alone < costs[0] < costs[1] < costs[2]
 

@@ -6,8 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import config as configuration
-from dperm.report import judging
-from dperm.report.evidence import Evidence
+from dperm.report import claims
 
 ROWS = [
     # problem, algorithm, passes, mean, std, fresh mean, interval
@@ -15,8 +14,6 @@ ROWS = [
     ("a", "slow", 5.0, 0.30, 0.01, 0.31, 0.30, 0.32),
     ("a", "quick", 2.0, 0.03, 0.01, 0.030, 0.029, 0.031),
     ("a", "quick", 5.0, 0.02, 0.01, 0.025, 0.024, 0.026),
-    ("b", "slow", 2.0, 0.50, 0.01, 0.50, 0.30, 0.70),
-    ("b", "quick", 2.0, 0.40, 0.01, 0.40, 0.20, 0.60),
 ]
 COLUMNS = ["problem", "algorithm", "passes", "mean", "std", "fresh_mean",
            "fresh_ci_low", "fresh_ci_high"]  # fmt: skip
@@ -42,17 +39,12 @@ def config(tmp_path):
 @pytest.fixture(scope="session")
 def judged(tmp_path_factory):
     """All claims of all papers, without any result."""
-    return judging.table(compose(tmp_path_factory.mktemp("nothing")))
+    return claims.table(compose(tmp_path_factory.mktemp("nothing")))
 
 
-@pytest.fixture
-def evidence(config):
-    return Evidence(config)
-
-
-def write(config, name, table, top="results"):
-    """Write a CSV where evidence of that name is looked for."""
-    path = Evidence(config).path(name if top == "results" else f"figures/{name}")
+def write(config, name, table):
+    """Write a CSV where the judge looks for a table of that name."""
+    path = claims.path_of(config, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     table.to_csv(path, index=False)
     return path

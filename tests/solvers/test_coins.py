@@ -7,7 +7,7 @@ import pytest
 
 from dperm.core.erm.sets import Ball, dual_exponent, norms
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.streams import Part, Target, phased_sgd
+from dperm.solvers.streams import Target, phased_sgd
 from dperm.solvers.streams.coins import KINDS, Coins, hard
 from dperm.solvers.streams.projecting import CompiledBall, CompiledSetup
 from dperm.solvers.streams.setup import Setup
@@ -99,15 +99,15 @@ def test_phased_sgd_is_the_same_with_either():
     given = [Target(1.0, 1e-4, "strict"), Target(np.inf, 1e-4, "none")]
     runs = [
         phased_sgd.Run(
-            [Part(kind("linear", 4.0, 5), given, streams(3))],
+            kind("linear", 4.0, 5), given, streams(3),
             hard("one a record", 5, 4, 1.0), 200, phased_sgd.Options(),
         )
         for kind in (Setup, CompiledSetup)
     ]  # fmt: skip
     asked = []
-    ball = runs[1].parts[0].setup.ball
-    runs[1].parts[0].setup.__dict__["ball"] = Counted(ball, asked)
-    found = [run.solve()[0] for run in runs]
+    ball = runs[1].setup.ball
+    runs[1].setup.__dict__["ball"] = Counted(ball, asked)
+    found = [run.solve() for run in runs]
     np.testing.assert_allclose(found[1], found[0], atol=1e-9)
     assert len(asked) > 20  # the ball was left
 

@@ -27,7 +27,7 @@ from dperm.solvers.exact_noise import (
 )
 from dperm.solvers.fits import Fit
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import Secret, UndeclaredError
+from dperm.solvers.fits.secret import UndeclaredError, noisy
 from dperm.solvers.records import Records, filled
 from dperm.solvers.scales import declared
 
@@ -35,7 +35,7 @@ EVENT = Gaussian(1.0, 3.0, 1, "", "")
 
 
 def exactly(value, **more):
-    return Secret(value, 1.0, error=0.0, **more).released(iter([EVENT]), Exact())
+    return noisy(value, 1.0, error=0.0, **more).released(iter([EVENT]), Exact())
 
 
 # --- the grid and the law -------------------------------------------------------------
@@ -231,7 +231,7 @@ def finer(found):
 def test_which_doubles_come_out_tells_the_value_unless_noise_is_exact():
     """1 + z near 0 is a multiple of 2^-53, as z near -1 is; 0 + z seldom is one."""
     event, drawing = replace(EVENT, scale=1.0), SimpleNamespace(streams=[streams(0)])
-    near, far = (Secret(np.full((40_000, 1), one), 1.0, error=0.0) for one in (0, 1))
+    near, far = (noisy(np.full((40_000, 1), one), 1.0, error=0.0) for one in (0, 1))
     doubles = partial(Fit.normal, drawing)
     assert finer(near.released(iter([event]), doubles)) > 0.9
     assert finer(far.released(iter([event]), doubles)) == 0
@@ -370,22 +370,6 @@ def test_the_epsilon_that_a_fit_states_leaves_out_what_its_numbers_cost(data):
     assert true_epsilon(found.ledger, delta) < found.high - 2e-3
 
 
-def test_a_fit_pays_for_the_error_of_its_sums(data, monkeypatch):
-    """The scale exceeds the ledger's by sqrt(2) n gamma_m, a share of C^2 each way."""
-    scales = []
-
-    def noted(scale, size):
-        scales.append(scale)
-        return [0] * size
-
-    monkeypatch.setattr(exact_noise, "drawn", noted)
-    model = dperm.fit(*data, release=True, **DECLARED)
-    _, event = model.epsilon_.ledger.events
-    excess = scales[1] * step(event.scale) / event.scale - 1
-    m = (3000 + 3 * 4 + 120) * 2.0**-53  # three features and the intercept
-    assert excess == pytest.approx(math.sqrt(2) * 3000 * m, rel=0.01)
-
-
 def test_no_number_of_a_fit_for_release_is_drawn_in_doubles(data, monkeypatch):
     from dperm.core.privacy import mechanisms
 
@@ -420,7 +404,7 @@ def test_what_cannot_be_released_is_refused(data, given, said):
 
 def test_a_secret_without_a_bound_on_its_error_gets_no_exact_noise():
     with pytest.raises(UndeclaredError, match="exact"):
-        Secret(np.ones((2, 1)), 1.0).released(iter([EVENT]), Exact())
+        noisy(np.ones((2, 1)), 1.0).released(iter([EVENT]), Exact())
 
 
 @pytest.mark.parametrize(("name", "loss"), [

@@ -9,7 +9,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.audit.families import LaneSubject, Shape, StreamSubject
+from dperm.audit.mechanism import DELTA
+from dperm.audit.solvers import Shape
 from dperm.core import solvers
 from dperm.core.lanes import Lanes
 from dperm.core.privacy import Laplace, streams
@@ -39,7 +40,7 @@ def read(path):
 
 def every(*families):
     """Parametrise over the YAMLs of some families; a module of one's own runs lanes."""
-    places = solvers.places()
+    places = solvers.PLACES
     found = []
     for path in YAMLS:
         place = places.get(read(path).algorithm, ".lanes.")
@@ -50,10 +51,6 @@ def every(*families):
 
 def module_of(path):
     return solvers.load(read(path).algorithm)
-
-
-def subjects(path, kind=None):
-    return [one for one in made(path) if kind is None or isinstance(one, kind)]
 
 
 @every("lanes", "frank_wolfe", "streams", "fits")
@@ -72,7 +69,7 @@ def test_unknown_options_are_refused(path):
 @every("lanes", "frank_wolfe", "streams", "fits")
 def test_what_leaves_is_in_the_ledger(path):
     """Every draw that the hook hears belongs to an event, and no event is too short."""
-    for subject in subjects(path):
+    for subject in made(path):
         run, events = subject.run(subject.base, 7), subject.ledger.events
         assert run.draws and not any(isinstance(e, NonPrivate) for e in events)
         count = counted(subject, run)
@@ -81,9 +78,11 @@ def test_what_leaves_is_in_the_ledger(path):
             "normal": sum(e.count for e in events) - total(events, NoisyMax, Laplace),
             "numbers": total(events, Laplace),
         }
-        if isinstance(subject, StreamSubject):  # a record is in some of them only
+        if (
+            solvers.family(module_of(path)) == "streams"
+        ):  # a record is in some of them only
             assert all(stated[key] for key, found in count.items() if found)
-        elif isinstance(subject, LaneSubject):
+        elif solvers.family(module_of(path)) == "lanes":
             assert count == stated
         else:  # features that come again are not sent again
             assert all(count[key] <= stated[key] for key in count)
@@ -92,12 +91,12 @@ def test_what_leaves_is_in_the_ledger(path):
 def counted(subject, run):
     """Selections, normal vectors, and other single numbers that were drawn."""
     found = {"selections": 0, "normal": 0, "numbers": 0}
-    for places in map(run.draws_of, range(len(run.views))):
+    for places in map(run.behind, range(len(run.views))):
         for order, place in enumerate(places):
             draw = run.draws[place]
             if draw.kind in NORMAL:
                 found["normal"] += 1
-            elif subject.selects and order == 0:
+            elif subject.selections and order == 0:
                 found["selections"] += 1
             else:
                 found["numbers"] += draw.unit.size
@@ -110,7 +109,7 @@ def total(events, *kinds):
 
 @every("lanes", "frank_wolfe", "streams", "fits")
 def test_what_is_released_is_finite_and_of_one_shape(path):
-    for subject in subjects(path):
+    for subject in made(path):
         run = subject.run(subject.base, 3)
         several = solvers.family(module_of(path)) == "fits"  # matrices, vectors
         assert several or len({view.shape for view in run.views}) == 1
@@ -125,9 +124,9 @@ def test_what_is_released_is_finite_and_of_one_shape(path):
 
 
 def started(subject, step, clip, seed=5):
-    lanes = Lanes(np.array(step), np.array(clip), 0.7, subject.calibration)
-    given = (subject.problem, lanes, streams(seed), subject.options)
-    return subject.kind(*given, 1, 12)
+    lanes = Lanes(np.array(step), np.array(clip), 0.7, subject.kind)
+    given = (subject.setting["problem"], lanes, streams(seed))
+    return subject.setting["module"].Run(*given, subject.setting["options"], 1, 12)
 
 
 STEPS, CLIPS = [0.05, 0.4, 1.0, 0.7, 0.2], [0.1, 3.0, 0.5, 10.0, 0.02]
@@ -135,7 +134,7 @@ STEPS, CLIPS = [0.05, 0.4, 1.0, 0.7, 0.2], [0.1, 3.0, 0.5, 10.0, 0.02]
 
 @every("lanes")
 def test_pieces_are_the_whole_to_the_bit(path):
-    for subject in subjects(path, LaneSubject):
+    for subject in made(path):
         whole, pieces = (started(subject, STEPS, CLIPS) for _ in range(2))
         whole.advance(12)
         for count in (1, 4, 7):
@@ -146,7 +145,7 @@ def test_pieces_are_the_whole_to_the_bit(path):
 
 @every("lanes")
 def test_lanes_do_not_touch_and_may_be_dropped(path):
-    for subject in subjects(path, LaneSubject):
+    for subject in made(path):
         block = started(subject, STEPS, CLIPS)
         block.advance(3)
         kept = np.array([True, False, True, True, False])
@@ -161,10 +160,10 @@ def test_lanes_do_not_touch_and_may_be_dropped(path):
 
 @every("lanes")
 def test_weights_are_released_with_whatever_else(path):
-    for subject in subjects(path, LaneSubject):
+    for subject in made(path):
         run = started(subject, STEPS, CLIPS)
         run.advance(2)
-        size, p = len(STEPS), subject.problem.p
+        size, p = len(STEPS), subject.setting["problem"].p
         assert run.weights.shape == (size, p) and run.released.shape[0] == size
         np.testing.assert_array_equal(run.released[:, :p], run.weights)
 
@@ -172,14 +171,14 @@ def test_weights_are_released_with_whatever_else(path):
 @every("lanes")
 def test_a_step_that_releases_is_seen_in_what_is_released(path):
     """What the noise moves is in ``released``: nothing leaves beside it."""
-    for subject in subjects(path, LaneSubject):
-        if len(subject.view(np.arange(100.0))) < 100:
+    for subject in made(path):
+        if not subject.whole:
             continue  # looks at a part on purpose
         seen = subject.run(subject.base, 3)
         for t in range(len(seen.views)):
-            if not seen.draws_of(t):
+            if not list(seen.behind(t)):
                 continue  # nothing is released before the first step
-            place = seen.draws_of(t)[-1]
+            place = list(seen.behind(t))[-1]
             script = list(seen.draws)
             script[place] = script[place].moved(np.full(script[place].unit.size, 3.0))
             other = subject.run(subject.base, 3, script, None, t)
@@ -188,9 +187,10 @@ def test_a_step_that_releases_is_seen_in_what_is_released(path):
 
 @every("lanes")
 def test_passes_are_steps_and_lanes_have_a_size(path):
-    for subject in subjects(path, LaneSubject):
-        module, problem = module_of(path), subject.problem
-        few, many = (module.steps(problem, x, subject.options) for x in (1e-9, 40))
+    for subject in made(path):
+        module, problem = module_of(path), subject.setting["problem"]
+        options = subject.setting["options"]
+        few, many = (module.steps(problem, x, options) for x in (1e-9, 40))
         assert few == 1 < many and isinstance(many, int)
         assert module.lane_bytes(problem) >= 8 * problem.p
 
@@ -200,10 +200,10 @@ def test_passes_are_steps_and_lanes_have_a_size(path):
 
 @every("frank_wolfe")
 def test_steps_of_frank_wolfe_in_pieces(path):
-    for subject in subjects(path):
+    for subject in made(path):
         ends, told = [], []
         for pieces in ((2,), (1, 1)):
-            with subject.start(subject.base, streams(4)) as run:
+            with subject.setting["begun"](subject.base, streams(4)) as run:
                 for count in pieces:
                     run.advance(count)
                 ends.append(run.weights.copy())
@@ -211,7 +211,7 @@ def test_steps_of_frank_wolfe_in_pieces(path):
         np.testing.assert_array_equal(*ends)
         for one, two in zip(*told, strict=True):
             np.testing.assert_array_equal(one, two)
-        assert ends[0].shape == (1, subject.setup.d)
+        assert ends[0].shape == (1, subject.setting["d"])
 
 
 @every("frank_wolfe")
@@ -219,44 +219,38 @@ def test_without_noise_frank_wolfe_says_that_it_is_not_private(path):
     module, chosen = module_of(path), read(path)
     options = solvers.make_options(module, dict(chosen.get("options", {})))
     shape = Shape(p=6)
-    problem = shape.problem(shape.records(), 1.0, shape.records())
+    problem = shape.problem(shape.records())
     goal = (np.inf, problem.delta, "strict")
     found = module.noise(problem, 3, options, *goal)
     assert any(isinstance(event, NonPrivate) for event in found.ledger.events)
     if chosen.algorithm in ("bcfw", "fw"):
         stated = module.ledger(problem, 3, 1.0, options, "strict").events
         assert [type(event) for event in stated] == [NonPrivate]
-        assert subjects(path) == []
+        assert made(path) == []
 
 
 @every("streams")
 def test_a_stream_run_at_once_ends_where_its_releases_end(path):
-    for subject in subjects(path):
-        with subject.start(subject.base, streams(4)) as run:
-            told = [np.array(release) for release in subject.releases(run)]
-            stepped = np.array(subject.published(run))
-        with subject.start(subject.base, streams(4)) as run:
-            solved = run.solve()
-        assert told and all(release.ndim == 1 for release in told)
-        np.testing.assert_allclose(solved[0][0], stepped, rtol=0, atol=1e-12)
+    for subject in made(path):
+        run = subject.run(subject.base, 4)
+        solved = subject.together(subject.base, streams(4))
+        assert run.views and all(release.ndim == 1 for release in run.views)
+        np.testing.assert_allclose(solved, run.weights, rtol=0, atol=1e-12)
 
 
 @every("streams")
 def test_targets_of_a_stream_do_not_touch(path):
     module = module_of(path)
-    if getattr(module, "ALONE", False):
-        pytest.skip("one target a run")
-    from dperm.solvers.streams import Part, Target
+    from dperm.solvers.streams import Target
     from dperm.solvers.streams.sources import Rows
 
-    for subject in subjects(path)[:1]:
+    for subject in made(path)[:1]:
         at, base = subject, subject.base
-        targets = [Target(e, at.delta, at.calibration) for e in (0.5, 1.0, 4.0)]
+        targets = [Target(e, DELTA, at.kind) for e in (0.5, 1.0, 4.0)]
 
         def solved(targets, at=at, base=base):
-            part = Part(at.setup, targets, streams(9))
-            source = Rows(base.X, base.y)
-            return module.Run([part], source, at.n, at.options).solve()[0]
+            given = (at.setting["setup"], targets, streams(9), Rows(base.X, base.y))
+            return module.Run(*given, len(base.y), at.setting["options"]).solve()
 
         together = solved(targets)
         for lane, target in enumerate(targets):
@@ -291,7 +285,7 @@ def test_each_solver_of_this_package_is_checked_too(monkeypatch):
 
 def test_events_are_all_of_a_kind_that_is_counted():
     """The counts above tell selections, numbers and normal vectors apart."""
-    kinds = {type(e) for path in YAMLS for s in subjects(path) for e in s.ledger.events}
+    kinds = {type(e) for path in YAMLS for s in made(path) for e in s.ledger.events}
     known = (NoisyMax, Laplace, Gaussian, SampledGaussian)
     others = {kind.__name__ for kind in kinds if not issubclass(kind, known)}
-    assert others == {"GeneralisedGaussian", "PerturbedObjective"}
+    assert others == {"GaussianSketch", "GeneralisedGaussian", "PerturbedObjective"}

@@ -18,7 +18,7 @@ from dperm.core.privacy.strict import gaussian_delta
 from dperm.solvers.fits import hessian_mixing
 from dperm.solvers.fits.hessian_mixing import known
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import Secret, UndeclaredError
+from dperm.solvers.fits.secret import UndeclaredError, sketched
 
 
 def sketch(scale, rows=8, count=1, doubt=0.0, R=1.0):
@@ -26,11 +26,10 @@ def sketch(scale, rows=8, count=1, doubt=0.0, R=1.0):
 
 
 def sampled(moments, event, known_=0.0, runs=4000, seed=0):
-    """Means of y y^T of many sketches, as ``Secret.sketched`` releases them."""
+    """Means of y y^T of many sketches, as a secret releases them."""
     normal = streams(seed).noise.standard_normal
-    secret = Secret(moments, np.sqrt(2) * event.sensitivity**2, symmetric=True)
-    sketched = secret.sketched(event.rows, np.full(runs, known_))
-    return sketched.released(iter([event]), lambda scale, k: scale * normal((k, runs)))
+    secret = sketched(moments, event.sensitivity, event.rows, np.full(runs, known_))
+    return secret.released(iter([event]), lambda scale, k: scale * normal((k, runs)))
 
 
 def attacked(event, epsilon):
@@ -107,11 +106,9 @@ def test_a_sketch_has_the_covariance_that_it_needs():
         mean = sampled(moments, event, below).mean(axis=0)
         np.testing.assert_allclose(mean, moments + added * np.eye(2), atol=0.25)
     for other in (sketch(2.5, rows=4), sketch(2.5, R=0.9)):
-        secret = Secret(moments, np.sqrt(2), symmetric=True)
+        secret = sketched(moments, 1.0, 8, np.zeros(1))
         with pytest.raises(UndeclaredError):
-            secret.sketched(8, np.zeros(1)).released(
-                iter([other]), lambda scale, k: np.zeros((k, 1))
-            )
+            secret.released(iter([other]), lambda scale, k: np.zeros((k, 1)))
 
 
 def test_the_ledger_and_the_floor():

@@ -7,16 +7,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.audit.climbing import Effort, Ladder
-from dperm.audit.families import FitSubject, Shape
-from dperm.audit.rungs import published, sensitivity
+from dperm.audit.checks import Audit
+from dperm.audit.solvers import Shape, fit
 from dperm.solvers import records
 from dperm.solvers.fits import dp_gd
 from dperm.solvers.records import ContributionError
 
 from .test_records import all_within
 
-BRIEF = Effort(level=1e-5, pairs=6)
 PLAIN = records.norms
 
 
@@ -53,12 +51,11 @@ def clipped(kind=np.asarray):
         return False
 
 
-def audited(module, made, shape, **given):
+def audited(module, options, shape, **given):
     """Whether the audit finds nothing; a run that raises tells of its records."""
-    subject = FitSubject("s", module, made, shape, 1.0, **given)
-    ladder = Ladder(subject, BRIEF, 3)
+    audit = Audit(fit("s", module, options, shape, **given), neighbours=6)
     try:
-        return not (sensitivity(ladder).caught or published(ladder).caught)
+        return not (audit.sensitivity().caught or audit.published().caught)
     except ContributionError:
         return False
 

@@ -4,12 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm.audit.climbing import Effort
 from dperm.solvers import private_scales
 from dperm.solvers.fits.secret import UndeclaredError
-
-pytestmark = pytest.mark.filterwarnings("ignore:X. 8 records")  # the audit's few
-BRIEF = Effort(level=1e-5, pairs=4, draws=8)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import laplace_rows, streams
 from dperm.solvers.streams import (
-    Part,
     Target,
     gaussian_releases,
     noisy_sfw,
@@ -63,11 +62,9 @@ class Given(Rows):
         self.y = y
 
 
-def trees(setups, x, y, n, options, seed=3, run=noisy_sfw.Run, targets=None):
-    parts = [
-        Part(one, targets or aims(), streams(seed + int(10 * one.p))) for one in setups
-    ]
-    return run(parts, Given(x, y), n, options)
+def trees(setup, x, y, n, options, seed=3, run=noisy_sfw.Run, targets=None):
+    own = streams(seed + int(10 * setup.p))
+    return run(setup, targets or aims(), own, Given(x, y), n, options)
 
 
 # --- noisy_sfw ------------------------------------------------------------------------
@@ -104,8 +101,8 @@ def test_noisy_sfw_agrees_with_its_twin(options, p, loss):
     n, d = 700, 6
     setup = Setup(loss, p, d, 0.8)
     x, y = records(n, d, setup.q, loss=loss)
-    run = trees([setup], x, y, n, options)
-    (found,) = run.solve()
+    run = trees(setup, x, y, n, options)
+    found = run.solve()
     T, b = run.tree.phases, run.tree.batch
     consecutive = options.steps == "consecutive"
     for lane in range(3):
@@ -176,21 +173,21 @@ class Releases(noisy_sfw.Run):
     def __init__(self, *args):
         super().__init__(*args)
         self.kept = []
-        for part in self.parts:
-            leave = part.leave
 
-            def remember(t, depth, leaf, count, part=part, leave=leave):
-                self.kept.append((t, depth, leaf, part.sums / count))
-                leave(t, depth, leaf, count)
+    def node_sum(self, depth, count):
+        sums = super().node_sum(depth, count)
+        self.mean = sums / count
+        return sums
 
-            part.leave = remember
+    def noise_scale(self, t, depth, leaf):
+        self.kept.append((t, depth, leaf, self.mean))
+        return super().noise_scale(t, depth, leaf)
 
 
 class NoClip(Releases):
     def __init__(self, *args):
         super().__init__(*args)
-        for part in self.parts:
-            object.__setattr__(part, "setup", Unclipped(part.setup))
+        self.setup = Unclipped(self.setup)
 
 
 class Unclipped:
@@ -216,7 +213,7 @@ def sensitivity_search(setup, options, run=Releases, n=300, trials=40):
         t[at] = -np.sign(y[at]) * (1e3 if trial % 3 == 0 else 1.0)
         pair = []
         for rows, labels in ((x, y), (z, t)):
-            one = trees([setup], rows, labels, n, options, run=run, targets=QUIET)
+            one = trees(setup, rows, labels, n, options, run=run, targets=QUIET)
             one.solve()
             pair.append(one)
         b = pair[0].tree.batch
@@ -282,9 +279,7 @@ def each_record_is_read_once(run, monkeypatch, n=600):
     seen = watched(monkeypatch, noisy_sfw.gradient_sums, noisy_sfw.difference_sums)
     x = np.random.default_rng(0).standard_normal((n, 4))
     x[:, 0] = np.arange(n)
-    made = trees(
-        [Setup("least_squares", 2.0, 4)], x, np.ones(n), n, OPTIONS[0], run=run
-    )
+    made = trees(Setup("least_squares", 2.0, 4), x, np.ones(n), n, OPTIONS[0], run=run)
     made.solve()
     assert len(seen) == len(set(seen)) == made.tree.records
 
@@ -292,15 +287,17 @@ def each_record_is_read_once(run, monkeypatch, n=600):
 class Rereads(noisy_sfw.Run):
     """Starts every phase from the first record again."""
 
-    def _phase(self, t):
-        self.reader.at = 0
-        return super()._phase(t)
+    def noise_scale(self, t, depth, leaf):
+        if leaf == 2**t - 1:
+            self.reader.at = 0
+        return super().noise_scale(t, depth, leaf)
 
 
 class OverlapsByOne(noisy_sfw.Run):
-    def _phase(self, t):
-        self.reader.at = max(0, self.reader.at - 1)
-        return super()._phase(t)
+    def noise_scale(self, t, depth, leaf):
+        if leaf == 2**t - 1:
+            self.reader.at = max(0, self.reader.at - 1)
+        return super().noise_scale(t, depth, leaf)
 
 
 def test_batches_are_disjoint(monkeypatch):
@@ -311,20 +308,6 @@ def test_batches_are_disjoint(monkeypatch):
 def test_a_record_used_twice_is_caught(broken, monkeypatch):
     with pytest.raises(AssertionError):
         each_record_is_read_once(broken, monkeypatch)
-
-
-def test_lanes_and_setups_do_not_touch():
-    n, d = 400, 5
-    setups = [Setup("least_squares", p, d) for p in (1.0, 1.5, 2.0)]
-    x, y = records(n, d, 2.0)
-    whole = trees(setups, x, y, n, OPTIONS[0]).solve()
-    for index, setup in enumerate(setups):
-        (alone,) = trees([setup], x, y, n, OPTIONS[0]).solve()
-        np.testing.assert_array_equal(whole[index], alone)
-        for lane in range(3):
-            target = [aims()[lane]]
-            (single,) = trees([setup], x, y, n, OPTIONS[0], targets=target).solve()
-            np.testing.assert_array_equal(whole[index][lane], single[0])
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
@@ -355,9 +338,8 @@ def vertices(d, radius):
 PLAIN = poly_sfw.Options()
 
 
-def poly(setups, x, y, n, seed=5):
-    parts = [Part(one, aims(), streams(seed)) for one in setups]
-    return poly_sfw.Run(parts, Given(x, y), n, PLAIN)
+def poly(setup, x, y, n, seed=5):
+    return poly_sfw.Run(setup, aims(), streams(seed), Given(x, y), n, PLAIN)
 
 
 @pytest.mark.parametrize("loss", ["least_squares", "logistic", "linear"])
@@ -366,7 +348,7 @@ def test_poly_sfw_agrees_with_its_twin(loss, n):
     d, radius = 5, 0.8
     setup = Setup(loss, 1.0, d, radius)
     x, y = records(n, d, INF, loss=loss)
-    (found,) = poly([setup], x, y, n).solve()
+    found = poly(setup, x, y, n).solve()
     own = streams(5)
     noise = laplace_rows(own.noise, own.sampling, (n - n // 2 + 1, 2 * d))
     eta = math.log(n / math.log(2 * d)) / n
@@ -486,9 +468,9 @@ def test_energies_are_sums():
 # --- phased_sgd -----------------------------------------------------------------------
 
 
-def phased(setups, x, y, n, seed=3):
-    parts = [Part(one, aims(), streams(seed)) for one in setups]
-    return phased_sgd.Run(parts, Given(x, y), n, phased_sgd.Options())
+def phased(setup, x, y, n, seed=3):
+    given = (setup, aims(), streams(seed), Given(x, y))
+    return phased_sgd.Run(*given, n, phased_sgd.Options())
 
 
 @pytest.mark.parametrize("p", [2.0, 4.0, INF])
@@ -497,8 +479,8 @@ def test_phased_sgd_agrees_with_its_twin(p, loss):
     n, d = 90, 4
     setup = Setup(loss, p, d, 0.7)
     x, y = records(n, d, setup.q, loss=loss)
-    run = phased([setup], x, y, n)
-    (found,) = run.solve()
+    run = phased(setup, x, y, n)
+    found = run.solve()
     noise = streams(3).noise.standard_normal((6, d))
     diameter = 2 * 0.7 * d ** (0.5 - (0 if p == INF else 1 / p))
     for lane, (target, kind) in enumerate(zip(EPSILONS, KINDS, strict=True)):
@@ -572,8 +554,8 @@ def records_of_linear_methods(name, source, monkeypatch, n=64):
     x = np.random.default_rng(0).standard_normal((n, 4))
     x[:, 0] = np.arange(n)
     setup = Setup("least_squares", 1.0 if name == "poly_sfw" else 2.0, 4)
-    parts = [Part(setup, QUIET, streams(1))]
-    module.Run(parts, source(x, np.ones(n)), n, module.Options()).solve()
+    given = (setup, QUIET, streams(1), source(x, np.ones(n)))
+    module.Run(*given, n, module.Options()).solve()
     return seen
 
 
@@ -601,7 +583,7 @@ def test_ledger_of_phased_sgd():
 
 def alone(method, setup, target, source, n):
     module = BASELINES[method]
-    return module.Run([Part(setup, [target], streams(1))], source, n, module.Options())
+    return module.Run(setup, [target], streams(1), source, n, module.Options())
 
 
 @pytest.mark.parametrize("method", BASELINES)
@@ -612,12 +594,12 @@ def test_baselines_stay_inside_and_learn(method, p):
     n, d = 3000, 6
     setup = Setup("least_squares", p, d)
     source = Signs(d, 4)
-    ((w,),) = alone(method, setup, Target(INF, DELTA, "none"), source, n).solve()
+    (w,) = alone(method, setup, Target(INF, DELTA, "none"), source, n).solve()
     assert norms(w, p)[0] <= 1 + 1e-9
     share = source.excess(w, setup)[0] / source.excess(0 * w, setup)[0]
     assert share < 0.5
     noisy = Target(0.1, DELTA, "strict")
-    ((v,),) = alone(method, setup, noisy, Signs(d, 4), n).solve()
+    (v,) = alone(method, setup, noisy, Signs(d, 4), n).solve()
     assert norms(v, p)[0] <= 1 + 1e-9 and not np.array_equal(v, w)
 
 
@@ -645,7 +627,7 @@ def test_sensitivity_search_of_full_batches(p):
 
     def mean(rows, labels, w):
         source = Given(rows, labels)
-        return alone("mirror_descent", setup, QUIET[0], source, n).gradient(w)
+        return alone("mirror_descent", setup, QUIET[0], source, n).gradient(w[None])[0]
 
     for trial in range(60):
         w = setup.ball.project(3 * rng.standard_normal(d))[0]
@@ -674,8 +656,8 @@ def test_without_noise_more_records_are_better():
     setup = Setup("least_squares", 1.5, d)
     for n in (1000, 100_000):
         source = Signs(d, 6)
-        parts = [Part(setup, QUIET, streams(1))]
-        (w,) = noisy_sfw.Run(parts, source, n, OPTIONS[0]).solve()
+        run = noisy_sfw.Run(setup, QUIET, streams(1), source, n, OPTIONS[0])
+        (w,) = run.solve()
         shares.append(source.excess(w, setup)[0])
     assert shares[1] < shares[0] / 3
 
@@ -685,8 +667,8 @@ def test_blocks_of_records_do_not_matter(monkeypatch):
     n, d = 400, 5
     x, y = records(n, d, 2.0)
     setup = Setup("least_squares", 2.0, d)
-    whole = trees([setup], x, y, n, OPTIONS[0]).solve()[0]
+    whole = trees(setup, x, y, n, OPTIONS[0]).solve()
 
     monkeypatch.setattr(noisy_sfw, "chunks", lambda count, d: [1] * count)
-    cut = trees([setup], x, y, n, OPTIONS[0]).solve()[0]
+    cut = trees(setup, x, y, n, OPTIONS[0]).solve()
     np.testing.assert_array_equal(whole, cut)

@@ -8,14 +8,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dperm.accountants.noisy_max import TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.accountants.sketch import GaussianSketch
 from dperm.core.privacy.ledger import Gaussian, Ledger, SampledGaussian
 from dperm.solvers import fits
-from dperm.solvers.fits.secret import Secret, Tilted, UndeclaredError, in_rounds
+from dperm.solvers.fits.secret import (
+    UndeclaredError,
+    in_rounds,
+    largest,
+    noisy,
+    sketched,
+    tilted,
+)
 
 VALUE = np.array([[3.5], [-7.25]])
 PLAIN = Gaussian(1.0, 2.0, 1, "", "")
 SAMPLED = SampledGaussian(1.0, 2.0, 1, 3, 12, "", "")
+SKETCH = GaussianSketch(1.0, 2.0, 1, "", "", rows=2)
+TOP = TopK(1.0, 2.0, 1, "", "", k=1)
 TILT = PerturbedObjective(2.0, 5.0, 1, "", "", curvature=0.4)
 
 
@@ -27,25 +38,20 @@ def ones(scale, size):
 # --- nothing is shown -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("secret", "names"),
-    [
-        (
-            Secret(VALUE, 1.0),
-            "batch error released sensitivity sketched symmetric whole",
-        ),
-        (
-            Tilted(lambda b: b, 2, 1.0, 0.4),
-            "curvature off reach released size",
-        ),
-    ],
-    ids=["secret", "tilted"],
-)
-def test_a_secret_has_no_public_name_for_its_value(secret, names):
+SECRETS = {
+    "noisy": noisy(VALUE, 1.0),
+    "sketched": sketched(np.diag([3.5, 7.25]), 1.0, 2, np.zeros(1)),
+    "tilted": tilted(lambda b: VALUE + b, 2, 1.0, 0.4),
+    "largest": largest(VALUE[:, 0], 1.0, 1),
+}
+
+
+@pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
+def test_a_secret_has_no_public_name_for_its_value(secret):
     found = {name for name in dir(secret) if not name.startswith("_")}
-    assert found == set(names.split())
+    assert found == {"exact", "kind", "needs", "released"}
     assert not hasattr(secret, "__dict__")
-    assert "3.5" not in repr(secret) + str(secret)
+    assert "3.5" not in repr(secret) + str(secret) + repr(secret.needs)
     for name in found:
         assert not np.array_equal(getattr(secret, name), VALUE)
 
@@ -61,18 +67,18 @@ def test_a_secret_has_no_public_name_for_its_value(secret, names):
 )  # fmt: skip
 def test_nothing_can_be_computed_of_a_secret(use):
     with pytest.raises((TypeError, AttributeError)):
-        use(Secret(VALUE, 1.0))
+        use(noisy(VALUE, 1.0))
 
 
 # --- what the ledger does not state ---------------------------------------------------
 
 
 def plain(**changes):
-    return Secret(VALUE, **{"sensitivity": 1.0, **changes})
+    return noisy(VALUE, **{"sensitivity": 1.0, **changes})
 
 
-def tilted(off=0.0, reach=1.0, curvature=0.4):
-    return Tilted(lambda b: b, 2, reach, curvature, off)
+def tilt(off=0.0, reach=1.0, curvature=0.4):
+    return tilted(lambda b: b, 2, reach, curvature, off)
 
 
 DIGITS = Gaussian(2e-6, 1.0, 1, "", "")
@@ -87,17 +93,21 @@ DIGITS = Gaussian(2e-6, 1.0, 1, "", "")
         (plain(sensitivity=math.nan), [PLAIN], "sensitivity"),
         (plain(), [SAMPLED], "SampledGaussian"),
         (plain(), [TILT], "PerturbedObjective"),
-        (plain(batch=(3, 12)), [PLAIN], "Gaussian"),
-        (plain(batch=(4, 12)), [SAMPLED], "batch"),
-        (plain(batch=(3, 11)), [SAMPLED], "records"),
-        (plain(batch=(3, 12), sensitivity=1.1), [SAMPLED], "sensitivity"),
-        (tilted(), [], "no more"),
-        (tilted(), [PLAIN], "Gaussian"),
-        (tilted(reach=1.001), [TILT], "2 R"),
-        (tilted(curvature=0.401), [TILT], "Lambda"),
-        (tilted(off=1e-6), [TILT], "no more"),
-        (tilted(off=1e-6), [TILT, TILT], "PerturbedObjective"),
-        (tilted(off=1.01e-6), [TILT, DIGITS], "tau"),
+        (plain(rate=3 / 12), [PLAIN], "Gaussian"),
+        (plain(rate=4 / 12), [SAMPLED], "sampling_rate"),
+        (plain(rate=3 / 11), [SAMPLED], "sampling_rate"),
+        (plain(rate=3 / 12, sensitivity=1.1), [SAMPLED], "sensitivity"),
+        (tilt(), [], "no more"),
+        (tilt(), [PLAIN], "Gaussian"),
+        (tilt(reach=1.001), [TILT], "sensitivity"),
+        (tilt(curvature=0.401), [TILT], "curvature"),
+        (tilt(off=1e-6), [TILT], "no more"),
+        (tilt(off=1e-6), [TILT, TILT], "PerturbedObjective"),
+        (tilt(off=1.01e-6), [TILT, DIGITS], "sensitivity"),
+        (largest(VALUE[:, 0], 1.001, 1), [TOP], "sensitivity"),
+        (largest(VALUE[:, 0], 1.0, 2), [TOP], "k: "),
+        (sketched(np.eye(2), 1.001, 2, np.zeros(1)), [SKETCH], "sensitivity"),
+        (sketched(np.eye(2), 1.0, 3, np.zeros(1)), [SKETCH], "rows"),
     ],
 )
 def test_what_the_ledger_does_not_state_is_not_released(secret, events, said):
@@ -109,9 +119,9 @@ def test_what_the_ledger_does_not_state_is_not_released(secret, events, said):
     ("secret", "events"),
     [
         (plain(sensitivity=0.5), [PLAIN]),
-        (plain(batch=(2, 13)), [SAMPLED]),
-        (tilted(reach=0.9, curvature=0.3), [TILT]),
-        (tilted(off=1e-6), [TILT, DIGITS]),
+        (plain(rate=2 / 13), [SAMPLED]),
+        (tilt(reach=0.9, curvature=0.3), [TILT]),
+        (tilt(off=1e-6), [TILT, DIGITS]),
     ],
 )
 def test_a_ledger_may_state_more(secret, events):
@@ -121,11 +131,11 @@ def test_a_ledger_may_state_more(secret, events):
 def test_what_is_released_has_the_noise_of_the_event():
     found = plain().released(iter([PLAIN]), ones)
     np.testing.assert_allclose(found, np.add(VALUE, [2.0, 2.0]))
-    found = Secret(np.eye(2), 1.0, symmetric=True).released(iter([PLAIN]), ones)
+    found = noisy(np.eye(2), 1.0, symmetric=True).released(iter([PLAIN]), ones)
     low = math.sqrt(2)
     np.testing.assert_allclose(found[1], [[3.0, low], [low, 3.0]])
-    np.testing.assert_allclose(tilted().released(iter([TILT]), ones), 5.0)
-    found = tilted(off=1e-6).released(iter([TILT, DIGITS]), ones)
+    np.testing.assert_allclose(tilt().released(iter([TILT]), ones), 5.0)
+    found = tilt(off=1e-6).released(iter([TILT, DIGITS]), ones)
     np.testing.assert_allclose(found, 6.0)
 
 

@@ -16,7 +16,7 @@ from dperm.core.privacy.ledger import NonPrivate
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import frank_wolfe
 from dperm.solvers import streams as streaming
-from dperm.solvers.streams import Part, Target
+from dperm.solvers.streams import Target
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Signs
 
@@ -24,7 +24,7 @@ DELTA, STEPS, N = 1e-4, 5, 400
 
 
 def of(family):
-    return [name for name, path in solvers.places().items() if f".{family}." in path]
+    return [name for name, path in solvers.PLACES.items() if f".{family}." in path]
 
 
 FRANK_WOLFE, STREAMS = of("frank_wolfe"), of("streams")
@@ -158,9 +158,10 @@ def setup_of(name, radius=1.0):
                  radius)  # fmt: skip
 
 
-def solved(name, parts, n=N):
+def started(name, setup, targets, seed=1):
     module = solvers.load(name)
-    return streaming.solve(module, parts, lambda: Signs(5, 3), n, module.Options())
+    given = (setup, targets, streams(seed), Signs(5, 3))
+    return module.Run(*given, N, module.Options())
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -168,26 +169,21 @@ def test_stream_solvers_keep_the_protocol(name):
     module, setup = solvers.load(name), setup_of(name)
     assert isinstance(module, streaming.Solver)
     assert issubclass(module.Run, streaming.Stream)
-    part = Part(setup, aims()[1:2], streams(1))
-    run = module.Run([part], Signs(5, 3), N, module.Options())
+    run = started(name, setup, aims()[1:2])
     told = list(run.releases())
     assert len(told) > 3 and {one.shape for one in told} == {(5,)}
-    (found,) = run.weights
-    part = Part(setup, aims()[1:2], streams(1))
-    run = module.Run([part], Signs(5, 3), N, module.Options())
-    np.testing.assert_allclose(run.solve()[0], found, rtol=1e-10)
+    found = started(name, setup, aims()[1:2]).solve()
+    np.testing.assert_allclose(found, run.weights, rtol=1e-10)
     assert not any(np.shares_memory(a, b) for a, b in itertools.pairwise(told))
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_no_target_and_no_setup_changes_another(name):
-    setups = [setup_of(name), setup_of(name, 0.5)]
-    whole = solved(name, [Part(one, aims(), streams(7)) for one in setups])
-    assert [W.shape for W in whole] == [(3, 5), (3, 5)]
-    for W, setup in zip(whole, setups, strict=True):
-        (alone,) = solved(name, [Part(setup, aims(), streams(7))])
-        np.testing.assert_array_equal(W, alone)
-        assert len({row.tobytes() for row in W}) == 3
+def test_no_target_changes_another(name):
+    setup = setup_of(name)
+    whole = started(name, setup, aims(), 7).solve()
+    assert whole.shape == (3, 5) and len({row.tobytes() for row in whole}) == 3
+    for row, target in zip(whole, aims(), strict=True):
+        np.testing.assert_array_equal(row, started(name, setup, [target], 7).solve()[0])
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -204,17 +200,9 @@ def test_stream_noise_says_what_it_costs(name):
     assert true_epsilon(none.ledger, DELTA) == math.inf
 
 
-def test_what_runs_alone_takes_one_target():
-    module = solvers.load("sco_dp_sgd")
-    part = Part(setup_of("sco_dp_sgd"), aims(), streams(1))
-    with pytest.raises(ValueError, match="expected one with one target"):
-        module.Run([part], Signs(5, 3), N, module.Options())
-
-
 def test_poly_sfw_wants_the_l1_ball():
-    module, setup = solvers.load("poly_sfw"), Setup("linear", 2.0, 5)
     with pytest.raises(ValueError, match="p: expected 1, found 2"):
-        module.Run([Part(setup, aims(), streams(1))], Signs(5, 3), N, module.Options())
+        started("poly_sfw", Setup("linear", 2.0, 5), aims())
 
 
 def test_yamls_of_both_families_load():

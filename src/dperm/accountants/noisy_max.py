@@ -2,15 +2,13 @@ r"""Report noisy max: releasing which of many noisy scores is the largest.
 
 The index of :math:`\max_j u_j + b\,\xi_j` is released, nothing else. Replacing a
 record moves every score by at most :math:`\Delta`. Without monotonicity one selection
-costs at most :math:`2\Delta/b`, pure, for each of three kinds of noise:
+costs at most :math:`2\Delta/b`, pure, for both kinds of noise:
 
 - Laplace (Dwork and Roth 2014, Claim 3.9, whose factor two is for counting queries
   only),
 - Gumbel, the exponential mechanism (McSherry and Talwar 2007), which is moreover
   :math:`2\Delta/b`-bounded range and so :math:`(2\Delta/b)^2/8`-zCDP (Dong, Durfee and
-  Rogers 2020, arXiv:1909.13830; Cesar and Rogers 2021, arXiv:2004.07223),
-- exponential, permute-and-flip (McKenna and Sheldon 2020, arXiv:2010.12603; Ding et al.
-  2021, arXiv:2105.07260).
+  Rogers 2020, arXiv:1909.13830; Cesar and Rogers 2021, arXiv:2004.07223).
 """
 
 from __future__ import annotations
@@ -23,25 +21,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dperm.core.privacy.ledger import (
+    CountError,
     Event,
+    Gaussian,
     Laplace,
+    Ledger,
     LedgerError,
     ScaleError,
 )
 from dperm.core.privacy.pld import Profile
 from dperm.core.privacy.published import PublishedCost, published_cost
-from dperm.core.privacy.strict import (
-    profile,
-    renyi,
-)
+from dperm.core.privacy.strict import beside_gaussians, profile, renyi, renyi_epsilon
 
 Array = NDArray[np.float64]
 
-NOISES = ("laplace", "gumbel", "exponential")
+NOISES = ("laplace", "gumbel")
 
 
 class SelectionNoiseError(LedgerError):
-    """A kind of selection noise other than Laplace, Gumbel and exponential."""
+    """A kind of selection noise other than Laplace and Gumbel."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class NoisyMax(Event):
     r"""Index of the largest of many scores, each with independent noise.
 
     `sensitivity` is that of EACH score (all may move at once), `scale` is the noise's
-    *b*: Laplace and Gumbel scale, mean of the exponential.
+    *b*.
     """
 
     sensitivity: float
@@ -57,7 +55,7 @@ class NoisyMax(Event):
     count: int
     unit: str
     source: str
-    noise: str = "laplace"  #: {"laplace", "gumbel", "exponential"}; kind of noise
+    noise: str = "laplace"  #: {"laplace", "gumbel"}; kind of noise
     #: what the paper claims one selection costs; None: the sound cost
     published_pure: float | None = None
     #: false where the noise is not on the score, so that no bound can be proved: the
@@ -90,6 +88,31 @@ class NoisyMax(Event):
     def bounded_range(self) -> float | None:
         """Range of the privacy loss over the outputs; known for Gumbel noise only."""
         return self.pure if self.noise == "gumbel" else None
+
+
+@dataclass(frozen=True)
+class TopK(NoisyMax):
+    """The places of the *k* largest of many scores with Gumbel noise, in their order.
+
+    They have the law of k selections, each without those before it (Durfee and Rogers
+    2019, arXiv:1905.04273). With Gaussian releases they are priced by the Rényi curve
+    of bounded range, which is fast.
+    """
+
+    noise: str = "gumbel"  #: the only kind for which this law holds
+    k: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.noise != "gumbel":
+            raise SelectionNoiseError(f"noise {self.noise!r}; expected gumbel")
+        if self.k < 1:
+            raise CountError(f"k must be at least 1, got {self.k}")
+
+    @property
+    def selections(self) -> int:
+        """How many selections it costs."""
+        return self.count * self.k
 
 
 @dataclass(frozen=True)
@@ -166,3 +189,11 @@ def _(event: NoisyMax, orders: Array) -> Any:
     if event.bounded_range is not None:
         divergence = np.minimum(divergence, orders * event.bounded_range**2 / 8)
     return event.selections * divergence
+
+
+@beside_gaussians.register
+def _(event: TopK, mu: float, delta: float) -> float:
+    if not event.scale:
+        return math.inf
+    gaussians = (Gaussian(1.0, 1 / mu, 1, "", ""),) if mu else ()
+    return renyi_epsilon(Ledger((*gaussians, event)), delta)

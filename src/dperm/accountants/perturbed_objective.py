@@ -17,47 +17,10 @@ record:
   :math:`\log(1 + K a (1 - a))` over the intervals that touch :math:`a_i`:
   :math:`\sum_i G(\epsilon - J_i; (1 + a_i) M) + G(\epsilon - J_i; a_i M)`.
 
-*Proof.* (i) *Change of variables.* Put :math:`q = u + s` with :math:`s \in \partial
-r(u)`, so that :math:`u = \mathrm{prox}_r(q)` and q determines u and s. Optimality reads
-:math:`b = -\nabla F_D(u) - \Lambda u - s`, a Lipschitz bijection of q and b (strongly
-monotone by :math:`\Lambda > 0`), so that q has the density :math:`\nu(b(q))\, |\det
-Db(q)|`, and u is post-processing of q: exact zeros need no smooth r. With :math:`P =
-D\,\mathrm{prox}_r(q)`, :math:`0 \le P \le I`, and H the Hessian with :math:`\Lambda`,
-:math:`|\det Db| = \det(I - P + P^{1/2} H P^{1/2})`.
-
-(ii) *Determinant.* Against the records that both data sets share, a record with slope
-:math:`-a v`, :math:`a \in [0, 1]`, multiplies the determinant by :math:`1 + a(1 - a)
-v^T P^{1/2}(I - P + P^{1/2} H P^{1/2})^{-1} P^{1/2} v \le 1 + K a (1 - a)`. The factor
-of the other data set is at least 1 and is left out.
-
-(iii) *Gaussian part.* s cancels: at the same q, :math:`b' = b - h` with :math:`h = a v
-- a' v'`. The log ratio :math:`-b \cdot h/\sigma^2 + \|h\|^2/2\sigma^2` is convex in
-:math:`(a, a') \in [0, 1]^2`, and under D b is exactly normal.
-
-(iv) *Joint*: by :math:`\log(1 + x) \le x` the loss is at most :math:`Q(a) = t a +
-(w - K) a^2 + K a` plus terms in a', :math:`w = \|v\|^2/2\sigma^2`. Either Q is largest
-at an end, where the determinant's part vanishes, or it is concave with its top inside,
-at most :math:`K - w \le K`. So the loss is at most the largest of those of the shifts
-h with :math:`(a, a')` = (1, 1), (1, 0) and, plus K, (0, 1), (0, 0). *Grid*: between
-:math:`a_i` and :math:`a_{i+1}` the convex part is at most its value at an end, the
-determinant's at most its largest value there. In a' only 0 and 1 matter.
-
-(v) :math:`E(1 - e^{\epsilon - L})_+` of the largest of several losses is at most the
-sum over them. Each belongs to a FIXED shift h, of length :math:`(a + a') R` at most,
-and is an ordinary Gaussian loss, plus a constant. (h itself depends on b, so that "a
-Gaussian mechanism plus a log-determinant" would be no proof.) For the same reason
-Gaussian releases of :math:`\mu` that are made with it turn every m into
-:math:`\sqrt{m^2 + \mu^2}`. ∎
-
-*From below*: with many records and two features the Gaussian mechanism of shift 2 R is
-approached (``tests/privacy/test_perturbed_objective``), so that no bound for all data
-is less than :math:`G(\epsilon; 2M)`. The joint bound is hardly more up to K = 0.45
-epsilon or so.
-
-The exact cost of n records in two features was computed at commit 72cde638: at K = 0.45
-epsilon, for epsilon between 0.3 and 10, it is 0.87 to 0.99 of the bound with 2000
-records, and more with more. One feature does not allow the construction, and its
-epsilon is about half: the slopes of opposite records add up to 1.
+``docs/accounting.md`` has the proof. Gaussian releases of :math:`\mu` made with it turn
+every m into :math:`\sqrt{m^2 + \mu^2}`. No bound for all data is less than
+:math:`G(\epsilon; 2M)`, the Gaussian mechanism of shift 2 R, which many records and two
+features approach; the joint bound is hardly more up to K = 0.45 epsilon or so.
 
 The slopes of the logistic loss have one sign, which is why the bound is about half of
 that for general losses (Redberg, Koskela and Wang 2023, arXiv:2401.00583). Earlier

@@ -1,38 +1,35 @@
-r"""The price of choosing the best of several private runs, by privacy profiles.
+r"""The price of choosing the best of a random number of private runs.
 
-A random number *K* of runs is made. Each has a setting drawn uniformly from a grid and
-releases its score; the run with the best score is published. *K* is truncated negative
-binomial with parameters :math:`\eta > -1` and :math:`\gamma` (Papernot and Steinke
-2022, arXiv:2110.03620, Definition 1). If a run, its score included, has the profile
-:math:`\delta(\epsilon)`, the choice has, for any :math:`\hat\epsilon`,
+The papers choose the best of a grid and pay for one run. Here a random number *K* of
+runs is made. Each has a setting drawn uniformly from a grid and releases its score; the
+run with the best score is published. *K* is truncated negative binomial with parameters
+:math:`\eta > -1` and :math:`\gamma` (Papernot and Steinke 2022, arXiv:2110.03620,
+Definition 1). If a run, its score included, has the Rényi curve
+:math:`\epsilon(\lambda)`, the choice has, for any inner order :math:`\hat\lambda`,
+
+.. math:: \epsilon'(\lambda) = \epsilon(\lambda) + (1 + \eta)\Bigl(
+          (1 - 1/\hat\lambda)\,\epsilon(\hat\lambda)
+          + \frac{\log(1/\gamma)}{\hat\lambda}\Bigr)
+          + \frac{\log E[K]}{\lambda - 1}
+
+(their Theorem 2). If a run has the profile :math:`\delta(\epsilon)`, it has, for any
+inner :math:`\hat\epsilon`,
 
 .. math:: \delta'(\epsilon) \le E[K]\, \delta\Bigl(\epsilon - (1 + \eta) \log\bigl(
           e^{\hat\epsilon} + \tfrac{1 - \gamma}{\gamma} \delta(\hat\epsilon)\bigr)
           \Bigr)
 
-(Koskela, Redberg and Wang 2024, arXiv:2402.06701).
+(Koskela, Redberg and Wang 2024, arXiv:2402.06701; ``docs/accounting.md`` has the
+proof). For a Poisson *K* with mean :math:`\mu`, if a run is also
+:math:`(\hat\epsilon, \hat\delta)`-private with :math:`\hat\epsilon = \log(1 +
+1/(\lambda - 1))`, it is :math:`\epsilon(\lambda) + \mu\hat\delta + \log\mu / (\lambda -
+1)` (Papernot and Steinke, Theorem 6).
 
-*Proof.* Let Q be the law of one run, and q(y) the chance that a run does no better than
-y. The published y has the law :math:`Q(dy) f'(q(y))`, f the generating function of K,
-with :math:`f'(q) \propto (1 - (1 - \gamma) q)^{-1-\eta}`. Being no better than y is an
-event: the privacy of a run gives :math:`1 - q' \le e^{\hat\epsilon}(1 - q) +
-\delta(\hat\epsilon)` both ways, so that :math:`1 - (1 - \gamma) q' = \gamma + (1 -
-\gamma)(1 - q') \le (e^{\hat\epsilon} + (1 - \gamma)\delta(\hat\epsilon) / \gamma)(1 -
-(1 - \gamma) q)`, and :math:`f'(q) \le f'(q') (e^{\hat\epsilon} + \dots)^{1 + \eta}`.
-Hence for every set the chance under D less :math:`e^\epsilon` times that under D' is at
-most :math:`\int f'(q) (dQ - e^{\epsilon - \dots} dQ')_+`, and :math:`f' \le f'(1) =
-E[K]`. ∎
-
-Here :math:`\eta = 0`, the logarithmic distribution: its price has no factor that
-grows, and is below that of the geometric one. (Truncated negative binomials with a
-negative :math:`\eta` leave a run a few per cent more for as many runs, at tuned
-parameters: at epsilon 1, n = 45312, 0.805 of the budget instead of 0.756.) One run is a
-MIXTURE: a setting is drawn, and each setting has a separate ledger. The profile of a
-mixture is at most the largest of its parts, at every epsilon, so that all parts are
-held to one :math:`\hat\epsilon` and one :math:`\epsilon - \log(\dots)`: those of the
-first part, which alone just meets the target (:class:`Held`). Where profiles take long
-to compute, the same is done with Rényi orders, whose divergences have that property
-too.
+A choice here has :math:`\eta = 0`, the logarithmic distribution. Its settings have
+separate ledgers, so that one run is a mixture. The profile of a mixture is at most the
+largest of its parts, at every epsilon, so that all parts are held to the inner and
+outer bounds of the first, which alone just meets the target (:class:`Held`). Rényi
+divergences have that property too.
 """
 
 from __future__ import annotations
@@ -40,20 +37,106 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 
 import numpy as np
+import scipy  # submodules are loaded on first use
 
-from dperm.accountants.random_stopping import converted, expected_runs, renyi_curve
+from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import is_closed_form, true_epsilon
 from dperm.core.privacy.calibration import UnreachableTargetError, smallest
-from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.strict import converted, gaussian_delta
 
+Array = np.ndarray
+
+MANY = 1 + np.geomspace(1e-2, 1e4, 200)  # orders of ``tuned_epsilon``
 ORDERS = 1 + np.geomspace(0.3, 1000, 40)  # fewer, as each takes long to compute
+STOPPINGS = {"logarithmic": 0.0, "geometric": 1.0}  # eta
 GAMMA = 0.1  # 3.9 runs on average
 TRIED = np.geomspace(1e-4, 0.1, 13)  # deltas of the inner epsilon
 TOLERANCE, ROUGH = 1e-6, 1e-3  # relative, of a noise multiplier; ROUGH by Rényi curves
+
+
+class GridError(ValueError):
+    """An expected number of runs that is not above 1."""
+
+
+def expected_runs(eta: float, gamma: float) -> float:
+    """E[K] of the truncated negative binomial distribution (their Definition 1)."""
+    if eta == 0:
+        return (1 / gamma - 1) / math.log(1 / gamma)
+    return eta * (1 - gamma) / (gamma * (1 - gamma**eta))
+
+
+def stopping(eta: float, runs: float) -> float:
+    """The gamma with the given expected number of runs."""
+    if not runs > 1:
+        raise GridError(f"expected runs: expected more than 1, found {runs}")
+    log = scipy.optimize.brentq(
+        lambda t: math.log(expected_runs(eta, math.exp(t)) / runs), -60, -1e-9
+    )
+    return math.exp(log)
+
+
+def chosen_curve(
+    curve: Array, orders: Array, eta: float, gamma: float, runs: float
+) -> tuple[Array, int]:
+    """The Rényi curve of a choice of runs with this curve, and the inner order's place.
+
+    Theorem 2, with the best inner order; ``runs`` is E[K].
+    """
+    inner = (1 - 1 / orders) * curve + math.log(1 / gamma) / orders
+    best = int(inner.argmin())
+    return curve + (1 + eta) * inner[best] + math.log(runs) / (orders - 1), best
+
+
+@lru_cache(maxsize=256)
+def _usual_curve(ledger: Ledger) -> Array:
+    return renyi_curve(ledger, MANY)
+
+
+def tuned_epsilon(ledger: Ledger, delta: float, runs: float, kind: str) -> float:
+    """Epsilon of random stopping with an expected number of runs of a ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Of one run.
+    runs : float
+        Expected number of settings tried, above 1.
+    kind : {"logarithmic", "geometric", "poisson"}
+
+    Examples
+    --------
+    >>> one = Ledger((Gaussian(1.0, 10.0, 1, "", ""),))
+    >>> round(tuned_epsilon(one, 1e-6, 1000, "logarithmic"), 2)
+    0.99
+    """
+    curve = _usual_curve(ledger)
+    if kind == "poisson":
+        return _poisson(ledger, curve, delta, runs)
+    eta = STOPPINGS[kind]
+    total, _ = chosen_curve(curve, MANY, eta, stopping(eta, runs), runs)
+    return converted(total, MANY, delta)
+
+
+def _poisson(ledger: Ledger, curve: Array, delta: float, runs: float) -> float:
+    """Theorem 6; delta-hat from Gaussians exactly, otherwise from the Rényi curve."""
+    small = np.log1p(1 / (MANY - 1))
+    if all(isinstance(event, Gaussian) for event in ledger.events):
+        mu = math.sqrt(sum(e.count / e.noise_multiplier**2 for e in ledger.events))
+        deltas = gaussian_delta(small, mu)
+    else:
+        a = MANY[:, None]
+        logs = (a - 1) * (curve[:, None] - small) + a * np.log1p(-1 / a) - np.log(a - 1)
+        deltas = np.exp(np.minimum(logs.min(axis=0), 0.0))
+    total = curve + runs * deltas + math.log(runs) / (MANY - 1)
+    return converted(total, MANY, delta)
+
+
+# --- a choice of settings with ledgers of their own -----------------------------------
 
 
 @dataclass(frozen=True)
@@ -89,7 +172,7 @@ def choice_epsilon(
     """Epsilon of publishing the best of a logarithmic number of runs.
 
     By profiles where all ledgers have closed forms, by Rényi curves
-    (``random_stopping``) where none has, and otherwise by the smaller bound of both.
+    where none has, and otherwise by the smaller bound of both.
 
     Parameters
     ----------
@@ -105,7 +188,7 @@ def choice_epsilon(
     >>> from dperm.core.privacy.ledger import Gaussian
     >>> one = Ledger((Gaussian(1.0, 10.0, 1, "", ""),))
     >>> round(choice_epsilon([one], 1e-6), 3)
-    0.603
+    0.594
     """
     runs = expected_runs(0.0, gamma)
     closed = [is_closed_form(ledger, STRICT) for ledger in ledgers]
@@ -141,27 +224,17 @@ def _inner(epsilon: Callable[[float], float], gamma: float) -> tuple[float, floa
         place = best
 
 
-def _largest_curve(ledgers: Sequence[Ledger]) -> np.ndarray:
+def _largest_curve(ledgers: Sequence[Ledger]) -> Array:
     return np.max([renyi_curve(ledger, ORDERS) for ledger in ledgers], axis=0)
 
 
-def _by_orders(curve: np.ndarray, delta: float, gamma: float) -> tuple[float, int, int]:
-    """Epsilon of a choice whose runs have a Rényi curve, and the orders that give it.
-
-    Papernot and Steinke 2022, Theorem 2, for every order of the whole.
-    """
-    extra = (1 - 1 / ORDERS) * curve + math.log(1 / gamma) / ORDERS
-    inner = int(extra.argmin())
-    runs = math.log(expected_runs(0.0, gamma)) / (ORDERS - 1)
-    total = curve + extra[inner] + runs
-    every = np.array(
-        [
-            converted(total[k : k + 1], delta, ORDERS[k : k + 1])
-            for k in range(len(ORDERS))
-        ]
-    )
-    outer = int(every.argmin())
-    return float(every[outer]), outer, inner
+def _by_orders(curve: Array, delta: float, gamma: float) -> tuple[float, int, int]:
+    """Epsilon of a choice whose runs have a Rényi curve, and places of its orders."""
+    runs = expected_runs(0.0, gamma)
+    total, inner = chosen_curve(curve, ORDERS, 0.0, gamma, runs)
+    every = [converted(total[[k]], ORDERS[[k]], delta) for k in range(len(ORDERS))]
+    outer = int(np.argmin(every))
+    return every[outer], outer, inner
 
 
 def held(ledger: Ledger, delta: float, gamma: float) -> Held:

@@ -11,24 +11,7 @@ under replacing a record is at most that of
 independent; and it is exactly that where A = 0 and the two records are orthogonal and
 of norm R. For *T* such releases, each chosen by those before, *kT* replaces *k*.
 
-*Proof.* The pair is :math:`P = N(0, M + x x^T)`, :math:`Q = N(0, M + z z^T)`, k times.
-A linear bijection takes it to :math:`N(0, \mathrm{diag}\,\lambda)` and :math:`N(0, I)`
-with :math:`\lambda` the eigenvalues of the one relative to the other. All except two
-are 1, since the difference has rank two with at most one eigenvalue of either sign; let
-:math:`\lambda_1 \ge 1 \ge \lambda_2` be these. From :math:`x x^T \preceq (x^T M^{-1} x)
-M \preceq s^2 M` follows :math:`M + x x^T \preceq (1 + s^2) M \preceq (1 + s^2)(M +
-z z^T)`, so that :math:`\lambda_1 \le 1 + s^2`, and likewise :math:`\lambda_2 \ge 1/(1 +
-s^2)`. Adding noise to a number, :math:`y \mapsto a y + \sqrt{1 - a^2} N(0, 1)`, keeps
-N(0, 1) and takes :math:`N(0, 1 + s^2)` to :math:`N(0, \lambda_1)` for :math:`a^2 =
-(\lambda_1 - 1)/s^2 \in [0, 1]`; with :math:`a^2 = (1 - \lambda_2)(1 + s^2)/s^2` it
-takes :math:`N(0, 1/(1 + s^2))` to :math:`N(0, \lambda_2)`. The coordinates are
-independent: the pair with :math:`(1 + s^2, 1/(1 + s^2))` becomes every other one by a
-channel that uses no data, and dominates it. Its loss is L: under P the coordinates
-are :math:`\sqrt{1 + s^2}\,u` and :math:`v/\sqrt{1 + s^2}`, and :math:`\log dP/dQ` is
-:math:`s^2 u^2/2 - s^2 v^2/(2(1 + s^2))`; the reversed pair is the same. Pairs that
-dominate every step, whatever came before, compose (Zhu, Dong and Wang 2022, Theorem
-10). For A = 0, :math:`\eta = \Gamma` and orthogonal records of norm R the eigenvalues
-are attained. ∎
+``docs/accounting.md`` has the proof.
 
 A floor of A that is released with noise fails with a chance of ``doubt``, which is
 added to delta: on the event that it holds every step is dominated as above.

@@ -1,7 +1,10 @@
 """Privacy audit: checks that try to catch a solver that spends more than it states.
 
-A solver is a *subject* (:mod:`.subjects`): a run on chosen records under chosen noise,
-and what becomes known after each step. A *ladder* is the list of an audit's checks for
-one solver, and a *rung* is one check (:mod:`.rungs`), which sees the subject only.
-Broken mechanisms (:mod:`.ladder`) show that the rungs catch what they are meant to.
+A solver on small data is a *mechanism* (:mod:`.mechanism`), a function of its records
+and its noise. It runs on *pairs* of neighbours (:mod:`.pairs`); a run on one is
+repeated on the other by *replay* (:mod:`.replay`) with its releases frozen, which shows
+how far the noise has to move. *Checks* (:mod:`.checks`) compare that with the ledger,
+and *costs* (:mod:`.costs`) bound epsilon from below. :mod:`.solvers` makes the
+mechanisms of every solver, :mod:`.tables` the tables of ``dperm audit``, and
+:mod:`.blackbox` audits a function of which only the outputs are known.
 """

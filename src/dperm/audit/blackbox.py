@@ -14,8 +14,12 @@ import argparse
 import json
 import math
 import re
+import signal
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,12 +35,13 @@ from dperm.audit.functions import (
     Pair,
     RefusedError,
     Target,
+    TimeUpError,
     load,
     quiet,
     recorded,
 )
+from dperm.audit.mechanism import Array, Records
 from dperm.audit.proofs import WIDE, plain, scale_of
-from dperm.audit.subjects import Array, Records
 
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
 FEW = 24  # pairs of the first look
@@ -48,6 +53,10 @@ FIRST, MOST = 64, 1 << 17  # runs on D in the first round, and at most
 SHARE = 12  # a round takes at most 1 / SHARE of what is left of the budget
 FLOOR = 1e-9  # least spread
 STEP = 0.1  # share of a move that counts as spread: few runs may show none by chance
+OFTEN = 2.0  # seconds between two lines of progress
+AGAIN = 0.2  # seconds after which what goes on all the same is broken off again
+LONGEST = 1e8  # seconds that a timer takes
+MAIN = threading.main_thread()
 LENIENT = 0.5  # level of bounds that only rank pairs
 
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
@@ -92,7 +101,8 @@ class Claim:
     epsilon: float
     delta: float = 0.0
     confidence: float = 0.999  #: of a refutation
-    #: seconds, runs: budget of computing; a new round must fit into what is left
+    #: seconds, runs: budget by the clock; a new round must fit into what is left, and
+    #: a run that takes longer is broken off
     seconds: float = 45.0
     runs: float = math.inf
 
@@ -129,13 +139,24 @@ class Candidate:
     sides: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
 
 
-def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
+Progress = Callable[[str], object]
+
+
+def audit(
+    fit: Fit,
+    claim: Claim,
+    domain: Domain,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Verdict:
     """Try to refute that ``fit`` is (epsilon, delta)-private on a domain.
 
     Parameters
     ----------
     fit : callable
         ``fit(X, y, seed)``; see :class:`.functions.Target`.
+    progress : callable, optional
+        Is told every few seconds how far the audit is.
 
     Returns
     -------
@@ -145,7 +166,8 @@ def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
     Raises
     ------
     RefusedError
-        If ``fit`` raises on all data sets, or returns something other than numbers.
+        If ``fit`` raises on all data sets, returns something other than numbers, or
+        needs more time for its first runs.
 
     Examples
     --------
@@ -156,17 +178,50 @@ def audit(fit: Fit, claim: Claim, domain: Domain, seed: int = 0) -> Verdict:
     >>> found.refuted, round(found.epsilon, 6)
     (True, 2.0)
     """
-    with recorded(), quiet():
-        return Search(fit, claim, domain, seed).verdict()
+    search = Search(fit, claim, domain, seed, progress)
+    with recorded(), quiet(), alarm(claim.seconds, search.target):
+        return search.verdict()
+
+
+@contextmanager
+def alarm(seconds: float, target: Target) -> Iterator[None]:
+    """Break off a run when the time is over, by TimeUpError, where the system can.
+
+    Elsewhere, and in threads, only the next run is not made.
+    """
+    able = hasattr(signal, "setitimer") and threading.current_thread() is MAIN
+    if not able or not seconds < LONGEST:
+        yield
+        return
+
+    def over(*_: object) -> None:
+        if target.running:
+            raise TimeUpError
+
+    before = signal.signal(signal.SIGALRM, over)
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Search:
     """The state of one audit."""
 
-    def __init__(self, fit: Fit, claim: Claim, domain: Domain, seed: int):
+    def __init__(
+        self,
+        fit: Fit,
+        claim: Claim,
+        domain: Domain,
+        seed: int,
+        progress: Progress | None = None,
+    ):
         self.target, self.claim = Target(fit), claim
-        self.domain, self.seed = domain, seed
-        self.began, self.notes = time.process_time(), list[str]()
+        self.domain, self.seed, self.progress = domain, seed, progress
+        self.began, self.notes = time.perf_counter(), list[str]()
+        self.told, self.target.until = self.began, self.began + claim.seconds
         self.tests, self.sampled = 0, 0  # counts so far, and sampled laws
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
         self.best, self.replayed = Verdict(), False
@@ -179,6 +234,20 @@ class Search:
 
     def verdict(self) -> Verdict:
         """Try a few ordinary pairs, extreme ones, then all ordinary ones."""
+        try:
+            self._search()
+        except TimeUpError:
+            if not self.size:
+                raise RefusedError(
+                    f"its first runs took more than {self.claim.seconds:g} seconds"
+                ) from None
+            self.notes.append(f"stopped after {self.seconds:.1f} seconds, as asked for")
+        self._say()
+        self.best.notes = self.notes
+        self.best.seconds, self.best.runs = self.seconds, self.target.runs
+        return self.best
+
+    def _search(self) -> None:
         pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
         known = next((p for p in pairs if not self._error(p)), None)
         if known is None:
@@ -199,10 +268,6 @@ class Search:
                 break
         if self.best.refuted and not self.best.ordinary:
             self._ordinary_too(pairs)
-        self._say()
-        self.best.notes = self.notes
-        self.best.seconds, self.best.runs = self.seconds, self.target.runs
-        return self.best
 
     def _pass(self, pairs: list[Pair], stage: Stage) -> None:
         """Try frozen noise first, then clear-cut events, then counting."""
@@ -227,7 +292,11 @@ class Search:
     def _ordinary_too(self, pairs: list[Pair]) -> None:
         """Try ordinary records as well, and note the result."""
         odd, self.best = self.best, Verdict()
-        self._pass(pairs, ASIDE)
+        try:
+            self._pass(pairs, ASIDE)
+        except TimeUpError:
+            self.best = odd
+            raise
         assert odd.pair is not None
         if self.best.refuted:
             self.notes.append(f"refuted also by {odd.pair.text}; {odd.proof}")
@@ -240,8 +309,19 @@ class Search:
 
     @property
     def seconds(self) -> float:
-        """Seconds of computing since the start."""
-        return time.process_time() - self.began
+        """Seconds since the start."""
+        return time.perf_counter() - self.began
+
+    def _tell(self) -> None:
+        """Report how far the audit is, every few seconds."""
+        if self.progress and time.perf_counter() - self.told > OFTEN:
+            self.told = time.perf_counter()
+            kind = "ordinary" if self.stage.ordinary else "extreme"
+            self.progress(
+                f"{self.seconds:.0f} of {self.claim.seconds:g} seconds,"
+                f" {self.target.runs} runs, {kind} records:"
+                f" epsilon >= {self.best.epsilon:.4g} so far"
+            )
 
     def _gone(self, start: tuple[float, int]) -> float:
         """Share of the whole budget spent since a start."""
@@ -260,6 +340,7 @@ class Search:
         """What the function raises on a pair; empty if it runs."""
         for data in (pair.first, pair.second):
             run = self.target(data, 0)
+            self._tell()
             if run.raised:
                 return run.raised
             self.size = max(self.size, run.output.size)
@@ -270,6 +351,7 @@ class Search:
         outputs = np.full((len(seeds), self.size), np.nan)
         for k, seed in enumerate(seeds):
             run = self.target(data, seed)
+            self._tell()
             outputs[k, : run.output.size] = run.output[: self.size]
             self.raised = run.raised
         return outputs
@@ -514,20 +596,29 @@ def main(given: argparse.Namespace) -> None:
         _within("--seconds", given.seconds, 0, math.inf)
         claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
         domains = _domains(given)
-        verdict, domain = _best(load(given.function), claim, domains, given.seed)
-    except RefusedError as error:
+        fit = load(given.function)
+        verdict, domain = _best(fit, claim, domains, given.seed, _show)
+        name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
+        folder = Path(given.out or f"results/audit/functions/{name}")
+        text = verdict_text(given.function, claim, domain, verdict, folder)
+        save(folder, verdict, {**vars(given), "relation": domain.relation}, text)
+    except (RefusedError, OSError) as error:
         print(f"dperm audit: {error}", file=sys.stderr)
         raise SystemExit(REFUSED) from error
-    name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
-    folder = Path(given.out or f"results/audit/functions/{name}")
-    text = verdict_text(given.function, claim, domain, verdict, folder)
-    save(folder, verdict, {**vars(given), "relation": domain.relation}, text)
     print(text)
     raise SystemExit(REFUTED if verdict.refuted else NOT_REFUTED)
 
 
+def _show(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
 def _best(
-    fit: Fit, claim: Claim, domains: list[Domain], seed: int
+    fit: Fit,
+    claim: Claim,
+    domains: list[Domain],
+    seed: int,
+    progress: Progress | None = None,
 ) -> tuple[Verdict, Domain]:
     """The verdict on the first domain that refutes, or the largest bound.
 
@@ -540,7 +631,7 @@ def _best(
     found: list[tuple[Verdict, Domain]] = []
     for domain in domains:
         try:
-            found.append((audit(fit, each, domain, seed), domain))
+            found.append((audit(fit, each, domain, seed, progress), domain))
         except RefusedError:
             if domain is domains[-1] and not found:
                 raise
@@ -580,7 +671,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="norm of a record's features that B bounds; default linf, each feature",
     )
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
-    add("--seconds", type=float, default=45.0, help="of computing; default 45")
+    add("--seconds", type=float, default=45.0, help="by the clock; default 45")
     add("--confidence", type=float, default=0.999, help="of a refutation; 0.999")
     add("--seed", type=int, default=0, help="of the audit; default 0")
     add("--out", help="folder; default results/audit/functions/<function>")
@@ -661,7 +752,7 @@ def verdict_text(
             f" {folder}/neighbours.npz"
         )
     lines += [f"  note: {note}" for note in verdict.notes]
-    lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds of computing")
+    lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds")
     return "\n".join(lines)
 
 

@@ -12,8 +12,10 @@ import importlib.util
 import inspect
 import io
 import itertools
+import math
 import random
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
@@ -24,7 +26,7 @@ from unittest import mock
 
 import numpy as np
 
-from dperm.audit.subjects import Array, Draw, Records
+from dperm.audit.mechanism import Array, Draw, Records
 from dperm.core.experiment import locate
 
 Row = tuple[Array, float]  # features and label
@@ -150,10 +152,10 @@ class Domain:
 
     def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
         """Neighbours: one record in D, and another one or none in its place in D'."""
-        first, place = base.replaced(at, *one), f"record {at + 1} of {self.n}"
+        first, place = base.replaced(at, one), f"record {at + 1} of {self.n}"
         if self.relation == "replace":
             text = f"{place}: {_record_text(two)} on D' in place of {_record_text(one)}"
-            return Pair(first, base.replaced(at, *two), text)
+            return Pair(first, base.replaced(at, two), text)
         return Pair(
             first,
             Records(np.delete(first.X, at, axis=0), np.delete(first.y, at)),
@@ -418,6 +420,10 @@ Fit = Callable[[Array, Array, Any], Any]
 GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
 
 
+class TimeUpError(BaseException):
+    """The time of an audit is over; no ``except Exception`` of a function hides it."""
+
+
 class RefusedError(ValueError):
     """A function that cannot be audited; the message states why, in one line."""
 
@@ -442,7 +448,8 @@ class Target:
     """
 
     def __init__(self, fit: Fit):
-        self.fit, self.runs = fit, 0
+        self.fit, self.runs, self.until = fit, 0, math.inf
+        self.running = False  # whether the function itself runs
         self.wants_generator = _third(fit) in GENERATORS
 
     def __call__(
@@ -452,23 +459,40 @@ class Target:
         script: Sequence[Array] = (),
         careful: bool = False,
     ) -> Run:
-        """Run once, on copies of the data; see :func:`run`."""
+        """Run once, on copies of the data; see :func:`run`.
+
+        Raises TimeUpError if the time is over before it starts.
+        """
+        if time.perf_counter() > self.until:
+            raise TimeUpError
         self.runs += 1
         with run(seed, script, careful) as record:
             given = default_rng(seed) if self.wants_generator else seed
             try:
+                self.running = True
                 value = self.fit(data.X.copy(), data.y.copy(), given)
-            except Exception as error:  # other people's code may raise anything
-                text = f"{type(error).__name__}: {error}".split("\n")[0]
-                return Run(np.empty(0), text, record)
-        if value is None:  # which numpy would take for NaN, the same for all records
-            raise RefusedError("the output: expected numbers, found None")
-        return Run(numbers(value), "", record)
+                if value is None:  # numpy would take it for NaN, on all records
+                    raise RefusedError("the output: expected numbers, found None")
+                return Run(numbers(value), "", record)
+            except (RefusedError, TimeUpError, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # other people's code may raise anything
+                return Run(np.empty(0), said(error), record)
+            finally:
+                self.running = False
 
     def repeats(self, data: Records) -> bool:
         """Whether a seed fixes the output, whatever ran before."""
         first, _, again = (self(data, seed).output for seed in (11, 12, 11))
         return first.tobytes() == again.tobytes()
+
+
+def said(error: BaseException) -> str:
+    """The kind of an exception and the first line of what it says."""
+    try:
+        return f"{type(error).__name__}: {error}".split("\n")[0]
+    except Exception:  # it does not even say what it is
+        return type(error).__name__
 
 
 def _third(fit: Fit) -> str:
@@ -518,8 +542,10 @@ def load(place: str) -> Fit:
     module, _, name = place.rpartition(":")
     try:
         loaded = _by_path(module) if module.endswith(".py") else _by_name(module)
-    except Exception as error:
-        text = f"{type(error).__name__}: {error}".split("\n")[0]
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # it may even exit
+        text = said(error)
         raise RefusedError(f"{place}: {module} does not import: {text}") from error
     fit: Any = loaded
     for part in name.split("."):

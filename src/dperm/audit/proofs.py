@@ -21,7 +21,7 @@ import numpy as np
 
 from dperm.audit.bounds import losses_bound, ratio_bound
 from dperm.audit.functions import Pair, Run, Target
-from dperm.audit.subjects import LAWS, Array, Records
+from dperm.audit.mechanism import LAWS, Array, Records
 from dperm.core.privacy.strict import gaussian_epsilon
 
 Statistic = Callable[[Array], Any]  # (m, k) outputs to (m,) numbers

@@ -621,7 +621,7 @@ def _like(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]
         return getattr(module, "DEFAULT", {}), module.GRID
     defaults, grids = settings()["defaults"], settings()["grids"]
     algorithm, names = section.algorithm, [section.name]
-    if section.name not in grids and algorithm in solvers.places():
+    if section.name not in grids and algorithm in solvers.PLACES:
         known = _algorithms(locate.conf_dirs()[0])
         names += [name for name in grids if known[name] == algorithm]
     by_record = any(word in algorithm for word in RECORDWISE)

@@ -49,7 +49,7 @@ from dperm.compare.guarantee import (
 )
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import BOUNDED
+from dperm.core.erm.losses import bounded
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
@@ -60,7 +60,7 @@ from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
-RESIDUAL = tuple(name for name in BOUNDED if name not in metrics.SIGNED)
+RESIDUAL = tuple(name for name in bounded() if name not in metrics.SIGNED)
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.

@@ -9,12 +9,12 @@ import numpy as np
 from scipy import sparse
 from scipy.stats import rankdata
 
+from dperm.core.erm import losses
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import BOUNDED, Signed, named
 from dperm.core.erm.problem import Problem
 from dperm.solvers.scales import label_scale
 
-SIGNED = tuple(name for name in BOUNDED if isinstance(named(name), Signed))
+SIGNED = tuple(name for name in losses.bounded() if losses.named(name).labels == "sign")
 CLASSES = "which classes there are"  # a guarantee's assumption, where not declared
 TWO = "whether labels are of two classes"  # an assumption, where it decides the loss
 

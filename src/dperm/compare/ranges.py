@@ -35,7 +35,8 @@ from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import STREAMS, gaussian
 from dperm.solvers.exact_noise import Exact, sum_error
-from dperm.solvers.fits.secret import Normal, Secret
+from dperm.solvers.fits.secret import Normal
+from dperm.solvers.fits.secret import noisy as hidden
 
 CLEAR = 40.0  # target of n over the noise of the sums
 SHARES = (0.005, 0.15)  # least and largest share of the squared budget
@@ -185,7 +186,7 @@ def released(
     pairs = zip(every, ts, strict=True)
     read = np.concatenate([sums(t, one.centred) for one, t in pairs])
     error = sum_error(n, k, math.sqrt(2 * k))
-    secret = Secret(read[:, None], _moved(every), error=error)
+    secret = hidden(read[:, None], _moved(every), error=error)
     noisy = secret.released(iter(given.events), normal)[:, 0]
     least = max(2 * given.events[0].scale / n, FEWEST)
     found, rest = [], noisy / n

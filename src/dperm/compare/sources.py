@@ -19,7 +19,7 @@ from dperm.compare import PRIVATE
 from dperm.compare.metrics import CLASSES, SIGNED, TWO, with_constant
 from dperm.compare.request import Request
 from dperm.compare.units import units
-from dperm.core.erm.losses import BOUNDED
+from dperm.core.erm.losses import bounded
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
@@ -215,9 +215,10 @@ def _loss(y: np.ndarray, loss: str | None) -> str:
     """The named loss; otherwise logistic for two values, least squares for more."""
     if loss is None:
         return "logistic" if len(np.unique(y)) == 2 else "least_squares"
-    if loss not in BOUNDED:
+    known = bounded()
+    if loss not in known:
         raise ConfigError(
-            f"loss={loss}: expected one of {', '.join(BOUNDED)}{hint(loss, BOUNDED)}"
+            f"loss={loss}: expected one of {', '.join(known)}{hint(loss, known)}"
         )
     return loss
 

@@ -1,8 +1,12 @@
-"""The nearest known name, for messages about an unknown one."""
+"""Names that a configuration gives: the nearest known one, and a user's modules."""
 
 from __future__ import annotations
 
 import difflib
+import functools
+import importlib.metadata
+import importlib.util
+import sys
 from collections.abc import Iterable
 
 
@@ -10,3 +14,35 @@ def hint(word: str, known: Iterable[str]) -> str:
     """The nearest known name, as the end of a message; empty if none is near."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+@functools.cache
+def entry_points(group: str) -> dict[str, str]:
+    """Modules that installed packages offer as ``dperm.<group>``, by name."""
+    found = importlib.metadata.entry_points(group=f"dperm.{group}")
+    return {point.name: point.module for point in found}
+
+
+def own_module(group: str, name: str) -> str | None:
+    """The module of a solver, loss or accountant that is not of this package.
+
+    It is an entry point's of ``dperm.solvers``, ``dperm.losses`` or
+    ``dperm.accountants``, or a module of that name, beside ``conf/`` or installed.
+
+    Returns
+    -------
+    str or None
+        None if there is no such module in Python, or it is of Python's own library.
+    """
+    if name in entry_points(group):
+        return entry_points(group)[name]
+    parts = name.split(".")
+    is_name = all(part.isidentifier() for part in parts) and parts[-1] != "__main__"
+    if not is_name or parts[0] in sys.stdlib_module_names:
+        return None
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return None
+    origin = spec.origin if spec else None
+    return name if origin and origin.endswith(".py") else None

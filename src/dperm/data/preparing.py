@@ -128,7 +128,8 @@ def _record(problem: Problem, data: Data) -> FetchRecord:
     record = read_record(expected.name, data)
     if record is None:
         raise ValueError(
-            f"problem {problem.name}: data set {expected.name} was not fetched yet"
+            f"problem {problem.name}: data set {expected.name} was not fetched yet: "
+            f"run `dperm fetch problem={problem.name}` first"
         )
     if record.available and expected.digest not in (None, record.digest):
         raise ValueError(

@@ -19,7 +19,6 @@ TIED = 0.01  # settings whose means are as close as this are chosen at random
 SEED = 20261121  # of the draws; no noise of a run depends on it
 TAILS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
-DRAWN = {"shared": False, "own": True}  # whether each setting has its own draws
 PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its choice
 COUNTS = ("true_positives", "false_positives")
 
@@ -63,20 +62,16 @@ class Law:
 def law(
     tables: list[Errors],
     most: int | None = None,
-    own: bool = False,
     again: int | None = RUNS,
 ) -> Law:
-    """Draw the law from the transcripts of settings.
+    """Draw the law from the transcripts of settings, each with draws of its own.
 
     Parameters
     ----------
     tables : list
-        What ``by_passes`` makes of the rows for one noise factor.
+        What ``by_passes`` makes of the rows.
     most : int
         Number of competing settings, the best by all transcripts; None for all.
-    own : bool
-        Whether every setting has its own transcripts. By default all settings with one
-        number of passes share their draws, as a grid is run here.
     again : int
         Number of new runs of the chosen setting. None takes as many as there are
         transcripts, so that their mean is as uncertain as the setting's known mean.
@@ -90,9 +85,8 @@ def law(
     for (errors, counts), keep in zip(tables, kept, strict=True):
         if not len(keep):
             continue
-        shape = (len(keep) if own else 1, DRAWS, RUNS)  # of indices of transcripts
-        drawn = rng.integers(errors.shape[1], size=shape)
-        picks.append(np.broadcast_to(drawn, (len(keep), DRAWS, RUNS)))
+        shape = (len(keep), DRAWS, RUNS)  # of indices of transcripts
+        picks.append(rng.integers(errors.shape[1], size=shape))
         row = keep[:, np.newaxis]
         means.append(sum(errors[row, picks[-1][:, :, k]] for k in range(RUNS)) / RUNS)
         runs.append(np.stack([errors, *(counts[key] for key in COUNTS)])[:, keep])

@@ -15,12 +15,12 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
+from dperm.core.experiment.tune import ONE_RUN
 from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes, trials
 from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.core.privacy.ledger import as_set, moves_with_data
 from dperm.pipeline import inputs
-from dperm.pipeline.racing import CANNOT_WIN
 
 CALIBRATION = PAPER  # published results were run with the published noise
 KEPT = [
@@ -36,7 +36,6 @@ def tuning_law(
     near: float,
     most: int,
     transcripts: int,
-    others: int,
 ) -> list[dict[str, Any]]:
     """More transcripts of the settings near the optimum that tuning found.
 
@@ -46,16 +45,16 @@ def tuning_law(
     Parameters
     ----------
     point : dict
-        problem, solver, ``noise_factor`` on the published noise multiplier, and passes.
-        Without passes, settings of all tuned numbers of passes.
+        problem, solver and passes. Without passes, settings of all tuned numbers of
+        passes.
     seed : int
         Not used: a transcript's seed is named after (law, problem, solver, passes,
-        transcript) and recorded, so that all noise factors share their draws.
+        transcript) and recorded.
     near, most : float, int
         Settings whose tuning mean is within this factor of the best, and the most of
         them to take.
-    transcripts, others : int
-        Runs of each with the published noise, and with another.
+    transcripts : int
+        Runs of each, with the published noise.
 
     Returns
     -------
@@ -66,11 +65,10 @@ def tuning_law(
     if job is None:
         return [{"status": "unavailable"}]
     chosen = settings(tuned(config, point), point.get("passes"), near, most)
-    runs = transcripts if point["noise_factor"] == 1 else others
     tables = [
-        _transcript(job, part, float(passes), number, point["noise_factor"])
+        _transcript(job, part, float(passes), number)
         for passes, part in chosen.groupby("passes")
-        for number in range(runs)
+        for number in range(transcripts)
     ]
     return pd.concat(tables, ignore_index=True)[KEPT].to_dict("records")
 
@@ -198,8 +196,7 @@ def settings(
     """The settings near the best: passes, step, clip, noise_multiplier, best first.
 
     Of ties, as where nothing is learnt, those with the fewest passes come first. A
-    setting that racing did not run to the end is ranked by the transcripts it shares
-    with the best.
+    setting that ran once is ranked by the transcript that it shares with the best.
     """
     found = _expected(table)
     if passes is not None:
@@ -212,7 +209,7 @@ def settings(
 
 def _expected(table: pd.DataFrame) -> pd.DataFrame:
     """Tuning means of all settings that never diverged: passes, step, clip, mean."""
-    lost = ~table["status"].isin(["ok", CANNOT_WIN])
+    lost = ~table["status"].isin(["ok", ONE_RUN])
     keys = ["passes", "step", "clip"]
     errors = table["relative_error"].mask(lost, np.inf)
     wide = table.assign(error=errors).pivot(
@@ -233,12 +230,12 @@ def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
 
 
 def _transcript(
-    job: Job, part: pd.DataFrame, passes: float, number: int, factor: float
+    job: Job, part: pd.DataFrame, passes: float, number: int
 ) -> pd.DataFrame:
     """One transcript of several settings, which share its draws, as in tuning."""
     named = (job.names.problem, job.names.solver)
     seed = plan.seed_of(job.seed, "law", *named, passes, number)
-    noise = float(part["noise_multiplier"].iloc[0]) * factor
+    noise = float(part["noise_multiplier"].iloc[0])
     step, clip = (part[key].to_numpy() for key in ("step", "clip"))
     lanes = Lanes(step, clip, noise, CALIBRATION)
     rows = lane_rows(

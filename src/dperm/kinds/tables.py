@@ -15,7 +15,7 @@ from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.core.lanes import trials
 from dperm.core.privacy.calibration import UnreachableTargetError
-from dperm.kinds import law
+from dperm.kinds import cells, law
 from dperm.kinds.sweeps import job_of
 from dperm.present.intervals import power
 from dperm.present.tables import (
@@ -30,6 +30,7 @@ from dperm.present.tables import (
 )
 
 FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
+PRINTED = ("printed", "p", "p_holm", "p_start")  # columns of a law
 
 
 def relative_error(config: Config, product: Product, problems: list[str]) -> Table:
@@ -37,10 +38,12 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
 
     ``options``: ``published`` names the paper's table of these errors, with columns
     relative_error_mean and relative_error_std.
+    ``p_std`` is that of a printed deviation (``dperm.kinds.cells.of_deviations``).
     """
     options = product.options
     found = results.load(config, problems)
     rows: Rows = []
+    runs = 0
     for result in (each for name in problems for each in found[name]):
         known = {"problem": result.problem, "algorithm": result.label}
         if not result.available:
@@ -51,6 +54,7 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
             row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
             row |= with_interval(fresh["relative_error"].to_numpy(), *FRESH)
             rows.append(row | {key: chosen[key] for key in ("step", "clip")})
+            runs = len(fresh)
     data = pd.DataFrame(rows)
     if "published" in options:
         names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
@@ -60,6 +64,8 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
             data = data.reindex(columns=[*keys, "mean"])
         printed = printed[[*keys, *names.values()]]
         data = data.merge(printed, on=keys, how="left")
+        if runs > 1:
+            data = with_p_of_deviations(data, runs)
     # one line per algorithm, one column per number of passes; the lowest in bold
     lines = []
     for line, group in groups(data, ["problem", "algorithm"]):
@@ -75,6 +81,19 @@ def relative_error(config: Config, product: Product, problems: list[str]) -> Tab
             line[f"{row['passes']:g} passes"] = cell
         lines.append(line)
     return Table(data, pd.DataFrame(lines))
+
+
+def with_p_of_deviations(data: pd.DataFrame, runs: int) -> pd.DataFrame:
+    """A table of errors with the p of printed deviations, and of thrice as large ones.
+
+    ``runs`` fresh runs stand behind every interval.
+    """
+    fresh = cells.deviation(data["fresh_ci_low"], data["fresh_ci_high"], runs)
+    found = {
+        name: cells.of_deviations(data["published_std"], fresh / times, runs, law.RUNS)
+        for name, times in (("p_std", 1), ("p_std_thrice", 3))
+    }
+    return data.assign(**found)
 
 
 def noise(config: Config, product: Product, problems: list[str]) -> Table:
@@ -126,9 +145,14 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     """Quantiles of the law of what is printed after a tuning with five transcripts.
 
     ``options``: ``by_passes``, whether each number of passes was tuned separately.
-    Columns: ``draws``, whether settings share their draws; ``prints``, the least mean
-    of the tuning or that of five new runs of its choice; ``start``, the error of w = 0;
-    ``half``, the median with half as many settings over the median.
+    ``published`` and ``column``, the paper's table and its column of means, to which
+    ``decimals`` or ``digits`` are printed; ``spread``, the deviation, in logarithms,
+    of differences that tuning does not explain, and ``redrawn``, that of problems whose
+    data are another draw.
+    Columns: ``prints``, the least mean of the tuning or that of five new runs of its
+    choice; ``start``, the error of w = 0; ``half``, the median with half as many
+    settings over the median; ``printed``, the paper's mean, with the p of
+    ``dperm.kinds.cells.of_means``.
     """
     swept = swept_errors(config, product.sweeps[0], problems)
     ran = results.load(config, problems, solvers=swept["solver"].unique())
@@ -137,24 +161,41 @@ def tuning_law(config: Config, product: Product, problems: list[str]) -> Table:
     }
     keys = ["problem", "solver", *(["passes"] if product.options["by_passes"] else [])]
     rows: Rows = []
-    for at, part in groups(swept, [*keys, "noise_factor"]):
+    for at, part in groups(swept, keys):
         result = solvers[at["problem"], at["solver"]]
         at_zero = where(result.evaluated, checkpoint=0)["relative_error"]
         at |= {"algorithm": result.label, "start": float(at_zero.iloc[0])}
-        # with draws that settings share, and with separate draws
-        errors = law.by_passes(part)
-        for name, own in law.DRAWN.items():
-            rows += [at | {"draws": name} | row for row in _law_rows(errors, own)]
+        rows += [at | row for row in _law_rows(law.by_passes(part))]
     data = pd.DataFrame(rows)
-    names = (*keys, "algorithm", "draws", "prints", "noise_factor")
+    if len(data) and "published" in product.options:
+        data = _tested(config, product.options, data)
+    names = (*keys, "algorithm", "prints", *PRINTED)
     front = [key for key in names if key in data]
     data = data[[*front, *(key for key in data if key not in front)]]
     return Table(data, readable(data.drop(columns=law.quantile_columns())))
 
 
-def _law_rows(errors: list[law.Errors], own: bool) -> Iterator[dict[str, Any]]:
-    whole = law.law(errors, own=own)
-    half = law.law(errors, most=math.ceil(whole.settings / 2), own=own)
+def _tested(
+    config: Config, options: dict[str, Any], laws: pd.DataFrame
+) -> pd.DataFrame:
+    """Laws with the printed mean of each, and its p; empty where none is printed."""
+    keys = [key for key in ("problem", "algorithm", "passes") if key in laws]
+    known = results.published(config, options["published"])
+    known = known[[*keys, options["column"]]]
+    known = known.rename(columns={options["column"]: "printed"})
+    merged = laws.merge(known, on=keys, how="left")
+    digits = {key: options[key] for key in ("decimals", "digits") if key in options}
+    parts = []
+    for _, part in merged.dropna(subset="printed").groupby("prints", sort=False):
+        half = part["printed"].map(lambda value: cells.half_unit(value, **digits))
+        spread = part["problem"].map(options["redrawn"]).fillna(options["spread"])
+        parts.append(cells.of_means(part, part["printed"], half, spread))
+    return merged.join(pd.concat(parts)) if parts else merged
+
+
+def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
+    whole = law.law(errors)
+    half = law.law(errors, most=math.ceil(whole.settings / 2))
     for prints in law.PRINTS:
         found, fewer = (getattr(each, prints) for each in (whole, half))
         middle = float(np.median(found.errors))
@@ -177,9 +218,8 @@ def tuned(config: Config, product: Product, problems: list[str]) -> Table:
     """
     rows: Rows = []
     swept = swept_errors(config, product.sweeps[0], problems)
-    published = where(swept, noise_factor=1.0)
-    for at, part in groups(published, ["problem", "solver"]):
-        errors = law.law(law.by_passes(part), own=True, again=None).fresh.errors
+    for at, part in groups(swept, ["problem", "solver"]):
+        errors = law.law(law.by_passes(part), again=None).fresh.errors
         low, high = np.quantile(errors, [0.025, 0.975])
         at["algorithm"] = plan.label(config, at.pop("solver"))
         rows.append(at | {"mean": errors.mean(), "ci_low": low, "ci_high": high})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +20,11 @@ from typing import Any
 import pandas as pd
 from tabulate import tabulate
 
-from dperm.accountants.random_stopping import converted, renyi_curve, tuned_epsilon
-from dperm.audit import ladder
-from dperm.core import calibrations, solvers
+from dperm.accountants.private_choice import MANY, tuned_epsilon
+from dperm.accountants.sampled_renyi import renyi_curve
+from dperm.audit import tables
+from dperm.audit.solvers import NoSubjectError
+from dperm.core import solvers
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import files as store
@@ -34,6 +36,7 @@ from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_with_data
 from dperm.core.privacy.mechanisms import STUDY
+from dperm.core.privacy.strict import converted
 from dperm.core.solvers.capabilities import obstacle
 from dperm.pipeline import inputs
 from dperm.solvers.fits.scaled import Scaled
@@ -68,26 +71,42 @@ def audit(config: schema.Config) -> list[Path]:
     return [path]
 
 
-def _effort(config: schema.Config) -> ladder.Effort:
-    return ladder.FULL if config.scale.name == "full" else ladder.SMALL
-
-
 def _path(config: schema.Config, name: str) -> Path:
     return plan.results_folder(config, "audit", "solvers") / f"{name}.csv"
 
 
 def _solver(config: schema.Config) -> list[Path]:
-    chosen = config.solver
-    given = (chosen.name, chosen.algorithm, chosen.options)
-    found = ladder.solver(*given, _effort(config), config.seed)
-    for row in found.itertuples():
-        sign = "CAUGHT" if row.caught else "passed"
-        text = f"{row.measured:.4g} of {row.bound:.4g}"
-        names = f"{row.subject}, {row.calibration}"
-        log.info("%-32s %-12s %s  %s  %s", names, row.rung, sign, text, row.note)
+    """The findings about the solver, one subject after the other as they come.
+
+    Raises
+    ------
+    ConfigError
+        If it is private and there is no subject to audit.
+    """
+    chosen, effort = config.solver, tables.FULL
+    if config.scale.name != "full":
+        effort = tables.SMALL
+    given = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
+    found = [pd.DataFrame()]
+    for rows in _audited(*given):
+        for row in rows.itertuples():
+            sign = "CAUGHT" if row.caught else "passed"
+            text = f"{row.measured:.4g} of {row.bound:.4g}"
+            names = f"{row.subject}, {row.calibration}"
+            log.info("%-40s %-12s %s  %s  %s", names, row.check, sign, text, row.note)
+        found.append(rows)
+    if len(found) == 1:
+        log.info("%s states no privacy: there is nothing to refute", chosen.name)
     path = _path(config, chosen.name)
-    store.write_text(path, found.to_csv(index=False))
+    store.write_text(path, pd.concat(found).to_csv(index=False))
     return [path]
+
+
+def _audited(*given: Any) -> Iterator[pd.DataFrame]:
+    try:
+        yield from tables.solver(*given)
+    except NoSubjectError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _epsilon(config: schema.Config) -> pd.DataFrame:
@@ -95,18 +114,9 @@ def _epsilon(config: schema.Config) -> pd.DataFrame:
     for name in available("solver"):
         try:
             found.append(pd.read_csv(_path(config, name), keep_default_na=False))
-        except pd.errors.EmptyDataError:  # the solver releases nothing
+        except pd.errors.EmptyDataError:  # the solver states no privacy
             continue
-    return ladder.epsilons(pd.concat(found, ignore_index=True))
-
-
-def _controls(config: schema.Config) -> pd.DataFrame:
-    broken = ladder.controls(_effort(config), config.seed, config.workers)
-    sound = ladder.alarms(config.seed, config.workers)
-    table = pd.concat([broken, sound], ignore_index=True)
-    for name in ladder.missed(table):
-        log.warning("no rung caught: %s", name)
-    return table
+    return tables.epsilons(pd.concat(found, ignore_index=True))
 
 
 def _tuning(config: schema.Config) -> pd.DataFrame:
@@ -148,7 +158,7 @@ def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
 
 def _costs(one: Calibration, settings: int) -> dict[str, float]:
     """Epsilon of one run by Rényi accounting, and with random stopping."""
-    costs = {"renyi_epsilon": converted(renyi_curve(one.ledger), one.delta)}
+    costs = {"renyi_epsilon": converted(renyi_curve(one.ledger, MANY), MANY, one.delta)}
     for kind in ("logarithmic", "geometric", "poisson"):
         costs[kind] = tuned_epsilon(one.ledger, one.delta, settings, kind)
     return costs
@@ -156,7 +166,6 @@ def _costs(one: Calibration, settings: int) -> dict[str, float]:
 
 PRODUCTS: dict[str, Callable[[schema.Config], pd.DataFrame]] = {
     "epsilon": _epsilon,
-    "controls": _controls,
     "tuning": _tuning,
 }
 
@@ -238,15 +247,16 @@ class Fitted(Request):
 def report(config: schema.Config) -> None:
     """Print the cost of the noise under both accountants, and the ledger.
 
+    Noise is found under the paper's calibrations and under ``setting.calibration``.
+
     Raises
     ------
     ConfigError
         If the data are unavailable, or the solver does not solve problems.
     """
     request = _request(config)
-    problem, further = request.problem, {config.setting.calibration}
-    further -= {*calibrations.OURS}
-    kinds = request.kinds([*config.paper.calibrations, *further])
+    problem, asked = request.problem, config.setting.calibration
+    kinds = request.kinds(list(dict.fromkeys([*config.paper.calibrations, asked])))
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
     print(f"{request.length}; target {target}")
@@ -254,13 +264,13 @@ def report(config: schema.Config) -> None:
     rows = [_row(request, kind, *request.noise(kind)) for kind in kinds]
     own = config.setting.noise_multiplier
     if own is not None:
-        ledger = request.ledger(own, config.setting.calibration)
+        ledger = request.ledger(own, asked)
         rows.append(_row(request, "given", f"{own:.5g}", ledger))
     print(tabulate(rows, headers=HEAD, floatfmt=".5g"))
     print("\nTrue epsilon: proved of every mechanism with that ledger.")
     if any(math.isinf(row[-1]) for row in rows):
         print("inf: no sound bound is known for a release of that ledger.")
-    ledger = request.noise(config.setting.calibration)[1]
+    ledger = request.noise(asked)[1]
     print(f"\nEpsilon given public {as_set(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:

@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from dperm.core import solvers
-from dperm.core.erm.losses import BOUNDED, named
+from dperm.core.erm import losses
 from dperm.core.experiment import schema, validation
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import one_of
@@ -30,7 +30,13 @@ def problem(section: schema.Problem) -> None:
 
     Standardised columns have no zeros, so that sparse data are not standardised.
     """
-    one_of(f"conf/problem/{section.name}.yaml: loss", section.loss, BOUNDED)
+    where = f"conf/problem/{section.name}.yaml: loss"
+    try:
+        is_bounded = losses.named(section.loss).bounded
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if not is_bounded:
+        one_of(where, section.loss, losses.bounded())
     if section.preparation.standardize and kept_sparse(section.dataset):
         raise ConfigError(
             f"conf/problem/{section.name}.yaml: preparation.standardize: expected "
@@ -61,7 +67,7 @@ def solver(section: schema.Solver) -> None:
 
 def held(section: schema.Solver) -> None:
     """Refuse a user's own solver that leaks on small data."""
-    from dperm.audit.ladder import LeakError, require_held  # takes a second to import
+    from dperm.audit.held import LeakError, require_held  # takes a second to import
 
     try:
         require_held(section.name, section.algorithm, section.options)
@@ -94,7 +100,7 @@ def usable(problem: schema.Problem, y: np.ndarray) -> None:
             f"{len(y)} records: is reader.target the right column?"
         )
     try:
-        named(problem.loss).check_labels(problem.name, y)
+        losses.named(problem.loss).check_labels(problem.name, y)
     except ValueError as error:
         raise ConfigError(
             f"{where}: loss: {error}: reader.positive names the class that is +1"

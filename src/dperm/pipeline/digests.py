@@ -31,10 +31,11 @@ from dperm.store.closure import digest as code
 PREPARING = ("dperm.data.preparing:_make",)
 SOLVING = ("dperm.core.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
 RUNNING = ("dperm.core.experiment.unit:lane_rows", "dperm.core.erm.problem:build")
+STAGED = ("dperm.core.experiment.tune:two_stages",)
 GRIDS = ("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin")
 CALIBRATING = ("dperm.core.privacy.calibration:calibrate",)
 LOOKUP = "dperm.core.calibrations:load"  # looks up an accountant by name
-LOSSES = "dperm.core.erm.losses:LOSSES"  # where a loss is looked up by name
+LOSSES = "dperm.core.erm.losses:named"  # looks up a loss by name
 CHOOSING = tuple(
     f"dperm.core.experiment.{name}"
     for name in ("results:best", "unit:Job", "tune:evaluated_settings")
@@ -43,12 +44,10 @@ SAVING = {
     "figures": "dperm.present.drawing:save",
     "tables": "dperm.present.tables:save",
 }
-RULES = ("dperm.report.rules.measures",)
-REPORTING = ("dperm.report.judging:claims", "dperm.report.page:report", *RULES)
-AUDITING = ("dperm.audit.ladder:solver", "dperm.compare.audited:subjects")
+REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
+AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
-    "controls": ("dperm.audit.ladder:controls", "dperm.audit.ladder:alarms"),
     "tuning": ("dperm.pipeline.auditing:_tuned", "dperm.pipeline.auditing:_costs"),
 }
 
@@ -105,9 +104,7 @@ def priced(*entries: str, spelt: Iterable[str] = (), versioned: bool = False) ->
     words = {*closure.words(*entries), *spelt}
     places: list[str] = []
     if LOOKUP in reached:
-        named = [each for each in calibrations.names() if each in words]
-        kinds = dict.fromkeys([*calibrations.OURS, *named])
-        places += map(calibrations.place, kinds)
+        places += map(calibrations.place, calibrations.OURS)
     if LOSSES in reached:
         places += _losses(words)
     return code(*entries, *places, versioned=versioned)
@@ -115,8 +112,7 @@ def priced(*entries: str, spelt: Iterable[str] = (), versioned: bool = False) ->
 
 def _losses(words: Iterable[str]) -> list[str]:
     """Entry points of the losses among some words."""
-    kinds = [type(losses.LOSSES[name]) for name in losses.LOSSES if name in words]
-    return [f"{kind.__module__}:{kind.__qualname__}" for kind in kinds]
+    return [f"{losses.place(name)}:LOSS" for name in losses.names() if name in words]
 
 
 def swept(
@@ -166,7 +162,7 @@ def loss_of(problem: str) -> str:
 
 
 def _module(algorithm: str) -> str:
-    return solvers.places().get(algorithm, algorithm)
+    return solvers.PLACES.get(algorithm, algorithm)
 
 
 # --- stages ---------------------------------------------------------------------------
@@ -230,6 +226,7 @@ def tune(config: schema.Config) -> str:
         plan.run_calibrations(config),
         *(repr(plan.grid_points(config)), code(*GRIDS)),
         *(config.seed, config.scale.replicates or paper.replicates),
+        code(*STAGED) if paper.race else None,
     ]
     return digest(
         [
@@ -314,12 +311,10 @@ def product(config: schema.Config, kind: str, name: str, read: Iterable[str]) ->
 
 
 def printed(config: schema.Config) -> str:
-    """Digest of a paper's printed numbers, its claims and its own rules."""
+    """Digest of a paper's printed numbers, its claims and its own proofs."""
     paper = config.paper
     texts = _texts(paper, [*paper.published.values(), paper.claims or ""])
-    own = [
-        one for kind in ("rules", "proofs") for one in products.modules(config, kind)
-    ]
+    own = products.modules(config, "proofs")
     return digest([texts, priced(*own) if own else ""])
 
 

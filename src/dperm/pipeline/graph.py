@@ -36,7 +36,7 @@ from dperm.core.experiment.validation import one_of
 from dperm.store import closure
 
 MEASURING = ("tune", "evaluate", "sweeps", "timing")  # digests of stages with rows
-AUDITED = ("epsilon", "controls", "tuning")  # tables of the audit
+AUDITED = ("epsilon", "tuning")  # tables of the audit
 FORMATS = {  # of products: the first is shown in Snakemake's report
     "figures": ("png", "pdf", "svg", "csv"),
     "tables": ("csv",),
@@ -257,7 +257,7 @@ class Graph:
             for paper in self.papers
         }
         folder = f"{self.below('results')}audit"
-        return {**found, "audit": [f"{folder}/{name}.csv" for name in AUDITED[:2]]}
+        return {**found, "audit": [f"{folder}/{name}.csv" for name in AUDITED[:1]]}
 
     def audits(self) -> list[str]:
         """Tables of the audit that the report waits for; none at a small scale."""

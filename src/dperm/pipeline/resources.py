@@ -15,7 +15,7 @@ from dperm.pipeline.graph import STAGES, Graph
 MOST = 16  # threads of a job; with more it would wait long for free cores
 ALONE = 1024  # all cores: Snakemake limits this to those it has
 APART = 8  # cores per run if several timed runs share a machine
-SWEEP_THREADS, CONTROLS_THREADS = 4, 8
+SWEEP_THREADS = 4
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
 # with the root, because the larger X is, the more lanes stop early.
 ROOTS = 3.5e5
@@ -49,9 +49,7 @@ class JobResources:
             entries = max(self._size(job) or (0, 0, 0))
             passes = self.graph.jobs[job].work or 0.0
             return min(MOST, max(1, math.ceil(math.sqrt(passes * entries) / ROOTS)))
-        if stage == "sweep":
-            return SWEEP_THREADS
-        return CONTROLS_THREADS if job == "audit/controls" else 1
+        return SWEEP_THREADS if stage == "sweep" else 1
 
     def workers(self, job: str, threads: int) -> int:
         """Number of working threads of a job; a timed job uses only some, or one."""

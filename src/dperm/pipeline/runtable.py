@@ -128,7 +128,7 @@ class _Composer:
         prepare = self._add(
             "prepare", name, inputs=fetch.outputs, digests={"prepare": made}
         )
-        made = digests.optimum(problem)
+        made = digests.solved(digests.optimum(problem))
         self._add("optimum", name, inputs=prepare.outputs, digests={"optimum": made})
 
     def _add_run(self, config: schema.Config, points: grid.Grid) -> None:

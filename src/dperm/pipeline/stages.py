@@ -25,7 +25,7 @@ from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.pipeline import checks, digests, products, racing
+from dperm.pipeline import checks, digests, products
 from dperm.pipeline.inputs import (
     current_optimum,
     load_job,
@@ -57,8 +57,7 @@ def tune(config: schema.Config) -> Path:
             table = unavailable(plan.names_of(config), unavailable_reason(config))
             store.write_json(folder / "ledger.json", [])
         else:
-            design = plan.design(config)
-            table = tuning.tuned(job, design, racing.chosen(design.race))
+            table = tuning.tuned(job, plan.design(config))
         store.write_table(folder / "tune.parquet", table, digests.tune(config))
     return folder / "tune.parquet"
 

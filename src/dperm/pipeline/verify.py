@@ -8,76 +8,55 @@ write digests, so three further checks look at the numbers:
 - Derivation: the rows give the tables and the figures' data, and these the verdicts.
 - Replay: lanes chosen at random are run again and must give their rows. If a share q
   of the rows is forged, k replayed lanes miss all of them with probability (1 - q)^k.
-
-``dperm adopt`` keeps lanes of older code if the current code makes the same bits. Any
-edit of a solver, even a renamed variable, changes the key of its lanes. Lanes are
-deterministic, so a sample of them is run again. If every bit of a group agrees, the
-group's parts get the new key, which is recorded in ``adopted.json``. If one bit
-differs, the whole group is computed again.
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
 import io
-import json
 import logging
 import random
 import secrets
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from tabulate import tabulate
 
-from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.files import DIGITS, POINT, Key, Parts, write_csv
+from dperm.core.experiment.files import DIGITS, POINT, write_csv
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
-from dperm.core.experiment.tune import Meter
 from dperm.core.experiment.unit import (
     IDENTITY,
     PROVENANCE,
     Job,
     Unit,
     compute,
-    missing,
-    part_key,
 )
-from dperm.core.experiment.unit import seed as seed_of
-from dperm.pipeline import completion, digests, inputs, products, stages
+from dperm.pipeline import completion, products, stages
 from dperm.pipeline.graph import FORMATS
 from dperm.pipeline.inputs import load_job
-from dperm.pipeline.products import function_of, sweep_problems
-from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
 RTOL = 1e-9  # relative difference that counts as rounding
 SLACK = RTOL + 10.0 ** (1 - DIGITS)  # the same, for numbers rounded in a CSV file
 SHARE = 0.01  # default share of the lanes to run again
+MEANS = 1e-5  # relative distance of two means of nearly equal numbers
 LANE = ["stage", "calibration", "passes", *POINT, "replicate"]
 ERRORS = (OSError, RuntimeError, ValueError, LookupError)
-LEAST = 2  # cheapest members of every stage that are replayed in every group
-EXTRA = 20.0  # recorded seconds that further replays may take, all groups together
-LONG, FEW = 2.0, 16  # of a unit longer than LONG seconds, FEW lanes are replayed
 NAMED = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a lane and not its result. They are filled in again whenever
 # lanes are read, but stored with the rows of sweeps, where they are compared.
 SAID = (*NAMED, "given", "true_epsilon")
-
-Group = tuple[str, ...]  # common properties of parts that are adopted together
 
 
 class NotVerifiedError(RuntimeError):
@@ -178,7 +157,8 @@ def _recorded(config: schema.Config, tables: dict[Path, pd.DataFrame]) -> Iterat
 def _inside(config: schema.Config) -> Iterator[str]:
     """Find tables and figures' data with a mean outside its interval or range.
 
-    The range of a row is checked only if the row has an interval too.
+    The range of a row is checked only if the row has an interval too. A mean may be
+    arithmetic and its interval that of the geometric one, which differ by ``MEANS``.
     """
     for path in _files(config):
         try:
@@ -190,7 +170,7 @@ def _inside(config: schema.Config) -> Iterator[str]:
         for names in (*triples, ("min", "mean", "max")):
             if {*names} <= {*table.columns}:
                 low, mean, high = (table[name].to_numpy(float) for name in names)
-                slack = SLACK * np.abs(mean)
+                slack = MEANS * np.abs(mean)
                 off = (mean < low - slack) | (mean > high + slack)
                 if names[0] == "min" and "ci_low" in table:
                     off &= table["ci_low"].notna()  # in a histogram, ends of bins
@@ -311,12 +291,12 @@ def _judged(config: schema.Config) -> tuple[str, list[str]]:
     if not path.is_file() or not config.paper.claims:
         return "", []
     # The report depends on the pipeline, which must import it by name, like papers.
-    judging: Any = importlib.import_module("dperm.report.judging")
+    report: Any = importlib.import_module("dperm.report.claims")
     name = config.paper.name
     with tempfile.TemporaryDirectory() as folder:
         again = Path(folder, "claims.csv")
-        rows = [*judging.judged(configuration.with_paper(config, name))]
-        write_csv(again, pd.DataFrame(rows, columns=judging.COLUMNS))
+        rows = [*report.judged_paper(configuration.with_paper(config, name))]
+        write_csv(again, pd.DataFrame(rows, columns=list(report.COLUMNS)))
         ours, theirs = (pd.read_csv(one, dtype=str) for one in (again, path))
     theirs = theirs[theirs["paper"] == name].reset_index(drop=True)
     if ours.equals(theirs):
@@ -355,7 +335,8 @@ def _lanes(config: schema.Config) -> pd.DataFrame:
     for (problem, solver), folder in _runs(config).items():
         for stage in ("tune", "evaluate"):
             rows = _table(folder, stage)
-            rows = rows[rows["status"].isin(["ok", "diverged"]) & rows["step"].notna()]
+            ran = rows["status"].isin(["ok", tuning.ONE_RUN, "diverged"])
+            rows = rows[ran & rows["step"].notna()]
             rows = rows.assign(stage=stage, problem=problem, solver=solver)
             found.append(rows[["problem", "solver", *LANE]].drop_duplicates())
     return pd.concat([each for each in found if len(each)] or found, ignore_index=True)
@@ -390,7 +371,7 @@ def _unit_again(
     listed: list[Any] = points.to_dict("records")
     unit = Unit(stage, noise, passes, int(replicate), listed, observed)
     fresh = compute(job, unit, points, job.workers)
-    kept = _table(folder, stage)
+    kept = _table(folder, stage).replace({"status": {tuning.ONE_RUN: "ok"}})
     own = (
         kept[["calibration", "passes", "replicate"]] == [kind, passes, replicate]
     ).all(axis=1)
@@ -498,362 +479,7 @@ def verify_all(
         raise NotVerifiedError("not what a run leaves:\n" + "\n".join(faults))
 
 
-# --- adopt ------------------------------------------------------------------------
-
-
-class DifferentBitsError(RuntimeError):
-    """A replayed lane that differs from the kept one; the text names both values."""
-
-
-@dataclass
-class _Adoption:
-    parts: int
-    replayed: list[dict[str, Any]]
-    difference: str = ""
-
-
-def adopt(config: schema.Config) -> Path:
-    """Adopt kept parts of a paper, or of all papers, and print a table of the outcome.
-
-    Returns
-    -------
-    Path
-        Of ``adopted.json``, to which every adoption is added.
-
-    Raises
-    ------
-    DifferentBitsError
-        If any group differs; all other groups have been adopted.
-    """
-    groups: dict[Group, list[Candidate]] = {}
-    differences: list[str] = []
-    is_named = any(text.startswith("paper=") for text in config.overrides)
-    given = [text for text in config.overrides if not text.startswith("paper=")]
-    for name in [config.paper.name] if is_named else available("paper"):
-        paper = configuration.compose([f"paper={name}", *given])
-        for candidate in candidates(paper, differences):
-            groups.setdefault(candidate.group, []).append(candidate)
-    chosen = {group: _sample(of, EXTRA / len(groups)) for group, of in groups.items()}
-    path = plan.results_folder(config, "adopted.json")
-    replays = [one for sample in chosen.values() for one in sample]
-    count, cost = len(replays), sum(map(_seconds, replays))
-    meter = Meter(f"adopt, {len(groups)} groups", count, "replays", cost)
-    verdicts = {}
-    for group, members in groups.items():
-        log.info("adopt: %s, %d of %d", _title(group), len(chosen[group]), len(members))
-        verdicts[group] = _compared(members, chosen[group], meter)
-        if not verdicts[group].difference:
-            _note(path, group, verdicts[group], members[0].key.code)
-            _restamp(members)
-    rows = [
-        [
-            _title(group),
-            verdict.parts,
-            len(verdict.replayed),
-            sum(one["rows"] for one in verdict.replayed),
-            "refused" if verdict.difference else "adopted",
-        ]
-        for group, verdict in verdicts.items()
-    ]
-    head = ["group", "parts", "replayed", "rows compared", ""]
-    print(tabulate(rows, headers=head) if rows else "nothing of other code was kept")
-    differences += [
-        f"{_title(group)}: {verdict.difference}"
-        for group, verdict in verdicts.items()
-        if verdict.difference
-    ]
-    if differences:
-        raise DifferentBitsError("not adopted:\n" + "\n".join(differences))
-    return path
-
-
-def _restamp(members: list[Candidate]) -> None:
-    for one in members:  # if interrupted, the next adoption finds the remaining ones
-        folder = one.paths[0].parent.parent
-        with locked(folder):
-            for path in filter(Path.exists, one.paths):
-                Parts(folder).restamp(path, one.key.code)
-
-
-def _title(group: Group) -> str:
-    return " ".join(group[:-1])
-
-
-# --- parts made by other code ---------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """Kept rows of one seed that were made by other code than the current."""
-
-    #: members are adopted together; ends with the digest of the code that made them
-    group: Group
-    stage: str
-    problem: str
-    name: str  #: for messages, with the seed
-    key: Key  #: its key under the current code
-    paths: list[Path]  #: its files
-    seconds: float  #: seconds it took
-    #: maps points (step, clip) to the rows that the current code makes
-    replay: Callable[[pd.DataFrame], pd.DataFrame]
-
-    def rows(self) -> pd.DataFrame:
-        """The kept rows, without damaged files."""
-        tables = [store.read_or_drop(path) for path in self.paths]
-        readable = [table for table in tables if table is not None]
-        return pd.concat(readable, ignore_index=True) if readable else pd.DataFrame()
-
-
-def candidates(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
-    """Yield the candidates of a paper.
-
-    Optima and noise are computed again first if their code changed. An optimum that
-    differs is added to ``moved``: all lanes of its problem are measured by F*, so they
-    differ as well.
-    """
-    for run in plan.runs(config):
-        folder = plan.results_folder(config, config.paper.name, *run)
-        if Parts(folder).by_identity():
-            yield from _kept_lanes(plan.at_run(config, *run), moved)
-    for name, what in config.paper.sweeps.items():
-        yield from _kept_points(config, name, what, moved)
-
-
-# --- lanes ----------------------------------------------------------------------------
-
-
-_LOADED: list[tuple[schema.Config, Job | None]] = []  # at most one job
-
-
-def _loaded(config: schema.Config) -> Job | None:
-    """The job of a run; None if its data are unavailable."""
-    if not any(known is config for known, _ in _LOADED):
-        _LOADED.clear()
-        _LOADED.append((config, load_job(config)))
-    return _LOADED[0][1]
-
-
-def _again(config: schema.Config, unit: Unit, points: pd.DataFrame) -> pd.DataFrame:
-    job = _loaded(config)
-    assert job is not None
-    return compute(job, unit, points, config.workers)
-
-
-def _kept_lanes(config: schema.Config, moved: list[str]) -> Iterator[Candidate]:
-    folder = plan.results_folder(
-        config, config.paper.name, config.problem.name, config.solver.name
-    )
-    parts = Parts(folder)
-    now = digests.lanes(config.solver.algorithm, config.problem.loss)
-    other = {
-        identity: kept
-        for identity, found in parts.by_identity().items()
-        if (kept := {code: paths for code, paths in found.items() if code != now})
-    }
-    if not other:
-        return
-    _solve_again(config, moved)
-    job = _loaded(config)
-    if job is None:
-        return
-    seconds = _seconds_of(folder / "tune.parquet", folder / "evaluate.parquet")
-    for unit in _units(job, plan.design(config)):
-        key = part_key(job, unit)
-        for code, paths in other.get(key.identity, {}).items():
-            now_kept = parts.read(key)
-            if now_kept is None or len(missing(unit.settings(), now_kept)) > 0:
-                yield Candidate(
-                    (*_kind(job, unit), code),
-                    unit.stage,
-                    job.problem.name,
-                    f"{unit.stage} {folder}, {unit.passes:g} passes, "
-                    f"{unit.calibration.calibration}, seed {seed_of(job, unit)}",
-                    key,
-                    paths,
-                    seconds.get(f"{key.identity}-{code}", 0.0),
-                    partial(_again, config, unit),
-                )
-
-
-def _solve_again(config: schema.Config, moved: list[str]) -> None:
-    """Prepare and solve the problem again if its optimum was made by other code."""
-    path = inputs.optimum_folder(config) / "optimum.json"
-    before = store.known_json(path) or {}
-    if before.get("made_by") == digests.solved(digests.optimum(config.problem)):
-        return
-    log.info("%s: its optimum is of other code, solving again", config.problem.name)
-    for stage in (inputs.fetch, inputs.prepare, inputs.optimum):
-        stage(config)
-    now = store.read_json(path)
-    for key in ("digest", "value", "w_digest"):
-        if key in before and before[key] != now.get(key):
-            was = f"{key} {before[key]!r} was kept, {now.get(key)!r} is made"
-            moved.append(f"optimum of {config.problem.name}: {was}")
-            return
-
-
-def _units(job: Job, design: plan.Design) -> list[Unit]:
-    """All units that the paper needs, with the noise of the current accountant."""
-    with locked(job.folder):
-        units = list(tuning.tuning_units(job, design))
-        tuned = job.folder / "tune.parquet"
-        if tuned.is_file():
-            units += tuning.fresh_units(job, design, store.read_table(tuned))
-        else:
-            log.info("%s is missing: its fresh runs are not checked", tuned)
-    return units
-
-
-def _kind(job: Job, unit: Unit) -> Group:
-    """Group of a unit by the code it runs: solver, options, matrix, loss, penalty."""
-    options = json.dumps(asdict(job.options), default=str)
-    names = (job.algorithm, options, unit.calibration.calibration)
-    problem = job.problem
-    matrix = "sparse" if problem.is_sparse else "dense"
-    return *names, matrix, problem.loss.name, _penalty(problem)
-
-
-def _penalty(problem: Problem) -> str:
-    penalty = problem.penalty
-    boxed = penalty.upper - penalty.lower < float("inf")
-    used = {"l1": penalty.l1 > 0, "l2": penalty.l2 > 0, "box": boxed}
-    return "+".join(name for name, there in used.items() if there) or "no penalty"
-
-
-def _seconds_of(*tables: Path) -> dict[str, float]:
-    """Seconds of every part, by its key, as far as a stage's tables have them."""
-    seconds: dict[str, float] = {}
-    for path in tables:
-        if path.is_file():
-            rows = store.read_table(path)
-            if {"config_digest", "seconds", *POINT} <= set(rows):
-                lanes = rows.groupby(["config_digest", *POINT])["seconds"].max()
-                seconds |= lanes.groupby(level=0).sum().to_dict()
-    return seconds
-
-
-# --- points of sweeps -----------------------------------------------------------------
-
-
-def _swept(
-    config: schema.Config,
-    name: str,
-    what: schema.Sweep,
-    function: Callable[..., Any],
-    task: stages.Task,
-    _: pd.DataFrame,
-) -> pd.DataFrame:
-    """Rows of a task by the current code; a sweep has no lanes to choose from."""
-    return stages.measured(config, name, what, function, task)
-
-
-def _kept_points(
-    config: schema.Config, name: str, what: schema.Sweep, moved: list[str]
-) -> Iterator[Candidate]:
-    path = sweep_path(config, name)
-    parts = Parts(path.parent / name)
-    kept, named = parts.by_identity(), parts.named()
-    if not kept:
-        return
-    for problem in sweep_problems(config, what):
-        _solve_again(plan.at_problem(config, problem), moved)
-    try:
-        every = stages.tasks(config, name, what)
-    except (FileNotFoundError, ValueError) as error:
-        log.info("sweep %s: not looked at: %s", name, error)
-        return
-    function = function_of(config, "sweeps", what.kind)
-    for task in every:
-        point, replicate, key = task
-        found = {} if str(key) in named else kept.get(key.identity, {})
-        for code, paths in found.items():
-            tables = (store.read_or_drop(path) for path in paths)
-            # Each method that a point names may run other code.
-            named_by = sorted(k for k in point if isinstance(point[k], str | bool))
-            kind = [f"{key}={point[key]}" for key in named_by]
-            yield Candidate(
-                (config.paper.name, name, *kind, code),
-                "sweep",
-                "",
-                f"sweep {config.paper.name} {name}, {point}, replicate {replicate}",
-                key,
-                paths,
-                sum(float(t["seconds"].sum()) for t in tables if t is not None),
-                partial(_swept, config, name, what, function, task),
-            )
-
-
-# --- choice of replays ----------------------------------------------------------------
-
-
-def _sample(members: list[Candidate], budget: float) -> list[Candidate]:
-    """Choose the cheapest of every stage, then of every problem, then others.
-
-    The choice ends when the recorded seconds exceed the budget. The order of the others
-    is random, with the group's name as its seed, so that it is always the same.
-    """
-    cheap = sorted(members, key=lambda one: (one.seconds, one.name))
-    first = [
-        one
-        for stage in ("tune", "evaluate", "sweep")
-        for one in [one for one in cheap if one.stage == stage][:LEAST]
-    ]
-    seen = {one.problem for one in first}
-    others = {one.problem: one for one in reversed(cheap) if one.problem not in seen}
-    rest = [one for one in cheap if one not in first and one not in others.values()]
-    random.Random(_title(members[0].group)).shuffle(rest)
-    for one in (*others.values(), *rest):
-        budget -= _seconds(one)
-        if budget < 0:
-            break
-        first.append(one)
-    return sorted(first, key=lambda one: one.name)  # so that each job is loaded once
-
-
-def _seconds(one: Candidate) -> float:
-    return min(one.seconds, LONG) + 0.02
-
-
-def _lanes_of(one: Candidate, rows: pd.DataFrame) -> pd.DataFrame:
-    """Points to replay: all, or the extremes and some between."""
-    if not set(POINT) <= set(rows):
-        return pd.DataFrame()
-    points = rows[POINT].drop_duplicates().sort_values(POINT, ignore_index=True)
-    if one.seconds <= LONG or len(points) <= FEW:
-        return points
-    even = np.linspace(0, len(points) - 1, FEW - 2).astype(int)
-    clips = points["clip"].to_numpy()
-    return points.iloc[
-        sorted({*even.tolist(), int(clips.argmin()), int(clips.argmax())})
-    ]
-
-
-# --- outcome of replays ---------------------------------------------------------------
-
-
-def _compared(
-    members: list[Candidate], sample: list[Candidate], meter: Meter
-) -> _Adoption:
-    """Replay a sample up to the first difference."""
-    verdict = _Adoption(len(members), [])
-    for one in sample:
-        kept = one.rows()
-        if len(kept):
-            points = _lanes_of(one, kept)
-            if len(points) and one.stage != "sweep":
-                kept = kept.merge(points, on=POINT)
-            apart = NAMED if one.stage == "sweep" else SAID
-            difference = first_difference(kept, one.replay(points), apart)
-            seeds = sorted(map(int, kept["seed"].unique()))
-            row = {"part": one.name, "seeds": seeds, "rows": len(kept)}
-            verdict.replayed.append(row)
-            if difference:
-                verdict.difference = f"{one.name}: {difference}"
-                return verdict
-        meter.advance(1, _seconds(one))
-    if not verdict.replayed:
-        verdict.difference = "nothing of it could be read"
-    return verdict
+# --- bits -----------------------------------------------------------------------------
 
 
 def first_difference(
@@ -900,19 +526,3 @@ def _bits(column: pd.Series) -> np.ndarray:
 def _place(table: pd.DataFrame, row: int) -> str:
     keys = [name for name in (*POINT, "checkpoint", "seed") if name in table]
     return ", ".join(f"{key} {table[key].iloc[row]:g}" for key in keys) or f"row {row}"
-
-
-def _note(path: Path, group: Group, verdict: _Adoption, code: str) -> None:
-    """Add an adoption to ``adopted.json``, before anything is renamed."""
-    known = store.read_json(path, kind=list) if path.exists() else []
-    entry = {
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "group": list(group[:-1]),
-        "old_code": group[-1],
-        "new_code": code,
-        "commit": store.commit(),
-        "versions": store.versions(),
-        "parts": verdict.parts,
-        "replayed": verdict.replayed,
-    }
-    store.write_json(path, [*known, entry])

@@ -34,7 +34,6 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-GCD, GS-s": ("#882255", "--", "P"),
     "DP-GCD, GS-q": ("#999933", ":", "X"),
     "DP-GCD, Gumbel": ("#882255", "-", "P"),
-    "DP-GCD, permute-and-flip": ("#999933", "-.", "X"),
     "DP-SkGD single": ("#0072B2", "-", "D"),
     "DP-SkGD single IS": ("#c68900", "--", "s"),
     "DP-SkGD single IS (composite)": ("#c68900", "--", "D"),

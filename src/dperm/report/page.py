@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,21 +22,9 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.data.fetching import taken_as_it_came
+from dperm.judge.judge import VERDICTS
 from dperm.present.tables import short
-from dperm.report.claims import (
-    FIVE,
-    HEADLINE,
-    KINDS,
-    complete,
-    counted,
-    entries,
-    number,
-    papers,
-    slug,
-    without_latex,
-)
-from dperm.report.evidence import read_or_empty
-from dperm.report.judging import table
+from dperm.report.claims import papers, slug, table
 from dperm.report.reports import (
     NOISE_TABLES,
     REPORTS,
@@ -44,12 +33,24 @@ from dperm.report.reports import (
     true_epsilons,
     worth_in_words,
 )
+from dperm.report.texts import (
+    KINDS,
+    STATED,
+    complete,
+    counted,
+    figures,
+    files,
+    found,
+    printed,
+    without_latex,
+)
 
 log = logging.getLogger(__name__)
 
 FILES = Path(__file__).with_name("page_files")
-MARKS = dict(zip(FIVE, "✓◐✗?–", strict=True))
-CLASSES = dict(zip(FIVE, ("yes", "caveat", "no", "open", "apart"), strict=True))
+MARKS = dict(zip(VERDICTS, "✓◐?…✗–", strict=True))
+SHADES = ("yes", "caveat", "open", "open", "no", "apart")  # classes of the verdicts
+CLASSES = dict(zip(VERDICTS, SHADES, strict=True))
 ARENA = "arena"  # the folder of the comparison of methods
 Row = dict[str, Any]
 
@@ -72,10 +73,9 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     every.sort(key=lambda paper: not paper["counted"])  # the arena comes last
     listed = [claim for paper in every for claim in paper["claims"]]
     kinds = list(KINDS)
-    listed.sort(key=lambda claim: (not claim["first"], kinds.index(claim["kind"])))
-    counts = {key: counted(listed, key) for key in ("paper", "kind", "short")}
-    counts["short"] = {key: n for key in FIVE if (n := counts["short"].get(key))}
-    headline = [claim for claim in listed if claim["kind"] in HEADLINE]
+    listed.sort(key=lambda claim: (not claim["major"], kinds.index(claim["kind"])))
+    counts = {key: Counter(claim[key] for claim in listed) for key in ("paper", "kind")}
+    stated = [claim["verdict"] for claim in listed if claim["kind"] in STATED]
     ranked = leaderboard(config)
     audits = plan.results_folder(config, "audit")
     css, script = (
@@ -91,14 +91,15 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
         advice=_advice(plan.results_folder(config, ARENA, "advice.csv")),
         claims=listed,
         counts=counts,
-        totals=counted(headline, "short"),
+        held=counted(claim["verdict"] for claim in listed),
+        totals=counted(stated),
         board=ranked.to_dict("records"),
         unverified=[  # external data without a declared digest
             _titled(name)
             for name in ranked["problem"].unique()
             if taken_as_it_came(configuration.read("problem", name).dataset)
         ],
-        verdicts=FIVE,
+        verdicts=[str(verdict) for verdict in VERDICTS],
         marks=MARKS,
         classes=CLASSES,
         kinds=KINDS,
@@ -126,7 +127,7 @@ def _environment(folder: Path) -> Environment:
     environment.filters |= {
         "short": short,
         "plain": without_latex,
-        "number": number,
+        "number": found,
         "titled": _titled,
         "link": functools.partial(_link, folder=folder),
     }
@@ -145,18 +146,24 @@ def _link(path: Path, folder: Path) -> str:
 def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Row:
     """Values of one paper for the page, by their names in the template."""
     paper = config.paper
-    results, listed = plan.results_folder(config, paper.name), entries(config, claims)
-    headline = [each for each in listed if each["kind"] in HEADLINE]
+    results = plan.results_folder(config, paper.name)
+    rows = claims[claims["paper"] == paper.name]
+    listed = [
+        row | {"figures": figures(row), "files": [Path(one) for one in files(row)]}
+        for row in rows.to_dict("records")
+    ]
+    stated = [row["verdict"] for row in listed if row["kind"] in STATED]
     title = paper.title.partition(":")[0]
     return {
         "name": paper.name,
         "title": paper.title,
-        "author": author(paper.reference) if headline else title,
+        "author": author(paper.reference) if stated else title,
         "thresholds": paper.thresholds,
         "reference": paper.reference,
         "claims": listed,
-        "counted": counted(headline, "short"),  # of its own claims
-        "figures": list(figures(config, folder)),
+        "counted": counted(stated),
+        "cells": printed(rows),
+        "figures": list(drawn(config, folder)),
         "bottom": bottom(paper.name, claims),
         "report": REPORTS / f"{paper.name}.md",
         "noise": results / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
@@ -164,7 +171,7 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Row:
     }
 
 
-def figures(config: schema.Config, folder: Path) -> Iterator[Row]:
+def drawn(config: schema.Config, folder: Path) -> Iterator[Row]:
     """Yield the drawn figures of a paper, with links relative to ``folder``.
 
     Each has its caption, the files that Git holds, and the command that draws it again.
@@ -197,7 +204,7 @@ def leaderboard(config: schema.Config) -> pd.DataFrame:
         Columns of ``arena.csv``; ``place``, from 1; ``of``, the number of methods; and
         ``tied``, whether the interval of the row meets that of the first.
     """
-    data = read_or_empty(plan.results_folder(config, ARENA, "arena.csv"))
+    data = _read(plan.results_folder(config, ARENA, "arena.csv"))
     if data.empty:
         return pd.DataFrame(columns=["problem"])
     # public_scales is written as 1 if some rows lack it
@@ -213,9 +220,14 @@ def leaderboard(config: schema.Config) -> pd.DataFrame:
     )
 
 
+def _read(path: Path) -> pd.DataFrame:
+    """A table that is only shown; an empty one if it is not there."""
+    return pd.read_csv(path) if path.is_file() else pd.DataFrame()
+
+
 def _advice(path: Path) -> list[Row]:
     """Recommended methods without tuning, by loss: rows of ``advice.csv``."""
-    data = read_or_empty(path)
+    data = _read(path)
     if data.empty:
         return []
     data = data[data["tuning"] == "default"]

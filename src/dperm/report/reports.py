@@ -2,18 +2,16 @@
 
 ``docs/reports/<paper>.md`` is written by hand, except for the text between marks, which
 is made from ``claims.csv``. A bottom line names the claims it rests on, "(C1, C3
-confirmed)". If one of them has another verdict, a count of verdicts is shown instead.
+reproduced)". If one of them has another verdict, a count of verdicts is shown instead.
 """
 
 from __future__ import annotations
 
-import inspect
 import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,25 +25,25 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import ConfigError, available
+from dperm.judge.claims import Claim
+from dperm.judge.judge import VERDICTS
 from dperm.present.drawing import METADATA, write_palette
-from dperm.report import rules
-from dperm.report.claims import (
-    FIVE,
+from dperm.report.claims import claim_id, load, papers
+from dperm.report.texts import (
     HEADLINE,
     KINDS,
-    READINGS,
+    STATED,
     complete,
+    figures,
+    files,
+    found,
     grid,
     in_words,
-    load,
     majors,
-    number,
-    papers,
+    printed,
     scorecard,
-    tallies,
     without_latex,
 )
-from dperm.report.evidence import NOTHING, several
 
 log = logging.getLogger(__name__)
 
@@ -53,16 +51,8 @@ README = Path("README.md")
 REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 CODECHECK = Path("codecheck.yml")
-LONGEST = 16  # most words of a reason
-WHOLE = 25  # the same of a reason or a note that is a sentence
-MEASURED = {  # rule to the quantity it measures, if the options do not name it
-    "bounded": "the excess over the bound",
-    "cost": "the epsilon that the noise costs, over its target",
-    "fewer": "how many times fewer {along} the first takes to the second's best",
-    "monotone": "the largest step against the order along {along}",
-}
-_FILES = re.compile(r"\b(?:results|figures)/[\w/]+\.csv")
-_CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(FIVE)})")
+WHOLE = 25  # most words of a reason or a note
+_CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(VERDICTS)})")
 _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
 Row = dict[str, Any]
 
@@ -122,45 +112,56 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     found = _BOTTOM.search(path.read_text(encoding="utf-8")) if path.is_file() else None
     told = " ".join(found[1].split()) if found else ""
     rows = majors(claims[claims["paper"] == paper])
-    short = {row["number"]: row["short"] for row in rows}
+    known = {row["name"]: row["verdict"] for row in rows}
     cited = [
         (name, verdict)
         for names, verdict in _CITED.findall(told)
         for name in names.split(", ")
     ]
-    if cited and all(short.get(name) == verdict for name, verdict in cited):
+    if cited and all(known.get(name) == verdict for name, verdict in cited):
         return told
-    return f"Of {len(short)} major claims: {in_words(short.values())}."
+    return f"Of {len(known)} major claims: {in_words(known.values())}."
 
 
 # --- pages ----------------------------------------------------------------------------
 
 
 def _front(config: schema.Config, claims: pd.DataFrame) -> str:
+    stated = claims[claims["kind"].isin(STATED)]
+    card = scorecard(stated, "paper")
+    card = card.loc[:, card.sum() > 0]
     lines = [
-        [f"[{paper}]({REPORTS / paper}.md)", *counts[:-1], bottom(paper, claims)]
-        for paper, counts in tallies(claims)
+        [
+            f"[{paper}]({REPORTS / paper}.md)",
+            *card.loc[paper],
+            printed(claims[claims["paper"] == paper]),
+            bottom(paper, claims),
+        ]
+        for paper in card.index
     ]
     folder = plan.results_folder(config).as_posix()
     notes = (
-        "`19 + 70`: 19 statements and 70 printed numbers. C1, C2, ... are the major "
+        "The numbers count a paper's sentences, proofs and privacy statements, and the "
+        "cells of its tables that our runs would print. C1, C2, ... are the major "
         f"claims of a report. [Every claim]({folder}/claims.md), and "
         f"[everything on one page]({folder}/report/index.html)."
     )
-    return "\n\n".join([grid(["report", *FIVE, "conclusion"], lines), notes])
+    header = ["report", *card.columns, "printed cells", "conclusion"]
+    return "\n\n".join([grid(header, lines), notes])
 
 
 def block(config: schema.Config, claims: pd.DataFrame) -> str:
     """The text on claims in a paper's report."""
     rows = claims_of(claims, config.paper.name)
-    card = scorecard(rows, "kind").set_index("kind").drop(columns="all")
-    lines = [[kind, *card.loc[kind]] for kind in KINDS if kind in card.index]
+    card = scorecard(rows, "kind")
+    card = card.loc[[kind for kind in KINDS if kind in card.index], card.sum() > 0]
+    lines = [[kind, *card.loc[kind]] for kind in card.index]
     folder = plan.results_folder(config)
     run = store.known_json(folder / config.paper.name / "manifest.json") or {}
     made = f"{run['runs']} runs, {run['date']}, {run['machine']}. " if run else ""
     table = _links([f"{folder.as_posix()}/claims.csv"])  # Sphinx has no claims.md
     parts = [
-        grid(["kind", *FIVE], lines),
+        grid(["kind", *card.columns], lines),
         f"{made}Every claim: `{folder}/claims.md`, with reasons in {table}; "
         "[how it is judged](../claims.md).",
         "## Major claims",
@@ -169,121 +170,67 @@ def block(config: schema.Config, claims: pd.DataFrame) -> str:
     return "\n\n".join(parts)
 
 
-def _majors(
-    config: schema.Config, claims: pd.DataFrame
-) -> Iterator[tuple[Row, schema.Claim]]:
+def _majors(config: schema.Config, claims: pd.DataFrame) -> Iterator[tuple[Row, Claim]]:
     """The major claims of a paper, each as judged and as in its YAML file.
 
     Raises ConfigError if they were judged before the YAML file was altered.
     """
-    key = itemgetter("place", "claim", "rule")
-    known = {key(vars(claim)): claim for claim in load(config)}
-    for row in majors(claims_of(claims, config.paper.name)):
-        if key(row) not in known:
-            text = f"{row['claim']!r} is no claim of {row['paper']} any more"
+    paper = config.paper.name
+    known = {claim_id(paper, claim): claim for claim in load(config)}
+    for row in majors(claims_of(claims, paper)):
+        if row["id"] not in known:
+            text = f"{row['claim']!r} is no claim of {paper} any more"
             raise ConfigError(f"{text}; run `dperm claims` again")
-        yield row, known[key(row)]
+        yield row, known[row["id"]]
 
 
-def _major(config: schema.Config, row: Row, claim: schema.Claim) -> str:
-    test = tested(config, claim)
-    ours = clipped(row["reason"], LONGEST if test else WHOLE) or number(row)
-    if ours.endswith("...") and number(row) and number(row) not in ours:
-        ours += f" Decisive: {number(row)}"
-    theirs = row["authors"] and f"by this test {clipped(row['authors'])}"
-    printed = [row["published"] * (row["published"] not in test), theirs]
-    verdict = [
-        f"**{row['short']}**",
-        row["cause"],
-        row["control"] * (row["verdict"] == NOTHING),
-        clipped(row["note"].split(". ")[0], WHOLE),
-    ]
+def _major(config: schema.Config, row: Row, claim: Claim) -> str:
+    ours, number = clipped(row["reason"]), found(row)
+    if number and number not in ours:
+        ours = f"{number}; {ours}"
     lines = {
-        "Test": test,
-        "Printed": "; ".join(part for part in printed if part),
+        "Test": tested(claim, row),
+        "Printed": row["authors"] and f"by this test {clipped(row['authors'])}",
         "Ours": ours,
-        "Missing": clipped(row["missing"]) * ("missing" not in ours),
-        "Verdict": "; ".join(part for part in verdict if part),
+        "Verdict": "; ".join(
+            filter(None, [f"**{row['verdict']}**", row["cause"], _note(row)])
+        ),
         "Figure": _links(pictures(config, row)),
-        "Evidence": _links(evidence(row)),
+        "Evidence": _links(files(row)),
     }
     listed = [f"- {key}: {text}" for key, text in lines.items() if text]
     place = re.sub(r"^([A-H]\b)", r"Appendix \1", row["section"])
     place = re.sub(r"^([\dIVX]+\b)", r"Section \1", place) or row["place"]
-    words, _ = _measure(row["claim"])
-    heading = f"### {row['number']}. {place}"
-    text = "\n".join([heading, "", f"{words}.", "", *listed])
+    heading = f"### {row['name']}. {place}"
+    text = "\n".join([heading, "", f"{row['claim'].rstrip('.')}.", "", *listed])
     text = without_latex(text).replace("||", "‖")  # only links and verdicts are markup
     return re.sub(r"((?<!\*)\*(?!\*)|[|<>])", r"\\\1", text)
 
 
-def _measure(claim: str) -> tuple[str, str]:
-    """A claim's words, and the measured quantity in brackets at their end."""
-    found = re.fullmatch(r"(.*?) \(([^()]*(?:\([^()]*\)[^()]*)*)\)\.?", claim)
-    return (found[1], found[2]) if found else (claim.rstrip("."), "")
+def _note(row: Row) -> str:
+    return clipped(row["note"].split(". ")[0])
 
 
-def tested(config: schema.Config, claim: schema.Claim) -> str:
-    """Quantity that a claim's rule measures, with its target; empty if untestable."""
-    if claim.rule == "untestable":
-        return ""
-    options = _options(config, claim)
-    text = _measure(claim.claim)[1]
-    text = text or MEASURED.get(claim.rule, "").format_map(options)
-    if not text and {"over", "under"} <= set(options):
-        text = " over ".join(_named(options[key]) for key in ("over", "under"))
-    if not text:
-        described = inspect.getdoc(rules.function_of(config, claim.rule)) or ""
-        text = " ".join(re.split(r"\.\s", described)[0].split()).replace("`", "")
-    each = options.get("each")
-    if each:
-        columns = several(each)
-        need = str(options.get("need", "all"))
-        which = {"all": "every", "any": "some"}.get(need)
-        which = which or f"{float(need):.0%} of the groups by"
-        text += f", for {which} {' and '.join(columns)}".replace("_", " ")
-    parts = [text[:1].upper() + text[1:].rstrip("."), target(options)]
-    parts += [f"{len(claim.readings)} readings"] if claim.readings else []
-    return "; ".join(part for part in parts if part) + "."
+def tested(claim: Claim, row: Row) -> str:
+    """The measured number, its groups and its range."""
+    each = claim.each[0] if isinstance(claim.each, list) else claim.each or {}
+    names = " and ".join(name.replace("_", " ") for name in each)
+    which = {"all": "every", "any": "some"}.get(str(claim.need))
+    which = which or f"{float(claim.need):.0%} of the groups by"
+    parts = [f"`{row['number']}`", names and f"for {which} {names}"]
+    readings = f"{len(claim.readings)} readings" if claim.readings else ""
+    text = ", ".join(part for part in parts if part)
+    return "; ".join(part for part in (text, row["accepted"], readings) if part)
 
 
-def _options(config: schema.Config, claim: schema.Claim) -> Row:
-    """A claim's options, completed by the defaults of its rule."""
-    takes = inspect.signature(rules.function_of(config, claim.rule)).parameters
-    unset = (None, inspect.Parameter.empty)
-    given = {key: each.default for key, each in takes.items()} | claim.options
-    if claim.rule == "never" and "runs" not in claim.options:
-        given["at_most"] = 0  # no hit in the paper's own runs
-    elif claim.rule == "monotone":
-        given["below"] = 1
-    return {key: each for key, each in given.items() if each not in unset}
-
-
-def _named(rows: Row) -> str:
-    lists = (each if isinstance(each, list) else [each] for each in rows.values())
-    return " or ".join(str(value) for values in lists for value in values)
-
-
-def target(options: Row) -> str:
-    """Range that confirms a claim, and the looser one; empty if the rule fixes it."""
-    ends = ("at_least", "at_most", "above", "below")
-    known = [f"{k.replace('_', ' ')} {options[k]:g}" for k in ends if k in options]
-    wider = " to ".join(f"{end:g}" for end in several(options.get("nearly", [])))
-    return " and ".join(known) + (wider and f" (in part {wider})")
-
-
-def clipped(reason: str, longest: int = LONGEST) -> str:
-    """A reason without file names and targets, cut after some group if too long.
+def clipped(reason: str, longest: int = WHOLE) -> str:
+    """A reason, cut after some group if it is too long.
 
     A parenthesis that the cut would leave open goes too.
     """
-    text = _FILES.sub("", reason).lstrip(" ,:").replace(" ()", "")
-    if text.startswith(READINGS):
-        text = text.split(". ")[0] + " ..."
-    text = re.sub(r"(^|; |: |\()expected [^;]*; ", r"\1", text)
-    words = text.split()
+    words = reason.split()
     if len(words) <= longest:
-        return text
+        return reason
     first = " ".join(words[:longest])
     first = first.rpartition(";")[0] or first
     if first.count("(") > first.count(")"):
@@ -291,40 +238,31 @@ def clipped(reason: str, longest: int = LONGEST) -> str:
     return f"{first} ..."
 
 
-def evidence(row: Row) -> list[str]:
-    """Files from which a claim was judged."""
-    return list(dict.fromkeys(_FILES.findall(row["reason"])))
-
-
 def pictures(config: schema.Config, row: Row) -> list[str]:
-    """Figures that a claim names, then those that it was judged from."""
-    named = [f"figure{k}" for k in re.findall(r"\bFigures? (\d+)", row["place"])]
-    folder = plan.figures_folder(config, config.paper.name)
-    found = [f"{folder.as_posix()}/{k}.png" for k in named if k in config.paper.figures]
-    drawn = [f"{f.removesuffix('.csv')}.png" for f in evidence(row) if "figures/" in f]
-    return list(dict.fromkeys(found + drawn))
+    """Figures of the paper that a claim names, and those that it was judged from."""
+    folder = plan.figures_folder(config, config.paper.name).as_posix()
+    drawn = [name for name in figures(row) if name in config.paper.figures]
+    return [f"{folder}/{name}.png" for name in drawn]
 
 
-def _links(files: list[str]) -> str:
-    return ", ".join(f"[{Path(f).name}]({os.path.relpath(f, REPORTS)})" for f in files)
+def _links(listed: list[str]) -> str:
+    links = (f"[{Path(one).name}]({os.path.relpath(one, REPORTS)})" for one in listed)
+    return ", ".join(links)
 
 
-def appendix(
-    configs: Iterable[schema.Config],
-    claims: pd.DataFrame,
-) -> str:
+def appendix(configs: Iterable[schema.Config], claims: pd.DataFrame) -> str:
     """The table of an artifact appendix: one command and expected result per claim."""
     lines = []
     for config in configs:
-        for row, claim in _majors(config, claims):
-            files = evidence(row)
+        for row in majors(claims_of(claims, config.paper.name)):
+            read = files(row)
             path = os.path.relpath(REPORTS / f"{row['paper']}.md", ARTIFACT.parent)
             lines.append(
                 [
-                    f"[{row['paper']} {row['number']}]({path})",
-                    f"`dperm {' '.join(files)}`" if files else "",
-                    f"{row['short']}; {number(row)}".removesuffix("; "),
-                    target(_options(config, claim)),
+                    f"[{row['paper']} {row['name']}]({path})",
+                    f"`dperm {' '.join(read)}`" if read else "",
+                    "; ".join(filter(None, [row["verdict"], found(row)])),
+                    row["accepted"],
                 ]
             )
     return grid(["claim", "command", "expected", "accepted"], lines)
@@ -335,8 +273,8 @@ def manifest(claims: pd.DataFrame) -> str:
     of: dict[str, list[str]] = {}
     for paper in claims["paper"].unique():
         for row in majors(claims_of(claims, paper)):
-            for file in evidence(row):
-                of.setdefault(file, []).append(f"{paper} {row['number']}")
+            for file in files(row):
+                of.setdefault(file, []).append(f"{paper} {row['name']}")
     listed = [
         {"file": file, "comment": f"major claims {', '.join(names)}"}
         for file, names in of.items()

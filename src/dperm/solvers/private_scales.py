@@ -43,7 +43,7 @@ from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.privacy.mechanisms import STREAMS, gaussian
 from dperm.solvers.exact_noise import Exact
-from dperm.solvers.fits.secret import Normal, Secret
+from dperm.solvers.fits.secret import Normal, noisy
 
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
 SHARES = (0.01, 0.3)  # least and largest share of the squared budget
@@ -109,7 +109,7 @@ def noisy_counts(
     """
     counts = np.concatenate([histogram(each) for each in columns])
     moved = math.sqrt(2 * len(counts))
-    secret = Secret(counts.reshape(-1, 1), moved, error=0.0)
+    secret = noisy(counts.reshape(-1, 1), moved, error=0.0)
     return secret.released(iter(stated.events), normal).reshape(len(counts), -1)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from dperm.audit.blackbox import NOT_REFUTED, REFUSED, REFUTED, Claim
 from dperm.audit.functions import Domain, load
 
 MINE = """
+import time
 from pathlib import Path
 import numpy as np
 
@@ -42,6 +44,26 @@ def silent(X, y, seed):
 
 def never(X, y, seed):
     raise RuntimeError("not today")
+
+def leaves(X, y, seed):
+    raise SystemExit("goodbye")
+
+def opaque(X, y, seed):
+    class Weights:
+        def __array__(self, *given, **named):
+            raise RuntimeError("look elsewhere")
+    return Weights()
+
+def slow(X, y, seed):
+    time.sleep(0.5)
+    return whole(X, y, seed)
+
+def endless(X, y, seed):
+    while True:
+        try:
+            time.sleep(60)
+        except Exception:
+            pass
 """
 
 
@@ -122,6 +144,8 @@ def test_bad_arguments_are_refused_before_the_module_is_imported(
         ("of_mine:words", "expected numbers, found str"),
         ("of_mine:silent", "the output: expected numbers, found None"),
         ("of_mine:never", "RuntimeError: not today"),
+        ("of_mine:leaves", "SystemExit: goodbye"),
+        ("of_mine:opaque", "RuntimeError: look elsewhere"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_in_one_line(
@@ -130,6 +154,23 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
     assert call(monkeypatch, place, "--epsilon", "1") == REFUSED
     said = capsys.readouterr().err
     assert text in said and len(said.splitlines()) == 1
+
+
+def test_a_slow_function_ends_in_time_and_says_how_far_it_is(here, monkeypatch, capsys):
+    monkeypatch.setattr(blackbox, "OFTEN", 0.5)
+    began = time.perf_counter()
+    given = ("--epsilon", "1", "--p", "1", "--seconds", "3")
+    assert call(monkeypatch, "of_mine:slow", *given) == NOT_REFUTED
+    assert time.perf_counter() - began < 4.5
+    said = capsys.readouterr()
+    assert "of 3 seconds" in said.err and "ordinary records: epsilon >=" in said.err
+    assert "stopped after 3." in said.out
+
+
+def test_a_function_that_never_ends_is_broken_off(here, monkeypatch, capsys):
+    given = ("--epsilon", "1", "--p", "1", "--seconds", "1")
+    assert call(monkeypatch, "of_mine:endless", *given) == REFUSED
+    assert "its first runs took more than 1 seconds" in capsys.readouterr().err
 
 
 def test_the_command_tells_a_function_from_a_solver(here):

@@ -16,8 +16,8 @@ from dperm.audit.functions import (
     recorded,
     run,
 )
+from dperm.audit.mechanism import LAWS, Records
 from dperm.audit.proofs import compare_laws, judge, learn
-from dperm.audit.subjects import LAWS, Records
 from dperm.core.privacy.strict import gaussian_epsilon
 
 DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))

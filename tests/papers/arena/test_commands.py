@@ -221,7 +221,6 @@ GRID = {"steps": [3, 30]}
 """
 
 
-@pytest.mark.slow
 def test_a_method_of_ones_own_is_scored_and_its_twin_ties(few, tmp_path, monkeypatch):
     config = few()
     options = config.paper.sweeps["contest"].options

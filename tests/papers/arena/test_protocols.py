@@ -10,7 +10,6 @@ from conftest import make_problem
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.papers.arena import protocols
-from dperm.report.evidence import NOT, REPRODUCED, UNDECIDED
 from dperm.solvers.fits import ada_ssp, hessian_mixing
 from dperm.solvers.fits.scaled import Scaled
 
@@ -33,8 +32,8 @@ def rows(reading, quality, floor=1.0, seed=3):
 
 @pytest.mark.parametrize(
     ("quality", "floor", "expected"),
-    [(3.0, 1.0, REPRODUCED), (1.0, 1.0, UNDECIDED), (1 / 3, 1.0, NOT),
-     (3.0, 1e-3, NOT)],
+    [(3.0, 1.0, "ahead"), (1.0, 1.0, "open"), (1 / 3, 1.0, "behind"),
+     (3.0, 1e-3, "behind")],
     ids=["ahead", "itself", "behind", "worse than the mean"],
 )  # fmt: skip
 def test_a_lead_is_confirmed_only_where_it_takes_learning(quality, floor, expected):
@@ -43,7 +42,7 @@ def test_a_lead_is_confirmed_only_where_it_takes_learning(quality, floor, expect
     assert by.loc["again", "ahead_low"] < 0.5 < by.loc["again", "ahead_high"]
     assert by.loc[protocols.FLOOR, "lead"] == 0.0 and (table["cells"] == 60).all()
     low, high = by.loc["one", "lead_low"], by.loc["one", "lead_high"]
-    verdict = REPRODUCED if low > 0.5 else NOT if high < 0.5 else UNDECIDED
+    verdict = "ahead" if low > 0.5 else "behind" if high < 0.5 else "open"
     assert verdict == expected
 
 

@@ -94,7 +94,6 @@ def same(run, local):
     np.testing.assert_array_equal(np.array(run.down), np.array(local.down))
 
 
-@pytest.mark.slow
 def test_a_cluster_of_processes_gives_the_same_bits(instance, started, local):
     run, engine = started
     pids = engine.engine.client.run(os.getpid)
@@ -134,7 +133,6 @@ def test_nodes_of_one_process_are_of_one_problem(instance):
         Local([parts[0], InMemory(share)], public, [1, 2])
 
 
-@pytest.mark.slow
 def test_a_lost_worker_ends_the_run_with_a_clear_error(started):
     """Its unit runs again by resume; the answers that were given are not repeated."""
     run, engine = started
@@ -145,7 +143,6 @@ def test_a_lost_worker_ends_the_run_with_a_clear_error(started):
         run.advance(1)
 
 
-@pytest.mark.slow
 def test_a_scheduler_that_is_configured_is_used_and_left_running(
     instance, quiet, local
 ):

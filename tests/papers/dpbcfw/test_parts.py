@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import optimize, sparse
 
-from dperm.core.erm.losses import LOSSES, Residual
+from dperm.core.erm.losses import named, names
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
@@ -56,12 +56,12 @@ def test_gradients_of_other_losses_are_not_kept(instance):
         GradientIterate(problem)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", names())
 def test_record_bound_holds_and_is_reached(loss):
-    rng, kind = np.random.default_rng(0), LOSSES[loss]
+    rng, kind = np.random.default_rng(0), named(loss)
     B, Y, R = 2.0, 3.0, 1.5
     bound = record_bound(kind, B, Y, R)
-    offset = Y * rng.uniform(-1, 1, 10_000) if isinstance(kind, Residual) else 0.0
+    offset = Y * rng.uniform(-1, 1, 10_000) if kind.labels == "real" else 0.0
     margins = R * rng.uniform(-1, 1, 10_000) + offset
     found = B * np.abs(kind.derivatives(margins)).max()
     assert found <= bound
@@ -121,7 +121,7 @@ def test_sparse_and_dense_problems_agree(instance, loss):
 
 def test_the_smoothed_hinge_and_its_derivative():
     v = np.array([-1.0, 0.5, 1.0, 2.0])
-    kind = LOSSES["smoothed_hinge"]
+    kind = named("smoothed_hinge")
     np.testing.assert_allclose(kind.derivatives(v), [-2.0, -0.5, 0.0, 0.0])
     problem = build("h", np.eye(2), np.ones(2), "smoothed_hinge", Penalty())
     assert problem.mean_loss(v) == pytest.approx((2.0 + 0.125) / 4)

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import grid
+from dperm.core.experiment import files, grid
 from dperm.core.experiment.config import compose
 from dperm.papers.dpbcfw import sweeps
-from dperm.pipeline import products
+from dperm.pipeline import digests, products
 from dperm.pipeline import stages as sweeping
 
 
@@ -66,8 +66,14 @@ def write(config, name, rows, point, replicate):
            or key in point}
     )  # fmt: skip
     if path.exists():
-        table = pd.concat([pd.read_parquet(path), table], ignore_index=True)
-    table.to_parquet(path)
+        table = pd.concat([files.read_table(path), table], ignore_index=True)
+    files.write_table(path, table, made_by(name))
+
+
+@functools.cache
+def made_by(name):
+    """Digest of the code and settings behind a sweep."""
+    return digests.swept_at(compose(["paper=dpbcfw"]), name)
 
 
 @functools.cache
@@ -88,7 +94,6 @@ FIGURES = list(compose(["paper=dpbcfw"]).paper.figures)
 TABLES = list(compose(["paper=dpbcfw"]).paper.tables)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_figures(swept, name):
     written, _ = figured(swept, name)
@@ -99,7 +104,6 @@ def test_figures(swept, name):
     assert "data not available" in svg or name != "figure9"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_tables(swept, name):
     config = configured(swept, f"product={name}")
@@ -130,7 +134,6 @@ def tabled(swept, name):
     return pd.read_csv(products.table(configured(swept, f"product={name}"))[0])
 
 
-@pytest.mark.slow
 def test_figure_5_has_means_and_ranges_over_the_draws(swept):
     table, _ = rows_of(swept, "workers")
     table = table.assign(value=table["loss"] / table["start"])
@@ -150,7 +153,6 @@ def test_figure_5_has_means_and_ranges_over_the_draws(swept):
             assert alone.min() == pytest.approx(least)
 
 
-@pytest.mark.slow
 def test_figure_4_has_the_excess_over_the_truth(swept):
     _, ends = rows_of(swept, "samples")
     runs = ends.query(
@@ -169,7 +171,6 @@ def test_figure_4_has_the_excess_over_the_truth(swept):
         assert f"K = 4: {np.polyfit(*logs, 1)[0]:.2f} [" in label
 
 
-@pytest.mark.slow
 def test_bytes_are_those_of_the_formulas(swept):
     shown = drawn(swept, "communication")
     for n in (40, 160):
@@ -184,7 +185,6 @@ def test_bytes_are_those_of_the_formulas(swept):
     assert (sent <= each).all() and sent.is_monotonic_increasing
 
 
-@pytest.mark.slow
 def test_table_3_puts_p_min_into_theorem_1(swept):
     table = tabled(swept, "table3").set_index("sampling")
     rows, _ = rows_of(swept, "curvature")
@@ -198,7 +198,6 @@ def test_table_3_puts_p_min_into_theorem_1(swept):
         assert (part["gap"] <= part["bound"]).all()
 
 
-@pytest.mark.slow
 def test_the_table_of_privacy_has_the_means_of_all_runs(swept):
     config = configured(swept, "product=privacy")
     names = [name for name in config.paper.tables["privacy"].sweeps if name != "real"]
@@ -214,7 +213,6 @@ def test_the_table_of_privacy_has_the_means_of_all_runs(swept):
     assert (rows["true_epsilon"] <= 1).all()
 
 
-@pytest.mark.slow
 def test_what_a_release_moves_by_is_held_against_both_declarations(swept):
     rows = pd.read_parquet(sweeping.sweep_path(configured(swept), "sensitivity"))
     table = tabled(swept, "sensitivity").set_index("release")

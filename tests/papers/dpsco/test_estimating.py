@@ -16,7 +16,7 @@ from dperm.papers.dpsco.runs import (
     tree_bound,
     walk_bound,
 )
-from dperm.solvers.streams import Part, Target, noisy_sfw, poly_sfw
+from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
 from dperm.solvers.streams.coins import hard
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Signs
@@ -64,11 +64,11 @@ def test_a_run_is_its_largest_ratio_and_zero_is_measured_alike():
 def test_the_walk_finds_the_point_that_an_estimate_belongs_to():
     """At one step a look: an estimate belongs to the point before the step."""
     setup, targets = Setup("least_squares", 1.0, 3), [NONE]
-    run = poly_sfw.Run([Part(setup, targets, streams(2))], Signs(3, 2), 600,
+    run = poly_sfw.Run(setup, targets, streams(2), Signs(3, 2), 600,
                        poly_sfw.Options())  # fmt: skip
     points = []
     for seen in on_walk(run, run.source):
-        points.append(run.parts[0].x.copy())
+        points.append(run.x.copy())
         if len(points) > 1:
             expected = gradient(run.source, points[-2], setup)
             np.testing.assert_allclose(seen.gradient, expected, atol=1e-12)

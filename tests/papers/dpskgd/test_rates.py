@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.judge.claims import Claim
+from dperm.judge.judge import judged
 from dperm.papers.dpskgd import figures, measures, tables, theorem42
-from dperm.report.rules.measures import bounded
 
 KEYS = ["instance", "case", "n", "epsilon"]
 # sampling: its excess over that of single draws, and its row over theirs
@@ -97,18 +98,19 @@ def test_more_transcripts_narrow_the_band():
 def test_the_bound_is_judged_where_it_says_anything():
     """And w = 0 would not pass there."""
     table = pd.DataFrame(measures.beside_bounds(swept()))
-    evidence = SimpleNamespace(
-        rows=lambda file, where: table,
-        expected=lambda each, where: {},
-        lost=lambda rows, where, each: [],
+    known = table[["sampling", "n", "epsilon"]].drop_duplicates()
+    claim = Claim(
+        place="Theorem 4.2", says="The bound holds", kind="proof", table="theorem42",
+        each=[{key: [value] for key, value in row.items()}
+              for row in known.to_dict("records")],
+        only="epochs >= 1 and start_over_bound >= 1", number="excess / bound",
+        null="start / bound", at_most=1.0,
+    )  # fmt: skip
+    assert judged(claim, lambda name: table, {}).verdict == "reproduced"
+    ends = dict.fromkeys(("excess", "ci_low", "ci_high"), table["start"])
+    assert (
+        judged(claim, lambda name: table.assign(**ends), {}).verdict == "contradicted"
     )
-    given = {"file": "theorem42", "start": "start", "per": "bound",
-             "requires": {"epochs": 1, "start_over_bound": 1},
-             "each": ["sampling", "n", "epsilon"]}  # fmt: skip
-    assert bounded(evidence, **given).verdict == "reproduced"
-    table = table.assign(excess=table["start"], ci_low=table["start"],
-                         ci_high=table["start"])  # fmt: skip
-    assert bounded(evidence, **given).verdict == "not reproduced"
 
 
 @pytest.fixture

@@ -331,7 +331,9 @@ def _object(tree: DictConfig, chosen: dict[str, str] | None = None) -> Any:
     except _SENSELESS:
         pass  # a missing value is named first
     files = {group: group_file(group, name) for group, name in (chosen or {}).items()}
-    for missing in sorted(OmegaConf.missing_keys(tree)):
+    with _refusing(f"conf/{files.get('paper', ROOT)}"):
+        keys = sorted(OmegaConf.missing_keys(tree))
+    for missing in keys:
         group, _, key = missing.partition(".")
         file = files.get(group)
         if chosen and group == "problem" and key.startswith("dataset."):

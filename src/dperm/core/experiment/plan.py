@@ -102,7 +102,7 @@ class Design:
     #: evaluation
     replicates: int
     fresh: int
-    race: bool | str  #: false runs settings that cannot win to the end too
+    race: bool  #: whether only the best of the first replicate run in the others
     evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
 
 

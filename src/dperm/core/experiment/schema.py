@@ -42,7 +42,7 @@ def _calibration(text: str) -> str:
     try:
         calibrations.place(text)
     except calibrations.UnknownCalibrationError:
-        raise _none_of(calibrations.names()) from None
+        raise _none_of(calibrations.OURS) from None
     return text
 
 
@@ -66,7 +66,6 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")]
 Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]
 Axis = Annotated[str, among(*AXES)]
-Race = Annotated[bool | str, among(True, "exact", False)]
 Calibration = Annotated[str, AfterValidator(_calibration)]
 Names = Annotated[list[str], AfterValidator(_each_once)]
 Problems = Annotated[Names, Field(min_length=1)]
@@ -129,8 +128,7 @@ class Dataset(Section):
 class Preparation(Section):
     """Preparation of the arrays before a problem is made of them."""
 
-    # Columns to mean 0 and standard deviation 1 (ddof 0). Sparse ones are not filled
-    # in; only the solvers dp_cd and dp_gcd support that.
+    # Columns to mean 0 and standard deviation 1 (ddof 0); refused where data are sparse
     standardize: Flag = False
     drop_zero_columns: Flag = False
     centre: Flag = False  # labels to mean 0
@@ -238,62 +236,13 @@ class Paper(Section):
     fresh: Count = 10  # evaluation runs of every chosen setting
     evaluated: Annotated[str, among("all", "best", "ties")] = "all"  # numbers of passes
     clocked: Whole = 5  # evaluation runs that are repeated alone where time is shown
-    # true: stop settings that cannot win; exact: only if certain; false: run all
-    race: Race = True
+    race: Flag = True  # false: run all settings in all replicates
     sweeps: dict[Name, Sweep] = field(default_factory=dict)
     figures: dict[Name, Product] = field(default_factory=dict)
     tables: dict[Name, Product] = field(default_factory=dict)
     published: dict[str, str] = field(default_factory=dict)  # CSV files in its folder
     claims: str | None = None  # a YAML file in its folder: claims and their tests
     thresholds: str = ""  # when those of its claims were set; shown in the report
-
-
-@dataclass
-class Anchor(Section):
-    """The sentence of the paper that a claim restates (``dperm.report.claims``)."""
-
-    section: Text
-    sentence: Annotated[str, Field(pattern="^[0-9]+-[0-9a-f]{16}$")]
-
-
-@dataclass
-class Claim(Section):
-    """An entry of the file of claims; rules check their own options."""
-
-    place: Text
-    claim: Text
-    rule: Text
-    options: dict[str, Any] = field(default_factory=dict)
-    kind: str = "sentence"
-    published: str = ""
-    # Name of each reading to the options that it changes.
-    readings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    expects: dict[str, list[Any]] = field(default_factory=dict)  # groups, by column
-    without: dict[str, str] = field(default_factory=dict)  # group left out: the reason
-    anchor: Anchor | None = None
-    cause: str = ""  # why it is not confirmed
-    note: str = ""
-    set: str = ""  # when its thresholds were set
-    first: Flag = False
-
-
-@dataclass
-class Cell:
-    """How a column of a table is judged; further keys depend on the kind."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "allow"}
-    kind: str
-
-
-@dataclass
-class CellOptions:
-    """Options of the rule ``cells``: our table, the paper's, and columns to join by."""
-
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "allow"}
-    published: str
-    file: str
-    keys: list[str]
-    cells: dict[str, Cell]
 
 
 @dataclass

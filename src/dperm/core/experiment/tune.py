@@ -1,7 +1,8 @@
 """Tuning and evaluation of a job.
 
-Tuning runs the whole grid, with every calibration and number of passes, on a few seeds.
-Evaluation runs the chosen settings on fresh seeds.
+Tuning runs the grid, with every calibration and number of passes, on a few seeds: all
+settings in the first replicate, and the best of these in the others. Evaluation runs
+the chosen settings on fresh seeds.
 
 Calibrations are stored with the results and not repeated. ``ledger.json`` holds one
 entry for every calibration and number of passes: the noise multiplier, its ledger, the
@@ -15,6 +16,7 @@ import itertools
 import json
 import logging
 import math
+import operator
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +25,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from dperm.core.experiment import files as store
@@ -40,17 +43,64 @@ LEAST_LANES = 64  # of a piece: smaller ones would draw the shared noise too oft
 SHARED = 4  # threads that a unit of many lanes on a sparse matrix keeps busy
 PIECES_PER_WORKER = 4  # at least, so that no worker ends with a long one alone
 
+LEADERS = 16  # settings that run in all replicates
+ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
+
 Solve = Callable[[list[Unit]], Iterator[pd.DataFrame]]
-Race = Callable[[Job, list[Unit], Solve], Iterator[pd.DataFrame]]
 
 
-def tuned(job: Job, design: Design, race: Race | None = None) -> pd.DataFrame:
+def tuned(job: Job, design: Design) -> pd.DataFrame:
     """Rows of the grid, as in ``tune.parquet``.
 
-    Lanes stored by an earlier run are reused. With a race, settings that cannot win are
-    not run to the end.
+    Lanes stored by an earlier run are reused. With ``design.race``, only the best
+    settings of the first replicate run in the others.
     """
-    return collect(job, list(tuning_units(job, design)), race)
+    return collect(job, list(tuning_units(job, design)), design.race)
+
+
+def two_stages(units: list[Unit], solve: Solve) -> Iterator[pd.DataFrame]:
+    """Yield the rows of the first replicate, then those of its best in the others.
+
+    A setting that is not among the ``LEADERS`` of its calibration and number of passes
+    has one row with the status ``one run``, so that it is never chosen.
+
+    Parameters
+    ----------
+    units : list of Unit
+        Units of one calibration and number of passes must be adjacent, the first
+        replicate first.
+    solve : callable
+        Returns the rows of units, in their order, each in the order of its points.
+    """
+    kind = operator.attrgetter("calibration.calibration", "passes")
+    races = [list(race) for _, race in itertools.groupby(units, kind)]
+    first = list(solve([race[0] for race in races]))
+    lead = [leaders(table) for table in first]
+    yield from solve(
+        [
+            replace(unit, points=list(itertools.compress(unit.points, mask)))
+            for race, mask in zip(races, lead, strict=True)
+            for unit in race[1:]
+            if mask.any()
+        ]
+    )
+    for race, mask, table in zip(races, lead, first, strict=True):
+        left = (table["status"] == "ok") & ~mask & (len(race) > 1)
+        yield table.assign(status=table["status"].mask(left, ONE_RUN))
+
+
+def leaders(table: pd.DataFrame) -> np.ndarray:
+    """Mask of the best settings of one replicate.
+
+    Of settings with one objective, as of those that rest at w = 0, only that with the
+    least step and then clip leads: ties would fill all places.
+    """
+    objective = table["objective"].where(table["status"] == "ok", np.inf).to_numpy()
+    order = np.lexsort((table["clip"], table["step"], objective))
+    values, first = np.unique(objective[order], return_index=True)
+    mask = np.zeros(len(table), dtype=bool)
+    mask[order[first[np.isfinite(values)][:LEADERS]]] = True
+    return mask
 
 
 def evaluated(job: Job, design: Design, tuned: pd.DataFrame) -> pd.DataFrame:
@@ -191,22 +241,15 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 # --- units on workers -----------------------------------------------------------------
 
 
-def collect(job: Job, units: list[Unit], race: Race | None = None) -> pd.DataFrame:
+def collect(job: Job, units: list[Unit], race: bool = False) -> pd.DataFrame:
     """Rows of all units, sorted; logs progress and the number of reused lanes.
 
-    Units share the workers of this machine.
-
-    Parameters
-    ----------
-    job : Job
-    units : list of Unit
-    race : callable, optional
-        Returns the tables of all units, after solving only the units it needs.
+    Units share the workers of this machine. With ``race`` they run in two stages.
     """
     parts, count = Parts(job.folder), Counter[str]()
     lanes, work = sum(len(unit.points) for unit in units), sum(u.work for u in units)
     name = f"{units[0].stage} {job.folder}"
-    meter = Meter(name, lanes, "lanes", work, at_most=race is not None)
+    meter = Meter(name, lanes, "lanes", work, at_most=race)
 
     def solve(some: list[Unit]) -> Iterator[pd.DataFrame]:
         for unit, (table, fresh) in zip(some, _solved(job, some, parts), strict=True):
@@ -215,13 +258,13 @@ def collect(job: Job, units: list[Unit], race: Race | None = None) -> pd.DataFra
             meter.advance(len(unit.points), unit.work, fresh > 0)
             yield table
 
-    tables = solve(units) if race is None else race(job, units, solve)
+    tables = two_stages(units, solve) if race else solve(units)
     table = pd.concat(list(tables), ignore_index=True)
     left = lanes - count.total()
     log.info(
         "%s: %d lanes reused, %d computed%s",
         *(name, count["reused"], count["computed"]),
-        f", {left} could not win" if left else "",
+        f", {left} left out after one run" if left else "",
     )
     return table.sort_values(IDENTITY, ignore_index=True)
 

@@ -172,20 +172,6 @@ def compute(job: Job, unit: Unit, todo: pd.DataFrame, workers: int) -> pd.DataFr
     return table.assign(**_described(job, unit), reason="")[COLUMNS]
 
 
-def skipped(job: Job, unit: Unit, status: str, reasons: Sequence[str]) -> pd.DataFrame:
-    """Rows of a unit that is not run, one per point, each with its reason."""
-    rows = unit.settings().assign(
-        **_described(job, unit),
-        **dict.fromkeys(SUPPORT, 0),
-        steps=job.steps(unit.passes),
-        checkpoint=unit.passes,
-        seconds=0.0,
-        status=status,
-        reason=list(reasons),
-    )
-    return rows.reindex(columns=COLUMNS)
-
-
 def unavailable(
     names: plan.Names, reason: str, status: str = "unavailable"
 ) -> pd.DataFrame:

@@ -300,20 +300,6 @@ def _validate_files(paper: schema.Paper, where: str) -> None:
             raise ConfigError(
                 f"{where}: {name}: no file conf/paper/{paper.name}/{file}"
             )
-        if name == "claims":
-            check_claims(f"conf/paper/{paper.name}/{file}", path.read_bytes())
-
-
-@functools.lru_cache(16)
-def check_claims(where: str, text: bytes) -> None:
-    """Check keys and types of a file of claims; ``dperm.report`` checks its rules."""
-    claims = load_yaml(where, text)
-    check(claims, list[dict[str, Any]], f"{where}: ")
-    for number, claim in enumerate(claims, 1):
-        place = f"{where}: claim {number}: "
-        check(claim, schema.Claim, place)
-        if claim["rule"] == "cells":
-            check(claim.get("options"), schema.CellOptions, f"{place}options")
 
 
 def load_yaml(where: str, text: bytes) -> Any:

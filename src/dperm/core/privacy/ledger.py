@@ -19,7 +19,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 RELATION = "replace_one"
-ADD_REMOVE = "add_remove"
 
 # What a guarantee takes as public. An accountant prices noise only. It does not charge
 # for constants that a solver reads off the data without noise: the epsilon holds given
@@ -84,10 +83,6 @@ class CountError(LedgerError):
 
 class BatchError(LedgerError):
     """A batch that does not fit into its population."""
-
-
-class RelationError(LedgerError):
-    """An unknown neighbouring relation."""
 
 
 class UnknownEventError(LedgerError):
@@ -286,34 +281,22 @@ class NonPrivate(Event):
 
 @dataclass(frozen=True)
 class Ledger:
-    """All releases of a run, in any order: the events compose adaptively.
-
-    Raises RelationError if the relation is unknown: sensitivities depend on it.
-    """
+    """All releases of a run, in any order: the events compose adaptively."""
 
     events: tuple[Event, ...] = ()  #: the releases; empty if nothing is released
-    relation: str = RELATION  #: ``"replace_one"``, or ``"add_remove"``
     #: What the guarantee takes as public (:mod:`dperm.core.privacy.ledger`). No
     #: accountant charges for it: the epsilon holds given these.
     given: tuple[str, ...] = ()
+    relation: ClassVar[str] = RELATION  #: of neighbouring data sets
 
     def __post_init__(self) -> None:
-        if self.relation not in (RELATION, ADD_REMOVE):
-            raise RelationError(
-                f"relation: expected {RELATION} or {ADD_REMOVE}, got {self.relation!r}"
-            )
         object.__setattr__(self, "events", tuple(self.events))
         object.__setattr__(self, "given", united(self.given))
 
     def __add__(self, other: Ledger) -> Ledger:
-        """Return the ledger of both runs on the same data.
-
-        Raises RelationError if their relations differ: no epsilon holds for both.
-        """
-        if other.relation != self.relation:
-            raise RelationError(f"relations: {self.relation} and {other.relation}")
+        """Return the ledger of both runs on the same data."""
         given = united(self.given, other.given)
-        return Ledger(self.events + other.events, self.relation, given)
+        return Ledger(self.events + other.events, given)
 
     def assuming(self, *given: str) -> Ledger:
         """Return the ledger with these taken as public too, listed first."""
@@ -332,4 +315,4 @@ class Ledger:
         Raises UnknownEventError if it holds an event of an unknown kind.
         """
         events = tuple(Event.from_dict(event) for event in values["events"])
-        return cls(events, values["relation"], tuple(values.get("given", ())))
+        return cls(events, tuple(values.get("given", ())))

@@ -124,7 +124,7 @@ def heard(listener: Listener) -> Iterator[None]:
     ----------
     listener : callable
         ``listener(kind, unit, order)`` for each draw; kind is gaussian, laplace,
-        exponential, gumbel or generalised_gaussian.
+        gumbel or generalised_gaussian.
     """
     _listeners.append(listener)
     try:
@@ -179,11 +179,6 @@ def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
         return np.asarray(rng.laplace(loc=0.0, scale=scales))
     unit = np.asarray(rng.laplace(loc=0.0, scale=np.ones_like(scales)))
     return np.asarray(scales * handed("laplace", unit))
-
-
-def exponential(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """Return standard exponential noise, density exp(-x) for x >= 0."""
-    return handed("exponential", rng.standard_exponential(size))
 
 
 def gumbel(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:

@@ -270,18 +270,21 @@ RENYI_ORDERS = 1 + np.geomspace(1e-3, 1e5, 2000)
 
 
 def renyi_epsilon(ledger: Ledger, delta: float) -> float:
-    """Return the epsilon of a ledger by its Rényi curve; inf if an event has none.
-
-    Notes
-    -----
-    Conversion of Canonne, Kamath and Steinke 2020, arXiv:2004.00010, Proposition 12;
-    every order gives a bound.
-    """
+    """Return the epsilon of a ledger by its Rényi curve; inf if an event has none."""
     total, orders = np.zeros_like(RENYI_ORDERS), RENYI_ORDERS
     for event in ledger.events:
         curve = renyi(event, orders)
         if curve is None:
             return math.inf
         total += curve
+    return converted(total, orders, delta)
+
+
+def converted(curve: Array, orders: Array, delta: float) -> float:
+    """Return the epsilon of a Rényi curve at orders above 1, the least of all orders.
+
+    Canonne, Kamath and Steinke 2020, arXiv:2004.00010, Proposition 12; every order
+    gives a bound.
+    """
     spent = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
-    return max(float((total + spent).min()), 0.0)
+    return max(float((curve + spent).min()), 0.0)

@@ -9,21 +9,19 @@ There are four families, each a package with a ``Protocol`` for its modules:
   one setting side by side,
 - :mod:`dperm.solvers.streams`: a stream of records, each read once.
 
-A module of this package belongs to the family of its folder. A user's own module
-declares ``FAMILY``; the default is lanes. No solver depends on files, grids or seeds.
+A module of this package stands in ``PLACES`` and belongs to the family of its folder. A
+user's own module (:func:`~dperm.core.names.own_module`) declares ``FAMILY``; the
+default is lanes. No solver depends on files, grids or seeds.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
-import sys
 from dataclasses import fields
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dperm.core.names import hint
+from dperm.core.names import hint, own_module
 
 # Names that a module must define, by family; METHODS lists those of its Run.
 OFFERED = {
@@ -32,8 +30,34 @@ OFFERED = {
     "streams": ("Options", "Run"),
     "fits": ("Options", "ledger", "Run", "refuses"),
 }
-# Packages and their families; each module with Options is an algorithm.
-PACKAGES = {
+# The algorithms of this package, and the families of its folders.
+PLACES = {
+    "dp_cd": "dperm.core.lanes.dp_cd",
+    "dp_cd_priv": "dperm.solvers.lanes.dp_cd_priv",
+    "dp_gcd": "dperm.solvers.lanes.dp_gcd",
+    "dp_sgd": "dperm.solvers.lanes.dp_sgd",
+    "dp_skgd": "dperm.solvers.lanes.dp_skgd",
+    "dp_svrg": "dperm.solvers.lanes.dp_svrg",
+    "bcfw": "dperm.solvers.frank_wolfe.bcfw",
+    "dp_bcfw": "dperm.solvers.frank_wolfe.dp_bcfw",
+    "dp_fw": "dperm.solvers.frank_wolfe.dp_fw",
+    "fw": "dperm.solvers.frank_wolfe.fw",
+    "noisy_sfw": "dperm.solvers.streams.noisy_sfw",
+    "phased_sgd": "dperm.solvers.streams.phased_sgd",
+    "poly_sfw": "dperm.solvers.streams.poly_sfw",
+    "sco_dp_fw": "dperm.solvers.streams.sco_dp_fw",
+    "sco_dp_sgd": "dperm.solvers.streams.sco_dp_sgd",
+    "sco_mirror_descent": "dperm.solvers.streams.sco_mirror_descent",
+    "ada_ssp": "dperm.solvers.fits.ada_ssp",
+    "dp_gd": "dperm.solvers.fits.dp_gd",
+    "dp_gram": "dperm.solvers.fits.dp_gram",
+    "dp_minibatch": "dperm.solvers.fits.dp_minibatch",
+    "dp_selection": "dperm.solvers.fits.dp_selection",
+    "hessian_mixing": "dperm.solvers.fits.hessian_mixing",
+    "moments": "dperm.solvers.fits.moments",
+    "objective_perturbation": "dperm.solvers.fits.objective_perturbation",
+}
+FAMILIES = {
     "dperm.core.lanes": "lanes",
     "dperm.solvers.lanes": "lanes",
     "dperm.solvers.frank_wolfe": "frank_wolfe",
@@ -48,21 +72,9 @@ METHODS = {
 }
 
 
-@functools.cache
-def places() -> dict[str, str]:
-    """Algorithms of this package, by name, with their modules."""
-    ours = Path(__file__).parents[3]  # the folder of the package dperm
-    return {
-        path.stem: f"{package}.{path.stem}"
-        for package in PACKAGES
-        for path in sorted((ours / package.replace(".", "/")).glob("*.py"))
-        if "class Options" in path.read_text(encoding="utf-8")
-    }
-
-
 def names() -> list[str]:
     """Names of the algorithms of this package, sorted."""
-    return sorted(places())
+    return sorted(PLACES)
 
 
 def family(module: ModuleType) -> str:
@@ -71,8 +83,8 @@ def family(module: ModuleType) -> str:
     Raises ValueError if it declares one that does not exist.
     """
     package, _, _ = module.__name__.rpartition(".")
-    if package in PACKAGES:
-        return PACKAGES[package]
+    if package in FAMILIES:
+        return FAMILIES[package]
     declared = getattr(module, "FAMILY", "lanes")
     if declared not in OFFERED:
         known = ", ".join(OFFERED)
@@ -81,18 +93,18 @@ def family(module: ModuleType) -> str:
 
 
 def load(algorithm: str) -> ModuleType:
-    """The module of an algorithm, from this package or any other importable one.
+    """The module of an algorithm, from this package or a user's own.
 
     Raises ValueError if there is none (the message suggests the nearest known name), or
     if it lacks a name that its family requires.
     """
-    path = places().get(algorithm, algorithm)
-    parts = path.split(".")
-    if parts[0] in sys.stdlib_module_names or parts[-1] == "__main__":
-        raise ValueError(f"algorithm {algorithm!r}: expected a module of solvers")
-    if path == algorithm and path not in sys.modules:
-        _require_solver(algorithm)  # before it is imported, which runs it
-    module = importlib.import_module(path)
+    place = PLACES.get(algorithm) or own_module("solvers", algorithm)
+    if place is None:
+        raise ValueError(
+            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
+            f"module beside conf/ or installed{hint(algorithm, names())}"
+        )
+    module = importlib.import_module(place)
     try:
         missing = lacking(module)
     except ValueError as error:
@@ -100,36 +112,6 @@ def load(algorithm: str) -> ModuleType:
     if missing:
         raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
     return module
-
-
-def _require_solver(algorithm: str) -> None:
-    """Refuse a module that cannot be found, or binds no Options and Run."""
-    source = _source(algorithm)
-    if source is None:
-        raise ValueError(
-            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
-            f"module beside conf/ or installed{hint(algorithm, names())}"
-        )
-    read = compile(source.read_bytes(), str(source), "exec", dont_inherit=True)
-    missing = [name for name in ("Options", "Run") if name not in read.co_names]
-    if missing:
-        raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
-
-
-def _source(module: str) -> Path | None:
-    """The file of a module in plain source, found without importing a package."""
-    parts, folders, spec = module.split("."), None, None
-    for end in range(1, len(parts) + 1):
-        name = ".".join(parts[:end])
-        specs = (finder.find_spec(name, folders) for finder in sys.meta_path)
-        spec = (
-            next(filter(None, specs), None) if parts[end - 1].isidentifier() else None
-        )
-        folders = spec.submodule_search_locations if spec else None
-        if spec is None or (folders is None and end < len(parts)):
-            return None
-    origin = spec.origin if spec else None
-    return Path(origin) if origin and origin.endswith(".py") else None
 
 
 def lacking(module: ModuleType) -> list[str]:

@@ -101,5 +101,5 @@ def _of(penalty: Penalty | schema.Penalty, sparse: bool) -> Asked:
 
 def _declaring(flag: str) -> list[str]:
     """The algorithms of this package that declare a capability."""
-    found = (name for name, path in solvers.places().items() if ".lanes." in path)
+    found = (name for name, path in solvers.PLACES.items() if ".lanes." in path)
     return [name for name in found if getattr(solvers.load(name), flag, False)]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.core.erm.losses import Signed, named
+from dperm.core.erm.losses import named
 from dperm.core.erm.problem import build
 from dperm.core.experiment import grid, plan
 from dperm.core.experiment.schema import Config
@@ -254,7 +254,7 @@ def losses(
     base = _drawn(config, point, seed)
     loss = str(point["loss_name"])
     X, y, bound = base.problem.A, -base.problem.offset, base.label_bound
-    if isinstance(named(loss), Signed):
+    if named(loss).labels == "sign":
         y, bound = np.where(y >= 0, 1.0, -1.0), 1.0
     problem = build("synthetic", X, y, loss, base.problem.penalty)
     at, rows = replace(base, problem=problem, label_bound=bound, _minima={}), []

@@ -88,34 +88,31 @@ def known(
 
 
 def errors(run: Any, targets: list[Target]) -> list[dict[str, Any]]:
-    """Execute a run of one part, and return its errors as ``summed``."""
-    (of,) = run.parts
+    """Execute a run, and return its errors as ``summed``."""
     tree = isinstance(run, noisy_sfw.Run)
     walk = on_tree(run, targets, run.source) if tree else on_walk(run, run.source)
-    return summed(walk, of.setup.q)
+    return summed(walk, run.setup.q)
 
 
 def on_tree(
     run: noisy_sfw.Run, targets: list[Target], source: Signs | Coins
 ) -> Iterator[Seen]:
     """Run NoisySFW, and yield its estimates at the leaves of the trees."""
-    (of,) = run.parts
     leaves = (t for t in range(1, run.tree.phases + 1) for _ in range(2**t))
     for t, _ in zip(leaves, run.releases(), strict=True):
-        bounds = [tree_bound(of.setup, run.tree.batch, t, to) for to in targets]
-        at = of.points[t]
-        yield Seen(of.estimates[t], gradient(source, at, of.setup), np.array(bounds))
+        bounds = [tree_bound(run.setup, run.tree.batch, t, to) for to in targets]
+        at = run.points[t]
+        yield Seen(run.estimates[t], gradient(source, at, run.setup), np.array(bounds))
 
 
 def on_walk(run: poly_sfw.Run, source: Signs | Coins) -> Iterator[Seen]:
     """Run PolySFW, and yield its estimates at some of the steps."""
-    (of,) = run.parts
     most = max(1, run.n // LOOKS)
-    for k, _ in enumerate(run._blocks(most)):
+    for k, _ in enumerate(run.blocks(most)):
         t = min(k * most, run.n - run.n // 2)
-        before = (of.x - of.eta * of.vertices().reshape(of.x.shape)) / (1 - of.eta)
-        bound = np.full(len(of.x), walk_bound(of.setup, run.n, t))
-        yield Seen(of.d, gradient(source, before, of.setup), bound)
+        before = (run.x - run.eta * run.vertices()) / (1 - run.eta)
+        bound = np.full(len(run.x), walk_bound(run.setup, run.n, t))
+        yield Seen(run.d, gradient(source, before, run.setup), bound)
 
 
 def summed(walk: Iterator[Seen], q: float) -> list[dict[str, Any]]:

@@ -28,7 +28,6 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco import runs as running
 from dperm.papers.dpsco.rates import KINDS, biases
 from dperm.solvers.streams import (
-    Part,
     Target,
     coins,
     noisy_sfw,
@@ -37,7 +36,6 @@ from dperm.solvers.streams import (
     sco_dp_fw,
     sco_dp_sgd,
     sco_mirror_descent,
-    solve,
 )
 from dperm.solvers.streams.gaussian_releases import least_multiplier
 from dperm.solvers.streams.projecting import CompiledSetup
@@ -97,15 +95,14 @@ def _weights(
     ``fresh`` returns a new source.
     """
     module, options = _algorithm(solver)
-    parts = [
-        Part(setup, targets, running.noise_of(seed, solver, setup)) for setup in setups
-    ]
-    weights = solve(module, parts, fresh, n, options)
-    return [
-        ({"method": solver, "p": setup.p, **_named(target)}, w, setup)
-        for setup, W in zip(setups, weights, strict=True)
-        for w, target in zip(W, targets, strict=True)
-    ]
+    found = []
+    for setup in setups:
+        drawn = running.noise_of(seed, solver, setup)
+        W = module.Run(setup, targets, drawn, fresh(), n, options).solve()
+        for w, target in zip(W, targets, strict=True):
+            row = {"method": solver, "p": setup.p, **_named(target)}
+            found.append((row, w, setup))
+    return found
 
 
 def _named(target: Target) -> Row:
@@ -327,8 +324,8 @@ def estimator(
     for p in norms[solver]:
         for name, loss, source in running.known(solver, d, seed, bias):
             setup = Setup(loss, float(p), d)
-            part = Part(setup, targets, running.noise_of(seed, solver, setup))
-            run = module.Run([part], source, n, options)
+            drawn = running.noise_of(seed, solver, setup)
+            run = module.Run(setup, targets, drawn, source, n, options)
             known = {"method": solver, "instance": name, "p": setup.p, "n": n}
             for target, row in zip(targets, running.errors(run, targets), strict=True):
                 rows.append(known | {"epsilon": target.epsilon} | row)

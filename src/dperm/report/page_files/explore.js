@@ -2,8 +2,8 @@
 // Filters, sorting and addresses. A choice stands in the address (#claims?paper=...), so
 // that it can be sent to somebody; a link to something hidden shows it.
 (() => {
-  const VERDICTS = [...document.querySelectorAll(".totals>span")].map(each => each.lastChild.textContent.trim());
-  const KINDS = ["sentence", "cell", "variant", "proof", "privacy", "other"];
+  const VERDICTS = ["reproduced", "in part", "undecided", "not run", "contradicted", "says nothing"];
+  const KINDS = ["sentence", "proof", "privacy", "cells", "variant"];
   const ORDERS = {
     paper: row => row.dataset.paper,
     verdict: row => VERDICTS.indexOf(row.dataset.verdict),

@@ -23,21 +23,11 @@ from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.fits.secret import (
-    NO_BOUND,
-    Scores,
-    Secret,
-    Sketched,
-    Tilted,
-    UndeclaredError,
-    in_rounds,
-    isometric,
-)
+from dperm.solvers.fits.secret import Secret, in_rounds, isometric
 
 MOST_SQUARE = 512  # features up to which a p x p matrix is released or inverted
 
-Wanted = Scores | Secret | Sketched | Tilted
-Steps = Generator[Wanted, np.ndarray, None]  # yields secrets, receives releases
+Steps = Generator[Secret, np.ndarray, None]  # yields secrets, receives releases
 
 
 class Fit(ABC):
@@ -99,8 +89,6 @@ class Fit(ABC):
                 except StopIteration:
                     return
             yield None
-            if self.exact and not isinstance(wanted, Secret):
-                raise UndeclaredError(f"exact noise: {NO_BOUND}")
             with np.errstate(all="ignore"):
                 found = wanted.released(events, noise)
             yield found

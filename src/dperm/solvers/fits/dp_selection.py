@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dperm.accountants.top_k import TopK
+from dperm.accountants.noisy_max import TopK
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.solvers.options import at_least, share
 from dperm.solvers.fits import Fit, Steps, dp_gd

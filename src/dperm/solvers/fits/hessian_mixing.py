@@ -21,7 +21,6 @@ record (:mod:`dperm.accountants.sketch`). They clip residuals, we clip gradients
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from scipy.stats import norm
@@ -60,36 +59,6 @@ class Options:
         share("eigenvalue", self.eigenvalue)
 
 
-def count_rows(at: Scaled, width: int, rows: float, doubted: int = 1) -> int:
-    """Number of rows k, above ``width`` columns so that the sketch is regular."""
-    least = np.log(20 * doubted / at.delta)
-    return max(int(rows * max(width, least)), width + 2)
-
-
-def releases(
-    at: Scaled, R: float, noise: float, part: tuple[float, float], k: int, steps: int
-) -> tuple[Event, Event]:
-    """The smallest eigenvalue and ``steps`` sketches, with parts of the budget."""
-    eigenvalue = Gaussian(
-        R**2,
-        R**2 * noise / float(np.sqrt(part[0])),
-        1,
-        "R^2, the replace-one change of the smallest eigenvalue of a sum of x x^T",
-        _SOURCE,
-    )
-    sketch = GaussianSketch(
-        sensitivity=R,
-        # the loss of kT rows has deviation s^2 sqrt(kT), like mu of a Gaussian release
-        scale=R * float((noise * np.sqrt(k * steps / part[1])) ** 0.5),
-        count=steps,
-        unit="R, the bound on a record; the scale is the root of the least covariance",
-        source=_SOURCE,
-        rows=k,
-        doubt=DOUBT * at.delta,
-    )
-    return eigenvalue, sketch
-
-
 def known(at: Scaled, R: float, found: np.ndarray, event: Event) -> np.ndarray:
     """Lower bound on the shared records' smallest eigenvalue, shape (L,).
 
@@ -101,20 +70,36 @@ def known(at: Scaled, R: float, found: np.ndarray, event: Event) -> np.ndarray:
 
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """The smallest eigenvalue, T sketches and T gradients."""
-    R, T = options.radius * at.radius, options.steps
+    R, T, noise = options.radius * at.radius, options.steps, noise_multiplier
     first = options.share * options.eigenvalue
-    part = (first, options.share - first)
-    k = count_rows(at, at.p, options.rows, T)
+    # above p rows, so that the sketch is regular
+    k = max(int(options.rows * max(at.p, np.log(20 * T / at.delta))), at.p + 2)
+    eigenvalue = Gaussian(
+        R**2,
+        R**2 * noise / float(np.sqrt(first)),
+        1,
+        "R^2, the replace-one change of the smallest eigenvalue of a sum of x x^T",
+        _SOURCE,
+    )
+    sketch = GaussianSketch(
+        sensitivity=R,
+        # the loss of kT rows has deviation s^2 sqrt(kT), like mu of a Gaussian release
+        scale=R * float((noise * np.sqrt(k * T / (options.share - first))) ** 0.5),
+        count=T,
+        unit="R, the bound on a record; the scale is the root of the least covariance",
+        source=_SOURCE,
+        rows=k,
+        doubt=DOUBT * at.delta,
+    )
     moved = 2 * threshold(at, options.clip)
     gradient = Gaussian(
         moved,
-        moved * noise_multiplier * float(np.sqrt(T / (1 - options.share))),
+        moved * noise * float(np.sqrt(T / (1 - options.share))),
         T,
         "2 C, the replace-one change of a sum of clipped gradients",
         "Lev et al. 2026, Algorithm 1, with replace-one constants",
     )
-    events = releases(at, R, noise_multiplier, part, k, T)
-    return Ledger((*events, gradient), given=at.given)
+    return Ledger((eigenvalue, sketch, gradient), given=at.given)
 
 
 class Run(Fit):
@@ -127,9 +112,9 @@ class Run(Fit):
         eigenvalue, sketch, _ = self.ledger.events
         found = yield at.statistic(R, least, R**2, key="smallest eigenvalue")
         below = known(at, R, found, eigenvalue)
-        mixed = partial(at.second_moments(R).sketched, known=below)
         for _ in range(options.steps):
-            H = floored((yield mixed(sketch.rows)), 1e-9 * at.n)  # type: ignore[attr-defined]
+            rows = sketch.rows  # type: ignore[attr-defined]
+            H = floored((yield at.sketch(R, rows, below)), 1e-9 * at.n)
             g = yield at.gradient_sum(self.u, C)
             q = np.einsum("lij,jl->il", H, self.u) - g
             self.u = minimised(at, H, q, at.n, self.u)

@@ -5,7 +5,7 @@ r"""Objective perturbation: the minimiser of the objective with a random linear 
 
 with Lambda = R^2 / K in total, including the penalty's share. The privacy bound, under
 replacing a record and with any closed convex psi that does not depend on the data, is
-proved in :mod:`dperm.accountants.perturbed_objective`. Up to about K = 0.45 epsilon it
+that of :mod:`dperm.accountants.perturbed_objective`. Up to about K = 0.45 epsilon it
 is that of the Gaussian mechanism with sensitivity 2 R.
 
 The proof applies to ``exact`` minima. The published ones are computed up to a

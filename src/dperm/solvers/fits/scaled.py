@@ -22,8 +22,8 @@ from dperm.core.erm.problem import Problem
 from dperm.core.privacy.ledger import LABEL_SCALE, SMOOTHNESS
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.exact_noise import sum_error
-from dperm.solvers.fits import minimise
-from dperm.solvers.fits.secret import Scores, Secret, Tilted
+from dperm.solvers.fits import minimise, secret
+from dperm.solvers.fits.secret import Secret
 from dperm.solvers.records import Records, Together, relevance
 from dperm.solvers.scales import column_scales, is_declared, label_scale
 
@@ -101,7 +101,7 @@ class Scaled:
         """
         error = sum_error(self.n, self.p, C) if self.apart else None
         found = (self._together or self._behind()).gradient(u, C)
-        return Secret(found, 2 * C, error=error)
+        return secret.noisy(found, 2 * C, error=error)
 
     def batch_gradient_sum(
         self, u: np.ndarray, C: float, size: int, streams: Sequence[Streams]
@@ -115,7 +115,7 @@ class Scaled:
             sampling: Any = one.sampling
             some = sampling.choice(self.n, size, replace=False, shuffle=False)
             found[:, run] = records.gradient(u[:, run], C, some)
-        return Secret(found, 2 * C, batch=(size, self.n))
+        return secret.noisy(found, 2 * C, rate=size / self.n)
 
     def second_moments(self, R: float) -> Secret:
         """Sum of x x^T over records clipped to R; symmetric, (p, p).
@@ -126,7 +126,13 @@ class Scaled:
         matrix = records.kept(("gram", R), lambda: records.gram(R))
         error = sum_error(self.n, self.p, R**2)
         moved = float(np.sqrt(2)) * R**2
-        return Secret(matrix, moved, symmetric=True, error=error)
+        return secret.noisy(matrix, moved, symmetric=True, error=error)
+
+    def sketch(self, R: float, rows: int, known: np.ndarray) -> Secret:
+        """The same sum behind normal rows; ``known`` is as in ``secret.sketched``."""
+        records = self._behind()
+        matrix = records.kept(("gram", R), lambda: records.gram(R))
+        return secret.sketched(matrix, R, rows, known)
 
     def moments(self, C: float, weight: float) -> Secret:
         """Sum of t t^T, t = (x, weight y / S_y) clipped to C; symmetric, as wide as t.
@@ -138,7 +144,7 @@ class Scaled:
         matrix = records.kept(key, lambda: records.moments(C, weight))
         error = sum_error(self.n, self.p, C**2)
         moved = float(np.sqrt(2)) * C**2
-        return Secret(matrix, moved, symmetric=True, error=error)
+        return secret.noisy(matrix, moved, symmetric=True, error=error)
 
     def statistic(
         self,
@@ -167,23 +173,23 @@ class Scaled:
             return function(records.clipped(R), records)
 
         value = compute() if key is None else records.kept((key, R), compute)
-        return Secret(value, sensitivity)
+        return secret.noisy(value, sensitivity)
 
     def tilted_minimum(
         self, R: float, ridge: float, tolerance: float, curvature: float, off: float
-    ) -> Tilted:
+    ) -> Secret:
         """Minimiser on records clipped to R, with a ridge and a random linear term.
 
         The search ends at a subgradient of the sum over records within ``tolerance``;
-        see ``Tilted``.
+        see ``secret.tilted``.
         """
 
         def minimiser(b: np.ndarray) -> np.ndarray:
             return minimise.minimise(self, self._behind(), R, ridge, b, tolerance)
 
-        return Tilted(minimiser, self.p, R, curvature, off)
+        return secret.tilted(minimiser, self.p, R, curvature, off)
 
-    def relevance(self, k: int) -> Scores:
+    def relevance(self, k: int) -> Secret:
         """Rank scores of the features; the places of the k largest are released; (p,).
 
         For real labels Kendall's |sum_{i < k} sign(x_i - x_k) sign(y_i - y_k)| / (n -
@@ -193,7 +199,7 @@ class Scaled:
         """
         records = self._behind()
         values = records.kept("relevance", lambda: relevance(records, self.real))
-        return Scores(values, 2.0, k)
+        return secret.largest(values, 2.0, k)
 
     def chosen_gradient_sum(self, u: np.ndarray, C: float, chosen: Any) -> Secret:
         """Sum of gradients in each run's chosen features, clipped to C; (k, L)."""
@@ -201,7 +207,7 @@ class Scaled:
         for run, columns in enumerate(chosen.T):
             some = self._behind().of_columns(columns)
             found[:, run] = some.gradient(u[columns, run], C)
-        return Secret(found, 2 * C)
+        return secret.noisy(found, 2 * C)
 
     # --- the penalty, per record, in units of the scales ------------------------------
 

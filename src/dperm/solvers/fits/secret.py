@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from dperm.accountants.noisy_max import TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.accountants.top_k import TopK
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import gumbel
 from dperm.solvers.exact_noise import Exact
 
 ROUNDING = 1e-9  # relative excess of a sensitivity over the ledger's
-NO_BOUND = "no bound on the error of doubles, which sums of all records alone have"
-Normal = Callable[[Any, int], np.ndarray]  # Gaussian noise of a scale and size, (k, L)
+Normal = Callable[..., np.ndarray]  # Gaussian noise of a scale and size, (k, L)
 
 
 class UndeclaredError(ValueError):
@@ -24,82 +23,98 @@ class UndeclaredError(ValueError):
 
 
 class Secret:
+    """A value that nobody can read, and how the ledger's next event releases it.
+
+    Parameters
+    ----------
+    kind : type of Event
+        The event that hides it.
+    needs : mapping
+        What the event must state at least, by the event's attributes.
+    release : callable
+        Makes the release of the event and the noise. It alone holds the value.
+    then : callable, optional
+        Makes of that release another secret, which is released in its place.
+    exact : bool
+        Whether noise for release can hide it.
+    """
+
+    __slots__ = ("__release", "__then", "exact", "kind", "needs")
+
+    def __init__(
+        self,
+        kind: type[Event],
+        needs: Mapping[str, Any],
+        release: Callable[[Any, Any], np.ndarray],
+        then: Callable[[np.ndarray], Secret] | None = None,
+        exact: bool = False,
+    ):
+        self.kind, self.needs, self.exact = kind, needs, exact
+        self.__release, self.__then = release, then
+
+    def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
+        """The value as the next event hides it, (k, L) or (L, k, k).
+
+        Raises UndeclaredError if there is no further event, if it is of another kind or
+        states less than is needed, or if noise for release has no proof for the value.
+        """
+        event = taken(events, self.kind)
+        for name, found in self.needs.items():
+            require(name, found, getattr(event, name))
+        if isinstance(normal, Exact) and not self.exact:
+            raise UndeclaredError(
+                "exact noise: no bound on the error of doubles, which sums of all "
+                "records alone have"
+            )
+        found = self.__release(event, normal)
+        return (
+            found
+            if self.__then is None
+            else self.__then(found).released(events, normal)
+        )
+
+
+def noisy(
+    value: Any,
+    sensitivity: Any,
+    rate: float | None = None,
+    symmetric: bool = False,
+    error: float | None = None,
+) -> Secret:
     """A value that replacing a record moves by at most a known distance.
 
     Parameters
     ----------
     value : float or ndarray, (), (p,), (1, L), (p, L), or symmetric (p, p)
-        Or a callable without arguments, which returns it when it is released.
     sensitivity : float or ndarray (L,)
         In the Euclidean, or Frobenius, norm.
-    batch : (int, int), optional
-        Number of records drawn, and number of all records.
+    rate : float, optional
+        Share of the records that was drawn, if not all of them.
     error : float, optional
         Bound on the value's distance from the exact one, in that norm. Without it the
         value gets no exact noise.
-    whole : bool
-        Whether its entries are whole numbers.
     """
+    whole = np.asarray(value, dtype=float)
+    needs = {"sensitivity": sensitivity}
 
-    __slots__ = (
-        "__value", "batch", "error", "sensitivity", "symmetric", "whole",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        value: Any,
-        sensitivity: Any,
-        batch: tuple[int, int] | None = None,
-        symmetric: bool = False,
-        error: float | None = None,
-        whole: bool = False,
-    ):
-        self.__value = value
-        self.error, self.whole = error, whole
-        self.sensitivity, self.batch, self.symmetric = sensitivity, batch, symmetric
-
-    def __read(self) -> np.ndarray:
-        if callable(self.__value):
-            self.__value = self.__value()
-        return np.asarray(self.__value, dtype=float)
-
-    def sketched(self, rows: int, known: np.ndarray) -> Sketched:
-        """Normal rows whose covariance is these second moments plus a ridge.
-
-        Parameters
-        ----------
-        known : ndarray, shape (L,)
-            Lower bound on the smallest eigenvalue of two data sets' shared moments.
-        """
-        reach = float(np.sqrt(self.sensitivity / np.sqrt(2)))
-        return Sketched(self.__read(), reach, rows, known)
-
-    def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
-        """The value with the noise of the next event, (k, L) or (L, k, k).
-
-        Raises UndeclaredError if there is no further event, or it is one of another
-        kind, of a smaller sensitivity, or of another batch.
-        """
-        event = taken(events, SampledGaussian if self.batch else Gaussian)
-        require("sensitivity", self.sensitivity, event.sensitivity)
-        if self.batch:
-            require("batch", self.batch[0], event.batch)
-            require("1 / records", 1 / self.batch[1], 1 / event.population)
-        scale, found = event.scale, self.__read()
+    def release(event: Gaussian, normal: Normal | Exact) -> np.ndarray:
         if isinstance(normal, Exact):
-            if self.error is None or self.batch:
-                raise UndeclaredError(f"exact noise: {NO_BOUND}")
-            how = (event.sensitivity, self.error, self.symmetric)
-            return normal.added(found, scale, *how, self.whole)
-        if self.symmetric:
-            p = len(found)
-            return found + symmetric_noise(normal(scale, p * (p + 1) // 2), p)
-        value = found if found.ndim > 1 else found.reshape(-1, 1)
-        return value + normal(scale, len(value))
+            assert error is not None
+            return normal.added(whole, event.scale, event.sensitivity, error, symmetric)
+        if symmetric:
+            p = len(whole)
+            drawn = normal(event.scale, p * (p + 1) // 2)
+            return np.asarray(whole + symmetric_noise(drawn, p))
+        found = whole if whole.ndim > 1 else whole.reshape(-1, 1)
+        return np.asarray(found + normal(event.scale, len(found)))
+
+    if rate is None:
+        return Secret(Gaussian, needs, release, exact=error is not None)
+    return Secret(SampledGaussian, {**needs, "sampling_rate": rate}, release)
 
 
-class Sketched:
-    """Second moments, released through normal rows that have them as covariance.
+def sketched(moments: np.ndarray, reach: float, rows: int, known: np.ndarray) -> Secret:
+    """Second moments, released as the mean of y y^T of rows y ~ N(0, moments + ridge).
 
     Parameters
     ----------
@@ -107,111 +122,60 @@ class Sketched:
     reach : float
         R, the bound on a record.
     known : ndarray, shape (L,)
+        Lower bound on the smallest eigenvalue of two data sets' shared moments.
     """
 
-    __slots__ = ("__moments", "known", "reach", "rows")
-
-    def __init__(self, moments: np.ndarray, reach: float, rows: int, known: np.ndarray):
-        self.__moments, self.reach, self.rows, self.known = moments, reach, rows, known
-
-    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
-        """Mean of y y^T over the rows y ~ N(0, moments + ridge), (L, p, p).
-
-        Raises
-        ------
-        UndeclaredError
-            As for ``Secret``.
-        """
-        event = taken(events, GaussianSketch)
-        require("R", self.reach, event.sensitivity)
-        require("rows", self.rows, event.rows)
-        values, vectors = np.linalg.eigh(self.__moments)
-        added = np.maximum(event.scale**2 - self.known, 0.0)
+    def release(event: GaussianSketch, normal: Normal) -> np.ndarray:
+        values, vectors = np.linalg.eigh(moments)
+        added = np.maximum(event.scale**2 - known, 0.0)
         sizes = np.sqrt(np.maximum(values, 0.0) + added[:, None])  # (L, p)
         p = len(values)
-        drawn = normal(1.0, self.rows * p).T.reshape(-1, self.rows, p)
-        rows = (drawn * sizes[:, None, :]) @ vectors.T
-        found: np.ndarray = rows.mT @ rows / self.rows
+        drawn = normal(1.0, rows * p).T.reshape(-1, rows, p)
+        mixed = (drawn * sizes[:, None, :]) @ vectors.T
+        found: np.ndarray = mixed.mT @ mixed / rows
         return found
 
+    return Secret(GaussianSketch, {"sensitivity": reach, "rows": rows}, release)
 
-class Tilted:
-    """The minimiser of an objective with a random linear term, which hides it.
+
+def tilted(
+    minimise: Callable[[np.ndarray], np.ndarray],
+    p: int,
+    reach: float,
+    curvature: float,
+    off: float = 0.0,
+) -> Secret:
+    """The minimiser of an objective with a random linear term, which hides it; (p, L).
 
     Parameters
     ----------
     minimise : callable
         Maps linear terms (p, L) to the minimisers (p, L).
-    size : int
-        p.
     reach, curvature : float
         R, the bound on a record, and R^2 / Lambda.
     off : float
-        Bound on the error of the computed minimiser, if noise of a second event hides
-        it; 0 if it counts as exact.
+        Bound on the error of the computed minimiser, which noise of a second event
+        hides; 0 if it counts as exact.
     """
 
-    __slots__ = ("__minimise", "curvature", "off", "reach", "size")
+    def release(event: PerturbedObjective, normal: Normal) -> np.ndarray:
+        return minimise(normal(event.scale, p))
 
-    def __init__(
-        self,
-        minimise: Callable[[np.ndarray], np.ndarray],
-        size: int,
-        reach: float,
-        curvature: float,
-        off: float = 0.0,
-    ):
-        self.__minimise, self.size = minimise, size
-        self.reach, self.curvature, self.off = reach, curvature, off
+    def digits(found: np.ndarray) -> Secret:
+        return noisy(found, 2 * off)
 
-    def released(self, events: Iterator[Event], normal: Normal) -> np.ndarray:
-        """The minimiser with the next event's noise as linear term; (p, L).
-
-        Raises
-        ------
-        UndeclaredError
-            As for ``Secret``.
-        """
-        event = taken(events, PerturbedObjective)
-        require("2 R", 2 * self.reach, event.sensitivity)
-        require("R^2 / Lambda", self.curvature, event.curvature)
-        found = self.__minimise(normal(event.scale, self.size))
-        if not self.off:
-            return found
-        digits = taken(events, Gaussian)
-        require("2 tau / Lambda", 2 * self.off, digits.sensitivity)
-        return found + normal(digits.scale, self.size)
+    needs = {"sensitivity": 2 * reach, "curvature": curvature}
+    return Secret(PerturbedObjective, needs, release, digits if off else None)
 
 
-class Scores:
-    """Scores of features, of which the places of the largest are released.
+def largest(scores: np.ndarray, sensitivity: float, k: int) -> Secret:
+    """Places of the k largest scores (p,) with Gumbel noise, largest first, (k, L)."""
 
-    Parameters
-    ----------
-    values : ndarray, shape (p,)
-    sensitivity : float
-        Of each score.
-    """
+    def release(event: TopK, normal: Normal) -> np.ndarray:
+        noise = normal(event.scale, len(scores), law=gumbel)
+        return np.argsort(-(scores[:, None] + noise), axis=0)[:k].astype(float)
 
-    __slots__ = ("__values", "k", "sensitivity")
-
-    def __init__(self, values: np.ndarray, sensitivity: float, k: int):
-        self.__values, self.sensitivity, self.k = values, sensitivity, k
-
-    def released(self, events: Iterator[Event], normal: Any) -> np.ndarray:
-        """Places of the k largest scores with Gumbel noise, largest first, (k, L).
-
-        Raises
-        ------
-        UndeclaredError
-            As for ``Secret``.
-        """
-        event = taken(events, TopK)
-        require("sensitivity", self.sensitivity, event.sensitivity)
-        require("k", self.k, event.k)
-        noise = normal(event.scale, len(self.__values), law=gumbel)
-        order = np.argsort(-(self.__values[:, None] + noise), axis=0)
-        return order[: self.k].astype(float)
+    return Secret(TopK, {"sensitivity": sensitivity, "k": k}, release)
 
 
 def require(name: str, found: Any, stated: float) -> None:

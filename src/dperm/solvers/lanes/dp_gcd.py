@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from dperm.accountants.noisy_max import NOISES, ChosenValue, NoisyMax
+from dperm.accountants.noisy_max import ChosenValue, NoisyMax
 from dperm.core import lanes as driver
 from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, clamp
@@ -45,11 +45,12 @@ from dperm.core.lanes import Lanes
 from dperm.core.lanes.clipping import mean_sensitivity, share
 from dperm.core.lanes.columns import clipped_sums, moved_apart, slopes
 from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
-from dperm.core.privacy.mechanisms import Streams, exponential, gumbel, laplace
+from dperm.core.privacy.mechanisms import Streams, gumbel, laplace
 from dperm.core.solvers.options import one_of
 
 SPARSE = True
 RULES = ("GS-s", "GS-r", "GS-q")
+NOISES = ("laplace", "gumbel")  # its own: lanes do not depend on an accountant
 _TOGETHER = 8  # dense tiles that share a column while it is in the cache
 
 
@@ -59,9 +60,8 @@ class Options:
 
     #: {"GS-s", "GS-r", "GS-q"}; greedy rule; all are equal without penalty
     rule: str = "GS-r"
-    #: {"laplace", "gumbel", "exponential"}; Selection noise. The paper uses
-    #: Laplace noise; the others are added to the score under every calibration
-    #: (exponential mechanism, permute-and-flip).
+    #: {"laplace", "gumbel"}; Selection noise. The paper uses Laplace noise; Gumbel
+    #: noise (exponential mechanism) is added to the score under every calibration.
     noise: str = "laplace"
 
     def __post_init__(self) -> None:
@@ -202,14 +202,13 @@ def _steps(
             for j in range(p):
                 noise = selection[k, j]
                 for u in range(size):
-                    own, W = constants[first + u], tiles[first + u]
-                    clipped_sums(A, j, d[u], own[1], share[j], total)
+                    t = first + u
+                    clipped_sums(A, j, d[u], constants[t, 1], share[j], total)
                     for lane in range(lanes):
-                        g = total[lane] / n
-                        noisy = g + own[3, lane] * share[j] * noise
-                        w = W[j, lane]
+                        g, w = total[lane] / n, tiles[t, j, lane]
+                        noisy = g + constants[t, 3, lane] * share[j] * noise
                         score = _score(rule, noisy, w, M[j], l1, l2, lower, upper)
-                        score += own[4, lane] * noise
+                        score += constants[t, 4, lane] * noise
                         if score > best[u, lane]:  # never if it is NaN: M_j = 0
                             best[u, lane], gradient[u, lane] = score, g
                             found[u, lane] = j
@@ -275,10 +274,8 @@ class Run(driver.Run):
         shape, rng = (count, self.problem.p), self.streams.sampling
         if self.options.noise == "laplace":
             selection = laplace(rng, np.ones(shape))
-        elif self.options.noise == "gumbel":
-            selection = gumbel(rng, shape)
         else:
-            selection = exponential(rng, shape)
+            selection = gumbel(rng, shape)
         value = laplace(self.streams.noise, np.ones(count))
         rule, together = RULES.index(self.options.rule), _TOGETHER // self.width or 1
         return selection, value, rule, self.problem.smoothness, self.share, together

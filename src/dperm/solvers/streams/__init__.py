@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from dperm.core.privacy.ledger import Ledger, NonPrivate
-from dperm.core.privacy.mechanisms import Streams, streams
+from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Source
 
@@ -44,28 +44,11 @@ def silent(scales: int = 1) -> Noise:
     return Noise(Ledger((bare,)), (0.0,) * scales)
 
 
-class Part(NamedTuple):
-    """Targets that run side by side on one setup and share its noise."""
-
-    setup: Setup
-    targets: Sequence[Target]
-    streams: Streams
-
-    def apart(self) -> Iterator[Part]:
-        """Yield a part for every target, each with its own noise."""
-        for target in self.targets:
-            own = streams(int(self.streams.smoothness.integers(2**62)))
-            yield Part(self.setup, (target,), own)
-
-
 @runtime_checkable
 class Solver(Protocol):
     """Interface of a solver module of this family.
 
     ``Options`` is a dataclass of the keys allowed under ``options`` in its YAML.
-    ``Run`` is made as ``Run(parts, source, n, options)``, with all parts of one
-    dimension and n the size of the data set. ``ALONE = True``, if present, states that
-    ``Run`` takes one part with one target.
     """
 
     Options: type
@@ -81,51 +64,55 @@ class Solver(Protocol):
 
 
 class Stream(ABC):
-    """A run on a stream of records."""
-
-    @property
-    @abstractmethod
-    def weights(self) -> list[np.ndarray]:
-        """Points of the targets of each part, (L, d)."""
-
-    @abstractmethod
-    def releases(self) -> Iterator[np.ndarray]:
-        """Run the algorithm; yield the first part's releases as they are made, flat."""
-
-    def solve(self) -> list[np.ndarray]:
-        """Run the algorithm and return the points released at the end."""
-        for _ in self.releases():
-            pass
-        return self.weights
-
-
-def solve(
-    solver: Any,
-    parts: Sequence[Part],
-    fresh: Callable[[], Source],
-    n: int,
-    options: Any,
-) -> list[np.ndarray]:
-    """Points that a solver releases for every target, (L, d) per part.
+    """A run on a stream of records: L targets side by side, which share their noise.
 
     Parameters
     ----------
-    solver : module
-        A :class:`Solver`.
-    fresh : callable
-        Returns the source at its first record; called once, or once per target if the
-        solver takes one at a time.
+    setup : Setup
+    targets : sequence of Target
+    streams : Streams
+    source : Source
+        At its first record.
     n : int
         Size of the data set.
-    options : Options
-        Of the solver.
+    options : the solver's
+
+    Attributes
+    ----------
+    scales : ndarray, shape (L, k)
+        The noise of each target, as the solver defines it.
+    x : ndarray, shape (L, d)
+        The point of each target, 0 at first.
     """
-    if not getattr(solver, "ALONE", False):
-        found: list[np.ndarray] = solver.Run(parts, fresh(), n, options).solve()
-        return found
-    return [
-        np.concatenate(
-            [solver.Run([one], fresh(), n, options).solve()[0] for one in part.apart()]
-        )
-        for part in parts
-    ]
+
+    noise_of: Callable[[Setup, int, Target, Any], Noise]  #: the module's ``noise``
+
+    def __init__(
+        self,
+        setup: Setup,
+        targets: Sequence[Target],
+        streams: Streams,
+        source: Source,
+        n: int,
+        options: Any,
+    ):
+        self.setup, self.targets, self.streams = setup, targets, streams
+        self.source, self.n, self.options = source, n, options
+        found = [self.noise_of(setup, n, target, options) for target in targets]
+        self.scales = np.array([noise.scales for noise in found])
+        self.x = np.zeros((len(targets), setup.d))
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The points of the targets, (L, d)."""
+        return self.x
+
+    @abstractmethod
+    def releases(self) -> Iterator[np.ndarray]:
+        """Run the algorithm; yield the targets' releases as they are made, flat."""
+
+    def solve(self) -> np.ndarray:
+        """Run the algorithm and return the points released at the end, (L, d)."""
+        for _ in self.releases():
+            pass
+        return self.weights

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,8 @@ from numba import njit
 
 from dperm.core.compiled import KERNEL, clamp, dot, fused
 from dperm.core.erm.losses import slope
-from dperm.solvers.streams import Noise, Part, Stream, Target
+from dperm.core.privacy.mechanisms import Streams
+from dperm.solvers.streams import Stream, Target
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Batch, Source, chunks
 
@@ -46,48 +47,40 @@ def difference_sums(rows, labels, factors, bound, W, V, out):
 Batches = list[tuple[Batch, np.ndarray]]
 
 
-class Alone(Stream):
-    """A run of one target on the next n records of a source, which it keeps.
+class Kept(Stream):
+    """A run on the next n records of a source, which it keeps.
 
-    Parameters
+    Attributes
     ----------
-    parts : sequence of Part
-        One, with one target.
-
-    Raises
-    ------
-    ValueError
-        If there are more.
+    scale : ndarray, shape (L, 1)
+        Noise of each target.
+    batches : list of (Batch, factors)
     """
 
-    noise_of: Callable[[Setup, int, Target, Any], Noise]
-
-    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Any):
-        if len(parts) != 1 or len(parts[0].targets) != 1:
-            raise ValueError("parts: expected one with one target")
-        (part,) = parts
-        self.setup, self.streams, self.n = part.setup, part.streams, n
-        level = self.noise_of(part.setup, n, part.targets[0], options)
-        (self.scale,) = level.scales
-        self.w = np.zeros(part.setup.d)
+    def __init__(
+        self,
+        setup: Setup,
+        targets: Sequence[Target],
+        streams: Streams,
+        source: Source,
+        n: int,
+        options: Any,
+    ):
+        super().__init__(setup, targets, streams, source, n, options)
+        self.scale = self.scales[:, :1]
         self.batches: Batches = []
         for size in chunks(n, source.d):
             batch = source.take(size)
-            self.batches.append((batch, source.factors(batch, part.setup.q)))
+            self.batches.append((batch, source.factors(batch, setup.q)))
 
-    @property
-    def weights(self) -> list[np.ndarray]:
-        """The released point, in a list of one array (1, d)."""
-        return [self.w[None, :]]
-
-    def gradient(self, w: np.ndarray, batches: Batches | None = None) -> np.ndarray:
-        """Mean of the clipped gradients at w (d,), of all records or of some."""
-        total, count = np.zeros((1, self.setup.d)), 0
+    def gradient(self, W: np.ndarray, batches: Batches | None = None) -> np.ndarray:
+        """Mean clipped gradients at W (L, d) over all records, or those of batches."""
+        total, count = np.zeros_like(W), 0
         sums, bound = self.setup.compiled(gradient_sums), self.setup.lipschitz
         for batch, factors in batches or self.batches:
-            sums(*batch, factors, bound, w[None, :], total)
+            sums(*batch, factors, bound, W, total)
             count += len(factors)
-        return total[0] / count
+        return total / count
 
     def groups(self, size: int) -> Batches:
         """Disjoint batches of ``size`` records; what is left over is not read."""

@@ -27,8 +27,9 @@ from dperm.accountants.generalised_gaussian import (
 )
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.ledger import Ledger, N
+from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import one_of
-from dperm.solvers.streams import Noise, Part, Stream, Target, silent
+from dperm.solvers.streams import Noise, Stream, Target, silent
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Batch, Source, chunks
@@ -159,7 +160,7 @@ class Reader:
     def __init__(self, source: Source, total: int):
         self.source, self.left, self.at = source, total, 0
         self.block = Batch(np.empty((0, source.d)), np.empty(0))
-        self._factors: dict[float, np.ndarray] = {}
+        self._factors: np.ndarray | None = None
 
     def pieces(self, count: int) -> Iterator[tuple[int, int]]:
         """Slices of successive blocks that hold the next records."""
@@ -168,54 +169,94 @@ class Reader:
                 size = chunks(self.left, self.source.d)[0]
                 self.block, self.at = self.source.take(size), 0
                 self.left -= size
-                self._factors.clear()
+                self._factors = None
             low, high = self.at, min(self.at + count, len(self.block.labels))
             self.at, count = high, count - (high - low)
             yield low, high
 
     def factors(self, q: float) -> np.ndarray:
         """Factors that give the block's rows unit l_q norm."""
-        if q not in self._factors:
-            self._factors[q] = self.source.factors(self.block, q)
-        return self._factors[q]
+        if self._factors is None:
+            self._factors = self.source.factors(self.block, q)
+        return self._factors
 
 
 class Run(Stream):
-    """All targets of all parts on one stream of records.
+    """All targets on one stream of records; ``tree`` says how many are read.
 
-    Parameters
+    Attributes
     ----------
-    n : int
-        Size of the data set, of which ``tree`` determines the records to read.
+    points, estimates : ndarray, shape (T + 1, L, d)
+        Of the nodes on the path to the current leaf, by their depth: where the gradient
+        was estimated, and its noisy estimate.
     """
 
-    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
-        self.source, self.tree = source, tree(n, options)
-        self.reader = Reader(source, self.tree.records)
-        self.parts = [_Part(part, n, self.tree, options) for part in parts]
+    noise_of = staticmethod(noise)
 
-    @property
-    def weights(self) -> list[np.ndarray]:
-        """Iterates of the targets of each part, (L, d)."""
-        return [part.x for part in self.parts]
+    def __init__(
+        self,
+        setup: Setup,
+        targets: Sequence[Target],
+        streams: Streams,
+        source: Source,
+        n: int,
+        options: Options,
+    ):
+        super().__init__(setup, targets, streams, source, n, options)
+        self.tree = tree(n, options)
+        self.reader = Reader(source, self.tree.records)
+        self.order = smooth_order(setup.q, setup.d)
+        self.strict = np.array([to.calibration == STRICT for to in targets])
+        shape = (self.tree.phases + 1, *self.x.shape)
+        self.points, self.estimates = np.zeros(shape), np.zeros(shape)
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield the estimate of every node."""
         for t in range(1, self.tree.phases + 1):
-            yield from self._phase(t)
+            for leaf in range(2**t):
+                yield self._visited(t, leaf).flatten()
 
-    def _phase(self, t: int) -> Iterator[np.ndarray]:
-        for leaf in range(2**t):
-            depth = _entered(t, leaf)
-            count = self.tree.batch >> depth
-            for part in self.parts:
-                part.enter(depth)
-            for low, high in self.reader.pieces(count):
-                for part in self.parts:
-                    part.read(self.reader, low, high, depth)
-            for part in self.parts:
-                part.leave(t, depth, leaf, count)
-            yield self.parts[0].estimates[depth].flatten()
+    def _visited(self, t: int, leaf: int) -> np.ndarray:
+        """Release the estimate of a node, pass it down to its leaf, and step there."""
+        depth = _entered(t, leaf)
+        count = self.tree.batch >> depth
+        released = self.node_sum(depth, count) / count
+        scale = self.noise_scale(t, depth, leaf)
+        drawn = generalised_gaussian(self.streams.noise, self.order, (1, self.setup.d))
+        released += scale[:, None] * drawn
+        if depth:
+            released += self.estimates[depth - 1]
+        self.estimates[depth : t + 1] = released
+        self.points[depth : t + 1] = self.x
+        eta = min(1.0, step(t, leaf, self.options))
+        self.x += eta * (self.setup.ball.oracle(released) - self.x)
+        return self.estimates[depth]
+
+    def node_sum(self, depth: int, count: int) -> np.ndarray:
+        """Sum over the next records (L, d): of gradients, or of their changes.
+
+        At a root of gradients, below it of their changes since the parent.
+        """
+        sums, setup = np.zeros_like(self.x), self.setup
+        for low, high in self.reader.pieces(count):
+            rows, labels = self.reader.block
+            factors = self.reader.factors(setup.q)[low:high]
+            given = (rows[low:high], labels[low:high], factors, setup.lipschitz, self.x)
+            if depth == 0:
+                setup.compiled(gradient_sums)(*given, sums)
+            else:
+                before = self.points[depth - 1]
+                setup.compiled(difference_sums)(*given, before, sums)
+        return sums
+
+    def noise_scale(self, t: int, depth: int, leaf: int) -> np.ndarray:
+        """Noise scale of each target at a node, shape (L,)."""
+        setup, b, multiplier = self.setup, self.tree.batch, self.scales[:, 0]
+        if depth == 0:
+            return multiplier * root_sensitivity(setup, b)
+        known = child_sensitivity(setup, b, t, depth, leaf, self.options)
+        printed = printed_sensitivity(setup, b)
+        return multiplier * np.where(self.strict, known, printed)
 
 
 def _entered(t: int, leaf: int) -> int:
@@ -223,55 +264,3 @@ def _entered(t: int, leaf: int) -> int:
     if leaf == 0:
         return 0
     return t - ((leaf & -leaf).bit_length() - 1)
-
-
-class _Part:
-    def __init__(self, part: Part, n: int, of: Tree, options: Options):
-        self.setup, self.options, self.tree = part.setup, options, of
-        self.noise = part.streams.noise
-        self.order = smooth_order(self.setup.q, self.setup.d)
-        found = [noise(self.setup, n, to, options).scales[0] for to in part.targets]
-        self.multiplier = np.array(found)
-        self.strict = np.array([to.calibration == STRICT for to in part.targets])
-        shape = (of.phases + 1, len(self.multiplier), self.setup.d)
-        self.x = np.zeros(shape[1:])
-        self.points, self.estimates = np.zeros(shape), np.zeros(shape)
-        self.sums = np.zeros(shape[1:])
-
-    def enter(self, depth: int) -> None:
-        """Enter a node that reads records."""
-        self.points[depth] = self.x
-        self.sums[:] = 0.0
-
-    def read(self, reader: Reader, low: int, high: int, depth: int) -> None:
-        """Add records low to high of the reader's block to the node's sum."""
-        rows, labels = reader.block
-        factors = reader.factors(self.setup.q)[low:high]
-        bound, compiled = self.setup.lipschitz, self.setup.compiled
-        given = (rows[low:high], labels[low:high], factors, bound, self.x)
-        if depth == 0:
-            compiled(gradient_sums)(*given, self.sums)
-        else:
-            compiled(difference_sums)(*given, self.points[depth - 1], self.sums)
-
-    def leave(self, t: int, depth: int, leaf: int, count: int) -> None:
-        """Release the node's estimate, pass it down to the leaf, and step there."""
-        released = self.sums / count
-        scale = self.noise_scale(t, depth, leaf)
-        noise = generalised_gaussian(self.noise, self.order, (1, self.setup.d))
-        released += scale[:, None] * noise
-        if depth:
-            released += self.estimates[depth - 1]
-        self.estimates[depth : t + 1] = released
-        self.points[depth : t + 1] = self.x
-        eta = min(1.0, step(t, leaf, self.options))
-        self.x += eta * (self.setup.ball.oracle(released) - self.x)
-
-    def noise_scale(self, t: int, depth: int, leaf: int) -> np.ndarray:
-        """Noise scale of each target at a node, shape (L,)."""
-        setup, b = self.setup, self.tree.batch
-        if depth == 0:
-            return self.multiplier * root_sensitivity(setup, b)
-        known = child_sensitivity(setup, b, t, depth, leaf, self.options)
-        printed = printed_sensitivity(setup, b)
-        return self.multiplier * np.where(self.strict, known, printed)

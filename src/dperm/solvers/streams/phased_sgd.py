@@ -21,11 +21,11 @@ from dperm.core.calibrations import STRICT
 from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import gaussian
-from dperm.solvers.streams import Noise, Part, Stream, Target, silent
+from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.solvers.streams import Noise, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Source, chunks
+from dperm.solvers.streams.sources import Batch, Source, chunks
 
 _L2, _BOX, _OTHER = 0, 1, 2
 
@@ -90,52 +90,45 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
 
 
 class Run(Stream):
-    """All targets of all parts on one stream of records; see ``noisy_sfw.Run``."""
+    """All targets on one stream of records."""
 
-    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
-        self.source, self.sizes = source, phases(n)
-        self.parts = [_Part(part, n, options) for part in parts]
+    noise_of = staticmethod(noise)
+
+    def __init__(
+        self,
+        setup: Setup,
+        targets: Sequence[Target],
+        streams: Streams,
+        source: Source,
+        n: int,
+        options: Options,
+    ):
+        super().__init__(setup, targets, streams, source, n, options)
+        self.eta = np.array([step(setup, n, to.epsilon, to.delta) for to in targets])
+        moves = np.array([sensitivity(setup, eta) for eta in self.eta])
+        self.deviation = self.scales[:, 0] * moves  # of phase 0, which is not run
+        self.sums = np.zeros_like(self.x)
+        self.shape = {2.0: _L2, math.inf: _BOX}.get(setup.p, _OTHER)
 
     @property
-    def weights(self) -> list[np.ndarray]:
-        """Released points of the targets of each part, (L, d), inside the ball."""
-        return [part.setup.ball.project(part.x) for part in self.parts]
+    def weights(self) -> np.ndarray:
+        """Released points of the targets, (L, d), inside the ball."""
+        return self.setup.ball.project(self.x)
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield the noisy average of every phase."""
-        for phase, size in enumerate(self.sizes, start=1):
-            for part in self.parts:
-                part.sums[:] = 0.0
+        for phase, size in enumerate(phases(self.n), start=1):
+            self.sums[:] = 0.0
             for count in chunks(size, self.source.d):
-                batch = self.source.take(count)
-                for part in self.parts:
-                    part.read(batch, self.source, phase)
-            for part in self.parts:
-                part.release(phase, size)
-            yield self.parts[0].x.flatten()
+                self._read(self.source.take(count), phase)
+            drawn = gaussian(self.streams.noise, self.setup.d)
+            scale = self.deviation / 4**phase
+            self.x = self.sums / size + scale[:, None] * drawn
+            yield self.x.flatten()
 
-
-class _Part:
-    """The targets of one setup."""
-
-    def __init__(self, part: Part, n: int, options: Options):
-        setup = self.setup = part.setup
-        self.noise = part.streams.noise
-        self.eta = np.array([step(setup, n, t.epsilon, t.delta) for t in part.targets])
-        self.scale = np.array(
-            [
-                noise(setup, n, target, options).scales[0] * sensitivity(setup, eta)
-                for target, eta in zip(part.targets, self.eta, strict=True)
-            ]
-        )
-        self.x = np.zeros((len(self.eta), setup.d))
-        self.sums = np.zeros_like(self.x)
-        known = {2.0: _L2, math.inf: _BOX}
-        self.shape = known.get(setup.p, _OTHER)
-
-    def read(self, batch, source: Source, phase: int) -> None:
+    def _read(self, batch: Batch, phase: int) -> None:
         """Take a step for every record of the batch, for every target."""
-        given = (*batch, source.factors(batch, self.setup.q))
+        given = (*batch, self.source.factors(batch, self.setup.q))
         for lane, eta in enumerate(self.eta / 4**phase):
             k, x = 0, self.x[lane]
             while k < len(batch.labels):
@@ -150,11 +143,6 @@ class _Part:
         setup = self.setup
         rules = (setup.lipschitz, self.shape, setup.p, setup.radius)
         return setup.compiled(_steps)(rows, labels, factors, *rules, *at)
-
-    def release(self, phase: int, size: int) -> None:
-        """End the phase at the noisy average of its iterates."""
-        drawn = gaussian(self.noise, self.setup.d)
-        self.x = self.sums / size + (self.scale / 4**phase)[:, None] * drawn
 
 
 @njit(**KERNEL)

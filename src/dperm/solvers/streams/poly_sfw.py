@@ -27,9 +27,9 @@ from dperm.core.compiled import KERNEL, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, N
-from dperm.core.privacy.mechanisms import laplace_rows
+from dperm.core.privacy.mechanisms import Streams, laplace_rows
 from dperm.core.privacy.strict import renyi_epsilon
-from dperm.solvers.streams import Noise, Part, Stream, Target, silent
+from dperm.solvers.streams import Noise, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.setup import Setup
@@ -182,92 +182,80 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
 
 
 class Run(Stream):
-    """All targets of all parts over the l_1 ball, on one stream of records.
+    """All targets over the l_1 ball, on one stream of n records.
 
-    Parameters
+    Attributes
     ----------
-    parts : sequence of Part
-        With p = 1.
-    n : int
-        Size of the data set, all of which is read.
+    d : ndarray, shape (L, d)
+        The estimates of the gradient.
+    at : ndarray, shape (L,)
+        The vertices taken last, as ``_choose`` numbers them.
+
+    Raises
+    ------
+    ValueError
+        If p is not 1.
     """
 
-    def __init__(self, parts: Sequence[Part], source: Source, n: int, options: Options):
-        self.source, self.n = source, n
-        self.parts = [_Part(part, n, options) for part in parts]
+    noise_of = staticmethod(noise)
 
-    @property
-    def weights(self) -> list[np.ndarray]:
-        """Iterates of the targets of each part, (L, d)."""
-        return [part.x for part in self.parts]
+    def __init__(
+        self,
+        setup: Setup,
+        targets: Sequence[Target],
+        streams: Streams,
+        source: Source,
+        n: int,
+        options: Options,
+    ):
+        if setup.p != 1:
+            raise ValueError(f"p: expected 1, found {setup.p:g}")
+        super().__init__(setup, targets, streams, source, n, options)
+        self.eta = step(n, vertices_of(setup))
+        self.d, self.at = np.zeros_like(self.x), np.empty(len(targets), dtype=np.int64)
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield every vertex taken; the kernel gets one record at a time."""
-        yield from self._blocks(1)
+        for _ in self.blocks(1):
+            yield self.vertices().ravel()
 
-    def solve(self) -> list[np.ndarray]:
+    def solve(self) -> np.ndarray:
         """Run all steps in blocks of records; return the last iterates."""
-        for _ in self._blocks(max(1, _DRAWS // (2 * self.source.d))):
+        for _ in self.blocks(max(1, _DRAWS // (2 * self.source.d))):
             pass
         return self.weights
 
-    def _blocks(self, most: int) -> Iterator[np.ndarray]:
-        """Take step 0, then blocks of ``most`` records; yield the last vertices."""
-        half = self.n // 2
+    def blocks(self, most: int) -> Iterator[None]:
+        """Take step 0, then blocks of ``most`` records; yield after each."""
+        half, setup = self.n // 2, self.setup
+        sums = setup.compiled(gradient_sums)
         for size in chunks(half, self.source.d):
             batch = self.source.take(size)
-            for part in self.parts:
-                part.read(batch, self.source)
-        for part in self.parts:
-            part.start(half)
-        yield self.parts[0].vertices()
-        for low in range(half, self.n, most):
-            batch = self.source.take(min(most, self.n - low))
-            for part in self.parts:
-                part.go_on(batch, self.source)
-            yield self.parts[0].vertices()
-
-
-class _Part:
-    def __init__(self, part: Part, n: int, options: Options):
-        if part.setup.p != 1:
-            raise ValueError(f"p: expected 1, found {part.setup.p:g}")
-        self.setup, self.streams = part.setup, part.streams
-        self.eta = step(n, vertices_of(part.setup))
-        found = [noise(part.setup, n, to, options).scales for to in part.targets]
-        self.scales = np.array(found)
-        self.x = np.zeros((len(found), part.setup.d))
-        self.d = np.zeros_like(self.x)
-        self.at = np.empty(len(found), dtype=np.int64)
-
-    def read(self, batch: Batch, source: Source) -> None:
-        """Add records of the first batch to d_0."""
-        factors = source.factors(batch, self.setup.q)
-        sums = self.setup.compiled(gradient_sums)
-        sums(*batch, factors, self.setup.lipschitz, self.x, self.d)
-
-    def start(self, half: int) -> None:
-        """Step 0: choose a vertex by d_0 and move."""
+            factors = self.source.factors(batch, setup.q)
+            sums(*batch, factors, setup.lipschitz, self.x, self.d)
         self.d /= half
-        scale, radius = self.scales[:, 0], self.setup.radius
-        _choose(self.d, self._noise(1)[0], scale, radius, self.at)
+        _choose(self.d, self._noise(1)[0], self.scales[:, 0], setup.radius, self.at)
         self.x *= 1 - self.eta
-        self.x += self.eta * self.vertices().reshape(self.x.shape)
-
-    def go_on(self, batch: Batch, source: Source) -> None:
-        """Take a step for every record of the batch."""
-        factors = source.factors(batch, self.setup.q)
-        drawn = self._noise(len(batch.labels))
-        given = (*batch, factors, self.setup.lipschitz, drawn, self.scales[:, 1])
-        steps = self.setup.compiled(_steps)
-        steps(*given, self.eta, self.setup.radius, self.x, self.d, self.at)
+        self.x += self.eta * self.vertices()
+        yield
+        for low in range(half, self.n, most):
+            self._go_on(self.source.take(min(most, self.n - low)))
+            yield
 
     def vertices(self) -> np.ndarray:
-        """The vertices taken last, concatenated; flat."""
+        """The vertices taken last, (L, d)."""
         found = np.zeros_like(self.x)
         signs = np.where(self.at % 2 == 0, 1.0, -1.0)
         found[np.arange(len(found)), self.at // 2] = self.setup.radius * signs
-        return found.ravel()
+        return found
+
+    def _go_on(self, batch: Batch) -> None:
+        """Take a step for every record of the batch."""
+        setup, scale = self.setup, np.ascontiguousarray(self.scales[:, 1])
+        factors = self.source.factors(batch, setup.q)
+        given = (*batch, factors, setup.lipschitz, self._noise(len(batch.labels)))
+        moving = (scale, self.eta, setup.radius, self.x, self.d, self.at)
+        setup.compiled(_steps)(*given, *moving)
 
     def _noise(self, count: int) -> np.ndarray:
         shape = (count, vertices_of(self.setup))

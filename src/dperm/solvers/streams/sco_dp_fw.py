@@ -17,10 +17,8 @@ from dperm.core.privacy.mechanisms import laplace_rows
 from dperm.solvers.frank_wolfe.dp_fw import published_root, selections
 from dperm.solvers.streams import Noise, Target, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
-from dperm.solvers.streams.gradients import Alone
+from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
-
-ALONE = True
 
 
 @dataclass(frozen=True)
@@ -57,22 +55,23 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     return Noise(ledger(setup, n, (scale,), options), (scale,))
 
 
-class Run(Alone):
-    """All iterations for one target; p = 1."""
+class Run(Kept):
+    """All iterations for all targets; p = 1."""
 
     noise_of = staticmethod(noise)
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield the vertices taken."""
-        setup, w = self.setup, self.w
+        setup, lanes = self.setup, np.arange(len(self.x))
         for t in range(iterations(self.n)):
-            gradient = setup.radius * self.gradient(w)
+            gradient = setup.radius * self.gradient(self.x)
             shape = (1, 2 * setup.d)
             drawn = laplace_rows(self.streams.noise, self.streams.sampling, shape)[0]
-            scores = np.concatenate([gradient, -gradient]) + self.scale * drawn
-            at = int(scores.argmin())
-            vertex = np.zeros(setup.d)
-            vertex[at % setup.d] = setup.radius * (1 if at < setup.d else -1)
-            w *= 1 - 2 / (t + 2)
-            w[at % setup.d] += 2 / (t + 2) * vertex[at % setup.d]
-            yield vertex
+            scores = np.concatenate([gradient, -gradient], axis=1) + self.scale * drawn
+            at = scores.argmin(axis=1)
+            vertices = np.zeros_like(self.x)
+            signs = np.where(at < setup.d, 1.0, -1.0)
+            vertices[lanes, at % setup.d] = setup.radius * signs
+            self.x *= 1 - 2 / (t + 2)
+            self.x += 2 / (t + 2) * vertices
+            yield vertices.ravel()

@@ -20,10 +20,8 @@ from dperm.solvers.streams.gaussian_releases import (
     gaussian_noise,
     gaussian_releases,
 )
-from dperm.solvers.streams.gradients import Alone
+from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
-
-ALONE = True
 
 
 @dataclass(frozen=True)
@@ -41,8 +39,8 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     return gaussian_noise(target, 1)
 
 
-class Run(Alone):
-    """One pass for one target."""
+class Run(Kept):
+    """One pass for all targets."""
 
     noise_of = staticmethod(noise)
 
@@ -57,13 +55,13 @@ class Run(Alone):
         scale = self.scale * 2 * L / math.isqrt(self.n)
         inverse = 0.0 if math.isinf(setup.p) else 1 / setup.p
         reach = setup.radius * d ** max(0.0, 0.5 - inverse)
-        eta = reach / math.sqrt(len(groups) * (L**2 + d * scale**2))
-        w, total = np.zeros(d), np.zeros(d)
+        eta = reach / np.sqrt(len(groups) * (L**2 + d * scale**2))
+        w, total = np.zeros_like(self.x), np.zeros_like(self.x)
         for group in groups:
             released = self.gradient(w, [group])
             released += scale * gaussian(self.streams.noise, d)
             moved = w - eta * released
-            yield moved
-            w = setup.ball.project(moved)[0]
+            yield moved.flatten()
+            w = setup.ball.project(moved)
             total += w
-        self.w = total / len(groups)
+        self.x = total / len(groups)

@@ -23,10 +23,8 @@ from dperm.solvers.streams.gaussian_releases import (
     gaussian_noise,
     gaussian_releases,
 )
-from dperm.solvers.streams.gradients import Alone
+from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
-
-ALONE = True
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,8 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     return gaussian_noise(target, iterations(n))
 
 
-class Run(Alone):
-    """All iterations for one target."""
+class Run(Kept):
+    """All iterations for all targets."""
 
     noise_of = staticmethod(noise)
 
@@ -61,15 +59,15 @@ class Run(Alone):
         mirror = _Entropy(setup) if setup.p == 1 else _Power(setup)
         size = setup.lipschitz + scale * _normal_norm(setup.d, mirror.dual)
         eta = mirror.reach * math.sqrt(2 / count) / size
-        dual, total = np.zeros(setup.d), np.zeros(setup.d)
+        dual, total = np.zeros_like(self.x), np.zeros_like(self.x)
         for t in range(count):
             if t:
-                yield dual.copy()
-            w = mirror.point(dual)
+                yield dual.flatten()
+            w = np.array([mirror.point(one) for one in dual])
             drawn = scale * gaussian(self.streams.noise, setup.d)
             dual -= eta * (self.gradient(w) + drawn)
             total += w
-        self.w = total / count
+        self.x = total / count
 
 
 def _normal_norm(d: int, q: float) -> float:

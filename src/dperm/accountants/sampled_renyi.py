@@ -1,0 +1,136 @@
+r"""Rényi divergences of the sampled Gaussian in both directions, at any order.
+
+At the outcome z the loss of :math:`(1-q) N(0, 1) + q N(\mu, 1)` against :math:`N(0, 1)`
+is :math:`x = \log X`, :math:`X = 1 + q (e^l - 1)`, with :math:`l = \mu z - \mu^2/2` the
+loss without sampling. So it is resolved on the scale of *l* whatever *q* is, by the
+masses :math:`g_k` under N(0, 1) of a grid in *l*.
+
+The curve :math:`\delta(\epsilon)` of
+:class:`~dperm.core.privacy.ledger.SampledGaussian` holds in both directions. Continued
+to losses below zero by its own mirror image it has the mass :math:`X_k g_k` at each
+:math:`x_k > 0` and :math:`g_k` at :math:`-x_k`, and
+
+.. math:: e^{(\alpha-1) D_\alpha} = 1 + \sum_{x_k > 0}
+          X_k g_k\,(e^{(\alpha-1) x_k} - 1)(1 - e^{-\alpha x_k}),
+
+which is never below the pair's divergence in either direction, and at most about twice
+as high. Masses between two nodes are put on them so that both distributions keep their
+total: chords in :math:`e^\epsilon`, which raise the curve by less than 1e-3 of itself.
+The tail is bounded in closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import scipy  # submodules are loaded on first use
+
+from dperm.core.privacy.ledger import Ledger, SampledGaussian
+from dperm.core.privacy.strict import renyi
+
+Array = np.ndarray
+
+_LAST = 60.0  # standard deviations that the grid reaches
+_CELL = 0.06  # width of a cell, in local scales
+_ROUNDING = 1e-9  # relative, by which results are raised
+_LIGHT = 150.0  # logarithms below the largest term, beyond which terms are left out
+
+
+def renyi_curve(ledger: Ledger, orders: Array) -> Array:
+    """Rényi divergences of a ledger at orders above 1; infinity where not known."""
+    total = np.zeros_like(orders)
+    for event in ledger.events:
+        if isinstance(event, SampledGaussian):
+            total += sampled_renyi(event, orders)
+        else:
+            known = renyi(event, orders)
+            total += np.inf if known is None else known
+    return total
+
+
+def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
+    """Rényi divergences of all releases by the curve that bounds both directions.
+
+    Parameters
+    ----------
+    orders : ndarray
+        Above 1.
+
+    Returns
+    -------
+    ndarray
+        At most those without sampling (joint quasi-convexity).
+    """
+    rate, mu = event.sampling_rate, 1 / event.noise_multiplier
+    loss, log_mass = _masses(mu)
+    kept = loss > 0
+    x, log_mass = _sampled(loss[kept], rate), log_mass[kept]
+    tail = _log_tail(rate, mu, orders)
+    divergences = np.empty_like(orders)
+    for place, a in enumerate(orders):
+        most = log_mass + a * x  # each term is below this
+        heavy = np.flatnonzero(most > most.max() - _LIGHT)
+        some = slice(heavy[0], heavy[-1] + 1)
+        at = x[some]
+        logs = (
+            at + log_mass[some] + _log_expm1((a - 1) * at) + np.log(-np.expm1(-a * at))
+        )
+        top = float(logs.max())
+        excess = np.logaddexp(top + math.log(np.exp(logs - top).sum()), tail[place])
+        divergences[place] = np.logaddexp(0.0, excess) / (a - 1)
+    whole = orders * mu**2 / 2
+    return event.count * np.minimum(divergences * (1 + _ROUNDING), whole)
+
+
+def _sampled(loss: Array, rate: float) -> Array:
+    """The loss with sampling, log(1 + q (e^l - 1))."""
+    small = np.log1p(rate * np.expm1(np.minimum(loss, 30.0)))
+    large = np.log(rate) + loss + np.log1p((1 / rate - 1) * np.exp(-loss))
+    return np.where(loss < 30.0, small, large)
+
+
+def _log_expm1(x: Array) -> Array:
+    return x + np.log(-np.expm1(-x))
+
+
+@lru_cache(maxsize=4)
+def _masses(mu: float) -> tuple[Array, Array]:
+    """Losses l of a grid of outcomes and the logarithms of their masses under N(0, 1).
+
+    The outcome of loss zero is a node, and cells shrink as the density falls.
+    """
+    count = int((_LAST + _LAST**2 / 2) / _CELL)
+    right = np.sqrt(1 + 2 * _CELL * np.arange(count + 1)) - 1
+    step = np.concatenate([-right[:0:-1], right])
+    loss, z = mu * step, mu / 2 + step
+    null, other = _log_between(z), _log_between(z - mu)
+    share = np.expm1(other - loss[:-1] - null) / np.expm1(np.diff(loss))
+    share = np.clip(share, 0.0, 1.0)  # of a cell's mass, for its upper end
+    mass = np.full_like(loss, -np.inf)
+    with np.errstate(divide="ignore"):
+        mass[1:] = null + np.log(share)
+        mass[:-1] = np.logaddexp(mass[:-1], null + np.log1p(-share))
+    return loss, mass
+
+
+def _log_between(z: Array) -> Array:
+    """Logarithm of the mass of N(0, 1) between successive outcomes."""
+    far = np.where(z[:-1] + z[1:] > 0, -z[:-1], z[1:])
+    near = np.where(z[:-1] + z[1:] > 0, -z[1:], z[:-1])
+    top = scipy.special.log_ndtr(far)
+    return np.asarray(top + np.log(-np.expm1(scipy.special.log_ndtr(near) - top)))
+
+
+def _log_tail(rate: float, mu: float, orders: Array) -> Array:
+    """Logarithm of a bound on the integral of X^a beyond the grid (Minkowski)."""
+    last = mu / 2 + _LAST
+    null = np.log1p(-rate) if rate < 1 else -np.inf
+    other = (orders - 1) * mu**2 / 2 + scipy.special.log_ndtr(
+        orders * mu - last
+    ) / orders
+    sides = np.logaddexp(
+        null + scipy.special.log_ndtr(-last) / orders, np.log(rate) + other
+    )
+    return np.asarray(orders * sides)

@@ -1,0 +1,421 @@
+"""The checks of a mechanism; a finding says what was measured and whether it is a bug.
+
+1. ``sensitivity``: no neighbour needs the noise moved beyond the declared bound, and
+   some neighbour needs it moved at all.
+2. ``published``: the weights follow from the releases, and from nothing else.
+3. ``count``: no more releases move with a record than the ledger states.
+4. ``noise``: draws follow their law, are independent, and have the declared scale.
+5. ``streams``: sampling and noise share nothing, and the tap records all noise.
+6. ``epsilon``: a second accountant confirms the ledger's price, and the worst pair
+   costs no more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from scipy import stats
+
+from dperm.accountants.noisy_max import NoisyMax, TopK
+from dperm.audit import costs
+from dperm.audit.mechanism import (
+    DELTA,
+    LAWS,
+    Array,
+    Draw,
+    Mechanism,
+    Pair,
+    Transcript,
+    all_seeds,
+    seeded,
+)
+from dperm.audit.pairs import odd_pairs, pairs
+from dperm.audit.replay import SAME, Coupling, Replay, Shift
+from dperm.core.calibrations import STRICT
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
+
+ROUNDING = 1e-5  # relative, of shifts that are measured on runs
+GRID = 3e-3  # relative, between accountants
+REPEATED = 1e-4  # relative, of weights whose releases agree up to rounding
+LEVEL = 5e-5  # chance that a statistical test flags a sound mechanism
+WORDS = 4096  # of every stream, none of which may be in another one
+EXAMINED = 6  # pairs at which thresholds of selections are compared
+READ = 400  # runs that show how often the first step reads a record
+BESIDE = 40  # numbers of a run whose ranks are compared with one another
+AMPLE = 1e3  # noise of an extreme history, in units of its scale
+BACK = (0, 1, 2, 4, 8)  # views before the record's, at which that noise turns
+HISTORIES = 3  # after which a law is measured
+TRIED, KNOWN = 12, 3  # pairs whose law is sought, and pairs with a law compared
+SELECTION, NUMBER, VECTOR = "selections", "numbers", "vectors"  # that are released
+VECTORS = ("gaussian", "generalised_gaussian")  # kinds of draws that are one release
+BLIND = "blind: no neighbour moved anything"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Result of a check: its number, the bound it is compared with, the verdict."""
+
+    check: str
+    measured: float
+    bound: float
+    caught: bool  #: whether the mechanism breaks what its ledger states
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """A mechanism and the couplings of its neighbours, which the checks share.
+
+    Parameters
+    ----------
+    m : Mechanism
+    neighbours : int
+        Pairs in one direction; at least three for each position.
+    runs : int
+        Runs whose noise is tested.
+    closely : int
+        Pairs whose selections are priced.
+    seed : int
+    """
+
+    m: Mechanism
+    neighbours: int = 24
+    runs: int = 60
+    closely: int = 20
+    seed: int = 0
+
+    @cached_property
+    def plain(self) -> Transcript:
+        """A run on the base."""
+        return self.m.run(self.m.base, self.seed)
+
+    @cached_property
+    def couplings(self) -> list[tuple[Pair, Coupling]]:
+        """Couplings of all neighbours, of the first ones in both directions."""
+        found = pairs(self.m, max(self.neighbours, 3 * len(self.m.positions)))
+        found += [one.reverse for one in found[:4]]
+        seeds = zip(found, all_seeds(self.seed, 2, len(found)), strict=True)
+        return [(pair, Replay(self.m, pair, seed).couple()) for pair, seed in seeds]
+
+    @cached_property
+    def odd(self) -> list[Coupling]:
+        """Couplings of extreme records, after strong noise."""
+        draws = self.plain.draws
+        loud = self.m.loud(draws, [self.m.far] * len(draws))
+        return [
+            Replay(self.m, pair, self.seed + k).couple(loud)
+            for k, pair in enumerate(odd_pairs(self.m))
+        ]
+
+    @cached_property
+    def extreme(self) -> list[Coupling]:
+        """Couplings after noise that is strong to one side, and then to the other."""
+        found = []
+        for at in self.m.positions:
+            near = [one for one in self.couplings if one[0].at == at]
+            for pair, coupling in near[:3]:
+                read = coupling.shifts[0].step if coupling.shifts else 0
+                for k, turn in enumerate(sorted({max(read - b, 0) for b in BACK})):
+                    replay = Replay(self.m, pair, self.seed + 7 + k)
+                    found.append(replay.couple(self._history(coupling.seen, turn)))
+        return found
+
+    def _history(self, seen: Transcript, turn: int) -> list[Draw]:
+        """Strong noise to one side before view ``turn``, to the other from it on."""
+        made = seen.ends[min(turn, len(seen.views))]
+        sizes = [AMPLE if place < made else -AMPLE for place in range(seen.ends[-1])]
+        return self.m.loud(seen.draws[: seen.ends[-1]], sizes)
+
+    @cached_property
+    def margins(self) -> list[tuple[Pair, list[Shift]]]:
+        """How far the noise that wins a run's selections moves, for some pairs."""
+        found: list[tuple[Pair, list[Shift]]] = []
+        some = self.couplings[:EXAMINED] if self.m.selections else []
+        for k, (pair, coupling) in enumerate(some):
+            shifts = list[Shift]()
+            views = range(len(coupling.seen.views))
+            made = [t for t in views if self.m.selects(coupling.seen, t)]
+            for t in made[:1]:
+                replay = Replay(self.m, pair, self.seed + 31 + k)
+                shifts += replay.margins(list(replay.run(0).draws), t)
+            found.append((pair, shifts))
+        return found
+
+    @cached_property
+    def shifts(self) -> list[Shift]:
+        """All shifts of all couplings."""
+        every = [one for _, one in self.couplings] + self.odd + self.extreme
+        shifts = [shift for one in every for shift in one.shifts]
+        return shifts + [shift for _, some in self.margins for shift in some]
+
+    # --- the checks -------------------------------------------------------------------
+
+    def sensitivity(self) -> Finding:
+        """No neighbour needs the noise moved beyond what the ledger states."""
+        worst = max(self.shifts, key=lambda shift: shift.ratio, default=None)
+        if worst is None or not any(shift.size > SAME for shift in self.shifts):
+            return Finding("sensitivity", 0.0, 1.0, True, BLIND)
+        note = f"{type(worst.event).__name__}, release {worst.step + 1}"
+        caught = worst.ratio > 1 + ROUNDING
+        return Finding("sensitivity", worst.ratio, 1.0, caught, note)
+
+    def published(self) -> Finding:
+        """Weights follow from releases: D' repeats those of D with its releases."""
+        if not self.m.whole:
+            note = "only a part of the releases is looked at"
+            return Finding("published", 0.0, REPEATED, False, note)
+        both = [one for _, one in self.couplings] + self.odd
+        ends = [(one.seen.weights, one.other.weights) for one in both if one.other]
+        worst = max((_apart(*two) for two in ends), default=0.0)
+        note = f"{len(ends)} runs repeated"
+        return Finding("published", worst, REPEATED, not worst <= REPEATED, note)
+
+    def count(self) -> Finding:
+        """No more releases are made, or move with a record, than the ledger counts.
+
+        Numbers of Laplace noise count one by one.
+        """
+        stated, most = _stated(self.m.ledger), self._drawn()
+        for _, coupling in self.couplings:
+            most |= _moved(coupling.shifts)
+        shares = [
+            most[kind] / stated[kind] if stated[kind] else math.inf
+            for kind in most
+            if most[kind]
+        ]
+        worst = max(shares, default=0.0)
+        notes = [f"{kind} {most[kind]} of {stated[kind]}" for kind in stated]
+        return Finding("count", worst, 1.0, worst > 1, ", ".join(notes))
+
+    def _drawn(self) -> Counter[str]:
+        """Releases that a run makes, by its draws; selections alone for streams."""
+        plain, made = self.plain, Counter[str]()
+        for t in range(len(plain.views)):
+            for place in plain.behind(t):
+                draw = plain.draws[place]
+                if self.m.selects(plain, t) and place == plain.behind(t)[0]:
+                    top = any(isinstance(event, TopK) for event in self.m.selections)
+                    made[SELECTION] += plain.views[t].size if top else 1
+                elif self.m.each:
+                    many = 1 if draw.kind in VECTORS else draw.unit.size
+                    made[VECTOR if draw.kind in VECTORS else NUMBER] += many
+        return made
+
+    def noise(self) -> Finding:
+        """Draws follow their law and scale, are independent, and none recurs."""
+        made = [self.m.run(self.m.base, s) for s in all_seeds(self.seed, 1, self.runs)]
+        draws = [draw for run in made for draw in run.draws]
+        if not draws:
+            return Finding("noise", 0.0, LEVEL, True, "no noise is drawn")
+        values = np.abs(np.concatenate([draw.unit.ravel() for draw in draws]))
+        if len(np.unique(values)) < values.size:
+            return Finding("noise", 0.0, LEVEL, True, "the same noise comes again")
+        if self.m.plain and (short := self._short()) < 1 - ROUNDING:
+            return Finding("noise", short, 1.0, True, "less than the declared scale")
+        tests = {"dependence": dependence(made)}
+        for kind in sorted({(draw.kind, draw.order) for draw in draws}):
+            mine = [draw for draw in draws if (draw.kind, draw.order) == kind]
+            tests[f"law of {kind[0]}"] = law(mine)
+        if all(isinstance(e, SampledGaussian) for e in self.m.ledger.events):
+            tests["sampling rate"] = self._rate()
+        worst = min(tests, key=tests.__getitem__)
+        least = min(tests[worst] * len(tests), 1.0)
+        return Finding("noise", least, LEVEL, least < LEVEL, worst)
+
+    def _short(self) -> float:
+        """The least scale of noise on a release of values, over the declared one."""
+        seen, least = self.plain, math.inf
+        for t in range(len(seen.views)):
+            for place in seen.behind(t):
+                event = self.m.events[place]
+                if not isinstance(event, Gaussian | SampledGaussian):
+                    continue
+                script = list(seen.draws)
+                script[place] = script[place].moved(1.0)
+                view = self.m.run(self.m.base, self.seed, script, None, t).views[t]
+                moved = float(np.abs(view - seen.views[t]).min())
+                least = min(least, moved / event.scale)
+        return least
+
+    def _rate(self) -> float:
+        """P-value of the stated chance that the first step reads a record."""
+        event, (pair, _), plain = self.m.ledger.events[0], self.couplings[0], self.plain
+        assert isinstance(event, SampledGaussian)
+        first = next(t for t in range(len(plain.views)) if plain.behind(t))
+        read, seeds = 0, all_seeds(self.seed, 3, READ)
+        for seed in seeds:
+            given = (seed, plain.draws, None, first)
+            one, two = (self.m.run(d, *given) for d in (pair.first, pair.second))
+            read += bool((one.views[first] != two.views[first]).any())
+        return float(stats.binomtest(read, len(seeds), event.sampling_rate).pvalue)
+
+    def streams(self) -> Finding:
+        """Sampling and noise share nothing, and the tap records all noise.
+
+        Streams have no number in common. The records that are read do not depend on the
+        noise, nor the noise on them. Steps end at the same weights whether they are
+        taken one by one, as the audit does, or together.
+        """
+        m, s, plain = self.m, self.seed, self.plain
+        words = [
+            each.bit_generator.random_raw(WORDS)
+            for k in (s, s + 1)
+            for each in seeded(k)
+        ]
+        shared = len(np.unique(np.concatenate(words))) < WORDS * len(words)
+        one, two = (m.run(m.base, (s, k, k), plain.draws).views for k in (s + 1, s + 2))
+        sampled = [
+            [draw.unit for draw in m.run(m.base, (s + k, s, s)).draws]
+            for k in (range(3) if m.hidden else ())
+        ]
+        ends = m.together(m.base, seeded(s)) if m.together else plain.weights
+        near = np.allclose(ends, plain.weights, rtol=1e-6, atol=1e-9, equal_nan=True)
+        checks = {
+            "streams have common numbers": shared,
+            "a random number is not recorded": _differ(one, two),
+            "sampling moves the noise": any(_differ(*two) for two in pairwise(sampled)),
+            "steps taken together end elsewhere": not near,
+        }
+        wrong = [name for name, found in checks.items() if found]
+        return Finding("streams", len(wrong), 0.0, bool(wrong), "; ".join(wrong))
+
+    def epsilon(self) -> Finding:
+        """Accountants agree, and the worst pair costs no more than the ledger says."""
+        m, ours = self.m, self.m.true
+        if not math.isfinite(ours):
+            return Finding("epsilon", self.lower, ours, False, "no bound is stated")
+        wrong = []
+        for ledger in (m.ledger, costs.stretched(m.ledger)):
+            price = true_epsilon(ledger, DELTA)
+            low, high = costs.ledger_bounds(ledger)
+            if not low * (1 - GRID) <= price <= high * (1 + GRID):
+                wrong.append(f"priced at {price:.4g}, not {low:.4g} to {high:.4g}")
+        if self.lower > ours * (1 + GRID):
+            wrong.append("a pair costs more")
+        if m.kind == STRICT and m.claimed > m.epsilon * (1 + GRID):
+            wrong.append(f"claimed {m.claimed:.4g}, {m.epsilon:g} was asked for")
+        return Finding("epsilon", self.lower, ours, bool(wrong), "; ".join(wrong))
+
+    # --- the whole run ----------------------------------------------------------------
+
+    @cached_property
+    def lower(self) -> float:
+        """Lower bound on the run's epsilon, of measured laws; 0 without one."""
+        found: list[float] = []
+        for pair in self._ranked()[:TRIED]:
+            if len(found) == KNOWN:
+                break
+            seeds = all_seeds(self.seed, 5, HISTORIES)
+            epsilon = costs.run_epsilon(self.m, pair, seeds)
+            found += [] if epsilon is None else [epsilon]
+        return max(found, default=0.0)
+
+    def _ranked(self) -> list[Pair]:
+        """Pairs that move the run most, best first."""
+        if self.m.selections:  # shifts do not say how far apart candidates lie
+            some = [pair for pair, _ in self.couplings[: self.closely]]
+            seeds = all_seeds(self.seed, 5, 1)
+            sizes = [costs.run_epsilon(self.m, pair, seeds) or 0.0 for pair in some]
+            return [some[int(np.argmax(sizes))]]
+
+        def total(one: tuple[Pair, Coupling]) -> float:
+            return round(sum(shift.ratio**2 for shift in one[1].shifts), 6)
+
+        return [pair for pair, _ in sorted(self.couplings, key=lambda one: -total(one))]
+
+    def findings(self) -> Iterator[Finding]:
+        """The findings of all checks; an exception is one, since it reveals records."""
+        for name in CHECKS:
+            try:
+                yield getattr(self, name)()
+            except Exception as error:  # a user's solver may raise anything
+                yield raised(name, error)
+
+
+CHECKS = ("sensitivity", "published", "count", "noise", "streams", "epsilon")
+
+
+def raised(check: str, error: BaseException) -> Finding:
+    """The finding of a check in which a run raised."""
+    note = f"a run raised {type(error).__name__}: {error}".split("\n")[0]
+    return Finding(check, math.inf, 0.0, True, note)
+
+
+def _sort(event: Event) -> str:
+    """What an event is a release of."""
+    if isinstance(event, NoisyMax):
+        return SELECTION
+    return NUMBER if isinstance(event, Laplace) else VECTOR
+
+
+def _stated(ledger: Ledger) -> Counter[str]:
+    """Releases that a ledger states."""
+    counts: Counter[str] = Counter()
+    for event in ledger.events:
+        many = event.selections if isinstance(event, NoisyMax) else event.count
+        counts[_sort(event)] += many
+    return counts
+
+
+def _moved(shifts: list[Shift]) -> Counter[str]:
+    """Releases whose noise is moved."""
+    counts: Counter[str] = Counter()
+    for shift in shifts:
+        moved = int((np.abs(shift.units) > SAME).sum())
+        counts[_sort(shift.event)] += moved if isinstance(shift.event, Laplace) else 1
+    return counts
+
+
+def _apart(one: Array, two: Array) -> float:
+    """The largest difference, relative to the largest weight."""
+    if np.array_equal(one, two, equal_nan=True):
+        return 0.0
+    return float(np.abs(one - two).max() / np.abs(one).max(initial=1e-300))
+
+
+def _differ(one: list[Array], two: list[Array]) -> bool:
+    return len(one) != len(two) or any(
+        not np.array_equal(a, b) for a, b in zip(one, two, strict=True)
+    )
+
+
+def law(draws: list[Draw]) -> float:
+    """P-value of unit draws of one kind against their law.
+
+    Of density exp(-||z||_r^2 / 2) the squared norm is chi-squared, |z_1|^r / ||z||_r^r
+    is beta and independent of it, as is the sign.
+    """
+    kind, order = draws[0].kind, draws[0].order
+    if order == 2:
+        unit = LAWS.get(kind, stats.norm)
+        values = np.concatenate([draw.unit.ravel() for draw in draws])
+        return float(stats.kstest(values, unit.cdf).pvalue)
+    rows = np.array([draw.unit.ravel() for draw in draws])
+    powers, d = np.abs(rows) ** order, rows.shape[1]
+    sizes = powers.sum(axis=1)
+    tests = [stats.kstest(sizes ** (2 / order), stats.chi2(d).cdf).pvalue]
+    share = stats.beta(1 / order, max(d - 1, 0.5) / order)
+    for j in range(d if d > 1 else 0):
+        tests.append(stats.kstest(powers[:, j] / sizes, share.cdf).pvalue)
+        tests.append(stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue)
+    return float(min(min(tests) * len(tests), 1.0))
+
+
+def dependence(made: list[Transcript]) -> float:
+    """P-value of no rank correlation between any two numbers of a run."""
+    rows = [np.concatenate([draw.unit.ravel() for draw in run.draws]) for run in made]
+    size = min(len(row) for row in rows)
+    if size < 2 or len(rows) < 3:
+        return 1.0
+    kept = np.linspace(0, size - 1, min(size, BESIDE)).round().astype(int)
+    ranks = stats.rankdata(np.array([row[:size][kept] for row in rows]), axis=0)
+    upper = np.corrcoef(ranks, rowvar=False)[np.triu_indices(len(kept), 1)]
+    extreme = float(np.abs(upper).max()) * math.sqrt(len(rows) - 1)
+    return float(min(2 * stats.norm.sf(extreme) * len(upper), 1.0))

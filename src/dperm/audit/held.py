@@ -1,0 +1,67 @@
+"""A user's own solver is checked before it runs.
+
+Releases on small data must stay within its ledger, and weights must follow from
+releases. That takes a second and proves little; ``dperm audit`` checks more.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from dperm.audit.checks import ROUNDING, Audit
+from dperm.audit.solvers import mechanisms
+from dperm.core import solvers
+from dperm.core.calibrations import STRICT
+
+log = logging.getLogger(__name__)
+
+FEW = 6  # pairs
+
+
+class LeakError(ValueError):
+    """A solver releases more than its ledger states."""
+
+
+def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
+    """Refuse a user's own solver that leaks on small data.
+
+    A module that states a reason in ``UNCHECKED`` runs unchecked; that is logged.
+
+    Raises
+    ------
+    LeakError
+    """
+    if algorithm in solvers.names():  # this package's tests check its own solvers
+        return
+    unchecked = getattr(solvers.load(algorithm), "UNCHECKED", "")
+    if unchecked:
+        log.warning("solver %s is not held to its ledger: %s", name, unchecked)
+        return
+    reason = _leak(name, algorithm, json.dumps(dict(options), sort_keys=True))
+    if reason:
+        raise LeakError(
+            f"solver {name}: {reason}; once conf/solver/{name}.yaml names it, "
+            f"`dperm audit solver={name}` shows all checks; UNCHECKED = 'reason' in "
+            "its module runs it all the same"
+        )
+
+
+@functools.cache
+def _leak(name: str, algorithm: str, options: str) -> str:
+    """Description of a leak; empty if none was found."""
+    for m in mechanisms(name, algorithm, json.loads(options), (STRICT,)):
+        audit = Audit(m, neighbours=FEW)
+        coupled = [one for _, one in audit.couplings] + audit.odd
+        shifts = [shift for one in coupled for shift in one.shifts]
+        worst = max((shift.ratio for shift in shifts), default=0.0)
+        if worst > 1 + ROUNDING:
+            much = f"{worst:.3g} times" if math.isfinite(worst) else "without noise"
+            return f"a record moves a release beyond what its ledger states, {much}"
+        if audit.published().caught:
+            return "its weights do not follow from what its ledger says it releases"
+    return ""

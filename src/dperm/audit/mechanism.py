@@ -1,0 +1,299 @@
+"""A mechanism: a solver on small data, as a function of its records and its noise.
+
+``Mechanism.run`` takes records and, optionally, the noise, and returns what becomes
+known after each release. Every run starts from scratch on its records; only what a
+solver declares to be public is that of the base.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from scipy import stats
+
+from dperm.accountants.noisy_max import NoisyMax
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.accountants.sketch import GaussianSketch
+from dperm.core.privacy import mechanisms
+from dperm.core.privacy.accounting import epsilon, true_epsilon
+from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
+from dperm.core.privacy.mechanisms import STREAMS, Streams, streams
+
+Array = np.ndarray
+Record = tuple[Array, float]
+Seed = int | tuple[int, int, int]  # of a run, or of each of its streams
+Started = tuple[Iterator[Array], Callable[[], Array]]  # releases; weights at the end
+
+LOUD = 1e3  # entries of an influential record: far beyond every clipping threshold
+DELTA = 1e-5
+LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
+    "gaussian": stats.norm,
+    "normal": stats.norm,  # numpy's name for it
+    "laplace": stats.laplace,
+    "logistic": stats.logistic,
+    "exponential": stats.expon,
+    "gumbel": stats.gumbel_r,
+}
+
+
+@dataclass(frozen=True)
+class Records:
+    """Data of a mechanism: X (n, p), labels y (n,)."""
+
+    X: Array
+    y: Array
+
+    def replaced(self, i: int, record: Record) -> Records:
+        """The neighbour with another record i."""
+        X, y = self.X.copy(), self.y.copy()
+        X[i], y[i] = record
+        return Records(X, y)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Neighbours, and the record they differ in."""
+
+    first: Records
+    second: Records
+    at: int
+
+    @property
+    def reverse(self) -> Pair:
+        """The other direction."""
+        return Pair(self.second, self.first, self.at)
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Noise from one call, in units of its scale."""
+
+    kind: str  #: a key of ``LAWS``, or generalised_gaussian
+    unit: Array
+    order: float = 2.0  #: norm of a generalised Gaussian; 2 is the Gaussian
+    scale: Any = 1.0  #: as passed, where the tap sees it
+
+    def moved(self, shift: Any) -> Draw:
+        """The draw with a shift added: a number, or a flat array."""
+        shift = np.reshape(shift, self.unit.shape) if np.ndim(shift) else shift
+        return Draw(self.kind, self.unit + shift, self.order)
+
+
+class Tap:
+    """Records draws, and returns those of a script as long as their shapes fit."""
+
+    def __init__(self, script: Sequence[Draw] = ()):
+        self.script, self.draws = script, list[Draw]()
+
+    def __call__(self, kind: str, unit: Array, order: float = 2.0) -> Array:
+        """Record a draw; return the numbers that the caller gets instead of its own."""
+        at = len(self.draws)
+        if at < len(self.script) and self.script[at].unit.shape == np.shape(unit):
+            unit = self.script[at].unit
+        else:
+            self.script = ()
+        self.draws.append(Draw(kind, np.array(unit, dtype=float), order))
+        return unit
+
+
+class Taken(Generator):
+    """A sampling stream that returns one prescribed record in every step.
+
+    A batch holds that record and the ones that follow it; with replacement, it holds
+    that record alone, repeated.
+    """
+
+    def __init__(self, at: int):
+        super().__init__(PCG64(0))
+        self.at = at
+
+    def integers(self, low: Any, high: Any = None, size: Any = None, **_: Any) -> Any:  # type: ignore[override]
+        """The prescribed number, whatever the range."""
+        return np.full(() if size is None else size, self.at)
+
+    def choice(  # type: ignore[override]
+        self, a: Any, size: Any = None, replace: bool = True, *_: Any, **__: Any
+    ) -> Any:
+        """The prescribed number and its successors, modulo ``a``."""
+        count = 1 if size is None else size
+        return (self.at + np.arange(count) * (not replace)) % int(a)
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The record of one run."""
+
+    views: list[Array]  #: what became known, release by release
+    draws: list[Draw]  #: all noise, in the order it was drawn
+    ends: list[int]  #: 0, and how many draws were made up to each view
+    weights: Array  #: what is published at the end
+
+    def behind(self, t: int) -> range:
+        """Places of the draws that went into view t."""
+        return range(self.ends[t], self.ends[t + 1])
+
+
+@dataclass
+class Mechanism:
+    """A solver at one setting.
+
+    Parameters
+    ----------
+    name : str
+    kind : {"paper", "strict"}
+        Its calibration.
+    ledger : Ledger
+        What it states.
+    base : Records
+        Its data, which have the public constants of all neighbours.
+    start : callable
+        ``start(records, streams)`` starts a run from scratch. Returns an iterator of
+        its releases and a function that returns its weights.
+    together : callable, optional
+        ``together(records, streams)``: the weights of a run that takes all its steps at
+        once, as where nobody looks at single steps.
+    select : callable, optional
+        What a release selected, as a tuple.
+    """
+
+    name: str
+    kind: str
+    ledger: Ledger
+    base: Records
+    start: Callable[[Records, Streams], Started]
+    together: Callable[[Records, Streams], Array] | None = None
+    select: Callable[[Array], tuple] = lambda view: ()
+    epsilon: float = 1.0  #: target of its calibration
+    positions: tuple[int, ...] = (0,)  #: records worth replacing
+    real: bool = False  #: whether labels are numbers, not signs
+    bound: Array | None = None  #: public bounds on the entries of a record, (p,)
+    tried: tuple[tuple[Array, Array], ...] = ()  #: pairs of records to be tried first
+    #: the event of each draw, where its kind alone does not determine it
+    events: tuple[Event, ...] = ()
+    #: noise, in units of its scale, that takes weights so far that products with
+    #: extreme records overflow, but not so far that releases lose their digits
+    far: float = 1e5
+    #: whether a release is a value with noise of the event's scale added
+    plain: bool = False
+    #: whether views are all that a run releases, so that they determine the weights
+    whole: bool = True
+    #: whether every draw is a release of the ledger; not so where a record is in some
+    #: of the releases only
+    each: bool = True
+    #: what it is made of: module, options, and problem or setup
+    setting: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def claimed(self) -> float:
+        """Epsilon of the ledger by the calibration's own accountant."""
+        return epsilon(self.ledger, DELTA, self.kind)
+
+    @cached_property
+    def true(self) -> float:
+        """Epsilon of the ledger by a sound accountant."""
+        return true_epsilon(self.ledger, DELTA)
+
+    @cached_property
+    def hidden(self) -> bool:
+        """Whether a step reads secret random records."""
+        return any(isinstance(e, SampledGaussian) for e in self.ledger.events)
+
+    @cached_property
+    def selections(self) -> list[NoisyMax]:
+        """Events of its selections."""
+        return [e for e in self.ledger.events if isinstance(e, NoisyMax)]
+
+    @cached_property
+    def bent(self) -> bool:
+        """Whether releases are not affine in their noise, which changes densities."""
+        return any(isinstance(e, PerturbedObjective) for e in self.ledger.events)
+
+    def selects(self, seen: Transcript, t: int) -> bool:
+        """Whether view t reveals a selection, whose noise is then its first draw."""
+        if not self.selections or not seen.behind(t):
+            return False
+        at = seen.behind(t)[0]
+        return not self.events or isinstance(self.events[at], NoisyMax)
+
+    def loud(self, draws: Sequence[Draw], by: Sequence[float]) -> list[Draw]:
+        """Draws with strong noise added.
+
+        None is added for a sketch: where the noise of the eigenvalue that hides its
+        rows is large, its privacy fails, with the chance that the ledger states.
+        """
+        if any(isinstance(event, GaussianSketch) for event in self.ledger.events):
+            return list(draws)
+        moved = []
+        for draw, size in zip(draws, by, strict=True):
+            unit = draw.unit + size
+            unit = np.abs(unit) if draw.kind == "exponential" else unit
+            moved.append(replace(draw, unit=unit))
+        return moved
+
+    def run(
+        self,
+        data: Records,
+        seed: Seed,
+        script: Sequence[Draw] = (),
+        taken: int | None = None,
+        until: float = math.inf,
+    ) -> Transcript:
+        """Run with noise from the seed, or from the script as far as it goes.
+
+        Parameters
+        ----------
+        data : Records
+        seed : int or tuple of int
+        script : sequence of Draw
+        taken : int, optional
+            The record that each step reads, where that is random.
+        until : float
+            The view after which the run stops.
+        """
+        own, tap = seeded(seed), Tap(script)
+        if taken is not None:
+            own = own.replaced(sampling=Taken(taken))
+        views, ends = list[Array](), [0]
+        with mechanisms.heard(tap), quiet():
+            releases, weights = self.start(data, own)
+            for view in releases:
+                views.append(np.ravel(np.array(view, dtype=float)))
+                ends.append(len(tap.draws))
+                if len(views) > until:
+                    break
+            published = np.ravel(weights()).copy()
+        return Transcript(views, tap.draws, ends, published)
+
+
+class quiet(warnings.catch_warnings):  # noqa: N801
+    """Suppress warnings, of numpy too: records that overflow are intended here."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        warnings.simplefilter("ignore")
+        self.errors = np.seterr(all="ignore")
+
+    def __exit__(self, *exception: object) -> None:
+        np.seterr(**self.errors)
+        super().__exit__(*exception)  # type: ignore[arg-type]
+
+
+def seeded(seed: Seed) -> Streams:
+    """The streams of a seed, or of one seed for each stream."""
+    if not isinstance(seed, tuple):
+        return streams(seed)
+    each = zip(STREAMS, map(streams, seed), strict=True)
+    return Streams(**{name: getattr(one, name) for name, one in each})
+
+
+def all_seeds(seed: int, purpose: int, count: int) -> list[int]:
+    """Seeds for one purpose, which are used for no other."""
+    state = np.random.SeedSequence([seed, purpose]).generate_state(count, np.uint64)
+    return [int(one) for one in state]

@@ -1,0 +1,141 @@
+"""Neighbours worth trying: influential records, extreme ones, and their company.
+
+Where a step reads a random record, all other records equal the second one of a pair.
+Where a step selects, the other records decide how far apart the candidates lie.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+
+from dperm.audit.mechanism import LOUD, Array, Mechanism, Pair, Record, Records
+
+QUIET = 0.3  # size of a record that is clipped, but changes no bound on the data
+GAPS = (0.0, 0.5, 0.75, 0.25)  # distances of candidates, relative to the largest
+ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 3e-162, 1e-200, 5e-324, 0.0)
+HUGE_LABEL, QUIET_LABEL = 1e16, 0.01  # rounding loses the second in a sum of both
+
+
+def pairs(m: Mechanism, count: int) -> list[Pair]:
+    """The given number of pairs, the worst known ones first, each in one direction.
+
+    A few thinned ones follow, which reveal a mean that leaves out records.
+    """
+    kinds = [_tried(m), _plain(m), _random(m)]
+    if m.selections:
+        apart = _apart(m)
+        kinds = [apart, apart, apart, *kinds]
+    if m.real:
+        kinds.insert(1, _beyond(m))
+    if m.hidden:
+        kinds.insert(0, _crowded(m))
+    turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
+    return [*itertools.islice(filter(None, turns), count), *_thinned(m)]
+
+
+def odd_pairs(m: Mechanism) -> list[Pair]:
+    """Records that are not finite, overflow or underflow, and an ordinary one.
+
+    Labels that are numbers are odd too, in turn and huge next to tiny records; signs
+    are exchanged.
+    """
+    at, p = m.positions[0], m.base.X.shape[1]
+    turns = np.where(np.arange(p) % 2, -1.0, 1.0)  # sums are infinity less infinity
+    some = [(x, 1.0) for x in ODD]
+    if m.real:
+        some += [*zip(ODD, ODD[::-1], strict=True)]
+        some += [(x, y) for x in ODD[-4:] for y in ODD[3:5]]
+    plain = (m.base.X[at], 1.0)
+    odd = [(x * turns, y) for x, y in some] + [(m.base.X[at], -1.0)]
+    return [_pair(m, m.base, at, record, plain) for record in odd]
+
+
+def _pair(m: Mechanism, others: Records, at: int, one: Record, two: Record) -> Pair:
+    bound = np.inf if m.bound is None else m.bound
+    one, two = ((np.clip(x, -bound, bound), y) for x, y in (one, two))
+    return Pair(others.replaced(at, one), others.replaced(at, two), at)
+
+
+def corners(p: int) -> list[Array]:
+    """Corners of the cube, one of each opposite pair; two where there are many."""
+    if p > 4:
+        return [np.ones(p), np.where(np.arange(p) < p // 2, -1.0, 1.0)]
+    rest = itertools.product((1.0, -1.0), repeat=p - 1)
+    return [np.array((1.0, *signs)) for signs in rest]
+
+
+def _tried(m: Mechanism) -> Iterator[Pair]:
+    for (one, two), at in itertools.product(m.tried, m.positions):
+        yield _pair(m, m.base, at, (one, 1.0), (two, 1.0))
+
+
+def _plain(m: Mechanism) -> Iterator[Pair]:
+    """Corners and an axis against their opposites, a weak record, zero, a turn.
+
+    The first two in every position, the others in one position each.
+    """
+    p = m.base.X.shape[1]
+    corner, axis, zero = np.ones(p), np.eye(p)[0], np.zeros(p)
+    turned = np.where(np.arange(p) == 0, -1.0, 1.0)
+    whole = [(corner, -corner), (axis, -axis)]
+    rest = [(axis, zero), (corner, -QUIET / LOUD * corner), (corner, turned)]
+    rest += [(corner, zero)] + [(c, -c) for c in corners(p)[1:]]
+    places = itertools.cycle(m.positions)
+    both = [*itertools.product(whole, m.positions), *zip(rest, places, strict=False)]
+    for (one, two), at in both:
+        yield _pair(m, m.base, at, (LOUD * one, 1.0), (LOUD * two, 1.0))
+        if m.real:
+            yield _pair(m, m.base, at, (one, LOUD), (one, -LOUD))
+
+
+def _random(m: Mechanism) -> Iterator[Pair]:
+    """Random records of all sizes, which are equal, opposite or at any angle."""
+    p = m.base.X.shape[1]
+    for seed in itertools.count():
+        rng = np.random.default_rng([seed, 2])
+        one, two = 10.0 ** rng.uniform(-2, 3, (2, 1)) * rng.standard_normal((2, p))
+        labels = rng.choice((-1.0, 1.0), 2)
+        at = m.positions[seed % len(m.positions)]
+        yield _pair(m, m.base, at, (one, labels[0]), (two, labels[1]))
+
+
+def _crowded(m: Mechanism) -> Iterator[Pair]:
+    """All other records equal the second one: a step that misses tells nothing."""
+    n, p = m.base.X.shape
+    for c in corners(p):
+        turned = np.roll(c, 1) * np.where(np.arange(p) == 0, -1.0, 1.0)
+        for other in (-c, turned):
+            crowd = Records(np.tile(LOUD * other, (n, 1)), np.ones(n))
+            yield _pair(m, crowd, m.positions[0], (LOUD * c, 1.0), (LOUD * other, 1.0))
+
+
+def _apart(m: Mechanism) -> Iterator[Pair]:
+    """Other records that separate the candidates, and a record that reverses them."""
+    n, p = m.base.X.shape
+    first, place = np.arange(p) == 0, np.arange(n)[:, None] + 0.5 * np.arange(p)
+    for gap, c in itertools.product(GAPS, corners(p)):
+        for means in (np.where(first, 1 - gap, 1.0), np.where(first, gap, 0.0)):
+            X = np.where(place % n < np.round(n * (1 - means) / 2), -1.0, 1.0)
+            for at in m.positions[:2]:
+                others = Records(X, np.ones(n))
+                yield _pair(m, others, at, (LOUD * c, 1.0), (-LOUD * c, 1.0))
+
+
+def _beyond(m: Mechanism) -> Iterator[Pair]:
+    """Labels so large that the others are lost to rounding, if they are not clipped."""
+    quiet = Records(m.base.X, np.full(len(m.base.y), QUIET_LABEL))
+    for at, other in itertools.product(m.positions, (-HUGE_LABEL, QUIET_LABEL)):
+        x = m.base.X[at - 1]
+        yield _pair(m, quiet, at, (x, HUGE_LABEL), (x, other))
+
+
+def _thinned(m: Mechanism) -> Iterator[Pair]:
+    """Half of the other records are zero, and must be counted all the same."""
+    X = m.base.X.copy()
+    X[::2] = 0.0
+    x = LOUD * np.ones(X.shape[1])
+    for at in m.positions[:2]:
+        yield _pair(m, Records(X, m.base.y), at, (x, 1.0), (-x, 1.0))

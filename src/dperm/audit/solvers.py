@@ -1,0 +1,578 @@
+"""Every solver of the configuration on small data: one function for each family.
+
+A solver's family determines how it is run, and its module what it supports. Further
+needs of this package's own solvers are in the table ``NEEDS``, by algorithm. A user's
+own solver is audited as any of its family.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.audit.mechanism import DELTA, LOUD, Array, Mechanism, Records, Started
+from dperm.core import solvers
+from dperm.core.calibrations import OURS, PAPER, STRICT
+from dperm.core.erm.losses import named
+from dperm.core.erm.penalties import Penalty
+from dperm.core.erm.problem import Problem, build
+from dperm.core.lanes import Lanes
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Event, Ledger, NonPrivate
+from dperm.core.privacy.mechanisms import Streams, streams
+from dperm.core.solvers.capabilities import Asked
+from dperm.solvers import records
+from dperm.solvers import streams as family
+from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.scales import declared
+from dperm.solvers.streams.setup import Setup
+from dperm.solvers.streams.sources import Rows
+
+STEP, CLIP = 1e-3, 0.05  # of a lane
+WITHIN = 2.0  # public bounds on the features, in units of the largest entry
+WIDER = 2.0  # bound on a record in another run, over this one's
+COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
+ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
+ALMOST = 0.9  # nearly opposite records: far out between them neither slope is small
+CROWD, L1 = 24, 0.02  # coordinates, of which about one leaves zero in a step
+WEAK = (  # penalties so weak that no weight reaches zero or a bound
+    Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
+    Penalty(l2=1e-4),
+)
+RIDGE = Penalty(l2=1.0)  # a few times M, which are equal: the scores move with it
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A small problem, whose gradients all point one way."""
+
+    n: int = 8
+    p: int = 3
+    loss: str = "logistic"
+    penalty: Penalty = field(default_factory=Penalty)
+    sparse: bool = False
+    balance: float = 0.5  #: features have sizes from it to its inverse
+    #: whether features have public bounds, and each data set has its own smoothness
+    #: constants, which those bounds limit
+    bounded: bool = False
+
+    @property
+    def real(self) -> bool:
+        """Whether labels are numbers."""
+        return bool((named(self.loss).signs(np.full(1, -1.0)) == 1).all())
+
+    def records(self) -> Records:
+        """Records of one sign; a few zeros if sparse."""
+        rng = np.random.default_rng(7)
+        sizes = np.geomspace(self.balance, 1 / self.balance, self.p)
+        X = np.outer(rng.uniform(0.5, 1.5, self.n), sizes)
+        if self.sparse:
+            X[np.add.outer(np.arange(self.n), np.arange(self.p)) % 3 == 1] = 0.0
+        return Records(X, np.ones(self.n))
+
+    def problem(self, data: Records, public: Problem | None = None) -> Problem:
+        """The problem on the records, with the public constants of another one."""
+        A = sparse.csc_array(data.X) if self.sparse else data.X
+        made = build("audit", A, data.y, self.loss, self.penalty, 1.0, DELTA)
+        if public is None:
+            return made
+        made = replace(made, public=public)
+        return Estimating(**_fields(made)) if self.bounded else made
+
+
+class Estimating(Problem):
+    """A neighbour with its own smoothness constants; only their bounds are public."""
+
+    @cached_property
+    def smoothness(self) -> Array:  # type: ignore[override]
+        """M_j of these data."""
+        return Problem(**{**_fields(self), "public": None}).smoothness
+
+
+def _fields(problem: Problem) -> dict[str, Any]:
+    """The fields of a problem, without cached values."""
+    return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a solver needs of small data; a family uses its part of it."""
+
+    shape: Shape = field(default_factory=Shape)
+    steps: int = 4
+    options: Mapping[str, Any] = field(default_factory=dict)
+    capped: tuple[str, ...] = ()  #: options that are p at most
+    others: tuple[Mapping[str, Any], ...] = ()  #: other options that are tried
+    ridge: float = 0.3  #: that fits are tried with
+    # of streams and Frank-Wolfe methods
+    balls: tuple[tuple[float, int], ...] = ((2.0, 3),)  #: exponents and dimensions
+    n: int = 16
+    radius: float = 0.25
+    loss: str = "linear"
+    positions: tuple[int, ...] = (0, 15)
+    numbers: int = 0  #: that follow the signed index of a release
+    epsilon: float = 1.0
+
+
+_VERTICES = Needs(balls=((1.0, 2),), loss="least_squares", radius=0.01, steps=2)
+_LINEAR = replace(_VERTICES, n=8, loss="linear", epsilon=8.0, radius=0.25)
+NEEDS = {
+    "dp_cd": Needs(others=({"periods": 2},)),
+    "dp_cd_priv": Needs(shape=Shape(n=6000, bounded=True)),
+    "dp_gcd": Needs(shape=Shape(n=64, p=2), steps=2),
+    "dp_sgd": Needs(capped=("batch",), others=({"batch": 3},)),
+    "dp_skgd": Needs(capped=("blocks", "size"), others=({"periods": 2},)),
+    "dp_svrg": Needs(others=({"inner": 0.4},)),
+    "dp_fw": replace(_VERTICES, options={"radius": 0.01}),
+    "dp_bcfw": replace(
+        _VERTICES,
+        balls=((1.0, 4),),
+        steps=1,
+        numbers=16,
+        options={"radius": 0.01, "nodes": 2},
+    ),
+    "noisy_sfw": Needs(
+        n=256,
+        balls=((2.0, 3), (1.5, 2), (1.1, 3)),
+        loss="least_squares",
+        radius=0.02,
+        positions=(0, 16, 40, 72, 94, 112, 113),
+    ),
+    "poly_sfw": replace(_LINEAR, positions=(0, 4)),
+    "phased_sgd": Needs(balls=((2.0, 3), (math.inf, 3)), positions=(0, 7, 8, 13, 14)),
+    "sco_dp_fw": replace(_LINEAR, positions=(0, 7)),
+    "sco_dp_sgd": Needs(balls=((2.0, 3), (1.0, 3))),
+    "sco_mirror_descent": Needs(balls=((2.0, 3), (1.5, 3), (1.0, 3))),
+    "objective_perturbation": Needs(options={"tolerance": 1e-13}, ridge=1e-4),
+    "dp_gd": Needs(options={"steps": 3}),
+    "dp_minibatch": Needs(options={"steps": 3, "share": 0.25}),
+    "dp_gram": Needs(options={"steps": 2}),
+    "dp_selection": Needs(options={"steps": 2, "features": 2}, shape=Shape(p=3)),
+    "hessian_mixing": Needs(options={"steps": 2}),
+}
+
+
+class NoSubjectError(ValueError):
+    """A private solver that the audit cannot run."""
+
+
+def mechanisms(
+    name: str,
+    algorithm: str,
+    options: Mapping[str, Any],
+    kinds: tuple[str, ...] = OURS,
+    varied: bool | None = None,
+) -> list[Mechanism]:
+    """A solver under calibrations, on all kinds of data that it takes.
+
+    None for a solver that states no privacy.
+
+    Parameters
+    ----------
+    name, algorithm : str
+        As in the solver's YAML.
+    options : mapping
+        Its options.
+    kinds : tuple of str
+        Calibrations.
+    varied : bool, optional
+        Whether other data and options are tried too; by default for the solver that
+        has the algorithm's name, and for a user's own.
+
+    Raises
+    ------
+    NoSubjectError
+        If it is private and nothing can be audited.
+    """
+    module = solvers.load(algorithm)
+    kind = solvers.family(module)
+    needs = NEEDS.get(algorithm, _VERTICES if kind == "frank_wolfe" else Needs())
+    own = replace(solvers.make_options(module, dict(options)), **needs.options)
+    if varied is None:
+        varied = name == algorithm or algorithm not in solvers.names()
+    make = MAKERS[kind]
+    found = [m for kind in kinds for m in make(name, module, own, kind, needs, varied)]
+    private = [m for m in found if not _is_open(m.ledger)]
+    if not found:
+        raise NoSubjectError(f"solver {name}: the audit has no subject for it")
+    return private
+
+
+def _is_open(ledger: Ledger) -> bool:
+    return all(isinstance(event, NonPrivate) for event in ledger.events)
+
+
+Made = Iterator[Mechanism]
+
+
+def _lanes(
+    name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
+) -> Made:
+    capped = {key: min(getattr(options, key), needs.shape.p) for key in needs.capped}
+    options = replace(options, **capped)
+    make = partial(lane, module=module, kind=kind)
+    yield make(name, options=options, shape=needs.shape, count=needs.steps)
+    if getattr(module, "__name__", "").endswith(".dp_gcd"):
+        yield from _greedy(name, options, kind, needs, make)
+    if not varied:
+        return
+    for words, shape in shapes(module, options, needs.shape):
+        yield make(f"{name}, {words}", options=options, shape=shape, count=needs.steps)
+    for other in needs.others:
+        (words,) = other
+        made = replace(options, **other)
+        given: dict[str, Any] = {"shape": needs.shape, "count": needs.steps}
+        yield make(f"{name}, {words}", options=made, **given)
+
+
+def _greedy(name: str, options: Any, kind: str, needs: Needs, make: Any) -> Made:
+    """For DP-GCD: its noise inside the L1 rule, as published; a ridge otherwise."""
+    if options.noise == "laplace" and kind == PAPER:
+        shape = Shape(p=CROWD, penalty=Penalty(l1=L1), balance=1.0)
+        given: dict[str, Any] = {"count": needs.steps, "shown": CROWD}
+        yield make(f"{name}, L1", options=options, shape=shape, **given)
+        return
+    shape = replace(needs.shape, penalty=RIDGE, balance=1.0)
+    # later steps depend on the weights: no known law
+    yield make(f"{name}, ridge", options=options, shape=shape, count=1)
+
+
+def shapes(
+    module: ModuleType, options: Any, base: Shape
+) -> Iterator[tuple[str, Shape]]:
+    """Other shapes that a module of lanes declares to support, by name."""
+    refuses = getattr(module, "refuses", lambda *_: "")
+    squares = replace(base, loss="least_squares")
+    yield "least squares", squares
+    if getattr(module, "SPARSE", False) and not refuses(options, asked(sparse=True)):
+        yield "sparse", replace(squares, sparse=True)
+    for penalty in WEAK:
+        strong = penalty.l1 > 0
+        if not refuses(options, asked(l1=strong, box=strong)):
+            yield "penalty", replace(base, penalty=penalty)
+            return
+
+
+def asked(**known: bool) -> Asked:
+    """A request with some capabilities."""
+    return Asked(**{**dict.fromkeys(Asked.__dataclass_fields__, False), **known})
+
+
+def lane(
+    name: str,
+    module: ModuleType,
+    options: Any,
+    kind: str,
+    shape: Shape,
+    count: int,
+    shown: int = 0,
+) -> Mechanism:
+    """One lane over a finite sum, step by step.
+
+    ``shown``: the last numbers of what it released, which alone are looked at; 0: all.
+    """
+    base = shape.records()
+    problem = shape.problem(base)
+
+    def ledger(noise: float) -> Ledger:
+        return module.ledger(problem, count, noise, options, kind)
+
+    noise = calibrate(ledger, 1.0, DELTA, kind)
+    lanes = Lanes(np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, kind)
+    kept = Kept(lambda data: shape.problem(data, problem))
+
+    def begun(data: Records, own: Streams) -> Any:
+        given = problem if data is base else kept(data)
+        return module.Run(given, lanes, own, options, 1, count)
+
+    def start(data: Records, own: Streams) -> Started:
+        run = begun(data, own)
+
+        def releases() -> Iterator[Array]:
+            """What is known before the first step, and after each."""
+            yield np.array(run.released[0])[-shown:]
+            for _ in range(count):
+                run.advance(1)
+                yield np.array(run.released[0])[-shown:]
+
+        return releases(), lambda: run.weights[0]
+
+    def together(data: Records, own: Streams) -> Array:
+        run = begun(data, own)
+        run.advance(count)
+        return np.ravel(run.weights[0]).copy()
+
+    bound = WITHIN * np.abs(base.X).max(axis=0) if shape.bounded else None
+    return Mechanism(
+        name,
+        kind,
+        noise.ledger,
+        base,
+        start,
+        together,
+        select=lambda view: tuple(np.flatnonzero(view[-shape.p :]).tolist()),
+        real=shape.real,
+        bound=bound,
+        whole=not shown,
+        setting={"module": module, "options": options, "problem": problem},
+    )
+
+
+class Kept:
+    """A preparation without noise, made once for every data set."""
+
+    MOST = 200
+
+    def __init__(self, make: Callable[[Records], Any]):
+        self.make, self.known = make, dict[int, tuple[Records, Any]]()
+
+    def __call__(self, data: Records) -> Any:
+        """What is made of the data, which stay alive, and so their id."""
+        if id(data) not in self.known:
+            if len(self.known) >= self.MOST:
+                self.known.clear()
+            self.known[id(data)] = data, self.make(data)
+        return self.known[id(data)][1]
+
+
+# --- streams and Frank-Wolfe methods --------------------------------------------------
+
+
+def vertex(d: int) -> Callable[[Array], tuple]:
+    """What a release selected: the large entries of its first d, with their signs."""
+
+    def select(view: Array) -> tuple:
+        first = view[:d]
+        large = np.abs(first) > 0.5 * np.abs(first).max(initial=0.0)
+        return tuple((np.sign(first) * large).astype(int).tolist())
+
+    return select
+
+
+def as_vertex(release: Array, d: int, numbers: int) -> Array:
+    """A release +-(j + 1), x, y, ... as +-e_j in d dimensions and its numbers."""
+    signed, rest = float(release[0]), np.zeros(numbers)
+    rest[: release.size - 1] = release[1:]
+    return np.concatenate([np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], rest])
+
+
+def _sequence(needs: Needs, d: int) -> Records:
+    """Records with labels of both signs."""
+    X = np.random.default_rng(3).uniform(0.5, 1.5, (needs.n, d))
+    return Records(X, np.where(np.arange(needs.n) % 3 == 0, -1.0, 1.0))
+
+
+def _streams(
+    name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
+) -> Made:
+    for p, d in needs.balls:
+        title = f"{name}, p = {p:g}" if len(needs.balls) > 1 else name
+        yield stream(title, module, options, kind, needs, p, d)
+
+
+def stream(
+    name: str,
+    module: ModuleType,
+    options: Any,
+    kind: str,
+    needs: Needs,
+    p: float,
+    d: int,
+    source: Any = Rows,
+) -> Mechanism:
+    """One setup over a stream of records, with one target."""
+    setup = Setup(needs.loss, p, d, needs.radius)
+    target = family.Target(needs.epsilon, DELTA, kind)
+    noise = module.noise(setup, needs.n, target, options)
+
+    def begun(data: Records, own: Streams) -> Any:
+        given = (setup, [target], own, source(data.X, data.y))
+        return module.Run(*given, needs.n, options)
+
+    def start(data: Records, own: Streams) -> Started:
+        run = begun(data, own)
+        return run.releases(), lambda: run.weights[0]
+
+    return Mechanism(
+        name,
+        kind,
+        noise.ledger,
+        _sequence(needs, d),
+        start,
+        lambda data, own: np.array(begun(data, own).solve()[0]),
+        select=vertex(d),
+        epsilon=needs.epsilon,
+        positions=needs.positions,
+        each=False,
+        setting={"module": module, "options": options, "setup": setup},
+    )
+
+
+def _frank_wolfe(
+    name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
+) -> Made:
+    d = needs.balls[0][1]
+    base = _sequence(needs, d)
+
+    def problem(data: Records) -> Problem:
+        rows = Rows(data.X, data.y)
+        return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
+
+    noise = module.noise(problem(base), needs.steps, options, 1.0, DELTA, kind)
+
+    def begun(data: Records, own: Streams) -> Any:
+        return module.Run(problem(data), own, options, noise)
+
+    def start(data: Records, own: Streams) -> Started:
+        run = begun(data, own)
+
+        def releases() -> Iterator[Array]:
+            with run:
+                for release in run.releases(needs.steps):
+                    yield as_vertex(release, d, needs.numbers)
+
+        return releases(), lambda: run.weights
+
+    yield Mechanism(
+        name,
+        kind,
+        noise.ledger,
+        base,
+        start,
+        select=vertex(d),
+        positions=needs.positions,
+        setting={"module": module, "options": options, "begun": begun, "d": d},
+    )
+
+
+# --- fits -----------------------------------------------------------------------------
+
+
+def _fits(
+    name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
+) -> Made:
+    """Under strict noise only: no paper prints another."""
+    if kind != STRICT:
+        return
+    plain = replace(needs.shape, p=2) if needs.shape == Shape() else needs.shape
+    squares = replace(plain, loss="least_squares")
+    ridge = replace(plain, penalty=Penalty(l2=needs.ridge))
+    for words, shape in (
+        ("", plain),
+        (", least squares", squares),
+        (", ridge", ridge),
+        (", sparse", replace(squares, sparse=True)),
+    ):
+        if not module.refuses(options, Scaled(shape.problem(shape.records()))):
+            yield fit(name + words, module, options, shape)
+    ledger = module.ledger(Scaled(plain.problem(plain.records())), 1.0, options)
+    if _is_tilted(ledger):
+        usual = solvers.make_options(module, {})
+        far = Shape(n=COMPANY, p=2)
+        yield fit(f"{name}, {COMPANY} records", module, usual, far, company=True)
+
+
+def _is_tilted(ledger: Ledger) -> bool:
+    return any(isinstance(event, PerturbedObjective) for event in ledger.events)
+
+
+def fit(
+    name: str,
+    module: ModuleType,
+    options: Any,
+    shape: Shape,
+    company: bool = False,
+    kind: Any = None,
+) -> Mechanism:
+    """A few releases on all records, under strict noise.
+
+    A minimiser is mapped to the linear term that would lead to it on the base, which is
+    known: the map loses nothing, and its values follow the noise more evenly.
+
+    Parameters
+    ----------
+    company : bool
+        Whether the other records drive the minimiser far out, where one moves it most.
+    kind : class, optional
+        In place of ``module.Run`` (broken mechanisms).
+    """
+    base, run_of = shape.records(), kind or module.Run
+    tried: tuple[tuple[Array, Array], ...] = ()
+    problem = shape.problem(base)
+    if company:
+        R = module.constants(Scaled(declared(problem)), options)[0]
+        base = Records(np.tile([-R, 0.0], (shape.n, 1)), np.ones(shape.n))
+        turned = [R * np.array([math.sin(a), math.cos(a)]) for a in ANGLES]
+        tried = tuple((x, x * (1, -1)) for x in turned)
+        problem = declared(shape.problem(base))
+    at = Scaled(problem)
+    noise = calibrate(lambda s: module.ledger(at, s, options), 1.0, DELTA, STRICT)
+    ledger, bent = noise.ledger, _is_tilted(noise.ledger)
+
+    def start(data: Records, own: Streams) -> Started:
+        there = Scaled(replace(shape.problem(data), public=problem.known))
+        if hasattr(options, "radius"):
+            # another run, with a larger bound on a record, makes its first release:
+            # what it leaves behind must not change this run
+            wide = replace(options, radius=WIDER * options.radius)
+            other = module.ledger(there, 1.0, wide)
+            next(run_of(there, other, [streams(0)], wide).steps())
+        run = run_of(there, ledger, [own], options)
+        views = (
+            np.ravel(linear_terms(module, options, problem, u) if bent else u)
+            for u in run.releases()
+        )
+        return views, lambda: run.weights[0]
+
+    if not tried:
+        one, two = np.ones((2, shape.p))
+        one[0] = two[-1] = -ALMOST
+        size = LOUD * at.S
+        tried = tuple((s * size * one, s * size * two) for s in (1.0, -1.0))
+    return Mechanism(
+        name,
+        STRICT,
+        ledger,
+        base,
+        start,
+        select=lambda view: tuple(view.tolist()),
+        real=shape.real,
+        tried=tried,
+        events=rounds(ledger),
+        plain=not bent,
+        setting={"module": module, "options": options, "problem": problem},
+    )
+
+
+def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -> Array:
+    """The linear terms for which u (p, L) are the tilted minimisers; (p, L)."""
+    at = Scaled(problem)
+    R, _, ridge, *_ = module.constants(at, options)
+    own = records.Records(problem, at.S, at.label)
+    V = own.clipped(R)
+    slope: Array = V.T @ own.slopes(V @ u + own.offset)
+    return -(slope + (at.n * at.l2 + ridge) * u)
+
+
+def rounds(ledger: Ledger) -> tuple[Event, ...]:
+    """The event of each draw: all events once, in order, then those that are left."""
+    most = max((event.count for event in ledger.events), default=0)
+    return tuple(
+        event for done in range(most) for event in ledger.events if event.count > done
+    )
+
+
+MAKERS: dict[str, Callable[..., Made]] = {
+    "lanes": _lanes,
+    "frank_wolfe": _frank_wolfe,
+    "streams": _streams,
+    "fits": _fits,
+}

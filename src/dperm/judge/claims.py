@@ -1,0 +1,175 @@
+"""Claims of papers: an entry of YAML each, checked when they are loaded.
+
+    - place: Section 6.1, Figure 1
+      says: DP-CD outperforms DP-SGD by an order of magnitude on imbalanced data.
+      kind: sentence
+      table: tuned                                        # results/dpcd/tuned.csv
+      each: {problem: [electricity_raw, california_raw]}  # a grid; every group must be
+      number: at(algorithm="DP-SGD") / at(algorithm="DP-CD")
+      null: 1                                             # where nothing is behind it
+      at_least: 8.6
+      nearly: 5
+
+``number`` is evaluated for every group (``dperm.judge.words``). Its 95 % interval
+decides: inside the range the claim is reproduced, outside it is contradicted, across an
+end nothing is decided; ``nearly`` is a looser end, or both, for "in part". ``null`` is
+what the number would be if nothing were behind the claim: a claim that holds then too
+says nothing. Without ``null`` that is 1, as of the ratio of equal things.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
+
+from pydantic import Strict
+
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.schema import Flag, Section, Text, among
+from dperm.core.experiment.validation import check, load_yaml, one_of
+from dperm.core.names import hint
+from dperm.judge import words
+from dperm.judge.number import Missing
+from dperm.judge.words import PROOFS, Point, Tables
+
+KINDS = ("sentence", "proof", "privacy", "cells", "variant")
+CAUSES = ("slip", "wording", "detail", "setup", "chance", "unknown")
+Real = Annotated[float, Strict()]
+Grid = dict[str, list[Any]]
+ENDS = ("at_least", "at_most", "above", "below")
+
+
+@dataclass(frozen=True)
+class Claim(Section):
+    """An entry of a paper's ``claims.yaml``."""
+
+    place: Text
+    says: Text
+    kind: Annotated[str, among(*KINDS)]
+    major: Flag = False
+    anchor: dict[str, str] = field(default_factory=dict)  #: section, and sentence's key
+    note: str = ""
+    cause: Annotated[str, among("", *CAUSES)] = ""  #: why it is not reproduced
+    set: str = ""  #: when the range was set, and whether results were known
+    table: str = ""
+    rows: Point = field(default_factory=dict)  #: of the table, that it is about
+    each: Grid | list[Grid] | None = None  #: a grid of groups, or a list of grids
+    without: dict[str, str] = field(default_factory=dict)  #: value lost: the reason
+    number: str = ""  #: an expression
+    only: str = ""  #: a condition; of other groups the claim says nothing
+    null: Any = 1  #: an expression, a mapping of what changes, or a list of these
+    need: Any = "all"  #: all, any or a share of the groups
+    at_least: Real = -math.inf
+    at_most: Real = math.inf
+    above: Real = -math.inf  #: an end that the range excludes: a tie is no lead
+    below: Real = math.inf
+    nearly: Any = None
+    readings: dict[str, Point] = field(default_factory=dict)  #: what each changes
+    #: of ``cells``: the published ``file``, the ``tables`` of ours that it stands for,
+    #: and ``columns``, printed to ours
+    printed: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def nulls(self) -> list[Any]:
+        """Every null."""
+        return self.null if isinstance(self.null, list) else [self.null]
+
+    @property
+    def range(self) -> tuple[float, float, float, float]:
+        """The two ends of the range, and the two looser ones."""
+        over, under = math.isfinite(self.above), math.isfinite(self.below)
+        low = math.nextafter(self.above, math.inf) if over else self.at_least
+        high = math.nextafter(self.below, -math.inf) if under else self.at_most
+        near = [low, high] if self.nearly is None else self.nearly
+        if not isinstance(near, list):
+            near = [near, high] if math.isfinite(low) else [low, near]
+        return low, high, *near
+
+    def changed(self, other: Point) -> Claim:
+        """The claim with other values; those of ``rows`` are added."""
+        rows = self.rows | other.get("rows", {})
+        return replace(self, **other | {"rows": rows, "readings": {}})
+
+    def read(self) -> dict[str, Claim]:
+        """The claim under each reading; under "" without any."""
+        found = {name: self.changed(one or {}) for name, one in self.readings.items()}
+        return found or {"": self}
+
+
+def groups(each: Any) -> list[Point]:
+    """The points of a grid, or of a list of grids; one empty point for None."""
+    grids = each if isinstance(each, list) else [each or {}]
+    return [
+        dict(zip(grid, values, strict=True))
+        for grid in grids
+        for values in itertools.product(*grid.values())
+    ]
+
+
+def load(
+    place: str, text: bytes, tables: Tables, arguments: Iterable[str]
+) -> list[Claim]:
+    """The claims of a YAML document, checked.
+
+    Columns are checked where a table is there, arguments of proofs by their names.
+    Raises ConfigError, naming the place, the claim and the key in one line.
+    """
+    found, known = [], set(arguments)
+    for number, entry in enumerate(load_yaml(place, text) or [], 1):
+        try:
+            found.append(made(entry))
+            for one in found[-1].read().values():
+                _check(one, tables, known)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{place}: claim {number}: {error}") from None
+    return found
+
+
+def made(entry: Any) -> Claim:
+    """A claim of an entry. Raises ValueError that names the key."""
+    check(entry, Claim)
+    claim = Claim(**entry)
+    for name, reading in claim.readings.items():
+        check(entry | reading, Claim, f"readings: {name}: ")
+    for null in claim.nulls:
+        if isinstance(null, dict):
+            check(entry | null, Claim, "null: ")
+    return claim
+
+
+def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
+    """Refuse a claim whose expressions have unknown names. Raises ValueError."""
+    if not claim.number and not claim.readings:
+        raise ValueError("number: missing")
+    if all(math.isinf(end) for end in claim.range[:2]):
+        raise ValueError(f"at_least: expected one of {', '.join(ENDS)}")
+    if not isinstance(claim.need, int | float):
+        one_of("need", claim.need, ("all", "any"))
+    points = groups(claim.each)
+    own = {key for point in points for key in point}
+    read: list[tuple[str, str, str]] = []  # key, column and its table
+    for key in ("number", "only", "null"):
+        for one in claim.nulls if key == "null" else [getattr(claim, key)]:
+            if isinstance(one, str) and one:
+                try:
+                    read += [(key, *each) for each in words.columns(one)]
+                except ValueError as error:
+                    raise ValueError(f"{key}: {error}") from None
+    free = {name for _, name, of in read if not of} & own | {"number"}
+    read += [("each", one["argument"], PROOFS) for one in points if "argument" in one]
+    read += [("rows", name, claim.table) for name in claim.rows]
+    read += [("each", name, "") for name in own if claim.table]
+    for key, name, of in read:
+        table = of or claim.table
+        if not name or (not of and name in free):
+            continue
+        try:
+            known = arguments if of == PROOFS else list(tables(table)) if table else []
+        except Missing:
+            continue
+        if name not in known:
+            text = f"{key}: {name!r} is no column of {table or 'a table'}"
+            raise ValueError(f"{text}{hint(name, [*known, *free])}")

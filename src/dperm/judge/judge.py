@@ -1,0 +1,191 @@
+"""The verdict on a claim: its number in every group, its null, its readings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+import pandas as pd
+
+from dperm.judge.claims import Claim, groups
+from dperm.judge.number import Absent, Idle, Missing, Number
+from dperm.judge.words import Tables, Words, evaluated, matching
+
+Arguments = dict[str, Callable[..., Any]]  # of proofs, by name
+
+
+class Verdict(StrEnum):
+    """Verdict on a claim, from best to worst of several groups."""
+
+    HOLDS = "reproduced"
+    NEARLY = "in part"
+    OPEN = "undecided"
+    PENDING = "not run"
+    FAILS = "contradicted"
+    NOTHING = "says nothing"
+
+
+HOLDS, NEARLY, OPEN, PENDING, FAILS, NOTHING = Verdict
+VERDICTS = tuple(Verdict)
+HELD = (HOLDS, NEARLY)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A verdict, and what it rests on."""
+
+    verdict: Verdict
+    number: Number | None = None  #: the decisive one
+    numbers: dict[str, Number] = field(default_factory=dict)  #: by group
+    #: absent, idle: groups without a result, and those whose result decides nothing,
+    #: with the reasons
+    absent: dict[str, str] = field(default_factory=dict)
+    idle: dict[str, str] = field(default_factory=dict)
+    left_out: int = 0  #: groups that the claim's condition leaves out
+    reason: str = ""  #: why there is no number, or which null holds too
+    readings: dict[str, Verdict] = field(default_factory=dict)
+    shown: str = ""  #: the reading whose number this is
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Groups without a number, with the reason."""
+        return self.absent | self.idle
+
+
+def judged(
+    claim: Claim, tables: Tables, arguments: Arguments, whole: bool = False
+) -> Finding:
+    """Judge a claim, under all of its readings if it has any.
+
+    Raises Absent if results are ``whole`` and a table that is there lacks a group.
+    """
+    found = {
+        name: _under_one(reading, tables, arguments, whole)
+        for name, reading in claim.read().items()
+    }
+    return _of_readings(found) if claim.readings else found[""]
+
+
+def _under_one(
+    claim: Claim, tables: Tables, arguments: Arguments, whole: bool
+) -> Finding:
+    found = _combined(claim, tables, arguments, claim.number, whole=whole)
+    for null in claim.nulls if found.verdict in HELD else ():
+        other = claim.changed(null) if isinstance(null, dict) else claim
+        number = other.number if isinstance(null, dict) else null
+        at = _combined(other, tables, arguments, number, found.numbers).verdict
+        if VERDICTS.index(at) <= VERDICTS.index(found.verdict):
+            return replace(found, verdict=NOTHING, reason=worded(null))
+    return found
+
+
+def _combined(
+    claim: Claim,
+    tables: Tables,
+    arguments: Arguments,
+    number: str | float,
+    own: dict[str, Number] | None = None,
+    whole: bool = False,
+) -> Finding:
+    """The number of every group that a claim is about, and one verdict.
+
+    ``own`` are the claim's numbers, for its null.
+    """
+    found = Finding(OPEN, numbers={}, absent={}, idle={})
+    try:
+        table = tables(claim.table) if claim.table else pd.DataFrame()
+        rows = matching(table, claim.rows) if claim.table else table
+    except Missing as error:
+        if whole and isinstance(error, Absent):
+            raise
+        return replace(found, verdict=PENDING, reason=str(error))
+    for point in groups(claim.each):
+        name = ", ".join(map(worded, point.values()))
+        lost = [claim.without.get(str(value)) for value in point.values()]
+        try:
+            part = matching(rows, {k: v for k, v in point.items() if k in rows})
+            if claim.table and part.empty:
+                raise Idle(next(filter(None, lost))) if any(lost) else Absent("no row")
+            words = Words(tables, claim.rows, point, part, arguments)
+            words.number = (own or {}).get(name)
+            words.badness = lambda one: badness(claim, one)
+            if claim.only and not evaluated(claim.only, words):
+                found = replace(found, left_out=found.left_out + 1)
+            else:
+                found.numbers[name] = Number.of_any(evaluated(number, words))
+        except Idle as error:
+            found.idle[name] = str(error)
+        except Missing as error:
+            if whole and isinstance(error, Absent):
+                raise Absent(f"{name}: {error}" if name else str(error)) from None
+            found.absent[name] = str(error)
+    return combined(claim, found)
+
+
+def worded(value: Any) -> str:
+    """A value of a group, or a null, as text."""
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {worded(one)}" for key, one in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def verdict_of(claim: Claim, found: Number) -> Verdict:
+    """Verdict on one number, by where its interval lies."""
+    low, high, loose_low, loose_high = claim.range
+    if loose_low <= found.low and found.high <= loose_high:
+        return HOLDS if low <= found.value <= high else NEARLY
+    return FAILS if found.high < loose_low or found.low > loose_high else OPEN
+
+
+def badness(claim: Claim, found: Number) -> tuple[int, float]:
+    """How far from holding a number is; the largest is the worst."""
+    low, high, *_ = claim.range
+    apart = max(found.value - high, low - found.value)
+    return VERDICTS.index(verdict_of(claim, found)), apart
+
+
+def combined(claim: Claim, seen: Finding) -> Finding:
+    """One verdict for all groups, and the decisive number.
+
+    A group without its result leaves "not run". One that decides nothing leaves a
+    caveat where all are needed and most decide something, else "undecided".
+    """
+    known, total = seen.numbers, len(seen.numbers) + len(seen.missing)
+    if not total:
+        return replace(seen, verdict=NOTHING, reason=f"nowhere {claim.only}")
+    if not known:
+        return replace(seen, verdict=PENDING if seen.absent else OPEN)
+    dull = NEARLY if claim.need == "all" and 2 * len(seen.missing) <= total else OPEN
+    verdicts = [verdict_of(claim, one) for one in known.values()]
+    verdicts += [PENDING] * len(seen.absent) + [dull] * len(seen.idle)
+    verdicts.sort(key=VERDICTS.index)
+    share = {"all": 1.0, "any": 0.0}.get(str(claim.need))
+    share = float(claim.need) if share is None else share
+    verdict = verdicts[max(math.ceil(share * total), 1) - 1]
+    ranked = sorted(known.values(), key=lambda one: badness(claim, one))
+    place = {"all": -1, "any": 0}.get(str(claim.need), (len(ranked) - 1) // 2)
+    decisive = ranked[-1 if verdict == FAILS else place]
+    return replace(seen, verdict=verdict, number=decisive)
+
+
+def _of_readings(found: dict[str, Finding]) -> Finding:
+    """Under all readings, under some, or under none that was tried."""
+    verdicts = {name: each.verdict for name, each in found.items()}
+    held = [name for name, verdict in verdicts.items() if verdict in HELD]
+    tried = [n for n, each in found.items() if each.number or each.verdict == NOTHING]
+    shown = [*held, *tried, *found][0]
+    if not tried:
+        verdict = PENDING if PENDING in verdicts.values() else OPEN
+    elif len(held) == len(found):
+        verdict = max(verdicts.values(), key=VERDICTS.index)
+    elif held:
+        verdict = NEARLY
+    elif {verdicts[name] for name in tried} == {NOTHING}:
+        verdict = NOTHING
+    else:  # a reading that is undecided or says nothing is not refuted
+        unsure = {OPEN, NOTHING} & {*verdicts.values()} or len(tried) < len(found)
+        verdict = OPEN if unsure else FAILS
+    return replace(found[shown], verdict=verdict, readings=verdicts, shown=shown)

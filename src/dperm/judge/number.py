@@ -1,0 +1,110 @@
+"""Numbers with 95 % intervals, and why there may be none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import Any
+
+from dperm.present.tables import number as worded
+
+
+class Missing(RuntimeError):  # noqa: N818  # a state of results, not a fault
+    """A result that is not there: the claim is not run."""
+
+
+class Absent(Missing):
+    """A group without any row, in a table that exists."""
+
+
+class Idle(RuntimeError):  # noqa: N818
+    """A result that is there and decides nothing, as where nothing was learnt."""
+
+
+@total_ordering
+@dataclass(frozen=True)
+class Number:
+    """An estimate and its 95 % interval; both ends are the value if none is known.
+
+    Operations take two numbers as independent.
+    """
+
+    value: float
+    low: float
+    high: float
+    of: int = 0  #: the number of cells that a share counts; 0 for other numbers
+
+    @classmethod
+    def of_any(cls, value: Any) -> Number:
+        """A number as it is, or a plain one without an interval."""
+        if isinstance(value, cls):
+            return value
+        return cls(float(value), float(value), float(value))
+
+    def __lt__(self, other: Number | float) -> bool:
+        return self.value < Number.of_any(other).value
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it has no interval."""
+        return self.low == self.high
+
+    def __truediv__(self, other: Number | float) -> Number:
+        """A ratio; half widths in logarithms add up, unless the divisor is exact.
+
+        A numerator that may be 0 leaves no lower end, a divisor that may be 0 no upper
+        one. Raises Idle if the divisor is not positive, or the numerator while the
+        divisor has an interval.
+        """
+        other = Number.of_any(other)
+        if not other.value > 0 or not (self.value > 0 or other.is_exact):
+            raise Idle(f"no ratio of {self.value:g} and {other.value:g}")
+        value = self.value / other.value
+        if other.is_exact:
+            return Number(value, self.low / other.value, self.high / other.value)
+        spread = math.exp(math.hypot(self._half_log(), other._half_log()))
+        low = value / spread if self.low > 0 else 0.0
+        return Number(value, low, value * spread if other.low > 0 else math.inf)
+
+    def _half_log(self) -> float:
+        if self.low > 0:
+            return math.log(self.high / self.low) / 2
+        return (self.high - self.low) / 2 / self.value
+
+    def __rtruediv__(self, other: float) -> Number:
+        return Number.of_any(other) / self
+
+    def __mul__(self, factor: float) -> Number:
+        low, high = sorted([factor * self.low, factor * self.high])
+        return Number(factor * self.value, low, high)
+
+    __rmul__ = __mul__
+
+    def __sub__(self, other: Number | float) -> Number:
+        other = Number.of_any(other)
+        value = self.value - other.value
+        if other.is_exact:
+            return Number(value, self.low - other.value, self.high - other.value)
+        half = math.hypot(self.high - self.low, other.high - other.low) / 2
+        return Number(value, value - half, value + half)
+
+    def __rsub__(self, other: float) -> Number:
+        return Number.of_any(other) - self
+
+    def __neg__(self) -> Number:
+        return self * -1.0
+
+    def __str__(self) -> str:
+        if self.of:
+            return f"{self.value * self.of:.0f} of {self.of}"
+        if self.is_exact:
+            return rounded(self.value)
+        return f"{rounded(self.value)} [{rounded(self.low)}, {rounded(self.high)}]"
+
+
+def rounded(value: float) -> str:
+    """A number as text, for the reason of a verdict."""
+    if not math.isfinite(value) or value == int(value):
+        return f"{value:g}"
+    return worded(value)

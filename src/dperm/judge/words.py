@@ -1,0 +1,367 @@
+"""The words of which a claim's number is made.
+
+An expression has numbers, texts, lists, ``+ - * /``, comparisons, names and the words
+below. A name is a column of the claim's table or of its groups; in ``null``, ``number``
+is the claim's own number. Nothing else is let in, and nothing else of Python is there
+when an expression is evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from types import CodeType
+from typing import Any
+
+import pandas as pd
+
+from dperm.core.experiment.validation import one_of
+from dperm.judge.number import Absent, Idle, Missing, Number
+from dperm.present.intervals import power, student
+
+Tables = Callable[[str], pd.DataFrame]  # name to table; raises Missing
+Point = dict[str, Any]  # column to a value, a list of values, or {contains: text}
+TARGETS = ("epsilon", "pure")  # targets that an argument of a proof may take
+PROOFS = "proofs"  # stands for a table whose columns are arguments
+EQUAL = 1e-9  # relative difference of equal numbers
+ALLOWED = (
+    *(ast.Expression, ast.Constant, ast.Name, ast.Load, ast.List, ast.Dict, ast.Call),
+    *(ast.keyword, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.UnaryOp),
+    *(ast.USub, ast.BoolOp, ast.And, ast.Or, ast.Compare, ast.Lt, ast.LtE, ast.Gt),
+    ast.GtE,
+)
+
+
+# --- rows -----------------------------------------------------------------------------
+
+
+def matching(table: pd.DataFrame, where: Point) -> pd.DataFrame:
+    """The rows whose columns have a value, one of a list, or text that contains some.
+
+    Raises Missing if a column, or a value of a list, does not occur.
+    """
+    for column, value in where.items():
+        if column not in table:
+            raise Missing(f"no column {column}")
+        if isinstance(value, dict):
+            text = table[column].astype(str)
+            table = table[text.str.contains(value["contains"], regex=False)]
+            continue
+        values = value if isinstance(value, list) else [value]
+        table = table[table[column].isin(values)]
+        lost = [one for one in values if not (table[column] == one).any()]
+        if lost and isinstance(value, list):
+            raise Absent(f"no row of {column} {', '.join(map(str, lost))}")
+    return table
+
+
+def filled(rows: pd.DataFrame, *columns: str) -> pd.DataFrame:
+    """The rows, if there are any and none of these columns has an empty cell.
+
+    Raises Missing otherwise, or Idle if the rows say the reason.
+    """
+    for column in columns:
+        if column not in rows:
+            raise Missing(f"no column {column}")
+    if rows.empty:
+        raise Absent("no row")
+    if rows[list(columns)].isna().any(axis=None):
+        if "reason" in rows and rows["reason"].notna().any():
+            raise Idle(str(rows["reason"].dropna().iloc[0]))
+        raise Missing("an empty cell")
+    return rows
+
+
+def ends(columns: list[str], column: str) -> list[str]:
+    """Columns of the interval of a number: x_low and x_high, or those of a mean."""
+    place = columns.index(column)
+    after = columns[place + 1 : place + 3]
+    if {f"{column}_low", f"{column}_high"} <= set(columns):
+        return [f"{column}_low", f"{column}_high"]
+    if [name[-6:] for name in after] == ["ci_low", "i_high"]:
+        return after
+    is_figure = column == "mean" and {"x", "ci_low", "ci_high"} <= set(columns)
+    return ["ci_low", "ci_high"] if is_figure else []
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+@dataclass
+class Words:
+    """The words, for one group of rows of a claim's table."""
+
+    tables: Tables
+    within: Point  #: the rows that the claim is about
+    point: Point  #: the group
+    rows: pd.DataFrame  #: of the group
+    arguments: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    number: Number | None = None  #: the claim's own, for its null
+    #: how far from the claim's range a number is, of several that stand for one
+    badness: Callable[[Number], Any] = lambda found: found.value
+
+    def __getitem__(self, name: str) -> Any:
+        if name in WORDS:
+            return getattr(self, name)
+        if name == "number":
+            return self.number
+        return self.point[name] if name in self.point else self.at(name)
+
+    def at(
+        self,
+        column: str = "",
+        best: str = "",
+        last: str = "",
+        of: str = "",
+        rows: pd.DataFrame | None = None,
+        **where: Any,
+    ) -> Number:
+        """A cell with its interval; several rows without one are runs, and averaged.
+
+        Without a column it is the mean of fresh runs, or the mean. ``best`` and
+        ``last`` keep the row with the least, or the largest, value of a column; ``of``
+        reads the same group of another table.
+        """
+        if rows is None:
+            rows = self._same_group(of) if of else self.rows
+        rows = matching(rows, where)
+        for key, pick in ((best, "idxmin"), (last, "idxmax")):
+            if key:
+                rows = filled(rows, key)
+                rows = rows.loc[[getattr(rows[key], pick)()]]
+        column = column or ("fresh_mean" if "fresh_mean" in rows else "mean")
+        filled(rows, column)
+        columns = [column, *ends(list(rows.columns), column)]
+        values = filled(rows, *columns)[columns].to_numpy(float)
+        if len(columns) == 1:
+            low, high = student(values[:, 0])
+            return Number(float(values.mean()), float(low), float(high))
+        if len(rows) > 1:
+            raise Idle(f"{len(rows)} rows where one was expected")
+        return Number(*values[0].tolist())
+
+    def _same_group(self, name: str, **changed: Any) -> pd.DataFrame:
+        table, kept = self.tables(name), self.within | self.point | changed
+        return matching(table, {k: v for k, v in kept.items() if k in table})
+
+    def slope(self, x: str, y: str) -> Number:
+        """Exponent of a power law of y in x, by least squares of logarithms."""
+        kept = filled(self.rows, x, y)
+        kept = kept[(kept[x] > 0) & (kept[y] > 0)]
+        if kept[x].nunique() < 3:
+            raise Idle(f"fewer than three positive points ({len(kept)})")
+        return Number(*power(kept[x].to_numpy(), kept[y].to_numpy()))
+
+    def shape(self, per: Point, of: str, learnt: float = 0.5) -> Number:
+        """Exponent in x of a curve of a figure over another one.
+
+        ``per`` names the other curve in the figure ``of``. Points where the curve is
+        above ``learnt`` of its largest mean do not count.
+        """
+        other = self._same_group(of, **per)[["x", "mean"]]
+        joined = self.rows.merge(other, on="x", suffixes=("", "_per"))
+        kept = joined[joined["mean"] < learnt * joined["mean"].max()]
+        if len(kept) < 3:
+            raise Idle(f"{len(kept)} points where anything was learnt")
+        ratio = kept["mean"] / kept["mean_per"]
+        return Number(*power(kept["x"].to_numpy(), ratio.to_numpy()))
+
+    def _curve(self, along: str, where: Any = None, **how: Any) -> Any:
+        part = filled(matching(self.rows, where or {}), along)
+        return {
+            key: self.at(rows=rows, **how)
+            for key, rows in part.groupby(along, sort=False)
+        }
+
+    def fewer(self, along: str, first: Point, second: Point, **how: Any) -> Number:
+        """How many times less of something the first needs to be as good as the second.
+
+        The second needs what it has at its best. The first needs the least at which it
+        is no worse; the number is 0 if there is none. For the lower end of the interval
+        the first is taken at the high ends of its intervals and the second at its low
+        one, for the upper end the other way round.
+        """
+        ours, theirs = (self._curve(along, one, **how) for one in (first, second))
+        start = theirs.pop(0.0, None)
+        ours.pop(0.0, None)
+        if not ours or not theirs:
+            raise Idle("no row of one of the two")
+        best = min(sorted(theirs), key=lambda key: theirs[key].value)
+        goal = theirs[best]
+        if start and not goal.value < start.value * (1 - EQUAL):
+            raise Idle("the other one made no progress")
+
+        def times(level: float, end: str) -> float:
+            enough = [key for key, one in ours.items() if getattr(one, end) <= level]
+            return best / min(enough) if enough else 0.0
+
+        value, low = times(goal.value, "value"), times(goal.low, "high")
+        return Number(value, low, times(goal.high, "low"))
+
+    def worst_step(
+        self, along: str, order: list[Any], falling: bool = True, **how: Any
+    ) -> Number:
+        """The worst ratio of a value to the one before it, or of the last to the first.
+
+        Values that fall (or rise) in the given order have ratios below 1.
+        """
+        curve = self._curve(along, **how)
+        lost = [str(key) for key in order if key not in curve]
+        if lost:
+            raise Absent(f"no row of {along} {', '.join(lost)}")
+        values = [curve[key] for key in order]
+        pairs = [*itertools.pairwise(values), (values[0], values[-1])]
+        steps = (b / a if falling else a / b for a, b in pairs)
+        return max(steps, key=self.badness)
+
+    def most(self, along: str, **how: Any) -> Number:
+        """The largest number along a column."""
+        return max(self._several(along, **how), key=lambda one: one.value)
+
+    def least(self, along: str, **how: Any) -> Number:
+        """The least number along a column."""
+        return min(self._several(along, **how), key=lambda one: one.value)
+
+    def _several(self, along: str, **how: Any) -> list[Number]:
+        found = list(self._curve(along, **how).values())
+        if len(found) < 2:
+            raise Idle(f"fewer than two numbers along {along}")
+        return found
+
+    def spread(self, along: str, start: Number | float, **how: Any) -> Number:
+        """The largest less the least number along a column, over the drop from a start.
+
+        Curves along which nothing was learnt are not flat: they decide nothing.
+        """
+        high, low = self.most(along, **how), self.least(along, **how)
+        drop = Number.of_any(start).value - low.value
+        if not drop > (low.high - low.low) / 2:
+            raise Idle(f"nothing was learnt: the drop from the start is {drop:.3g}")
+        apart = high - low
+        return Number(apart.value, max(0.0, apart.low), apart.high) / drop
+
+    def inside(self, column: str, level: float = 0.05) -> Number:
+        """The share of a table's cells whose p is not below a level."""
+        rows = self.rows.dropna(subset=column) if column in self.rows else self.rows
+        known = filled(rows, column)[column]
+        share = float((known >= level).mean())
+        return Number(share, share, share, len(known))
+
+    def standing_out(self) -> Number:
+        """Share of a histogram that lies above half the largest value.
+
+        x is the middle of a bin, ``mean`` its count and ``max`` its upper edge.
+        """
+        bins = filled(self.rows, "x", "mean", "max")
+        large = bins["x"] > bins["max"].max() / 2
+        return Number.of_any(bins["mean"][large].sum() / bins["mean"].sum())
+
+    @staticmethod
+    def exactly(number: Number) -> Number:
+        """A number without its interval."""
+        return Number.of_any(number.value)
+
+    @staticmethod
+    def outside(number: Any, low: Any, high: Any) -> Number:
+        """How far a number is outside of two others; negative inside."""
+        value = Number.of_any(number).value
+        least, most = (Number.of_any(end).value for end in (low, high))
+        return Number.of_any(max(least - value, value - most))
+
+    @staticmethod
+    def widened(number: Number, factor: Number) -> Number:
+        """A number whose interval is at least a factor wide on both sides."""
+        low, high = number.value / factor.value, number.value * factor.value
+        return Number(number.value, min(low, number.low), max(high, number.high))
+
+    def proof(self, argument: str, times: float = 1.0) -> Number:
+        """What an argument yields over what it claims; the group is its case.
+
+        With ``times`` the formula is computed for that multiple of its target but
+        compared with the target; without one the claimed value is divided.
+        """
+        given = {k: float(v) for k, v in self.point.items() if k != "argument"}
+        for key in {*TARGETS} & {*given}:
+            given[key] *= times
+        share = float(self.arguments[argument](**given).share) * times
+        if math.isnan(share):
+            raise Idle("the argument yields no number")
+        return Number.of_any(1.0 if math.isclose(share, 1.0, rel_tol=EQUAL) else share)
+
+
+WORDS = (
+    *("at", "slope", "shape", "fewer", "worst_step", "most", "least", "spread"),
+    *("inside", "standing_out", "exactly", "outside", "widened", "proof"),
+)
+
+
+# --- expressions ----------------------------------------------------------------------
+
+
+def evaluated(expression: str | float, words: Words) -> Any:
+    """The number, or the truth, of an expression that ``compiled`` lets in."""
+    code = compiled(str(expression))
+    return eval(code, {"__builtins__": {}}, words)  # type: ignore[arg-type]  # noqa: S307
+
+
+@cache
+def compiled(expression: str) -> CodeType:
+    """The code of an expression.
+
+    Raises ValueError if it is none, or has an unknown word or argument of a word.
+    """
+    tree = _parsed(expression)
+    for node in ast.walk(tree):
+        if not isinstance(node, ALLOWED):
+            raise ValueError(f"{ast.unparse(node)!r} is no part of an expression")
+        if isinstance(node, ast.Call):
+            name, given = ast.unparse(node.func), {one.arg: 0 for one in node.keywords}
+            one_of("word", name, WORDS)
+            word = inspect.getattr_static(Words, name)
+            try:
+                own = () if isinstance(word, staticmethod) else (None,)
+                takes = inspect.signature(getattr(Words, name))
+                takes.bind(*own, *node.args, **given)  # type: ignore[arg-type]
+            except TypeError as error:
+                raise ValueError(f"{name}: {error}") from None
+    return compile(tree, expression, "eval")
+
+
+def _parsed(expression: str) -> ast.Expression:
+    try:
+        return ast.parse(expression.strip(), mode="eval")
+    except SyntaxError as error:
+        raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
+
+
+def columns(expression: str) -> Iterator[tuple[str, str]]:
+    """Columns that an expression reads, each with its table; "" is the claim's own.
+
+    Arguments of proofs are in the table ``PROOFS``. Raises ValueError as ``compiled``.
+    """
+    compiled(expression)
+    nodes = list(ast.walk(_parsed(expression)))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    called = {id(node.func) for node in calls}
+    takes = inspect.signature(Words.at).parameters
+    for node in nodes:
+        if isinstance(node, ast.Name) and id(node) not in called:
+            yield node.id, ""
+    for node in calls:
+        word, given = (
+            ast.unparse(node.func),
+            {str(k.arg): k.value for k in node.keywords},
+        )
+        of = str(getattr(given.get("of"), "value", ""))
+        texts = [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
+        if word == "at":
+            yield from ((name, of) for name in [*texts, *given] if name not in takes)
+        elif word == "proof":
+            yield from ((name, PROOFS) for name in texts)
+        if of:
+            yield "", of

@@ -1,0 +1,452 @@
+# ruff: noqa: E501
+"""Configurations: what they mean, and what is refused in one line that helps.
+
+By day a hundred keys of the shipped files are spoilt by chance, ``make test-all``
+spoils two thousand and has Hydra compose every section as well.
+"""
+
+import itertools
+import random
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from typing import get_args
+
+import numpy as np
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from dperm import cli
+from dperm.core.experiment import config, grid, locate, validation
+from dperm.core.experiment.config import compose, read
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.validation import number
+from dperm.kinds import figures
+from dperm.pipeline import checks, products, runtable
+
+SHIPPED = [(group, n) for group in config.CHOSEN for n in locate.available(group)]
+
+
+@pytest.fixture
+def conf(tmp_path, monkeypatch):
+    """A copy of conf/ that a test may spoil."""
+    shutil.copytree(locate.conf_dir(), tmp_path / "conf")
+    monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "conf"
+
+
+# --- meaning --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("group", "name"), SHIPPED)
+def test_every_section_that_is_shipped_can_be_read(group, name):
+    assert read(group, name).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a", "a"), ("A1", "A1"), ("-7", -7), ("1_000", 1000), ("1e3", 1000.0),
+        ("1.5", 1.5), ("true", True), ("NULL", None), ("inf", float("inf")),
+        ("truer", "truer"), ("1a", "1a"), ("a-b", "a-b"), ("'a'", "a"), ("1/n", "1/n"),
+        ("{a: 1}", {"a": 1}), ("[1,2]", [1, 2]), ("", ""),
+    ],
+)  # fmt: skip
+def test_values_of_overrides(text, value):
+    key = "problem.dataset.reader.options.x"
+    assert compose([f"+{key}={text}"]).problem.dataset.reader.options["x"] == value
+    again = compose([f"+{key}=0", f"{key}={text}"]).problem.dataset.reader.options["x"]
+    assert again == value
+
+
+BELOW = {
+    "paper": ["paper.fresh=20", "++paper.evaluated=best", "paper.offline=[log1, log2]"],
+    "problem": ["problem.privacy.delta=1/n", "problem.penalty.upper=inf",
+                "+problem.dataset.reader.options={a: 1, b: [x]}"],
+    "solver": ["+solver.options.other=1e-3", "++solver.options.third=[a,2]"],
+    "scale": ["++scale.keep.clip=2", "++scale.keep.step=3", "~scale.keep.step"],
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("group", "name"), SHIPPED)
+def test_a_section_read_is_what_hydra_composes(group, name):
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+
+    cli.register()
+    others = [f"~{other}" for other in config.CHOSEN if other != group]
+    for below in ([], BELOW[group]):
+        with initialize_config_dir(str(locate.conf_dir()), version_base="1.3"):
+            asked = map(cli.in_folders, [f"{group}={name}", *below])
+            theirs = hydra_compose("config", [*asked, *others])[group]
+        assert read(group, name, below) == OmegaConf.to_object(theirs)
+
+
+def test_overrides_change_add_and_remove():
+    found = read(
+        "problem", "diabetes", ["problem.privacy.epsilon=2", "problem.title='x, y'"]
+    )
+    assert (found.privacy.epsilon, found.title) == (2.0, "x, y")
+    assert read("solver", "dp_cd", ["++solver.options.first=3"]).options["first"] == 3
+    assert "step" not in read("scale", "smoke", ["~scale.keep.step"]).keep
+
+
+def test_a_variant_inherits(conf):
+    (conf / "solver/mine.yaml").write_text(
+        "defaults: [dp_cd_priv]\nname: mine\noptions: {first: 3}\n"
+    )
+    options = read("solver", "mine").options
+    assert options == {"sampling": "cyclic", "first": 3, "share": 0.1}
+    (conf / "problem/mine.yaml").write_text(
+        "defaults: [diabetes]\nname: mine\ndataset: {title: again}\n"
+    )
+    assert read("problem", "mine").dataset.title == "again"
+
+
+def test_numbers_that_depend_on_n_and_places_from_the_environment(monkeypatch):
+    assert number("1/n", 50, "") == 0.02 and number("1/n^2", 50, "") == 0.0004
+    monkeypatch.setenv("DPERM_MIRROR", "/somewhere")
+    assert compose([]).data.mirror == "/somewhere"
+    assert compose(["data.mirror=/else"]).data.mirror == "/else"
+
+
+def test_an_infinite_clip_is_accepted_without_noise(conf):
+    spoil(conf / DPCD, "runs.dp_cd.grid.clip", [float("inf")])
+    assert compose(["problem.privacy.epsilon=.inf"]).paper.name == "dpcd"
+
+
+def test_choices_of_figures_are_those_of_the_figures():
+    for key, known in figures.CHOICES.items():
+        assert get_args(products.TYPES[key]) == known
+    assert {*figures.OPTIONS} <= {*products.TYPES}
+
+
+def test_reading_imports_nothing_heavy():
+    heavy = "hydra", "numba", "scipy", "pandas", "dperm.core.solvers", "dperm.core.erm"
+    code = ("import sys; from dperm.core.experiment import config;"
+            f"config.read('paper', 'dpcd'); print({{*sys.modules}} & {{*{heavy}}})")  # fmt: skip
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "set()", done.stderr
+
+
+# --- refusals, by hand ----------------------------------------------------------------
+
+OVERRIDES = [
+    ("problem=california_nrm", "did you mean california_norm"),
+    ("problem=log1,log2", "problem 'log1,log2' is unknown"),
+    ("solver=dp_cdd", "did you mean dp_cd"),
+    ("problem.loss=logistc", "did you mean logistic"),
+    ("problem.lss=1", "problem.lss"),
+    ("+problem.penlty=1", "did you mean penalty"),
+    ("solver.algorithm=dp_ccd", "did you mean dp_cd"),
+    ("+solver.options.smpling=uniform", "did you mean sampling"),
+    ("solver.options.sampling=cyclical", "expected one of cyclic, reshuffled, uniform"),
+    ("paper.calibrations=[strikt]", "did you mean strict"),
+    ("problem.privacy.epsilon=0", "privacy.epsilon: expected a positive number"),
+    ("problem.privacy.epsilon=high", "epsilon: expected a number, found 'high'"),
+    ("problem.privacy.delta=0", r"privacy.delta: expected in \(0, 1\)"),
+    ("problem.privacy.delta=1", r"privacy.delta: expected in \(0, 1\)"),
+    ("problem.privacy.delta=2/n", "expected a number, 1/n or"),
+    ("problem.penalty.l1=-1", "penalty.l1: expected 0 or more"),
+    ("problem.penalty.lower=1", "the box must hold 0"),
+    ("seed=-1", "seed: expected 0 or more, found -1"),
+    ("seed=true", "seed: expected a whole number, found True"),
+    ("seed=1,2", "seed=1,2: expected key=value, one value"),
+    ("seed", "seed: expected key=value"),
+    ("problem.title='a", "problem.title='a: expected key=value"),
+    ("+seed=3", "seed=3: is there; expected it without"),
+    ("~solver.options.nothing", "there is no solver.options.nothing"),
+    ("workers=0", "workers: expected 1 or more"),
+    ("setting.passes=5e15", "setting.passes: expected at most 1000000, found 5"),
+    ("setting.step=nan", "setting.step: expected a finite number"),
+    ("setting.noise_multiplier=-1", "noise_multiplier: expected 0 or more"),
+    ("setting.passes=-1", "setting.passes: expected a positive number, found -1"),
+    ("data.timeout=inf", "data.timeout: expected a finite number"),
+    ("data.timeout=-1", "data.timeout: expected a positive number"),
+    ("data.retries=-1", "data.retries: expected 0 or more"),
+    ("output.results=''", "output.results: expected text, found nothing"),
+    ("paper.replicates=null", "paper.replicates: expected a whole number, found noth"),
+]
+
+
+@pytest.mark.parametrize(("override", "message"), OVERRIDES)
+def test_an_override_that_makes_no_sense_is_refused(override, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        checks.check(compose([override]))
+    assert "\n" not in str(caught.value)
+
+
+DPCD, DPGCD, DPSCO = (f"paper/{name}/paper.yaml" for name in ("dpcd", "dpgcd", "dpsco"))
+CANCER = "dataset/breast_cancer.yaml"
+FILES = [
+    # file, key, value, what is said after the file's name
+    ("problem/diabetes.yaml", "los", "logistic", "mean loss"),
+    ("problem/diabetes.yaml", "penalty", {"l3": 1}, "penalty.l3: expected one of l1, l2"),
+    ("problem/diabetes.yaml", "name", None, "name: expected text, found nothing"),
+    ("problem/diabetes.yaml", "dataset", {"name": "diabetes"}, "dataset.name: .*another"),
+    ("solver/dp_sgd.yaml", "defaults", ["dp_cdd"], "defaults: solver 'dp_cdd' is unknown.*mean dp_cd"),
+    ("solver/dp_sgd.yaml", "defaults", ["dp_sgd"], "defaults: expected no circle"),
+    ("solver/dp_sgd.yaml", "defaults", 5, "defaults: expected a list"),
+    ("solver/dp_sgd.yaml", "defaults", [["dp_cd"]], "defaults: expected a name of its group"),
+    ("solver/dp_sgd.yaml", "defaults", [{"/problem": "log1"}], "defaults: expected a name of its group"),
+    ("solver/dp_sgd.yaml", "name", "other", "name: expected dp_sgd, found"),
+    ("solver/dp_sgd.yaml", "options", {"batch": 2.5}, "batch: expected a whole number"),
+    ("solver/dp_cd.yaml", "options", {"first": "one"}, "options.first: expected a whole"),
+    ("solver/noisy_sfw_all.yaml", "algorithm", "noisy_swf", "algorithm .noisy_swf.: .*mean noisy_sfw"),
+    ("scale/smoke.yaml", "replicates", 0, "replicates: expected 1 or more, found 0"),
+    ("scale/smoke.yaml", "fresh", -2, "fresh: expected 1 or more, found -2"),
+    ("scale/smoke.yaml", "problems", "ofline", "problems: .*did you mean offline"),
+    ("scale/smoke.yaml", "keep", {"step": 0}, "keep.step: expected 1 or more"),
+    ("scale/smoke.yaml", "keep", {"stp": 2}, "keep: .*did you mean step"),
+    (DPCD, "problems", ["calfornia_raw"], "mean california_raw"),
+    (DPCD, "problems", [], "problems: expected one or more of them, found none"),
+    (DPCD, "problems", "diabetes", "problems: expected a list, found 'diabetes'"),
+    (DPCD, "problems", ["diabetes", "diabetes"], "problems: .*found diabetes twice"),
+    (DPCD, "calibrations", [], "calibrations: expected one or more of them, found none"),
+    (DPCD, "replicates", True, "replicates: expected a whole number, found True"),
+    (DPCD, "title", None, "title: expected text, found nothing"),
+    (DPCD, "runs", ["dp_cd"], "runs: expected keys and values"),
+    (DPCD, "runs", {"dp_cd": {}}, "runs.dp_cd.grid: expected a value, found none"),
+    (DPCD, "runs", {"dp_sg": {"grid": {}}}, "did you mean dp_sgd"),
+    (DPCD, "runs.dp_cd.calibrations", [], "runs.dp_cd.calibrations: .*found none"),
+    (DPCD, "runs.dp_cd.problems", [], "runs.dp_cd.problems: .*found none"),
+    (DPCD, "runs.dp_cd.problems", ["log1"], "runs.dp_cd.problems: expected one of"),
+    (DPCD, "runs.dp_cd.grid.clip", [-1.0, 1.0], "runs.dp_cd.grid.clip: expected positive"),
+    (DPCD, "runs.dp_cd.grid.clip", [], "runs.dp_cd.grid.clip: empty"),
+    (DPCD, "runs.dp_cd.grid.step", [float("inf")], "step: .inf is accepted only for clip"),
+    (DPCD, "runs.dp_cd.grid.clip", [float("inf")], "is accepted only for clip, without noise"),
+    (DPCD, "runs.dp_cd.grid.passes", [5e15], "grid.passes: expected at most 1000000"),
+    (DPCD, "runs.dp_cd.grid.passes", [0], "runs.dp_cd.grid.passes: expected positive"),
+    (DPCD, "runs.dp_cd.grid", {"passes": {"linspace": [1, float("inf"), 2]}}, "finite"),
+    (DPCD, "published", {"t": "no.csv"}, "no file conf/paper/dpcd/no.csv"),
+    (DPCD, "figures.figure1.options", {"solves": []}, "options: 'solves': .*solvers"),
+    (DPCD, "figures.figure1.options.solvers", ["dp_c"], "options.solvers: .*dp_cd"),
+    (DPCD, "figures.figure1.options.columns", "two", "columns: expected a whole number"),
+    (DPCD, "figures.figure3.options.x", "hours", "x: expected one of passes, seconds"),
+    (DPCD, "tables.table2.options", {"publishd": "table2"}, "mean published"),
+    (DPCD, "tables.table2.options.published", "table9", "published: expected one of"),
+    (DPSCO, "sweeps.empirical.options.run", 5, "options: expected one of.*mean runs"),
+    (DPSCO, "sweeps.empirical.options.runs", 1.5, "runs: expected a whole number"),
+    (DPSCO, "sweeps.rates.grid", {"solver": ["poly_swf"]}, "solver: .*mean poly_sfw"),
+    (DPGCD, "sweeps.tuning_law.grid", {"problem": ["square"], "solvr": ["dp_cd"]},
+     "sweeps.tuning_law: expected an axis 'solver'"),
+    (DPGCD, "runs.dp_cd.leave_out", {"dorothea": []}, "leave_out.dorothea: .*found none"),
+    (DPGCD, "runs.dp_cd.leave_out", {"dorotea": ["strict"]}, "leave_out: .*mean dorothea"),
+    (CANCER, "digest", "md5:", "digest: found 'md5:', expected sha256"),
+    (CANCER, "sources", [{"kind": "sklearn", "loader": "load_digits", "options": {"nclass": 2}}], "mean n_class"),
+    (CANCER, "sources", [{"kind": "sklearn", "loader": "load_wine", "urls": ["x"]}], "urls: found .*nothing for sklearn"),
+    (CANCER, "sources", [{"kind": "file", "files": "x.csv"}], "files: expected a list"),
+    (CANCER, "reader", {"missing": "mean"}, "reader.missing: .*only csv and arff"),
+    (CANCER, "reader", {"format": "csv", "missing": "zero"}, "reader.missing: found"),
+    (CANCER, "reader", {"format": "csv", "options": {"separator": "ab"}}, "one charac"),
+    ("dataset/lognormal1.yaml", "sources.0.options.n", 1, "options.n: found 1, expected 2"),
+    ("dataset/lognormal1.yaml", "sources.0.options.sigma", "x", "options.sigma: expected a number"),
+]  # fmt: skip
+OF = {DPGCD: "dpgcd", DPSCO: "dpsco", "dataset/lognormal1.yaml": "dpgcd",
+      "solver/noisy_sfw_all.yaml": "dpsco"}  # fmt: skip
+
+
+def spoil(path, key, value):
+    at = content = yaml.safe_load(path.read_text())
+    *above, last = [int(part) if part.isdigit() else part for part in key.split(".")]
+    for name in above:
+        at = at[name] if isinstance(name, int) else at.setdefault(name, {})
+    at[last] = value
+    path.write_text(yaml.safe_dump(content))
+
+
+@pytest.mark.parametrize(("file", "key", "value", "message"), FILES)
+def test_a_spoilt_file_is_refused_by_name_and_key(conf, file, key, value, message):
+    spoil(conf / file, key, value)
+    paper = OF.get(file, "dpcd")
+    scale = "scale=full" if paper != "dpcd" else "scale=smoke"
+    with pytest.raises(ConfigError, match=rf"{file}: .*{message}") as caught:
+        runtable.run_table([paper], [scale])
+    assert "\n" not in str(caught.value)
+
+
+def test_two_data_sets_of_one_name(conf):
+    for name, loader in (("one", "load_wine"), ("two", "load_iris")):
+        source = {"kind": "sklearn", "loader": loader}
+        dataset = {"name": "same", "sources": [source]}
+        problem = {"name": name, "loss": "least_squares", "dataset": dataset}
+        (conf / f"problem/{name}.yaml").write_text(yaml.safe_dump(problem))
+        for key in ("offline", "problems"):
+            listed = yaml.safe_load((conf / DPCD).read_text())[key]
+            spoil(conf / DPCD, key, [*listed, name])
+    with pytest.raises(
+        ConfigError, match=r"two\.yaml: dataset.name: .*'same', the oth"
+    ):
+        runtable.run_table(["dpcd"], ["scale=smoke"])
+
+
+def test_files_that_are_broken_empty_or_missing_are_named(conf, monkeypatch):
+    path = conf / "problem/diabetes.yaml"
+    kept = path.read_bytes()
+    path.write_text("name: [diabetes\n")
+    with pytest.raises(ConfigError, match=r"diabetes.yaml: not valid YAML: line 2: "):
+        compose(["problem=diabetes"])
+    path.write_bytes(kept)
+    for file in ("dataset/diabetes", "problem/diabetes", "scale/smoke", DPCD[:-5]):
+        path = conf / f"{file}.yaml"
+        kept = path.read_bytes()
+        path.write_text("# nothing\n")
+        with pytest.raises(ConfigError, match=rf"conf/{file}.yaml: .*name"):
+            runtable.run_table(["dpcd"], ["scale=smoke"])
+        path.write_bytes(kept)
+    monkeypatch.setenv("DPERM_CONF", "/nothing")
+    with pytest.raises(ConfigError, match=r"DPERM_CONF: .*nothing: expected a folder"):
+        compose([])
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "message"),
+    [
+        (True, int, "k: expected a whole number, found True"),
+        (2.0, int, "k: expected a whole number, found 2.0"),
+        (False, str, r"k: expected text \(in quotes.*\), found False"),
+        (None, float, "k: expected a number, found nothing"),
+        ({"a": [1, "b"]}, dict[str, list[int]], r"k.a\[1\]: expected a whole number"),
+        ({1: 2}, dict[str, int], "k: expected keys that are text, found 1"),
+        ("x", int | None, "k: expected a whole number"),
+    ],
+)
+def test_values_of_another_type_are_refused(value, hint, message):
+    with pytest.raises(ConfigError, match=f"^{message}"):
+        validation.check(value, hint, "k")
+
+
+def test_values_of_a_type_are_accepted():
+    for value, hint in ((1, str), (1, float), (None, int | None), ([1], list[float]),
+                        ("${x}", int), ("???", int)):  # fmt: skip
+        validation.check(value, hint, "k")
+
+
+# --- refusals, by chance --------------------------------------------------------------
+
+
+def keys(node, trail=()):
+    """The way to each key of a document."""
+    if isinstance(node, dict | list):
+        named = isinstance(node, dict)
+        for name, value in node.items() if named else enumerate(node):
+            if named:
+                yield (*trail, name)
+            yield from keys(value, (*trail, name))
+
+
+def spoilt_at_random(folder):
+    """Files with a key that nobody knows, or a value of no type that it could have.
+
+    Not below keys that only a paper's own code can judge, nor names of one's choice.
+    """
+    files = sorted(path for group in ("problem", "solver", "dataset", "scale")
+                   for path in (folder / group).glob("*.yaml"))  # fmt: skip
+    chance = random.Random(20220202)
+    free = {"options", "keep", "loader", "folder", "grid"}
+    while True:
+        path = chance.choice(files)
+        content = yaml.safe_load(path.read_text())
+        trail = chance.choice([*keys(content)])
+        if free & {*trail} or trail == ("name",):
+            continue
+        at, last = content, trail[-1]
+        for name in trail[:-1]:
+            at = at[name]
+        if chance.random() < 0.5:
+            at[last + "x"] = at.pop(last)
+            yield path, last, content
+        elif isinstance(at[last], str | int | float | dict | list):
+            at[last] = [[1], {"a": 2}] if not isinstance(at[last], list) else "nonsense"
+            yield path, last, content
+
+
+@pytest.mark.parametrize("times", [100, pytest.param(2000, marks=pytest.mark.long)])
+def test_any_key_that_is_misspelt_or_of_another_type_is_refused(conf, times):
+    for path, key, content in itertools.islice(spoilt_at_random(conf), times):
+        group, kept = path.parent.name, path.read_bytes()
+        path.write_text(yaml.safe_dump(content))
+        try:
+            with pytest.raises(ConfigError) as caught:
+                section = read(group, path.stem)
+                if group == "solver":
+                    checks.solver(section)
+        finally:
+            path.write_bytes(kept)
+        said = str(caught.value)
+        assert f"{group}/{path.name}" in said and "\n" not in said
+        assert key.partition("@")[0].strip("/") in said or "defaults" in said
+
+
+# --- grids ----------------------------------------------------------------------------
+
+FULL = {"passes": [1, 2], "step": {"logspace": [0.01, 1, 3]},
+        "clip": {"linspace": [1, 3, 3]}}  # fmt: skip
+
+
+def test_grids_are_products_pairs_and_unions():
+    found = grid.points(FULL)
+    assert len(found) == 18
+    assert found[0] == {"passes": 1.0, "step": 0.01, "clip": 1.0}
+    np.testing.assert_allclose(sorted({one["step"] for one in found}), [0.01, 0.1, 1.0])
+    one = {"a": [1, 2, 2], "b": [3]}
+    two = {"zip": {"a": [2, 4], "b": [3, 5]}}
+    found = grid.points([one, two, {"a": [7], "c": [8]}], axes=None)
+    pairs = [{"a": 1, "b": 3}, {"a": 2, "b": 3}, {"a": 4, "b": 5}]
+    assert [*found] == [*pairs, {"a": 7, "c": 8}] and found[2] == pairs[2]
+    assert found.values("a") == [1, 2, 4, 7]
+    assert grid.points([one, two], axes=None).total("a") == 7
+    thin = grid.thin(grid.points(FULL), {"step": 2, "clip": 9})
+    assert {one["step"] for one in thin} == {0.01, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"clip": []}, "clip: empty"),
+        ({"clip": ["a"]}, "expected numbers, found 'a'"),
+        ({"clip": [True]}, "expected numbers"),
+        ({"clip": {"logspase": [1, 2, 3]}}, "expected a list, logspace or linspace"),
+        ({"clip": {"logspace": [1, 2]}}, r"expected \[start, stop, num\]"),
+        ({"clip": {"logspace": [0, 2, 3]}}, "end points must be positive"),
+        ({"clip": {"linspace": [1, 2, 0]}}, "num must be a whole number"),
+        ({"clp": [1]}, "unknown axis 'clp'"),
+        ({"zip": {"step": [1], "clip": [1, 2]}}, "equally long"),
+        ({"product": {"clip": [1]}}, "'clip' is given twice"),
+        ({"clip": {"logspace": [1, 2, 10**8]}}, "num must be a whole number"),
+    ],
+)
+def test_a_spoilt_grid_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        grid.points({**FULL, **change}, "runs.dp_cd.grid")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"passes": [1], "step": [1]}, "axis 'clip' is missing"),
+        ([], "the grid is empty"),
+        ("all", "expected a mapping"),
+        ({"zip": [1, 2]}, "zip: expected a mapping of axes"),
+    ],
+)
+def test_what_is_no_grid_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        grid.points(given, "grid")
+
+
+def test_a_million_points_take_the_room_of_their_axes():
+    axes = {"step": {"linspace": [1, 2, 1000]}, "clip": {"logspace": [1, 2, 1000]}}
+    tracemalloc.start()
+    found = grid.points(axes, axes=None)
+    assert len(found) == 10**6 and next(iter(found)) == {"step": 1.0, "clip": 1.0}
+    assert len(grid.thin(found, {"step": 2, "clip": 3})) == 6
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10**6
+    with pytest.raises(ValueError, match="expected at most 10000000 points"):
+        grid.points({**axes, "passes": [*range(1, 12)]})

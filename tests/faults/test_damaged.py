@@ -1,0 +1,521 @@
+# ruff: noqa: E501
+"""Files that are odd, spoilt or hostile: sound arrays, or one line; no code is run.
+
+By day a few hundred files are spoilt by chance, ``make test-all`` spoils 10,000. A case
+is the same on every machine.
+"""
+
+import gzip
+import io
+import os
+import random
+import signal
+import stat
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from scipy import sparse
+
+from dperm.core.experiment import files as store
+from dperm.core.experiment.config import compose
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.schema import Data, Dataset, Reader, Source
+from dperm.data import fetch, load_prepared
+from dperm.data.archives import unpack
+from dperm.data.arrays import RefusedError
+from dperm.data.readers import read_files
+from dperm.pipeline import checks, inputs, products, stages
+
+
+@pytest.fixture
+def conf(project, monkeypatch):
+    """A copy of the configuration that is in use."""
+    monkeypatch.setenv("DPERM_CONF", str(project.conf))
+    monkeypatch.chdir(project.folder)
+    return project.conf
+
+
+# --- spoilt by chance -----------------------------------------------------------------
+
+PATIENCE = 20  # seconds; a parser that needs more has been led astray
+ARFF = b"""% a comment
+@relation small
+@attribute 'first one' numeric
+@attribute day {1,2,3}
+@attribute class {UP,DOWN}
+@data
+0.25,3,UP
+-1e-3,1,DOWN
+7,2,UP
+"""
+SPARSE_ARFF = b"""@relation sparse
+@attribute a numeric
+@attribute b {2,5}
+@attribute class {no,yes}
+@data
+{0 1.5, 2 yes}
+{}
+{1 5}
+"""
+READERS = {
+    "arff": (ARFF, Reader(format="arff", target="class", positive="UP")),
+    "sparse arff": (SPARSE_ARFF, Reader(format="arff", positive="yes")),
+    "csv": (b"a,b,y\n1,2.5,1\n0,-1e3,0\n3,4,1\n", Reader(format="csv", target="y")),
+    "semicolons": (
+        b'a;"b c";y\n1;2;u\n3;4;v\n',
+        Reader(format="csv", positive="u", options={"separator": ";"}),
+    ),
+    "libsvm": (b"+1 1:0.5 3:2\n-1 2:1 # x\n1 1:4\n", Reader(format="libsvm")),
+    "dense libsvm": (
+        b"1 1:0.5 7:2\n2 2:1\n",
+        Reader(format="libsvm", positive="2", options={"dense": True}),
+    ),
+}
+YAMLS = ("problem/diabetes", "dataset/diabetes", "solver/dp_cd", "paper/tiny/paper",
+         "scale/smoke", "config")  # fmt: skip
+TOKENS = [
+    b"nan", b"inf", b"1e999", b"-1", b"0", b"99999999999999999999", b"2147483648",
+    b"1e308", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\t", b"'", b'"',
+    b"{", b"}", b"[", b"]", b",", b";", b":", b"%", b"#", b"?", b"@data\n", b"{0 1}",
+    b"@attribute z {a}\n", b"@attribute a string\n", b"1:1 1:1", b"1000000000:1",
+    b"qid:1",
+    "é".encode(), "\u2028".encode(), b"1_000", b"0x10", b"\\", b" " * 50, b"9" * 400,
+]  # fmt: skip
+YAML_TOKENS = [
+    *TOKENS, b"!!python/object/apply:os.system ['touch evil']", b"&a [*a]", b"*b",
+    b"${oc.env:HOME}", b"${paper}", b"${", b"???", b"null", b"- ", b"{a: 1}", b"[[1]]",
+    b".nan", b".inf", b"-.inf", b"../../evil", b"!!binary aGk=", b"2020-01-01", b"~",
+    b"# @package _global_\n", b"defaults: [x]\n", b"<<: *a", b"true", b"logspace:",
+    b"{logspace: [1, 2, 3]}", b"{linspace: [0, .inf, 4]}", b"{zip: {}}", b": ",
+    b"hydra:",
+]  # fmt: skip
+
+
+def spoil(chance: random.Random, content: bytes, tokens: list[bytes]) -> bytes:
+    """Change a file in one to six places."""
+    data = bytearray(content)
+    for _ in range(chance.randint(1, 6)):
+        at = chance.randrange(len(data) + 1)
+        to = min(len(data), at + chance.randint(1, 12))
+        what = chance.randrange(7)
+        if what == 0 and at < len(data):
+            data[at] ^= 1 << chance.randrange(8)
+        elif what == 1:
+            del data[at:to]
+        elif what == 2:
+            data[at:at] = data[at:to] * chance.choice((1, 2, 40))
+        elif what == 3:
+            data[at:to] = chance.choice(tokens)
+        elif what == 4:
+            data[at:at] = chance.choice(tokens)
+        elif what == 5:
+            lines = bytes(data).splitlines(keepends=True)
+            chance.shuffle(lines)
+            data = bytearray(b"".join(lines))
+        else:
+            del data[at:]
+    return bytes(data)
+
+
+class TooLongError(Exception):
+    """The reader was led astray."""
+
+
+@pytest.fixture
+def impatient():
+    """Raise in the middle of whatever takes too long."""
+
+    def give_up(*_):
+        raise TooLongError
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    yield lambda: signal.alarm(PATIENCE)
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def check_arrays(X, y) -> None:
+    values = X.data if sparse.issparse(X) else X
+    assert X.shape[0] == len(y) > 0 and X.shape[1] > 0
+    assert X.dtype == y.dtype == np.float64
+    assert np.isfinite(values).all() and np.isfinite(y).all()
+
+
+@pytest.mark.parametrize("times", [300, pytest.param(8000, marks=pytest.mark.long)])
+def test_a_spoilt_data_file_is_read_or_refused(tmp_path, impatient, times):
+    refused, path = 0, tmp_path / "file"
+    for case in range(times):
+        chance = random.Random(case)
+        name = chance.choice(list(READERS))
+        content, reader = READERS[name]
+        path.write_bytes(spoil(chance, content, TOKENS))
+        impatient()
+        try:
+            check_arrays(*read_files([path], reader))
+        except RefusedError as error:
+            text = str(error)
+            assert text and "\n" not in text and len(text) < 2000, (case, text)
+            refused += 1
+        except BaseException as error:
+            raise AssertionError(f"case {case}, {name}: {path.read_bytes()}") from error
+    assert 0.02 < refused / times < 0.98
+
+
+@pytest.mark.parametrize("times", [80, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.filterwarnings("ignore:.*Defaults list is missing")  # Hydra says it, well
+def test_a_spoilt_configuration_is_read_or_refused(conf, impatient, times):
+    known = {name: (conf / f"{name}.yaml").read_bytes() for name in YAMLS}
+    before, refused = sorted(conf.parent.rglob("*")), 0
+    for case in range(10**6, 10**6 + times):
+        chance = random.Random(case)
+        name = chance.choice(YAMLS)
+        path = conf / f"{name}.yaml"
+        path.write_bytes(spoil(chance, known[name], YAML_TOKENS))
+        impatient()
+        try:
+            compose(["problem=diabetes", "scale=smoke"])
+        except ConfigError as error:
+            assert str(error) and len(str(error)) < 5000, (case, str(error))
+            refused += 1
+        except BaseException as error:
+            raise AssertionError(f"case {case}, {name}: {path.read_bytes()}") from error
+        path.write_bytes(known[name])
+    assert sorted(conf.parent.rglob("*")) == before
+    assert 0.02 < refused / times < 0.98
+
+
+# --- in every odd form, from the YAML to the figure -----------------------------------
+
+N, MARK = 24, "\ufeff"
+CHANCE = np.random.default_rng(5)
+X = CHANCE.integers(-4, 5, (N, 3)) + 0.5
+SIGNS = np.where(X @ [1.0, -2.0, 0.5] + CHANCE.normal(0, 3, N) > 0, 1, -1)
+Y = X @ [1.0, -2.0, 0.5] + CHANCE.normal(0, 1, N)
+LOGISTIC, SQUARES = ("logistic", {"l2": 0.1}), ("least_squares", {"l1": 0.05})
+
+
+def table(y, separator=",", end="\n", last="", head="a,b,c,y", quote=""):
+    """A text table of X and y."""
+    lines = [separator.join(head.split(","))] if head else []
+    for row, target in zip(X.tolist(), y, strict=True):
+        fields = [f"{quote}{value}{quote}" for value in (*row, target)]
+        lines.append(separator.join(fields) + last)
+    return end.join(lines) + end
+
+
+def sparse_rows(labels, first=1, end="\n"):
+    rows = (
+        " ".join(f"{j}:{v}" for j, v in enumerate(row, first)) for row in X.tolist()
+    )
+    return end.join(f"{one} {row}" for one, row in zip(labels, rows, strict=True)) + end
+
+
+def with_gaps():
+    """A column of colours, and every fifth value of a column gone."""
+    lines = table(Y, head="a,b,c,y").splitlines()
+    made = ["colour," + lines[0]]
+    for i, line in enumerate(lines[1:]):
+        fields = line.split(",")
+        fields[1] = "NA" if i % 5 == 2 else fields[1]
+        made.append(f"{('red', 'green')[i % 2]}," + ",".join(fields))
+    return "\n".join(made)
+
+
+def arff(rows, kind="numeric"):
+    head = "".join(f"@attribute '{name} x' numeric\n" for name in "abc")
+    return f"% odd\n@relation r\n{head}@attribute class {kind}\n@data\n{rows}"
+
+
+def arff_gaps():
+    rows = table(np.where(SIGNS > 0, "yes", "no"), head="").splitlines()
+    rows[3] = rows[3].replace(rows[3].split(",")[0], "?", 1)
+    rows[7] = ",".join([*rows[7].split(",")[:3], "?"])
+    return MARK + arff("\r\n".join(rows), "{no,yes}")
+
+
+def sparse_arff():
+    rows = zip(X.tolist(), np.where(SIGNS > 0, "yes", "no"), strict=True)
+    listed = ((", ".join(f"{j} {v}" for j, v in enumerate(row)), y) for row, y in rows)
+    return arff("\n".join(f"{{{text}, 3 {y}}}" for text, y in listed), "{no,yes}")
+
+
+def write_zip(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("deep/wanted.csv", table(Y))
+        archive.writestr("other.csv", table(SIGNS))
+
+
+def write_npz(path):
+    np.savez_compressed(path, X=X, y=Y)
+
+
+# name: files and what writes them, source and reader beside them, the problem
+CSV = {"format": "csv"}
+ODD = {
+    "bom_crlf_quotes": ({"a.csv": MARK + table(Y, end="\r\n", quote='"')}, {}, CSV, SQUARES),
+    "trailing_commas": ({"b.csv": table(Y, last=",")}, {}, CSV, SQUARES),
+    "semicolons": (
+        {"c.csv": table(np.where(SIGNS > 0, "up ", "down"), ";", head=" a,b , c,y ")}, {},
+        {**CSV, "positive": "up", "options": {"separator": ";"}}, LOGISTIC),
+    "gaps_and_colours": (
+        {"d.csv": with_gaps()}, {},
+        {**CSV, "missing": "median", "categories": {"colour": ["red", "green"]}}, SQUARES),
+    "no_header": (
+        {"e.tsv": table(SIGNS, "\t", head="")}, {},
+        {**CSV, "options": {"separator": "\t", "header": False}}, LOGISTIC),
+    "members": ({"f.zip": write_zip}, {"members": ["wanted.csv"]}, CSV, SQUARES),
+    "marked_libsvm": (
+        {"g": MARK + "# head\r\n\r\n" + sparse_rows(SIGNS, end=" # x\r\n")}, {},
+        {"format": "libsvm"}, LOGISTIC),
+    "zero_based_gz": (
+        {"h.gz": gzip.compress(sparse_rows(np.where(SIGNS > 0, 2, 1), 0).encode())}, {},
+        {"format": "libsvm", "positive": 2, "options": {"zero_based": True}}, LOGISTIC),
+    "two_parts": (
+        {"i.1": sparse_rows(SIGNS), "i.2": "1 1:1\n-1 2:1\n"}, {},
+        {"format": "libsvm", "options": {"dense": True}}, LOGISTIC),
+    "arff_gaps": (
+        {"j.arff": arff_gaps()}, {},
+        {"format": "arff", "positive": "yes", "missing": "drop"}, LOGISTIC),
+    "sparse_arff": (
+        {"k.arff": sparse_arff()}, {}, {"format": "arff", "positive": "yes"}, LOGISTIC),
+    "packed_arrays": ({"l.npz": write_npz}, {}, {"format": "arrays"}, SQUARES),
+}  # fmt: skip
+
+
+def put(name, conf):
+    """Its files and its YAML."""
+    files, source, reader, (loss, penalty) = ODD[name]
+    for file, content in files.items():
+        if callable(content):
+            content(Path(file))
+        else:
+            raw = content if isinstance(content, bytes) else content.encode()
+            Path(file).write_bytes(raw)
+    source = {"kind": "file", "files": list(files), **source}
+    problem = {"name": name, "title": name, "loss": loss, "penalty": penalty,
+               "dataset": {"name": name, "sources": [source], "reader": reader}}  # fmt: skip
+    (conf / "problem" / f"{name}.yaml").write_text(yaml.safe_dump(problem))
+
+
+SOME = ["bom_crlf_quotes", "zero_based_gz", "arff_gaps"]
+PLAIN = {
+    pa.types.is_boolean, pa.types.is_floating, pa.types.is_integer, pa.types.is_null,
+    pa.types.is_string, pa.types.is_large_string,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [SOME, pytest.param([*ODD], marks=pytest.mark.long)])
+def test_odd_files_to_a_figure(names, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DPERM_CONF", raising=False)
+    (tmp_path / "conf/problem").mkdir(parents=True)
+    (tmp_path / "conf/paper/odd").mkdir(parents=True)
+    for name in names:
+        put(name, tmp_path / "conf")
+    grid = {"passes": [2], "step": [0.1, 0.5], "clip": [1.0, 5.0]}
+    paper = {"name": "odd", "problems": names, "calibrations": ["paper"],
+             "replicates": 2, "fresh": 2, "runs": {"dp_cd": {"grid": grid}},
+             "figures": {"curves": {"kind": "trajectories"}}}  # fmt: skip
+    (tmp_path / "conf/paper/odd/paper.yaml").write_text(yaml.safe_dump(paper))
+    for name in names:
+        config = compose(["paper=odd", f"problem={name}", "solver=dp_cd"])
+        before = inputs.fetch, inputs.prepare, inputs.optimum
+        for stage in (*before, stages.tune, stages.evaluate):
+            stage(config)
+        check(name, load_prepared(name, config.data))
+    products.figure(compose(["paper=odd"]))
+    curves = pd.read_csv("figures/odd/curves.csv")
+    assert set(curves["panel"]) == set(names)
+    assert np.isfinite(curves["mean"]).all()
+    check_plain([*Path("results").rglob("*.parquet")])
+
+
+def check(name, prepared):
+    """The arrays that were written, whatever form the file had."""
+    expected = {"two_parts": N + 2, "arff_gaps": N - 2}.get(name, N)
+    assert prepared.meta["n"] == expected
+    assert prepared.meta["p"] == (5 if name == "gaps_and_colours" else 3)
+    if expected == N and prepared.meta["p"] == 3:
+        X_read = prepared.X.toarray() if sparse.issparse(prepared.X) else prepared.X
+        assert X_read.tolist() == X.tolist()
+        assert (
+            prepared.y.tolist() == (SIGNS if ODD[name][3] is LOGISTIC else Y).tolist()
+        )
+
+
+def check_plain(paths):
+    """Tables hold plain values and nothing pickled."""
+    assert len(paths) > 4
+    for path in paths:
+        schema = pq.read_schema(path)
+        for field in schema:
+            assert any(is_kind(field.type) for is_kind in PLAIN), (path, field)
+        assert b"pickle" not in path.read_bytes().lower()
+        assert {*schema.metadata} <= {b"pandas", b"dperm.rows", b"dperm.made"}
+
+
+# --- hostile --------------------------------------------------------------------------
+
+
+def tar_of(kind: bytes, name: str, target: str) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        link = tarfile.TarInfo(name)
+        link.type, link.linkname = kind, target
+        archive.addfile(link)
+        info = tarfile.TarInfo(f"{name}/evil")
+        info.size = 4
+        archive.addfile(info, io.BytesIO(b"evil"))
+    return out.getvalue()
+
+
+def zip_of(name: str, mode: int = 0o644) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        info = zipfile.ZipInfo(name)
+        info.external_attr = mode << 16
+        archive.writestr(info, "../../evil")
+    return out.getvalue()
+
+
+ARCHIVES = {
+    "symbolic link": tar_of(tarfile.SYMTYPE, "way", ".."),
+    "hard link": tar_of(tarfile.LNKTYPE, "way", "../evil"),
+    "device": tar_of(tarfile.CHRTYPE, "way", ""),
+    "fifo": tar_of(tarfile.FIFOTYPE, "way", ""),
+    "link in a zip": zip_of("way", stat.S_IFLNK | 0o777),
+    "parent": zip_of("a/../../evil"),
+    "root": zip_of("/tmp/evil"),  # the attack, which is refused
+    "drive": zip_of("C:evil"),
+    "backslash": zip_of("..\\evil"),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+@pytest.mark.parametrize("wanted", [(), ("evil",), ("way/evil",), ("way",)])
+def test_archives_stay_in_their_folder(tmp_path, name, wanted):
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    path = inside / "archive"
+    path.write_bytes(ARCHIVES[name])
+    with pytest.raises(RefusedError):
+        unpack(path, inside / "out", wanted)
+    assert [file for file in tmp_path.rglob("*") if not file.is_dir()] == [path]
+
+
+def test_a_url_is_of_the_web(tmp_path):
+    secret = tmp_path / "secret.csv"
+    secret.write_text("a,y\n1,2\n3,4\n")
+    source = Source(kind="http", urls=[secret.as_uri()])
+    asked = Dataset(name="x", sources=[source], reader=Reader(format="csv"))
+    with pytest.raises(ValueError, match=r"urls: found 'file:.*expected http"):
+        fetch(asked, Data(dir=str(tmp_path / "data"), retries=0))
+
+
+def replace(conf, file, old, new):
+    path = conf / f"{file}.yaml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+
+
+CODE = [
+    "!!python/object/apply:os.system ['touch evil']",
+    "!!python/object/new:subprocess.Popen [['touch', 'evil']]",
+    "!!python/name:os.system",
+    "!!python/module:antigravity",
+]
+
+
+@pytest.mark.parametrize("code", CODE)
+def test_a_yaml_runs_no_code(conf, code):
+    replace(conf, "problem/diabetes", "loss: least_squares", f"loss: {code}")
+    with pytest.raises(ConfigError, match="not valid YAML"):
+        compose(["problem=diabetes"])
+    assert not (conf.parent / "evil").exists()
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["os.path", "idlelib.idle", "pip.__main__", "this"]
+)
+def test_an_algorithm_is_a_solver(conf, algorithm):
+    replace(conf, "solver/dp_cd", "algorithm: dp_cd", f"algorithm: {algorithm}")
+    with pytest.raises(ConfigError, match=f"algorithm '{algorithm}': expected"):
+        checks.check(compose([]))
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("paper/tiny/paper", "name: tiny", "name: ../../evil"),
+        ("paper/tiny/paper", "curves:", "../curves:"),
+        ("paper/tiny/paper", "errors:", "/errors:"),
+        ("problem/diabetes", "name: diabetes", "name: ../evil"),
+        ("solver/dp_cd", "name: dp_cd", "name: /evil"),
+        ("scale/smoke", "folder: smoke", "folder: .."),
+    ],
+)
+def test_names_stay_in_their_folder(conf, file, old, new):
+    replace(conf, file, old, new)
+    with pytest.raises(ConfigError, match="expected letters, digits, _ and -"):
+        compose(["problem=diabetes", "scale=smoke"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# @package _global_\noutput: {results: /evil}\n",
+        "#@ package _global_\ndata: {dir: /evil}\n",
+        "defaults:\n  - /output@_global_: evil\n",
+        "defaults: [{/output@_global_.output: evil}]\n",
+        'defaults:\n  - "/output\\x40_global_": evil\n',
+    ],
+)
+def test_a_file_sets_its_own_group_only(conf, text):
+    path = conf / "problem" / "diabetes.yaml"
+    path.write_text(text + "name:" + path.read_text().partition("name:")[2])
+    message = r"diabetes\.yaml: (expected settings|defaults: expected .*@_global_)"
+    with pytest.raises(ConfigError, match=message):
+        compose(["problem=diabetes"])
+
+
+def test_the_kind_of_a_product_is_one_of_ours(conf):
+    config = compose(["problem=diabetes"])
+    for kind in ("Path", "np", "pd", "__import__", "_curve", "Any"):
+        with pytest.raises(ConfigError, match="expected one of"):
+            products.function_of(config, "figures", kind)
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, ("evil",)
+
+
+def test_objects_are_not_pickled_into_parquet(tmp_path):
+    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError, TypeError)):
+        store.write_table(tmp_path / "x.parquet", pd.DataFrame({"a": [object()]}))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["X.npy", "y.npy"])
+def test_pickled_arrays_are_not_loaded(conf, name):
+    config = compose(["problem=diabetes"])
+    evil = np.array([Evil()], dtype=object)
+    steps = inputs.fetch, inputs.prepare, inputs.optimum
+    for stage in steps:
+        stage(config)
+    for folder, stage in (("fetched", inputs.prepare), ("prepared", inputs.optimum)):
+        path = Path("data") / folder / "diabetes" / name
+        kept = path.read_bytes()
+        np.save(path, evil, allow_pickle=True)
+        with pytest.raises(ValueError, match="run again"):
+            stage(config)
+        path.write_bytes(kept)
+    assert not Path("evil").exists()

@@ -1,0 +1,103 @@
+"""Wrong worlds: tables that plausible mistakes would have written.
+
+A claim that holds should notice them: it holds no longer, or names missing groups.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dperm.judge.claims import groups
+from dperm.judge.judge import HELD, VERDICTS, judged
+from dperm.judge.words import ends
+
+METHODS = ("algorithm", "constants", "solver", "method", "sampling", "first")
+ERRORS = ("mean", "fresh_mean", "relative_error", "excess", "share", "ratio", "error")
+
+
+def key_of(table):
+    """The column that names methods, if there is one."""
+    return next((name for name in METHODS if name in table), None)
+
+
+def named(claim, table):
+    """Methods of a table that a claim names, the first ones first."""
+    key = key_of(table)
+    text = repr([claim.number, claim.rows, claim.each])
+    known = [one for one in table[key].unique() if f"{one}" in text] if key else []
+    return sorted(known, key=lambda one: text.index(f"{one}"))
+
+
+def exchanged(claim, table):
+    """The names of two methods exchanged: the claim's first, and another."""
+    key, mine = key_of(table), named(claim, table)
+    if not mine:
+        return table
+    others = [one for one in [*mine[1:], *table[key].unique()] if one != mine[0]]
+    pair = {mine[0]: others[0], others[0]: mine[0]} if others else {}
+    return table.assign(**{key: table[key].replace(pair)})
+
+
+def half_empty(claim, table):
+    """Every second row has no numbers."""
+    floats = np.array([kind.kind == "f" for kind in table.dtypes])
+    return table.mask((np.arange(len(table))[:, None] % 2 == 1) & floats)
+
+
+def without_a_group(claim, table):
+    """The rows of the claim's first group are lost."""
+    point = {k: v for k, v in groups(claim.each)[0].items() if k in table}
+    if not point:
+        return table
+    lost = np.logical_and.reduce([table[k] == v for k, v in point.items()])
+    return table[~lost]
+
+
+def times(factor):
+    """Errors of the claim's first method, or all, are multiplied."""
+
+    def change(claim, table):
+        key, mine = key_of(table), named(claim, table)
+        own = table[key] == mine[0] if mine else table.index >= 0
+        columns = [
+            one
+            for name in ERRORS
+            if name in table
+            for one in (name, *ends(list(table), name))
+        ]
+        return table.assign(
+            **{one: table[one].where(~own, factor * table[one]) for one in columns}
+        )
+
+    return change
+
+
+WORLDS = {
+    "names exchanged": exchanged,
+    "half empty": half_empty,
+    "a group lost": without_a_group,
+    "errors x 0.7": times(0.7),
+    "errors x 1.4": times(1.4),
+}
+
+
+def noticed(claim, tables, arguments):
+    """Names of the worlds that a claim that holds notices."""
+    found = judged(claim, tables, arguments)
+    if found.verdict not in HELD:
+        return []
+    seen, first = [], claim.read()[found.shown]
+
+    def world(change):
+        return lambda file: (
+            tables(file)
+            if file.startswith("published/")
+            else change(first, tables(file))
+        )
+
+    for name, change in WORLDS.items():
+        other = judged(claim, world(change), arguments)
+        worse = VERDICTS.index(other.verdict) > VERDICTS.index(found.verdict)
+        if worse or len(other.missing) > len(found.missing):
+            seen.append(name)
+    return seen

@@ -1,0 +1,344 @@
+"""Bugs in kernels and accountants: pieces of definitions, and what takes their place.
+
+Each is a slip that somebody could make and that no result on utility would show. A
+piece is found by its syntax tree, so that formatting, comments and the place in the
+file do not count. It must occur once in the named definition.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("src/dperm", "docs/examples/mine")  # where definitions are searched for
+Definition = ast.FunctionDef | ast.ClassDef
+
+
+class EditError(ValueError):
+    """A bug that does not fit today's source."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A bug.
+
+    Attributes
+    ----------
+    name : str
+    solvers : str
+        Names of solvers whose audit must catch it, any one of them.
+    breaks : str
+        One line.
+    pieces : tuple of (str, str, str)
+        Qualified name of a definition, after the module's stem where others have the
+        piece too, as in ``dp_gd:ledger``; the piece; what takes its place. Both are an
+        expression, a keyword argument or statements.
+    """
+
+    name: str
+    solvers: str
+    breaks: str
+    pieces: tuple[tuple[str, str, str], ...]
+
+
+@cache
+def planted(edit: Edit) -> dict[str, str]:
+    """The files that a bug changes, with their new text.
+
+    Raises
+    ------
+    EditError
+        If a piece does not occur, or more than once.
+    """
+    changed: dict[str, ast.Module] = {}
+    for place, before, after in edit.pieces:
+        stem, _, name = place.rpartition(":")
+        found = 0
+        for file, text in _sources().items():
+            path = Path(file)
+            known = path.parent.name if path.stem == "__init__" else path.stem
+            if stem not in ("", known) or name.rpartition(".")[2] not in text:
+                continue
+            tree = changed.get(file) or ast.parse(text)
+            swap = Swap(before, after)
+            for definition in _definitions(tree, name):
+                swap.visit(definition)
+            if swap.found:
+                changed[file], found = tree, found + swap.found
+        if found != 1:
+            raise EditError(f"{edit.name}: {place}: {before!r} occurs {found} times")
+    return {f: ast.unparse(ast.fix_missing_locations(t)) for f, t in changed.items()}
+
+
+@cache
+def _sources() -> dict[str, str]:
+    files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
+    return {str(path.relative_to(ROOT)): path.read_text() for path in sorted(files)}
+
+
+def _definitions(tree: ast.AST, name: str) -> list[ast.AST]:
+    """Definitions of a qualified name."""
+    first, _, rest = name.partition(".")
+    found = [
+        node
+        for node in ast.iter_child_nodes(tree)
+        if isinstance(node, Definition) and node.name == first
+    ]
+    return (
+        [one for node in found for one in _definitions(node, rest)] if rest else found
+    )
+
+
+class Swap(ast.NodeTransformer):
+    """Puts a piece in the place of another one, and counts how often."""
+
+    def __init__(self, before: str, after: str):
+        self.found = 0
+        self.old, self.new = _parsed(before), _parsed(after)
+        self.dumps = [ast.dump(node) for node in self.old]
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Look for statements in bodies, keywords in calls, and expressions."""
+        for name, value in ast.iter_fields(node):
+            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
+                setattr(node, name, self._statements(value))
+        node = super().generic_visit(node)
+        if isinstance(node, ast.keyword) and self._is_argument(node):
+            self.found += 1
+            (new,) = self.new
+            assert isinstance(new, ast.Assign)
+            return ast.keyword(node.arg, new.value)
+        if isinstance(node, ast.expr) and ast.dump(node) == self.dumps[0]:
+            self.found += 1
+            return self.new[0]
+        return node
+
+    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        size = len(self.old)
+        for k in range(len(body) - size + 1):
+            if [ast.dump(one) for one in body[k : k + size]] == self.dumps:
+                self.found += 1
+                return [*body[:k], *self.new, *body[k + size :]]  # type: ignore[list-item]
+        return body
+
+    def _is_argument(self, node: ast.keyword) -> bool:
+        one = self.old[0]
+        return (
+            isinstance(one, ast.Assign)
+            and ast.unparse(one.targets[0]) == node.arg
+            and ast.dump(one.value) == ast.dump(node.value)
+        )
+
+
+def _parsed(snippet: str) -> list[ast.AST]:
+    """An expression, or statements; a return may stand alone."""
+    body = ast.parse(snippet).body
+    only = body[0] if len(body) == 1 else None
+    return [only.value] if isinstance(only, ast.Expr) else list(body)
+
+
+CHANGE = re.compile(r"\{\{(.*?) => (.*?)\}\}", re.DOTALL)
+
+
+def plant(name: str, solvers: str, breaks: str, *pieces: str) -> Edit:
+    """A bug from definitions and pieces; ``{{before => after}}`` is what changes."""
+    places = zip(pieces[::2], pieces[1::2], strict=True)
+    made = [(at, CHANGE.sub(r"\1", it), CHANGE.sub(r"\2", it)) for at, it in places]
+    return Edit(name, solvers, breaks, tuple(made))
+
+
+EDITS = (
+    plant("sum_without_two", "dp_cd dp_sgd", "replacing a record moves a sum by 2 C",
+        "sum_sensitivity", "return {{2.0 => 1.0}} * clip",
+    ),
+    plant("cd_no_clip", "dp_cd", "derivatives are not clipped (dense columns)",
+        "_term",
+        "return {{clamp(column[i] * derivative(v[i]), bound) => "
+        "column[i] * derivative(v[i])}}",
+    ),
+    plant("cd_warm_start", "dp_cd", "starts at a gradient that is not charged",
+        "Run.start",
+        "return np.concatenate(({{self.problem.offset => self.problem.offset - "
+        "self.problem.A @ self.problem.gradient(np.zeros(self.problem.p))}}, drift))",
+        "lanes:Run.__init__",
+        "start = np.concatenate(({{np.zeros(problem.p) => "
+        "-problem.gradient(np.zeros(problem.p))}}, self.start()))",
+    ),
+    plant("sgd_clip_by_slope", "dp_sgd", "clips phi' to C, not the gradient's norm",
+        "dp_sgd:_steps",
+        "clamp(derivative(pull[b, lane]), clip[lane]{{ * bound => }})",
+    ),
+    plant("svrg_no_clip", "dp_svrg", "differences of gradients are not clipped",
+        "dp_svrg:_steps",
+        "step[lane] * {{clamp(change, clip[lane] * bound) => change}}",
+    ),
+    plant("skgd_clip_whole", "dp_skgd_blocks2", "clips a block to C, not to C_S",
+        "dp_skgd:_steps", "clip{{ * share[s] => }}",
+    ),
+    plant("equal_shares", "dp_gcd", "C_j are equal, so that scores move unequally",
+        "share", "return np.sqrt({{M / M.sum() => np.full(len(M), 1.0 / len(M))}})",
+    ),
+    plant("priv_bounds_of_the_data", "dp_cd_priv", "b_j are read off the private data",
+        "dp_cd_priv:Run.smoothness", "problem.{{known. => }}A",
+    ),
+    plant("smoothness_half", "dp_cd_priv", "M_j have half of the noise they need",
+        "private_smoothness", "scales = {{ => 0.5 * }}event.scale * bounds / n",
+    ),
+    plant("rows_not_scaled", "phased_sgd sco_dp_fw", "rows keep their norm",
+        "Rows.factors",
+        "[{{norms(part.astype(float), q) => "
+        "np.ones(len(part))}} for part in _parts(batch.rows)]",
+    ),
+    plant("sfw_deep_half", "noisy_sfw", "half of the sensitivity at depth 3 and more",
+        "child_sensitivity",
+        "return 2 * 2{{**depth =>  ** min(depth, 2)}} / b * setup.smoothness * moved",
+    ),
+    plant("phased_sensitivity", "phased_sgd", "a phase's average moves by 2 L eta",
+        "sensitivity", "return {{2 *  => }}setup.lipschitz * eta",
+    ),
+    plant("fw_without_two", "dp_fw", "a score moves by 2 r G / n", "sensitivity",
+        "{{2.0 *  => }}options.radius",
+    ),
+    plant("bcfw_sketch_by_n", "dp_bcfw", "a sketched feature's noise is divided by n",
+        "sensitivities",
+        "2.0 * options.entry_bound * float(sketch.column_norms.max()){{ => "
+        " / problem.n}}",
+    ),
+    plant("one_stream", "dp_sgd dp_cd_uniform",
+        "sampling and noise share their numbers", "Streams.__getattr__",
+        "spawn_key=({{STREAMS.index(name) => 0}},)",
+    ),
+    plant("gaussian_cut", "dp_cd", "Gaussian noise is cut at two deviations",
+        "gaussian", 'handed("gaussian", normal{{ => .clip(-2, 2)}})',
+    ),
+    plant("gumbel_narrow", "dp_gcd_gumbel", "Gumbel noise is half as wide", "gumbel",
+        "-{{ => 0.5 * }}np.log(rng.standard_exponential(size))",
+    ),
+    plant("radius_of_one", "noisy_sfw",
+        "generalised Gaussian noise is too short by root d", "generalised_gaussian",
+        "math.sqrt(rng.chisquare({{d => 1}}))",
+    ),
+    plant("cd_noise_again", "dp_cd", "all steps of a chunk have one number for noise",
+        "dp_cd:Run.draw",
+        "return order, {{self.noise(count) => "
+        "np.full(count, self.noise(1)[0])}}, since, 1.0 / self.divisor, self.share",
+    ),
+    plant("gcd_noise_of_selection", "dp_gcd",
+        "the value's noise is that of the selection", "dp_gcd:Run.draw",
+        "value = {{laplace(self.streams.noise, np.ones(count)) => "
+        "selection[:, 0].copy()}}",
+    ),
+    plant("gcd_selection_half", "dp_gcd", "half of the noise on a score",
+        "dp_gcd:Run.lane_constants",
+        "on_score = {{ => 0.5 * }}scale * steepest(self.problem, rule) / "
+        "float(np.sqrt(M.sum()))",
+    ),
+    plant("phased_noise_falls", "phased_sgd", "noise falls faster than the steps",
+        "phased_sgd:Run.releases", "scale = self.deviation / {{4 => 8}}**phase",
+    ),
+    plant("strict_one_less", "dp_cd", "strict composition counts T - 1", "_composed_mu",
+        "sum({{event.count => "
+        "max(event.count - 1, 1)}} / event.noise_multiplier**2 for event in events)",
+    ),
+    plant("gaussian_half_mu", "dp_cd", "a Gaussian's curve is that of half its mu",
+        "gaussian_delta",
+        "return _gaussian_curve(np.asarray(epsilon, dtype=float), mu{{ =>  / 2}})",
+    ),
+    plant("amplified_twice", "dp_sgd", "sampling amplifies twice",
+        "sampled_gaussian_delta", "np.expm1(np.minimum(loss, 30.0)) / rate{{ => **2}}",
+    ),
+    plant("laplace_half", "dp_cd_priv", "a Laplace release costs half", "laplace_delta",
+        "(np.asarray(epsilon, dtype=float) - pure{{ =>  / 2}}) / 2",
+    ),
+    plant("selection_without_two", "dp_gcd_gumbel", "a selection costs epsilon', not 2",
+        "NoisyMax.pure",
+        "return {{2 *  => }}self.sensitivity / self.scale if self.scale else math.inf",
+    ),
+    plant("half_bounded_range", "dp_gcd_gumbel",
+        "bounded range: a sixteenth, not an eighth", "_",
+        "orders * event.bounded_range**2 / {{8 => 16}}",
+    ),
+    plant("calibration_overspends", "dp_cd", "keeps to a target a tenth above",
+        "calibrate",
+        "@cache\n"
+        "def cost(multiplier: float, *how: float) -> float:\n"
+        "    return estimate(ledger_of(multiplier), delta, calibration, *how){{ => \n"
+        "epsilon *= 1.1}}",
+    ),
+    plant("kappa_flat", "noisy_sfw", "kappa without d^(2/r - 2/q)", "regularity",
+        "return {{(r - 1) * d ** (2 / r - inverse) => r - 1}}",
+    ),
+    plant("sgd_population", "dp_sgd", "the ledger has twice as many records",
+        "dp_sgd:ledger", "{{ => 2 * }}problem.n",
+    ),
+    plant("svrg_epochs", "dp_svrg", "an epoch that is not whole is free", "ledger",
+        "{{-(-count // epoch(problem, options)) => "
+        "max(1, (count - 1) // epoch(problem, options))}}",
+    ),
+    plant("gcd_always_sound", "dp_gcd", "noise inside an L1 rule is called sound",
+        "is_sound", "return {{False => True}}",
+    ),
+    plant("bcfw_blocks_in_parallel", "dp_bcfw", "blocks of features are charged once",
+        "releases", "{{options.nodes *  => }}count",
+    ),
+    plant("gd_clips_to_two", "dp_gd dp_gram", "gradients are clipped to 2 C",
+        "Scaled.gradient_sum",
+        "(self._together or self._behind()).gradient(u, {{ => 2 * }}C)",
+    ),
+    plant("gram_root_forgotten", "dp_gram",
+        "x x^T moves by R^2, in the ledger and beside it", "scales",
+        "{{float(np.sqrt(2)) *  => }}(options.radius * at.radius) ** 2",
+        "Scaled.second_moments", "{{float(np.sqrt(2)) *  => }}R**2",
+    ),
+    plant("moments_factor_once", "moments",
+        "t t^T has the clip's factor once, not twice", "Records.moments",
+        "inside{{**2 => }}",
+    ),
+    plant("tilted_no_ridge", "objective_perturbation",
+        "Lambda is claimed, and nothing added", "Run.steps",
+        "at.tilted_minimum(R, {{ridge => 0.0}}, tolerance, R**2 / Lambda, off)",
+    ),
+    plant("clip_hands_nan_on", "dp_gd dp_minibatch dp_gram", "np.clip hands NaN on",
+        "bounded",
+        "{{_clamp(out.reshape(len(most), -1), most)\n"
+        "return out => ends = most.reshape(-1, *[1] * (out.ndim - 1))\n"
+        "return np.clip(out, -ends, ends)}}",
+    ),
+    plant("norms_underflow", "dp_gd dp_minibatch",
+        "max(norm, 1e-300), norms by squares", "norms",
+        'return {{lengths(rows, np.einsum("ij,ij->i", rows, rows)) => '
+        'np.sqrt(np.einsum("ij,ij->i", rows, rows))}}',
+        "Records.clipped_slopes",
+        "{{np.minimum(C / self.norms[some], STEEP) => "
+        "C / np.maximum(self.norms[some], 1e-300)}}",
+    ),
+    plant("scaled_private_features", "dp_gd moments",
+        "features are scaled by the private columns", "Scaled.__init__",
+        "{{column_scales(problem) => np.sqrt((problem.A ** 2).mean(axis=0))}}",
+    ),
+    plant("selection_half_score", "dp_selection", "a score moves by 1",
+        "dp_selection:ledger", "sensitivity={{2.0 => 1.0}}", "dp_selection:ledger",
+        "{{2.0 *  => }}noise_multiplier", "Scaled.relevance",
+        "secret.largest(values, {{2.0 => 1.0}}, k)",
+    ),
+    plant("sketch_half_covariance", "hessian_mixing",
+        "what is added to the covariance is half of what it lacks", "sketched.release",
+        "event.scale**2 {{ => / 2 }}- known",
+    ),
+    plant("mine_no_clip", "noisy_gd", "gradients are not clipped", "Run.gradient",
+        "self.records.gradient(w, {{clip => 1e12}})",
+    ),
+    plant("mine_warm_start", "noisy_gd", "starts at a clipped gradient, not charged",
+        "noisy_gd:Run.__init__",
+        "self.weights = np.zeros((len(lanes.step), problem.p)){{ => \n"
+        "for lane, w in enumerate(self.weights):\n"
+        "    w[:] = -5 * self.gradient(w.copy(), lanes.clip[lane])}}",
+    ),
+    plant("search_score_free", "private_search", "its scores are in no ledger",
+        "PrivateSearch._priced", "on.ledger(setting, noise){{ + score => }}",
+    ),
+)  # fmt: skip

@@ -1,0 +1,297 @@
+"""Drawing: legends, ticks and looks; intervals and verdicts; tables as files."""
+
+import math
+import pkgutil
+import re
+import subprocess
+import sys
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from dperm import present
+from dperm.core.experiment.config import read
+from dperm.present import drawing, intervals, looks
+from dperm.present.drawing import Panels
+from dperm.present.intervals import (
+    LEVEL,
+    Measured,
+    compared,
+    measured,
+    retuned,
+    tuning_luck,
+    verdict,
+    widest,
+)
+from dperm.present.tables import ALIGNED, Table, markdown, save
+
+
+def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
+    names = ", ".join(
+        f"dperm.present.{one.name}" for one in pkgutil.iter_modules(present.__path__)
+    )
+    code = f"import sys, {names}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                          check=True)  # fmt: skip
+    assert not {"numba", "scipy.stats"} & {*done.stdout.split()}
+
+
+# --- legends, ticks, looks ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("panels", "rows"), [(1, 5), (4, 1)])
+def test_a_shared_legend_fits_the_figure(panels, rows):
+    shown = Panels(panels, panels)
+    figure, axes = shown.figure, shown.axes
+    for number in range(5):
+        axes[0].plot([0, 1], label=f"a method with a long name, no. {number}")
+    drawing.shared_legend(figure, 5)
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.width <= figure.bbox.width
+    assert legend._ncols == 5 // rows
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        ((0.4, 2.0), {"0.4", "0.6", "1", "2"}),
+        ((0.015, 0.9), {"0.1"}),
+        ((1e-6, 2e-6), None),
+        ((0.1, 90), None),
+    ],
+)
+def test_short_logarithmic_axes_have_plain_numbers(ends, expected):
+    panels = Panels(1)
+    figure, (axes,) = panels.figure, panels.axes
+    axes.set(yscale="log", ylim=ends)
+    drawing.plain_ticks(figure)
+    figure.canvas.draw()
+    both = [*axes.get_yticklabels(), *axes.get_yticklabels(minor=True)]
+    found = {label.get_text() for label in both} - {""}
+    if expected is None:
+        assert all("10^" in text for text in found)
+    else:
+        assert expected <= found and not any("$" in text for text in found)
+    plt.close(figure)
+
+
+def test_a_line_adds_its_values_to_the_data():
+    panels = Panels(1)
+    (at,) = panels.axes
+    rows = panels.line(at, "a", "bound", [1, 2], [3, 4], color="0.5", linestyle=":")
+    drawing.plt.close(panels.figure)
+    assert panels.rows == rows
+    assert [(row["x"], row["mean"], row["max"]) for row in rows] == [
+        (1, 3, 3),
+        (2, 4, 4),
+    ]
+
+
+def contrast(colour):
+    """Contrast with a white page, from 1 to 21 (WCAG 2.2, "contrast ratio")."""
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 1.05 / (0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] + 0.05)
+
+
+def test_all_solvers_of_a_tuned_grid_are_listed():
+    for name in ("dpcd", "dpgcd", "dpskgd"):
+        for solver in read("paper", name).runs:
+            assert read("solver", solver).label in looks.METHODS
+    for solver in read("paper", "arena").sweeps["contest"].grid["solver"]:
+        assert read("solver", solver).label in looks.METHODS
+
+
+def test_no_two_methods_look_the_same_and_all_can_be_seen():
+    names = [*looks.METHODS, *(f"new {k}" for k in range(24))]
+    found = looks.of(names)
+    assert len({str(look) for look in found.values()}) == len(names)
+    assert all(contrast(look["color"]) >= 3 for look in found.values())
+    assert contrast("#000000") == pytest.approx(21)
+    assert contrast("#777777") == pytest.approx(4.48, abs=0.01)
+
+
+def test_unlisted_methods_keep_their_looks_in_every_figure():
+    names = ["DP-CD", *(f"new {k}" for k in range(24))]
+    found = looks.of(names)
+    assert found["DP-CD"] == looks.of(["DP-CD"])["DP-CD"]
+    two = looks.of(["abc", "DP-SGD", "cba", "abc"])  # of anagrams too
+    assert two["abc"] == found["new 0"] and two["cba"] == found["new 1"]
+
+
+# --- intervals are those of scipy.stats -----------------------------------------------
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 4, 9, 3.7, 61.3, 1e4])
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_quantiles_of_student(freedom, level):
+    expected = stats.t.ppf((1 + level) / 2, freedom)
+    assert intervals.t_quantile(freedom, level) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_interval_of_a_mean():
+    values = np.array([1.0, 2.0, 4.0])
+    expected = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
+    np.testing.assert_allclose(intervals.student(values), expected)
+    assert intervals.student(np.array([3.0])) == (3.0, 3.0)
+
+
+@pytest.mark.parametrize(("hits", "runs"), [(0, 10), (3, 10), (10, 10), (1, 1), (0, 1)])
+def test_the_interval_of_a_probability(hits, runs):
+    found = stats.binomtest(hits, runs).proportion_ci(0.95, "exact")
+    np.testing.assert_allclose(
+        intervals.clopper_pearson(hits, runs), (found.low, found.high), atol=1e-12
+    )
+
+
+def test_the_interval_of_an_exponent():
+    rng = np.random.default_rng(0)
+    x = np.geomspace(1, 100, 7)
+    y = 3 * x**-0.6 * rng.lognormal(0, 0.2, 7)
+    fit = stats.linregress(np.log(x), np.log(y))
+    half = stats.t.ppf(0.975, 5) * fit.stderr
+    expected = fit.slope, fit.slope - half, fit.slope + half
+    np.testing.assert_allclose(intervals.power(x, y), expected, rtol=1e-9)
+
+
+# --- verdicts on tuned methods --------------------------------------------------------
+
+# noise of a setting's own, noise common to a seed, width of the valley in the step
+LAWS = [(0.3, 0.2, 1.0), (0.05, 0.3, 1.0), (0.5, 0.1, 0.3), (0.2, 0.2, 0.1)]
+
+
+def tuned_once(rng, law, shift=0.0, replicates=5, fresh=12):
+    """A method tuned on a valley of 120 settings and run on fresh seeds."""
+    own, common, width = law
+    steps, passes = np.linspace(-3, 3, 40), np.linspace(-1, 1, 3)
+    p, s = (grid.ravel() for grid in np.meshgrid(passes, steps, indexing="ij"))
+    level = shift + 0.5 * (s / width) ** 2 + 0.1 * p * p
+
+    def seeds(count):
+        noise = own * rng.standard_normal((len(s), count))
+        return np.exp(level[:, None] + noise + common * rng.standard_normal(count))
+
+    errors, later = seeds(replicates), seeds(fresh)
+    lanes = {"passes": p, "step": s, "clip": np.ones(len(s))}
+    rows = {name: np.repeat(values, replicates) for name, values in lanes.items()}
+    rows |= {"replicate": np.tile(np.arange(replicates), len(s)), "status": "ok",
+             "objective": errors.ravel(), "relative_error": errors.ravel()}  # fmt: skip
+    return measured(later[errors.mean(axis=1).argmin()], pd.DataFrame(rows))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_one_law_under_two_names_is_decided_at_the_stated_rate(law):
+    rng, trials = np.random.default_rng(1), 150
+    decided = sum(
+        verdict(compared(tuned_once(rng, law), tuned_once(rng, law))) != "undecided"
+        for _ in range(trials)
+    )
+    # as many as a rate of 5 % gives in all but one of a thousand tests
+    assert decided <= stats.binom.ppf(0.999, trials, 1 - LEVEL)
+
+
+@pytest.mark.parametrize("law", LAWS[:2])
+def test_a_factor_of_three_is_called(law):
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        better, worse = tuned_once(rng, law), tuned_once(rng, law, math.log(3))
+        assert verdict(compared(better, worse)) == "helps"
+        assert verdict(compared(worse, better), band=1.3) == "hurts"
+
+
+def test_choices_that_agree_have_no_luck_and_few_replicates_no_verdict():
+    law = (1e-9, 0.3, 0.2)
+    assert tuned_once(np.random.default_rng(4), law).luck < 1e-12
+    found = compared(*(tuned_once(np.random.default_rng(k), law, k, replicates=2)
+                       for k in (0, 2)))  # fmt: skip
+    assert found["ci_low"] == 0 and found["ci_high"] == math.inf
+    assert verdict(found) == "undecided"
+
+
+def test_the_luck_is_the_variance_of_choices():
+    """Two settings without noise, apart by a factor e, chosen 2 and 3 times of 5."""
+    errors = {1.0: [1.0, 1.0, 1.0, 1.0, 1.0], 2.0: [math.e] * 5}
+    objective = {1.0: [0, 0, 1, 1, 1], 2.0: [1, 1, 0, 0, 0]}
+    rows = [
+        (1.0, step, 1.0, r, "ok", objective[step][r], errors[step][r])
+        for step in errors for r in range(5)
+    ]  # fmt: skip
+    columns = ["passes", "step", "clip", "replicate", "status", "objective"]
+    table = pd.DataFrame(rows, columns=[*columns, "relative_error"])
+    luck, count = tuning_luck(table)
+    assert count == 5
+    assert luck == pytest.approx(np.var([0, 0, 1, 1, 1], ddof=1))
+
+
+def test_the_interval_is_welchs_where_tuning_had_no_luck():
+    a, b = np.random.default_rng(5).lognormal(size=(2, 9))
+    first, second = (
+        Measured(np.log(x).mean(), np.log(x).var(ddof=1) / 9, 0.0, 9, 5) for x in (a, b)
+    )
+    welch = stats.ttest_ind(np.log(a), np.log(b), equal_var=False)
+    found, known = compared(first, second), welch.confidence_interval(0.95)
+    assert found["ci_low"] == pytest.approx(math.exp(known.low))
+    assert found["ci_high"] == pytest.approx(math.exp(known.high))
+
+
+def test_the_band_of_the_controls():
+    assert widest([0.5, 1.2]) == pytest.approx(2.0) and widest([]) == 1.0
+    found = {"ratio": 0.6, "ci_low": 0.5, "ci_high": 0.7}
+    assert verdict(found) == "helps" and verdict(found, band=2.0) == "undecided"
+
+
+def test_replicates_tuned_anew():
+    table = pd.DataFrame({"replicate": [0, 0, 1, 1], "relative_error": [1, 4, 4, 16.0]})
+    found = retuned(table)
+    assert found.mean == pytest.approx(math.log(4))
+    assert found.spread == pytest.approx(np.var(np.log([2, 8]), ddof=1) / 2)
+
+
+# --- tables as files ------------------------------------------------------------------
+
+
+def test_a_reason_of_several_lines_stays_one_row(tmp_path):
+    data = pd.DataFrame({"problem": ["mtp", "log1"], "status": ["gone:\n- here", None]})
+    csv, text = save(Table(data, data), tmp_path / "table", "")
+    rows = text.read_text().splitlines()
+    assert len(rows) == 4 and "| gone: - here |" in rows[2]
+    assert pd.read_csv(csv)["status"][0] == "gone:\n- here"
+
+
+def test_a_long_table_has_the_cells_of_a_short_one():
+    data = pd.DataFrame({"name": ["a", "b | c"] * ALIGNED, "mean": 0.5})
+    head, rule, *long = markdown(data).splitlines()
+    short = markdown(data.head(ALIGNED)).splitlines()
+    assert len(long) == 2 * ALIGNED and rule == "| :-- | :-- |"
+    unpadded = [re.sub(" +", " ", line) for line in (short[0], *short[2:])]
+    assert [head, *long[:ALIGNED]] == unpadded != [short[0], *short[2:]]
+
+
+def test_last_bits_do_not_reach_the_file(tmp_path):
+    data = pd.DataFrame({"error": [0.1 + 0.2, 1 / 3], "mixed": [2 / 3, "none"]})
+    near = pd.DataFrame(
+        {"error": [0.3, 1 / 3 + 1e-16], "mixed": [2 / 3 - 1e-16, "none"]}
+    )
+    assert (data["error"] != near["error"]).all() and data["mixed"][0] != near["mixed"][
+        0
+    ]
+    texts = [
+        save(Table(each, each), tmp_path / "table", "")[0].read_text()
+        for each in (data, near)
+    ]
+    assert texts[0] == texts[1]
+    assert texts[0].splitlines()[2] == "0.3333333333,none"
+
+
+def test_gaps_infinities_and_whole_numbers_are_read_again(tmp_path):
+    data = pd.DataFrame({
+        "mean": [np.inf, np.nan], "cell": ["no", np.nan], "passes": [2.0, 5.0],
+        "runs": [10**12, 3], "held": [True, False],
+    })  # fmt: skip
+    csv = save(Table(data, data), tmp_path / "table", "")[0]
+    pd.testing.assert_frame_equal(pd.read_csv(csv), data, check_dtype=False)
