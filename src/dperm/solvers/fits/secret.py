@@ -86,6 +86,7 @@ def noisy(
     Parameters
     ----------
     value : float or ndarray, (), (p,), (1, L), (p, L), or symmetric (p, p)
+        Or a callable without arguments, which returns it when it is released.
     sensitivity : float or ndarray (L,)
         In the Euclidean, or Frobenius, norm.
     rate : float, optional
@@ -94,10 +95,10 @@ def noisy(
         Bound on the value's distance from the exact one, in that norm. Without it the
         value gets no exact noise.
     """
-    whole = np.asarray(value, dtype=float)
     needs = {"sensitivity": sensitivity}
 
     def release(event: Gaussian, normal: Normal | Exact) -> np.ndarray:
+        whole = np.asarray(value() if callable(value) else value, dtype=float)
         if isinstance(normal, Exact):
             assert error is not None
             return normal.added(whole, event.scale, event.sensitivity, error, symmetric)
