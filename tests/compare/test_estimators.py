@@ -114,6 +114,22 @@ def test_classes_scores_and_probabilities_agree(data):
     assert bare.intercept_.tolist() == [0.0] and bare.coef_.shape == (1, 3)
 
 
+def test_predictions_are_within_the_range_of_labels(data):
+    X, y = data
+    model = DPRegressor(bounds=(-6, 6), label_bounds=(-1, 2), random_state=0)
+    found = model.fit(X, y).predict(100 * X)
+    assert {found.min(), found.max()} == {-1.0, 2.0}
+
+
+def test_where_noise_hides_all_a_fit_is_nearly_the_best_constant():
+    """It would be right half of the time if noise were taken for weights."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (300, 20)), np.arange(300) % 10 == 0
+    known = {"bounds": (-1, 1), "classes": (False, True), "epsilon": 0.3}
+    fits = [DPClassifier(random_state=seed, **known).fit(X, y) for seed in range(8)]
+    assert np.mean([model.score(X, y) for model in fits]) > 0.87
+
+
 # --- what it costs --------------------------------------------------------------------
 
 

@@ -323,7 +323,7 @@ def test_every_solver_with_a_proof_fits_for_release(data, solver, signs):
 
 
 GAMMA = (3000 + 3 * 4 + 120) * 2.0**-53  # three features and the intercept, or label
-SUMS = math.sqrt(2) * GAMMA  # of t and t^2: 2 n sqrt(2 k) over 2 sqrt(k)
+SUMS = math.sqrt(1 + 1.6**2) * GAMMA  # of t and 1.6 t^2, over 2 sqrt(k)
 
 
 @pytest.mark.parametrize(("solver", "wanted"), [

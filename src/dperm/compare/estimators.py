@@ -33,6 +33,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import extras
+from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.compare import choosing, contestants, frames, metrics, ranges
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import (
@@ -61,6 +62,10 @@ from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
 RESIDUAL = tuple(name for name in bounded() if name not in metrics.SIGNED)
+RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
+SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
+SPREAD = 0.3  # of an intercept about the constant's, a guess
+FEW = 1e-300
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
@@ -210,6 +215,7 @@ class DPLinear(BaseEstimator):
 
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
+        self._n = n
         self._delta = 1 / n**2 if self.delta is None else self.delta
         self._constant = UNPENALISED
         check_target(self.epsilon, self._delta)
@@ -273,14 +279,25 @@ class DPLinear(BaseEstimator):
 
     def _problem(self, X: Any, y: np.ndarray, count: int = 1) -> Problem:
         """The objective, one of ``count`` that share epsilon, under scales of 1."""
-        n, scales = X.shape[0], np.ones(X.shape[1])
-        penalty = Penalty(self.l1, 1 / n if self.l2 is None else self.l2)
+        scales = np.ones(X.shape[1])
+        target = (self.epsilon / math.sqrt(count), self._delta)
+        l2 = self._ridge(X.shape, *target) if self.l2 is None else self.l2
+        penalty = Penalty(self.l1, l2)
         if self.fit_intercept:
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
-        target = (self.epsilon / math.sqrt(count), self._delta)
         problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
         return declared(problem, scales)
+
+    def _ridge(self, shape: tuple[int, int], epsilon: float, delta: float) -> float:
+        """1 / n, or the ridge at which the noise of one release costs least.
+
+        Noise on p weights costs p (z R / (n (1 + l2)))^2, with z the multiplier and R^2
+        = p + 2; a ridge costs l2 |w|^2. RIDGE weighs the one against the other.
+        """
+        n, p = shape
+        noise = p * (p + 2) * (ranges.whole(epsilon, delta) / n) ** 2
+        return max(1 / n, RIDGE[self._is_real] * noise)
 
     # --- the fit ----------------------------------------------------------------------
 
@@ -338,7 +355,7 @@ class DPLinear(BaseEstimator):
         first, *label = self._ranges
         return (
             first.standard(t),
-            [one.standard(y) for one in label for y in every] or [*every],
+            [label[0].standard(y) for y in every] if self._is_real else [*every],
             noisy,
         )
 
@@ -348,12 +365,45 @@ class DPLinear(BaseEstimator):
         if self.fit_intercept:
             coef, intercept = W[:, :-1], W[:, -1] * self._constant
         columns, *label = self._ranges
-        for one in label:
-            coef, intercept = coef * one.scale, intercept * one.scale + one.centre
+        if self._is_real:
+            coef = coef * label[0].scale
+            intercept = intercept * label[0].scale + label[0].centre
+        elif label:
+            coef, intercept = self._cautious(coef, intercept, label[0])
         coef = coef / columns.scale
         if self.fit_intercept:
             intercept = intercept - coef @ columns.centre
         self._keep(coef, intercept)
+
+    @property
+    def _is_real(self) -> bool:
+        """Whether labels are numbers, which are centred and scaled like a column."""
+        return self.loss in RESIDUAL
+
+    def _cautious(
+        self, coef: np.ndarray, intercept: np.ndarray, label: ranges.Ranges
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of objective perturbation, nearer to the best constant under noise.
+
+        The tilt's noise, over n times the loss's curvature at the share of the second
+        class, is the intercept's, and with Lambda that of a weight. Weights keep |w|^2
+        / (|w|^2 + 2 noise); the intercept is averaged with the constant's by precision.
+        """
+        first, *others = self._guarantee.ledger.events
+        tilts = [one for one in others if isinstance(one, PerturbedObjective)]
+        if not tilts or not first.scale:
+            return coef, intercept
+        tilt = tilts[0]
+        share = float(np.clip(0.5 + label.mean / 2, *SHARES)[0])
+        curvature = share * (1 - share)
+        ridge = (tilt.sensitivity / 2) ** 2 / tilt.curvature
+        off = coef.size * (tilt.scale / (self._n * curvature + ridge)) ** 2
+        kept = 1 / (1 + 2 * off / max(float(np.sum(coef**2)), FEW))
+        of_constant = first.scale / (label.weight * self._n * 2 * curvature)
+        constant = of_constant**2 + (SPREAD * kept) ** 2
+        own = (tilt.scale / (self._n * curvature)) ** 2
+        best = math.log(share / (1 - share))
+        return kept * coef, (constant * intercept + own * best) / (constant + own)
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         raise NotImplementedError
@@ -417,7 +467,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
         None means 1 / n^2.
     loss : {"logistic", "smoothed_hinge"}
     l1, l2 : float
-        ``l2=None`` means 1 / n. They weigh w in units of the released scales.
+        They weigh w in units of the released scales. ``l2=None`` means 1 / n, or more
+        where noise would cost more than such a ridge.
     classes : sequence
         Required. The labels; of two, the second is +1. A record with another label, or
         with a number that is not finite, counts as one in the middle of all ranges: no
@@ -472,7 +523,10 @@ class DPClassifier(ClassifierMixin, DPLinear):
         self.classes_ = self._declared(y)
         if not {y.dtype.kind, self.classes_.dtype.kind} <= {*"iufb"}:
             y = frames.matched(y, self.classes_)
-        return metrics.against_rest(X, y, self.classes_)
+        X, every = metrics.against_rest(X, y, self.classes_)
+        if self.fit_intercept and len(every) == 1:
+            self._ranges.append(ranges.of_label(-1, 1, True, X.shape[1]))
+        return X, every
 
     def _declared(self, y: np.ndarray) -> np.ndarray:
         """The classes; the labels y have no say."""
@@ -561,7 +615,9 @@ class DPRegressor(RegressorMixin, DPLinear):
         """Labels as t in their range; a record that is not finite becomes zeros."""
         self._check_loss(RESIDUAL)
         how = (1, self.fit_intercept, False)
-        self._ranges.append(ranges.declared("label_bounds", self.label_bounds, *how))
+        ends = ranges.declared("label_bounds", self.label_bounds, *how)
+        label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
+        self._ranges.append(label)
         X, y = cleaned(X, self._ranges[1].unit(_labels(y)))
         return X, [y]
 
@@ -569,8 +625,9 @@ class DPRegressor(RegressorMixin, DPLinear):
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted labels of records X (n, p); shape (n,)."""
-        return self._scores(X)[:, 0]
+        """Predicted labels of records X (n, p), within their range; shape (n,)."""
+        found, label = self._scores(X)[:, 0], self._ranges[1]
+        return np.clip(found, label.low, label.high)
 
 
 def fit(

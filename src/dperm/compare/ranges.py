@@ -4,13 +4,17 @@ A column is clipped to its range [low, high] and mapped to t in [-1, 1]. The sum
 records of t and of t^2 of all columns are released together. They give each column's
 mean and deviation, to which a fit centres and scales it.
 
-*Sensitivity.* Replacing a record moves t from a to b and t^2 from a^2 to b^2. The
-squared distance of these points is (a - b)^2 (1 + (a + b)^2). With s = a + b it is at
-most (2 - |s|)^2 (1 + s^2), and this is 4 at s = 0 and at most 4 for |s| <= 2, since
-(2 - s)^2 (1 + s^2) - 4 = s (s^3 - 4 s^2 + 5 s - 4) and the last factor is negative on
-[0, 2]. So k columns move by :math:`2\sqrt k` at most, which opposite corners attain. A
-column that is not centred, as zeros of sparse data must stay zeros, has t = x /
-max(|low|, |high|), and the sum of t^2 alone, which moves by 1. ∎
+*Sensitivity.* Replacing a record moves t from a to b and t^2 from a^2 to b^2. Squares
+count c = 8/5 times. The squared distance is (a - b)^2 (1 + c^2 (a + b)^2). With s =
+|a + b| it is at most (2 - s)^2 (1 + c^2 s^2), and this is at most 4: 4 less it is s (4
+- s - c^2 s (2 - s)^2), whose last factor is 0.24 or more on [0, 2]. So k columns move
+by :math:`2\sqrt k` at most, which opposite corners attain. A column that is not
+centred, as zeros of sparse data must stay zeros, has t = x / max(|low|, |high|), and
+the sum of c t^2 alone, which moves by c. Sums of a weight move by that multiple: the
+label's is as heavy as half of the columns together, since its mean decides most. ∎
+
+Where noise is larger than what means and squares of columns usually are, it moves what
+is made of the release toward that, which is post-processing.
 
 The release is a Gaussian mechanism with a share of the squared budget, which depends on
 public numbers alone, and composes exactly with what follows. A fit goes on as if
@@ -41,7 +45,10 @@ from dperm.solvers.fits.secret import noisy as hidden
 CLEAR = 40.0  # target of n over the noise of the sums
 SHARES = (0.005, 0.15)  # least and largest share of the squared budget
 EDGE = 1e100  # largest size of an end, so that no quotient overflows
-FEWEST = 1e-12  # least variance of t
+FEWEST, LEAST = 1e-12, 0.1  # least variance of t, without noise and with much
+SQUARES = 1.6  # c, the factor of t^2
+# Middle and deviation of a usual column's mean of t, and of t^2.
+MEAN, SQUARE = (0.0, 0.3), (0.2, 0.2)
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class Ranges:
     low: np.ndarray
     high: np.ndarray
     centred: bool  #: whether columns may be centred
+    weight: float = 1.0  #: of the sums in the joint release
     mean: Any = 0.0  #: of t, scalar or shape (k,)
     deviation: Any = 1.0  #: of t, scalar or shape (k,)
 
@@ -102,15 +110,22 @@ class Ranges:
 
     def moved(self) -> float:
         """How far replacing a record moves the sums, squared."""
-        return (4.0 if self.centred else 1.0) * len(self.low)
+        factor = 4.0 if self.centred else SQUARES**2
+        return factor * self.weight**2 * len(self.low)
+
+
+def of_label(low: Any, high: Any, centred: bool, p: int) -> Ranges:
+    """The range of labels beside p columns."""
+    ends = np.array([low, high], dtype=float).reshape(2, 1)
+    return Ranges(*ends, centred, math.sqrt(max(p, 2) / 2))
 
 
 def sums(t: Any, centred: bool) -> np.ndarray:
-    """Sums of t (n, k) and of its square, or of the square alone; shape (2 k,) or (k,).
+    """Sums of t (n, k) and of 1.6 t^2, or of the latter alone; shape (2 k,) or (k,).
 
     Finite t in [-1, 1].
     """
-    squares = t.multiply(t) if sparse.issparse(t) else t * t
+    squares = SQUARES * (t.multiply(t) if sparse.issparse(t) else t * t)
     found = [np.asarray(one.sum(axis=0)).ravel() for one in (t, squares)]
     return np.concatenate(found if centred else found[1:])
 
@@ -133,7 +148,7 @@ def stated(every: Sequence[Ranges], noise_multiplier: float) -> Ledger:
         sensitivity=moved,
         scale=moved * noise_multiplier,
         count=1,
-        unit="2 sqrt(k), the replace-one change of sums of t and t^2 of k columns",
+        unit="2 sqrt(k), the replace-one change of sums of t and 1.6 t^2 of k columns",
         source="proved in dperm.compare.ranges",
     )
     return Ledger((event,))
@@ -184,19 +199,29 @@ def released(
     """
     n, k = ts[0].shape[0], sum(t.shape[1] for t in ts)
     pairs = zip(every, ts, strict=True)
-    read = np.concatenate([sums(t, one.centred) for one, t in pairs])
-    error = sum_error(n, k, math.sqrt(2 * k))
+    read = np.concatenate([one.weight * sums(t, one.centred) for one, t in pairs])
+    whole = sum(one.weight**2 * len(one.low) for one in every)
+    error = sum_error(n, k, math.sqrt((1 + SQUARES**2) * whole))
     secret = hidden(read[:, None], _moved(every), error=error)
     noisy = secret.released(iter(given.events), normal)[:, 0]
-    least = max(2 * given.events[0].scale / n, FEWEST)
     found, rest = [], noisy / n
     for one in every:
+        off = given.events[0].scale / (n * one.weight)  # deviation of a mean's noise
         means, rest = np.split(rest, [len(one.low) * one.centred])
         squares, rest = np.split(rest, [len(one.low)])
-        mean = np.clip(means, -1.0, 1.0) if one.centred else 0.0
-        variance = np.clip(squares - np.square(mean), least, 1.0)
+        mean = _shrunk(means / one.weight, off, *MEAN) if one.centred else 0.0
+        off /= SQUARES
+        square = _shrunk(squares / (SQUARES * one.weight), off, *SQUARE)
+        least = np.clip(2 * off, FEWEST, LEAST)
+        variance = np.clip(square - np.square(mean), least, 1.0)
         found.append(replace(one, mean=mean, deviation=np.sqrt(variance)))
     return found, noisy
+
+
+def _shrunk(noisy: Any, off: float, middle: float, spread: float) -> Any:
+    """The posterior mean of a number with noise, by its deviation and a prior."""
+    gain = spread**2 / (spread**2 + off**2)
+    return np.clip(middle + gain * (noisy - middle), -1.0, 1.0)
 
 
 # --- declarations ---------------------------------------------------------------------
