@@ -215,6 +215,65 @@ def test_what_a_fit_knows_does_not_move_with_a_record(data, solver, monkeypatch)
     assert known[0] == known[1]
 
 
+@pytest.mark.parametrize("slip", [False, True], ids=["", "a share counted twice"])
+def test_the_sums_and_the_solver_share_one_epsilon(data, slip, monkeypatch):
+    """Priced by all noise that is drawn, whatever the ledger says."""
+    X, y = data
+    runs, sums, real, drawn = [], [], estimators.weights, ranges.released
+
+    def spent(on, setting, noise, seed):
+        runs.append(on.ledger(setting, noise))
+        return real(on, setting, noise, seed)
+
+    def released(every, ts, given, normal):
+        sums.append(given)
+        return drawn(every, ts, given, normal)
+
+    monkeypatch.setattr(estimators, "weights", spent)
+    monkeypatch.setattr(ranges, "released", released)
+    if slip:
+        calibrate = estimators.calibrate
+        monkeypatch.setattr(estimators, "calibrate", lambda ledger, *goal: calibrate(
+            lambda noise: Ledger(ledger(noise).events[1:]), *goal))  # fmt: skip
+    DPRegressor("dp_gd", epsilon=0.7, delta=1e-4, random_state=0, **WHOLE).fit(X, y)
+    price = true_epsilon(sums[0] + runs[0], 1e-4)
+    assert (0.69 < price <= 0.7) != slip
+
+
+@pytest.mark.parametrize("slip", [
+    "", "labels centred without privacy", "classes read off the data"
+])  # fmt: skip
+def test_but_for_the_sums_no_record_moves_what_is_seen_of_others(
+    data, slip, monkeypatch
+):
+    X, y = data
+    seen = []
+
+    def kept(on, setting, noise, seed):
+        seen.append((on.problem.A[1:], on.problem.offset[1:]))
+        return np.zeros(on.problem.p)
+
+    monkeypatch.setattr(estimators, "weights", kept)
+    monkeypatch.setattr(
+        ranges, "released", lambda every, ts, *_: ([*every], np.zeros(8))
+    )
+    if slip.startswith("labels"):
+        real = estimators._labels
+        monkeypatch.setattr(estimators, "_labels", lambda y: real(y) - real(y).mean())
+    if slip.startswith("classes"):
+        monkeypatch.setattr(DPClassifier, "_declared", lambda _, y: np.unique(y))
+    found = []
+    for label in (1.0, 7.0):
+        y[0], seen[:] = label, []
+        DPRegressor("dp_gd", random_state=0, **WHOLE).fit(X, y)
+        signs = np.where(y > 0, 1.0, 0.0)
+        signs[0] = label
+        DPClassifier("dp_gd", classes=(0, 1), random_state=0, **RANGES).fit(X, signs)
+        found.append([part for one in seen for part in one])
+    same = [np.array_equal(a, b) for a, b in zip(*found, strict=False)]
+    assert (all(same) and len(found[0]) == len(found[1])) != bool(slip)
+
+
 def test_noise_is_secret_unless_a_seed_is_given(data):
     X, y = data
     fits = [
