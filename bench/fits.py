@@ -1,11 +1,12 @@
 """Fits on real data at four epsilons: ours, diffprivlib's, without privacy, none.
 
 ``python -m bench.fits /path/to/python`` runs it, where that Python has diffprivlib
-(0.6.6 with scikit-learn 1.6) and pandas; data are those of the folder DPERM_MIRROR. Every private method is told the same
-ranges, the least and largest value of each column in the whole data set. That tells it
-more than a user may know, in equal measure. A fifth of the records is held out, another
-for each seed. Writes ``results/arena/fits.csv``: accuracy for classes, else the root
-mean squared error; ``python -m bench.fits`` alone prints a summary of it.
+(0.6.6 with scikit-learn 1.6) and pandas; data are those of the folder DPERM_MIRROR.
+Every private method is told the same ranges, the least and largest value of each column
+in the whole data set. That tells it more than a user may know, in equal measure. A
+fifth of the records is held out, another for each seed. Writes
+``results/arena/fits.csv``: accuracy for classes, else the root mean squared error;
+``python -m bench.fits`` alone prints a summary of it.
 """
 
 from __future__ import annotations
