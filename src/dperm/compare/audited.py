@@ -153,6 +153,7 @@ def estimator(model: DPLinear) -> Mechanism:
         real=real,
         tried=((LOUD * near, -LOUD * near[::-1]),),
         events=events,
+        ahead=1,
     )
 
 
