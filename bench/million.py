@@ -27,7 +27,7 @@ from dperm.pipeline.completion import machine
 HEAD = ("data", "method", "CPU s", "peak memory / data", "relative error", "accuracy")
 DENSE, SPARSE = "1e6 x 100", "1e5 x 5000, 1 % not zero"
 UNFIT = ("diffprivlib", "dp_gram")  # for sparse data, or so many columns
-OURS = "dperm.fit(X, y, {}, classes=(0, 1), feature_scale=SCALE, random_state=0)"
+OURS = "dperm.fit(X, y, {}, classes=(0, 1), bounds=(-5 * SCALE, 5 * SCALE))"
 DIFFPRIVLIB = "from diffprivlib.models import LogisticRegression"
 THEIRS = (
     "LogisticRegression(epsilon=1, data_norm=float(np.sqrt(X.shape[1])), "

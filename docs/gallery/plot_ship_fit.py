@@ -15,10 +15,13 @@ import numpy as np
 import dperm
 
 rng = np.random.default_rng(0)
-units = np.array([1e-6, 1.0, 1e4])  # nobody tells the fit that these differ
+units = np.array([1e-6, 1.0, 1e4])
 X = rng.normal(size=(20_000, 3)) * units
 y = X / units @ [1.0, -2.0, 0.5] + rng.normal(size=20_000)
-model = dperm.DPRegressor(epsilon=1.0, random_state=0).fit(X, y)
+ends = [(-4 * unit, 4 * unit) for unit in units]
+model = dperm.DPRegressor(
+    epsilon=1.0, bounds=ends, label_bounds=(-10, 10), random_state=0
+).fit(X, y)
 
 # %%
 # ``epsilon_`` is a proved upper bound. It lists what it assumes to be

@@ -80,7 +80,7 @@ if has_avx2():
 # Names imported at their first use, because their modules import scikit-learn.
 LAZY = {
     **dict.fromkeys(("DPClassifier", "DPRegressor", "fit"), "estimators"),
-    **dict.fromkeys(("Budget", "BudgetError", "PrivacyLeakWarning"), "guarantee"),
+    **dict.fromkeys(("Budget", "BudgetError"), "guarantee"),
     "PrivateSearch": "search",
 }
 

@@ -13,6 +13,7 @@ from dperm.core.experiment.locate import ConfigError
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
 SUM = "self.records.gradient(w, clip) / self.problem.n"
+DECLARED = {"classes": (-1, 1), "bounds": (-2, 2)}
 LEAKS = {
     "unclipped": (SUM, SUM.replace("clip)", "1e12)")),
     "NaN is handed on": (SUM, "self.by_hand(w, clip)"),
@@ -61,7 +62,7 @@ def test_the_example_is_held(own):
     name = own()
     require_held(name, name, {})
     X, y = np.ones((40, 2)), np.tile([1.0, -1.0], 20)
-    assert dperm.fit(X, y, name, random_state=0).coef_.shape == (1, 2)
+    assert dperm.fit(X, y, name, random_state=0, **DECLARED).coef_.shape == (1, 2)
 
 
 @pytest.mark.parametrize("leak", LEAKS)
@@ -70,7 +71,7 @@ def test_one_that_leaks_is_refused_before_it_runs(own, leak):
     with pytest.raises(LeakError, match=f"solver {name}: .*UNCHECKED"):
         require_held(name, name, {})
     with pytest.raises(ConfigError, match="UNCHECKED"):
-        dperm.fit(np.ones((40, 2)), np.tile([1.0, -1.0], 20), name)
+        dperm.fit(np.ones((40, 2)), np.tile([1.0, -1.0], 20), name, **DECLARED)
 
 
 def test_one_that_says_why_runs_unchecked(own, caplog):

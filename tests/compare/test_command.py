@@ -20,7 +20,6 @@ from dperm.core.erm.problem import build
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.plan import seed_of
 from dperm.core.lanes import dp_cd, trials
-from dperm.core.privacy.accounting import true_epsilon
 from dperm.solvers.scales import declared
 
 FEW = ("fresh=4", "held=2", "grids.dp_cd.step=[0.5,1]")
@@ -124,34 +123,6 @@ AS_FIT = {
     "feature_scale=[1,6,1] label_scale=private": {"feature_scale": [1, 6, 1]},
     "feature_scale=private label_scale=private": {},
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("words", AS_FIT)
-@pytest.mark.parametrize("solver", ["moments", "dp_gd", "dp_skgd_full"])
-def test_a_run_is_what_fit_does_in_the_same_units(mine, words, solver):
-    """Scales, noise and weights are those of an estimator with the same seed."""
-    asked = f"problem=real.csv solvers=[{solver}] loss=least_squares epsilon=50 {words}"
-    plan = run.planned(parse(asked.split()))
-    (method,), problem = plan.methods, plan.source.problem
-    on = plan.on(method, problem)
-    noise = contest.Prices().one(on, method.default)[0]
-    seed, kept = int(np.random.RandomState(3).randint(2**31)), []
-
-    def keep(W):
-        kept.append(W[0])
-        return {}
-
-    on.run([contestants.Job(method.default, noise, seed)], keep)
-    table = pd.read_csv("real.csv")
-    model = DPRegressor(solver, epsilon=50.0, random_state=3, **AS_FIT[words])
-    model.fit(table[["a", "b", "c"]].to_numpy(), table["y"])
-    assert kept[0][:-1] == pytest.approx(model.coef_, rel=2e-3, abs=1e-3)
-    price = true_epsilon(on.ledger(method.default, noise), problem.delta)
-    assert 49.8 < price <= 50.0
-    ledger = on.ledger(method.default, noise)
-    said = [event.unit for event in model.epsilon_.ledger.events]
-    assert [event.unit for event in ledger.events] == said
-    assert set(on.public_information(ledger)) == {"n"}
 
 
 def test_what_takes_too_long_is_a_gap_with_a_reason(mine):

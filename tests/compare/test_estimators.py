@@ -15,37 +15,53 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dperm
-from dperm import DPClassifier, DPRegressor, PrivacyLeakWarning
-from dperm.compare import choosing, estimators
-from dperm.compare import metrics as arrays
-from dperm.compare.units import units
+from dperm import DPClassifier, DPRegressor
+from dperm.compare import choosing, estimators, ranges
 from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
 
-FEWER = "asks for accuracy > 0.83 from 300 records, too few for scales at epsilon 1"
-FEW = "asks for R^2 > 0.5 from 200 records, which epsilon 1 does not buy"
+FEW = "asks for accuracy > 0.83, or R^2 > 0.5, of 200 records at epsilon 1"
+DECLARED = "classes are declared, and a label of none is a record in the middle"
 TELLS = "whether a fit raises must not tell what one record holds"
-
-
 FINITE = ("check_supervised_y_no_nan", "check_estimators_nan_inf")
+RANGES = {"bounds": (-6, 6)}
+CLASSES = {**RANGES, "classes": ("no", "yes")}
+SIGNS = {**RANGES, "classes": (False, True)}
+WHOLE = {**RANGES, "label_bounds": (-20, 20)}
+
+
+class Told(DPClassifier):
+    """A classifier whose user knows the classes of every data set of a check."""
+
+    def _require(self, columns):
+        self._label = "bounds=(low, high)"
+        super()._require(columns)
+
+    def _declared(self, y):
+        found = np.unique(np.array(y.tolist()))
+        if len(found) < 2:
+            raise ValueError("y: expected two classes or more, found one class")
+        return found
 
 
 def failing(estimator):
     """Checks that are expected to fail, with reasons."""
     found = dict.fromkeys((*FINITE, "check_dtype_object"), TELLS)
-    if isinstance(estimator, DPRegressor) and estimator.epsilon == 1.0:
-        found["check_regressors_train"] = FEW
-    if isinstance(estimator, DPClassifier) and estimator.feature_scale is None:
-        found["check_classifiers_train"] = FEWER
+    found["check_classifiers_regression_target"] = DECLARED
+    if estimator.epsilon == 1.0:
+        found |= dict.fromkeys(
+            ("check_classifiers_train", "check_regressors_train"), FEW
+        )
     return found
 
 
 @parametrize_with_checks(
     [
-        DPClassifier(),
-        DPClassifier(feature_scale=1.0),
-        DPRegressor(),
-        DPRegressor(epsilon=100.0),
+        Told(bounds=(-4, 4)),
+        Told(bounds=(-4, 4), epsilon=100.0),
+        DPRegressor(bounds=(-4, 4), label_bounds=(-4, 4)),
+        DPRegressor(bounds=(-4, 4), label_bounds=(-4, 4), epsilon=100.0),
     ],
     expected_failed_checks=failing,
 )
@@ -69,11 +85,16 @@ def test_without_noise_and_with_many_steps_it_is_the_minimiser(data, make):
     X, y = data
     setting = {"passes": 300, "step": 1, "clip": 1e6}
     model = DPRegressor("dp_cd", epsilon=np.inf, l1=0.05, l2=0.1, setting=setting,
-                        label_scale=1.0, feature_scale=[1.2, 2.5, 0.7],
-                        random_state=0)  # fmt: skip
+                        random_state=0, **WHOLE)  # fmt: skip
     model.fit(make(X), y)
+    units, label = model._ranges[0].scale, model._ranges[1]
+    if make is np.asarray:  # without noise these are the data's own
+        assert units == pytest.approx(X.std(axis=0))
+        assert label.scale == pytest.approx(y.std())
     best = ElasticNet(alpha=0.15, l1_ratio=1 / 3, tol=1e-14, max_iter=100_000)
-    best.fit(X, y)
+    best.fit(X / units, (y - label.centre) / label.scale)
+    best.coef_ = best.coef_ * label.scale / units
+    best.intercept_ = best.intercept_ * label.scale + label.centre
     assert model.coef_ == pytest.approx(best.coef_, abs=1e-6)
     assert model.intercept_ == pytest.approx(best.intercept_, abs=1e-6)
     assert model.predict(make(X[:5])) == pytest.approx(best.predict(X[:5]), abs=1e-5)
@@ -82,15 +103,31 @@ def test_without_noise_and_with_many_steps_it_is_the_minimiser(data, make):
 def test_classes_scores_and_probabilities_agree(data):
     X, y = data
     names = np.where(y > 0, "yes", "no")
-    model = DPClassifier("dp_cd", epsilon=50.0, random_state=0).fit(X, names)
+    model = DPClassifier("dp_cd", epsilon=50.0, random_state=0, **CLASSES).fit(X, names)
     assert model.classes_.tolist() == ["no", "yes"] and model.score(X, names) > 0.9
     scores = X @ model.coef_[0] + model.intercept_[0]
     assert model.decision_function(X) == pytest.approx(scores)
     assert model.predict_proba(X)[:, 1] == pytest.approx(1 / (1 + np.exp(-scores)))
     assert np.exp(model.predict_log_proba(X)) == pytest.approx(model.predict_proba(X))
     assert not hasattr(DPClassifier(loss="smoothed_hinge"), "predict_proba")
-    bare = DPClassifier(fit_intercept=False, random_state=0).fit(X, names)
+    bare = DPClassifier(fit_intercept=False, random_state=0, **CLASSES).fit(X, names)
     assert bare.intercept_.tolist() == [0.0] and bare.coef_.shape == (1, 3)
+
+
+def test_predictions_are_within_the_range_of_labels(data):
+    X, y = data
+    model = DPRegressor(bounds=(-6, 6), label_bounds=(-1, 2), random_state=0)
+    found = model.fit(X, y).predict(100 * X)
+    assert {found.min(), found.max()} == {-1.0, 2.0}
+
+
+def test_where_noise_hides_all_a_fit_is_nearly_the_best_constant():
+    """It would be right half of the time if noise were taken for weights."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-1, 1, (300, 20)), np.arange(300) % 10 == 0
+    known = {"bounds": (-1, 1), "classes": (False, True), "epsilon": 0.3}
+    fits = [DPClassifier(random_state=seed, **known).fit(X, y) for seed in range(8)]
+    assert np.mean([model.score(X, y) for model in fits]) > 0.87
 
 
 # --- what it costs --------------------------------------------------------------------
@@ -106,33 +143,38 @@ def test_epsilon_is_the_price_of_the_noise_that_is_drawn(data, solver, monkeypat
 
     monkeypatch.setattr(estimators, "weights", seen)
     X, y = data
-    given = {"epsilon": 0.7, "delta": 1e-4, "feature_scale": 1.0, "random_state": 0}
+    given = {"epsilon": 0.7, "delta": 1e-4, "random_state": 0, **SIGNS}
     model = DPClassifier(solver, **given)
     cost = model.fit(X, y > 0).epsilon_
     ((on, setting, noise),) = drawn
-    price = true_epsilon(on.ledger(setting, noise), 1e-4)
+    first = Ledger(cost.ledger.events[:1])
+    assert first == ranges.ledger(model._ranges, 300, 0.7, 1e-4)
+    price = true_epsilon(first + on.ledger(setting, noise), 1e-4)
     assert cost.high == pytest.approx(price) and 0.69 < cost.high <= 0.7
     assert cost.delta == 1e-4
     assert cost.relation == "replace_one" and f"{cost.high:.6g}" in str(cost)
 
 
-def test_the_noise_has_the_spread_that_the_ledger_says(data):
+def test_the_noise_has_the_spread_that_the_ledger_says(data, monkeypatch):
     """One step of DP-GD from 0: its weights are affine in the noise."""
     X, y = data
     setting = {"steps": 1, "step": 1.0, "clip": 1.0}
-    given = {"solver": "dp_gd", "setting": setting, "l2": 0.0, "fit_intercept": False,
-             "feature_scale": 1.0, "label_scale": 1.0}  # fmt: skip
+    given = {"solver": "dp_gd", "setting": setting, "l2": 0.0, **WHOLE}
+    real = ranges.seeded
+    monkeypatch.setattr(ranges, "seeded", lambda seed: real(0))  # one release for all
     fits = [DPRegressor(random_state=k, **given).fit(X, y) for k in range(300)]
-    event = fits[0].epsilon_.ledger.events[0]
-    spread = np.array([model.coef_ for model in fits]).std(axis=0)
-    assert spread == pytest.approx(np.full(3, event.scale / (3 * len(y))), rel=0.15)
+    sums, event = fits[0].epsilon_.ledger.events
+    units = fits[0]._ranges[0].scale / fits[0]._ranges[1].scale
+    spread = np.array([model.coef_ for model in fits]).std(axis=0) * units
+    assert spread == pytest.approx(np.full(3, event.scale / (4 * len(y))), rel=0.15)
+    assert event.count == sums.count == 1
 
 
 @pytest.mark.parametrize("solver", ["dp_fw", "dp_bcfw"])
 def test_every_event_of_frank_wolfe_has_its_noise(data, solver, monkeypatch):
     """Selections, and what the nodes send of their features."""
     X, y = data
-    on, setting = DPRegressor(solver).prepared(X, y)
+    on, setting = DPRegressor(solver, **WHOLE).prepared(X, y)
     monkeypatch.setattr(on.module, "Run", lambda problem, own, options, noise: noise)
     noise = on._run_of(setting, 0.7, streams(0))
     scales = [event.scale for event in on.ledger(setting, 0.7).events]
@@ -142,10 +184,11 @@ def test_every_event_of_frank_wolfe_has_its_noise(data, solver, monkeypatch):
 
 def test_nothing_but_n_is_public_when_all_is_declared(data):
     X, y = data
-    model = DPClassifier(classes=(False, True), random_state=0).fit(X, y > 0)
+    model = DPClassifier(random_state=0, **SIGNS).fit(X, y > 0)
     assert model.epsilon_.given == ("n",) and model.epsilon_.unconditional
-    regression = DPRegressor("moments", random_state=0).fit(X, y)
+    regression = DPRegressor("moments", random_state=0, **WHOLE).fit(X, y)
     assert regression.epsilon_.given == ("n",)
+    assert dperm.fit(X, y, **WHOLE).epsilon_.given == ("n",)
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_gd", "moments", "dp_fw"])
@@ -168,43 +211,80 @@ def test_what_a_fit_knows_does_not_move_with_a_record(data, solver, monkeypatch)
     monkeypatch.setattr(estimators, "weights", seen)
     for size in (1.0, 1e3):
         X[0], y[0] = size, size
-        DPRegressor(solver, random_state=0).fit(X, y)
+        DPRegressor(solver, random_state=0, **WHOLE).fit(X, y)
     assert known[0] == known[1]
 
 
-def test_what_is_read_off_the_data_is_warned_of_and_named(data):
+@pytest.mark.parametrize("slip", [False, True], ids=["", "a share counted twice"])
+def test_the_sums_and_the_solver_share_one_epsilon(data, slip, monkeypatch):
+    """Priced by all noise that is drawn, whatever the ledger says."""
     X, y = data
-    model = DPRegressor(feature_scale="data", label_scale="data", random_state=0)
-    with pytest.warns(PrivacyLeakWarning) as said:
-        model.fit(X, y)
-    assert [str(one.message).split(" is read")[0] for one in said] == [
-        "coordinate smoothness M_j", "root mean square of labels"]  # fmt: skip
-    assert model.epsilon_.given == (
-        "n", "coordinate smoothness M_j", "root mean square of labels"
-    )  # fmt: skip
-    assert not model.epsilon_.unconditional
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(estimators, "weights", lambda on, *rest: np.zeros(3))
-        named = dperm.fit(X, y > 0, loss="logistic", fit_intercept=False).epsilon_
-        chosen = dperm.fit(X, y, fit_intercept=False).epsilon_
-        asked = dperm.fit(X, y > 0, classes=None, fit_intercept=False).epsilon_
-    assert named.given[-1] == arrays.CLASSES and chosen.given == ("n", arrays.TWO)
-    assert asked.given == named.given  # a classifier was asked for, not found
-    assert not chosen.unconditional
-    read = DPClassifier(random_state=0).fit(X, y > 0).epsilon_
-    assert read.given == ("n", arrays.CLASSES)
+    runs, sums, real, drawn = [], [], estimators.weights, ranges.released
+
+    def spent(on, setting, noise, seed):
+        runs.append(on.ledger(setting, noise))
+        return real(on, setting, noise, seed)
+
+    def released(every, ts, given, normal):
+        sums.append(given)
+        return drawn(every, ts, given, normal)
+
+    monkeypatch.setattr(estimators, "weights", spent)
+    monkeypatch.setattr(ranges, "released", released)
+    if slip:
+        calibrate = estimators.calibrate
+        monkeypatch.setattr(estimators, "calibrate", lambda ledger, *goal: calibrate(
+            lambda noise: Ledger(ledger(noise).events[1:]), *goal))  # fmt: skip
+    DPRegressor("dp_gd", epsilon=0.7, delta=1e-4, random_state=0, **WHOLE).fit(X, y)
+    price = true_epsilon(sums[0] + runs[0], 1e-4)
+    assert (0.69 < price <= 0.7) != slip
+
+
+@pytest.mark.parametrize("slip", [
+    "", "labels centred without privacy", "classes read off the data"
+])  # fmt: skip
+def test_but_for_the_sums_no_record_moves_what_is_seen_of_others(
+    data, slip, monkeypatch
+):
+    X, y = data
+    seen = []
+
+    def kept(on, setting, noise, seed):
+        seen.append((on.problem.A[1:], on.problem.offset[1:]))
+        return np.zeros(on.problem.p)
+
+    monkeypatch.setattr(estimators, "weights", kept)
+    monkeypatch.setattr(
+        ranges, "released", lambda every, ts, *_: ([*every], np.zeros(8))
+    )
+    if slip.startswith("labels"):
+        real = estimators._labels
+        monkeypatch.setattr(estimators, "_labels", lambda y: real(y) - real(y).mean())
+    if slip.startswith("classes"):
+        monkeypatch.setattr(DPClassifier, "_declared", lambda _, y: np.unique(y))
+    found = []
+    for label in (1.0, 7.0):
+        y[0], seen[:] = label, []
+        DPRegressor("dp_gd", random_state=0, **WHOLE).fit(X, y)
+        signs = np.where(y > 0, 1.0, 0.0)
+        signs[0] = label
+        DPClassifier("dp_gd", classes=(0, 1), random_state=0, **RANGES).fit(X, signs)
+        found.append([part for one in seen for part in one])
+    same = [np.array_equal(a, b) for a, b in zip(*found, strict=False)]
+    assert (all(same) and len(found[0]) == len(found[1])) != bool(slip)
 
 
 def test_noise_is_secret_unless_a_seed_is_given(data):
     X, y = data
     fits = [
-        DPRegressor(random_state=seed).fit(X, y).coef_ for seed in (0, 0, None, None)
+        DPRegressor(random_state=seed, **WHOLE).fit(X, y).coef_
+        for seed in (0, 0, None, None)
     ]
     assert np.array_equal(fits[0], fits[1]) and not np.array_equal(fits[2], fits[3])
     np.random.seed(0)
-    again = DPRegressor().fit(X, y).coef_
+    again = DPRegressor(**WHOLE).fit(X, y).coef_
     np.random.seed(0)
-    assert not np.array_equal(again, DPRegressor().fit(X, y).coef_)
+    assert not np.array_equal(again, DPRegressor(**WHOLE).fit(X, y).coef_)
 
 
 # --- refusals -------------------------------------------------------------------------
@@ -230,60 +310,79 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ({"release": "no"}, "release: expected True or False, found 'no'"),
         ({"solver": "dp_cd", "setting": 5}, "setting: expected values by name"),
         ({"setting": {"step": 1}}, "setting: expected with a solver that is named"),
-        ({"bounds": (1, 0)}, r"bounds: expected \(low, high\), each a number or 3 of"),
+        ({"bounds": (1, 0)}, r"bounds: expected \(low, high\), a list of 3 such"),
         ({"bounds": ([0, 1], 2)}, "bounds: expected"),
+        ({"bounds": [(0, 1), (0, 1)]}, "a list of 3 such pairs"),
         ({"bounds": {"a": (0, 1)}}, "bounds: columns have no names"),
-        ({"label_bounds": (0, np.inf)}, "label_bounds: expected .* and finite"),
-        (
-            {"feature_scale": [1.0, 2.0]},
-            "feature_scale must be positive, a number or 3",
-        ),
-        ({"feature_scale": 0.0}, "feature_scale must be positive"),
-        ({"label_scale": "max"}, "label_scale must be positive, 'private' or 'data'"),
+        ({"bounds": (0, 1e101)}, "of a size up to 1e.100"),
+        ({"bounds": (0, "a")}, "bounds: expected"),
+        ({"label_bounds": (0, np.inf)}, "label_bounds: expected"),
         ({"solver": "dp_cd", "setting": {"stpe": 1}}, r"did you mean step\?"),
         ({"solver": "dp_gd", "setting": {"momentum": 1.0}}, "momentum: expected in"),
     ],
 )
 def test_what_makes_no_sense_is_refused(data, given, said):
     with pytest.raises(ValueError, match=said):
-        DPRegressor(**given).fit(*data)
+        DPRegressor(**{**WHOLE, **given}).fit(*data)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-@pytest.mark.parametrize(("x", "label"), [(np.nan, 1.0), (-np.inf, 1.0), (2.0, 7.0),
+@pytest.mark.parametrize(("x", "label"), [(np.nan, 1.0), (2.0, 7.0),
                                           (2.0, np.nan), (np.inf, 7.0)])  # fmt: skip
-def test_a_record_outside_the_domain_counts_as_one_of_zeros(data, make, x, label):
+def test_a_record_outside_the_domain_counts_as_one_in_the_middle(data, make, x, label):
     """It neither raises nor warns, and the fit is the same to the bit."""
     X, y = data
     y = np.where(y > 0, 1.0, 0.0)
 
-    def fitted(row, label):
+    def fitted(row, label, other):
         X[5], y[5] = row, label
-        plain = {"solver": "dp_gd", "fit_intercept": False, "random_state": 0}
+        plain = {"solver": "dp_gd", "random_state": 0, **RANGES}
         found = [DPClassifier(classes=(0, 1), **plain).fit(make(X), y).coef_.ravel()]
+        y[5] = other
         if label != 7.0:
-            found.append(DPRegressor(**plain).fit(make(X), y).coef_)
+            model = DPRegressor(label_bounds=(0, 1), **plain)
+            found.append(model.fit(make(X), y).coef_)
         return np.concatenate(found)
 
-    found = fitted(np.array([1.0, x, 1.0]), label)
-    zeros = fitted(np.zeros(3), 0.0)
-    assert np.array_equal(found, zeros[: len(found)])
+    found = fitted(np.array([1.0, x, 1.0]), label, label)
+    middle = fitted(np.zeros(3), 1.0, 0.5)
+    assert np.array_equal(found, middle[: len(found)])
 
 
 def test_what_is_no_target_is_refused(data):
     X, _ = data
-    with pytest.raises(ValueError, match="y: DPClassifier needs two classes or more"):
-        DPClassifier().fit(X, np.ones(300))
     with pytest.raises(ValueError, match="classes: expected two labels or more that"):
-        DPClassifier(classes=(1, 1)).fit(X, np.arange(300) % 3)
+        DPClassifier(classes=(1, 1), **RANGES).fit(X, np.arange(300) % 3)
     with pytest.raises(NotFittedError, match="call fit"):
         DPClassifier().epsilon_  # noqa: B018
     with pytest.raises(ValueError, match="y: expected a label for each record, found"):
-        dperm.fit(X, "label", classes=(0, 1))
+        dperm.fit(X, "label", classes=(0, 1), **RANGES)
     with pytest.raises(TypeError, match="sample_weight: not supported"):
-        DPClassifier().fit(X, X[:, 0] > 0, sample_weight=np.ones(300))
+        DPClassifier(**SIGNS).fit(X, X[:, 0] > 0, sample_weight=np.ones(300))
     with pytest.raises(TypeError, match="fit: expected X and y, found weights"):
-        DPRegressor().fit(X, X[:, 0], weights=1)
+        DPRegressor(**WHOLE).fit(X, X[:, 0], weights=1)
+
+
+def test_all_that_is_not_declared_is_asked_for_at_once(data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=["age", "size", "it's"])
+    wanted = """bounds={'age': (low, high), 'size': (low, high), "it's": (low, high)}"""
+    with pytest.raises(ValueError, match="not from these data") as found:
+        DPRegressor().fit(frame, y)
+    assert f"{wanted}, and label_bounds=(low, high)" in str(found.value)
+    with pytest.raises(ValueError, match=r"Declare classes=\(first, second, ...\)$"):
+        DPClassifier(**RANGES).fit(frame, y > 0)
+    with pytest.raises(ValueError, match="found neither") as found:
+        dperm.fit(frame, y)
+    assert wanted in str(found.value) and "label_bounds=(low, high)" in str(found.value)
+    with pytest.raises(ValueError, match=r"found classes and label_bounds$"):
+        dperm.fit(X, y, classes=(0, 1), **WHOLE)
+    ends = {"age": (0, 1), "Size": (0, 1)}
+    with pytest.raises(
+        ValueError, match="no range of size, it's; no column Size"
+    ) as on:
+        DPRegressor(bounds=ends, label_bounds=(0, 1)).fit(frame, y)
+    assert wanted in str(on.value)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +396,7 @@ def test_what_is_no_target_is_refused(data):
 def test_what_is_weak_is_warned_of_whatever_the_data_are(data, rows, given, said):
     """The same words for other data of the same shape, and none without a reason."""
     X, y = data[0][:rows], data[1][:rows]
-    plain = {"feature_scale": 1.0, "label_scale": 1.0, "random_state": 0}
+    plain = {"random_state": 0, **WHOLE}
     for size in (0.0, 1e6):
         with pytest.warns(UserWarning, match=said) as heard:
             DPRegressor("dp_gd", **{**plain, **given}).fit(size * X, size * y)
@@ -325,13 +424,14 @@ def test_ranges_move_and_scale_as_declared(data):
     two.fit(a * X + b, 2 * y + 1)
     assert two.coef_ * a == pytest.approx(2 * one.coef_, rel=1e-3)
     assert two.predict(a * X + b) == pytest.approx(2 * one.predict(X) + 1, rel=1e-3)
-    names = dict(zip("abc", zip(*moved, strict=True), strict=True))
+    pairs = [*zip(*moved, strict=True)]
+    listed = DPRegressor(bounds=pairs, label_bounds=(-39, 41), **fixed)
+    assert np.array_equal(listed.fit(a * X + b, 2 * y + 1).coef_, two.coef_)
     frame = pd.DataFrame(a * X + b, columns=list("abc"))
+    names = dict(zip("cab", [pairs[2], *pairs[:2]], strict=True))
     three = DPRegressor(bounds=names, label_bounds=(-39, 41), **fixed)
     assert np.array_equal(three.fit(frame, 2 * y + 1).coef_, two.coef_)
     assert three.feature_names_in_.tolist() == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="of each of a, b, c; wrong or left out: c"):
-        DPRegressor(bounds={"a": (0, 1), "b": (0, 1)}).fit(frame, y)
 
 
 def test_a_record_outside_its_ranges_is_one_at_their_ends(data):
@@ -343,19 +443,15 @@ def test_a_record_outside_its_ranges_is_one_at_their_ends(data):
     assert np.array_equal(one, DPRegressor(**ends).fit(X, y).coef_)
 
 
-def test_what_is_made_of_a_record_is_of_it_alone(data):
-    made = units("bounds", (-4, 8), 3, True)
-    whole = made.applied(data[0])
-    assert np.array_equal(made.applied(data[0][:7]), whole[:7])
-    assert np.array_equal(made.applied(np.full((2, 3), 2.0)), np.zeros((2, 3)))
-
-
 @pytest.mark.parametrize("solver", ["auto", "dp_cd", "dp_gd", "moments"])
 def test_the_intercept_is_not_penalised(data, solver):
     """The strongest penalty leaves the labels' mean, where nothing is clipped."""
     X, y = data
-    loose = {"feature_scale": 10.0, "label_scale": 10.0, "random_state": 0}
-    model = DPRegressor(solver, epsilon=1e6, l2=1e6, **loose).fit(X, y + 2.0)
+    setting = {"solver": solver, "random_state": 0, **WHOLE}
+    if solver != "auto":
+        wide = {"moments": "radius", "dp_gd": "clip", "dp_cd": "clip"}[solver]
+        setting["setting"] = {wide: 10.0}
+    model = DPRegressor(epsilon=1e6, l2=1e6, **setting).fit(X, y + 2.0)
     assert abs(model.coef_).max() < 1e-3
     assert model.intercept_ == pytest.approx(np.mean(y + 2.0), abs=0.1)
 
@@ -365,8 +461,7 @@ def test_the_choice_is_by_n_p_loss_and_epsilon_alone(data):
     for epsilon in (0.01, 1.0, 10.0):
         for kind, labels in ((DPRegressor, y), (DPClassifier, y > 0)):
             plain = {"epsilon": epsilon, "random_state": 0}
-            if kind is DPClassifier:
-                plain["classes"] = (False, True)
+            plain |= SIGNS if kind is DPClassifier else WHOLE
             known = [
                 kind(**plain).fit(size * X, scale * labels).solver_
                 for size, scale in ((1.0, 1.0), (0.0, 0.0), (1e6, 1.0))
@@ -378,7 +473,7 @@ def test_where_the_first_method_cannot_it_is_the_next():
     """Second moments of 600 columns are too wide, and no squares for objectives."""
     X = np.zeros((20, 600))
     names = choosing.order(True)
-    problem = DPRegressor(epsilon=1e6)
+    problem = DPRegressor(epsilon=1e6, **WHOLE)
     assert problem.prepared(X, np.zeros(20)) and problem.solver_ in names
     able = [one.name for one in choosing.able(problem.prepared(X, X[:, 0])[0].problem)]
     assert problem.solver_ == able[0] != names[0]
@@ -387,9 +482,10 @@ def test_where_the_first_method_cannot_it_is_the_next():
 def test_classes_share_one_epsilon(data):
     X, y = data
     classes = np.digitize(y, [-1.0, 1.0])
-    model = DPClassifier(epsilon=2.0, classes=(0, 1, 2), random_state=0)
+    model = DPClassifier(epsilon=2.0, classes=(0, 1, 2), random_state=0, **RANGES)
     cost = model.fit(X, classes).epsilon_
-    on, setting = DPClassifier(model.solver_, epsilon=2.0).prepared(X, classes > 1)
+    two = DPClassifier(model.solver_, epsilon=2.0, **SIGNS)
+    on, setting = two.prepared(X, classes > 1)
     alone = len(on.ledger(setting, 1.0).events)
     assert len(cost.ledger.events) == 1 + 3 * alone and 1.99 < cost.high <= 2.0
     assert cost.given == ("n",) and model.coef_.shape == (3, 3)
@@ -400,14 +496,15 @@ def test_classes_share_one_epsilon(data):
 
 def test_a_fit_is_pickled(data):
     X, y = data
-    model = DPRegressor(random_state=0).fit(X, y)
+    model = DPRegressor(random_state=0, **WHOLE).fit(X, y)
     packed = pickle.dumps(model)
     assert np.array_equal(pickle.loads(packed).coef_, model.coef_)  # our own bytes
 
 
 def test_a_budget_counts_every_fit_of_a_search(data):
     X, y = data
-    search = GridSearchCV(DPRegressor("dp_gd"), {"l2": [0.1, 1.0]}, cv=2, refit=False)
+    model = DPRegressor("dp_gd", **WHOLE)
+    search = GridSearchCV(model, {"l2": [0.1, 1.0]}, cv=2, refit=False)
     with dperm.Budget(5.0, 1e-2) as budget:
         search.fit(X, y)
     assert budget.spent_epsilon == pytest.approx(4.0, rel=1e-3)
@@ -419,7 +516,7 @@ def test_no_library_warns_of_what_the_records_are(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for solver in ("objective_perturbation", "approximate_minima"):
-            tiny = {"feature_scale": 1e-12, "classes": (False, True)}
+            tiny = {"bounds": (-1e-12, 1e-12), "classes": (False, True)}
             DPClassifier(solver, random_state=0, **tiny).fit(X, y > 0)
 
 
@@ -429,15 +526,17 @@ def test_a_method_whose_steps_are_counted_by_the_data_is_refused(
     X, y = data
     many = np.tile(X, 2)  # as many columns as it has blocks
     for one in (many, np.where(many > 2, 1e300, many)):
-        model = DPRegressor("dp_skgd_blocks2_importance", random_state=0)
+        model = DPRegressor("dp_skgd_blocks2_importance", random_state=0, **WHOLE)
         with pytest.raises(ValueError, match="its number of steps follows from"):
             model.fit(one, y)
     (tmp_path / "conf/solver").mkdir(parents=True)
-    own = "name: mine\nlabel: mine\nalgorithm: dp_skgd\noptions:\n  blocks: 2"
+    own = (
+        "name: mine\nlabel: mine\nalgorithm: dp_skgd\noptions:\n  groups: [[0], [1, 2]]"
+    )
     words = f"{own}\n  probabilities: importance\n"
     (tmp_path / "conf/solver/mine.yaml").write_text(words, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    model = DPRegressor("mine", fit_intercept=False, random_state=0)
+    model = DPRegressor("mine", fit_intercept=False, random_state=0, **WHOLE)
     with pytest.raises(ValueError, match="its number of steps follows from"):
         model.fit(X, y)
 
@@ -445,14 +544,15 @@ def test_a_method_whose_steps_are_counted_by_the_data_is_refused(
 # --- the package ----------------------------------------------------------------------
 
 
-def test_fit_takes_a_classifier_for_two_labels_else_a_regression(data):
+def test_classes_or_a_range_of_labels_decide_what_is_fitted(data):
+    """Whatever the labels are: two numbers may be either."""
     X, y = data
-    assert isinstance(dperm.fit(X, y > 0, random_state=0), DPClassifier)
+    signs = np.sign(y)
+    assert isinstance(dperm.fit(X, signs, classes=(-1, 1), **RANGES), DPClassifier)
     words = np.array(["a", "b", "c"])[np.digitize(y, [-1.0, 1.0])]
-    assert dperm.fit(X, words, random_state=0).coef_.shape == (3, 3)
-    assert isinstance(dperm.fit(X, y, "dp_gd", 2.0, random_state=0), DPRegressor)
-    signs = dperm.fit(X, np.sign(y), loss="least_squares", random_state=0)
-    assert isinstance(signs, DPRegressor)
+    three = dperm.fit(X, words, classes=("a", "b", "c"), **RANGES)
+    assert three.coef_.shape == (3, 3) and three.solver_ == "dp_gram"
+    assert isinstance(dperm.fit(X, signs, "dp_gd", 2.0, **WHOLE), DPRegressor)
 
 
 def test_the_package_alone_stays_light():

@@ -46,8 +46,9 @@ def labels(frame):
 )
 def test_columns_that_are_not_numbers_are_refused_with_the_recipe(frame, column, kind):
     other = frame.assign(first=column, last=column)
+    ends = {"bounds": (0, 1), "label_bounds": (0, 1)}
     with pytest.raises(ValueError, match=f"first .{kind}.*, last .{kind}") as found:
-        dperm.fit(other.drop(columns="city"), labels(frame))
+        dperm.fit(other.drop(columns="city"), labels(frame), **ends)
     text = str(found.value)
     assert "OneHotEncoder(categories=[[...]]" in text and "SimpleImputer(" in text
     assert "['first', 'last']" in text and "n/a" not in text and "age" not in text
@@ -97,7 +98,9 @@ def test_pandas_own_numbers_are_numbers_and_their_gaps_a_record_of_zeros(frame, 
 def test_frames_of_pipelines_are_fitted_and_columns_of_text_not_predicted(frame):
     y = labels(frame)
     numbers = frame[["size", "age"]].fillna(50.0)
-    pipe = make_pipeline(StandardScaler(), DPRegressor("moments", random_state=0))
+    ends = {"bounds": (-3, 3), "label_bounds": (0, 6)}
+    model = DPRegressor("moments", random_state=0, **ends)
+    pipe = make_pipeline(StandardScaler(), model)
     pipe.set_output(transform="pandas").fit(numbers, y)
     assert pipe[-1].feature_names_in_.tolist() == ["size", "age"]
     assert pipe.predict(numbers).shape == (400,)

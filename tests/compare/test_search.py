@@ -10,6 +10,7 @@ from dperm.accountants.private_choice import choice_epsilon
 from dperm.compare import search
 from dperm.compare.frames import TYPES
 from dperm.compare.metrics import clipped_loss, loss_bound
+from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import gaussian, streams
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
@@ -28,14 +29,18 @@ def test_the_whole_search_costs_its_epsilon(monkeypatch):
     def scored(on, choices, epsilon, test):
         (drawn,) = choices
         ledger = on.ledger(drawn.job.setting, drawn.job.noise_multiplier)
-        seen.append(ledger + search.Ledger((search.score_event(epsilon, 4e-6),)))
+        seen.append(ledger + search.Ledger((search.score_event(epsilon, 2e-6),)))
         return real(on, choices, epsilon, test)
 
     monkeypatch.setattr(search, "run_and_score", scored)
     found = searched(epsilon=2.0)
     cost = found.epsilon_
     assert 1.9 < cost.high <= 2.0 and cost.delta == 4e-6 and cost.given == ("n",)
-    assert choice_epsilon(seen, 4e-6) <= cost.high * (1 + 1e-9)
+    sums = found.best_estimator_.epsilon_.ledger.events[0]
+    assert sums.unit.startswith("2 sqrt(k)")
+    first = true_epsilon(search.Ledger((sums,)), 2e-6)
+    assert first == pytest.approx(0.2, rel=1e-5)
+    assert choice_epsilon(seen, 2e-6) + first <= cost.high * (1 + 1e-9)
     assert found.predict(X[:3]).shape == (3,) and found.best_params_["solver"]
 
 
@@ -57,14 +62,14 @@ def test_a_huge_penalty_does_not_swallow_the_noise_of_a_score():
     ends = {"bounds": (-1, 1), "label_bounds": (-3, 3)}
     model = DPRegressor("dp_gd", l2=1.5e-24, setting=setting, **ends)
     found = PrivateSearch(model, {"l2": [1.5e-24]}, epsilon=0.2)
-    on, setting = found._prepared(model, X, Y)
+    ((on, setting),) = found._runs([model], *found._cleaned([model], X, Y))
     job = search.Job(setting, 1.0, 7)
     drawn = [search.Drawn(0, job, seed) for seed in range(9)]
     losses, weights = zip(*(search.scored(on, one, 0.2) for one in drawn), strict=True)
     assert on.problem.penalty.value(weights[0])[0] > 2.0**53
     most = loss_bound(on.problem)
     clean = clipped_loss(on.problem, most, weights[0][None])[0]
-    scale = search.score_event(0.2, 4e-6).scale * most / len(Y)
+    scale = search.score_event(0.2, 2e-6).scale * most / len(Y)
     noise = [gaussian(streams(one.scored).noise, ()) for one in drawn]
     assert losses == pytest.approx(clean + scale * np.array(noise), rel=1e-12)
 
@@ -136,14 +141,14 @@ def test_a_search_that_was_not_fitted_says_so():
 
 
 def test_more_than_two_classes_are_refused():
-    model = DPClassifier("dp_gd", bounds=(-1, 1))
+    model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(0, 1, 2))
     with pytest.raises(ValueError, match="a search takes two classes"):
         PrivateSearch(model, {"l2": [0.1]}).fit(X, np.arange(500) % 3)
 
 
 @pytest.mark.parametrize(("given", "said"), [
-    ({"bounds": None}, "expected bounds or declared scales"),
-    ({"label_bounds": None}, "expected bounds or declared scales"),
+    ({"bounds": None}, r"Declare bounds=\(low, high\)"),
+    ({"label_bounds": None}, r"Declare label_bounds=\(low, high\)"),
     ({"release": True}, "no release=True"),
 ])  # fmt: skip
 def test_no_scale_comes_from_nowhere(given, said):

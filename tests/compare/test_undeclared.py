@@ -1,5 +1,6 @@
 """What no single record may decide of a fit, whatever stands in it."""
 
+import functools
 import io
 import warnings
 from decimal import Decimal
@@ -11,17 +12,18 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm.compare.metrics import TWO
 from dperm.core.privacy.ledger import EXACT_MINIMA
 
 N = 400
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (N, 2))
 Y = (X[:, 0] > 0).astype(int)
 GIVEN = {"epsilon": 5.0, "random_state": 0}
+ENDS = {"bounds": (-1, 1), "label_bounds": (-1, 1)}
 
 
 def classifier(solver="dp_gd", **known):
-    return dperm.DPClassifier(solver, classes=(0, 1), **{**GIVEN, **known})
+    ends = {"classes": (0, 1), "bounds": (-1, 1)}
+    return dperm.DPClassifier(solver, **{**ends, **GIVEN, **known})
 
 
 def in_parts(count):
@@ -35,21 +37,20 @@ def in_parts(count):
     return sparse.csc_array((data[by], rows[by], ends), shape=(N, 2))
 
 
-@pytest.mark.parametrize("known", [{}, {"bounds": (-1, 1)}, {"feature_scale": 1.0}])
-def test_an_entry_in_many_parts_counts_as_their_sum(known):
+def test_an_entry_in_many_parts_counts_as_their_sum():
     parts = in_parts(50_000)
     assert not parts.has_canonical_format
     whole = sparse.csc_array(parts.toarray())
     before = parts.nnz
-    found, wanted = (classifier(**known).fit(one, Y) for one in (parts, whole))
-    assert np.array_equal(found._over, wanted._over)
+    found, wanted = (classifier().fit(one, Y) for one in (parts, whole))
+    assert np.array_equal(found._ranges[0].scale, wanted._ranges[0].scale)
     assert np.array_equal(found.coef_, wanted.coef_)
     assert parts.nnz == before  # the user's array stays as it was
 
 
 def test_a_text_among_labels_in_a_list_is_a_record_of_no_class():
     """NumPy makes texts of all labels then, so that none is of a declared class."""
-    how = {"feature_scale": 1.0, "delta": 1e-6}
+    how = {"delta": 1e-6}
     odd = ["a", *Y[1:].tolist()]
     found = classifier(**how).fit(X, odd)
     wanted = classifier(**how).fit(X, np.append(2, Y[1:]))
@@ -63,11 +64,11 @@ def test_a_label_of_any_kind_raises_nothing(odd):
     y = np.empty(N, dtype=object)
     y[:] = Y
     y[0] = odd
-    found = classifier(feature_scale=1.0).fit(X, y)
-    wanted = classifier(feature_scale=1.0).fit(X, np.append(2, Y[1:]))
+    found = classifier().fit(X, y)
+    wanted = classifier().fit(X, np.append(2, Y[1:]))
     assert np.array_equal(found.coef_, wanted.coef_)
     y[1:] = X[1:, 0]
-    model = dperm.DPRegressor("dp_gd", feature_scale=1.0, label_scale=1.0, **GIVEN)
+    model = dperm.DPRegressor("dp_gd", **ENDS, **GIVEN)
     wanted = model.fit(X, np.append(np.nan, X[1:, 0])).coef_
     assert np.array_equal(model.fit(X, y).coef_, wanted)
 
@@ -76,7 +77,7 @@ def test_a_warning_does_not_follow_the_records():
     frame = pd.DataFrame(X.copy(), columns=["a", "b"])
     frame.loc[5:200] = np.nan
     frame.loc[0, "a"] = 1e308
-    how = {"feature_scale": 1e-3, "epsilon": 50.0}
+    how = {"bounds": (-1e-3, 1e-3), "epsilon": 50.0}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         classifier(**how).fit(frame, Y)
@@ -92,7 +93,6 @@ def test_a_gap_in_a_column_of_any_type_raises_nothing(kind):
     frame.loc[0, "a"] = pd.NA
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", "the noise hides")  # is of what was released
         assert classifier().fit(frame, Y).coef_.any()
 
 
@@ -110,27 +110,25 @@ def test_no_cast_of_a_record_warns():
 @pytest.mark.parametrize("y", [Y, X[:, 0]])
 def test_an_error_says_nothing_of_an_entry(y):
     secret = "Jane Doe"
+    told = {"classes": (0, 1)} if y is Y else {"label_bounds": (-1, 1)}
+    fitted = functools.partial(dperm.fit, bounds=(-1, 1), **told)
     with pytest.raises(ValueError, match="X: expected an array of numbers") as found:
-        dperm.fit(np.array([[secret, "1"]] * N), y)
+        fitted(np.array([[secret, "1"]] * N), y)
     assert secret not in str(found.value)
     with pytest.raises(ValueError, match="Reshape your data") as found:
-        dperm.fit(np.full(N, 1.2345), y)
+        fitted(np.full(N, 1.2345), y)
     assert "1.2345" not in str(found.value)
     for make in (np.asarray, sparse.csr_array, lambda some: pd.DataFrame(some)):
         with pytest.raises(ValueError, match=r"X: expected (real|columns)") as found:
-            dperm.fit(make(np.full((N, 2), 1.2345 + 1j)), y)
+            fitted(make(np.full((N, 2), 1.2345 + 1j)), y)
         assert "1.2345" not in str(found.value)
     with pytest.raises(ValueError, match="y: expected numbers") as found:
-        dperm.DPRegressor().fit(X, np.array([secret] * N))
+        dperm.DPRegressor(**ENDS).fit(X, np.array([secret] * N))
     assert secret not in str(found.value)
 
 
 def test_a_budget_names_all_that_its_fits_take_as_public():
-    ends = {"bounds": (-1, 1)}
-    with dperm.Budget(10.0, 0.1) as budget:
-        dperm.fit(X, Y, **ends)
-    assert TWO in budget.given
-    exact = {"setting": {"minima": "exact"}, "delta": 1e-6, **ends}
+    exact = {"setting": {"minima": "exact"}, "delta": 1e-6}
     model = classifier("objective_perturbation", **exact)
     with dperm.Budget(10.0, 0.1) as budget:
         model.fit(X, Y)
@@ -150,7 +148,7 @@ def read_csv(cells, column):
 @pytest.mark.parametrize("cells", [[0, 1], ["False", "True"], [0.0, 1.0]])
 def test_a_word_among_labels_of_a_file_is_a_record_of_no_class(classes, cells):
     every = [cells[one] for one in Y]
-    given = {"feature_scale": 1.0, **GIVEN}
+    given = {"bounds": (-1, 1), **GIVEN}
     fits = [
         dperm.DPClassifier("dp_gd", classes=classes, **given).fit(
             X, read_csv([first, *every[1:]], "y")["y"].to_numpy()
@@ -181,9 +179,9 @@ def test_labels_of_text_are_refused_by_their_type():
 def test_an_entry_that_no_double_holds_is_missing(odd):
     Z = X.astype(object)
     Z[0, 0] = odd
-    found = classifier(feature_scale=1.0).fit(Z, Y)
+    found = classifier().fit(Z, Y)
     Z[0, 0] = np.nan
-    wanted = classifier(feature_scale=1.0).fit(Z, Y)
+    wanted = classifier().fit(Z, Y)
     assert np.array_equal(found.coef_, wanted.coef_)
 
 

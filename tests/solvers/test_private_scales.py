@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dperm import DPClassifier, DPRegressor
-from dperm.audit.checks import Audit
-from dperm.compare.audited import mechanisms
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Gaussian
-from dperm.core.privacy.mechanisms import heard
 from dperm.solvers import private_scales
 from dperm.solvers.fits.secret import UndeclaredError
-
-pytestmark = pytest.mark.filterwarnings("ignore:X. 8 records")  # the audit's few
 
 
 @pytest.fixture
@@ -114,82 +106,3 @@ def test_scales_are_near_root_mean_squares_in_any_unit(unit):
     assert found[5] == found[:5].max() and not seen[5]  # nothing stands out
     with_label, _ = private_scales.scales(noisy, stated, n, label=True)
     assert (with_label[:5] == found[:5]).all() and with_label[5] == 1.0
-
-
-def test_a_fit_says_how_many_scales_it_did_not_see(data):
-    X, y = data
-    X = np.column_stack((X, np.zeros(len(y))))
-    with pytest.warns(UserWarning, match="hides the scale of 1 of 5 columns, which"):
-        DPRegressor("moments", epsilon=1.0, random_state=0).fit(X, y)
-    with pytest.warns(UserWarning, match="of 4 columns and of the labels"):
-        DPRegressor("moments", epsilon=1.0, random_state=0).fit(X[:40, :4], y[:40])
-
-
-# --- fits -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("solver", ["moments", "dp_gd", "dp_gram", "dp_cd", "dp_fw"])
-def test_a_fit_costs_what_was_asked_for_scales_included(data, solver):
-    X, y = data
-    cost = DPRegressor(solver, epsilon=0.7, delta=1e-6, random_state=0).fit(X, y)
-    cost = cost.epsilon_
-    first, *rest = cost.ledger.events
-    stated = private_scales.ledger(5, 4000, 0.7, 1e-6).events  # the label's too
-    assert (first,) == stated and rest and type(first) is Gaussian
-    assert true_epsilon(cost.ledger, 1e-6) == pytest.approx(cost.high)
-    assert 0.699 < cost.high <= 0.7
-    assert cost.given == ("n",)
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_units_are_undone(data, make):
-    """Other cells have other noise, which moves the scales a little."""
-    X, y = data
-    units, label = 2.0 ** np.array([-40, -3, 0, 30]), 2.0**20
-    plain = DPRegressor("moments", random_state=3).fit(make(X), y)
-    far = DPRegressor("moments", random_state=3).fit(make(X * units), label * y)
-    assert far.coef_ * units / label == pytest.approx(plain.coef_, rel=0.03)
-    assert far.intercept_ / label == pytest.approx(plain.intercept_, abs=0.02)
-    assert plain.score(X, y) > 0.95
-
-
-def test_one_record_moves_a_fit_through_the_noise_alone(data):
-    """The noise that the counts and the solver take is drawn alike on a neighbour."""
-    X, y = data
-    kinds = []
-    for size in (1.0, 1e300):
-        X[0], y[0] = size, size
-        drawn = []
-
-        def listen(kind, unit, order, drawn=drawn):
-            drawn.append((kind, unit.shape))
-            return unit
-
-        with heard(listen):
-            DPRegressor("dp_gd", random_state=0).fit(X, y)
-        kinds.append(drawn)
-    assert kinds[0] == kinds[1] and kinds[0][0] == ("gaussian", (5 * 97, 1))
-
-
-# --- the audit ------------------------------------------------------------------------
-
-
-def test_the_audit_replays_private_scales():
-    (m,) = [one for one in mechanisms("dp_gd") if "private scales" in one.name]
-    audit = Audit(m, neighbours=4)
-    found = audit.sensitivity()
-    assert not found.caught and found.measured > 0.99
-    assert not audit.count().caught
-
-
-def test_declared_scales_cost_nothing(data):
-    X, y = data
-
-    def events(model, y=y):
-        return model.fit(X, y).epsilon_.ledger.events
-
-    assert len(events(DPRegressor("moments", feature_scale=1.0, label_scale=2.0))) == 1
-    half = events(DPRegressor("moments", feature_scale=1.0))[0]
-    assert half == private_scales.ledger(1, 4000, 1.0, 4000.0**-2).events[0]
-    signs = events(DPClassifier("dp_gd", classes=(False, True)), y > 0)[0]
-    assert signs == private_scales.ledger(4, 4000, 1.0, 4000.0**-2).events[0]

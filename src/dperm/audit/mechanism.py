@@ -170,6 +170,7 @@ class Mechanism:
     start: Callable[[Records, Streams], Started]
     together: Callable[[Records, Streams], Array] | None = None
     select: Callable[[Array], tuple] = lambda view: ()
+    ahead: int = 0  #: first draws, which hide no selection
     epsilon: float = 1.0  #: target of its calibration
     positions: tuple[int, ...] = (0,)  #: records worth replacing
     real: bool = False  #: whether labels are numbers, not signs
@@ -220,6 +221,8 @@ class Mechanism:
         if not self.selections or not seen.behind(t):
             return False
         at = seen.behind(t)[0]
+        if at < self.ahead:
+            return False
         return not self.events or isinstance(self.events[at], NoisyMax)
 
     def loud(self, draws: Sequence[Draw], by: Sequence[float]) -> list[Draw]:

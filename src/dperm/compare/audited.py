@@ -1,9 +1,9 @@
 """Estimators and the private search as mechanisms of the audit.
 
 A neighbour is fitted from scratch by the same estimator, so that all that a fit
-computes from the arrays is audited: classes, intercept, scales and clips, and private
-scales, which are its first release. The audit imports this module by name, because it
-belongs to a higher layer.
+computes from the arrays is audited: classes, intercept, ranges and clips, and the sums
+of columns, which are its first release. The audit imports this module by name, because
+it belongs to a higher layer.
 
 A run of a search and its score are a mechanism whose ledger is the one that the search
 was priced by: a run on D' is forced to the weights and the score of a run on D.
@@ -28,7 +28,7 @@ from dperm.audit.mechanism import (
     quiet,
 )
 from dperm.audit.solvers import Kept, as_vertex, rounds, vertex
-from dperm.compare import contestants
+from dperm.compare import contestants, ranges
 from dperm.compare.contest import Drawn
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.compare.search import PrivateSearch, scored
@@ -46,14 +46,13 @@ NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its in
 HUGE = 8e307  # entries whose margins overflow
 FAR = 1e9  # stands for nan in a release
 SEARCH = "private_search"
-ENDS = {"bounds": (-2, 2)}
 
 
 def mechanisms(solver: str) -> list[Mechanism]:
     """A classifier and a regression with a solver, as far as it can.
 
-    The solver ``dp_gd`` has further ones, since ranges are applied before any solver
-    reads the data, and a search.
+    The solver ``dp_gd`` has further ones: labels that are centred like a column, and a
+    search.
     """
     if solver not in contestants.known():
         return []
@@ -77,12 +76,12 @@ def _models(solver: str, method: Any) -> Iterator[DPLinear]:
     steps = 1 if solvers.family(module) == "frank_wolfe" else SHORT["steps"]
     setting = {k: v for k, v in (SHORT | {"steps": steps}).items() if k in known}
     given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
-    plain = {**given, "feature_scale": 1.0}
-    yield DPClassifier(solver, classes=(-1.0, 1.0), **plain)
-    yield DPRegressor(solver, fit_intercept=False, label_scale=1.0, **plain)
+    given |= {"bounds": (-2, 2)}
+    ends = {"label_bounds": (-2, 2), **given}
+    yield DPClassifier(solver, classes=(-1.0, 1.0), **given)
+    yield DPRegressor(solver, fit_intercept=False, **ends)
     if solver == "dp_gd":
-        yield DPRegressor(solver, label_bounds=(-2, 2), **ENDS, **given)
-        yield DPRegressor(solver, fit_intercept=False, **given)
+        yield DPRegressor(solver, **ends)
 
 
 def _base(real: bool) -> Records:
@@ -102,9 +101,8 @@ def estimator(model: DPLinear) -> Mechanism:
 
     with quiet():
         on, setting = model._runs(*cleaned(base), method)[0]
-    first = model._first((N, P))
+    first = ranges.ledger(model._ranges, N, EPSILON, DELTA)
     family, p = solvers.family(on.module), on.problem.p
-    prepared = Kept(lambda data: model._runs(*cleaned(data), method)[0])
 
     def ledger(noise: float) -> Ledger:
         return first + on.ledger(setting, noise)
@@ -112,20 +110,17 @@ def estimator(model: DPLinear) -> Mechanism:
     noise = calibrate(ledger, EPSILON, DELTA, STRICT)
 
     def start(data: Records, own: Streams) -> Started:
-        views: list[Array] = []
-        if first.events:
-            X, every, noisy = model._rescaled(
-                *cleaned(data), first, lambda s, k: s * gaussian(own.smoothness, (k, 1))
-            )
-            views, made = [noisy.ravel()], model._runs(X, every, method)[0]
-        else:
-            made = prepared(data)
-        context = made[0].start(made[1], noise.noise_multiplier, own)
+        def normal(scale: Any, size: int) -> Array:
+            return scale * gaussian(own.smoothness, (size, 1))
+
+        X, every, noisy = model._standardised(*cleaned(data), first, normal)
+        made, point = model._runs(X, every, method)[0]
+        context = made.start(point, noise.noise_multiplier, own)
         run = context.__enter__()
 
         def releases() -> Iterator[Array]:
             try:
-                yield from views
+                yield noisy.ravel()
                 for one in run.releases():
                     is_vertex = family == "frank_wolfe"
                     yield as_vertex(one, p, NUMBERS) if is_vertex else np.ravel(one)
@@ -148,9 +143,8 @@ def estimator(model: DPLinear) -> Mechanism:
         done = len(first.events)
         events = first.events + rounds(Ledger(noise.ledger.events[done:]))
     intercept = "" if model.fit_intercept else ", no intercept"
-    scales = ", private scales" if first.events else ""
     return Mechanism(
-        f"{type(model).__name__}({model.solver}){intercept}{scales}",
+        f"{type(model).__name__}({model.solver}){intercept}",
         STRICT,
         noise.ledger,
         base,
@@ -159,14 +153,19 @@ def estimator(model: DPLinear) -> Mechanism:
         real=real,
         tried=((LOUD * near, -LOUD * near[::-1]),),
         events=events,
+        ahead=1,
     )
 
 
 def search(real: bool) -> Mechanism:
     """A run of ``PrivateSearch`` and its score, fitted from scratch."""
-    known = {"feature_scale": 1.0, "fit_intercept": False, "delta": DELTA}
+    known: dict[str, Any] = {
+        "fit_intercept": False,
+        "delta": 2 * DELTA,
+        "bounds": (-2, 2),
+    }
     if real:
-        model: DPLinear = DPRegressor("dp_gd", label_scale=1.0, **known)
+        model: DPLinear = DPRegressor("dp_gd", label_bounds=(-2, 2), **known)
     else:
         model = DPClassifier("dp_gd", classes=(-1.0, 1.0), **known)
     model.set_params(setting={"steps": 1})
@@ -176,7 +175,7 @@ def search(real: bool) -> Mechanism:
     def prepared(data: Records) -> list[Any]:
         """The runs of all points of the grid on the data."""
         models = [clone(made.estimator).set_params(**one) for one in made._grid()]
-        return [made._prepared(one, data.X, data.y) for one in models]
+        return made._runs(models, *made._cleaned(models, data.X, data.y))
 
     with quiet():
         runs = prepared(base)
@@ -192,7 +191,7 @@ def search(real: bool) -> Mechanism:
 
         def releases() -> Iterator[Array]:
             """Weights and score together; nan and infinity become large."""
-            score, weights = scored(kept(data), run, EPSILON)
+            score, weights = scored(kept(data), run, made._of_choice)
             ended.append(weights)
             whole = np.append(weights, score)
             yield np.nan_to_num(whole, nan=FAR, posinf=2 * FAR)

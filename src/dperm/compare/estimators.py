@@ -1,7 +1,10 @@
 """Private linear models from Python, by scikit-learn's conventions.
 
-The guarantee is that of one fit. Choosing parameters by comparing several fits of the
-same data costs more, which ``dperm.Budget`` counts and ``dperm.PrivateSearch`` pays.
+A fit clips columns to declared ranges, centres and scales them by two noisy sums
+(:mod:`.ranges`), and hands them to a solver. All releases together meet (epsilon,
+delta). The guarantee is that of one fit. Choosing parameters by comparing several fits
+of the same data costs more, which ``dperm.Budget`` counts and ``dperm.PrivateSearch``
+pays.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import re
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from numbers import Number
 from pathlib import Path
 from typing import Any, Self
@@ -27,11 +30,11 @@ from sklearn.utils import (
     column_or_1d,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import extras
-from dperm.compare import PRIVATE, choosing, contestants, frames, metrics
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.compare import choosing, contestants, frames, metrics, ranges
 from dperm.compare.choosing import AUTO
 from dperm.compare.contestants import (
     Contestant,
@@ -41,12 +44,10 @@ from dperm.compare.contestants import (
 )
 from dperm.compare.guarantee import (
     Guarantee,
-    PrivacyLeakWarning,
     charge,
     check_target,
     use_seed,
 )
-from dperm.compare.units import Units, units
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import bounded
@@ -55,27 +56,22 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.accounting import is_closed_form
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import (
-    LABEL_SCALE,
-    SMOOTHNESS,
-    Ledger,
-    N,
-    united,
-)
-from dperm.solvers import private_scales
+from dperm.core.privacy.ledger import Ledger, N, united
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
-DATA = "data"  # a scale that is computed from the data
 RESIDUAL = tuple(name for name in bounded() if name not in metrics.SIGNED)
+RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
+SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
+SPREAD = 0.3  # of an intercept about the constant's, a guess
+FEW = 1e-300
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
 RELEASED = {"minima": "approximate"}  # settings in which no minimum is taken as exact
 FOR_RELEASE = ("dp_gd", "dp_gram", "moments")  # proved for exact, discrete noise
-EDGE = 1e100  # largest entry and scale of a release, so that no quotient overflows
 PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
 
 
@@ -91,11 +87,9 @@ class DPLinear(BaseEstimator):
     l2: float | None = None
     fit_intercept: bool = True
     bounds: Any = None
-    feature_scale: Any = None
     setting: Mapping[str, float] | None = None
     random_state: Any = None
     release: bool = False
-    _assumed: tuple[str, ...] = ()  # read off the data before the fit
 
     # --- from arrays to problems ------------------------------------------------------
 
@@ -105,7 +99,7 @@ class DPLinear(BaseEstimator):
         """The solver on the problem of X (n, p) and y (n,), and its setting.
 
         This is all that a fit does to the data before the solver reads them, except
-        that the scales of a private release are 1. With more than two classes it is the
+        for centres and scales, which it releases. With more than two classes it is the
         problem of the first class against the rest. ``method`` is the solver's, if it
         is already known; otherwise it is read from the configuration.
 
@@ -141,27 +135,30 @@ class DPLinear(BaseEstimator):
         if sparse.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()  # an entry may be a sum of parts, each within its bounds
-        y = column_or_1d(self._apart(y), warn=True)
-        if getattr(self, "classes", None) is not None:
-            classes = self._declared()
-            if not {y.dtype.kind, classes.dtype.kind} <= {*"iufb"}:
-                y = frames.matched(y, classes)
+        y = np.array(y, dtype=object) if isinstance(y, list | tuple) else y
+        y = column_or_1d(y, warn=True)  # one text would turn all of a list into text
         check_consistent_length(X, y)
         return X, y
 
-    def _apart(self, y: Any) -> Any:
-        """A list's labels as objects: one text would turn all of them into text."""
-        is_list = isinstance(y, list | tuple)
-        if is_list and getattr(self, "classes", ()) is not None:
-            return np.array(y, dtype=object)
-        return y
-
     def _cleaned(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
-        """X (n, p) within its bounds, and the vectors of labels; all finite."""
+        """X (n, p) as t in its ranges, and the vectors of labels; all finite."""
         self._check(X.shape[0])
-        self._units, self._label = self._scales(X), self._label_units(y)
-        self._over = np.ones(X.shape[1])
-        return self._labelled(self._units.applied(X), y)
+        p, names = X.shape[1], getattr(self, "feature_names_in_", None)
+        columns: Any = p if names is None else [*map(str, names)]
+        self._require(columns)
+        how = (columns, self.fit_intercept, sparse.issparse(X))
+        self._ranges = [ranges.declared("bounds", self.bounds, *how)]
+        return self._labelled(self._ranges[0].unit(X), y)
+
+    def _require(self, columns: Any) -> None:
+        """Refuse a fit whose ranges or classes are not declared, all at once."""
+        absent = [ranges.template(columns)] * (self.bounds is None)
+        absent += [self._label] * (getattr(self, self._label.split("=")[0]) is None)
+        if absent:
+            raise ValueError(
+                "bounds: expected what the columns may hold, from what they mean and "
+                f"not from these data. Declare {', and '.join(absent)}"
+            )
 
     def _runs(
         self,
@@ -218,6 +215,7 @@ class DPLinear(BaseEstimator):
 
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
+        self._n = n
         self._delta = 1 / n**2 if self.delta is None else self.delta
         self._constant = UNPENALISED
         check_target(self.epsilon, self._delta)
@@ -263,8 +261,6 @@ class DPLinear(BaseEstimator):
             )
         if self.epsilon == math.inf:
             raise ValueError("release: expected a finite epsilon, found inf")
-        if self._read_off():
-            raise ValueError("release: expected scales that are not read off the data")
         extras.require("release", "release=True")
 
     def _spent(self, shape: tuple[int, int], stated: Ledger) -> float:
@@ -272,9 +268,8 @@ class DPLinear(BaseEstimator):
         if not self.release:
             return 0.0
         width = shape[1] + 2  # with intercept and label
-        cells = width * len(private_scales.OCTAVES)
         releases = sum(event.count for event in stated.events)
-        found = slack(releases * width * (width + 1) // 2 + cells, self.epsilon)
+        found = slack(releases * width * (width + 1) // 2 + 2 * width, self.epsilon)
         if not found < self._delta / 2:
             raise ValueError(
                 f"delta: expected more than {2 * found:g} with release=True, found "
@@ -283,84 +278,26 @@ class DPLinear(BaseEstimator):
         return found
 
     def _problem(self, X: Any, y: np.ndarray, count: int = 1) -> Problem:
-        """The objective, one of ``count`` that share epsilon, under declared scales."""
-        n, scales = X.shape[0], self._units.scale
-        penalty = Penalty(self.l1, 1 / n if self.l2 is None else self.l2)
-        if self.release:
-            X = _within_edge(X, np.append(scales, self._label.scale))
+        """The objective, one of ``count`` that share epsilon, under scales of 1."""
+        scales = np.ones(X.shape[1])
+        target = (self.epsilon / math.sqrt(count), self._delta)
+        l2 = self._ridge(X.shape, *target) if self.l2 is None else self.l2
+        penalty = Penalty(self.l1, l2)
         if self.fit_intercept:
             X = metrics.with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
-        target = (self.epsilon / math.sqrt(count), self._delta)
         problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
-        return declared(problem, scales, float(self._label.scale[0]))
+        return declared(problem, scales)
 
-    # --- scales -----------------------------------------------------------------------
+    def _ridge(self, shape: tuple[int, int], epsilon: float, delta: float) -> float:
+        """1 / n, or the ridge at which the noise of one release costs least.
 
-    def _scales(self, X: Any) -> Units:
-        """Ranges and scales of the columns of X (n, p)."""
-        p, given = X.shape[1], self.feature_scale
-        names = getattr(self, "feature_names_in_", None)
-        columns: Any = p if names is None else [*map(str, names)]
-        at = (columns, self.fit_intercept, hasattr(X, "tocsc"))
-        made = units("bounds", self.bounds, *at)
-        if given is None or self._private()[0]:
-            return made if given is None else replace(made, scale=np.ones(p))
-        if isinstance(given, str) and given == DATA:
-            found = _root_mean_squares(made.applied(X))
-            return replace(made, scale=np.where(found > 0, found, 1.0))
-        found = _numbers(given)
-        if found.shape not in ((), (p,)) or not ((found > 0) & (found < np.inf)).all():
-            raise ValueError(
-                f"feature_scale must be positive, a number or {p} of them, 'private' "
-                f"or 'data'; found {given!r}"
-            )
-        return replace(made, scale=np.broadcast_to(found, p).copy())
-
-    def _label_units(self, y: np.ndarray) -> Units:
-        """Ranges and scales of labels; signs need none."""
-        return units("label_bounds", None, 1, False)
-
-    def _private(self) -> tuple[bool, bool]:
-        """Whether scales of the features, and that of the label, are released."""
-        label = getattr(self, "label_scale", 1.0), getattr(self, "label_bounds", None)
-        features, labels = (
-            (isinstance(scale, str) and scale == PRIVATE)
-            or (scale is None and bounds is None)
-            for scale, bounds in ((self.feature_scale, self.bounds), label)
-        )
-        return features, labels
-
-    def _first(self, shape: tuple[int, int]) -> Ledger:
-        """Ledger of the scales released before the solver runs, from public numbers."""
-        (n, p), (features, label) = shape, self._private()
-        k = p * features + label
-        if not k:
-            return Ledger()
-        return private_scales.ledger(k, n, self.epsilon, self._delta)
-
-    def _rescaled(
-        self, X: Any, every: Sequence[Any], first: Ledger, normal: Normal | Exact
-    ) -> tuple[Any, Sequence[Any], np.ndarray]:
-        """X and labels over scales that are released here, and the noisy counts."""
-        (n, p), (features, label) = X.shape, self._private()
-        columns = [X] * features + [every[0][:, None]] * label
-        noisy = private_scales.noisy_counts(columns, first, normal)
-        found, seen = private_scales.scales(noisy, first, n, label)
-        if not seen.all():
-            warnings.warn(_hidden(seen, label), stacklevel=5)
-        size = float(found[-1]) if label else 1.0
-        scales = found[:p] if features else np.ones(p)
-        self._over = scales / size
-        self._label = replace(self._label, released=size)
-        with np.errstate(over="ignore"):
-            X = private_scales.divided(X, scales) if features else X
-            return X, [y / size for y in every], noisy
-
-    def _read_off(self) -> list[str]:
-        scale, label = self.feature_scale, getattr(self, "label_scale", None)
-        both = ((SMOOTHNESS, scale), (LABEL_SCALE, label))
-        return [name for name, one in both if isinstance(one, str) and one == DATA]
+        Noise on p weights costs p (z R / (n (1 + l2)))^2, with z the multiplier and R^2
+        = p + 2; a ridge costs l2 |w|^2. RIDGE weighs the one against the other.
+        """
+        n, p = shape
+        noise = p * (p + 2) * (ranges.whole(epsilon, delta) / n) ** 2
+        return max(1 / n, RIDGE[self._is_real] * noise)
 
     # --- the fit ----------------------------------------------------------------------
 
@@ -381,30 +318,23 @@ class DPLinear(BaseEstimator):
     @np.errstate(all="ignore")  # warnings would depend on the records
     def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
         _refuse(unknown)
-        seed, types = noise_seed(self.random_state), frames.assumed(X)
-        X, every = self._cleaned(*self._arrays(X, y))
-        runs, read = self._runs(X, every), self._read_off()
-        for name in read:
-            warnings.warn(
-                f"{name} is read off the data and not paid for by epsilon: "
-                "give bounds or scales that do not come from the data",
-                PrivacyLeakWarning,
-                3,
-            )
-        spent = self._spent(X.shape, _composed(runs, 1.0))
+        types = frames.assumed(X)
+        t, every = self._cleaned(*self._arrays(X, y))
+        runs, seed = self._runs(t, every), noise_seed(self.random_state)
+        spent = self._spent(t.shape, _composed(runs, 1.0))
+        first = ranges.ledger(self._ranges, len(every[0]), self.epsilon, self._delta)
         goal = (self.epsilon, self._delta - spent, STRICT)
-        first = self._first(X.shape)
         found = calibrate(lambda noise: first + _composed(runs, noise), *goal)
-        labels = (metrics.CLASSES,) if getattr(self, "classes", ()) is None else ()
         public = [on.public_information(found.ledger) for on, _ in runs]
-        known = (*united(*public), *self._assumed, *labels, *types, *read)
+        known = (*united(*public), *types)
         charge(found.true_epsilon, self._delta, known)
-        drawn = Exact() if self.release else private_scales.seeded(seed)
         self._guarantee = Guarantee(found.ledger, self._delta, known, slack=spent)
+        drawn = Exact() if self.release else ranges.seeded(seed)
+        runs = self._runs(
+            *self._standardised(t, every, first, drawn)[:2],
+            contestants.method(self.solver_),
+        )
         noise = found.noise_multiplier
-        if first.events:
-            X, every = self._rescaled(X, every, first, drawn)[:2]
-            runs = self._runs(X, every, contestants.method(self.solver_))
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
         with frames.silent():
             if self.release:
@@ -416,15 +346,64 @@ class DPLinear(BaseEstimator):
         self._published(np.array([_finite(w) for w in W]))
         return self
 
+    def _standardised(
+        self, t: Any, every: Sequence[Any], given: Ledger, normal: Normal | Exact
+    ) -> tuple[Any, list[Any], np.ndarray]:
+        """Columns and labels over what is released here, and the noisy sums."""
+        ts = [t, every[0][:, None]][: len(self._ranges)]
+        self._ranges, noisy = ranges.released(self._ranges, ts, given, normal)
+        first, *label = self._ranges
+        return (
+            first.standard(t),
+            [label[0].standard(y) for y in every] if self._is_real else [*every],
+            noisy,
+        )
+
     def _published(self, W: np.ndarray) -> None:
         """Keep weights (K, p) as coefficients in the units of the user's columns."""
         coef, intercept = W, np.zeros(len(W))
         if self.fit_intercept:
             coef, intercept = W[:, :-1], W[:, -1] * self._constant
-        coef, intercept = coef / self._over, intercept * self._label.released
+        columns, *label = self._ranges
+        if self._is_real:
+            coef = coef * label[0].scale
+            intercept = intercept * label[0].scale + label[0].centre
+        elif label:
+            coef, intercept = self._cautious(coef, intercept, label[0])
+        coef = coef / columns.scale
         if self.fit_intercept:
-            intercept = intercept - coef @ self._units.centre + self._label.centre
+            intercept = intercept - coef @ columns.centre
         self._keep(coef, intercept)
+
+    @property
+    def _is_real(self) -> bool:
+        """Whether labels are numbers, which are centred and scaled like a column."""
+        return self.loss in RESIDUAL
+
+    def _cautious(
+        self, coef: np.ndarray, intercept: np.ndarray, label: ranges.Ranges
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Weights of objective perturbation, nearer to the best constant under noise.
+
+        The tilt's noise, over n times the loss's curvature at the share of the second
+        class, is the intercept's, and with Lambda that of a weight. Weights keep |w|^2
+        / (|w|^2 + 2 noise); the intercept is averaged with the constant's by precision.
+        """
+        first, *others = self._guarantee.ledger.events
+        tilts = [one for one in others if isinstance(one, PerturbedObjective)]
+        if not tilts or not first.scale:
+            return coef, intercept
+        tilt = tilts[0]
+        share = float(np.clip(0.5 + label.mean / 2, *SHARES)[0])
+        curvature = share * (1 - share)
+        ridge = (tilt.sensitivity / 2) ** 2 / tilt.curvature
+        off = coef.size * (tilt.scale / (self._n * curvature + ridge)) ** 2
+        kept = 1 / (1 + 2 * off / max(float(np.sum(coef**2)), FEW))
+        of_constant = first.scale / (label.weight * self._n * 2 * curvature)
+        constant = of_constant**2 + (SPREAD * kept) ** 2
+        own = (tilt.scale / (self._n * curvature)) ** 2
+        best = math.log(share / (1 - share))
+        return kept * coef, (constant * intercept + own * best) / (constant + own)
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         raise NotImplementedError
@@ -488,23 +467,17 @@ class DPClassifier(ClassifierMixin, DPLinear):
         None means 1 / n^2.
     loss : {"logistic", "smoothed_hinge"}
     l1, l2 : float
-        ``l2=None`` means 1 / n.
-    classes : sequence, optional
-        The labels; of two, the second is +1. None reads them off y, which
-        ``epsilon_.given`` then states. A record with another label, or with a number
-        that is not finite, counts as one of zeros: no single record makes a fit raise.
-    bounds : (low, high) or mapping, optional
-        Ranges of the columns in their own units: two numbers, two arrays with one
-        number per column, or a mapping from the names of a data frame's columns to
-        pairs. Data are clipped to them; they must not be computed from the data.
-    feature_scale : float, ndarray (p,), "private" or "data", optional
-        Assumed root mean squares of the columns, about the middle of any bounds. Data
-        are clipped in units of them, so that epsilon holds whatever they are; a wrong
-        scale costs accuracy. None derives them from the bounds. Without bounds it means
-        "private": scales are released with noise, for a share of epsilon that
-        :mod:`dperm.solvers.private_scales` states, and penalties weigh w in units of
-        them. A number must not be computed from the data. "data" computes it, warns,
-        and is stated in ``epsilon_.given``.
+        They weigh w in units of the released scales. ``l2=None`` means 1 / n, or more
+        where noise would cost more than such a ridge.
+    classes : sequence
+        Required. The labels; of two, the second is +1. A record with another label, or
+        with a number that is not finite, counts as one in the middle of all ranges: no
+        single record makes a fit raise.
+    bounds : (low, high), list of pairs, pair of arrays, or mapping
+        Required. Ranges of the columns in their own units, which must not be computed
+        from the data: one pair for all columns, a list of one for each, a tuple of two
+        arrays with lower and upper ends, or pairs by the names of a data frame's
+        columns. Data are clipped to them.
     setting : mapping, optional
         Values of a named solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
     random_state : int, RandomState or None
@@ -539,6 +512,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
     _: KW_ONLY
     loss: str = "logistic"
     classes: Any = None
+    _label = "classes=(first, second, ...)"
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as signs; one vector per class if there are more than two.
@@ -546,17 +520,16 @@ class DPClassifier(ClassifierMixin, DPLinear):
         A record of no class becomes one of zeros.
         """
         self._check_loss(metrics.SIGNED)
-        if self.classes is None:
-            check_classification_targets(y)
-        self.classes_ = np.unique(y) if self.classes is None else self._declared()
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y: {type(self).__name__} needs two classes or more, the data have "
-                "one class"
-            )
-        return metrics.against_rest(X, y, self.classes_)
+        self.classes_ = self._declared(y)
+        if not {y.dtype.kind, self.classes_.dtype.kind} <= {*"iufb"}:
+            y = frames.matched(y, self.classes_)
+        X, every = metrics.against_rest(X, y, self.classes_)
+        if self.fit_intercept and len(every) == 1:
+            self._ranges.append(ranges.of_label(-1, 1, True, X.shape[1]))
+        return X, every
 
-    def _declared(self) -> np.ndarray:
+    def _declared(self, y: np.ndarray) -> np.ndarray:
+        """The classes; the labels y have no say."""
         found = np.asarray(self.classes)
         keys = {*map(frames.shared, found.ravel().tolist())}
         if any(frames.is_merged(key) for key in keys):
@@ -617,13 +590,11 @@ class DPRegressor(RegressorMixin, DPLinear):
     ----------
     solver, epsilon, delta, l1, l2, fit_intercept, bounds
         As for ``DPClassifier``.
-    feature_scale, setting, random_state, release
+    setting, random_state, release
         As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
-    label_bounds : (low, high), optional
-        The range of the labels, as ``bounds``.
-    label_scale : float, "private" or "data", optional
-        Assumed root mean square of the labels, as ``feature_scale``.
+    label_bounds : (low, high)
+        Required. The range of the labels, as ``bounds``.
 
     Attributes
     ----------
@@ -638,35 +609,25 @@ class DPRegressor(RegressorMixin, DPLinear):
     _: KW_ONLY
     loss: str = "least_squares"
     label_bounds: Any = None
-    label_scale: Any = None
-
-    def _label_units(self, y: np.ndarray) -> Units:
-        made = units("label_bounds", self.label_bounds, 1, self.fit_intercept)
-        given = self.label_scale
-        if given is None or self._private()[1]:
-            return made if given is None else replace(made, scale=np.ones(1))
-        if isinstance(given, str) and given == DATA:
-            found = _root_mean_squares(made.applied(_numbers(y))[:, None])
-            return replace(made, scale=np.where(found > 0, found, 1.0))
-        found = _numbers(given)
-        if found.shape != () or not 0 < found < math.inf:
-            raise ValueError(
-                f"label_scale must be positive, 'private' or 'data', found {given!r}"
-            )
-        return replace(made, scale=found[None])
+    _label = "label_bounds=(low, high)"
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
-        """Labels as numbers; a record that is not finite counts as one of zeros."""
+        """Labels as t in their range; a record that is not finite becomes zeros."""
         self._check_loss(RESIDUAL)
-        X, y = cleaned(X, self._label.applied(_labels(y)))
+        how = (1, self.fit_intercept, False)
+        ends = ranges.declared("label_bounds", self.label_bounds, *how)
+        label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
+        self._ranges.append(label)
+        X, y = cleaned(X, self._ranges[1].unit(_labels(y)))
         return X, [y]
 
     def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted labels of records X (n, p); shape (n,)."""
-        return self._scores(X)[:, 0]
+        """Predicted labels of records X (n, p), within their range; shape (n,)."""
+        found, label = self._scores(X)[:, 0], self._ranges[1]
+        return np.clip(found, label.low, label.high)
 
 
 def fit(
@@ -681,29 +642,32 @@ def fit(
     solver, epsilon
         As for ``DPClassifier``.
     **parameters
-        Further ones of ``DPClassifier`` or ``DPRegressor``; ``loss`` or ``classes``
-        decides which. Without them y decides, and ``epsilon_.given`` states so: labels
-        that are not numbers, or only two numbers, are classes.
+        Further ones of ``DPClassifier`` or ``DPRegressor``. ``classes`` or
+        ``label_bounds`` decides which; the labels have no say.
 
     Examples
     --------
     >>> import dperm
     >>> X, y = [[1.0], [-1.0]] * 500, [1.0, -1.0] * 500
-    >>> model = dperm.fit(X, y, bounds=(-1, 1), random_state=0)
+    >>> model = dperm.fit(X, y, bounds=(-1, 1), classes=(-1, 1), random_state=0)
     >>> type(model).__name__, model.solver_
     ('DPClassifier', 'objective_perturbation')
     """
-    loss = parameters.get("loss")
-    told = "classes" in parameters or loss is not None
-    signed = "classes" in parameters or loss in metrics.SIGNED
-    if not told:
-        labels = np.asarray(y)
-        signed = labels.dtype.kind not in "iuf" or len(np.unique(labels)) == 2
-    kind = DPClassifier if signed else DPRegressor
-    model = kind(solver, epsilon=epsilon, **parameters)
-    if not told:
-        model._assumed = (metrics.TWO,)
-    return model.fit(X, y)
+    told = [name for name in ("classes", "label_bounds") if name in parameters]
+    if len(told) != 1:
+        too = f". Declare {ranges.template(_names(X))} too"
+        raise ValueError(
+            "classes, label_bounds: expected classes=(first, second, ...) for "
+            "labels of classes, or label_bounds=(low, high) for numbers, found "
+            f"{' and '.join(told) or 'neither'}{too * ('bounds' not in parameters)}"
+        )
+    kind = DPClassifier if told == ["classes"] else DPRegressor
+    return kind(solver, epsilon=epsilon, **parameters).fit(X, y)
+
+
+def _names(X: Any) -> Any:
+    """Names of a data frame's columns, else 1."""
+    return [*map(str, X.columns)] if isinstance(X, pd.DataFrame) else 1
 
 
 def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledger:
@@ -745,22 +709,6 @@ def weights(
     return kept[-1][0]
 
 
-def _within_edge(X: Any, scales: np.ndarray) -> Any:
-    """X (n, p) with entries up to 1e100, for a release.
-
-    Raises ValueError if a scale is beyond that, or below its inverse.
-    """
-    if not ((scales >= 1 / EDGE) & (scales <= EDGE)).all():
-        raise ValueError(
-            f"release: expected scales from {1 / EDGE:g} to {EDGE:g}, found {scales}"
-        )
-    if not sparse.issparse(X):
-        return np.clip(X, -EDGE, EDGE)
-    X = X.copy()
-    X.data = np.clip(X.data, -EDGE, EDGE)
-    return X
-
-
 def _finite(w: np.ndarray) -> np.ndarray:
     """The weights, or zeros if the run diverged; that is post-processing."""
     if np.isfinite(w).all():
@@ -787,31 +735,6 @@ def _labels(y: np.ndarray) -> np.ndarray:
     if y.dtype.kind in "US":
         raise ValueError("y: expected numbers, found an array of text")
     return frames.numbers(pd.Series(y, dtype=y.dtype))
-
-
-def _numbers(values: Any) -> np.ndarray:
-    """An array of numbers; NaN if it is not numeric."""
-    try:
-        return np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
-        return np.array(np.nan)
-
-
-def _hidden(seen: np.ndarray, label: bool) -> str:
-    """Warning of scales hidden by noise; it is post-processing and costs nothing."""
-    columns = int((~seen[: len(seen) - label]).sum())
-    parts = [f"{columns} of {len(seen) - label} columns"] * (columns > 0)
-    parts += ["the labels"] * (label and not seen[-1])
-    return (
-        f"the noise hides the scale of {' and of '.join(parts)}, which the fit has to "
-        "guess: declare bounds or scales, or take more records or a larger epsilon"
-    )
-
-
-def _root_mean_squares(X: Any) -> np.ndarray:
-    with np.errstate(over="ignore"):
-        squares = X.multiply(X) if hasattr(X, "multiply") else X * X
-        return np.sqrt(np.asarray(squares.mean(axis=0)).ravel())
 
 
 def _refuse(unknown: Mapping[str, Any]) -> None:

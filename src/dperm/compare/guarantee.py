@@ -65,10 +65,6 @@ class Choice(Guarantee):
         return self.cost
 
 
-class PrivacyLeakWarning(UserWarning):
-    """Something is read off the data without being paid for by epsilon."""
-
-
 class BudgetError(ValueError):
     """A fit costs more than a budget has left."""
 

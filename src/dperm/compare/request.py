@@ -68,13 +68,13 @@ class Request:
     )
     bounds: dict[str, Any] = _key(
         "bounds=[0, 1], or bounds.age=[18, 90] for each column: ranges in the file's "
-        "units, as dperm.fit takes them",
+        "units",
         dict,
     )
     label_bounds: list[float] = _key("the range of real labels, [0, 100]", list)
     feature_scale: Any = _key(
         "a number or a list: scales are declared; private: released within epsilon, as "
-        "by dperm.fit; data: read off the columns",
+        "by a noisy histogram; data: read off the columns",
         positive=True,
     )
     label_scale: Any = _key("the same for real labels", positive=True)

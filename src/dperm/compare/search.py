@@ -11,15 +11,16 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from dperm.accountants.private_choice import calibrate_choice, choice_epsilon
-from dperm.compare import frames
+from dperm.compare import frames, ranges
 from dperm.compare.contest import INNER, Drawn, draws, run_and_score, score_event
 from dperm.compare.contestants import Contestant, Job, Measure
 from dperm.compare.estimators import DPLinear, noise_seed
 from dperm.compare.guarantee import Choice, charge, check_target
-from dperm.compare.metrics import CLASSES
+from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, united
 
 ROOM = 1e-3  # relative, between bounds that are each found by a search
+RANGES = 0.1  # share of epsilon for the sums of columns; half of delta is theirs
 SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under these
 
 
@@ -45,6 +46,7 @@ def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndar
 class PrivateSearch(BaseEstimator):
     """The best of a random number of private fits, all within one epsilon.
 
+    A tenth of epsilon and half of delta release the sums that center and scale columns.
     A logarithmic number of runs, 3.9 on average, each takes parameters drawn uniformly
     from the grid. Each releases its weights and a noisy clipped loss; the run with the
     least loss is published. ``dperm.accountants.private_choice`` prices such a choice
@@ -102,21 +104,26 @@ class PrivateSearch(BaseEstimator):
         """
         grid = self._grid()
         models = [clone(self.estimator).set_params(**one) for one in grid]
-        runs = [self._prepared(model, X, y) for model in models]
-        delta = models[0]._delta
-        able, ledgers, cost = self._priced(runs, delta)
+        types = frames.assumed(X)
+        columns, every = self._cleaned(models, X, y)
+        runs, half = self._runs(models, columns, every), models[0]._delta
+        able, ledgers, cost = self._priced(runs, half)
         known = zip(able, ledgers, strict=True)
         given = united(*(runs[k][0].public_information(one) for (k, _), one in known))
-        given = united(given, frames.assumed(X))
-        if getattr(models[0], "classes", ()) is None:
-            given = united(given, (CLASSES,))
-        seed = noise_seed(self.random_state)
-        charge(cost, delta, given)
+        given, seed = united(given, types), noise_seed(self.random_state)
+        noise = ranges.whole(RANGES * self.epsilon, half)
+        first = ranges.stated(models[0]._ranges, noise)
+        cost += true_epsilon(first, half)
+        charge(cost, 2 * half, given)
+        standard = models[0]._standardised(columns, every, first, ranges.seeded(seed))
+        for model in models:
+            model._ranges = models[0]._ranges
+        runs = self._runs(models, *standard[:2])
         with frames.silent():
             k, w = self._best(runs, able, seed)
         self.best_params_, self.best_estimator_ = dict(grid[k]), models[k]
         won = ledgers[[one for one, _ in able].index(k)]
-        models[k]._guarantee = Choice(won, delta, given, cost)
+        models[k]._guarantee = Choice(first + won, 2 * half, given, cost)
         models[k]._published(w[None])
         return self
 
@@ -138,40 +145,46 @@ class PrivateSearch(BaseEstimator):
             )
         return grid
 
-    def _prepared(self, model: Any, X: Any, y: Any) -> tuple[Any, Mapping[str, float]]:
-        """The method at one point of the grid, with the target of a single run."""
-        model.set_params(epsilon=INNER * self.epsilon)
-        if model.release:
-            raise ValueError("estimator: a search takes no release=True")
-        if any(model._private()):
-            raise ValueError(
-                "estimator: expected bounds or declared scales (of labels too), as a "
-                "search releases no scales; found none"
-            )
-        runs = model._runs(*model._cleaned(*model._arrays(X, y)))
-        if len(runs) > 1:
+    @property
+    def _of_choice(self) -> float:
+        """Epsilon of the choice, without the sums of columns."""
+        return (1 - RANGES) * self.epsilon
+
+    def _cleaned(self, models: Sequence[Any], X: Any, y: Any) -> tuple[Any, Any]:
+        """Columns and labels as t in their ranges, known to all models."""
+        for model in models:
+            model.set_params(epsilon=INNER * self._of_choice)
+            if model.release:
+                raise ValueError("estimator: a search takes no release=True")
+            columns, every = model._cleaned(*model._arrays(X, y))
+            model._delta /= 2
+        if len(every) > 1:
             raise ValueError("y: a search takes two classes, found more")
-        if model._read_off():
-            raise ValueError("feature_scale, label_scale: expected numbers, not 'data'")
-        found: tuple[Any, Mapping[str, float]] = runs[0]
-        return found
+        return columns, every
+
+    def _runs(
+        self, models: Sequence[Any], X: Any, every: Any
+    ) -> list[tuple[Any, Mapping[str, float]]]:
+        """The method at each point of the grid, with the target of a single run."""
+        return [model._runs(X, every)[0] for model in models]
 
     def _priced(
         self, runs: Any, delta: float
     ) -> tuple[list[tuple[int, float]], list[Ledger], float]:
         """Affordable points with noise, their ledgers, and the cost of the search."""
-        score = Ledger((score_event(self.epsilon, delta),))
+        epsilon = self._of_choice
+        score = Ledger((score_event(epsilon, delta),))
         ways = [
             lambda noise, on=on, setting=setting: on.ledger(setting, noise) + score
             for on, setting in runs
         ]
-        found = calibrate_choice(ways, self.epsilon, delta)
+        found = calibrate_choice(ways, epsilon, delta)
         able = [(k, noise) for k, noise in enumerate(found) if noise is not None]
         if not able:
             raise ValueError(f"epsilon: no noise keeps a search to {self.epsilon:g}")
         ledgers = [ways[k](noise) for k, noise in able]
         cost = choice_epsilon(ledgers, delta)
-        if cost > (1 + ROOM) * self.epsilon:
+        if cost > (1 + ROOM) * epsilon:
             raise ValueError(
                 f"param_grid: choosing among these solvers costs {cost:.3g}; search "
                 "them apart"
@@ -194,7 +207,7 @@ class PrivateSearch(BaseEstimator):
         tried = []
         for drawn in self._drawn(runs, able, seed):
             on = runs[drawn.choice][0]
-            loss, w = scored(on, drawn, self.epsilon)
+            loss, w = scored(on, drawn, self._of_choice)
             tried.append((loss, drawn.choice, np.where(np.isfinite(w), w, 0.0)))
         _, k, w = min(tried, key=lambda one: one[0])
         return k, w

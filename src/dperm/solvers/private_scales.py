@@ -17,9 +17,9 @@ get a weight of :math:`10^{12}`. A column that is not seen gets the largest scal
 was seen. At equal cost this comes nearer to the root mean square than the exponential
 mechanism for the median, which cannot see a column that is zero in half of the records.
 
-A fit divides columns and labels by the released scales, and proceeds as if scales of 1
-had been declared. So neither its solver's releases nor their cost depend on the scales,
-which adaptive composition requires.
+A run of ``dperm try`` divides columns and labels by the released scales, and proceeds
+as if scales of 1 had been declared. So neither its solver's releases nor their cost
+depend on the scales, which adaptive composition requires.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fits as users make them, private scales among them; and fits with a slip."""
+"""Fits as users make them, and fits with a slip."""
 
 import warnings
 from dataclasses import replace
@@ -12,7 +12,7 @@ from dperm.compare import search
 
 CLAIM = Claim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
 STEP = {"setting": {"steps": 1}, "delta": 0.01}
-DECLARED = {"feature_scale": 1.0, "label_scale": 1.0}
+DECLARED = {"bounds": (-1, 1), "label_bounds": (-1, 1)}
 
 
 def published(model, X, y):
@@ -24,7 +24,7 @@ def published(model, X, y):
 
 
 def fitting(X, y, seed):
-    return published(DPRegressor("dp_gd", random_state=seed, **STEP), X, y)
+    return published(DPRegressor("dp_gd", random_state=seed, **DECLARED, **STEP), X, y)
 
 
 def searching(X, y, seed):
@@ -39,7 +39,7 @@ def verdict(fit, claim=CLAIM):
     return audit(fit, claim, Domain(12, 1, None, "linf", None, False, "replace"))
 
 
-def test_a_fit_with_private_scales_is_not_refuted():
+def test_a_fit_is_not_refuted():
     found = verdict(fitting)
     assert not found.refuted, found
 
@@ -54,5 +54,5 @@ def test_a_search_of_loud_runs_is_refuted(monkeypatch):
     monkeypatch.setattr(
         search, "calibrate_choice", lambda ways, epsilon, delta: [0.15] * len(ways)
     )
-    monkeypatch.setattr(search, "choice_epsilon", lambda ledgers, delta: 1.0)
+    monkeypatch.setattr(search, "choice_epsilon", lambda ledgers, delta: 0.9)
     assert verdict(searching, claim=replace(CLAIM, runs=1200)).refuted

@@ -1,0 +1,316 @@
+r"""Ranges of columns and labels, declared, and their centres and scales, released.
+
+A column is clipped to its range [low, high] and mapped to t in [-1, 1]. The sums over
+records of t and of t^2 of all columns are released together. They give each column's
+mean and deviation, to which a fit centres and scales it.
+
+*Sensitivity.* Replacing a record moves t from a to b and t^2 from a^2 to b^2. Squares
+count c = 8/5 times. The squared distance is (a - b)^2 (1 + c^2 (a + b)^2). With s =
+|a + b| it is at most (2 - s)^2 (1 + c^2 s^2), and this is at most 4: 4 less it is s (4
+- s - c^2 s (2 - s)^2), whose last factor is 0.24 or more on [0, 2]. So k columns move
+by :math:`2\sqrt k` at most, which opposite corners attain. A column that is not
+centred, as zeros of sparse data must stay zeros, has t = x / max(|low|, |high|), and
+the sum of c t^2 alone, which moves by c. Sums of a weight move by that multiple: the
+label's is as heavy as half of the columns together, since its mean decides most. ∎
+
+Where noise is larger than what means and squares of columns usually are, it moves what
+is made of the release toward that, which is post-processing.
+
+The release is a Gaussian mechanism with a share of the squared budget, which depends on
+public numbers alone, and composes exactly with what follows. A fit goes on as if
+columns of mean 0 and scale 1 had been declared: neither its solver's releases nor their
+cost depend on what was released here.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
+from scipy import sparse
+
+from dperm.core.calibrations import STRICT
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.mechanisms import STREAMS, gaussian
+from dperm.solvers.exact_noise import Exact, sum_error
+from dperm.solvers.fits.secret import Normal
+from dperm.solvers.fits.secret import noisy as hidden
+
+CLEAR = 40.0  # target of n over the noise of the sums
+SHARES = (0.005, 0.15)  # least and largest share of the squared budget
+EDGE = 1e100  # largest size of an end, so that no quotient overflows
+FEWEST, LEAST = 1e-12, 0.1  # least variance of t, without noise and with much
+SQUARES = 1.6  # c, the factor of t^2
+# Middle and deviation of a usual column's mean of t, and of t^2.
+MEAN, SQUARE = (0.0, 0.3), (0.2, 0.2)
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The map from k columns, or from labels, to what a solver sees.
+
+    Columns are clipped to [low, high], of shape (k,). Then ``mean`` is subtracted from
+    t and the rest is divided by ``deviation``; these are released.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    centred: bool  #: whether columns may be centred
+    weight: float = 1.0  #: of the sums in the joint release
+    mean: Any = 0.0  #: of t, scalar or shape (k,)
+    deviation: Any = 1.0  #: of t, scalar or shape (k,)
+
+    @property
+    def middle(self) -> np.ndarray:
+        """What is 0 as t; shape (k,)."""
+        return (self.low + self.high) / 2 * self.centred
+
+    @property
+    def half(self) -> np.ndarray:
+        """What is 1 as t, less the middle; shape (k,)."""
+        if self.centred:
+            return (self.high - self.low) / 2
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    @property
+    def centre(self) -> np.ndarray:
+        """What is 0 for a solver, in the columns' own units; shape (k,)."""
+        return self.middle + self.half * self.mean
+
+    @property
+    def scale(self) -> np.ndarray:
+        """What is 1 for a solver, less the centre; shape (k,)."""
+        return self.half * self.deviation
+
+    def unit(self, X: Any) -> Any:
+        """Columns X (n, k), dense or sparse, as t in [-1, 1]; NaN stays NaN."""
+        if sparse.issparse(X):
+            made = sparse.csc_array(X, copy=True)
+            counts = np.diff(made.indptr)
+            low, high, half = (np.repeat(one, counts) for one in self._ends())
+            made.data = np.clip(np.clip(made.data, low, high) / half, -1.0, 1.0)
+            return made
+        t = (np.clip(X, self.low, self.high) - self.middle) / self.half
+        return np.clip(t, -1.0, 1.0)
+
+    def _ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.low, self.high, self.half
+
+    def standard(self, t: Any) -> Any:
+        """What a solver sees of t (n, k), dense or sparse."""
+        if sparse.issparse(t):
+            return sparse.csc_array(t @ sparse.diags_array(1 / self.deviation))
+        return (t - self.mean) / self.deviation
+
+    def moved(self) -> float:
+        """How far replacing a record moves the sums, squared."""
+        factor = 4.0 if self.centred else SQUARES**2
+        return factor * self.weight**2 * len(self.low)
+
+
+def of_label(low: Any, high: Any, centred: bool, p: int) -> Ranges:
+    """The range of labels beside p columns."""
+    ends = np.array([low, high], dtype=float).reshape(2, 1)
+    return Ranges(*ends, centred, math.sqrt(max(p, 2) / 2))
+
+
+def sums(t: Any, centred: bool) -> np.ndarray:
+    """Sums of t (n, k) and of 1.6 t^2, or of the latter alone; shape (2 k,) or (k,).
+
+    Finite t in [-1, 1].
+    """
+    squares = SQUARES * (t.multiply(t) if sparse.issparse(t) else t * t)
+    found = [np.asarray(one.sum(axis=0)).ravel() for one in (t, squares)]
+    return np.concatenate(found if centred else found[1:])
+
+
+def ledger(every: Sequence[Ranges], n: int, epsilon: float, delta: float) -> Ledger:
+    """The release of the sums of n records, for its share of the budget.
+
+    The share of the squared budget is the least, between 0.005 and 0.15, for which n is
+    40 times the noise of the sums.
+    """
+    moved, multiplier = _moved(every), whole(epsilon, delta)
+    share = np.clip((CLEAR * moved * multiplier / n) ** 2, *SHARES)
+    return stated(every, multiplier / math.sqrt(share))
+
+
+def stated(every: Sequence[Ranges], noise_multiplier: float) -> Ledger:
+    """The release of the sums with noise of that multiple of their sensitivity."""
+    moved = _moved(every)
+    event = Gaussian(
+        sensitivity=moved,
+        scale=moved * noise_multiplier,
+        count=1,
+        unit="2 sqrt(k), the replace-one change of sums of t and 1.6 t^2 of k columns",
+        source="proved in dperm.compare.ranges",
+    )
+    return Ledger((event,))
+
+
+def _moved(every: Sequence[Ranges]) -> float:
+    return math.sqrt(sum(one.moved() for one in every))
+
+
+@functools.cache
+def whole(epsilon: float, delta: float) -> float:
+    """Noise multiplier of one Gaussian release that spends the whole budget."""
+
+    def one(multiplier: float) -> Ledger:
+        return Ledger((Gaussian(1.0, multiplier, 1, "", ""),))
+
+    return calibrate(one, epsilon, delta, STRICT).noise_multiplier
+
+
+def seeded(seed: int) -> Normal:
+    """Noise for the sums from a fit's seed, independent of its solver's."""
+    rng = Generator(PCG64(SeedSequence(seed, spawn_key=(len(STREAMS),))))
+
+    def normal(scale: Any, size: int) -> np.ndarray:
+        return scale * gaussian(rng, (size, 1))
+
+    return normal
+
+
+def released(
+    every: Sequence[Ranges], ts: Sequence[Any], given: Ledger, normal: Normal | Exact
+) -> tuple[list[Ranges], np.ndarray]:
+    """The ranges with released means and deviations, and the noisy sums.
+
+    Parameters
+    ----------
+    every, ts : sequences of Ranges, and of arrays (n, k), dense or sparse
+        Columns as t, and labels.
+    given : Ledger
+        Made by ``ledger`` or ``stated``.
+    normal : callable
+        From a scale and size to Gaussian noise, (size, 1); or noise for release.
+
+    Raises
+    ------
+    UndeclaredError
+        If the ledger states a smaller sensitivity.
+    """
+    n, k = ts[0].shape[0], sum(t.shape[1] for t in ts)
+    pairs = zip(every, ts, strict=True)
+    read = np.concatenate([one.weight * sums(t, one.centred) for one, t in pairs])
+    whole = sum(one.weight**2 * len(one.low) for one in every)
+    error = sum_error(n, k, math.sqrt((1 + SQUARES**2) * whole))
+    secret = hidden(read[:, None], _moved(every), error=error)
+    noisy = secret.released(iter(given.events), normal)[:, 0]
+    found, rest = [], noisy / n
+    for one in every:
+        off = given.events[0].scale / (n * one.weight)  # deviation of a mean's noise
+        means, rest = np.split(rest, [len(one.low) * one.centred])
+        squares, rest = np.split(rest, [len(one.low)])
+        mean = _shrunk(means / one.weight, off, *MEAN) if one.centred else 0.0
+        off /= SQUARES
+        square = _shrunk(squares / (SQUARES * one.weight), off, *SQUARE)
+        least = np.clip(2 * off, FEWEST, LEAST)
+        variance = np.clip(square - np.square(mean), least, 1.0)
+        found.append(replace(one, mean=mean, deviation=np.sqrt(variance)))
+    return found, noisy
+
+
+def _shrunk(noisy: Any, off: float, middle: float, spread: float) -> Any:
+    """The posterior mean of a number with noise, by its deviation and a prior."""
+    gain = spread**2 / (spread**2 + off**2)
+    return np.clip(middle + gain * (noisy - middle), -1.0, 1.0)
+
+
+# --- declarations ---------------------------------------------------------------------
+
+
+def declared(
+    name: str, bounds: Any, columns: Sequence[str] | int, centred: bool, is_sparse: bool
+) -> Ranges:
+    """The ranges of columns as a user declares them.
+
+    Parameters
+    ----------
+    name : str
+        The parameter that holds the bounds, for messages.
+    bounds : (low, high), list of such pairs, pair of arrays, or mapping
+        One pair for all columns; one for each of them; their lower and their upper
+        ends; or pairs by column name.
+    columns : sequence of str, or int
+        Names of the columns, or their number.
+    centred : bool
+        Whether there is an intercept.
+    is_sparse : bool
+        Whether zeros must stay zeros.
+
+    Raises
+    ------
+    ValueError
+        For invalid bounds.
+    """
+    k = columns if isinstance(columns, int) else len(columns)
+    if isinstance(bounds, Mapping):
+        bounds = _by_name(name, bounds, columns)
+    low, high = _ends(name, bounds, k)
+    if is_sparse and not ((low <= 0) & (high >= 0)).all():
+        raise ValueError(f"{name}: a sparse X holds zeros, expected low <= 0 <= high")
+    return Ranges(low, high, centred and not is_sparse)
+
+
+def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends, each of shape (k,)."""
+    wanted = (
+        f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
+        f"arrays with {k} numbers each; low < high, of a size up to {EDGE:g}"
+    )
+    try:
+        if np.shape(bounds) == (2, 2) == (k, 2) and not _is_clear(bounds):
+            raise ValueError("pairs, or ends")
+        given = [np.asarray(one, dtype=float) for one in bounds]
+        is_one = len(given) == 2 and all(one.ndim == 0 for one in given)
+        is_pairs = isinstance(bounds, list) or np.shape(bounds) == (k, 2) != (2, 2)
+        if is_pairs and not is_one and len(given) != k:
+            raise ValueError("another number of pairs")
+        ends = given if is_one or not is_pairs else np.array(given).T
+        low, high = (np.broadcast_to(one, k).copy() for one in ends)
+    except (TypeError, ValueError):
+        raise ValueError(f"{wanted}, found {bounds!r}") from None
+    right = (low < high) & (np.maximum(np.abs(low), np.abs(high)) <= EDGE)
+    if not (right & (high - low >= 1 / EDGE)).all():
+        raise ValueError(f"{wanted}, found {bounds!r}")
+    return low, high
+
+
+def _is_clear(bounds: Any) -> bool:
+    """Whether it is seen that they are pairs, or ends: a list, or a tuple of arrays."""
+    is_pairs = isinstance(bounds, list)
+    return is_pairs or not (
+        isinstance(bounds, np.ndarray) or all(isinstance(one, tuple) for one in bounds)
+    )
+
+
+def _by_name(
+    name: str, bounds: Mapping[str, Any], columns: Sequence[str] | int
+) -> list[Any]:
+    """The pairs of the columns in their order."""
+    if isinstance(columns, int):
+        raise ValueError(f"{name}: columns have no names, expected (low, high)")
+    known = {str(one): pair for one, pair in bounds.items()}
+    absent = [one for one in columns if one not in known]
+    strange = [one for one in known if one not in columns]
+    if absent or strange:
+        parts = [f"no range of {', '.join(absent)}"] * bool(absent)
+        parts += [f"no column {', '.join(strange)}"] * bool(strange)
+        raise ValueError(f"{name}: {'; '.join(parts)}. Declare {template(columns)}")
+    return [known[one] for one in columns]
+
+
+def template(columns: Sequence[str] | int) -> str:
+    """Bounds to fill in, as Python."""
+    if isinstance(columns, int):
+        return "bounds=(low, high), or a list of such pairs, one for each column"
+    pairs = ", ".join(f"{one!r}: (low, high)" for one in columns)
+    return f"bounds={{{pairs}}}"

@@ -1,0 +1,154 @@
+"""Ranges that are declared, and the sums that a fit releases to centre and scale."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dperm.audit.checks import Audit
+from dperm.compare import ranges
+from dperm.compare.audited import mechanisms
+from dperm.compare.ranges import Ranges
+from dperm.solvers.fits.secret import UndeclaredError
+
+pytestmark = pytest.mark.filterwarnings("ignore:X. 8 records")  # the audit's few
+
+K = 3
+ENDS = np.array([-1.0, 0.0, 50.0]), np.array([1.0, 1e6, 51.0])
+CENTRED, FREE = Ranges(*ENDS, True), Ranges(-ENDS[1], ENDS[1], False)
+
+
+def silent(scale, size):
+    return np.zeros((size, 1))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csc_array])
+@pytest.mark.parametrize(("one", "most"), [(CENTRED, 2 * K**0.5), (FREE, 1.6 * K**0.5)])
+def test_no_record_moves_the_sums_by_more_and_some_do(one, most, make):
+    if make is sparse.csc_array and one.centred:
+        return  # zeros stay zeros
+    rng = np.random.default_rng(0)
+    inside = rng.uniform(-1.5, 1.5, (2000, K)) * one.half + one.middle
+    corners = np.vstack((one.low, one.high, one.middle, [1e300] * K, [-np.inf] * K))
+    every = np.vstack((inside, corners))
+    found = [ranges.sums(one.unit(make(row[None])), one.centred) for row in every]
+    moved = [np.linalg.norm(a - b) for a in found[-5:] for b in found]
+    assert most * (1 - 1e-9) < max(moved) <= most * (1 + 1e-12)
+    (event,) = ranges.ledger([one], 1000, 1.0, 1e-6).events
+    assert event.sensitivity == pytest.approx(most) and event.count == 1
+
+
+def test_where_noise_is_large_means_and_deviations_are_the_usual_ones():
+    """So that columns are neither moved nor stretched by what is noise alone."""
+    t = [np.full((50, K), 0.5)]
+    given = ranges.stated([CENTRED], 1e6)
+    (found,), _ = ranges.released([CENTRED], t, given, ranges.seeded(0))
+    assert np.abs(found.mean).max() < 1e-3
+    assert found.deviation == pytest.approx(np.full(K, 0.2**0.5), rel=1e-3)
+
+
+def test_a_label_weighs_as_much_as_half_of_the_columns():
+    label = ranges.of_label(-3.0, 5.0, True, 32)
+    assert label.weight == 4.0 and label.middle == 1.0
+    columns = Ranges(np.zeros(32), np.ones(32), True)
+    (event,) = ranges.ledger([columns, label], 1000, 1.0, 1e-6).events
+    assert event.sensitivity == pytest.approx(2 * (32 + 16) ** 0.5)
+    X = np.random.default_rng(0).uniform(-3, 5, (9, 1))
+    given = ranges.stated([label], 0.0)
+    (found,), _ = ranges.released([label], [label.unit(X)], given, silent)
+    assert found.centre == pytest.approx(X.mean(axis=0))
+    assert found.scale == pytest.approx(X.std(axis=0))
+
+
+def test_a_label_counts_as_a_column_and_fewer_are_refused():
+    label = Ranges(np.zeros(1), np.ones(1), True)
+    (event,) = ranges.ledger([CENTRED, label], 1000, 1.0, 1e-6).events
+    assert event.sensitivity == pytest.approx(4.0)
+    few = ranges.ledger([CENTRED], 1000, 1.0, 1e-6)
+    with pytest.raises(UndeclaredError):
+        t = np.zeros((9, K)), np.zeros((9, 1))
+        ranges.released([CENTRED, label], t, few, silent)
+
+
+def test_without_noise_means_and_deviations_are_those_of_the_data():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(0.2, 0.6, (500, K)) * (ENDS[1] - ENDS[0]) + ENDS[0]
+    given = ranges.stated([CENTRED], 0.0)
+    (found,), noisy = ranges.released([CENTRED], [CENTRED.unit(X)], given, silent)
+    assert found.centre == pytest.approx(X.mean(axis=0))
+    assert found.scale == pytest.approx(X.std(axis=0)) and noisy.shape == (2 * K,)
+    seen = found.standard(found.unit(X))
+    assert seen == pytest.approx((X - X.mean(axis=0)) / X.std(axis=0))
+    given = ranges.stated([FREE], 0.0)
+    (free,), _ = ranges.released([FREE], [FREE.unit(X)], given, silent)
+    inside = np.clip(X, FREE.low, FREE.high)
+    assert free.scale == pytest.approx(np.sqrt((inside**2).mean(axis=0)))
+    assert (free.centre == 0).all()
+
+
+def test_the_noise_is_that_of_the_ledger():
+    given = ranges.ledger([CENTRED], 1000, 1.0, 1e-6)
+    t = [np.zeros((1000, K))]
+    drawn = [
+        ranges.released([CENTRED], t, given, ranges.seeded(seed))[1]
+        for seed in range(400)
+    ]
+    assert np.std(drawn) == pytest.approx(given.events[0].scale, rel=0.05)
+    again = ranges.released([CENTRED], t, given, ranges.seeded(0))[1]
+    assert np.array_equal(again, drawn[0])
+
+
+@pytest.mark.parametrize("n", [10, 1000, 10**5, 10**9])
+def test_the_share_is_between_its_ends(n):
+    (event,) = ranges.ledger([CENTRED], n, 1.0, 1e-6).events
+    share = (ranges.whole(1.0, 1e-6) / event.noise_multiplier) ** 2
+    least, most = ranges.SHARES
+    assert least * (1 - 1e-9) <= share <= most * (1 + 1e-9)
+    assert (share == pytest.approx(most)) == (n <= 1000)
+    assert (share == pytest.approx(least)) == (n >= 10**5)
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        [(0, 1), (2, 3)],
+        ([0, 2], [1, 3]),
+        (np.array([0, 2]), np.array([1, 3])),
+        {"b": (2, 3), "a": (0, 1)},
+    ],
+)
+def test_four_ways_to_say_the_same(bounds):
+    found = ranges.declared("bounds", bounds, ["a", "b"], True, False)
+    assert found.low.tolist() == [0, 2] and found.high.tolist() == [1, 3]
+    assert found.centred
+
+
+@pytest.mark.parametrize("one", [(0, 1), [0, 1], np.array([0, 1])])
+def test_one_pair_serves_all_columns(one):
+    found = ranges.declared("bounds", one, 5, True, True)
+    assert found.low.tolist() == [0] * 5 and not found.centred  # zeros stay zeros
+
+
+@pytest.mark.parametrize(
+    "bounds", [((0, 1), (2, 3)), np.array([[0, 1], [2, 3]]), [(0, 1)], [(1, 0)] * 2,
+               (0, np.nan), None, 3, "ab", ((0, 1, 2), (3, 4, 5))]
+)  # fmt: skip
+def test_what_is_no_range_or_may_be_two_things_is_refused(bounds):
+    with pytest.raises(ValueError, match=r"bounds: expected .low, high., a list of 2"):
+        ranges.declared("bounds", bounds, 2, True, False)
+
+
+@pytest.mark.parametrize("slip", ["", "counted twice", "half the noise"])
+def test_the_audit_replays_the_sums_and_sees_what_is_wrong(slip, monkeypatch):
+    real, drawn = ranges.sums, ranges.released
+
+    def quiet(every, ts, given, normal):
+        return drawn(every, ts, given, lambda scale, size: normal(scale / 2, size))
+
+    if slip == "counted twice":
+        monkeypatch.setattr(ranges, "sums", lambda t, centred: 2 * real(t, centred))
+    elif slip:
+        monkeypatch.setattr(ranges, "released", quiet)
+    (m,) = [one for one in mechanisms("dp_gd") if one.name == "DPRegressor(dp_gd)"]
+    audit = Audit(m, neighbours=4)
+    assert audit.sensitivity().caught == bool(slip)
+    assert not audit.count().caught
