@@ -115,6 +115,8 @@ def solver_checks(
     algorithm, options, varied
         As for :func:`check_solver`.
     """
+    if not __debug__:
+        raise RuntimeError("the checks are assertions: run Python without -O")
     at = Subject(algorithm, dict(options or {}), varied)
     checks = {**ALWAYS, **OF_FAMILY[solvers.family(at.module)]}
     return [Check(name, algorithm, partial(run, at)) for name, run in checks.items()]

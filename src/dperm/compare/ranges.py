@@ -117,7 +117,7 @@ class Ranges:
 def of_label(low: Any, high: Any, centred: bool, p: int) -> Ranges:
     """The range of labels beside p columns."""
     ends = np.array([low, high], dtype=float).reshape(2, 1)
-    return Ranges(*ends, centred, math.sqrt(max(p, 2) / 2))
+    return Ranges(ends[0], ends[1], centred, math.sqrt(max(p, 2) / 2))
 
 
 def sums(t: Any, centred: bool) -> np.ndarray:

@@ -132,8 +132,9 @@ def composed_epsilon(
     tops = largest_losses(profiles, delta)
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
         return 0.0  # total variation distances add
-    if not any(tops):
-        return math.inf  # all losses are above ``EXPONENT``
+    beyond = sum(each.count * float(each.delta(EXPONENT)) for each in profiles)
+    if beyond >= (1 - TAIL) * delta:
+        return math.inf  # of losses above ``EXPONENT`` alone
     atoms = len({profile.top for profile in profiles}) == 1 and profiles[0].top
     margin = 1 + (ATOMS_MARGIN if atoms else MARGIN)
     interval, points, bound = max(tops) / FIRST_CELLS, 0, math.inf
