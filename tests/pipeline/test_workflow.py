@@ -111,7 +111,7 @@ def test_everything_promised_is_there(finished):
     ]  # fmt: skip
     curves = pd.read_csv(figures / "figure2.csv")
     assert curves.columns.tolist() == [
-        "panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high",
+        "panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high", "role",
     ]  # fmt: skip
     assert (curves.groupby(["panel", "algorithm"])["x"].min() == 0).all()
 

@@ -32,7 +32,7 @@ from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
-CHEAP = 2  # members of a group that are run again, the cheapest first, and one other
+CHEAP = 2  # members of a stage that are run again, the cheapest first, and one other
 FEW = 16  # lanes of a unit that are run again
 
 
@@ -44,6 +44,7 @@ class DifferentBitsError(RuntimeError):
 class Member:
     """Stored rows of one seed that were made by other code than the current."""
 
+    stage: str
     name: str  #: for messages
     key: Key  #: its key under the current code
     paths: list[Path]  #: its files
@@ -112,10 +113,14 @@ def adopt(config: schema.Config) -> list[str]:
 
 
 def sample(members: list[Member]) -> list[Member]:
-    """The cheapest members and one other, always the same."""
-    cheap = sorted(members, key=lambda one: (one.cost, one.name))
-    rest = cheap[CHEAP:]
-    return cheap[:CHEAP] + random.Random(cheap[0].name).sample(rest, min(1, len(rest)))
+    """The cheapest members of every stage and one other, always the same."""
+    found = []
+    for stage in sorted({one.stage for one in members}):
+        own = [one for one in members if one.stage == stage]
+        first, *rest = sorted(own, key=lambda one: (one.cost, one.name))
+        other = random.Random(first.name).sample(rest[CHEAP - 1 :], len(rest) >= CHEAP)
+        found += [first, *rest[: CHEAP - 1], *other]
+    return found
 
 
 def _lanes(config: schema.Config) -> Iterator[tuple[str, Member]]:
@@ -146,9 +151,9 @@ def _lanes(config: schema.Config) -> Iterator[tuple[str, Member]]:
             continue
         for code, paths in kept.get(key.identity, {}).items():
             if code != key.code:
-                name = f"{unit.stage}, {unit.passes:g} passes, {unit.replicate}"
+                name = f"{unit.passes:g} passes, {unit.replicate}"
                 again = partial(compute, job, unit, workers=config.workers)
-                yield code, Member(name, key, paths, unit.work, SAID, again)
+                yield code, Member(unit.stage, name, key, paths, unit.work, SAID, again)
 
 
 def _solve_again(config: schema.Config) -> None:
@@ -184,7 +189,7 @@ def _points(
             cost = float(sum(path.stat().st_size for path in paths))
             said = f"{point}, replicate {replicate}"
             apart = (*NAMED, "seconds")
-            yield (*at, code), Member(said, key, paths, cost, apart, again)
+            yield (*at, code), Member("sweep", said, key, paths, cost, apart, again)
 
 
 def _measured(
