@@ -170,7 +170,7 @@ class Mechanism:
     start: Callable[[Records, Streams], Started]
     together: Callable[[Records, Streams], Array] | None = None
     select: Callable[[Array], tuple] = lambda view: ()
-    ahead: int = 0  #: first draws, which hide no selection
+    ahead: int = 0  #: first draws, which hide no selection but the first events
     epsilon: float = 1.0  #: target of its calibration
     positions: tuple[int, ...] = (0,)  #: records worth replacing
     real: bool = False  #: whether labels are numbers, not signs

@@ -139,6 +139,8 @@ class Replay:
         if self.m.events:
             return [(place, self.m.events[place]) for place in places]
         left = [e for e in self.m.ledger.events if not isinstance(e, NoisyMax)]
+        first = self.m.ahead  # of the draws, whose events are the ledger's first
+        left = left[:first] if places and places[-1] < first else left[first:]
         found: list[tuple[int, Event]] = []
         for place in reversed(places):
             kinds = _HIDES.get(seen.draws[place].kind, ())
