@@ -49,8 +49,8 @@ def test_an_estimator_neither_raises_nor_warns_nor_is_constant(
     X, y = data()
     for make, kind in itertools.product((np.asarray, sparse.csr_array), (0, 1)):
         plain = {"epsilon": 0.5, "delta": 1e-3, "fit_intercept": intercept}
-        if kind:
-            plain["classes"] = (-1.0, 1.0)
+        plain["bounds"] = (-2.0, 2.0)
+        plain |= {"classes": (-1.0, 1.0)} if kind else {"label_bounds": (-2.0, 2.0)}
         model = (dperm.DPRegressor, dperm.DPClassifier)[kind](solver, **plain)
         if not _able(model, make(X), y):
             continue

@@ -28,6 +28,8 @@ ALLOWED = {
     "_scores": "of predictions",
     "sums": "the secret of a Gaussian release",
     "_priced": "of ledgers",
+    "_cautious": "of released weights",
+    "standard": "of each record alone: a product with a diagonal",
     "predict": "of predictions",
 }
 

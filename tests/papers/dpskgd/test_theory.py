@@ -52,18 +52,19 @@ def test_rows_of_all_coordinates(case):
 def test_rows_of_blocks(case):
     problem, optimum, *_ = case
     X, _ = raw_data("logistic")
-    groups, w = ((0, 3), (1, 2, 4)), optimum.w
-    M = Sketch(problem, Options(groups=groups)).smoothness
+    sketch, w = Sketch(problem, Options(blocks=2)), optimum.w
+    M, groups = sketch.smoothness, sketch.sets
+    assert sorted(map(len, groups)) == [2, 3]
     noise = sum(
         np.linalg.norm(X[:, A], axis=1).max() ** 2 * (1 / M[list(A)]).sum()
         for A in groups
     )
     tops = sum(M[list(A)].max() for A in groups)
-    uniform = bounds.sketched(problem, optimum, Options(groups=groups))
+    uniform = bounds.sketched(problem, optimum, Options(blocks=2))
     assert uniform.convex == pytest.approx(
         np.sqrt(noise) * np.sqrt((M * w * w).sum()) * np.sqrt(2)
     )
-    options = Options(groups=groups, probabilities="importance")
+    options = Options(blocks=2, probabilities="importance")
     chosen = bounds.sketched(problem, optimum, options)
     assert chosen.strong == pytest.approx(noise * tops / 0.1)
     # the table's importance row bounds M P^-1 by a multiple of the identity
