@@ -47,9 +47,12 @@ def threads(stage):
 
 
 onstart:  # the kernel frees the lock, however this process ends
+    from dperm.report import claims
+
     try:
         refuse_second(".snakemake/dperm.lock")
-    except RuntimeError as error:
+        claims.refuse(PAPERS, OVERRIDES)
+    except (RuntimeError, ConfigError) as error:
         raise WorkflowError(str(error))
     helpers.begin(workflow)
 

@@ -9,6 +9,8 @@ import pytest
 
 import dperm
 from commands import in_turn
+from dperm.core.experiment.locate import ConfigError
+from dperm.report import claims
 
 SIXTH = Path(__file__).parents[2] / "docs/examples/sixth"
 
@@ -55,3 +57,11 @@ def test_a_paper_of_five_files_runs_and_is_judged(sixth):
     assert claims["verdict"].tolist() == ["reproduced"] * 2
     assert claims["reproduced"].tolist() == pytest.approx(table.tolist())
     assert source() == before
+
+
+def test_claims_that_cannot_be_read_are_refused_before_a_run(sixth):
+    claims.refuse(["tiny"], ["scale=smoke"])
+    path = sixth / "conf/paper/tiny/claims.yaml"
+    path.write_text(path.read_text().replace("at_least", "at_leest", 1))
+    with pytest.raises(ConfigError, match="tiny/claims.yaml: claim 1: .*at_leest"):
+        claims.refuse(["tiny"], ["scale=smoke"])

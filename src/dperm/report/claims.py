@@ -99,11 +99,30 @@ def load(config: schema.Config) -> list[Claim]:
 
     Raises ConfigError, naming the file, the claim and the key.
     """
+    return _loaded(config, tables(config))
+
+
+def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
+    """Refuse claims of papers that cannot be read, before anything is computed.
+
+    Columns are left unchecked, since the run may make other tables. Raises ConfigError,
+    naming the file, the claim and the key.
+    """
+
+    def unknown(name: str) -> pd.DataFrame:
+        raise Absent(name)
+
+    for name in names:
+        config = configuration.compose([f"paper={name}", *overrides])
+        if config.paper.claims:
+            _loaded(config, unknown)
+
+
+def _loaded(config: schema.Config, known: Tables) -> list[Claim]:
     path = paper_file(config.paper, str(config.paper.claims))
     if path is None:
         raise ConfigError(f"{file_of(config)}: no such file")
-    text = path.read_bytes()
-    return claims.load(file_of(config), text, tables(config), arguments(config))
+    return claims.load(file_of(config), path.read_bytes(), known, arguments(config))
 
 
 def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:
