@@ -63,5 +63,5 @@ def test_claims_that_cannot_be_read_are_refused_before_a_run(sixth):
     claims.refuse(["tiny"], ["scale=smoke"])
     path = sixth / "conf/paper/tiny/claims.yaml"
     path.write_text(path.read_text().replace("at_least", "at_leest", 1))
-    with pytest.raises(ConfigError, match="tiny/claims.yaml: claim 1: .*at_leest"):
+    with pytest.raises(ConfigError, match=r"tiny/claims.yaml: claim 1: .*at_leest"):
         claims.refuse(["tiny"], ["scale=smoke"])
