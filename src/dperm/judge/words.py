@@ -25,6 +25,7 @@ from dperm.judge.number import Absent, Idle, Missing, Number
 from dperm.present.intervals import power, student
 
 Tables = Callable[[str], pd.DataFrame]  # name to table; raises Missing
+BOUND = "true_epsilon"  # what is proved at most: its interval begins at 0
 Point = dict[str, Any]  # column to a value, a list of values, or {contains: text}
 TARGETS = ("epsilon", "pure")  # targets that an argument of a proof may take
 PROOFS = "proofs"  # stands for a table whose columns are arguments
@@ -138,6 +139,8 @@ class Words:
         filled(rows, column)
         columns = [column, *ends(list(rows.columns), column)]
         values = filled(rows, *columns)[columns].to_numpy(float)
+        if column == BOUND and values.shape == (1, 1):
+            return Number(values[0, 0], 0.0, values[0, 0])
         if len(columns) == 1:
             low, high = student(values[:, 0])
             return Number(float(values.mean()), float(low), float(high))
