@@ -292,3 +292,11 @@ def test_groups_are_the_points_of_grids():
 
 def test_numbers_are_worded():
     assert str(Number(2.0, 1.0, 3.0)) == "2 [1, 3]"
+
+
+@pytest.mark.parametrize(("cost", "verdict"), [(0.9, HOLDS), (1.2, OPEN)])
+def test_a_proved_epsilon_contradicts_nothing(cost, verdict):
+    table = pd.DataFrame({"true_epsilon": [cost], "target": [1.0]})
+    given = {"each": None, "number": "true_epsilon / target", "null": "10 * number"}
+    given |= {"at_least": -math.inf, "at_most": 1, "nearly": None}
+    assert found(table=table, **given).verdict == verdict
