@@ -8,7 +8,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import jobs, products, stages, workflow
+from dperm.pipeline import jobs, products, stages
 from dperm.pipeline.jobs import Jobs
 
 ONLY = (  # of the sweeps and tables that are of no problem, none
@@ -176,12 +176,3 @@ def test_what_no_job_makes_is_refused():
         made.job("fetch", "b")
     with pytest.raises(ConfigError, match=r"file: .*else\.json.*"):
         made.add("prepare", "a", of=1, reads=["data/else.json"])
-
-
-def test_newer_data_count_where_the_job_has_run(tmp_path, monkeypatch):
-    """A clone has figures and no rows: data of a smoke run leave them as they are."""
-    monkeypatch.chdir(tmp_path)
-    read, made = ["data/optimum/a/optimum.json", "results/a.parquet"], ["out.parquet"]
-    assert workflow.read_by(read, made) == [(read[0], False), (read[1], True)]
-    (tmp_path / "out.parquet").touch()
-    assert workflow.read_by(read, made) == [(read[0], True), (read[1], True)]

@@ -116,6 +116,16 @@ def test_everything_promised_is_there(finished):
     assert (curves.groupby(["panel", "algorithm"])["x"].min() == 0).all()
 
 
+def test_data_of_another_scale_leave_no_job_out(finished):
+    """Data that this scale makes again: all that reads them is to be made."""
+    settings = ["scale=quickstart", f"set={SMALL}"]
+    command = [sys.executable, "-m", "dperm", "-n", "-j", "1"]
+    command += ["--directory", str(finished[0]), "--config", *settings, "--", "dpcd"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for rule in ("solve", "sweep", "complete"):
+        assert f"rule {rule}:" in done.stdout, rule
+
+
 def test_figures_rebuild_to_the_same_bytes_and_nothing_else_runs(finished):
     folder = finished[0]
     figures = folder / "figures/smoke/dpcd"

@@ -148,13 +148,3 @@ def attempt(dataset: str, folder: str = "data") -> float:
     except (OSError, ValueError, TypeError, KeyError):  # fetch reports the fault
         return 0.0
     return time.time() if status != "ok" else 0.0
-
-
-def read_by(inputs: Sequence[str], outputs: Sequence[str]) -> list[tuple[str, bool]]:
-    """Inputs of a job, each with whether it matters that it is newer than outputs.
-
-    Scales share their data. Where a job has not run here, as in a clone, what Git holds
-    of its figures does not depend on when another scale prepared the data.
-    """
-    has_run = any(map(os.path.exists, outputs))
-    return [(file, has_run or not file.startswith("data/")) for file in inputs]
