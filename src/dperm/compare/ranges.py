@@ -24,23 +24,20 @@ cost depend on what was released here.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.random import PCG64, Generator, SeedSequence
 from scipy import sparse
 
-from dperm.core.calibrations import STRICT
-from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.calibration import whole as whole
 from dperm.core.privacy.ledger import Gaussian, Ledger
-from dperm.core.privacy.mechanisms import STREAMS, gaussian
 from dperm.solvers.exact_noise import Exact, sum_error
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.fits.secret import noisy as hidden
+from dperm.solvers.fits.secret import seeded as seeded
 
 CLEAR = 40.0  # target of n over the noise of the sums
 SHARES = (0.005, 0.15)  # least and largest share of the squared budget
@@ -158,26 +155,6 @@ def _moved(every: Sequence[Ranges]) -> float:
     return math.sqrt(sum(one.moved() for one in every))
 
 
-@functools.cache
-def whole(epsilon: float, delta: float) -> float:
-    """Noise multiplier of one Gaussian release that spends the whole budget."""
-
-    def one(multiplier: float) -> Ledger:
-        return Ledger((Gaussian(1.0, multiplier, 1, "", ""),))
-
-    return calibrate(one, epsilon, delta, STRICT).noise_multiplier
-
-
-def seeded(seed: int) -> Normal:
-    """Noise for the sums from a fit's seed, independent of its solver's."""
-    rng = Generator(PCG64(SeedSequence(seed, spawn_key=(len(STREAMS),))))
-
-    def normal(scale: Any, size: int) -> np.ndarray:
-        return scale * gaussian(rng, (size, 1))
-
-    return normal
-
-
 def released(
     every: Sequence[Ranges], ts: Sequence[Any], given: Ledger, normal: Normal | Exact
 ) -> tuple[list[Ranges], np.ndarray]:
@@ -200,8 +177,8 @@ def released(
     n, k = ts[0].shape[0], sum(t.shape[1] for t in ts)
     pairs = zip(every, ts, strict=True)
     read = np.concatenate([one.weight * sums(t, one.centred) for one, t in pairs])
-    whole = sum(one.weight**2 * len(one.low) for one in every)
-    error = sum_error(n, k, math.sqrt((1 + SQUARES**2) * whole))
+    size = sum(one.weight**2 * len(one.low) for one in every)
+    error = sum_error(n, k, math.sqrt((1 + SQUARES**2) * size))
     secret = hidden(read[:, None], _moved(every), error=error)
     noisy = secret.released(iter(given.events), normal)[:, 0]
     found, rest = [], noisy / n

@@ -24,7 +24,6 @@ depend on the scales, which adaptive composition requires.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -32,16 +31,14 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.random import PCG64, Generator, SeedSequence
 from scipy import sparse, stats
 
-from dperm.core.calibrations import STRICT
 from dperm.core.compiled import KERNEL
-from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.calibration import whole as whole
 from dperm.core.privacy.ledger import Gaussian, Ledger
-from dperm.core.privacy.mechanisms import STREAMS, gaussian
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.secret import Normal, noisy
+from dperm.solvers.fits.secret import seeded as seeded
 
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
 SHARES = (0.01, 0.3)  # least and largest share of the squared budget
@@ -76,16 +73,6 @@ def ledger(k: int, n: int, epsilon: float, delta: float) -> Ledger:
     return Ledger((event,))
 
 
-@functools.cache
-def whole(epsilon: float, delta: float) -> float:
-    """Noise multiplier of one Gaussian release that spends the whole budget."""
-
-    def one(multiplier: float) -> Ledger:
-        return Ledger((Gaussian(1.0, multiplier, 1, "", ""),))
-
-    return calibrate(one, epsilon, delta, STRICT).noise_multiplier
-
-
 def noisy_counts(
     columns: Sequence[Any], stated: Ledger, normal: Normal | Exact
 ) -> np.ndarray:
@@ -109,16 +96,6 @@ def noisy_counts(
     moved = math.sqrt(2 * len(counts))
     secret = noisy(counts.reshape(-1, 1), moved, error=0.0)
     return secret.released(iter(stated.events), normal).reshape(len(counts), -1)
-
-
-def seeded(seed: int) -> Normal:
-    """Noise for the counts from a fit's seed, independent of its solver's."""
-    rng = Generator(PCG64(SeedSequence(seed, spawn_key=(len(STREAMS),))))
-
-    def normal(scale: Any, size: int) -> np.ndarray:
-        return scale * gaussian(rng, (size, 1))
-
-    return normal
 
 
 def divided(X: Any, scales: np.ndarray) -> Any:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.random import PCG64, Generator, SeedSequence
 
 from dperm.accountants.noisy_max import TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
-from dperm.core.privacy.mechanisms import gumbel
+from dperm.core.privacy.mechanisms import STREAMS, gaussian, gumbel
 from dperm.solvers.exact_noise import Exact
 
 ROUNDING = 1e-9  # relative excess of a sensitivity over the ledger's
@@ -241,3 +242,13 @@ def isometric(whole: np.ndarray) -> np.ndarray:
     rows, columns = np.triu_indices(whole.shape[1])
     factors = np.where(rows == columns, 1.0, np.sqrt(2.0))
     return factors[:, None] * whole[:, rows, columns].T
+
+
+def seeded(seed: int) -> Normal:
+    """Noise for a first release from a fit's seed, independent of its solver's."""
+    rng = Generator(PCG64(SeedSequence(seed, spawn_key=(len(STREAMS),))))
+
+    def normal(scale: Any, size: int) -> np.ndarray:
+        return scale * gaussian(rng, (size, 1))
+
+    return normal
