@@ -27,7 +27,6 @@ RESOURCES = JobResources(JOBS)
 
 def inputs(stage):
     """Files that a job of that stage reads, by its wildcards."""
-
     return lambda names: JOBS.job(stage, *names).inputs
 
 

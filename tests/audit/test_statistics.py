@@ -20,14 +20,9 @@ REDUCING = {
     "histogram", "unique", "bincount", "max", "min", "argmax", "argmin", "trace",
 }  # fmt: skip
 ALLOWED = {
-    "fit": "whether labels are classes; a declaration decides it without a look at y",
-    "_labelled": "classes, or the scale of labels, read off y, which is named as given",
-    "_root_mean_squares": "scales of the data, which are named as given",
-    "_hidden": "of the counts that were released with noise",
     "_published": "of released weights",
     "_scores": "of predictions",
     "sums": "the secret of a Gaussian release",
-    "_priced": "of ledgers",
     "_cautious": "of released weights",
     "standard": "of each record alone: a product with a diagonal",
     "predict": "of predictions",

@@ -19,24 +19,19 @@ from scipy import sparse
 class Units:
     """The map from columns, or labels, to those that a solver sees."""
 
-    #: low, high: shape (p,); values are clipped to them; infinite where undeclared
+    #: low, high: shape (p,); values are clipped to them
     low: np.ndarray
     high: np.ndarray
     centre: np.ndarray  #: shape (p,); subtracted
     scale: np.ndarray  #: shape (p,); assumed root mean square after that
-    #: further divisor, where a private release found it
-    released: float = 1.0
 
     def applied(self, X: Any) -> Any:
         """Columns X (n, p), or labels (n,), clipped and centred; NaN stays NaN."""
         if sparse.issparse(X):
-            if np.isfinite(self.low).any():
-                X = X.tocsc(copy=True)
-                counts = np.diff(X.indptr)
-                low, high = np.repeat(self.low, counts), np.repeat(self.high, counts)
-                X.data = np.clip(X.data, low, high)
-            return X
-        if not np.isfinite(self.low).any():
+            X = X.tocsc(copy=True)
+            counts = np.diff(X.indptr)
+            low, high = np.repeat(self.low, counts), np.repeat(self.high, counts)
+            X.data = np.clip(X.data, low, high)
             return X
         return np.clip(X, self.low, self.high) - self.centre
 
@@ -48,13 +43,13 @@ def units(
     centred: bool,
     is_sparse: bool = False,
 ) -> Units:
-    """The units of columns by their bounds; without bounds, columns as they are.
+    """The units of columns by their bounds.
 
     Parameters
     ----------
     name : str
         The parameter that holds the bounds, for messages.
-    bounds : None, (low, high) or mapping
+    bounds : (low, high) or mapping
         Numbers, or arrays of one per column; by a column's name in a mapping.
     columns : sequence of str, or int
         Names of the columns, or their number.
@@ -69,9 +64,6 @@ def units(
         For invalid bounds.
     """
     p = columns if isinstance(columns, int) else len(columns)
-    if bounds is None:
-        whole = np.full(p, np.inf)
-        return Units(-whole, whole, np.zeros(p), np.ones(p))
     if isinstance(bounds, Mapping):
         bounds = _by_name(name, bounds, columns)
     low, high = _pair(name, bounds, p)

@@ -118,8 +118,9 @@ def sample(members: list[Member]) -> list[Member]:
     for stage in sorted({one.stage for one in members}):
         own = [one for one in members if one.stage == stage]
         first, *rest = sorted(own, key=lambda one: (one.cost, one.name))
-        other = random.Random(first.name).sample(rest[CHEAP - 1 :], len(rest) >= CHEAP)
-        found += [first, *rest[: CHEAP - 1], *other]
+        cheap, others = rest[: CHEAP - 1], rest[CHEAP - 1 :]
+        other = random.Random(first.name).sample(others, min(1, len(others)))
+        found += [first, *cheap, *other]
     return found
 
 

@@ -314,8 +314,8 @@ class Paper:
         dataset = problem.dataset
         sources = [asdict(source) for source in dataset.sources]
         of = [dataset.digest, sources, asdict(dataset.reader), contents(dataset)]
+        of.append(reading_code(dataset))
         known = self.jobs.jobs.get(f"fetch/{dataset.name}")
-        of = [*of, reading_code(dataset)]
         if known is not None and known.key != digest([of, []]):
             raise ConfigError(
                 f"conf/problem/{problem.name}.yaml: dataset.name: expected another "

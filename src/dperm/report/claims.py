@@ -112,9 +112,8 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
     def unknown(name: str) -> pd.DataFrame:
         raise Absent(name)
 
-    for name in names:
-        config = configuration.compose([f"paper={name}", *overrides])
-        if config.paper.claims:
+    for config in papers(configuration.settings(overrides)):
+        if config.paper.name in names:
             _loaded(config, unknown)
 
 
