@@ -32,12 +32,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dperm.core.privacy.calibration import whole as whole
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.exact_noise import Exact, sum_error
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.fits.secret import noisy as hidden
 from dperm.solvers.fits.secret import seeded as seeded
+from dperm.solvers.fits.secret import whole as whole
 
 CLEAR = 40.0  # target of n over the noise of the sums
 SHARES = (0.005, 0.15)  # least and largest share of the squared budget

@@ -34,11 +34,11 @@ from numba import njit
 from scipy import sparse, stats
 
 from dperm.core.compiled import KERNEL
-from dperm.core.privacy.calibration import whole as whole
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits.secret import Normal, noisy
 from dperm.solvers.fits.secret import seeded as seeded
+from dperm.solvers.fits.secret import whole as whole
 
 OCTAVES = np.arange(-48, 49)  # the exponents of the cells
 SHARES = (0.01, 0.3)  # least and largest share of the squared budget

@@ -14,7 +14,7 @@ import scipy  # it imports its parts when they are first used
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import epsilon as epsilon_of
 from dperm.core.privacy.accounting import estimate, is_closed_form, true_epsilon
-from dperm.core.privacy.ledger import Gaussian, Ledger
+from dperm.core.privacy.ledger import Ledger
 
 LEAST, MOST = 2.0**-30, 2.0**60  # noise multipliers searched
 
@@ -189,13 +189,3 @@ def _bracket(
         else:
             upper, factor = upper / factor, min(factor**2, 2.0)
     return lower, upper
-
-
-@cache
-def whole(epsilon: float, delta: float) -> float:
-    """Noise multiplier of one Gaussian release that spends the whole budget."""
-
-    def one(multiplier: float) -> Ledger:
-        return Ledger((Gaussian(1.0, multiplier, 1, "", ""),))
-
-    return calibrate(one, epsilon, delta, STRICT).noise_multiplier

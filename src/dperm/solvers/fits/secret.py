@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from numpy.random import PCG64, Generator, SeedSequence
 from dperm.accountants.noisy_max import TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
+from dperm.core.calibrations import STRICT
+from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
 from dperm.core.privacy.mechanisms import STREAMS, gaussian, gumbel
 from dperm.solvers.exact_noise import Exact
@@ -252,3 +255,13 @@ def seeded(seed: int) -> Normal:
         return scale * gaussian(rng, (size, 1))
 
     return normal
+
+
+@functools.cache
+def whole(epsilon: float, delta: float) -> float:
+    """Noise multiplier of one Gaussian release that spends the whole budget."""
+
+    def one(multiplier: float) -> Ledger:
+        return Ledger((Gaussian(1.0, multiplier, 1, "", ""),))
+
+    return calibrate(one, epsilon, delta, STRICT).noise_multiplier
