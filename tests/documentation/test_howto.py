@@ -32,7 +32,6 @@ TINY = ("paper.yaml", "claims.yaml", "sweeps.py", "figures.py", "tables.py")
         ("data-set", "mine/conf/problem/yields.yaml"),
         ("algorithm", "mine/conf/solver/noisy_gd.yaml"),
         ("algorithm", "mine/noisy_gd.py"),
-        ("audit", "diffprivlib_models.py"),
         *(("data-set", f"formats/{name}") for name in FORMATS),
         *(("paper", f"sixth/conf/paper/tiny/{name}") for name in TINY),
     ],

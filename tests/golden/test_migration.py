@@ -1,9 +1,10 @@
-"""Claims have the verdicts that 28 rules gave them, or docs/changes.md says why not."""
+"""Claims have the verdicts that 28 rules gave them, or docs/changes.csv says why not."""
 
 import json
 import math
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from dperm.core.experiment.config import compose
@@ -32,10 +33,9 @@ def now():
 
 @pytest.fixture(scope="module")
 def told():
-    """Paper and place of every line of docs/changes.md."""
-    lines = (ROOT / "docs/changes.md").read_text("utf-8").splitlines()
-    cells = [[one.strip() for one in line.split("|")[1:3]] for line in lines]
-    pairs = [pair for pair in cells if len(pair) == 2]
+    """Paper and place of every line of docs/changes.csv."""
+    lines = pd.read_csv(ROOT / "docs/changes.csv")
+    pairs = zip(lines["paper"], lines["claim"], strict=True)
     return {(paper, one) for paper, places in pairs for one in places.split("; ")}
 
 
