@@ -114,6 +114,15 @@ def test_classes_scores_and_probabilities_agree(data):
     assert bare.intercept_.tolist() == [0.0] and bare.coef_.shape == (1, 3)
 
 
+def test_a_constant_column_may_be_declared_and_gets_no_weight(data):
+    X, y = data
+    X = np.column_stack((X, np.full(len(X), 7.0)))
+    ends = (X.min(axis=0), X.max(axis=0))
+    model = DPClassifier(classes=(False, True), bounds=ends, random_state=0)
+    model.fit(X, y > 0)
+    assert model.coef_[0, -1] == 0 and model.coef_[0, :-1].all()
+
+
 def test_predictions_are_within_the_range_of_labels(data):
     X, y = data
     model = DPRegressor(bounds=(-6, 6), label_bounds=(-1, 2), random_state=0)

@@ -46,12 +46,13 @@ def test_where_noise_is_large_means_and_deviations_are_the_usual_ones():
     assert found.deviation == pytest.approx(np.full(K, 0.2**0.5), rel=1e-3)
 
 
-def test_a_label_weighs_as_much_as_half_of_the_columns():
-    label = ranges.of_label(-3.0, 5.0, True, 32)
-    assert label.weight == 4.0 and label.middle == 1.0
+@pytest.mark.parametrize(("is_real", "heavy"), [(True, 64), (False, 16)])
+def test_a_label_weighs_as_much_as_twice_or_half_of_the_columns(is_real, heavy):
+    label = ranges.of_label(-3.0, 5.0, True, 32, is_real)
+    assert label.weight**2 == pytest.approx(heavy) and label.middle == 1.0
     columns = Ranges(np.zeros(32), np.ones(32), True)
     (event,) = ranges.ledger([columns, label], 1000, 1.0, 1e-6).events
-    assert event.sensitivity == pytest.approx(2 * (32 + 16) ** 0.5)
+    assert event.sensitivity == pytest.approx(2 * (32 + heavy) ** 0.5)
     X = np.random.default_rng(0).uniform(-3, 5, (9, 1))
     given = ranges.stated([label], 0.0)
     (found,), _ = ranges.released([label], [label.unit(X)], given, silent)
@@ -85,6 +86,17 @@ def test_without_noise_means_and_deviations_are_those_of_the_data():
     assert (free.centre == 0).all()
 
 
+def test_a_column_of_one_possible_value_is_nothing():
+    """Its t is 0, is not moved by the release, and any constant may be declared."""
+    for centred, low in ((True, 3.0), (False, 0.0)):
+        one = Ranges(np.array([low, -1.0]), np.array([low, 1.0]), centred)
+        t = one.unit(np.array([[9.0, 0.5], [-9.0, 1.0]]))
+        assert one.idle.tolist() == [True, False] and (t[:, 0] == 0).all()
+        noise = ranges.stated([one], 10.0)
+        (found,), _ = ranges.released([one], [t], noise, ranges.seeded(0))
+        assert (found.standard(t)[:, 0] == 0).all()
+
+
 def test_the_noise_is_that_of_the_ledger():
     given = ranges.ledger([CENTRED], 1000, 1.0, 1e-6)
     t = [np.zeros((1000, K))]
@@ -101,7 +113,7 @@ def test_the_noise_is_that_of_the_ledger():
 def test_the_share_is_between_its_ends(n):
     (event,) = ranges.ledger([CENTRED], n, 1.0, 1e-6).events
     share = (ranges.whole(1.0, 1e-6) / event.noise_multiplier) ** 2
-    least, most = ranges.SHARES
+    least, most = ranges.LEAST_SHARE, CENTRED.most
     assert least * (1 - 1e-9) <= share <= most * (1 + 1e-9)
     assert (share == pytest.approx(most)) == (n <= 1000)
     assert (share == pytest.approx(least)) == (n >= 10**5)

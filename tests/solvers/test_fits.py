@@ -28,7 +28,7 @@ from dperm.solvers.fits import (
     objective_perturbation,
 )
 from dperm.solvers.fits.minimise import minimise
-from dperm.solvers.fits.moments import floored, minimised
+from dperm.solvers.fits.moments import floored, minimised, shrunk
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import in_rounds, symmetric_noise
 from dperm.solvers.records import Records, relevance
@@ -323,6 +323,18 @@ def test_what_cannot_be_done_is_refused(name, loss):
     module = solvers.load(name)
     found = module.refuses(module.Options(), Scaled(make_problem(loss)))
     assert f"loss {loss}" in found
+
+
+@pytest.mark.parametrize("signal", [0.0, 1.0, 5.0])
+def test_shrinking_brings_noisy_vectors_nearer(signal):
+    """By James and Stein, on average over 4000 vectors of 8 entries with noise of 1."""
+    rng = np.random.default_rng(0)
+    truth = np.full((8, 1), signal)
+    seen = truth + rng.standard_normal((8, 4000))
+    found = shrunk(seen, 0.7)
+    error, before = (np.mean((one - truth) ** 2) for one in (found, seen))
+    assert error < before and (found * seen >= 0).all()
+    assert np.array_equal(shrunk(seen[:2], 0.7), seen[:2])
 
 
 def test_wide_problems_are_refused_where_matrices_are_released():

@@ -370,7 +370,7 @@ class DPLinear(BaseEstimator):
             intercept = intercept * label[0].scale + label[0].centre
         elif label:
             coef, intercept = self._cautious(coef, intercept, label[0])
-        coef = coef / columns.scale
+        coef = np.where(columns.idle, 0.0, coef / columns.scale)
         if self.fit_intercept:
             intercept = intercept - coef @ columns.centre
         self._keep(coef, intercept)
@@ -525,7 +525,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
             y = frames.matched(y, self.classes_)
         X, every = metrics.against_rest(X, y, self.classes_)
         if self.fit_intercept and len(every) == 1:
-            self._ranges.append(ranges.of_label(-1, 1, True, X.shape[1]))
+            self._ranges.append(ranges.of_label(-1, 1, True, X.shape[1], is_real=False))
         return X, every
 
     def _declared(self, y: np.ndarray) -> np.ndarray:

@@ -10,8 +10,8 @@ count c = 8/5 times. The squared distance is (a - b)^2 (1 + c^2 (a + b)^2). With
 - s - c^2 s (2 - s)^2), whose last factor is 0.24 or more on [0, 2]. So k columns move
 by :math:`2\sqrt k` at most, which opposite corners attain. A column that is not
 centred, as zeros of sparse data must stay zeros, has t = x / max(|low|, |high|), and
-the sum of c t^2 alone, which moves by c. Sums of a weight move by that multiple: the
-label's is as heavy as half of the columns together, since its mean decides most. ∎
+the sum of c t^2 alone, which moves by c. Sums of a weight move by that multiple: a
+real label's is as heavy as two of all columns, since its mean decides most. ∎
 
 Where noise is larger than what means and squares of columns usually are, it moves what
 is made of the release toward that, which is post-processing.
@@ -40,9 +40,12 @@ from dperm.solvers.fits.secret import seeded as seeded
 from dperm.solvers.fits.secret import whole as whole
 
 CLEAR = 40.0  # target of n over the noise of the sums
-SHARES = (0.005, 0.15)  # least and largest share of the squared budget
+LEAST_SHARE = 0.005  # of the squared budget
+# By whether labels are real: their squared weight over the number of columns, and the
+# largest share of the squared budget.
+LABELS = {False: (0.5, 0.15), True: (2.0, 0.4)}
 EDGE = 1e100  # largest size of an end, so that no quotient overflows
-FEWEST, LEAST = 1e-12, 0.1  # least variance of t, without noise and with much
+FEWEST, LEAST = 1e-12, 0.03  # least variance of t, without noise and with much
 SQUARES = 1.6  # c, the factor of t^2
 # Middle and deviation of a usual column's mean of t, and of t^2.
 MEAN, SQUARE = (0.0, 0.3), (0.2, 0.2)
@@ -60,6 +63,7 @@ class Ranges:
     high: np.ndarray
     centred: bool  #: whether columns may be centred
     weight: float = 1.0  #: of the sums in the joint release
+    most: float = 0.15  #: largest share of the squared budget that the release may take
     mean: Any = 0.0  #: of t, scalar or shape (k,)
     deviation: Any = 1.0  #: of t, scalar or shape (k,)
 
@@ -69,11 +73,18 @@ class Ranges:
         return (self.low + self.high) / 2 * self.centred
 
     @property
+    def idle(self) -> np.ndarray:
+        """Columns of a single possible value, which is 0 as t; booleans of (k,)."""
+        only = self.low == self.high
+        return only if self.centred else only & (self.low == 0)
+
+    @property
     def half(self) -> np.ndarray:
         """What is 1 as t, less the middle; shape (k,)."""
         if self.centred:
-            return (self.high - self.low) / 2
-        return np.maximum(np.abs(self.low), np.abs(self.high))
+            return np.where(self.idle, 1.0, (self.high - self.low) / 2)
+        largest = np.maximum(np.abs(self.low), np.abs(self.high))
+        return np.where(self.idle, 1.0, largest)
 
     @property
     def centre(self) -> np.ndarray:
@@ -111,10 +122,13 @@ class Ranges:
         return factor * self.weight**2 * len(self.low)
 
 
-def of_label(low: Any, high: Any, centred: bool, p: int) -> Ranges:
-    """The range of labels beside p columns."""
+def of_label(
+    low: Any, high: Any, centred: bool, p: int, is_real: bool = True
+) -> Ranges:
+    """The range of labels, real or of two classes, beside p columns."""
     ends = np.array([low, high], dtype=float).reshape(2, 1)
-    return Ranges(ends[0], ends[1], centred, math.sqrt(max(p, 2) / 2))
+    heavy, most = LABELS[is_real]
+    return Ranges(ends[0], ends[1], centred, math.sqrt(max(p, 2) * heavy), most)
 
 
 def sums(t: Any, centred: bool) -> np.ndarray:
@@ -130,11 +144,12 @@ def sums(t: Any, centred: bool) -> np.ndarray:
 def ledger(every: Sequence[Ranges], n: int, epsilon: float, delta: float) -> Ledger:
     """The release of the sums of n records, for its share of the budget.
 
-    The share of the squared budget is the least, between 0.005 and 0.15, for which n is
-    40 times the noise of the sums.
+    The share of the squared budget is the least for which n is 40 times the noise of
+    the sums, but at least 0.005, and at most 0.4 for real labels and else 0.15.
     """
     moved, multiplier = _moved(every), whole(epsilon, delta)
-    share = np.clip((CLEAR * moved * multiplier / n) ** 2, *SHARES)
+    wanted = (CLEAR * moved * multiplier / n) ** 2
+    share = np.clip(wanted, LEAST_SHARE, every[-1].most)
     return stated(every, multiplier / math.sqrt(share))
 
 
@@ -186,7 +201,9 @@ def released(
         off = given.events[0].scale / (n * one.weight)  # deviation of a mean's noise
         means, rest = np.split(rest, [len(one.low) * one.centred])
         squares, rest = np.split(rest, [len(one.low)])
-        mean = _shrunk(means / one.weight, off, *MEAN) if one.centred else 0.0
+        mean: Any = 0.0
+        if one.centred:
+            mean = _shrunk(means / one.weight, off, *MEAN) * ~one.idle
         off /= SQUARES
         square = _shrunk(squares / (SQUARES * one.weight), off, *SQUARE)
         least = np.clip(2 * off, FEWEST, LEAST)
@@ -241,7 +258,7 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends, each of shape (k,)."""
     wanted = (
         f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
-        f"arrays with {k} numbers each; low < high, of a size up to {EDGE:g}"
+        f"arrays with {k} numbers each; low <= high, of a size up to {EDGE:g}"
     )
     try:
         if np.shape(bounds) == (2, 2) == (k, 2) and not _is_clear(bounds):
@@ -255,8 +272,8 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         low, high = (np.broadcast_to(one, k).copy() for one in ends)
     except (TypeError, ValueError):
         raise ValueError(f"{wanted}, found {bounds!r}") from None
-    right = (low < high) & (np.maximum(np.abs(low), np.abs(high)) <= EDGE)
-    if not (right & (high - low >= 1 / EDGE)).all():
+    right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
+    if not (right & ((low == high) | (high - low >= 1 / EDGE))).all():
         raise ValueError(f"{wanted}, found {bounds!r}")
     return low, high
 
