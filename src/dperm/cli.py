@@ -52,10 +52,6 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "audit.blackbox:main",
             "audit the privacy of a function of yours",
         ),
-        "anchors": (
-            "report.anchors:main",
-            "show every claim with its sentence in the paper's text",
-        ),
         "verify": (
             "pipeline.verify:main",
             "check results by making them again, and some runs",

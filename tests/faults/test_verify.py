@@ -205,7 +205,11 @@ def test_a_script_in_a_claim_is_text_in_every_page(results):
     """In its sentence, its place and its reason's numbers."""
     path = results / "configuration/paper/tiny/claims.yaml"
     (claim,) = yaml.safe_load(CLAIM)
-    claim |= {"says": f"It comes {HOSTILE} close.", "place": f"Table 2 {HOSTILE}"}
+    claim |= {
+        "major": True,
+        "says": f"It comes {HOSTILE} close.",
+        "place": f"Table 2 {HOSTILE}",
+    }
     path.write_text(yaml.safe_dump([claim]))
     claims.write(configured())
     page.report(configured())

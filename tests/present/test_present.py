@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import pkgutil
-import re
 import subprocess
 import sys
 
@@ -24,7 +23,7 @@ from dperm.present.intervals import (
     tuning_luck,
     widest,
 )
-from dperm.present.tables import ALIGNED, markdown, save
+from dperm.present.tables import save
 
 
 def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
@@ -257,15 +256,6 @@ def test_a_reason_of_several_lines_stays_one_row(tmp_path):
     rows = text.read_text().splitlines()
     assert len(rows) == 4 and "| gone: - here |" in rows[2]
     assert pd.read_csv(csv)["status"][0] == "gone:\n- here"
-
-
-def test_a_long_table_has_the_cells_of_a_short_one():
-    data = pd.DataFrame({"name": ["a", "b | c"] * ALIGNED, "mean": 0.5})
-    head, rule, *long = markdown(data).splitlines()
-    short = markdown(data.head(ALIGNED)).splitlines()
-    assert len(long) == 2 * ALIGNED and rule == "| :-- | :-- |"
-    unpadded = [re.sub(" +", " ", line) for line in (short[0], *short[2:])]
-    assert [head, *long[:ALIGNED]] == unpadded != [short[0], *short[2:]]
 
 
 def test_last_bits_do_not_reach_the_file(tmp_path):

@@ -82,7 +82,9 @@ def test_the_answer_names_noise_that_is_too_much_and_too_little():
     first, second, third, fourth = worth.worth_in_words(
         data, {"a": "A 2022", "b": "B 2020"}
     )
-    assert first.startswith("2 of 4 methods")
+    assert first == (
+        "2 of 4 methods keep the epsilon they name; 1 costs at least 12 times as much."
+    )
     assert second.endswith("costs: wasted of A 2022 (0.1 to 0.4).")
     assert third.startswith("Others are open") and "unbounded of B 2020" in third
     assert "0.8 to 0.9; no bound in 3 of 5 settings" in third

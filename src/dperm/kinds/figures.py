@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Problem, Product
 from dperm.present import drawing
-from dperm.present.drawing import Picture, Row, Rows
+from dperm.present.drawing import Picture, Rows
 from dperm.present.intervals import student
 from dperm.present.tables import where
 
@@ -39,58 +39,43 @@ def trajectories(
 
     Each algorithm runs its best number of passes; curves show mean, minimum and maximum
     over fresh seeds, and are named with their true epsilon. Methods and problems
-    without data are named below all panels.
+    without data are named below all panels. ``solvers`` are those to show, ``names``
+    other labels by solver, ``columns`` those of panels, ``title`` what a title states
+    of a problem.
 
-    Parameters
-    ----------
-    x : {"passes", "seconds"}
-    solvers : sequence of str
-        Those to show; all by default.
-    names : mapping
-        Other labels by solver.
-    columns : int
-        Of panels.
-    title : {"privacy", "penalty"}
-        What titles state of a problem.
-    ties : bool
-        Whether thin lines show other numbers of passes with equally good ends.
-    readings : mapping
-        By solver, readings of its text in the product's sweep, as a band.
-    published, column : str
-        The paper's table of errors and its column, whose values are stars at the ends
-        of the runs.
+    With ``ties`` thin lines show other numbers of passes with equally good ends.
+    ``readings`` has, by solver, readings of its text in the product's sweep, drawn as a
+    band. ``published`` is the paper's table of errors and ``column`` its column, whose
+    values are stars at the ends of the runs.
 
-    Raises
-    ------
-    ConfigError
-        For seconds of a product that is not timed.
+    Raises ConfigError for seconds of a product that is not timed.
     """
     if x == "seconds" and not product.timed:
         file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options.x"
         raise ConfigError(f"{file}: seconds: expected timed: true beside options")
-    kind, names = product.calibration, names or {}
+    kind = product.calibration
     found = results.load(config, problems, solvers, product.timed)
     printed = results.published(config, published) if published else pd.DataFrame()
-    swept = [results.load_sweep(config, name) for name in product.sweeps]
     rows, labels = Rows(), dict[tuple[str, str], str]()
     gone = absent(found.items())
-    for name, result in ((n, one) for n in found if n not in gone for one in found[n]):
-        label = names.get(result.solver, result.label)
+    for result in (one for name in found if name not in gone for one in found[name]):
+        at = result.problem, (names or {}).get(result.solver, result.label)
         if result.diverged(kind):
-            gone[f"{name}, {label}"] = "all diverged"
+            gone[", ".join(at)] = "all diverged"
         if not result.ran(kind):
             continue
         best = result.best_passes(kind)
-        curve = _path(result, kind, best, label, x)
-        labels[name, label] = f"{label}, {_cost(result, kind)}"
-        rows += curve
+        rows += _path(result, kind, best, x, *at)
+        labels[at] = f"{at[1]}, {_cost(result.trajectories(kind, best))}"
         if published:
-            rows += _star(printed, column, curve[-1])
+            rows += _stars(printed, column, best, *at)
         for passes in as_good(result, kind) if ties else ():
-            other = f"{label}, {passes:g} pass{'es' * (passes != 1)}"
-            rows += _path(result, kind, passes, other, x, "thin")
-        if readings and result.solver in readings and not product.timed:
-            rows += _readings(swept[0], readings[result.solver], result, kind, label)
+            other = f"{at[1]}, {passes:g} pass{'es' * (passes != 1)}"
+            rows += _path(result, kind, passes, x, at[0], other, "thin")
+        asked = (readings or {}).get(result.solver)
+        if asked and not product.timed:
+            swept = where(results.load_sweep(config, product.sweeps[0]), problem=at[0])
+            rows += _readings(where(swept, calibration=kind), asked, *at)
     titles = results.titles(config, problems)
     axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
     axes |= {"xlabel": "passes on data"}
@@ -105,7 +90,6 @@ def trajectories(
         size=(3.4, 2.5),
         labels=labels,
         is_named=True,
-        is_carried=True,
         unit="s" if x == "seconds" else "",
         note=told(gone, titles),
     )
@@ -130,16 +114,21 @@ def told(gone: Mapping[str, str], titles: Mapping[str, Problem]) -> str:
 
 
 def _path(
-    result: Result, kind: str, passes: float, label: str, x: str, role: str = "curve"
+    result: Result,
+    kind: str,
+    passes: float,
+    x: str,
+    panel: str,
+    label: str,
+    role: str = "curve",
 ) -> Rows:
     """Mean, range and interval at each checkpoint."""
     runs = result.trajectories(kind, passes)
-    spent = dict(zip(runs["checkpoint"], runs["checkpoint"], strict=True))
+    at = runs["checkpoint"]
     if x == "seconds":
         timed = result.clocked(kind, passes)
-        spent = timed.groupby("checkpoint")["seconds"].mean().to_dict()
-    at = runs.assign(x=runs["checkpoint"].map(spent))
-    return drawing.against(at, "x", "relative_error", result.problem, label, role)
+        at = at.map(timed.groupby("checkpoint")["seconds"].mean())
+    return drawing.against(runs.assign(x=at), "x", "relative_error", panel, label, role)
 
 
 def _starts(rows: Rows) -> Rows:
@@ -152,25 +141,25 @@ def _starts(rows: Rows) -> Rows:
     ]
 
 
-def _star(printed: pd.DataFrame, column: str, end: Row) -> Rows:
+def _stars(
+    printed: pd.DataFrame, column: str, passes: float, panel: str, label: str
+) -> Rows:
     """The paper's error for a run's passes, at its end."""
-    keys = {"problem": end["panel"], "algorithm": end["algorithm"], "passes": end["x"]}
+    keys = {"problem": panel, "algorithm": label, "passes": passes}
     cells = where(printed, **{key: keys[key] for key in keys if key in printed})
-    name = f"{end['algorithm']}, published"
-    row = {"panel": end["panel"], "algorithm": name, "x": end["x"], "role": "star"}
-    return [row | {"mean": error} for error in cells[column]]
+    row = {"panel": panel, "algorithm": f"{label}, published", "x": passes}
+    return [row | {"role": "star", "mean": error} for error in cells[column]]
 
 
 def _readings(
-    swept: pd.DataFrame, asked: Mapping[str, Any], result: Result, kind: str, label: str
+    swept: pd.DataFrame, asked: Mapping[str, Any], panel: str, label: str
 ) -> Rows:
-    """The range of the means of several readings of a solver's text."""
+    """The range of the means of several readings of a solver's text, as a band."""
     rows: Rows = []
-    for key, readings in asked.items():
-        of = {"problem": result.problem, "calibration": kind}
-        part = where(swept[swept[key].isin(readings)], **of)
+    for key, wanted in asked.items():
+        part = swept[swept[key].isin(wanted)]
         means = part.groupby(["checkpoint", key])["along"].mean().reset_index()
-        at = ("checkpoint", "along", result.problem, f"{label}, readings", "band")
+        at = ("checkpoint", "along", panel, f"{label}, readings", "band")
         rows += drawing.against(means, *at)
     # readings are no sample
     return [row | {"ci_low": np.nan, "ci_high": np.nan} for row in rows]
@@ -195,9 +184,8 @@ def as_good(result: Result, calibration: str) -> list[float]:
     return found
 
 
-def _cost(result: Result, calibration: str) -> str:
+def _cost(runs: pd.DataFrame) -> str:
     """The true epsilon of the runs as text."""
-    runs = result.trajectories(calibration, result.best_passes(calibration))
     true = runs["true_epsilon"].iloc[0]
     return f"$\\epsilon$ {true:.2g}" if np.isfinite(true) else "no sound $\\epsilon$"
 
@@ -214,10 +202,7 @@ def _penalty(problem: Problem) -> str:
     return f"{problem.title}\n{kind}, $\\lambda$ = {strength:g}"
 
 
-TITLES: dict[str, Callable[[Problem], str]] = {
-    "privacy": _privacy,
-    "penalty": _penalty,
-}
+TITLES = {"privacy": _privacy, "penalty": _penalty}
 
 
 def against_epsilon(
@@ -232,24 +217,19 @@ def against_epsilon(
     if known.empty:
         tried = not set(problems).isdisjoint(swept["problem"])
         return drawing.missing(*[] if tried else ["swept on other problems only"])
+    rows: Rows = []
+    for name, part in known.groupby("problem", sort=False):
+        for label, group in part.groupby("algorithm", sort=False):
+            at = ("epsilon", "relative_error", str(name), str(label), "joined")
+            rows += drawing.against(group, *at)
+        start = part["start"].iloc[:1]
+        rows += drawing.values(str(name), "w = 0", [np.nan], start, "level")
+    axes = {"xlabel": "true $\\epsilon$", "ylabel": "relative error"}
     return Picture(
-        drawing.frame([*_curves(known)]),
+        drawing.frame(rows),
         {name: titles[name].title for name in problems},
-        {"xlabel": "true $\\epsilon$", "ylabel": "relative error"}
-        | {"xscale": "log", "yscale": "log"},
+        axes | {"xscale": "log", "yscale": "log"},
         columns=columns,
         is_named=True,
         ticks=sorted(known["epsilon"].unique()),
     )
-
-
-def _curves(known: pd.DataFrame) -> Iterator[Row]:
-    for name, part in known.groupby("problem", sort=False):
-        for label, group in part.groupby("algorithm", sort=False):
-            at = (str(name), str(label))
-            yield from drawing.against(
-                group, "epsilon", "relative_error", *at, "joined"
-            )
-        yield from drawing.values(
-            str(name), "w = 0", [np.nan], [part["start"].iloc[0]], "level"
-        )

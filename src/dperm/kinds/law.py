@@ -1,17 +1,21 @@
-"""The law of printed results of a tuned setting, which are means over five runs.
+"""The law of printed results of a tuned setting, and the p of a printed cell in it.
 
 A printed mean is one of two things. It may be the least mean that the tuning compared;
-this is biased, because the setting was chosen for it. Or it is the mean of new runs of
-the chosen setting. The law of each is drawn from many transcripts of all settings near
-the optimum (``dperm.kinds.sweeps.tuning_law``).
+this is biased, because the setting was chosen for it. Or it is the mean of five new
+runs of the chosen setting. The law of each is drawn from many transcripts of all
+settings near the optimum (``dperm.kinds.sweeps.tuning_law``).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+from scipy.special import fdtr, fdtrc, ndtr, ndtri
+
+from dperm.present.intervals import t_quantile
 
 RUNS = 5  # transcripts behind a printed mean
 DRAWS = 4000
@@ -19,8 +23,10 @@ TIED = 0.01  # settings whose means are as close as this are chosen at random
 SEED = 20261121  # of the draws; no noise of a run depends on it
 TAILS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25)
 LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
+COLUMNS = [f"q{level:g}" for level in LEVELS]  # of a table that holds a law
 PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its choice
 COUNTS = ("true_positives", "false_positives")
+EXTREME = 40.0  # standard deviations; practically impossible
 
 Errors = tuple[np.ndarray, dict[str, np.ndarray]]  # and counts, see ``arrays``
 
@@ -30,8 +36,7 @@ class Means:
     """Draws of a printed mean, with the mean counts of the same runs."""
 
     errors: np.ndarray  #: shape (D,)
-    #: shape (D,); mean numbers of coordinates in the same runs
-    counts: dict[str, np.ndarray]
+    counts: dict[str, np.ndarray]  #: shape (D,); mean numbers of coordinates
     transcripts: int  #: number that the draws are taken from
 
     @property
@@ -59,30 +64,21 @@ class Law:
     settings: int  #: how many compete
 
 
-def law(
-    tables: list[Errors],
-    most: int | None = None,
-    again: int | None = RUNS,
-) -> Law:
+def law(tables: list[Errors], most: int | None = None, again: int | None = RUNS) -> Law:
     """Draw the law from the transcripts of settings, each with draws of its own.
 
-    Parameters
-    ----------
-    tables : list
-        What ``by_passes`` makes of the rows.
-    most : int
-        Number of competing settings, the best by all transcripts; None for all.
-    again : int
-        Number of new runs of the chosen setting. None takes as many as there are
-        transcripts, so that their mean is as uncertain as the setting's known mean.
+    ``tables`` are what ``by_passes`` makes of the rows; ``most`` is the number of
+    competing settings, the best by all transcripts, or None for all. ``again`` is the
+    number of new runs of the chosen setting; None takes as many as there are
+    transcripts, so that their mean is as uncertain as the setting's known mean.
     """
     rng = np.random.default_rng(SEED)
     centres = [errors.mean(axis=1) for errors, _ in tables]
     ranked = np.sort(np.concatenate(centres))
     limit = ranked[-1] if most is None else ranked[min(most, len(ranked)) - 1]
-    kept = [np.flatnonzero(each <= limit) for each in centres]
     runs, means, picks = [], [], []
-    for (errors, counts), keep in zip(tables, kept, strict=True):
+    for (errors, counts), centre in zip(tables, centres, strict=True):
+        keep = np.flatnonzero(centre <= limit)
         if not len(keep):
             continue
         shape = (len(keep), DRAWS, RUNS)  # of indices of transcripts
@@ -98,10 +94,9 @@ def law(
     size = numbers.shape[2]
     first = np.concatenate(picks)[at, range(DRAWS)]
     later = rng.integers(size, size=(DRAWS, again or size))
-    fresh = _means(numbers, at, later)
     # of equally good settings, the least mean is printed
     printed = replace(_means(numbers, at, first), errors=least)
-    return Law(printed, fresh, float(tied), len(every))
+    return Law(printed, _means(numbers, at, later), float(tied), len(every))
 
 
 def _means(numbers: np.ndarray, at: np.ndarray, picked: np.ndarray) -> Means:
@@ -118,8 +113,7 @@ def by_passes(rows: pd.DataFrame) -> list[Errors]:
 
 def arrays(part: pd.DataFrame) -> Errors:
     """Errors and counts, (settings, transcripts); infinity for runs that diverged."""
-    keys = ["step", "clip"]
-    ordered = part.sort_values([*keys, "transcript"])
+    ordered = part.sort_values(["step", "clip", "transcript"])
     shape = (-1, ordered["transcript"].nunique())
     lost = ordered["status"].to_numpy() != "ok"
     errors = np.where(lost, np.inf, ordered["relative_error"].to_numpy())
@@ -127,6 +121,106 @@ def arrays(part: pd.DataFrame) -> Errors:
     return errors.reshape(shape), counts
 
 
-def quantile_columns() -> list[str]:
-    """Columns of a table that hold a law."""
-    return [f"q{level:g}" for level in LEVELS]
+# --- the p of printed cells -----------------------------------------------------------
+
+
+def of_means(
+    laws: pd.DataFrame, printed: pd.Series, half: pd.Series, spread: pd.Series
+) -> pd.DataFrame:
+    """Test printed means against their laws, two-sided.
+
+    ``laws`` (k,) has columns ``q0.5`` and other quantiles, and ``start``, the error of
+    w = 0. ``half`` is half a unit of the last printed digits. ``spread`` is the
+    standard deviation, in logarithms, of differences that tuning does not explain, such
+    as another machine's arithmetic, another optimum or another draw of data.
+
+    Returns ``p``; ``p_holm`` after Holm's correction over all; ``p_start``, that of a
+    law where nothing is learnt, which a table should notice.
+    """
+    names = [name for name in laws if name.startswith("q0.")]
+    scores = ndtri([float(name[1:]) for name in names])
+    logs = np.log(laws[names].to_numpy(float))
+    start = np.log(laws["start"].to_numpy(float))[:, np.newaxis]
+    cells = list(zip(printed, half, spread, strict=True))
+
+    def chances(tables: np.ndarray) -> list[float]:
+        return [
+            _two_sided(value, near, _wider(row, scores, apart), scores)
+            for row, (value, near, apart) in zip(tables, cells, strict=True)
+        ]
+
+    found = pd.DataFrame({"p": chances(logs)}, index=laws.index)
+    return found.assign(p_holm=holm(found["p"]), p_start=chances(start + 0 * logs))
+
+
+def _wider(logs: np.ndarray, scores: np.ndarray, spread: float) -> np.ndarray:
+    """A law with more spread; one without any width has that alone."""
+    middle = logs[len(logs) // 2]
+    low, high = np.interp(ndtri([0.025, 0.975]), scores, logs)
+    own = (high - low) / (2 * ndtri(0.975))
+    if own < spread / 100:
+        return np.asarray(middle + spread * scores)
+    return np.asarray(middle + math.hypot(1.0, spread / own) * (logs - middle))
+
+
+def _two_sided(
+    value: float, half: float, logs: np.ndarray, scores: np.ndarray
+) -> float:
+    above, below = (_score(end, logs, scores) for end in (value - half, value + half))
+    return float(min(1.0, 2 * min(ndtr(below), ndtr(-above))))
+
+
+def _score(value: float, logs: np.ndarray, scores: np.ndarray) -> float:
+    """The normal score of a value in a law, with tails extrapolated to ``EXTREME``."""
+    low, high = (np.diff(logs) / np.diff(scores))[[0, -1]]
+    ends = (
+        logs[0] - low * (EXTREME + scores[0]),
+        logs[-1] + high * (EXTREME - scores[-1]),
+    )
+    places = np.array([ends[0], *logs, ends[1]])
+    log = math.log(max(value, 1e-300))
+    return float(np.interp(log, places, [-EXTREME, *scores, EXTREME]))
+
+
+def holm(chances: pd.Series) -> pd.Series:
+    """Probabilities of a table's cells after Holm's correction."""
+    ordered = chances.sort_values(kind="stable")
+    times = np.arange(len(ordered), 0, -1)
+    return (ordered * times).cummax().clip(upper=1.0).reindex(chances.index)
+
+
+def half_unit(value: float, digits: int | None = None, decimals: int = 0) -> float:
+    """Half a unit of the last digit of a number, of ``digits`` or after the point.
+
+    >>> half_unit(0.0145, decimals=4), half_unit(0.77, digits=2)
+    (5e-05, 0.005)
+    """
+    if digits is not None:
+        decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return float(f"{0.5 * 10.0**-decimals:.6g}")
+
+
+def of_deviations(
+    printed: pd.Series, fresh: pd.Series, runs: int, of: int = RUNS
+) -> pd.Series:
+    """Test deviations of ``of`` runs, printed to one digit, against ``fresh`` of ours.
+
+    By Fisher's F; they may be normalised by ``of`` or by ``of`` - 1. NaN where nothing
+    varies here.
+    """
+
+    def chance(value: float, ours: float) -> float:
+        half = half_unit(value, digits=1)
+        low = ((value - half) / ours) ** 2
+        high = ((value + half) / ours) ** 2 * of / (of - 1)
+        free = (of - 1, runs - 1)
+        return float(min(1.0, 2 * min(fdtr(*free, high), fdtrc(*free, low))))
+
+    pairs = zip(printed, fresh, strict=True)
+    found = [chance(a, b) if a > 0 and b > 0 else math.nan for a, b in pairs]
+    return pd.Series(found, index=printed.index)
+
+
+def deviation(low: pd.Series, high: pd.Series, runs: int) -> pd.Series:
+    """The standard deviation of runs behind Student's interval of their mean."""
+    return (high - low) / 2 * math.sqrt(runs) / t_quantile(runs - 1)

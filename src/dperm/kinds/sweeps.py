@@ -40,26 +40,14 @@ def tuning_law(
     """More transcripts of the settings near the optimum that tuning found.
 
     The printed result of a tuning, the least of many means over five runs, has its own
-    law, which is drawn from these rows (``dperm.kinds.law``).
+    law, which is drawn from these rows (``dperm.kinds.law``), one per setting and
+    transcript.
 
-    Parameters
-    ----------
-    point : dict
-        problem, solver and passes. Without passes, settings of all tuned numbers of
-        passes.
-    seed : int
-        Not used: a transcript's seed is named after (law, problem, solver, passes,
-        transcript) and recorded.
-    near, most : float, int
-        Settings whose tuning mean is within this factor of the best, and the most of
-        them to take.
-    transcripts : int
-        Runs of each, with the published noise.
-
-    Returns
-    -------
-    list of dict
-        One row per setting and transcript.
+    ``point`` has problem, solver and passes; without passes, settings of all tuned
+    numbers of passes are taken: those whose tuning mean is within the factor ``near``
+    of the best, ``most`` at most. ``transcripts`` are runs of each, with the published
+    noise. ``seed`` is not used: a transcript's is named after (law, problem, solver,
+    passes, transcript) and recorded.
     """
     job = job_of(config, point)
     if job is None:
@@ -84,24 +72,11 @@ def against_epsilon(
 ) -> list[dict[str, Any]]:
     """Relative error of a solver at another true epsilon, tuned for it.
 
-    Parameters
-    ----------
-    point : dict
-        problem, solver, epsilon.
-    seed : int
-        Of all runs.
-    keep : dict
-        Number of values of each axis of the paper's grid that are tried first, on one
-        transcript.
-    finer : dict
-        Axes step and clip, as multiples of the best of these.
-    transcripts, fresh : int
-        Runs by which a setting is chosen, and runs of the chosen one.
-
-    Returns
-    -------
-    list of dict
-        One row per fresh run; ``start`` is the error of w = 0.
+    ``point`` has problem, solver and epsilon. ``keep`` is the number of values of each
+    axis of the paper's grid that are tried first, on one transcript; ``finer`` has axes
+    step and clip, as multiples of the best of these. ``transcripts`` are runs by which
+    a setting is chosen, ``fresh`` those of the chosen one, a row each; ``start`` is the
+    error of w = 0.
     """
     job = job_of(config, point)
     if job is None:
@@ -128,22 +103,11 @@ def refined(
     seed: int,
     counts: tuple[int, int],
 ) -> list[dict[str, Any]]:
-    """Rows of a sweep from ``Trials.refined``.
+    """Rows of a sweep from ``Trials.refined``, with ``least`` = F*.
 
-    Parameters
-    ----------
-    least : float
-        F*.
-    coarse, seed, counts
-        As for ``Trials.refined``.
-    finer : dict
-        Axes step and clip, as multiples of the best of the coarse grid.
-
-    Returns
-    -------
-    list of dict
-        One row per fresh run, or one without an error if no noise reaches the target or
-        no setting stays finite. ``given`` lists what true_epsilon takes as public.
+    ``finer`` has axes step and clip, as multiples of the best of the coarse grid. There
+    is one row per fresh run, or one without an error if no noise reaches the target or
+    no setting stays finite. ``given`` lists what true_epsilon takes as public.
     """
     around = grid.points(finer, "options.finer", ("step", "clip"))
     try:
@@ -235,17 +199,8 @@ def _transcript(
     noise = float(part["noise_multiplier"].iloc[0])
     step, clip = (part[key].to_numpy() for key in ("step", "clip"))
     lanes = Lanes(step, clip, noise, CALIBRATION)
-    rows = lane_rows(
-        job.module,
-        job.options,
-        job.problem,
-        job.optimum,
-        lanes,
-        passes,
-        (passes,),
-        seed,
-        1,
-    )
+    on = (job.module, job.options, job.problem, job.optimum)
+    rows = lane_rows(*on, lanes, passes, (passes,), seed, 1)
     return rows.assign(
         passes=passes,
         transcript=number,

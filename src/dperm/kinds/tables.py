@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,12 @@ from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.core.lanes import trials
 from dperm.core.privacy.calibration import UnreachableTargetError
-from dperm.kinds import cells, law
+from dperm.kinds import law
 from dperm.kinds.sweeps import job_of
 from dperm.present.intervals import power
-from dperm.present.tables import (
-    Rows,
-    groups,
-    where,
-    with_interval,
-)
+from dperm.present.tables import Rows, groups, where, with_interval
 
 FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
-PRINTED = ("printed", "p", "p_holm", "p_start")  # columns of a law
 
 
 def relative_error(
@@ -36,8 +29,8 @@ def relative_error(
     """Best relative error for each number of passes, tuned and fresh.
 
     ``published`` names the paper's table of these errors, with columns
-    relative_error_mean and relative_error_std.
-    ``p_std`` is that of a printed deviation (``dperm.kinds.cells.of_deviations``).
+    relative_error_mean and relative_error_std. ``p_std`` is that of a printed deviation
+    (``dperm.kinds.law.of_deviations``), ``p_std_thrice`` that of one thrice as large.
     """
     found = results.load(config, problems)
     rows: Rows = []
@@ -54,30 +47,20 @@ def relative_error(
             rows.append(row | {key: chosen[key] for key in ("step", "clip")})
             runs = len(fresh)
     data = pd.DataFrame(rows)
-    if published:
-        names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
-        printed = results.published(config, published).rename(columns=names)
-        keys = ["problem", "algorithm", "passes"]
-        if "passes" not in data:  # nothing is available
-            data = data.reindex(columns=[*keys, "mean"])
-        printed = printed[[*keys, *names.values()]]
-        data = data.merge(printed, on=keys, how="left")
-        if runs > 1:
-            data = with_p_of_deviations(data, runs)
+    if not published:
+        return data
+    keys = ["problem", "algorithm", "passes"]
+    names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
+    printed = results.published(config, published).rename(columns=names)
+    if "passes" not in data:  # nothing is available
+        data = data.reindex(columns=[*keys, "mean"])
+    data = data.merge(printed[[*keys, *names.values()]], on=keys, how="left")
+    if runs > 1:
+        ours = law.deviation(data["fresh_ci_low"], data["fresh_ci_high"], runs)
+        for name, times in (("p_std", 1), ("p_std_thrice", 3)):
+            stated = data["published_std"]
+            data[name] = law.of_deviations(stated, ours / times, runs)
     return data
-
-
-def with_p_of_deviations(data: pd.DataFrame, runs: int) -> pd.DataFrame:
-    """A table of errors with the p of printed deviations, and of thrice as large ones.
-
-    ``runs`` fresh runs stand behind every interval.
-    """
-    fresh = cells.deviation(data["fresh_ci_low"], data["fresh_ci_high"], runs)
-    found = {
-        name: cells.of_deviations(data["published_std"], fresh / times, runs, law.RUNS)
-        for name, times in (("p_std", 1), ("p_std_thrice", 3))
-    }
-    return data.assign(**found)
 
 
 def noise(
@@ -88,15 +71,11 @@ def noise(
 ) -> pd.DataFrame:
     """The cost of the published noise, and the noise that its epsilon needs."""
     found = results.load(config, problems, solvers=solvers)
-    listed = [result for name in problems for result in found[name]]
     keys = ("target_epsilon", "delta")
-    return pd.DataFrame(
-        [
-            cost | needed
-            for result in listed
-            for _, cost, needed in noises(config, result, keys)
-        ]
-    )
+    rows: Rows = []
+    for result in (each for name in problems for each in found[name]):
+        rows += [cost | least for _, cost, least in noises(config, result, keys)]
+    return pd.DataFrame(rows)
 
 
 def noises(
@@ -104,12 +83,9 @@ def noises(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, float]]]:
     """The published noise of a job at each number of passes, and the least sound one.
 
-    Yields
-    ------
-    tuple of dict
-        The calibration of the published noise; a row with its multiplier, its cost and
-        the keys ``targets``; the multiplier that the target needs and its ratio to the
-        published one, which are missing if no noise reaches the target.
+    Yields the calibration of the published noise; a row with its multiplier, its cost
+    and the keys ``targets``; and the multiplier that the target needs with its ratio to
+    the published one, which are missing if no noise reaches the target.
     """
     kinds = results.calibrated(config, result)
     published = {passes: made[PAPER] for passes, made in kinds.items() if PAPER in made}
@@ -117,13 +93,13 @@ def noises(
         return
     job = job_of(config, {"problem": result.problem, "solver": result.solver})
     assert job is not None  # it has run
-    given = (job.problem, job.module, job.options)
     for passes, paper in published.items():
         row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
         row |= {key: paper[key] for key in targets}
         row |= {"paper_noise": paper["noise_multiplier"]}
         row |= {"true_epsilon": paper["true_epsilon"]} | results.public(paper)
         try:
+            given = (job.problem, job.module, job.options)
             least = trials.noise(*given, passes, STRICT).noise_multiplier
         except UnreachableTargetError:
             least = math.nan
@@ -140,35 +116,23 @@ def tuning_law(
     column: str,
     spread: float,
     redrawn: Mapping[str, float],
-    decimals: int | None = None,
+    decimals: int = 0,
     digits: int | None = None,
 ) -> pd.DataFrame:
     """Quantiles of the law of what is printed after a tuning with five transcripts.
 
-    Parameters
-    ----------
-    by_passes : bool
-        Whether each number of passes was tuned separately.
-    published, column : str
-        The paper's table and its column of means, printed to so many ``decimals`` or
-        ``digits``.
-    spread : float
-        Deviation, in logarithms, of differences that tuning does not explain;
-        ``redrawn`` has that of problems whose data are another draw.
+    ``by_passes`` says whether each number of passes was tuned separately.
+    ``published`` is the paper's table and ``column`` its means, printed to so many
+    ``decimals`` or ``digits``. ``spread`` is as for ``law.of_means``; ``redrawn`` has
+    that of problems whose data are another draw.
 
-    Returns
-    -------
-    DataFrame
-        ``prints``, the least mean of the tuning or that of five new runs of its
-        choice; ``start``, the error of w = 0; ``half``, the median with half as many
-        settings over the median; ``printed``, the paper's mean, with the p of
-        ``dperm.kinds.cells.of_means``.
+    Columns: ``prints``, one of ``law.PRINTS``; ``start``, the error of w = 0; ``half``,
+    the median with half as many settings over the median; ``printed``, the paper's
+    mean, with the p of ``law.of_means``.
     """
     swept = swept_errors(config, product.sweeps[0], problems)
     ran = results.load(config, problems, solvers=swept["solver"].unique())
-    solvers = {
-        (each.problem, each.solver): each for found in ran.values() for each in found
-    }
+    solvers = {(one.problem, one.solver): one for each in ran.values() for one in each}
     keys = ["problem", "solver", *(["passes"] if by_passes else [])]
     rows: Rows = []
     for at, part in groups(swept, keys):
@@ -178,33 +142,19 @@ def tuning_law(
         rows += [at | row for row in _law_rows(law.by_passes(part))]
     data = pd.DataFrame(rows)
     if len(data):
-        known = _printed(config, data, published, column)
-        half = partial(cells.half_unit, digits=digits, decimals=decimals or 0)
-        data = _tested(known, half, known["problem"].map(redrawn).fillna(spread))
-    names = (*keys, "algorithm", "prints", *PRINTED)
-    front = [key for key in names if key in data]
-    return data[[*front, *(key for key in data if key not in front)]]
-
-
-def _printed(
-    config: Config, laws: pd.DataFrame, published: str, column: str
-) -> pd.DataFrame:
-    """Laws with the printed mean of each; empty where none is printed."""
-    keys = [key for key in ("problem", "algorithm", "passes") if key in laws]
-    known = results.published(config, published)[[*keys, column]]
-    return laws.merge(known.rename(columns={column: "printed"}), on=keys, how="left")
-
-
-def _tested(
-    laws: pd.DataFrame, half: Callable[[float], float], spread: pd.Series
-) -> pd.DataFrame:
-    """The p of each printed mean, for each kind of what is printed."""
-    parts = [
-        cells.of_means(part, part["printed"], part["printed"].map(half), spread[at])
-        for _, part in laws.dropna(subset="printed").groupby("prints", sort=False)
-        for at in (part.index,)
-    ]
-    return laws.join(pd.concat(parts)) if parts else laws
+        of = [key for key in ("problem", "algorithm", "passes") if key in data]
+        printed = results.published(config, published)[[*of, column]]
+        printed = printed.rename(columns={column: "printed"})
+        data = data.merge(printed, on=of, how="left")
+        parts = []
+        for _, part in data.dropna(subset="printed").groupby("prints", sort=False):
+            half = [law.half_unit(one, digits, decimals) for one in part["printed"]]
+            wide = part["problem"].map(redrawn).fillna(spread)
+            parts.append(law.of_means(part, part["printed"], pd.Series(half), wide))
+        data = data.join(pd.concat(parts)) if parts else data
+    front = (*keys, "algorithm", "prints", "printed", "p", "p_holm", "p_start")
+    first = [key for key in front if key in data]
+    return data[[*first, *(key for key in data if key not in first)]]
 
 
 def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
@@ -220,7 +170,7 @@ def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
             for end, level in (("low", 0.025), ("high", 0.975)):
                 row[f"{name}_{end}"] = float(np.quantile(found.counts[name], level))
         row["tied"] = whole.tied
-        yield row | dict(zip(law.quantile_columns(), found.quantiles, strict=True))
+        yield row | dict(zip(law.COLUMNS, found.quantiles, strict=True))
 
 
 def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -264,16 +214,8 @@ def powers(
     """Exponents of a sweep's columns along an axis, with 95 % intervals.
 
     They are fitted to the means over the runs, so that an interval includes their noise
-    and any departure from a power law.
-
-    Parameters
-    ----------
-    axes : mapping
-        Each axis with the values at which others are held.
-    keys : sequence of str
-        Columns that make a group.
-    values : sequence of str
-        Columns to fit.
+    and any departure from a power law. ``axes`` has each axis with the values at which
+    others are held, ``keys`` are columns that make a group, ``values`` those to fit.
     """
     swept, keys, values = swept_of(config, product), list(keys), list(values)
     rows: Rows = []
@@ -299,8 +241,8 @@ def theorem(
     """
     swept = swept_of(config, product)
     known = swept[swept["problem"].isin(problems)]
-    rows, names = list[dict[str, Any]](), ("excess", "excess_low", "excess_high")
     known = known.dropna(subset="start") if "start" in known else known.iloc[:0]
+    rows, names = list[dict[str, Any]](), ("excess", "excess_low", "excess_high")
     for at, group in groups(known, ["problem", "case"]):
         row = at | group.iloc[0][list(shown)].to_dict()
         row |= dict.fromkeys([*names, "excess_max"], math.nan)

@@ -14,7 +14,8 @@ titles and axes of its panels. The ``role`` of a row says how it is drawn:
 - ``level``, ``upright``: a line across the panel, at a mean or at an x;
 - ``data``: not drawn, in the CSV file alone.
 
-Curves are named at their ends where they are few, else in a legend.
+Curves are named at their ends where they are few, else in a legend. A dotted line
+carries the end of a curve to its name.
 """
 
 from __future__ import annotations
@@ -43,7 +44,6 @@ from matplotlib.ticker import (
 from PIL import Image
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.files import write_csv
 from dperm.present import intervals, looks
 from dperm.present.looks import Look
 
@@ -81,12 +81,8 @@ class Picture:
     looks: Mapping[str, Look] = field(default_factory=dict)  #: of curves; see ``looks``
     #: text of a curve in a panel instead of its name, by panel and curve
     labels: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    is_named: bool | None = (
-        None  #: whether curves are named at their ends; None: if few
-    )
-    is_carried: bool = (
-        False  #: whether a dotted line carries a curve's end to the right
-    )
+    #: whether curves are named at their ends; None: if few
+    is_named: bool | None = None
     is_shared: bool = False  #: whether panels have the same scales, labelled once
     ticks: Sequence[float] = ()  #: of x, with plain numbers
     unit: str = ""  #: of x, on a logarithmic axis: ticks have its prefixes
@@ -127,10 +123,9 @@ def values(
     panel: str, algorithm: str, x: Iterable[float], y: Iterable[float], role: str
 ) -> Rows:
     """The rows behind a curve that has one value at each x."""
-    points = zip(np.asarray(x, float), np.asarray(y, float), strict=True)
     return [
-        summary(panel, algorithm, float(a), np.array([b])) | {ROLE: role}
-        for a, b in points
+        summary(panel, algorithm, float(at), np.array([value], float)) | {ROLE: role}
+        for at, value in zip(x, y, strict=True)
     ]
 
 
@@ -169,56 +164,75 @@ def draw(picture: Picture) -> Figure:
         return figure
     styles = _styles(picture)
     for name, axes in zip(shown, every.flat, strict=False):
-        part = data[data["panel"] == name]
-        axes.set(title=picture.titles[name], **picture.axes)
-        axes.set(**picture.own.get(name, {}))
-        if axes.get_xscale() == "log":  # which has no place for the start, at 0
-            part = part[~(part["x"] <= 0) | (part[ROLE] == "level")]
-        for label, rows in part.groupby("algorithm", sort=False):
-            key = str(label)
-            text = picture.labels.get((name, key), key)
-            ROLES[str(rows[ROLE].iloc[0])](axes, rows, text, styles[_base(key, styles)])
-        if len(picture.ticks):
-            ticks(axes, picture.ticks)
-        if picture.unit:
-            _prefixed(axes, picture.unit)
+        _panel(axes, picture, name, styles)
     for spare in every.flat[len(shown) :]:
         spare.remove()
     if picture.is_shared:
         for axes in figure.axes:
             axes.label_outer()
-    if picture.is_carried:
-        for axes in figure.axes:
-            _carry(axes)
     is_named = picture.is_named
     if is_named is None:
         counts = (len(axes.get_legend_handles_labels()[1]) for axes in figure.axes)
         is_named = max(counts) <= FEW and not picture.is_shared
-    if is_named:
-        for axes in figure.axes:
-            _name_ends(axes)
-    else:
+    if not is_named:
         shared_legend(figure, 5, title=picture.note)
-    if is_named and picture.note:
+        return figure
+    for axes in figure.axes:
+        _name_ends(axes)
+    if picture.note:
         figure.supxlabel(picture.note, fontsize=8)
     return figure
 
 
+def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) -> None:
+    rows = picture.rows[picture.rows["panel"] == name]
+    axes.set(title=picture.titles[name], **picture.axes)
+    axes.set(**picture.own.get(name, {}))
+    if axes.get_xscale() == "log":  # which has no place for the start, at 0
+        rows = rows[~(rows["x"] <= 0) | (rows[ROLE] == "level")]
+    for curve, part in rows.groupby("algorithm", sort=False):
+        key, role = str(curve), str(part[ROLE].iloc[0])
+        look = {"marker": ""} | styles[key] | LINES.get(role, {})
+        ROLES[role](axes, part, picture.labels.get((name, key), key), look)
+    if len(picture.ticks):
+        places = sorted(picture.ticks)
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.xaxis.set_minor_locator(NullLocator())
+    if picture.unit:  # "3 ms"; few ticks, as they are long
+        low, high = axes.get_xlim()
+        subs = (1.0, 3.0) if high < SHORT * low else (1.0,)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs))
+        axes.xaxis.set_major_formatter(EngFormatter(picture.unit))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def _styles(picture: Picture) -> dict[str, Look]:
-    """The look of each curve that has one of its own."""
+    """The look of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
     main = roles[roles.isin(["curve", "points", "joined", "level", "bar", "upright"])]
     known = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
-    grey = {name: looks.look("#595959", "--") for name in roles.index.difference(main)}
-    heads = {name: _base(name, known | dict(picture.looks)) for name in grey}
-    both = known | dict(picture.looks)
-    return {**{name: both.get(heads[name], grey[name]) for name in grey}, **both}
+    known |= dict(picture.looks)
+    grey = looks.look("#595959", "--")
+    heads = {name: name.rpartition(", ")[0] for name in roles.index}
+    return {name: known.get(head, grey) for name, head in heads.items()} | known
 
 
-def _base(name: str, styles: Mapping[str, Look]) -> str:
-    """The curve whose look a curve has: itself, or that before its last comma."""
-    head = name.rpartition(", ")[0]
-    return head if name not in styles and head in styles else name
+# --- roles ----------------------------------------------------------------------------
+
+BARE = {"linestyle": "none"}
+DOTTED = {"linestyle": ":", "linewidth": 1.1, "marker": ""}
+EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5, "clip_on": False}
+LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a look's
+    "points": BARE,
+    "dots": BARE | {"markersize": 4},
+    "thin": {"linestyle": "-", "linewidth": 0.7, "alpha": 0.8}
+    | {"marker": "o", "markersize": 2.5, "markevery": [-1]},
+    "line": DOTTED,
+    "band": DOTTED,
+    "star": BARE | EDGE | {"marker": "*", "markersize": 9, "zorder": 5},
+    "level": {"linewidth": 1.1, "marker": ""},
+    "upright": {"linewidth": 1.1, "linestyle": "--", "marker": ""},
+}
 
 
 def _curve(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
@@ -228,45 +242,25 @@ def _curve(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     at.fill_between(rows["x"], *ends, color=look["color"], alpha=0.12, linewidth=0)
 
 
-def _points(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    _joined(at, rows, label, {**look, "linestyle": "none"})
-
-
 def _joined(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     x, mean, low, high = rows[["x", "mean", "ci_low", "ci_high"]].to_numpy(float).T
     # a logarithmic axis has no zero, and a single run no interval
     below = np.nan_to_num(np.minimum(mean - low, 0.95 * abs(mean)))
     bars: Any = {"yerr": np.stack((below, np.nan_to_num(high - mean))), "capsize": 2}
-    bars |= {"marker": "o", "markersize": 4, "label": label} | look
-    at.errorbar(x, mean, **bars)
-
-
-def _dots(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    marker = look.get("marker", "o")
-    at.plot(rows["x"], rows["mean"], marker, color=look["color"], markersize=4)
-
-
-def _thin(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    at.plot(rows["x"], rows["mean"], color=look["color"], linewidth=0.7, alpha=0.8)
-    at.plot(
-        rows["x"].iloc[-1:], rows["mean"].iloc[-1:], "o", color=look["color"], ms=2.5
-    )
+    mark = look["marker"] or "o"
+    at.errorbar(x, mean, label=label, **bars | look | {"marker": mark, "markersize": 4})
 
 
 def _line(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    style: Any = {"color": look["color"], "linestyle": ":", "linewidth": 1.1}
-    at.plot(rows["x"], rows["mean"], **style)
+    at.plot(rows["x"], rows["mean"], **look)
+
+
+def _dots(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+    _line(at, rows, label, look | {"marker": look["marker"] or "o"})
 
 
 def _band(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    for end in ("min", "max"):
-        at.plot(rows["x"], rows[end], color=look["color"], linestyle=":", linewidth=1.1)
-
-
-def _star(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    edge: Any = {"markeredgecolor": "black", "markeredgewidth": 0.5, "clip_on": False}
-    star: Any = {"color": look["color"], "markersize": 9, "zorder": 5, **edge}
-    at.plot(rows["x"], rows["mean"], "*", **star)
+    at.plot(rows["x"], rows[["min", "max"]], **look)
 
 
 def _bar(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
@@ -276,17 +270,14 @@ def _bar(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
 
 def _level(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     row = rows.iloc[0]
-    style = {key: look[key] for key in ("color", "linestyle")}
-    line = at.axhline(row["mean"], label=label, linewidth=1.1, **style)
-    line.set_in_layout(False)
+    at.axhline(row["mean"], label=label, **look).set_in_layout(False)
     if row["ci_high"] > row["ci_low"]:
-        at.axhspan(
-            row["ci_low"], row["ci_high"], color=look["color"], alpha=0.1, linewidth=0
-        )
+        ends = row["ci_low"], row["ci_high"]
+        at.axhspan(*ends, color=look["color"], alpha=0.1, linewidth=0)
 
 
 def _upright(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    at.axvline(rows["x"].iloc[0], color=look["color"], linestyle="--", linewidth=1.1)
+    at.axvline(rows["x"].iloc[0], **look)
 
 
 def _data(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
@@ -295,13 +286,13 @@ def _data(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
 
 ROLES = {
     "curve": _curve,
-    "points": _points,
+    "points": _joined,
     "joined": _joined,
     "dots": _dots,
-    "thin": _thin,
+    "thin": _line,
     "line": _line,
     "band": _band,
-    "star": _star,
+    "star": _line,
     "bar": _bar,
     "level": _level,
     "upright": _upright,
@@ -309,47 +300,33 @@ ROLES = {
 }
 
 
-def _ends(axes: Axes) -> list[tuple[str, str, float, float]]:
-    """Label, colour and last point of each named curve."""
-    found = []
-    handles: Any
-    handles, labels = axes.get_legend_handles_labels()
-    for handle, label in zip(handles, labels, strict=True):
-        line = handle if hasattr(handle, "get_xdata") else handle.lines[0]
-        x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
-        if len(x):
-            # a level has no end: its x is in units of the panel
-            end = float(x[-1]) if line.get_transform() == axes.transData else np.inf
-            found.append((label, line.get_color(), end, float(y[-1])))
-    return found
-
-
-def _carry(axes: Axes) -> None:
-    """Carry the end of each curve to the right by a dotted line."""
-    right = axes.get_xlim()[1]
-    for _, color, x, y in _ends(axes):
-        if x >= right:
-            continue
-        axes.plot([x, right], [y, y], ":", color=color, linewidth=0.8)
-        axes.plot([x], [y], "o", color=color, markersize=4)
-    axes.set_xlim(right=right)
+# --- names, legends, ticks ------------------------------------------------------------
 
 
 def _name_ends(axes: Axes) -> None:
-    """Write the name of each curve to the right of its end, none over another."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    found = [
-        (float(to_axes.transform((axes.get_xlim()[1], y))[1]), label, color)
-        for label, color, _, y in _ends(axes)
-    ]
+    """Write the name of each curve right of the panel, at the height of its end.
+
+    A dotted line carries a curve that ends before; no name lies over another.
+    """
+    right, found = axes.get_xlim()[1], []
+    for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+        line: Any = handle if hasattr(handle, "get_xdata") else handle.lines[0]
+        x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+        if len(x):
+            color = line.get_color()
+            found.append((float(y[-1]), label, color))
+            # the x of a level is in units of the panel
+            if line.get_transform() == axes.transData and x[-1] < right:
+                ends = [x[-1], right], [y[-1], y[-1]]
+                axes.plot(*ends, ":", color=color, linewidth=0.8)
+                axes.plot(x[-1:], y[-1:], "o", color=color, markersize=4)
+    axes.set_xlim(right=right)
     found.sort(key=lambda one: one[0])
-    heights = np.clip([height for height, *_ in found], 0.0, 1.0)
-    for k in range(1, len(heights)):
-        heights[k] = max(heights[k], heights[k - 1] + APART)
-    over = max(0.0, heights[-1] - 1.0) if len(heights) else 0.0
-    for k in reversed(range(len(heights))):  # push down what was pushed out
-        limit = 1.0 if k == len(heights) - 1 else heights[k + 1] - APART
-        heights[k] = min(heights[k], limit) if over else heights[k]
+    to_axes = axes.transData + axes.transAxes.inverted()
+    heights = np.array([to_axes.transform((right, end))[1] for end, *_ in found])
+    steps = APART * np.arange(len(found))
+    heights = np.maximum.accumulate(np.clip(heights, 0.0, 1.0) - steps) + steps
+    heights = np.minimum(heights, 1.0 - steps[::-1])  # pushed down what was pushed out
     for height, (_, label, color) in zip(heights, found, strict=True):
         place: Any = {"transform": axes.transAxes, "va": "center", "fontsize": 8}
         axes.text(1.02, height, label, color=color, **place)
@@ -367,19 +344,17 @@ def shared_legend(
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    entries: Any = (handles.values(), handles.keys())
     style: Any = {"loc": f"outside {place}", "title": title, "title_fontsize": 8}
-    legend = figure.legend(*entries, ncols=columns, **style)
-    while columns > 1 and legend.get_window_extent().width > figure.bbox.width:
+    for count in range(columns, 0, -1):
+        legend = figure.legend(handles.values(), handles.keys(), ncols=count, **style)
+        if count == 1 or legend.get_window_extent().width <= figure.bbox.width:
+            return
         legend.remove()
-        columns -= 1
-        legend = figure.legend(*entries, ncols=columns, **style)
 
 
 def empty(axes: Axes, reason: str) -> None:
     """Make an empty panel that states why, for readers; a trace goes to the log."""
-    axes.set_xticks([])
-    axes.set_yticks([])
+    axes.set(xticks=[], yticks=[])
     axes.grid(False)
     axes.spines[:].set_visible(False)
     text = textwrap.fill(reason, 30, max_lines=5, placeholder=" ...")
@@ -387,20 +362,24 @@ def empty(axes: Axes, reason: str) -> None:
     axes.text(0.5, 0.5, text, fontsize=8, color="0.35", **place)
 
 
-def ticks(axes: Axes, values: Iterable[float]) -> None:
-    """Set ticks of x at these values only, with plain numbers."""
-    places = sorted(values)
-    axes.set_xticks(places, [f"{value:g}" for value in places])
-    axes.xaxis.set_minor_locator(NullLocator())
+def plain_ticks(figure: Figure) -> None:
+    """Write plain numbers on logarithmic axes that are short and near 1."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            known = isinstance(axis.get_major_formatter(), LogFormatterSciNotation)
+            if known and low >= NEAR[0] and high <= NEAR[1] and high < SHORT * low:
+                axis.set_major_formatter(PlainFormatter())
+                if not isinstance(axis.get_minor_formatter(), NullFormatter):
+                    axis.set_minor_formatter(PlainFormatter())
 
 
-def _prefixed(axes: Axes, unit: str) -> None:
-    """Write ticks of a logarithmic x as "3 ms"; few, as they are long."""
-    low, high = axes.get_xlim()
-    subs = (1.0, 3.0) if high < SHORT * low else (1.0,)
-    axes.xaxis.set_major_locator(LogLocator(subs=subs))
-    axes.xaxis.set_major_formatter(EngFormatter(unit))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+class PlainFormatter(LogFormatterSciNotation):
+    """Ticks of a short logarithmic axis as plain numbers, without powers of ten."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """The tick's number, or empty if it has no label."""
+        return f"{x:g}" if super().__call__(x, pos) else ""
 
 
 # --- files ----------------------------------------------------------------------------
@@ -429,28 +408,8 @@ def save(figure: Figure, rows: Sequence[Row] | pd.DataFrame, stem: Path) -> list
                 write_palette(beside, beside)
         written.append(path)
     plt.close(figure)
-    write_csv(stem.with_suffix(".csv"), frame(rows))
+    store.write_csv(stem.with_suffix(".csv"), frame(rows))
     return [*written, stem.with_suffix(".csv")]
-
-
-class PlainFormatter(LogFormatterSciNotation):
-    """Ticks of a short logarithmic axis as plain numbers, without powers of ten."""
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        """The tick's number, or empty if it has no label."""
-        return f"{x:g}" if super().__call__(x, pos) else ""
-
-
-def plain_ticks(figure: Figure) -> None:
-    """Write plain numbers on logarithmic axes that are short and near 1."""
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            known = isinstance(axis.get_major_formatter(), LogFormatterSciNotation)
-            if known and low >= NEAR[0] and high <= NEAR[1] and high < SHORT * low:
-                axis.set_major_formatter(PlainFormatter())
-                if not isinstance(axis.get_minor_formatter(), NullFormatter):
-                    axis.set_minor_formatter(PlainFormatter())
 
 
 def write_palette(path: Path, into: Path | IO[bytes], colours: int = 256) -> None:

@@ -16,7 +16,6 @@ from dperm.core.experiment.files import write_csv
 from dperm.present.intervals import student
 
 Rows = list[dict[str, Any]]
-ALIGNED = 40  # most rows with aligned columns: padding doubles a long table
 
 
 def save(data: pd.DataFrame, stem: Path, caption: str) -> list[Path]:
@@ -34,20 +33,11 @@ def in_markdown(data: pd.DataFrame, caption: str) -> str:
 
 
 def markdown(text: pd.DataFrame) -> str:
-    """A table in Markdown, one line per row; columns are aligned if rows are few."""
-    cells = text.fillna("").map(plain)
-    if len(cells) <= ALIGNED:
-        from tabulate import tabulate
+    """A table in Markdown, one line per row."""
+    from tabulate import tabulate
 
-        return tabulate(
-            cells,
-            headers="keys",
-            tablefmt="pipe",
-            showindex=False,
-            disable_numparse=True,
-        )
-    rows = [cells.columns, [":--"] * cells.shape[1], *cells.itertuples(index=False)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    cells, style = text.fillna("").map(plain), {"tablefmt": "pipe", "headers": "keys"}
+    return tabulate(cells, showindex=False, disable_numparse=True, **style)
 
 
 def plain(cell: Any) -> str:

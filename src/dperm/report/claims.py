@@ -24,12 +24,14 @@ from dperm.judge import claims, words
 from dperm.judge.claims import Claim
 from dperm.judge.judge import (
     FAILS,
+    HELD,
     HOLDS,
     NEARLY,
     NOTHING,
     OPEN,
     PENDING,
     Finding,
+    badness,
     judged,
     verdict_of,
 )
@@ -73,8 +75,8 @@ def write(config: schema.Config) -> list[Path]:
     write_csv(written[0], table(config))
     data = pd.read_csv(written[0])
     store.write_text(written[1], texts.markdown(data))
-    for line in texts.summary(data).splitlines():
-        log.info("%s", line)
+    for paper, rows in texts.stated(data).items():
+        log.info("%s: %s", paper, texts.score(rows))
     return written
 
 
@@ -303,20 +305,24 @@ def accepted(claim: Claim) -> str:
 
 
 def reason(claim: Claim, found: Finding) -> str:
-    """What a verdict rests on, in one line."""
+    """What a verdict rests on, in one line: readings, gaps, then the worst groups."""
     parts = []
     if found.readings:
-        held = [name for name, one in found.readings.items() if one in (HOLDS, NEARLY)]
+        held = [name for name, one in found.readings.items() if one in HELD]
         some = f" ({few(held)})" if 0 < len(held) < len(found.readings) else ""
         parts.append(f"under {len(held)} of {len(found.readings)} readings{some}")
         parts.append(f"shown is {found.shown}")
-    parts += [*_told(found.missing), *_listed(claim, found)]
+    lost: dict[str, list[str]] = {}
+    for name, why in found.missing.items():
+        lost.setdefault(why, []).append(f"({name})" if ", " in name else name)
+    for why, names in lost.items():
+        parts.append(f"missing {few(names)}: {why}" if any(names) else why)
+    parts += _groups(claim, found)
     if found.left_out:
         parts.append(f"{found.left_out} groups left out, where not {claim.only}")
-    if found.reason and found.verdict == NOTHING and found.numbers:
-        parts.append(f"it holds for this too: {found.reason}")
-    elif found.reason:
-        parts.append(found.reason)
+    if found.reason:
+        holds = found.verdict == NOTHING and found.numbers
+        parts.append("it holds for this too: " * bool(holds) + found.reason)
     return "; ".join(parts)
 
 
@@ -326,35 +332,14 @@ def few(names: Sequence[str], most: int = LISTED) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _told(missing: dict[str, str]) -> Iterator[str]:
-    reasons: dict[str, list[str]] = {}
-    for name, why in missing.items():
-        reasons.setdefault(why, []).append(f"({name})" if ", " in name else name)
-    for why, names in reasons.items():
-        yield f"missing {few(names)}: {why}" if any(names) else why
-
-
-def _listed(claim: Claim, found: Finding) -> Iterator[str]:
-    """How many groups hold, and the groups; of many, those that do not, or the ends."""
-    known = found.numbers
-
-    def named(name: str) -> str:
-        return f"{name}: {known[name]}" if name else str(known[name])
-
-    verdicts = {name: verdict_of(claim, one) for name, one in known.items()}
-    every, total = list(verdicts.values()), len(known) + len(found.missing)
+def _groups(claim: Claim, found: Finding) -> Iterator[str]:
+    """How many groups hold, then the numbers of the worst."""
+    known, total = found.numbers, len(found.numbers) + len(found.missing)
     if total > 1:
+        every = [verdict_of(claim, one) for one in known.values()]
         counts = [f"{every.count(HOLDS)} of {total} hold"]
         counts += [f"{every.count(v)} {v}" for v in (NEARLY, OPEN) if v in every]
         yield ", ".join(counts)
-    failing = [name for name in known if verdicts[name] != HOLDS]
-    if len(known) <= LISTED:
-        yield from map(named, known)
-    elif failing:
-        yield from map(named, failing[:LISTED])
-        if len(failing) > LISTED:
-            yield f"and {len(failing) - LISTED} more that do not hold"
-    else:
-        least, most = (pick(known, key=lambda n: known[n].value) for pick in (min, max))
-        same = known[least] == known[most]
-        yield f"all {known[least]}" if same else f"from {named(least)} to {named(most)}"
+    worst = sorted(known, key=lambda name: badness(claim, known[name]), reverse=True)
+    for name in worst[:LISTED]:
+        yield f"{name}: {known[name]}" if name else str(known[name])

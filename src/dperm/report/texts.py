@@ -1,17 +1,17 @@
-"""Claims in words and tables for readers, from the rows of ``claims.csv``."""
+"""Claims in words for readers, from the rows of ``claims.csv``."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader
+from jinja2 import Environment, FileSystemLoader, select_autoescape
 
-from dperm.judge.judge import VERDICTS
+from dperm.judge.judge import HOLDS, VERDICTS
 from dperm.judge.number import Number
 from dperm.present.tables import plain
 
@@ -24,37 +24,11 @@ KINDS = {  # kinds of a claim
     "cells": "the numbers of a printed table",
     "variant": "our variant of a sentence: another reading, calibration or robustness",
 }
-STATED = ("sentence", "proof", "privacy")  # kinds of statements of a paper
-HEADLINE = (*STATED, "cells")  # the paper's own claims
+STATED = ("sentence", "proof", "privacy")  # kinds of what a paper says
+MOST = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
          "cause", "note", "set")  # fmt: skip
 _FIGURE = re.compile(r"\bFigures? (\d+)")
-_LATEX = {
-    r"\epsilon": "ε",
-    r"\varepsilon": "ε",
-    r"\eta": "η",
-    r"\tau": "τ",
-    r"\kappa": "κ",
-    r"\alpha": "α",
-    r"\beta": "β",
-    r"\lambda": "λ",
-    r"\nabla": "∇",
-    r"\|": "‖",
-    r"\,": " ",
-    r"\ ": " ",
-    r"\sqrt": "√",
-    r"\times": "×",
-    r"\leq": "≤",
-    r"\geq": "≥",
-    r"\ast": "*",
-}
-
-
-def without_latex(text: str) -> str:
-    """A label for a reader, without LaTeX."""
-    for latex, letter in sorted(_LATEX.items(), key=lambda pair: -len(pair[0])):
-        text = text.replace(latex, letter)
-    return re.sub(r"[${}]", "", text.replace("_{", "_"))
 
 
 def complete(data: pd.DataFrame) -> pd.DataFrame:
@@ -80,92 +54,94 @@ def files(row: Row) -> list[str]:
 def figures(row: Row) -> list[str]:
     """Names of the figures that a claim names, then of those it was judged from."""
     named = [f"figure{number}" for number in _FIGURE.findall(row["place"])]
-    read = (file for file in files(row) if file.startswith("figures/"))
-    return list(dict.fromkeys(named + [re.sub(r".*/|\.csv$", "", one) for one in read]))
+    read = [Path(one).stem for one in files(row) if one.startswith("figures/")]
+    return list(dict.fromkeys(named + read))
 
 
 def majors(data: pd.DataFrame) -> list[Row]:
-    """The major claims of a paper, named C1, C2 and so on."""
-    rows = data[data["major"]].to_dict("records")
+    """The major claims of a paper, named C1, C2 and so on, ten at most."""
+    rows = data[data["major"]].head(MOST).to_dict("records")
     return [{**row, "name": f"C{place}"} for place, row in enumerate(rows, 1)]
 
 
-# --- counts ---------------------------------------------------------------------------
+# --- the one count of every page ------------------------------------------------------
 
 
-def counted(values: Iterable[str]) -> dict[str, int]:
-    """Number of claims with each verdict, from best to worst."""
-    counts = Counter(map(str, values))
+def counted(data: pd.DataFrame) -> dict[str, int]:
+    """Number of statements of a paper with each verdict, from best to worst."""
+    counts = Counter(data.loc[data["kind"].isin(STATED), "verdict"].map(str))
     return {str(v): counts[v] for v in VERDICTS if counts[v]}
 
 
-def in_words(verdicts: Iterable[str]) -> str:
-    """Numbers of the verdicts, in words."""
-    return ", ".join(
-        f"{count} {verdict}" for verdict, count in counted(verdicts).items()
-    )
+def score(data: pd.DataFrame) -> str:
+    """The count in words: "16 of 22 reproduced, 2 undecided, 4 contradicted"."""
+    counts = counted(data)
+    total = sum(counts.values())
+    held = f"{counts.pop(str(HOLDS), 0)} of {total} {HOLDS}"
+    return ", ".join([held, *(f"{count} {word}" for word, count in counts.items())])
 
 
-def scorecard(data: pd.DataFrame, by: str) -> pd.DataFrame:
-    """Number of claims with each verdict, one row per value of a column."""
-    wide = pd.crosstab(data[by], data["verdict"].astype(str))
-    order = [str(verdict) for verdict in VERDICTS]
-    return wide.reindex(index=data[by].unique(), columns=order, fill_value=0)
-
-
-def printed(data: pd.DataFrame) -> str:
-    """How many printed cells are as here: "64 of 67"; empty without any."""
-    cells = data.dropna(subset=["cells"])
-    if cells.empty:
+def cells(data: pd.DataFrame) -> str:
+    """How many printed cells are as our runs would print them: "64 of 67"."""
+    rows = data.dropna(subset=["cells"])
+    if rows.empty:
         return ""
-    return f"{cells['inside'].sum():.0f} of {cells['cells'].sum():.0f}"
+    return f"{rows['inside'].sum():.0f} of {rows['cells'].sum():.0f}"
 
 
-# --- Markdown -------------------------------------------------------------------------
+def stated(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The claims of each paper of which a statement is judged."""
+    papers = data[data["kind"].isin(STATED)]["paper"].unique()
+    return {paper: data[data["paper"] == paper] for paper in papers}
+
+
+# --- templates ------------------------------------------------------------------------
+
+
+def environment() -> Environment:
+    """What all pages are made with; only HTML is escaped."""
+    made = Environment(
+        loader=FileSystemLoader(FILES),
+        autoescape=select_autoescape(["html"]),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"number": found, "cell": cell, "files": files, "plainly": plainly}
+    made.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[0]
+    made.globals |= {"score": score, "cells": cells}
+    return made
+
+
+def cell(value: Any) -> str:
+    """A value as one cell of Markdown: in one line, without strokes or emphasis."""
+    text = plain(value).replace("||", "‖").replace("|", "/")
+    return text.replace("*", r"\*")
+
+
+def plainly(text: str) -> str:
+    """The label of a curve without the marks of LaTeX."""
+    return re.sub(r"[$\\{}]", "", text)
+
+
+def link(path: Path, folder: Path) -> str:
+    """Path of a file relative to a page's folder; empty if it does not exist."""
+    return os.path.relpath(path, folder) if path.is_file() else ""
 
 
 def page(name: str, **values: Any) -> str:
     """A macro of the template of all Markdown pages, with these values."""
-    environment = Environment(
-        loader=FileSystemLoader(FILES),
-        autoescape=False,  # noqa: S701  # Markdown
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["cell"] = lambda cell: plain(cell).replace("|", "/")
-    text = getattr(environment.get_template("pages.md").module, name)(**values)
+    template = environment().get_template("pages.md").module
+    text = getattr(template, name)(**values)
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
-def summary(data: pd.DataFrame) -> str:
-    """The scorecard of the papers' statements, and their printed cells."""
-    stated = data[data["kind"].isin(STATED)]
-    card = scorecard(stated, "paper")
-    lines = (
-        [paper, *card.loc[paper], printed(data[data["paper"] == paper])]
-        for paper in card.index
-    )
-    header = ["paper", *card.columns, "printed cells"]
-    return page("grid", header=header, rows=[*lines])
-
-
 def markdown(data: pd.DataFrame) -> str:
-    """The scorecard, then one line per claim of each paper, major claims first."""
-    data = complete(data)
-    order, papers = list(KINDS), []
+    """The score of every paper, then one line per claim, major claims first."""
+    data, order = complete(data), list(KINDS)
+    papers = []
     for paper, group in data.groupby("paper", sort=False):
         names = {row["id"]: row["name"] for row in majors(group)}
-        rows = group.to_dict("records")
+        rows = group.assign(name=group["id"].map(names).fillna("")).to_dict("records")
         rows.sort(key=lambda row: (not row["major"], order.index(row["kind"])))
-        lines = [
-            [
-                names.get(row["id"], ""),
-                *(row[key] for key in ("kind", "place", "claim", "verdict")),
-                found(row),
-                row["id"].rpartition("-")[2],
-            ]
-            for row in rows
-        ]
-        papers.append((paper, lines))
-    known = {"kinds": KINDS, "summary": summary(data), "papers": papers}
-    return page("claims", **known) + "\n"
+        papers.append((paper, rows))
+    return page("claims", kinds=KINDS, stated=stated(data), papers=papers) + "\n"

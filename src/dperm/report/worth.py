@@ -31,9 +31,10 @@ NOISE_TABLES = {  # paper to the table of its published noise
     "dpbcfw": "privacy",
 }
 TARGET = 1.0  # published epsilon that is shown
-# Proved to cost at most the published epsilon, open, and proved to cost more.
-BLUE, ORANGE, RED = "#0072b2", "#e69f00", "#d55e00"
-PALE = "#f2b98a"  # lower bounds of the last
+KEPT, OPEN = "proved to cost at most 1", "open"
+BROKEN = "proved to cost more than 1"
+SHADES = {KEPT: "#0072b2", OPEN: "#e69f00", BROKEN: "#d55e00"}
+PALE = "#f2b98a"  # lower bounds of what is proved to cost more
 TICKS = (0.01, 1, 100, 1e4, 1e6)
 WORTH = [
     *("paper", "method", "least", "most", "proved_least", "proved"),
@@ -79,20 +80,24 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
         yield paper, method, *ends, *lower, len(group) - len(known), len(group)
 
 
+def answers(data: pd.DataFrame) -> pd.Series:
+    """Which of the keys of ``SHADES`` each row of ``true_epsilons`` gives."""
+    loose = (data["most"] > TARGET) | (data["unbounded"] > 0)
+    found = np.select([data["proved_least"] > TARGET, loose], [BROKEN, OPEN], KEPT)
+    return pd.Series(found, data.index)
+
+
 def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
-    The colour says whether the noise is proved to cost at most, or more than, the
-    published epsilon. A pale bar spans lower bounds that all exceed it. No bar passes
-    its largest bound.
+    The colour is the answer. A pale bar spans lower bounds that all exceed the target.
     """
     figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 1.2))
-    rows: list[Any] = list(data.itertuples())
+    rows: list[Any] = list(data.assign(answer=answers(data)).itertuples())
     for place, row in enumerate(rows):
-        is_open = row.most > TARGET or row.unbounded > 0
-        bars = [(row.least, row.most, ORANGE if is_open else BLUE)]
-        if row.proved_least > TARGET:
-            bars = [(row.least, row.most, RED), (row.proved_least, row.proved, PALE)]
+        bars = [(row.least, row.most, SHADES[row.answer])]
+        if row.answer == BROKEN:
+            bars.append((row.proved_least, row.proved, PALE))
         for least, most, shade in bars:
             left = min(least, most / 1.15)  # wide enough to be seen
             axes.barh(place, most - left, left=left, height=0.5, color=shade)
@@ -103,14 +108,13 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     named = [f"{row.method}, {papers[row.paper]}" for row in rows]
     axes.set_yticks(range(len(data)), named)
     axes.set(xscale="log", xlim=(5e-3, 1e11), ylim=(len(data) - 0.4, -0.6))
-    axes.set_xticks(*zip(*((t, f"{t:,.12g}") for t in TICKS), strict=True))
+    axes.set_xticks(TICKS, [f"{t:,.12g}" for t in TICKS])
     axes.minorticks_off()
     axes.grid(axis="y", visible=False)
     axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
     figure.suptitle(message(data), fontweight="bold", fontsize=11)
-    seen = {BLUE: "proved to cost at most 1", ORANGE: "open"}
-    seen |= {RED: "proved to cost more than 1", PALE: "proved to cost at least this"}
-    keys = [Patch(color=colour, label=text) for colour, text in seen.items()]
+    keys = [Patch(color=shade, label=text) for text, shade in SHADES.items()]
+    keys.append(Patch(color=PALE, label="proved to cost at least this"))
     axes.legend(handles=keys, loc="upper right")
     axes.set_xlabel(
         "true epsilon (proved upper bound) of noise published for epsilon = 1"
@@ -120,14 +124,14 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
 
 def message(data: pd.DataFrame) -> str:
     """What the picture says, in one line."""
-    loose = (data["most"] > TARGET) | (data["unbounded"] > 0)
-    broken = data["proved_least"] > TARGET
-    parts = [f"{(~loose).sum()} of {len(data)} methods keep the epsilon that they name"]
-    if broken.any():
-        least = _rounded(data.loc[broken, "proved_least"].min())
-        costs = "costs" if broken.sum() == 1 else "cost"
-        parts.append(f"{broken.sum()} {costs} at least {least} times as much")
-    return "; ".join(parts)
+    found = answers(data)
+    text = f"{(found == KEPT).sum()} of {len(data)} methods keep the epsilon they name"
+    broken = data.loc[found == BROKEN, "proved_least"]
+    if len(broken):
+        costs = "costs" if len(broken) == 1 else "cost"
+        least = _rounded(broken.min())
+        text += f"; {len(broken)} {costs} at least {least} times as much"
+    return text
 
 
 def _label(row: Any) -> str:
@@ -143,33 +147,22 @@ def _label(row: Any) -> str:
 
 def worth_in_words(data: pd.DataFrame, papers: dict[str, str]) -> list[str]:
     """Sentences on the methods whose noise costs less or more than published."""
-
-    def named(rows: pd.DataFrame) -> str:
-        return ", ".join(
+    found = answers(data)
+    heads = {
+        "Some add more than twice the noise that they need; their epsilon of 1 costs": (
+            data["most"] < TARGET / 2
+        ),
+        "Others are open, with a bound above 1 or none": found == OPEN,
+        "Proved to cost more": found == BROKEN,
+    }
+    told = [f"{message(data)}."] if len(data) else []
+    for head, rows in heads.items():
+        named = [
             f"{row.method} of {papers[row.paper]} ({_label(row)})"
-            for row in rows.itertuples()
-        )
-
-    loose = data[(data["most"] > TARGET) | (data["unbounded"] > 0)]
-    wasted = data[data["most"] < TARGET / 2]
-    rest = len(data) - len(loose)
-    sentences = [
-        f"{rest} of {len(data)} methods publish noise that costs no more than the "
-        "epsilon that they name."
-    ]
-    if len(wasted):
-        sentences.append(
-            "Some add more than twice the noise that they need; their epsilon of 1 "
-            f"costs: {named(wasted)}."
-        )
-    broken = loose["proved_least"] > TARGET
-    if (~broken).any():
-        sentences.append(
-            f"Others are open, with a bound above 1 or none: {named(loose[~broken])}."
-        )
-    if broken.any():
-        sentences.append(f"Proved to cost more: {named(loose[broken])}.")
-    return sentences if len(data) else []
+            for row in data[rows].itertuples()
+        ]
+        told += [f"{head}: {', '.join(named)}."] if named else []
+    return told
 
 
 def _rounded(end: float) -> str:
