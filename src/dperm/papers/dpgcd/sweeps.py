@@ -215,8 +215,8 @@ def rates(
     n, at = int(point["n"]), theorem44.decaying(p, float(point["epsilon"]), delta)
     count, bound = theorem44.CASES[point["case"]](at, n)
     known = {"iterations": count, "bound": bound, "start": at.start}
-    ends = theorem44.run_decaying(at, n, count, seed, fresh).tolist()
-    return [{**known, "excess": excess} for excess in ends]
+    ended = theorem44.run_decaying(at, n, count, seed, fresh).tolist()
+    return [{**known, "excess": excess} for excess in ended]
 
 
 def coordinates(
