@@ -63,13 +63,6 @@ def test_new_runs_of_the_choice_have_its_mean_and_what_was_printed_is_less():
     assert found.fresh.errors.mean() == pytest.approx(true, rel=0.05)
 
 
-def test_more_new_runs_are_closer_to_the_mean_of_the_choice():
-    rows = transcripts([1.0], sigma=0.2)
-    five, many = (drawn(rows, again=again).fresh for again in (5, None))
-    ratio = np.log(five.errors).std() / np.log(many.errors).std()
-    assert ratio == pytest.approx(np.sqrt(40 / 5), rel=0.1)
-
-
 def test_counts_are_those_of_the_runs_that_are_averaged():
     rows = transcripts([0.1, 0.9], counts=[2, 7])
     odd = rows["transcript"] % 2 == 1
@@ -79,14 +72,6 @@ def test_counts_are_those_of_the_runs_that_are_averaged():
         assert set(np.round(means.counts["true_positives"], 1)) == {
             2.0, 2.4, 2.8, 3.2, 3.6, 4.0,
         }  # fmt: skip
-
-
-def test_choosing_among_settings_that_are_alike_prints_less_and_is_a_tie():
-    rows = transcripts([1.0] * 20, sigma=0.3)
-    found = drawn(rows)
-    one = drawn(rows[rows["clip"] == rows["clip"].iloc[0]])
-    assert np.median(found.least.errors) < 0.9 * np.median(one.least.errors)
-    assert 0 < found.tied < 1
 
 
 def test_passes_are_tuned_over_as_well_and_what_diverged_is_never_best():
@@ -172,14 +157,6 @@ def tuned(monkeypatch):
         return found
 
     return made
-
-
-def test_what_a_tuned_method_costs_is_that_of_its_choice(tuned):
-    rows = [transcripts([each, 0.9], passes=p) for p, each in ((1.0, 0.5), (2.5, 0.1))]
-    ends = {"mean": 0.1, "ci_low": 0.1, "ci_high": 0.1}
-    found = tuned(pd.concat(rows))
-    assert {key: found[key] for key in ends} == pytest.approx(ends)
-    assert (found["problem"], found["algorithm"]) == ("a", "DP-CD")
 
 
 def test_the_luck_of_a_tuning_is_in_the_interval_and_not_in_the_mean(tuned):
@@ -270,11 +247,6 @@ def test_rounding_makes_a_number_possible():
     assert probed([1.05], deviation=1e-4, half=0.05)["p"][0] > 0.9
 
 
-def test_a_printed_zero_is_its_rounded_interval():
-    found = probed([0.0], half=0.9)
-    assert 0 < found["p"][0] < 1
-
-
 def test_w_zero_is_noticed_where_something_was_learnt():
     assert probed([1.0])["p_start"][0] < 1e-6
     assert probed([1.0], start=1.0, spread=0.01)["p_start"][0] == pytest.approx(1.0)
@@ -283,12 +255,6 @@ def test_w_zero_is_noticed_where_something_was_learnt():
 def test_holm_multiplies_the_least_by_the_number_of_cells():
     found = law.holm(pd.Series([0.01, 0.04, 0.03, 0.5]))
     assert found.to_list() == pytest.approx([0.04, 0.09, 0.09, 0.5])
-
-
-def test_half_units():
-    assert law.half_unit(0.77, digits=2) == 0.005
-    assert law.half_unit(1200.0, digits=2) == 50
-    assert law.half_unit(0.0145, decimals=4) == 5e-5
 
 
 def test_deviations_are_tested_by_f():

@@ -11,7 +11,6 @@ from dperm.core.experiment import plan, results
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, conf_dir
 from dperm.pipeline import inputs, products, stages
-from dperm.present.tables import number
 
 ONLY = ["paper.offline=[diabetes]"]
 
@@ -117,12 +116,6 @@ def test_table2_holds_tuning_and_fresh_means(solved):
 def test_a_product_that_does_not_exist(solved):
     with pytest.raises(ConfigError, match="did you mean figure2"):
         products.figure(solved("product=figur2"))
-
-
-def test_numbers_for_readers():
-    assert [number(x) for x in (0.0123456, 12.3456, 1e-7, 0.0, None, np.inf)] == [
-        "0.0123", "12.3", "1.00e-07", "0.00", "", "inf",
-    ]  # fmt: skip
 
 
 def test_tables_read_the_given_data_folder(configured, tmp_path, monkeypatch):

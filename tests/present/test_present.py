@@ -53,29 +53,6 @@ def test_a_shared_legend_fits_the_figure(panels, rows):
     assert legend._ncols == 5 // rows
 
 
-@pytest.mark.parametrize(
-    ("ends", "expected"),
-    [
-        ((0.4, 2.0), {"0.4", "0.6", "1", "2"}),
-        ((0.015, 0.9), {"0.1"}),
-        ((1e-6, 2e-6), None),
-        ((0.1, 90), None),
-    ],
-)
-def test_short_logarithmic_axes_have_plain_numbers(ends, expected):
-    figure, axes = plt.subplots()
-    axes.set(yscale="log", ylim=ends)
-    drawing.plain_ticks(figure)
-    figure.canvas.draw()
-    both = [*axes.get_yticklabels(), *axes.get_yticklabels(minor=True)]
-    found = {label.get_text() for label in both} - {""}
-    if expected is None:
-        assert all("10^" in text for text in found)
-    else:
-        assert expected <= found and not any("$" in text for text in found)
-    plt.close(figure)
-
-
 def test_names_at_the_ends_of_curves_do_not_overlap():
     ends = {f"m {k}": [3, 1 + k / 1e3] for k in range(5)}
     rows = [

@@ -151,13 +151,13 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     points = groups(claim.each)
     own = {key for point in points for key in point}
     read: list[tuple[str, str, str]] = []  # key, column and its table
-    for key in ("number", "only", "null"):
-        for one in claim.nulls if key == "null" else [getattr(claim, key)]:
-            if isinstance(one, str) and one:
-                try:
-                    read += [(key, *each) for each in words.columns(one)]
-                except ValueError as error:
-                    raise ValueError(f"{key}: {error}") from None
+    texts = [("number", claim.number), ("only", claim.only)]
+    for key, text in texts + [("null", one) for one in claim.nulls]:
+        if isinstance(text, str) and text:
+            try:
+                read += [(key, *each) for each in words.compiled(text).reads]
+            except ValueError as error:
+                raise ValueError(f"{key}: {error}") from None
     free = {name for _, name, of in read if not of} & own | {"number"}
     read += [("each", one["argument"], PROOFS) for one in points if "argument" in one]
     read += [("rows", name, claim.table) for name in claim.rows]

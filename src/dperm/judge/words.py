@@ -306,65 +306,62 @@ WORDS = (
 # --- expressions ----------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Expression:
+    """The code of an expression, and the columns that it reads."""
+
+    code: CodeType
+    #: columns, each with its table; "" is the claim's own table, or the whole table.
+    #: Arguments of proofs are in the table ``PROOFS``
+    reads: tuple[tuple[str, str], ...]
+
+
 def evaluated(expression: str | float, words: Words) -> Any:
     """The number, or the truth, of an expression that ``compiled`` lets in."""
-    code = compiled(str(expression))
+    code = compiled(str(expression)).code
     return eval(code, {"__builtins__": {}}, words)  # type: ignore[arg-type]  # noqa: S307
 
 
 @cache
-def compiled(expression: str) -> CodeType:
+def compiled(expression: str) -> Expression:
     """The code of an expression.
 
     Raises ValueError if it is none, or has an unknown word or argument of a word.
     """
-    tree = _parsed(expression)
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except SyntaxError as error:
+        raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
+    reads: list[tuple[str, str]] = []
+    words = set()
     for node in ast.walk(tree):
         if not isinstance(node, ALLOWED):
             raise ValueError(f"{ast.unparse(node)!r} is no part of an expression")
         if isinstance(node, ast.Call):
-            name, given = ast.unparse(node.func), {one.arg: 0 for one in node.keywords}
-            one_of("word", name, WORDS)
-            word = inspect.getattr_static(Words, name)
-            try:
-                own = () if isinstance(word, staticmethod) else (None,)
-                takes = inspect.signature(getattr(Words, name))
-                takes.bind(*own, *node.args, **given)  # type: ignore[arg-type]
-            except TypeError as error:
-                raise ValueError(f"{name}: {error}") from None
-    return compile(tree, expression, "eval")
+            words.add(node.func)
+            reads += _called(node)
+        elif isinstance(node, ast.Name) and node not in words:
+            reads.append((node.id, ""))
+    return Expression(compile(tree, expression, "eval"), tuple(reads))
 
 
-def _parsed(expression: str) -> ast.Expression:
+def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
+    """What the call of a word reads; refuse it if it cannot be called so."""
+    word = ast.unparse(call.func)
+    one_of("word", word, WORDS)
+    given: dict[Any, ast.expr] = {one.arg: one.value for one in call.keywords}
+    own = isinstance(inspect.getattr_static(Words, word), staticmethod)
+    takes = inspect.signature(getattr(Words, word))
     try:
-        return ast.parse(expression.strip(), mode="eval")
-    except SyntaxError as error:
-        raise ValueError(f"{expression!r} is no expression: {error.msg}") from None
-
-
-def columns(expression: str) -> Iterator[tuple[str, str]]:
-    """Columns that an expression reads, each with its table; "" is the claim's own.
-
-    Arguments of proofs are in the table ``PROOFS``. Raises ValueError as ``compiled``.
-    """
-    compiled(expression)
-    nodes = list(ast.walk(_parsed(expression)))
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    called = {id(node.func) for node in calls}
-    takes = inspect.signature(Words.at).parameters
-    for node in nodes:
-        if isinstance(node, ast.Name) and id(node) not in called:
-            yield node.id, ""
-    for node in calls:
-        word, given = (
-            ast.unparse(node.func),
-            {str(k.arg): k.value for k in node.keywords},
-        )
-        of = str(getattr(given.get("of"), "value", ""))
-        texts = [str(one.value) for one in node.args if isinstance(one, ast.Constant)]
-        if word == "at":
-            yield from ((name, of) for name in [*texts, *given] if name not in takes)
-        elif word == "proof":
-            yield from ((name, PROOFS) for name in texts)
-        if of:
-            yield "", of
+        takes.bind(*() if own else (None,), *call.args, **given)
+    except TypeError as error:
+        raise ValueError(f"{word}: {error}") from None
+    of = str(getattr(given.get("of"), "value", ""))
+    texts = [str(one.value) for one in call.args if isinstance(one, ast.Constant)]
+    if word == "at":
+        names = (name for name in [*texts, *given] if name not in takes.parameters)
+        yield from ((name, of) for name in names)
+    elif word == "proof":
+        yield from ((name, PROOFS) for name in texts)
+    if of:
+        yield "", of

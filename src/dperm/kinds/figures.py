@@ -80,7 +80,7 @@ def trajectories(
     axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
     axes |= {"xlabel": "passes on data"}
     if x == "seconds":
-        axes |= {"xlabel": "time", "xscale": "log"}
+        axes |= {"xlabel": "seconds", "xscale": "log"}
         rows += _starts(rows)
     return Picture(
         drawing.frame(rows),
@@ -90,7 +90,6 @@ def trajectories(
         size=(3.4, 2.5),
         labels=labels,
         is_named=True,
-        unit="s" if x == "seconds" else "",
         note=told(gone, titles),
     )
 

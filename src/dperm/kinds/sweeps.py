@@ -18,6 +18,7 @@ from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.tune import ONE_RUN
 from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes, trials
+from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.core.privacy.ledger import as_set, moves_with_data
 from dperm.pipeline import inputs
@@ -125,6 +126,15 @@ def refined(
         {"fresh": number, **known, "relative_error": (value - least) / least}
         for number, value in enumerate(found.objective.tolist())
     ]
+
+
+def ends(
+    module: Any, options: Any, problem: Problem, side: Lanes, steps: int, seeds: Any
+) -> np.ndarray:
+    """Final objectives of lanes after some steps, one run per seed; (seeds, L)."""
+    given = (module, options, problem, side, [steps])
+    runs = (run_lanes(*given, each, lambda weights: {})[-1] for each in seeds)
+    return np.array([run.objective for run in runs])
 
 
 def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum] | None:

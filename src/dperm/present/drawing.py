@@ -34,13 +34,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import (
-    EngFormatter,
-    LogFormatterSciNotation,
-    LogLocator,
-    NullFormatter,
-    NullLocator,
-)
+from matplotlib.ticker import NullLocator
 from PIL import Image
 
 from dperm.core.experiment import files as store
@@ -60,8 +54,6 @@ ROLE = "role"
 FEW = 6  # most curves that are named at their ends
 APART = 0.085  # of a panel's height, between names at the ends of curves
 PANEL = (3.1, 2.7)  # inches
-SHORT = 100.0  # a logarithmic axis up to this ratio of its ends is short
-NEAR = (1e-3, 1e3)  # range in which numbers are as short as powers of ten
 UNAVAILABLE = "data not available when this was run"
 mpl.use("Agg")
 plt.style.use(Path(__file__).with_name("dperm.mplstyle"))
@@ -85,7 +77,6 @@ class Picture:
     is_named: bool | None = None
     is_shared: bool = False  #: whether panels have the same scales, labelled once
     ticks: Sequence[float] = ()  #: of x, with plain numbers
-    unit: str = ""  #: of x, on a logarithmic axis: ticks have its prefixes
     note: str = ""  #: below all panels
 
 
@@ -198,12 +189,6 @@ def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) 
         places = sorted(picture.ticks)
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.xaxis.set_minor_locator(NullLocator())
-    if picture.unit:  # "3 ms"; few ticks, as they are long
-        low, high = axes.get_xlim()
-        subs = (1.0, 3.0) if high < SHORT * low else (1.0,)
-        axes.xaxis.set_major_locator(LogLocator(subs=subs))
-        axes.xaxis.set_major_formatter(EngFormatter(picture.unit))
-        axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _styles(picture: Picture) -> dict[str, Look]:
@@ -300,7 +285,7 @@ ROLES = {
 }
 
 
-# --- names, legends, ticks ------------------------------------------------------------
+# --- names and legends ----------------------------------------------------------------
 
 
 def _name_ends(axes: Axes) -> None:
@@ -309,8 +294,10 @@ def _name_ends(axes: Axes) -> None:
     A dotted line carries a curve that ends before; no name lies over another.
     """
     right, found = axes.get_xlim()[1], []
-    for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-        line: Any = handle if hasattr(handle, "get_xdata") else handle.lines[0]
+    handles: Any
+    handles, labels = axes.get_legend_handles_labels()
+    for handle, label in zip(handles, labels, strict=True):
+        line = handle if hasattr(handle, "get_xdata") else handle.lines[0]
         x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
         if len(x):
             color = line.get_color()
@@ -362,26 +349,6 @@ def empty(axes: Axes, reason: str) -> None:
     axes.text(0.5, 0.5, text, fontsize=8, color="0.35", **place)
 
 
-def plain_ticks(figure: Figure) -> None:
-    """Write plain numbers on logarithmic axes that are short and near 1."""
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            known = isinstance(axis.get_major_formatter(), LogFormatterSciNotation)
-            if known and low >= NEAR[0] and high <= NEAR[1] and high < SHORT * low:
-                axis.set_major_formatter(PlainFormatter())
-                if not isinstance(axis.get_minor_formatter(), NullFormatter):
-                    axis.set_minor_formatter(PlainFormatter())
-
-
-class PlainFormatter(LogFormatterSciNotation):
-    """Ticks of a short logarithmic axis as plain numbers, without powers of ten."""
-
-    def __call__(self, x: float, pos: int | None = None) -> str:
-        """The tick's number, or empty if it has no label."""
-        return f"{x:g}" if super().__call__(x, pos) else ""
-
-
 # --- files ----------------------------------------------------------------------------
 
 
@@ -399,7 +366,6 @@ def save(figure: Figure, rows: Sequence[Row] | pd.DataFrame, stem: Path) -> list
     The bytes depend on the data alone: no dates, no random identifiers.
     """
     written = []
-    plain_ticks(figure)
     for kind in METADATA:
         path = stem.with_suffix(f".{kind}")
         with store.whole(path) as beside:

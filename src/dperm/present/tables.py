@@ -36,8 +36,9 @@ def markdown(text: pd.DataFrame) -> str:
     """A table in Markdown, one line per row."""
     from tabulate import tabulate
 
-    cells, style = text.fillna("").map(plain), {"tablefmt": "pipe", "headers": "keys"}
-    return tabulate(cells, showindex=False, disable_numparse=True, **style)
+    cells = text.fillna("").map(plain)
+    style: Any = {"headers": "keys", "tablefmt": "pipe", "showindex": False}
+    return tabulate(cells, disable_numparse=True, **style)
 
 
 def plain(cell: Any) -> str:

@@ -263,7 +263,7 @@ def read_by(claim: Claim) -> list[str]:
     for one in claim.read().values():
         nulls = [null for null in one.nulls if isinstance(null, str)]
         known = [text for text in (one.number, one.only, *nulls) if text]
-        others = [of for text in known for _, of in words.columns(text)]
+        others = [of for text in known for _, of in words.compiled(text).reads]
         names |= dict.fromkeys([one.table, *others])
     read = (name for name in names if name and name != words.PROOFS)
     return [name for name in read if not name.startswith(PRINTED)]

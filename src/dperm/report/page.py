@@ -58,6 +58,7 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
     claims = complete(claims)
     every = [_paper(paper, claims, folder) for paper in papers(config)]
+    every.sort(key=lambda paper: not paper["counted"])  # the arena comes last
     authors = {paper["name"]: paper["author"] for paper in every}
     made = environment()
     made.filters |= {

@@ -56,17 +56,6 @@ def test_readings_scale_the_noise(problem, bound, composed):
     np.testing.assert_allclose(found, np.abs(noisy), rtol=1e-12)
 
 
-def test_without_p_the_constants_cost_p_times_what_is_said(problem):
-    events = [
-        constants.constants_event(problem, constants.Options(composed=each), "strict")
-        for each in (True, False)
-    ]
-    costs = [event.count * event.sensitivity / event.scale for event in events]
-    assert costs == pytest.approx([0.1 * problem.epsilon, 0.5 * problem.epsilon])
-    said = [event.count * event.published_sensitivity / event.scale for event in events]
-    assert said == pytest.approx([0.1 * problem.epsilon] * 2)
-
-
 # --- private bounds -------------------------------------------------------------------
 
 

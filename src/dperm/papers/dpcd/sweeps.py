@@ -1,4 +1,4 @@
-"""Sweeps of Mangold et al. 2022 (DP-CD): where its gain comes from."""
+"""Sweeps of Mangold et al. 2022 (DP-CD): its parts, its constants, its theorems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dperm.core.experiment import grid as grids
 from dperm.core.experiment import schema
 from dperm.core.lanes import Lanes, dp_cd, trials
 from dperm.core.lanes.engine import run_lanes
-from dperm.kinds.sweeps import problem_of, refined
+from dperm.kinds.sweeps import ends, problem_of, refined
 from dperm.papers.dpcd import constants, levels, theorem33
 
 Rows = list[dict[str, Any]]
@@ -45,34 +45,18 @@ def ablation(
 ) -> Rows:
     """DP-CD with some of its parts, tuned again and run on fresh seeds.
 
-    The coarse grid is tried on one transcript. Its best settings, then those around the
-    best of these, are tried on ``transcripts``, as many as the papers take.
-
-    Parameters
-    ----------
-    point : dict
-        problem; order, of ``dp_cd.SAMPLINGS``; iterate, of ``PERIODS``; thresholds, of
-        ``dp_cd.THRESHOLDS``; calibration.
-    grid : dict
-        Axes passes, step and clip.
-    finer : dict
-        Axes step and clip, as multiples of the best of the grid.
-    transcripts, fresh : int
-        Runs that a setting is chosen by, and runs of the chosen one.
+    ``point`` has problem; order, of ``dp_cd.SAMPLINGS``; iterate, of ``PERIODS``;
+    thresholds, of ``dp_cd.THRESHOLDS``; calibration. ``grid`` has axes passes, step and
+    clip, ``finer`` factors for the best step and clip; see ``Trials.refined``.
     """
     known = problem_of(config, point["problem"])
     if known is None:
         return [{"status": "unavailable"}]
-    problem, optimum = known
-    options = dp_cd.Options(
-        point["order"],
-        periods=PERIODS[point["iterate"]],
-        thresholds=point["thresholds"],
-    )
-    on = trials.Trials(problem, dp_cd, options, point["calibration"])
-    points = grids.points(grid, "options.grid")
-    coarse, counts = grids.thin(points, config.scale.keep), (transcripts, fresh)
-    return refined(on, optimum.value, coarse, finer, seed, counts)
+    how = {"periods": PERIODS[point["iterate"]], "thresholds": point["thresholds"]}
+    options = dp_cd.Options(point["order"], **how)
+    on = trials.Trials(known[0], dp_cd, options, point["calibration"])
+    coarse = grids.thin(grids.points(grid, "options.grid"), config.scale.keep)
+    return refined(on, known[1].value, coarse, finer, seed, (transcripts, fresh))
 
 
 def private_constants(
@@ -86,49 +70,33 @@ def private_constants(
 ) -> Rows:
     """DP-CD by source of its smoothness constants, tuned and run as ``ablation``.
 
-    Rows with ``along`` are errors of the chosen setting at each pass of its fresh runs;
-    they exist only with the published noise.
-
-    Parameters
-    ----------
-    config, seed, grid, finer, transcripts, fresh
-        As for ``ablation``.
-    point : dict
-        problem; constants, of ``ESTIMATED``; calibration.
+    ``point`` has problem; constants, of ``ESTIMATED``; calibration. Rows with ``along``
+    are errors of the chosen setting at each pass of its fresh runs; they exist only
+    with the published noise.
     """
     known = problem_of(config, point["problem"])
     if known is None:
         return [{"status": "unavailable"}]
-    problem, optimum = known
-    module, options = ESTIMATED[point["constants"]]
-    on = trials.Trials(problem, module, options, point["calibration"])
-    points = grids.points(grid, "options.grid")
-    coarse, counts = grids.thin(points, config.scale.keep), (transcripts, fresh)
-    rows = refined(on, optimum.value, coarse, finer, seed, counts)
+    problem, least = known[0], known[1].value
+    on = trials.Trials(problem, *ESTIMATED[point["constants"]], point["calibration"])
+    coarse = grids.thin(grids.points(grid, "options.grid"), config.scale.keep)
+    rows = refined(on, least, coarse, finer, seed, (transcripts, fresh))
     if point["calibration"] == STRICT or "fresh" not in rows[0]:
         return rows
+    at, count = rows[0], round(rows[0]["passes"]) + 1
+    step, clip = (np.array([at[key]]) for key in ("step", "clip"))
+    side = trials.lanes(step, clip, on.noise(at["passes"]))
+    steps = [k and on.module.steps(problem, k, on.options) for k in range(count)]
+    given = (on.module, on.options, problem, side, steps)
     seeds = trials.seeds_of(seed, transcripts + fresh)[transcripts:]
-    return rows + _along(on, rows[0], optimum.value, seeds)
-
-
-def _along(
-    on: trials.Trials, at: dict[str, Any], least: float, seeds: list[int]
-) -> Rows:
-    """Errors of a setting at each pass, one row per seed and pass."""
-    side = trials.lanes(
-        np.array([at["step"]]), np.array([at["clip"]]), on.noise(at["passes"])
-    )
-    passes = range(round(at["passes"]) + 1)
-    counts = [each and on.module.steps(on.problem, each, on.options) for each in passes]
-    given = (on.module, on.options, on.problem, side, counts)
-    return [
+    return rows + [
         {
             "fresh": number,
-            "checkpoint": each,
+            "checkpoint": passes,
             "along": (float(end.objective[0]) - least) / least,
         }
-        for number, seed in enumerate(seeds)
-        for each, end in zip(passes, run_lanes(*given, seed, _nothing), strict=True)
+        for number, each in enumerate(seeds)
+        for passes, end in enumerate(run_lanes(*given, each, lambda weights: {}))
     ]
 
 
@@ -137,16 +105,9 @@ def theorem(
 ) -> Rows:
     """Theorem 3.3 at its own K, T, step and noise: the excess and its bound.
 
-    Parameters
-    ----------
-    point : dict
-        problem; case, of ``theorem33.CASES``.
-
-    Returns
-    -------
-    list of dict
-        ``n_needed`` records would bring the bound down to the excess of w = 0. Where
-        the theorem does not apply, no run is made.
+    ``point`` has problem and case, of ``theorem33.CASES``. ``n_needed`` records would
+    bring the bound down to the excess of w = 0. Where the theorem does not apply, no
+    run is made.
     """
     known = problem_of(config, point["problem"])
     if known is None:
@@ -154,7 +115,6 @@ def theorem(
     problem, optimum = known
     found = theorem33.terms(problem, optimum, point["case"])
     power = 1.0 if point["case"] == "convex" else 0.5  # 1 / n, or 1 / n^2
-    needed = problem.n * (found.bound / found.start) ** power
     row = {
         "n": problem.n,
         "start": found.start,
@@ -162,7 +122,7 @@ def theorem(
         "inner": found.inner,
         "periods": found.periods,
         "epochs": found.epochs,
-        "n_needed": needed,
+        "n_needed": problem.n * (found.bound / found.start) ** power,
     }
     if found.epochs < 1:
         return [row]
@@ -190,51 +150,39 @@ def lower_bound(
 
     Records d_i have p coordinates of +-1/2, the loss is ||w - d_i||^2 / 2 on the box,
     so that L_j = mu = 1 and the excess is ||w - q||^2 / 2 with q the mean record. The
-    coordinates of q have random signs and the same size, c sqrt(p) / (n epsilon). At
-    c = 1 the norm of q is that of Theorem E.5.
+    coordinates of q have random signs, of ``seed``, and the same size, c sqrt(p) / (n
+    epsilon). At c = 1 the norm of q is that of Theorem E.5.
 
     A mean derivative is w_j - q_j for all records with mean q, and moves by 2 / n at
     most. The runs are therefore those of a diagonal least-squares problem with noise
     for this sensitivity.
 
-    Parameters
-    ----------
-    point : dict
-        n, p, epsilon; delta is 1 / n^2.
-    seed : int
-        Of the signs and of all runs.
-    constants : list of float
-        Values of c; infinity stands for a size of 1/4, whatever n, p and epsilon.
-    passes, steps : list
-        The best of these is taken for each c, with noise and without.
-    transcripts, fresh : int
-        Runs that a setting is chosen by, and runs of the chosen one.
+    ``point`` has n, p and epsilon; delta is 1 / n^2. ``constants`` are values of c;
+    infinity stands for a size of 1/4, whatever n, p and epsilon. The best of ``passes``
+    and ``steps`` is taken for each c, with noise and without, by ``transcripts`` runs.
     """
     n, p, epsilon = int(point["n"]), int(point["p"]), float(point["epsilon"])
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], p)
     seeds = trials.seeds_of(seed, transcripts + fresh)
     X = sparse.diags_array(np.full(p, math.sqrt(p)), format="csc")
     side, clips = np.array(steps), np.full(len(steps), p**1.5)  # none is clipped
+    box, options = Penalty(lower=-0.5, upper=0.5), dp_cd.Options()
     rows: Rows = []
     for constant in constants:
         size = min(0.25, constant * math.sqrt(p) / (n * epsilon))
         y = math.sqrt(p) * size * signs
-        box = Penalty(lower=-0.5, upper=0.5)
         at = build("means", X, y, "least_squares", box, epsilon, 1 / n**2)
 
         def ended(several: list[int], count: int, noise: float, at: Any = at) -> Any:
-            given = (dp_cd, dp_cd.Options(), at, Lanes(side, clips, noise, STRICT))
-            ends = (
-                run_lanes(*given, [count * p], one, _nothing)[-1] for one in several
-            )
-            return np.array([end.objective for end in ends])
+            lanes = Lanes(side, clips, noise, STRICT)
+            return ends(dp_cd, options, at, lanes, count * p, several)
 
         for calibration in (STRICT, "none"):
             found = []
             for count in passes:
                 noise = 0.0
                 if calibration == STRICT:
-                    made = trials.noise(at, dp_cd, dp_cd.Options(), count, STRICT)
+                    made = trials.noise(at, dp_cd, options, count, STRICT)
                     noise = made.noise_multiplier / n
                 means = ended(seeds[:transcripts], count, noise).mean(axis=0)
                 found += [(mean, count, noise, k) for k, mean in enumerate(means)]
@@ -245,7 +193,3 @@ def lower_bound(
             excess = ended(seeds[transcripts:], count, noise)[:, k]
             rows += [{**known, "excess": float(one)} for one in excess]
     return rows
-
-
-def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
-    return {}

@@ -11,15 +11,10 @@ from dperm.core.calibrations import PAPER
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import swept_errors
+from dperm.kinds.tables import swept_errors, swept_of
 from dperm.papers.dpcd import bounds
 from dperm.present.intervals import student, t_quantile
-from dperm.present.tables import (
-    Rows,
-    groups,
-    where,
-    with_interval,
-)
+from dperm.present.tables import Rows, groups, where, with_interval
 
 LEAD = ("lead", "lead_low", "lead_high")
 SHIPPED = {"order": "cyclic", "iterate": "last", "thresholds": "scaled"}
@@ -43,21 +38,15 @@ def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFra
 def runtime(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 3: seconds of a lone run for each number of passes."""
     found = results.load(config, problems, timed=product.timed)
-    rows = [
-        {
-            "problem": name,
-            "algorithm": result.label,
-            "passes": passes,
-            "mean": seconds.mean(),
-            "std": seconds.std(ddof=0),
-        }
-        for name in problems
-        for result in found[name]
-        if result.available
-        for passes in result.chosen(product.calibration)["passes"]
-        for runs in (result.clocked(product.calibration, passes),)
-        for seconds in (runs.loc[runs["checkpoint"] == passes, "seconds"],)
-    ]
+    rows: Rows = []
+    for result in (each for name in problems for each in found[name]):
+        chosen = result.chosen(product.calibration) if result.available else {}
+        for passes in chosen.get("passes", ()):
+            runs = result.clocked(product.calibration, passes)
+            seconds = runs.loc[runs["checkpoint"] == passes, "seconds"]
+            row = {"problem": result.problem, "algorithm": result.label}
+            row |= {"passes": passes, "mean": seconds.mean()}
+            rows.append(row | {"std": seconds.std(ddof=0)})
     printed = results.published(config, "table3").rename(
         columns={"seconds_mean": "published_mean", "seconds_std": "published_std"}
     )
@@ -82,9 +71,8 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
 def thresholds(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Section 5.1: one threshold against adapted ones, and Algorithm 1 as printed."""
     rows: Rows = []
-    for at, part in groups(
-        swept_errors(config, product.sweeps[0], problems), ["problem"]
-    ):
+    swept = swept_errors(config, product.sweeps[0], problems)
+    for at, part in groups(swept, ["problem"]):
         for label, variant in VARIANTS.items():
             found = where(part, **variant)
             if len(found):
@@ -104,7 +92,7 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> pd.Dat
     """Theorem 4.1: ratios of the excess to that of w = 0 and to the bound's rate."""
     rows: Rows = []
     keys = ["p", "n", "epsilon", "constant", "calibration"]
-    for at, group in groups(results.load_sweep(config, product.sweeps[0]), keys):
+    for at, group in groups(swept_of(config, product), keys):
         share, over = (group["excess"] / group[key] for key in ("start", "bound"))
         row = at | with_interval(share, "share", "share_low", "share_high")
         row |= with_interval(over, "over_bound", "over_bound_low", "over_bound_high")

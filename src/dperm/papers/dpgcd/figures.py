@@ -58,11 +58,7 @@ def quasi_sparse(w: np.ndarray, sparsity: int = SPARSITY) -> float:
     return float(values[sparsity]) if len(values) > sparsity else 0.0
 
 
-GROWTH = {
-    "p": ("features $p$", "log"),
-    "tau": ("coefficients that are not 0", "log"),
-    "imbalance": ("spread of $\\log \\sqrt{M_j}$", "linear"),
-}
+GROWTH = {"p": "features $p$", "tau": "coefficients that are not 0"}
 
 
 def growth(config: Config, product: Product, problems: list[str]) -> Picture:
@@ -76,8 +72,7 @@ def growth(config: Config, product: Product, problems: list[str]) -> Picture:
     }
     rows, own = Rows(), dict[str, dict[str, Any]]()
     for panel, (knob, _, part) in parts.items():
-        label, scale = GROWTH[knob]
-        own[panel] = {"xlabel": label, "xscale": scale}
+        own[panel] = {"xlabel": GROWTH[knob], "xscale": "log"}
         for name, group in part.groupby("algorithm", sort=False):
             rows += drawing.against(group, knob, "share", panel, str(name))
         rows += drawing.values(panel, "w = 0", [np.nan], [1.0], "level")

@@ -76,14 +76,7 @@ def decaying(p: int, tau: int, epsilon: float, delta: float) -> Problem:
 
 
 def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
-    """Rows of instances that differ from ``PLAIN`` in a knob (for p, also in n).
-
-    Parameters
-    ----------
-    swept : DataFrame
-        Rows of the sweep ``growth``.
-    knob : {"p", "tau", "imbalance"}
-    """
+    """Rows of ``growth`` that differ from ``PLAIN`` in p or tau (for p, also in n)."""
     free = {knob, "n"} if knob == "p" else {knob}
     return where(swept, **{key: PLAIN[key] for key in PLAIN if key not in free})
 
@@ -91,13 +84,9 @@ def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
 def by_sparsity(swept: pd.DataFrame) -> list[dict[str, Any]]:
     """Exponent of the excess in tau, with its 95 % interval, for every algorithm.
 
-    ``least`` and ``most`` are the shares of the excess of w = 0 at the ends. Points are
-    means over the fresh runs of a draw; there must be three values of tau.
-
-    Parameters
-    ----------
-    swept : DataFrame
-        Rows of the sweep ``growth``.
+    Of rows of the sweep ``growth``. ``least`` and ``most`` are the shares of the excess
+    of w = 0 at the ends. Points are means over the fresh runs of a draw; there must be
+    three values of tau.
     """
     return _exponents(along(swept, "tau"), "tau", ["p", "n"])
 

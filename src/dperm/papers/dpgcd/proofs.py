@@ -42,15 +42,12 @@ def greedy_noise(epsilon: float, delta: float, rounds: float) -> Case:
 
 
 def epsilon_as_claimed(calibrated: dict[str, Any]) -> float:
-    """True epsilon of a stored calibration if the claimed bound held."""
-    ledger = Ledger.from_dict(calibrated["ledger"])
-    return true_epsilon(as_claimed(ledger), calibrated["delta"])
+    """True epsilon of a stored calibration if the claimed bound held.
 
-
-def as_claimed(ledger: Ledger) -> Ledger:
-    """The ledger if a selection cost 2 epsilon' at most, noise on the score or not."""
+    A selection then costs 2 epsilon' at most, noise on the score or not.
+    """
     events = (
         replace(event, sound=True) if isinstance(event, NoisyMax) else event
-        for event in ledger.events
+        for event in Ledger.from_dict(calibrated["ledger"]).events
     )
-    return Ledger(tuple(events))
+    return true_epsilon(Ledger(tuple(events)), calibrated["delta"])

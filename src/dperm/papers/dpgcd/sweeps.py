@@ -17,9 +17,8 @@ from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import Job
 from dperm.core.lanes import Lanes, dp_cd, trials
-from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.mechanisms import streams
-from dperm.kinds.sweeps import CALIBRATION, job_of, problem_of, tuned
+from dperm.kinds.sweeps import CALIBRATION, ends, job_of, problem_of, tuned
 from dperm.papers.dpgcd import theorem44
 from dperm.papers.dpgcd.growing import KNOBS, Instance, decaying, draw
 from dperm.solvers.distributed.bounds import by_entries, clip_entries
@@ -45,22 +44,11 @@ def growth(
 ) -> list[dict[str, Any]]:
     """Excess of one algorithm on one draw of a problem, tuned and then on fresh seeds.
 
-    Parameters
-    ----------
-    point : dict
-        algorithm; p, n, tau and imbalance of ``Instance``; draw.
-    seed : int
-        Of the runs; the problem has another, the same for all algorithms.
-    epsilon : float
-        Under the strict accountant.
-    grids_of : dict
-        Axes of each algorithm's grid, in units that suit all problems (clip: the root
-        of sum M_j; radius: ||w*||_1).
-
-    Returns
-    -------
-    list of dict
-        ``share`` is the excess over that of w = 0.
+    ``point`` has algorithm; p, n, tau and imbalance of ``Instance``; draw. ``seed`` is
+    that of the runs; the problem has another, the same for all algorithms. ``epsilon``
+    is under the strict accountant. ``grids_of`` has axes of each algorithm's grid, in
+    units that suit all problems (clip: the root of sum M_j; radius: ||w*||_1).
+    ``share`` is the excess over that of w = 0.
     """
     at = Instance(**{key: point[key] for key in KNOBS})
     named = ("instance", "growth", repr(at))
@@ -70,20 +58,11 @@ def growth(
     run = _frank_wolfe if point["algorithm"] == "DP-FW" else _lanes
     ended, best = run(problem, optimum, point["algorithm"], list(points), seed, fresh)
     start = float(problem.objective(np.zeros((1, at.p)))[0]) - optimum.value
-    known = {
-        "support": int(optimum.support.sum()),
-        "start": start,
-        "optimum": optimum.value,
-        **best,
-    }
+    known = {"support": int(optimum.support.sum()), "start": start}
+    known |= {"optimum": optimum.value, **best}
     return [
-        {
-            "fresh": number,
-            "excess": value - optimum.value,
-            "share": (value - optimum.value) / start,
-            **known,
-        }
-        for number, value in enumerate(ended.tolist())
+        {"fresh": number, "excess": excess, "share": excess / start, **known}
+        for number, excess in enumerate((ended - optimum.value).tolist())
     ]
 
 
@@ -169,23 +148,11 @@ def selection(
 ) -> list[dict[str, Any]]:
     """DP-GCD where the selection fails, and only p varies in the bound.
 
-    Parameters
-    ----------
-    point : dict
-        p; algorithm, which is DP-GCD; iterations, 0 for the best of ``counts``.
-    epsilon, delta, tau
-        As for ``growing.decaying``; under the strict accountant.
-    records : int
-        Copies that each record of ``growing.decaying`` stands for. The noise is less by
-        this factor, so that n epsilon over the Lipschitz constants is the same for
-        every p.
-    counts : list of int
-        Iterations, of which the best is taken by its mean on ``TRANSCRIPTS`` seeds.
-
-    Returns
-    -------
-    list of dict
-        ``share`` is the excess over that of w = 0.
+    ``point`` has p; algorithm, which is DP-GCD; iterations, 0 for the best of
+    ``counts`` by its mean on ``TRANSCRIPTS`` seeds. ``epsilon``, ``delta`` and ``tau``
+    are those of ``growing.decaying``, of which each record stands for so many
+    ``records``: the noise is less by this factor, so that n epsilon over the Lipschitz
+    constants is the same for every p. ``share`` is the excess over that of w = 0.
     """
     module, options = LANES[point["algorithm"]]
     problem = decaying(int(point["p"]), tau, epsilon, delta)
@@ -195,9 +162,7 @@ def selection(
     def ended(count: int, several: list[int]) -> np.ndarray:
         at = trials.noise(problem, module, options, count, STRICT)
         side = Lanes(np.ones(1), clip, at.noise_multiplier / records, STRICT)
-        given = (module, options, problem, side, [count])
-        ends = [run_lanes(*given, each, lambda weights: {})[-1] for each in several]
-        return np.array([end.objective[0] for end in ends])
+        return ends(module, options, problem, side, count, several)[:, 0]
 
     tried = [int(point["iterations"])] if point["iterations"] else counts
     best = min(tried, key=lambda T: ended(T, seeds[:TRANSCRIPTS]).mean())
@@ -213,15 +178,8 @@ def theorem(
 ) -> list[dict[str, Any]]:
     """Theorems 4.4 and 4.7 at their own T, steps and noise: excess and bound.
 
-    Parameters
-    ----------
-    point : dict
-        problem; case, of ``theorem44.CASES``.
-
-    Returns
-    -------
-    list of dict
-        ``n_needed`` records would bring the bound down to the excess of w = 0.
+    ``point`` has problem and case, of ``theorem44.CASES``. ``n_needed`` records would
+    bring the bound down to the excess of w = 0.
     """
     found = problem_of(config, point["problem"])
     if found is None:
@@ -257,8 +215,8 @@ def rates(
     n, at = int(point["n"]), theorem44.decaying(p, float(point["epsilon"]), delta)
     count, bound = theorem44.CASES[point["case"]](at, n)
     known = {"iterations": count, "bound": bound, "start": at.start}
-    ends = theorem44.run_decaying(at, n, count, seed, fresh).tolist()
-    return [{**known, "excess": excess} for excess in ends]
+    ended = theorem44.run_decaying(at, n, count, seed, fresh).tolist()
+    return [{**known, "excess": excess} for excess in ended]
 
 
 def coordinates(
@@ -266,16 +224,9 @@ def coordinates(
 ) -> list[dict[str, Any]]:
     """The coordinates that the chosen setting of a greedy solver takes, on fresh seeds.
 
-    Parameters
-    ----------
-    point : dict
-        problem and solver; its tuning under the published noise is read.
-
-    Returns
-    -------
-    list of dict
-        ``chosen_once`` is the share of the taken coordinates that were taken once;
-        ``support`` counts the weights that are not zero at the end.
+    ``point`` has problem and solver, whose tuning under the published noise is read.
+    ``chosen_once`` is the share of the taken coordinates that were taken once;
+    ``support`` counts the weights that are not zero at the end.
     """
     job = job_of(config, point)
     if job is None:
@@ -286,13 +237,9 @@ def coordinates(
     step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
     lanes = trials.lanes(step, clip, trials.noise(*given, best["passes"], CALIBRATION))
     count = job.steps(best["passes"])
+    known = {"p": job.problem.p, "passes": best["passes"]}
     return [
-        {
-            "p": job.problem.p,
-            "passes": best["passes"],
-            "run": number,
-            **_taken(job, lanes, count, each),
-        }
+        {**known, "run": number, **_taken(job, lanes, count, each)}
         for number, each in enumerate(trials.seeds_of(seed, fresh))
     ]
 

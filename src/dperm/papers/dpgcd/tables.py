@@ -12,7 +12,7 @@ from dperm.core.experiment import grid, plan, results
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import FRESH, noises
+from dperm.kinds.tables import FRESH, noises, swept_of
 from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
 from dperm.present.intervals import clopper_pearson
@@ -32,19 +32,11 @@ def sizes(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
         problem, optimum = known
         start = float(problem.objective(np.zeros(problem.p))[0])
         entries = problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
-        row = {
-            "problem": name,
-            "records": problem.n,
-            "features": problem.p,
-            "non_zeros": int(entries),
-            "epsilon": problem.epsilon,
-            "delta": problem.delta,
-            "optimum": optimum.value,
-            "relative_error_at_zero": (start - optimum.value) / optimum.value,
-            "support_size": int(optimum.support.sum()),
-            "status": "ok",
-        }
-        rows.append(row)
+        row = {"problem": name, "records": problem.n, "features": problem.p}
+        row |= {"non_zeros": int(entries), "epsilon": problem.epsilon}
+        row |= {"delta": problem.delta, "optimum": optimum.value}
+        row |= {"relative_error_at_zero": (start - optimum.value) / optimum.value}
+        rows.append(row | {"support_size": int(optimum.support.sum()), "status": "ok"})
     return pd.DataFrame(rows)
 
 
@@ -68,7 +60,7 @@ def _load(
     config: Config, problems: list[str], solvers: Sequence[str] | None = None
 ) -> list[Result]:
     """Results of the wanted solvers, problem by problem."""
-    found = results.load(config, problems, solvers=solvers)
+    found = results.load(config, problems, solvers)
     return [each for name in problems for each in found[name]]
 
 
@@ -142,19 +134,17 @@ def selection(
     ranges: dict[str, list[float]],
 ) -> pd.DataFrame:
     """Exponents in p and in log p where the selection fails, by range of p."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    return pd.DataFrame(growing.by_dimension(swept, ranges))
+    return pd.DataFrame(growing.by_dimension(swept_of(config, product), ranges))
 
 
 def sparsity(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Exponents of the excess in the number of coefficients that are not zero."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    return pd.DataFrame(growing.by_sparsity(swept))
+    return pd.DataFrame(growing.by_sparsity(swept_of(config, product)))
 
 
 def coordinates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Which coordinates the chosen runs of DP-GCD take, and how often (Remark 4.1)."""
-    swept = results.load_sweep(config, product.sweeps[0])
+    swept = swept_of(config, product)
     known = swept.dropna(subset="support") if "support" in swept else swept.iloc[:0]
     rows: Rows = []
     for row, group in groups(known, ["problem"]):
