@@ -12,11 +12,12 @@ from dperm.core.erm.problem import build
 from dperm.core.privacy import Ledger, true_epsilon
 from dperm.core.privacy.mechanisms import signed_noisy_max, streams, unit_laplace
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.papers.dpbcfw import theory
-from dperm.papers.dpbcfw.runs import Setting
+from dperm.papers.dpbcfw import sweeps
+from dperm.papers.dpbcfw.runs import synthetic
 from dperm.solvers.distributed.engines import Local, shares
 from dperm.solvers.distributed.node import Message, Node, shared_sketch
 from dperm.solvers.frank_wolfe import Noise, dp_bcfw, dp_bcfw_noise, dp_fw
+from papers.dpbcfw.conftest import SIZES
 
 OPTIONS = dp_bcfw.Options(
     nodes=2, radius=1.5, sketch=12, entry_bound=4.0, label_bound=4.0
@@ -153,31 +154,29 @@ def test_a_feature_is_released_once(instance):
 # --- sensitivity ----------------------------------------------------------------------
 
 
-def found_over_declared(instance, monkeypatch=None, kind=Node):
+def found_over_declared(monkeypatch=None, kind=Node):
     if monkeypatch:
-        monkeypatch.setattr(theory, "Node", kind)
-    setting = Setting(
-        nodes=2, update="feasible", noise="scaled", epsilon=1.0, sketch=12,
-        share=0.5, iterations=20,
-    )  # fmt: skip
-    rows = theory.largest_changes(instance, setting, 0, 20)
+        monkeypatch.setattr(sweeps, "Node", kind)
+    point = SIZES | {"nodes": 2, "update": "feasible", "noise": "scaled",
+                     "epsilon": 1.0, "sketch": 12, "share": 0.5}  # fmt: skip
+    rows = sweeps.sensitivity(None, point, 7, 20)
     return {row["release"]: row["found"] / row["strict"] for row in rows}, rows
 
 
-def test_no_replaced_record_moves_a_release_beyond_what_strict_declares(instance):
-    found, _ = found_over_declared(instance)
+def test_no_replaced_record_moves_a_release_beyond_what_strict_declares():
+    found, _ = found_over_declared()
     assert 0.5 < found["score"] <= 1 + 1e-12
     assert 0.5 < found["feature"] <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("kind", [Unclipped, UnclippedEstimates])
-def test_a_node_that_does_not_clip_is_caught(instance, monkeypatch, kind):
-    found, _ = found_over_declared(instance, monkeypatch, kind)
+def test_a_node_that_does_not_clip_is_caught(monkeypatch, kind):
+    found, _ = found_over_declared(monkeypatch, kind)
     assert found["score"] > 1.5
 
 
-def test_the_published_sensitivities_are_exceeded(instance):
-    _, rows = found_over_declared(instance)
+def test_the_published_sensitivities_are_exceeded():
+    _, rows = found_over_declared()
     for row in rows:
         assert row["found"] > 10 * row["published"]
 
@@ -221,8 +220,6 @@ def test_pairs_of_laplace_noisy_maxima_stay_below_the_profile():
 @pytest.mark.parametrize(("nodes", "expected"), [(1, 0.29), (4, 0.66), (16, 1.50)])
 def test_index_noise_as_printed_with_a_valid_lipschitz_constant(nodes, expected):
     """K T selections compose: the cost grows like sqrt(K), target 0.5 (delta / 2)."""
-    from dperm.papers.dpbcfw.runs import synthetic
-
     at = synthetic(0, 800, 1000, 0.01, 0.01)
     options = dp_bcfw.Options(
         nodes=nodes, radius=3.0, sketch=80, entry_bound=4.0, label_bound=4.0
@@ -237,8 +234,6 @@ def test_index_noise_as_printed_with_a_valid_lipschitz_constant(nodes, expected)
 
 def test_sketch_noise_as_printed_and_what_it_costs():
     """Equation 17 divides by n; 400 releases cost hundreds where 0.5 was meant."""
-    from dperm.papers.dpbcfw.runs import synthetic
-
     at = synthetic(0, 800, 1000, 0.01, 0.01)
     options = dp_bcfw.Options(
         nodes=4, radius=3.0, sketch=80, entry_bound=0.5, label_bound=4.0

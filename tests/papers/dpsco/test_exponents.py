@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.dpsco import proofs, rates
+from dperm.papers.dpsco import rates
 
 SIZES = 10.0 ** np.arange(3, 7)
 
@@ -92,22 +92,3 @@ def test_dimensions_come_from_the_largest_size_that_has_three():
     assert rates.of_dimension(table)["n"] == 1e6
     lost = table.assign(share=table["share"] * 1e4)
     assert rates.of_dimension(lost)["reason"] == "0 of 4 below half"
-
-
-def test_the_sampler_is_exact_and_the_printed_radius_is_not():
-    data = pd.DataFrame(proofs.sampled(0))
-    meant, printed = (
-        data.loc[data["reading"] == name, "p_least"] for name in ("as meant", "printed")
-    )
-    assert (meant > 1e-3).all() and (printed < 1e-12).all()
-
-
-def test_a_wrong_order_of_the_norm_is_seen(monkeypatch):
-    draw = proofs.generalised.generalised_gaussian
-    monkeypatch.setattr(
-        proofs.generalised,
-        "generalised_gaussian",
-        lambda rng, r, shape: draw(rng, r + 0.5, shape),
-    )
-    data = pd.DataFrame(proofs.sampled(0))
-    assert (data.loc[data["reading"] == "as meant", "p_least"] < 1e-3).all()
