@@ -5,7 +5,6 @@ import pytest
 from scipy import optimize, sparse
 
 from dperm.core.erm.losses import named, names
-from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import Ball
@@ -88,29 +87,6 @@ def test_the_minimum_over_the_ball(instance, share):
     )  # fmt: skip
     assert gap <= 1e-9 * instance.start
     assert value == pytest.approx(found.fun, rel=1e-5)
-
-
-@pytest.mark.parametrize("p", [1.5, 2.0, np.inf])
-def test_the_minimum_over_other_balls(instance, p):
-    """Where the gap closes no point of the ball is lower, and the value is of one."""
-    problem, body = instance.problem, Ball(p, 0.1 * instance.largest)
-    value, gap = minimum(problem, body, 1e-7, 20_000)
-    assert 0 <= gap + 1e-12 <= 1e-7 * instance.start + 1e-12
-    tried = body.project(np.random.default_rng(0).standard_normal((50, problem.p)))
-    found = [problem.mean_loss(problem.A @ x + problem.offset) for x in tried]
-    assert value - gap <= min(found) and value < instance.start
-
-
-@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
-def test_sparse_and_dense_problems_agree(instance, loss):
-    X = instance.problem.A
-    y = np.where(instance.problem.offset > 0, 1.0, -1.0)
-    problems = [build("p", Z, y, loss, Penalty(l2=0.1)) for Z in (X, X.toarray())]
-    w = np.random.default_rng(0).standard_normal((2, X.shape[1]))
-    values = [problem.objective(w) for problem in problems]
-    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
-    optima = [solve(problem).value for problem in problems]
-    assert optima[0] == pytest.approx(optima[1], rel=1e-9)
 
 
 def test_sparse_design_has_its_density():

@@ -202,10 +202,3 @@ def test_where_t_is_negative_nothing_is_run():
     assert whole[0]["epochs"] > 1 and len(whole) == 3
     inner, periods = round(whole[0]["inner"]), round(whole[0]["periods"])
     assert whole[0]["steps"] == inner * periods
-
-
-def test_the_law_and_the_run_are_given_the_same_partition(f):
-    options = Algorithm.of(f, "4 random blocks, 3").sketch.options
-    assert options.partition == "random" and options.seed == 3
-    others = [Algorithm.of(f, f"4 random blocks, {k}").sketch.sets for k in (1, 2, 3)]
-    assert len({tuple(map(tuple, sets)) for sets in others}) > 1

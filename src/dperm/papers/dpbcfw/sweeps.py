@@ -251,8 +251,8 @@ def curvatures(
         curvature.
     """
     scale, p = width**2 / columns.n, columns.p
-    mu = (scale * value for value in pair_maxima(columns, nodes))
-    nice, distributed = theory.pair_sums(*mu, tau, nodes)
+    mu1, mu2, mu3 = (scale * value for value in pair_maxima(columns, nodes))
+    nice, distributed = theory.pair_sums(mu1, mu2, mu3, tau, nodes)
     total = scale * float(columns.square_norms.sum())
     everything = scale * p * top_eigenvalue(columns)
     both = (everything, everything), (total, total / p), (nice, nice)

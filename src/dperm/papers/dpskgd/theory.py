@@ -141,16 +141,19 @@ def table1(config: Config, name: str, results: list[Result]) -> Rows:
     It is empty without the problem's data.
     """
     loaded, rows = problem_of(config, name), list[dict[str, Any]]()
-    for result in results if loaded is not None else ():
+    if loaded is None:
+        return rows
+    for result in results:
         options = sketching(result.solver)
         if options:
-            bound, safe = (sketched(*loaded, options, M) for M in (False, True))
+            bound = sketched(*loaded, options)
+            safe = sketched(*loaded, options, dominating=True)
         elif result.solver == "dp_cd":
             bound = safe = coordinate_descent(*loaded)
         else:
             bound = safe = stochastic_gradient(*loaded)
         convex, strong = SYMBOLS[bound.kind]
-        row = {"problem": name, "algorithm": result.label}
+        row: dict[str, Any] = {"problem": name, "algorithm": result.label}
         row |= {"row": bound.kind, "convex_symbol": convex, "convex": bound.convex}
         row |= {"convex_dominating": safe.convex}
         row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
