@@ -9,7 +9,7 @@ reading, one choice of both.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -51,6 +51,7 @@ METHODS: dict[str, ModuleType] = {
     "dp_bcfw": dp_bcfw,
 }
 READING = ("objective", "per")  # keys of a setting that rows have from their point
+ENTRIES, LABELS = 4.0, 4.0  # public bounds, in standard deviations
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
 # --- data -----------------------------------------------------------------------------
@@ -67,7 +68,6 @@ class Instance:
     #: entry_bound, label_bound: public bounds on entries and labels
     entry_bound: float
     label_bound: float
-    _minima: dict[float, tuple[float, float]] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> Columns:
@@ -91,10 +91,8 @@ class Instance:
 
     def minimum(self, share: float) -> tuple[float, float]:
         """Minimum of f over the ball of radius share * eta, and the certified gap."""
-        if share not in self._minima:
-            ball = Ball(1.0, share * self.radius)
-            self._minima[share] = minimum(self.problem, ball, columns=self.columns)
-        return self._minima[share]
+        ball = Ball(1.0, share * self.radius)
+        return minimum(self.problem, ball, columns=self.columns)
 
 
 def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
@@ -114,16 +112,12 @@ def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
 
 
 def synthetic(
-    seed: int,
-    n: int,
-    d: int,
-    density: float,
-    active: float,
-    entry_bound: float = 4.0,
-    label_sds: float = 4.0,
-    rows: int | None = None,
+    seed: int, n: int, d: int, density: float, active: float, rows: int | None = None
 ) -> Instance:
     """The synthetic data of Section V.
+
+    Public are a bound of 4 on |a_ij|, whose non-zeros are N(0, 1), and one of 4
+    standard deviations on |y_i|, known from the shares.
 
     Parameters
     ----------
@@ -131,10 +125,6 @@ def synthetic(
         Records and features.
     density, active : float
         Shares of non-zeros in A and in x_true.
-    entry_bound : float
-        Public bound on |a_ij|; the non-zeros are N(0, 1).
-    label_sds : float
-        Public bound on |y_i| in standard deviations of y, known from the shares.
     rows : int
         Records drawn, of which the first n are used; None: n.
     """
@@ -148,7 +138,7 @@ def synthetic(
     y = A @ x + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(n)
     problem = build("synthetic", A, y, "least_squares", Penalty())
     spread = np.sqrt(count * density + NOISE_VARIANCE)
-    return _of_solution(problem, x, entry_bound, float(label_sds * spread))
+    return _of_solution(problem, x, ENTRIES, float(LABELS * spread))
 
 
 def prepared(problem: Problem, w: np.ndarray) -> Instance:

@@ -347,7 +347,7 @@ def losses(
     if named(loss).labels == "sign":
         y, label = np.where(y >= 0, 1.0, -1.0), 1.0
     problem = build("synthetic", X, y, loss, base.problem.penalty)
-    at, rows = replace(base, problem=problem, label_bound=label, _minima={}), []
+    at, rows = replace(base, problem=problem, label_bound=label), []
     for length in lengths:
         m = max(1, round(length * at.problem.n))
         keys = {"nodes": 4, "update": "feasible", "share": share, "sketch": m}

@@ -199,21 +199,9 @@ def fingerprints(
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
     fresh = partial(Fingerprints, d, seed, min(1.0, constant * unit))
-    source = fresh()  # for the risk alone; runs read another
-    setups, targets = (
-        [Setup("linear", float(p), d) for p in norms],
-        _targets([epsilon], n),
-    )
-    return [
-        row
-        | {
-            "excess": float(source.excess(w, setup)[0]),
-            "initial": source.mean_size,
-            "bound": (setup.p - 1) * unit,
-            "statistical": 1 / math.sqrt(n),
-        }
-        for row, w, setup in _weights("noisy_sfw", fresh, setups, n, targets, seed)
-    ]
+    given = ("linear", n, norms, _targets([epsilon], n), seed)
+    rows = _measured("noisy_sfw", fresh, *given)
+    return [row | {"bound": (row["p"] - 1) * unit} for row in rows]
 
 
 def hard(
