@@ -183,7 +183,9 @@ def _paths(
                 if t:
                     path.advance(1)
                 yield {
-                    **{"constraint": constraint, key: name, "eta": size},
+                    "constraint": constraint,
+                    key: name,
+                    "eta": size,
                     "iteration": t,
                     "loss": path.at.objective,
                     "start": at.start,

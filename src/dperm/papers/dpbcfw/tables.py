@@ -42,14 +42,9 @@ def _interval(name: str, values: Any) -> dict[str, float]:
 
 def _exponents(table: pd.DataFrame, x: str, y: str) -> np.ndarray:
     """Exponent of y in x of each replicate; NaN if a y is not positive."""
-    return np.array(
-        [
-            power(run[x].to_numpy(), run[y].to_numpy())[0]
-            if (run[y] > 0).all()
-            else np.nan
-            for _, run in table.groupby("replicate")
-        ]
-    )
+    runs = [run[[x, y]].to_numpy().T for _, run in table.groupby("replicate")]
+    fits = [power(*run)[0] if (run[1] > 0).all() else np.nan for run in runs]
+    return np.array(fits)
 
 
 # --- Tables II, III and V -------------------------------------------------------------
