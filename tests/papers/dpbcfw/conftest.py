@@ -10,10 +10,12 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.papers.dpbcfw.runs import synthetic
 
+SIZES = {"n": 40, "d": 90, "density": 0.2, "active": 0.1}
+
 
 @pytest.fixture(scope="session")
 def instance():
-    return synthetic(7, 40, 90, 0.2, 0.1)
+    return synthetic(7, **SIZES)
 
 
 @pytest.fixture(params=["least_squares", "logistic", "smoothed_hinge"])

@@ -113,16 +113,6 @@ def no_raw_column(instance, engine):
         assert not (entries | labels) & set(np.abs(numbers).tolist())
 
 
-def test_messages_that_carried_raw_columns_would_be_seen(instance):
-    quiet = Noise(None, 0.02, 0.0, 0.0)
-    plain = replace(OPTIONS, sketch=None)
-    public = dp_bcfw.public_of(instance.problem, plain, quiet)
-    engine = Recorded(Local(shares(instance.problem, 3), public, seeds()))
-    run_of(instance.problem, engine, plain, quiet).advance(3)
-    with pytest.raises(AssertionError):
-        no_raw_column(instance, engine)
-
-
 def test_nodes_of_one_process_are_of_one_problem(instance):
     """They share what the message says of the slopes, which the offset enters."""
     first, second = shares(instance.problem, 2)

@@ -1,20 +1,15 @@
-"""Columns, iterates, bounds, the minimum over the ball, instances and claims."""
-
-import itertools
+"""Columns, iterates, bounds, the minimum over the ball, and instances."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import optimize, sparse
 
 from dperm.core.erm.losses import named, names
-from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import Ball
-from dperm.papers.dpbcfw import outcomes, theory
 from dperm.papers.dpbcfw.constrained import minimum
-from dperm.papers.dpbcfw.runs import Setting, run, sparse_design, synthetic
+from dperm.papers.dpbcfw.runs import sparse_design, synthetic
 from dperm.solvers.distributed.bounds import clip_problem, record_bound
 from dperm.solvers.distributed.columns import Columns, edges
 from dperm.solvers.distributed.sketch import Sketch
@@ -94,29 +89,6 @@ def test_the_minimum_over_the_ball(instance, share):
     assert value == pytest.approx(found.fun, rel=1e-5)
 
 
-@pytest.mark.parametrize("p", [1.5, 2.0, np.inf])
-def test_the_minimum_over_other_balls(instance, p):
-    """Where the gap closes no point of the ball is lower, and the value is of one."""
-    problem, body = instance.problem, Ball(p, 0.1 * instance.largest)
-    value, gap = minimum(problem, body, 1e-7, 20_000)
-    assert 0 <= gap + 1e-12 <= 1e-7 * instance.start + 1e-12
-    tried = body.project(np.random.default_rng(0).standard_normal((50, problem.p)))
-    found = [problem.mean_loss(problem.A @ x + problem.offset) for x in tried]
-    assert value - gap <= min(found) and value < instance.start
-
-
-@pytest.mark.parametrize("loss", ["logistic", "smoothed_hinge"])
-def test_sparse_and_dense_problems_agree(instance, loss):
-    X = instance.problem.A
-    y = np.where(instance.problem.offset > 0, 1.0, -1.0)
-    problems = [build("p", Z, y, loss, Penalty(l2=0.1)) for Z in (X, X.toarray())]
-    w = np.random.default_rng(0).standard_normal((2, X.shape[1]))
-    values = [problem.objective(w) for problem in problems]
-    np.testing.assert_allclose(values[0], values[1], rtol=1e-12)
-    optima = [solve(problem).value for problem in problems]
-    assert optima[0] == pytest.approx(optima[1], rel=1e-9)
-
-
 def test_sparse_design_has_its_density():
     A = sparse_design(np.random.default_rng(0), 300, 400, 0.05)
     assert A.shape == (300, 400) and sparse.issparse(A)
@@ -147,54 +119,3 @@ def test_the_sketch_keeps_lengths_and_is_public():
     np.testing.assert_allclose(sketch.predictions(q), sketch.by_record @ q, atol=1e-12)
     with pytest.raises(ValueError, match="sketch length"):
         Sketch(10, 11, 0)
-
-
-def test_every_row_records_the_norm_over_eta(instance):
-    for update, most in (("published", 4.0), ("feasible", 1.0)):
-        rows = run(instance, Setting(nodes=4, update=update, iterations=8), 0)
-        assert len(rows) == 9
-        assert rows[-1]["largest_norm"] == pytest.approx(most)
-        assert rows[-1]["final_norm"] <= rows[-1]["largest_norm"]
-        assert rows[0]["loss"] == pytest.approx(instance.start)
-
-
-def test_curvature_bounds_hold(instance):
-    """Propositions 3 and 4 against samples of the curvature they bound."""
-    A, n = dense(instance.problem), instance.problem.n
-    columns, width, tau, nodes = instance.columns, 2.0, 10, 3
-    found = theory.curvatures(columns, width, tau, nodes)
-    rng = np.random.default_rng(0)
-    assert found["uniform serial"][1] <= found["uniform serial"][0]
-    starts = edges(columns.p, nodes)
-    for _ in range(50):
-        d = width * rng.choice([-1.0, 1.0], columns.p)
-        nice = np.zeros(columns.p)
-        S = rng.choice(columns.p, tau, replace=False)
-        nice[S] = d[S]
-        assert np.sum((A @ nice) ** 2) / n <= found["tau-nice"][1]
-        spread = np.zeros(columns.p)
-        for low, high in itertools.pairwise(starts):
-            S = rng.choice(np.arange(low, high), tau, replace=False)
-            spread[S] = d[S]
-        bound = found["(K, tau)-distributed"][1]
-        assert np.sum((A @ spread) ** 2) / n <= bound
-        assert np.sum((A @ d) ** 2) / n <= 1.01 * found["elementary"][1]
-
-
-def test_slopes():
-    n = pd.Series([100, 100, 1000, 1000, 10_000])
-    runs = pd.DataFrame({"n": n, "excess": 3.0 * n ** (-2 / 3)})
-    slope, low, high = outcomes.slope(runs)
-    assert slope == pytest.approx(-2 / 3) and low <= slope <= high
-    runs["excess"] = [1.0, 1, -1, 1, 1]
-    assert np.isnan(outcomes.slope(runs)[0])
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "said"),
-    [("method", "fww", "fw, bcfw"), ("noise", "loud", "none, paper, stated"),
-     ("engine", "spark", "local, dask")],
-)  # fmt: skip
-def test_settings_of_unknown_kinds_are_refused(key, value, said):
-    with pytest.raises(ValueError, match=f"settings.{key}: expected one of {said}"):
-        Setting(**{key: value})

@@ -8,7 +8,7 @@ import pytest
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.distributed.columns import Columns, edges
 from dperm.solvers.distributed.node import shared_sketch
-from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, silent
+from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, silent
 from papers.dpbcfw import twins
 from papers.dpbcfw.conftest import dense
 
@@ -58,23 +58,6 @@ def test_bcfw(problem, sampling, vertices):
     assert run.at.objective == pytest.approx(problem.objective(expected)[0], rel=1e-12)
 
 
-def test_fw_is_bcfw_with_all_coordinates(problem):
-    run = bcfw.Run(problem, streams(0), bcfw.Options(radius=2.0), silent(30))
-    run.advance(30)
-    everything = [np.arange(problem.p)] * 30
-    expected = twins.bcfw_ball(
-        dense(problem),
-        problem.offset,
-        problem.loss.name,
-        2.0,
-        everything,
-        1.0,
-        [],
-        "one",
-    )
-    np.testing.assert_allclose(run.weights[0], expected, **TIGHT)
-
-
 @pytest.mark.parametrize("update", dp_bcfw.UPDATES)
 @pytest.mark.parametrize("scores", ["gradient", "radius"])
 @pytest.mark.parametrize("sketch", [None, 12])
@@ -103,16 +86,6 @@ def test_dp_bcfw(problem, update, scores, sketch):
     np.testing.assert_allclose(run.q, q, **TIGHT)
 
 
-def test_dp_fw(problem):
-    options = dp_fw.Options(radius=1.5, entry_bound=100.0, label_bound=100.0)
-    run = dp_fw.Run(problem, streams(4), options, Noise(None, 0.07))
-    run.advance(8)
-    run.advance(12)
-    expected = twins.dp_fw(dense(problem), problem.offset, problem.loss.name, 20, 1.5,
-                           0.07, streams(4).noise)  # fmt: skip
-    np.testing.assert_allclose(run.weights[0], expected, **TIGHT)
-
-
 def test_without_noise_and_sketch_algorithm_2_is_algorithm_1(problem):
     options = dp_bcfw.Options(
         nodes=3, radius=0.8, update="feasible", entry_bound=1e3, label_bound=1e3
@@ -125,11 +98,3 @@ def test_without_noise_and_sketch_algorithm_2_is_algorithm_1(problem):
     )  # fmt: skip
     public.advance(40)
     np.testing.assert_allclose(private.weights, public.weights, rtol=1e-9, atol=1e-12)
-
-
-def test_the_published_update_leaves_the_ball_and_the_feasible_one_does_not(problem):
-    for update, most in (("published", 3.0), ("feasible", 1.0)):
-        options = dp_bcfw.Options(nodes=3, radius=0.8, update=update)
-        run = dp_bcfw.Run(problem, streams(1), options, silent(40))
-        run.advance(10)
-        assert run.largest / 0.8 == pytest.approx(most)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from solvers.twins import loudest
+
 
 def slope(loss, v):
     """phi'(v) of a margin."""
@@ -44,21 +46,6 @@ def bcfw_ball(A, offset, loss, radius, sets, p_min, blocks, vertices):
     return x
 
 
-def laplace(rng, size):
-    """Exponential numbers with random signs, one bit each."""
-    noise = rng.standard_exponential(size)
-    raw = np.frombuffer(rng.bytes((noise.size + 7) // 8), dtype=np.uint8)
-    bits = np.unpackbits(raw)[: noise.size].reshape(size)
-    return np.where(bits == 1, -noise, noise)
-
-
-def noisy_max(scores, scale, rng):
-    noise = scale * laplace(rng, (2, len(scores)))
-    candidates = np.concatenate([scores + noise[0], -scores + noise[1]])
-    best = int(np.argmax(candidates))
-    return best % len(scores), 1 if best < len(scores) else -1
-
-
 def dp_bcfw(A, offset, loss, blocks, J, T, vertex, factor, scales, bounds, streams):
     """Algorithm 2; ``vertex`` is eta, or eta / K for the feasible update."""
     n, p = A.shape
@@ -70,7 +57,7 @@ def dp_bcfw(A, offset, loss, blocks, J, T, vertex, factor, scales, bounds, strea
         for block, stream in zip(blocks, streams, strict=True):
             estimates = np.clip(n * (J.T @ q), -R, R)
             g = A[:, block].T @ slope(loss, estimates + offset) / n
-            k, sign = noisy_max(factor * g, scales[0], stream.noise)
+            k, sign = loudest(factor * g, scales[0], stream.noise)
             j = block[k]
             if j not in sent:
                 xi = stream.sampling.standard_normal(len(J))
@@ -80,15 +67,3 @@ def dp_bcfw(A, offset, loss, blocks, J, T, vertex, factor, scales, bounds, strea
         x = (1 - gamma) * x + gamma * s
         q = (1 - gamma) * q + gamma * added
     return x, q
-
-
-def dp_fw(A, offset, loss, T, radius, scale, stream):
-    x, n = np.zeros(A.shape[1]), len(offset)
-    for t in range(T):
-        gamma = 2 / (t + 2)
-        g = A.T @ slope(loss, A @ x + offset) / n
-        j, sign = noisy_max(radius * g, scale, stream)
-        s = np.zeros_like(x)
-        s[j] = -sign * radius
-        x = (1 - gamma) * x + gamma * s
-    return x

@@ -8,7 +8,7 @@ import pytest
 
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpsco import sweeps
-from dperm.papers.dpsco.runs import (
+from dperm.papers.dpsco.estimates import (
     Seen,
     gradient,
     on_walk,

@@ -94,23 +94,22 @@ def test_estimator_takes_the_largest_ratio_and_the_least_start(monkeypatch):
     assert row["start_over_bound"] == 2.0 and row["start"] == 10.0
 
 
-def runs(**keys):
-    shares = dict(zip(SIZES, (0.9, 0.4, 0.1), strict=True))
-    return pd.DataFrame(
-        {"method": "noisy_sfw", "p": 1.5, "epsilon": 1.0, "calibration": "strict",
-         "d": 16, "n": n, "share": shares[n] * (1 + 0.01 * k)} | keys
-        for n in SIZES for k in range(3)
-    )  # fmt: skip
-
-
-def test_the_bound_meets_the_first_point_that_has_learnt():
-    rows = figures.worst(runs(), [("noisy_sfw", 1.5)]).rows
-    line = rows[rows["algorithm"] == "epsilon = 1, strict"]
+def test_the_bound_meets_the_first_point_that_has_learnt(monkeypatch):
+    parts = [power(0.0, level, n=n) for n, level in zip(SIZES, (0.9, 0.4, 0.1),
+                                                        strict=True)]  # fmt: skip
+    rows = drawn(monkeypatch, pd.concat(parts))
+    line = rows[rows["algorithm"] == "epsilon = 1, paper"]
     assert list(line["x"]) == SIZES
-    drawn = rows[rows["algorithm"] == "epsilon = 1, strict, bound"]
-    first, last = drawn.iloc[0], drawn.iloc[-1]
-    assert first["x"] == 10_000 and first["mean"] == pytest.approx(0.404)
-    ends = [bound("noisy_sfw", 1.5, 1.0, n, 16) for n in (1e4, 1e5)]
+    curve = rows[rows["algorithm"] == "epsilon = 1, paper, bound"]
+    first, last = curve.iloc[0], curve.iloc[-1]
+    assert first["x"] == 10_000 and first["mean"] == pytest.approx(0.4, rel=1e-2)
+    ends = [bound("phased_sgd", 4.0, 1.0, n, 16) for n in (1e4, 1e5)]
     assert last["mean"] / first["mean"] == pytest.approx(ends[1] / ends[0])
-    none = figures.worst(runs(share=0.9), [("noisy_sfw", 1.5)]).rows
+    none = drawn(monkeypatch, power(0.0, 0.9))
     assert not none["algorithm"].str.contains("bound").any()
+
+
+def drawn(monkeypatch, table):
+    """The rows of the figure ``hard``."""
+    return figures.hard(CONFIG, given(monkeypatch, hard=table), [], 16,
+                        [("phased_sgd", 4.0)]).rows  # fmt: skip

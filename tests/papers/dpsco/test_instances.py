@@ -44,11 +44,6 @@ def test_the_worst_bias_is_that_of_the_largest_mean():
     assert (found["initial"] == 1.0).all()  # that of the largest bias
 
 
-def test_nothing_learnt_is_the_largest_bias():
-    found = worst(rows(lambda bias, k: bias))
-    assert set(found["bias"]) == {1.0} and (found["excess"] == found["initial"]).all()
-
-
 @pytest.mark.parametrize(
     ("solver", "p"), [("noisy_sfw", 1.5), ("poly_sfw", 1.0), ("phased_sgd", 4.0)]
 )

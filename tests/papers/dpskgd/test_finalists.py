@@ -10,8 +10,8 @@ from conftest import make_problem
 from dperm.core.erm.optimum import solve
 from dperm.core.experiment.unit import lane_rows
 from dperm.core.lanes import Lanes
-from dperm.papers.dpskgd import sweeps, tables
-from dperm.papers.dpskgd.measures import POINT
+from dperm.papers.dpskgd import sweeps
+from dperm.present.intervals import SETTING
 from dperm.solvers.lanes import dp_skgd
 
 STEPS, CLIPS = (0.05, 0.3, 1.0), (0.5, 4.0)
@@ -74,11 +74,11 @@ def test_the_winner_has_the_least_mean_and_runs_afresh(job, swept):
     chosen, fresh = (found[found["stage"] == name] for name in ("choose", "fresh"))
     assert len(chosen) == 8 * 3 and len(fresh) == 5
     made = np.random.SeedSequence(7).generate_state(17, np.uint64).tolist()
-    means = chosen.groupby(POINT)["objective"].mean().reset_index()
+    means = chosen.groupby(SETTING)["objective"].mean().reset_index()
     for at in means.itertuples():
         assert at.objective == pytest.approx(mean_objective(job, at, made[:12]))
     winner = means.loc[means["objective"].idxmin()]
-    assert (fresh[POINT] == winner[POINT]).all(axis=None)
+    assert (fresh[SETTING] == winner[SETTING]).all(axis=None)
     for seed, row in zip(made[12:], fresh.itertuples(), strict=True):
         assert row.objective == pytest.approx(mean_objective(job, row, [seed]))
     assert winner["step"] != 0.05  # which the tuning held to be the best
@@ -92,20 +92,3 @@ def test_a_setting_that_diverges_does_not_win(job):
     rows = sweeps._transcripts(job, settings, [1, 2])
     assert np.isinf(rows.loc[rows["step"] == 1e9, "objective"]).all()
     assert np.isfinite(rows.loc[rows["step"] == 0.3, "objective"]).all()
-
-
-def test_what_the_sweep_left_reads_as_results(swept, monkeypatch):
-    rows = swept(3, 4, 4, 2, 6).assign(**AT)
-    monkeypatch.setattr(tables.plan, "label", lambda config, solver: "DP-SkGD")
-    first = rows.assign(replicate=0)
-    again = first.assign(replicate=1, objective=-1.0)  # small scales have several
-    table = pd.concat([first, again])
-    found = tables.last_round(None, table, ["small", "other"])
-    assert found["other"] == []
-    (result,) = found["small"]
-    assert result.available and result.label == "DP-SkGD"
-    fresh = rows.loc[rows["stage"] == "fresh", "relative_error"].tolist()
-    assert result.final("strict")["relative_error"].tolist() == fresh
-    assert set(result.tuned["replicate"]) == {0, 1, 2, 3}
-    empty = pd.DataFrame([AT | {"status": "unavailable"}])
-    assert tables.last_round(None, empty, ["small"]) == {"small": []}

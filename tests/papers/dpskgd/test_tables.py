@@ -1,61 +1,242 @@
-"""Comparisons of tuned samplings: controls make the band."""
+"""Gains, rates, and comparisons of samplings, from rows whose numbers are known."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment.results import Result
-from dperm.papers.dpskgd import tables
-from dperm.papers.dpskgd.measures import CONTROL_TUNED
+from dperm.core.experiment.schema import Product
+from dperm.judge.claims import Claim
+from dperm.judge.judge import judged
+from dperm.kinds import tables as kinds
+from dperm.papers.dpskgd import figures, tables, theorem42
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """A table of rows as of a sweep; or a figure's rows, of ``picture``."""
+
+    def read(name, rows, problems=(), picture=False):
+        for module in (kinds, figures):
+            monkeypatch.setattr(module.results, "load_sweep", lambda *_: rows)
+        at = (None, Product(sweeps=["rows"]), list(problems))
+        return getattr(figures, name)(*at).rows if picture else getattr(
+            tables, name
+        )(*at)  # fmt: skip
+
+    return read
+
+
+# --- regimes --------------------------------------------------------------------------
+
+DIMENSIONS = (4, 16, 64, 256)
+WORSE, BETTER = "DP-SGD", "DP-SkGD full"
+
+
+def gaining(exponent=0.75, drowned=(), seed=0):
+    """Draws of two methods, their excess a power of d; the start is low if drowned."""
+    rng, rows = np.random.default_rng(seed), []
+    for d in DIMENSIONS:
+        for name, power, row in ((WORSE, exponent, 1.0), (BETTER, 0.0, 0.5)):
+            known = {"regime": "flat", "algorithm": name, "d": d, "n": 2**20,
+                     "start": 1.0 if d in drowned else 1e6, "expected": d**power,
+                     "convex": d**row, "strong": d ** (2 * row)}  # fmt: skip
+            for replicate in range(6):
+                rows += [{**known, "replicate": replicate, "source": "law", "draw": k,
+                          "excess": d**power * rng.lognormal(0, 0.05)}
+                         for k in range(4)]  # fmt: skip
+            rows.append({**known, "replicate": 0, "source": "solver", "draw": 0,
+                         "excess": 1e9})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("exponent", [0.75, 0.0])
+def test_the_gain_grows_with_its_exponent(made, exponent):
+    (row,) = made("exponents", gaining(exponent)).to_dict("records")
+    assert row["exponent"] == pytest.approx(exponent, abs=0.02)
+    assert row["ci_low"] < row["exponent"] < row["ci_high"]
+    assert row["ci_high"] - row["ci_low"] < 0.05
+    assert (row["worse"], row["better"], row["runs"]) == (WORSE, BETTER, 24)
+    assert row["convex_row"] == pytest.approx(0.5)  # d over d^(1/2)
+    assert row["strong_row"] == pytest.approx(1.0)
+    assert row["gain_at_d_to"] == pytest.approx(256**exponent, rel=0.1)
+
+
+def test_dimensions_that_the_noise_drowns_are_left_out(made):
+    (row,) = made("exponents", gaining(drowned=(256,))).to_dict("records")
+    assert (row["d_from"], row["d_to"]) == (4, 64)
+    assert made("exponents", gaining(drowned=(16, 64, 256))).empty
+
+
+def test_the_figure_of_regimes_has_the_gains_of_the_draws(made):
+    table = gaining()
+    rows = made("regimes", table, picture=True)
+    rows = rows.set_index(["panel", "algorithm", "x"])["mean"]
+    means = tables.of_law(table).groupby(["algorithm", "d"])["excess"].mean()
+    for d in DIMENSIONS:
+        gain = rows["flat: gain", f"{WORSE} / {BETTER} (n = 1048576)", d]
+        assert gain == pytest.approx(means[WORSE, d] / means[BETTER, d])
+        assert rows["flat: gain", "Table 1, convex", d] == pytest.approx(d**0.5)
+        share = rows["flat: excess", f"{WORSE} (law, n = 1048576)", d]
+        assert share == pytest.approx(means[WORSE, d] / 1e6)
+        assert rows["flat: excess", f"{BETTER} (solver, n = 1048576)", d] == 1e3
+
+
+# --- Theorem 4.2 at its own parameters ------------------------------------------------
+
+# sampling: its excess over that of single draws, and its row over theirs
+LAWS = {"single": (1.0, 1.0), "single again": (1.0, 1.0), "single IS": (3.0, 2.0),
+        "full": (0.4, 5.0), "4 blocks": (1.0, 1.0)}  # fmt: skip
+
+
+def swept(spread=0.3, exponent=-1.5, ns=(2**8, 2**10, 2**12, 2**14, 2**16),
+          epsilons=(0.25, 0.5, 1.0), laws=LAWS, seed=0):  # fmt: skip
+    """Runs whose excess is a power law in n epsilon; at n = 256 nothing may be run."""
+    rng, rows = np.random.default_rng(seed), []
+    for n in ns:
+        for epsilon in epsilons:
+            for sampling, (times, row) in laws.items():
+                size, bound = n * epsilon, 400.0 * row / (n * epsilon)
+                known = dict.fromkeys(tables.KNOWN, 1.0)
+                known |= {"instance": "separable", "case": "convex", "n": n,
+                          "sampling": sampling, "epsilon": epsilon, "row": row,
+                          "bound": bound, "start_over_bound": 1 / bound,
+                          "expected": times * size**exponent}  # fmt: skip
+                if n == 2**8:
+                    rows.append(known | {"epochs": -2.0})
+                    continue
+                law = times * size**exponent * rng.lognormal(0, spread, 60)
+                rows += [{**known, "draw": k, "excess": v} for k, v in enumerate(law)]
+    return pd.DataFrame(rows)
+
+
+def test_the_control_is_the_same_sampling():
+    of = theorem42.SAMPLINGS
+    assert of[theorem42.AGAIN] == of[theorem42.BASE]
+
+
+def test_exponents_are_those_of_the_law_where_the_bound_speaks(made):
+    found = made("rate", swept(spread=0.05))
+    n = found[found["axis"] == "n"]
+    np.testing.assert_allclose(n["exponent"], -1.5, atol=0.05)
+    np.testing.assert_allclose(n["bound"], -1.0)
+    np.testing.assert_allclose(n["expected"], -1.5)
+    assert (n["ci_low"] < -1.45).all() and (n["ci_high"] > -1.55).all()
+    # 400 / (n epsilon) <= 1 from n = 1024 at epsilon 1 on, four points; full never at 4
+    assert set(n["points"]) == {4} and "full" not in set(n["sampling"])
+    assert (n["theorem"] == -1).all()
+    assert found[found["axis"] == "epsilon"].empty  # three points fit no line
+    more = swept(epsilons=(0.125, 0.25, 0.5, 1.0), ns=(2**8, 2**16), spread=0.05)
+    along = made("rate", more)
+    assert set(along["axis"]) == {"epsilon"}
+    np.testing.assert_allclose(along["exponent"], -1.5, atol=0.05)
+
+
+def test_where_nothing_is_run_a_row_says_so(made):
+    found = made("theorem", swept())
+    none = found[found["n"] == 2**8]
+    assert none["excess"].isna().all() and (none["epochs"] < 1).all()
+    assert (none["runs"] == 0).all() and (found[found["n"] > 2**8]["runs"] == 60).all()
+
+
+def test_the_bound_is_judged_where_it_says_anything(made):
+    """And w = 0 would not pass there."""
+    table = made("theorem", swept())
+    known = table[["sampling", "n", "epsilon"]].drop_duplicates()
+    claim = Claim(
+        place="Theorem 4.2", says="The bound holds", kind="proof", table="theorem42",
+        each=[{key: [value] for key, value in row.items()}
+              for row in known.to_dict("records")],
+        only="epochs >= 1 and start_over_bound >= 1", number="excess / bound",
+        null="start / bound", at_most=1.0,
+    )  # fmt: skip
+    ends = dict.fromkeys(("excess", "ci_low", "ci_high"), table["start"])
+    for rows, verdict in (
+        (table, "reproduced"),
+        (table.assign(**ends), "contradicted"),
+    ):
+        assert judged(claim, lambda name, rows=rows: rows, {}).verdict == verdict
+
+
+# --- one law twice, and what is wider apart -------------------------------------------
+
+
+def test_orders_and_what_the_rows_say_of_them(made):
+    found = made("placement", swept().assign(length="theorem", placement=0.0))
+    assert (found["n"] > 2**8).all()
+    control = found[found["question"] == tables.CONTROL]
+    assert set(control["first"]) == {"single again"}
+    widest = np.exp(np.abs(np.log(control["ratio"])).max())
+    asked = found[found["question"] != tables.CONTROL]
+    assert (asked["band"] == widest).all() and 1 < widest < 1.4
+    by = asked.groupby("first")
+    assert (by.get_group("single IS")["predicted"] > 1).all()
+    four = np.log(by.get_group("4 blocks")["ratio"])
+    assert (np.abs(four) < np.log(widest)).all()
+    np.testing.assert_allclose(by.get_group("full")["expected"], 0.4)
+
+
+def test_placement_says_on_which_side_of_the_regime(made):
+    three = {name: LAWS[name] for name in ("single", "single again")}
+    placed = pd.concat(
+        [swept(ns=(2**12,), epsilons=(1.0,), laws=three | {"single IS": law}, seed=7)
+         .assign(placement=where, length="theorem")
+         for where, law in ((-1.0, (3.0, 2.0)), (0.5, (0.3, 0.5)))]
+    )  # fmt: skip
+    data = made("placement", placed)
+    sided = data[data["first"] == "single IS"].set_index("regime")
+    assert sided.loc["inside", "ci_high"] < 1 < sided.loc["outside", "ci_low"]
+    shown = made("placement", placed, picture=True)
+    shown = shown[shown["algorithm"] == "separable"]
+    np.testing.assert_allclose(shown["mean"], sided["ratio"].loc[["outside", "inside"]])
+
 
 SOLVERS = ("dp_skgd", "dp_skgd_importance", "dp_skgd_full", "dp_sgd")
 
 
-def result(problem, solver, error, seed):
+def last_round(problem, solver, error, seed):
     """Two settings a factor 100 apart: tuning has no luck."""
     rng = np.random.default_rng(seed)
-    rows = [
-        {"calibration": "strict", "passes": 2.0, "step": step, "clip": 1.0,
-         "replicate": r, "status": "ok", "objective": step * error,
+    known = {"problem": problem, "solver": solver, "replicate": 0, "status": "ok"}
+    known |= {"passes": 2.0, "clip": 1.0}
+    choose = [
+        {"step": step, "number": r, "objective": step * error, "stage": "choose",
          "relative_error": step * error * rng.lognormal(0, 0.05)}
         for step in (1.0, 100.0) for r in range(5)
     ]  # fmt: skip
-    fresh = pd.DataFrame(
-        {"calibration": "strict", "passes": 2.0, "checkpoint": 2.0,
-         "relative_error": error * rng.lognormal(0, 0.05, 12)}
-    )  # fmt: skip
-    return Result(problem, solver, solver, pd.DataFrame(rows), fresh, "")
+    fresh = [{"step": 1.0, "number": r, "stage": "fresh", "relative_error": value}
+             for r, value in enumerate(error * rng.lognormal(0, 0.05, 12))]  # fmt: skip
+    return [known | row for row in (*choose, *fresh)]
 
 
 @pytest.fixture
-def read(monkeypatch):
+def compared(made, monkeypatch):
     """Comparisons for errors by problem; importance on "flat" is uniform."""
+    monkeypatch.setattr(tables, "problem_of", lambda config, name: (name, None))
+    monkeypatch.setattr(tables.plan, "label", lambda config, solver: solver)
+    alike = ("flat", "dp_skgd_importance", "dp_skgd")
+    monkeypatch.setattr(tables, "same_law", lambda *at: at == alike)
 
     def comparisons(errors):
-        found = {
-            name: [result(name, solver, error, seed + 10 * len(name))
-                   for seed, (solver, error) in enumerate(zip(SOLVERS, row,
-                                                              strict=True))]
-            for name, row in errors.items()
-        }  # fmt: skip
-        monkeypatch.setattr(tables, "problem_of", lambda config, name: (name, None))
-        monkeypatch.setattr(
-            tables, "same_law",
-            lambda name, a, b: name == "flat" and a == "dp_skgd_importance"
-            and b == "dp_skgd",
-        )  # fmt: skip
-        return pd.DataFrame(tables.comparisons(None, found, "strict"))
+        rows = [
+            row
+            for name, of in errors.items()
+            for seed, (solver, error) in enumerate(zip(SOLVERS, of, strict=True))
+            for row in last_round(name, solver, error, seed + 10 * len(name))
+        ]
+        again = [row | {"replicate": 1, "objective": -1.0} for row in rows]  # as smoke
+        rows += [*again, {"problem": "lost", "status": "unavailable", "replicate": 0}]
+        return made("finalists", pd.DataFrame(rows), [*errors, "lost"])
 
     return comparisons
 
 
-def test_the_widest_control_bounds_what_is_decided(read):
+def test_the_widest_control_bounds_what_is_decided(compared):
     # a control apart by 1.5; on "steep" factors of 1.3 and of 4
-    rows = read({"flat": (1.0, 1.5, 1.0, 1.0), "steep": (1.0, 1.3, 0.25, 1.0)})
-    control = rows[rows["question"] == CONTROL_TUNED]
+    rows = compared({"flat": (1.0, 1.5, 1.0, 1.0), "steep": (1.0, 1.3, 0.25, 1.0)})
+    control = rows[rows["question"] == tables.CONTROL_TUNED]
     assert len(control) == 1 and control["ratio"].iloc[0] == pytest.approx(1.5, rel=0.1)
     assert control["ci_low"].iloc[0] > 1  # by its interval alone it would be decided
-    rest = rows[rows["question"] != CONTROL_TUNED]
+    rest = rows[rows["question"] != tables.CONTROL_TUNED]
     assert (rest["band"] == control["ratio"].iloc[0]).all()
     steep = rest[rest["problem"] == "steep"].set_index(["first", "second"])
     small = steep.loc[("dp_skgd_importance", "dp_skgd")]
@@ -63,7 +244,7 @@ def test_the_widest_control_bounds_what_is_decided(read):
     assert 1 / steep.loc[("dp_skgd_full", "dp_skgd"), "ratio"] > small["band"]
 
 
-def test_without_controls_the_interval_decides(read):
-    rows = read({"steep": (1.0, 1.3, 0.25, 1.0)}).set_index(["first", "second"])
+def test_without_controls_the_interval_decides(compared):
+    rows = compared({"steep": (1.0, 1.3, 0.25, 1.0)}).set_index(["first", "second"])
     assert (rows["band"] == 1.0).all()
     assert rows.loc[("dp_skgd_importance", "dp_skgd"), "ci_low"] > 1

@@ -132,15 +132,6 @@ def test_terms_are_those_of_the_theorem(f, sampling):
     assert strong.proved == pytest.approx(f.start / 2**strong.periods + 2 * sigmas)
 
 
-def test_the_row_of_dp_cd_is_the_tighter_one_of_uniform_draws(f):
-    mu_M = min(f.flatness) / max(2 - f.flatness)
-    for sampling in ("single", "single IS", "full"):
-        algorithm = Algorithm.of(f, sampling)
-        found, size = algorithm.terms("strongly convex", N, 1.0), algorithm.noise_size
-        wanted = size * f.p / mu_M if sampling == "single" else found.row
-        assert found.tight == pytest.approx(wanted)
-
-
 @pytest.mark.parametrize("case", theorem42.CASES)
 def test_with_so_many_records_the_bound_is_the_excess_of_doing_nothing(f, case):
     algorithm = Algorithm.of(f, "single")
@@ -211,10 +202,3 @@ def test_where_t_is_negative_nothing_is_run():
     assert whole[0]["epochs"] > 1 and len(whole) == 3
     inner, periods = round(whole[0]["inner"]), round(whole[0]["periods"])
     assert whole[0]["steps"] == inner * periods
-
-
-def test_the_law_and_the_run_are_given_the_same_partition(f):
-    options = Algorithm.of(f, "4 random blocks, 3").sketch.options
-    assert options.partition == "random" and options.seed == 3
-    others = [Algorithm.of(f, f"4 random blocks, {k}").sketch.sets for k in (1, 2, 3)]
-    assert len({tuple(map(tuple, sets)) for sets in others}) > 1

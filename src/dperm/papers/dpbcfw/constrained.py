@@ -40,43 +40,36 @@ def minimum(
         f(x), and a bound on f(x) - min f.
     """
     columns = columns or Columns(problem.A)
-    step = 1.0 / (_SAFETY * problem.loss.curvature * _top(columns) / problem.n)
+    top = top_eigenvalue(columns, _POWER_STEPS)
+    step = 1.0 / (_SAFETY * problem.loss.curvature * top / problem.n)
+
+    def slope(x: np.ndarray) -> np.ndarray:
+        margins = columns.matrix @ x + problem.offset
+        return columns.products(problem.derivatives(margins)) / problem.n
+
     start = problem.mean_loss(problem.offset)
     x = ahead = np.zeros(problem.p)
     value, gap, momentum = start, np.inf, 1.0
     for k in range(count):
-        slope = _slope(problem, columns, ahead)
-        moved = feasible.project(ahead - step * slope)[0]
+        moved = feasible.project(ahead - step * slope(ahead))[0]
         if (ahead - moved) @ (moved - x) > 0:  # the momentum points uphill
             momentum = 1.0
         following = 0.5 + np.sqrt(0.25 + momentum**2)
         ahead = moved + (momentum - 1.0) / following * (moved - x)
         x, momentum = moved, following
         if k % 10 == 9:
-            value, gap = _certified(problem, columns, x, feasible)
+            value = problem.mean_loss(columns.matrix @ x + problem.offset)
+            down = slope(x)
+            gap = float(down @ x - down @ feasible.oracle(down)[0])
             if gap <= precision * start:
                 break
     return value, gap
 
 
-def _slope(problem: Problem, columns: Columns, x: np.ndarray) -> np.ndarray:
-    margins = columns.matrix @ x + problem.offset
-    return columns.products(problem.derivatives(margins)) / problem.n
-
-
-def _certified(
-    problem: Problem, columns: Columns, x: np.ndarray, feasible: Ball
-) -> tuple[float, float]:
-    """f(x) and its Frank-Wolfe gap."""
-    slope = _slope(problem, columns, x)
-    value = problem.mean_loss(columns.matrix @ x + problem.offset)
-    return value, float(slope @ x - slope @ feasible.oracle(slope)[0])
-
-
-def _top(columns: Columns) -> float:
-    """The largest eigenvalue of A^T A, by power steps from a fixed start."""
+def top_eigenvalue(columns: Columns, steps: int = 50) -> float:
+    """The largest eigenvalue of A^T A by power steps from a fixed start."""
     x, value = np.ones(columns.p) / np.sqrt(columns.p), 1.0
-    for _ in range(_POWER_STEPS):
+    for _ in range(steps):
         x = columns.products(columns.matrix @ x)
         value = float(np.linalg.norm(x))
         x /= max(value, 1e-300)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +12,12 @@ import pandas as pd
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpbcfw import outcomes
-from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES, central, read, where
+from dperm.papers.dpbcfw.tables import NUMBER, last, read
 from dperm.present import drawing, looks
 from dperm.present.drawing import Picture, Rows
+from dperm.present.intervals import power
 from dperm.present.looks import Look
+from dperm.present.tables import where
 
 LARGER = (
     "A private curve can end below FW, which has no noise: Algorithm 2 adds a vertex "
@@ -44,13 +44,6 @@ BESIDE = {  # keys of panels, besides noise: their text in the data, and in the 
     "epsilon": (", epsilon {:g}", ",\n$\\epsilon$ = {:g}"),
     "share": (", eta {:g}", f", {SHARE}"),
 }
-TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
-WORDS = {
-    "mean": "mean",
-    "sum": "sum",
-    "total": "$\\epsilon$ in total",
-    "iteration": "$\\epsilon$ an iteration",
-}
 Curve = tuple[str, pd.DataFrame]  # label, runs
 Cell = tuple[str, str, list[Curve]]  # a panel: its name in the rows, title, curves
 
@@ -64,16 +57,16 @@ def losses(cells: Iterable[Cell], columns: int, size: tuple[float, float]) -> Pi
             rows += drawing.against(runs, "iteration", "relative", panel, label)
     data = drawing.frame(rows)
     axes = {"xlabel": "iteration", "ylabel": "loss / loss at 0", "yscale": "log"}
-    return Picture(
-        data,
-        titles,
-        axes,
-        columns=columns,
-        size=size,
-        looks=hues(data["algorithm"].unique()),
-        is_named=False,
-        note=explained(data),
-    )
+    look = {"columns": columns, "size": size, "note": explained(data)}
+    return _picture(data, titles, axes, **look)
+
+
+def _picture(
+    data: pd.DataFrame, titles: dict[str, str], axes: dict[str, Any], **more: Any
+) -> Picture:
+    """A picture with a legend, whose families of curves go from dark to light."""
+    styles = hues(data["algorithm"].unique())
+    return Picture(data, titles, axes, looks=styles, is_named=False, **more)
 
 
 def explained(data: pd.DataFrame) -> str:
@@ -89,9 +82,8 @@ def hues(names: Iterable[str]) -> dict[str, Look]:
     known = ("FW", "DP-FW")
     ours = [name for name in names if name not in known]
     found = looks.of(known)
-    for mark in FAMILY_MARKS:  # each family from dark to light
-        of = [name for name in ours if mark in name]
-        found |= drawing.family(of)
+    for mark in FAMILY_MARKS:
+        found |= drawing.family([name for name in ours if mark in name])
     rest = [name for name in ours if name not in found]
     marks = zip(rest, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False)
     return found | {name: looks.look(hue, "-", mark) for name, hue, mark in marks}
@@ -102,9 +94,18 @@ def percent(value: float) -> str:
     return f"{100 * value:g} %"
 
 
+def _sizes(table: pd.DataFrame, *keys: str) -> list[list[Any]]:
+    """The values of some keys that occur together."""
+    return table[list(keys)].drop_duplicates().to_numpy().tolist()
+
+
 def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
-    """Curves of FW and DP-FW, if they were run; ``noise`` is that of DP-BCFW."""
-    alone = where(table, method="dp_fw", noise=central(noise))
+    """Curves of FW and DP-FW, if they were run; ``noise`` is that of DP-BCFW.
+
+    In the formula of DP-FW noise and scores agree, as in ``scaled``.
+    """
+    central = "strict" if noise == "strict" else "scaled"
+    alone = where(table, method="dp_fw", noise=central)
     return [("FW", where(table, method="fw")), ("DP-FW", alone)]
 
 
@@ -114,7 +115,7 @@ def _family(table: pd.DataFrame, key: str) -> list[Curve]:
     return [(FAMILIES[key](value), where(table, **{key: value})) for value in values]
 
 
-# --- Algorithm 1 ----------------------------------------------------------------------
+# --- losses against iterations: Figures 1 to 3 and 5 to 9 -----------------------------
 
 
 def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
@@ -122,20 +123,18 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
 
     The data also have the box, whose panels do not name the set.
     """
-    table = read(config, product.sweeps[0])
-    pairs = table[["active", "density"]].drop_duplicates().to_numpy().tolist()
-    pairs.sort(reverse=True)
-    cells: list[Cell] = []
+    table, cells = read(config, product.sweeps[0]), list[Cell]()
+    pairs = sorted(_sizes(table, "active", "density"), reverse=True)
     for constraint, (active, density) in itertools.product(("ball", "box"), pairs):
         runs = where(table, active=active, density=density, constraint=constraint)
         part, whole = percent(active), percent(density)
         panel = f"features {whole}, variable {part}"
         if constraint == "ball":
             panel = f"ball, {whole} of A, {part} of x"
-        curves: list[Curve] = []
-        for name, own in runs.groupby("sampling", sort=False):
-            p_min = own["p_min"].iloc[0]
-            curves.append((f"{name}: $p_{{min}}$ = {p_min:.2g}", own))
+        curves = [
+            (f"{name}: $p_{{min}}$ = {own['p_min'].iloc[0]:.2g}", own)
+            for name, own in runs.groupby("sampling", sort=False)
+        ]
         cells.append((panel, f"{whole} of A, {part} of x", curves))
     picture = losses(cells, min(3, len(pairs)), (3.0, 1.9))
     titles = {name: t for name, t in picture.titles.items() if name.startswith("ball")}
@@ -143,28 +142,34 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
 
 
 def nodes(config: Config, product: Product, problems: list[str]) -> Picture:
-    """Figure 2: K nodes without noise, by Algorithm 2 and by Algorithm 1."""
-    table, sampled = read(config, "nodes"), read(config, "blocks")
-    cells: list[Cell] = []
-    for share, update in itertools.product(sorted(table["share"].unique()), UPDATES):
-        panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-        runs = where(table, share=share, update=update)
-        cells.append((panel, panel, _family(runs, "nodes")))
-    for constraint in ("box", "ball"):
-        panel = f"Algorithm 1, {constraint}"
-        runs = where(sampled, constraint=constraint)
-        cells.append((panel, panel, _family(runs, "nodes")))
-    return losses(cells, 2, (4.0, 2.0))
+    """Figures 2 and 5: K nodes, as published and with equal feasible sets.
 
-
-# --- Algorithm 2 ----------------------------------------------------------------------
+    A second sweep has Algorithm 1 on box and ball.
+    """
+    table, cells = read(config, product.sweeps[0]), list[Cell]()
+    shares = sorted(table["share"].unique())
+    for share, (update, name) in itertools.product(shares, UPDATES.items()):
+        runs = where(table, share=share)
+        ours = runs[runs["method"].isin(["bcfw", "dp_bcfw"])]
+        ours = where(ours, update=update)
+        panel = f"{name}, {SHARE.format(share)}"
+        reach = f"largest $\\|x\\|_1$ = {ours['largest_norm'].max():.3g} $\\eta$"
+        curves = _baselines(runs, "scaled") + _family(ours, "nodes")
+        cells.append((panel, f"{panel}\n{reach}", curves))
+    for sampled in (read(config, name) for name in product.sweeps[1:]):
+        for constraint in ("box", "ball"):
+            panel, runs = (
+                f"Algorithm 1, {constraint}",
+                where(sampled, constraint=constraint),
+            )
+            cells.append((panel, panel, _family(runs, "nodes")))
+    return losses(cells, 2, (4.0, 2.3))
 
 
 def private(config: Config, product: Product, problems: list[str]) -> Picture:
     """Figure 3: DP-BCFW, DP-FW and FW, with printed noise and with sound noise."""
-    table = read(config, "private")
-    sizes = table[["d", "n", "density"]].drop_duplicates().to_numpy().tolist()
-    cells: list[Cell] = []
+    table, cells = read(config, "private"), list[Cell]()
+    sizes = _sizes(table, "d", "n", "density")
     for (d, n, density), noise in itertools.product(sizes, ("stated", "strict")):
         runs = where(table, d=d, n=n, density=density)
         ours = where(runs, method="dp_bcfw", noise=noise)
@@ -180,20 +185,6 @@ def private(config: Config, product: Product, problems: list[str]) -> Picture:
     return losses(cells, 2, (4.0, 2.3))
 
 
-def workers(config: Config, product: Product, problems: list[str]) -> Picture:
-    """Figure 5: K nodes with noise, as published and with equal feasible sets."""
-    table = read(config, "workers")
-    cells: list[Cell] = []
-    for share, update in itertools.product(sorted(table["share"].unique()), UPDATES):
-        runs = where(table, share=share)
-        ours = where(runs, method="dp_bcfw", update=update)
-        panel = f"{UPDATES[update]}, {SHARE.format(share)}"
-        reach = f"largest $\\|x\\|_1$ = {ours['largest_norm'].max():.3g} $\\eta$"
-        curves = _baselines(runs, "scaled") + _family(ours, "nodes")
-        cells.append((panel, f"{panel}\n{reach}", curves))
-    return losses(cells, 2, (4.0, 2.3))
-
-
 def by_noise(
     config: Config,
     product: Product,
@@ -206,10 +197,9 @@ def by_noise(
     ``along`` is the key of ``FAMILIES`` in which curves differ, ``beside`` that of
     ``BESIDE`` in which panels differ, besides noise.
     """
-    table = read(config, product.sweeps[0])
+    table, cells = read(config, product.sweeps[0]), list[Cell]()
     ours = where(table, method="dp_bcfw")
     keys = ["noise", beside] if beside else ["noise"]
-    cells: list[Cell] = []
     for kind in ours[keys].drop_duplicates().to_dict("records"):
         panel, title = kind["noise"], NOISES[kind["noise"]]
         if beside:
@@ -228,12 +218,12 @@ def real(config: Config, product: Product, problems: list[str]) -> Picture:
 
     Problems without data have no panel; if all lack data, one panel states this.
     """
-    table = read(config, "real")
+    table, cells = read(config, "real"), list[Cell]()
     gone = set(table.loc[table["status"] == "unavailable", "problem"])
     names = [name for name in problems if name in set(table["problem"]) - gone]
     if not names:
         return drawing.missing()
-    titles, cells = results.titles(config, names), list[Cell]()
+    titles = results.titles(config, names)
     for name, noise in itertools.product(names, ("stated", "strict")):
         runs = where(table, problem=name)
         ours = where(runs, method="dp_bcfw", noise=noise)
@@ -244,100 +234,117 @@ def real(config: Config, product: Product, problems: list[str]) -> Picture:
     return losses(cells, 2, (4.0, 2.3))
 
 
+# --- Figure 4 -------------------------------------------------------------------------
+
+THEORY = -2 / 3  # exponent of n, Theorem 4
+
+
 def samples(config: Config, product: Product, problems: list[str]) -> Picture:
-    """Figure 4: excess risk against n in log-log, with slopes and their intervals."""
-    table = outcomes.excess(config, product.sweeps[0])
-    shares, rows, titles = sorted(table["share"].unique()), Rows(), dict[str, str]()
-    labels: dict[tuple[str, str], str] = {}
-    for share, update in itertools.product(shares, UPDATES):
+    """Figure 4: excess risk against n in log-log, with slopes and their intervals.
+
+    Theorem 4's line goes through the mean excess at the least n.
+    """
+    table = last(read(config, product.sweeps[0]))
+    table = table.assign(excess=table["loss"] - table["truth"])
+    rows, titles, labels = Rows(), dict[str, str](), dict[tuple[str, str], str]()
+    shares, sizes = (np.sort(table[key].unique()) for key in ("share", "n"))
+    for share, (update, known) in itertools.product(shares, UPDATES.items()):
         runs = where(table, share=share)
         ours = where(runs, method="dp_bcfw", update=update)
-        panel = f"{UPDATES[update]}, {SHARE.format(share)}"
+        panel = f"{known}, {SHARE.format(share)}"
         titles[panel] = panel
-        for name, part in [
-            ("DP-FW", where(runs, method="dp_fw")),
-            *_family(ours, "nodes"),
-        ]:
-            curve = f"{name}: {_slope(part)}"
+        curves = [("DP-FW", where(runs, method="dp_fw")), *_family(ours, "nodes")]
+        for name, part in curves:
+            curve = f"{name}: {slope(part)}"
             labels[panel, curve] = name
             rows += drawing.against(part, "n", "excess", panel, curve)
-        sizes = np.array(sorted(runs["n"].unique()))
-        theory = outcomes.theory_line(sizes, ours)
-        name = f"theory, slope {outcomes.THEORY:.2f}"
-        rows += drawing.values(panel, name, sizes, theory, "line")
-    data = drawing.frame(rows)
-    heads = {name: name.partition(":")[0] for name in data["algorithm"].unique()}
-    known = hues(dict.fromkeys(heads.values()))
+        height = ours.loc[ours["n"] == sizes[0], "excess"].mean()
+        line = height * (sizes / sizes[0]) ** THEORY
+        name = f"theory, slope {THEORY:.2f}"
+        rows += drawing.values(panel, name, sizes, line, "line")
     axes = {"xlabel": "training records n", "ylabel": "excess empirical risk"}
     axes |= {"xscale": "log", "yscale": "log"}
-    return Picture(
-        data,
-        titles,
-        axes,
-        columns=2,
-        size=(4.0, 2.5),
-        looks={name: known[head] for name, head in heads.items()},
-        labels=labels,
-        is_named=False,
-        ticks=sorted(table["n"].unique()),
+    data = drawing.frame(rows)
+    heads = {name: name.partition(":")[0] for name in data["algorithm"].unique()}
+    styles = hues(dict.fromkeys(heads.values()))
+    picture = _picture(data, titles, axes, labels=labels, columns=2, size=(4.0, 2.5))
+    return replace(
+        picture,
+        looks={name: styles[head] for name, head in heads.items()},
+        ticks=sizes.tolist(),
         note="dotted: the slope of Theorem 4",
     )
 
 
-def _slope(runs: pd.DataFrame) -> str:
-    """Slope and its interval in words; none is fitted to an excess below 0."""
-    slope, low, high = outcomes.slope(runs)
-    if np.isnan(slope):
+def slope(runs: pd.DataFrame) -> str:
+    """Exponent of the excess in n and its interval; none is fitted below 0."""
+    if len(runs) < 3 or not (runs["excess"] > 0).all():
         return "no slope,\nsome excess below 0"
-    return f"{slope:.2f} [{low:.2f}, {high:.2f}]"
+    found = power(runs["n"].to_numpy(), runs["excess"].to_numpy())
+    return "{:.2f} [{:.2f}, {:.2f}]".format(*found)
 
 
-# --- what the paper does not show -----------------------------------------------------
+# --- Corollary 1 and Remark 4 ---------------------------------------------------------
+
+HEAD = 16  # bytes of a message besides its numbers: their count and a signed index
 
 
 def communication(config: Config, product: Product, problems: list[str]) -> Picture:
     """Uplink bytes of a run against n, and along a run, one column per budget.
 
-    The lower panels show the bytes so far, up and down, at the largest n. A feature is
-    never sent twice.
+    The lower panels show the bytes so far, up and down, of the tuned runs at the
+    largest n. A feature is never sent twice; if each were sent, an iteration would cost
+    K features.
     """
-    table = read(config, "communication")
-    budgets, rows = sorted(table["epsilon"].unique()), Rows()
+    table, rows, titles = read(config, "communication"), Rows(), dict[str, str]()
+    budgets, own = sorted(table["epsilon"].unique()), dict[str, dict[str, Any]]()
     for epsilon in budgets:
         panel, runs = f"epsilon {epsilon:g}", where(table, epsilon=epsilon)
-        for label, part in outcomes.bytes_by_records(runs).items():
+        titles[panel], ends = f"whole runs, $\\epsilon$ = {epsilon:g}", last(runs)
+        for label, part in {
+            "measured, T of Theorem 4": where(ends, rule="theorem 4"),
+            "measured, T tuned": where(ends, rule="tuned"),
+            "Corollary 1": ends.assign(bytes_up=NUMBER * ends["corollary"]),
+            "one-shot sketch": ends.assign(bytes_up=ends["one_shot"]),
+        }.items():
             rows += drawing.against(part, "n", "bytes_up", panel, label)
-        sent, every = outcomes.bytes_so_far(runs)
-        for label, part, y in (
-            ("up, measured", sent, "bytes_up"),
-            ("up, if each were sent", every, "bytes_up"),
-            ("down, measured", sent, "bytes_down"),
-        ):
-            rows += drawing.against(part, "iteration", y, f"along, {panel}", label)
-    data = drawing.frame(rows)
-    of_runs = f"along a run, n = {table['n'].max():g}, T tuned"
-    titles = {f"epsilon {e:g}": f"whole runs, $\\epsilon$ = {e:g}" for e in budgets}
-    along = {"xlabel": "iteration", "ylabel": "bytes so far", "xscale": "linear"}
-    own = {f"along, {name}": along for name in titles}
+        along, sent = f"along, {panel}", where(runs, rule="tuned", n=runs["n"].max())
+        sent = sent[sent["iteration"] > 0]
+        every = sent["iteration"] * sent["nodes"] * (HEAD + NUMBER * sent["sketch"])
+        for label, numbers in {
+            "up, measured": sent["bytes_up"],
+            "up, if each were sent": every,
+            "down, measured": sent["bytes_down"],
+        }.items():
+            part = sent.assign(bytes=numbers)
+            rows += drawing.against(part, "iteration", "bytes", along, label)
+        own[along] = {"xlabel": "iteration", "ylabel": "bytes so far"}
+        own[along] |= {"xscale": "linear"}
+    titles |= dict.fromkeys(own, f"along a run, n = {table['n'].max():g}, T tuned")
     axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
     axes |= {"xscale": "log", "yscale": "log"}
-    return Picture(
-        data,
-        titles | dict.fromkeys(own, of_runs),
-        axes,
-        own,
-        columns=len(budgets),
-        size=(4.5, 2.9),
-        looks=hues(data["algorithm"].unique()),
-        is_named=False,
-    )
+    look = {"own": own, "columns": len(budgets), "size": (4.5, 2.9)}
+    return _picture(drawing.frame(rows), titles, axes, **look)
 
 
 # --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
 
-# A row of panels: its name in the rows behind the figure, its title, its runs, and a
-# function from runs to curves.
-Line = tuple[str, str, pd.DataFrame, Callable[[pd.DataFrame], list[Curve]]]
+TOP = 1.5  # losses over f(0) above it are not shown: nothing was learnt
+PLAIN: dict[str, Any] = {"epsilon": 1.0, "split": 0.5, "sketch": 80, "nodes": 4}
+VARIED: dict[str, tuple[str, tuple[float, ...]]] = {  # what Figures 5 to 8 vary
+    "figure 5": ("nodes", (2, 4, 8, 16)),
+    "figure 6": ("epsilon", (0.001, 0.01, 0.1, 1.0, 10.0)),
+    "figure 7": ("split", (0.1, 0.3, 0.5, 0.7, 0.9)),
+    "figure 8": ("sketch", (8, 40, 80, 400, 800)),
+}
+READINGS = {  # equation 4 and whose epsilon it is, in the data and in titles
+    (objective, per): f"{objective}, {words}"
+    for objective in ("mean", "sum")
+    for per, words in {
+        "total": "$\\epsilon$ in total",
+        "iteration": "$\\epsilon$ an iteration",
+    }.items()
+}
 
 
 def readings(config: Config, product: Product, problems: list[str]) -> Picture:
@@ -346,94 +353,51 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     Where eta is ||x_true||_1 the panels show its mean over the draws; that of Figure 9
     is a share of ||w*||_1. The picture is of the largest T; the data have every T.
     """
-    shared, private, real = (read(config, name) for name in product.sweeps)
-    lines: list[Line] = []
-    for table, of in ((shared, of_workers), (private, of_private)):
-        means = table.groupby("ball")["eta"].mean()
-        lines += of(table.assign(radius=table["ball"].map(means)))
-    known = where(real, status="ok") if "status" in real else real
+    shared, private, on_data = (read(config, name) for name in product.sweeps)
+    lines: list[tuple[str, str, pd.DataFrame, str]] = []  # name, title, runs, varied
+    for name in VARIED:
+        lines.append((name, name.capitalize(), _with_eta(shared), name))
+    for density, runs in _with_eta(private).groupby("density", sort=False):
+        name = f"figure 3, {percent(density)}"
+        lines.append((name, name.capitalize(), runs, "figure 3"))
+    known = where(on_data, status="ok") if "status" in on_data else on_data
     titles = results.titles(config, known["problem"].unique())
     for name, runs in known.groupby("problem", sort=False):
         at = runs.assign(radius=runs["share"])
-        lines.append((str(name), titles[str(name)].title, at, _of_nodes))
-    return by_reading(lines)
-
-
-def by_reading(lines: list[Line]) -> Picture:
-    """One panel per line and reading: final losses against eta, at the largest T."""
-    rows, titles, own = Rows(), dict[str, str](), dict[str, dict[str, Any]]()
-    for line, objective, per in itertools.product(lines, OBJECTIVES, BUDGETS):
-        name, title, runs, curves = line
-        part = where(runs, objective=objective, per=per)
-        for T, group in part.groupby("iterations", sort=False):
-            panel = f"{name}, {objective}, {per}, T {T:g}"
-            for algorithm, one in curves(group):
-                rows += drawing.against(one, "radius", "relative", panel, algorithm)
-            if runs["iterations"].max() == T:
-                titles[panel] = f"{WORDS[objective]}, {WORDS[per]}"
-                label = "$\\eta$ / $\\|w^*\\|_1$" if "problem" in runs else "$\\eta$"
-                own[panel] = {"xlabel": label, "ylabel": title}
+        lines.append((str(name), titles[str(name)].title, at, "figure 5"))
+    rows, shown, own = Rows(), dict[str, str](), dict[str, dict[str, Any]]()
+    for name, title, runs, varied in lines:
+        for (objective, per), words in READINGS.items():
+            part = where(runs, objective=objective, per=per)
+            for T, group in part.groupby("iterations", sort=False):
+                panel = f"{name}, {objective}, {per}, T {T:g}"
+                for label, one in _varied(group, varied):
+                    rows += drawing.against(one, "radius", "relative", panel, label)
+                if runs["iterations"].max() == T:
+                    label = (
+                        "$\\eta$ / $\\|w^*\\|_1$" if "problem" in runs else "$\\eta$"
+                    )
+                    shown[panel], own[panel] = words, {"xlabel": label, "ylabel": title}
     data = drawing.frame(rows)
-    axes = {"xscale": "log", "ylim": (0.0, TOP)}
-    return Picture(
-        data,
-        titles,
-        axes,
-        own,
-        columns=4,
-        size=(2.6, 1.6),
-        looks=hues(data["algorithm"].unique()),
-        is_named=False,
-        note=explained(data) or "final loss / loss at 0",
-    )
+    note = explained(data) or "final loss / loss at 0"
+    look = {"own": own, "columns": 4, "size": (2.6, 1.6), "note": note}
+    return _picture(data, shown, {"xscale": "log", "ylim": (0.0, TOP)}, **look)
 
 
-def of_workers(table: pd.DataFrame) -> list[Line]:
-    """Lines of Figures 5 to 8."""
-    lines: list[Line] = [("figure 5", "Figure 5", table, _of_nodes)]
-    for figure in outcomes.FAMILIES:
-        curves = partial(_of_family, figure=figure)
-        lines.append((f"figure {figure}", f"Figure {figure}", table, curves))
-    return lines
+def _with_eta(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows with ``radius``, the mean eta of a ball over the draws."""
+    return table.assign(radius=table["ball"].map(table.groupby("ball")["eta"].mean()))
 
 
-def of_private(table: pd.DataFrame) -> list[Line]:
-    """Lines of Figure 3, one per sparsity."""
-    return [
-        (
-            f"figure 3, {percent(density)}",
-            f"Figure 3, {percent(density)}",
-            runs,
-            _of_three,
-        )
-        for density, runs in table.groupby("density", sort=False)
+def _varied(runs: pd.DataFrame, figure: str) -> list[Curve]:
+    """The curves of Figure 3, or of one of ``VARIED``; Figure 5 has FW and DP-FW."""
+    ours, theirs = (where(runs, method=one) for one in ("dp_bcfw", "dp_fw"))
+    central = [("FW", where(runs, method="fw")), ("DP-FW", where(theirs, own=False))]
+    if figure == "figure 3":
+        own = ("DP-FW, its own noise", where(theirs, own=True))
+        return [*central, own, ("DP-BCFW, as published", ours)]
+    key, values = VARIED[figure]
+    curves = [
+        (FAMILIES[key](value), where(ours, **{**PLAIN, key: value})) for value in values
     ]
-
-
-def _of_nodes(runs: pd.DataFrame) -> list[Curve]:
-    """Curves of FW, DP-FW and each K."""
-    plain = {key: value for key, value in outcomes.PLAIN.items() if key != "nodes"}
-    ours = where(runs, method="dp_bcfw", **plain)
-    return [
-        ("FW", where(runs, method="fw")),
-        ("DP-FW", where(runs, method="dp_fw", own=False)),
-        *((FAMILIES["nodes"](K), where(ours, nodes=K)) for K in outcomes.NODES),
-    ]
-
-
-def _of_family(runs: pd.DataFrame, figure: str) -> list[Curve]:
-    """Curves of Figure 6, 7 or 8."""
-    name = FAMILIES[outcomes.FAMILIES[figure][0]]
-    parts = outcomes.family(runs, figure)
-    return [(name(value), part) for value, part in parts.items()]
-
-
-def _of_three(runs: pd.DataFrame) -> list[Curve]:
-    """Curves of Figure 3."""
-    theirs = where(runs, method="dp_fw")
-    return [
-        ("FW", where(runs, method="fw")),
-        ("DP-FW", where(theirs, own=False)),
-        ("DP-FW, its own noise", where(theirs, own=True)),
-        ("DP-BCFW, as published", where(runs, method="dp_bcfw")),
-    ]
+    return [*central, *curves] if figure == "figure 5" else curves

@@ -15,7 +15,13 @@ from scipy import stats
 from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.kinds.proofs import Case
-from dperm.papers.dpbcfw.theory import box_curvature, correlated, pair_chances
+from dperm.papers.dpbcfw.theory import (
+    box_curvature,
+    correlated,
+    pair_chances,
+    pair_sums,
+    printed_scale,
+)
 
 # --- privacy --------------------------------------------------------------------------
 
@@ -106,10 +112,9 @@ def sketched_features_noise(
 def _sketch_noise(
     epsilon: float, delta: float, n: float, length: float, count: float
 ) -> float:
-    """Noise scale of equation 17 for ``count`` releases."""
+    """Equation 17's noise; a leading singular value is about 1 + sqrt(n / length)."""
     leading = 1 + math.sqrt(n / length)
-    logs = math.sqrt(2 * (math.log(1 / delta) + epsilon / 2))
-    return leading * math.sqrt(count) * logs / (n * epsilon / 2)
+    return printed_scale(int(n), leading, epsilon, delta, count)
 
 
 # --- expected curvature ---------------------------------------------------------------
@@ -125,8 +130,7 @@ def set_curvature(n: float, d: float, tau: float, common: float) -> Case:
     elementary sampling, with the global curvature.
     """
     size, features = int(tau), int(d)
-    A = correlated(np.random.default_rng(0), int(n), features, common)
-    G = A.T @ A / n
+    G = correlated(0, int(n), features, common)
     sets = [list(each) for each in itertools.combinations(range(features), size)]
     mean = float(np.mean([box_curvature(G[np.ix_(S, S)], 1.0) for S in sets]))
     found = box_curvature(pair_chances("tau-nice", features, size, 1) * G, 1.0)
@@ -136,14 +140,12 @@ def set_curvature(n: float, d: float, tau: float, common: float) -> Case:
 def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> Case:
     """Propositions 3 (one node) and 4: a bound by a sum over features and pairs."""
     K, size, features = int(nodes), int(tau), int(d)
-    A = correlated(np.random.default_rng(0), int(n), features, common)
-    G = A.T @ A / n
+    G = correlated(0, int(n), features, common)
     owner = np.arange(features) // (features // K)
     same = owner[:, None] == owner
     pairs = np.abs(G) * (1 - np.eye(features))
-    mu1, mu2 = float(np.diag(G).max()), float(pairs[same].max())
-    mu3 = float(pairs[~same].max(initial=0.0))
-    limit = K * size * (mu1 + (size - 1) * mu2) + K * (K - 1) * size**2 * mu3
+    within, across = float(pairs[same].max()), float(pairs[~same].max(initial=0.0))
+    limit = pair_sums(float(np.diag(G).max()), within, across, size, K)[1]
     P = pair_chances("(K, tau)-distributed", features, size, K)
     return Case(box_curvature(P * G, 1.0), limit, "exact curvature against the sum")
 

@@ -2,14 +2,14 @@
 
 An instance is a problem with the constants that its experiments need. Equation 4 sums
 over the records, while the rest of the paper takes their mean. The noise formulas do
-not state whether epsilon is that of the run or of one iteration. A reading is one
-choice of both.
+not state whether epsilon is that of the run or of one iteration. A setting has a
+reading, one choice of both.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -22,9 +22,7 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.erm.sets import Ball
 from dperm.core.privacy.ledger import DATA_BOUNDS, RADIUS, Ledger, united
 from dperm.core.privacy.mechanisms import streams
-from dperm.core.solvers.options import one_of
 from dperm.papers.dpbcfw.constrained import minimum
-from dperm.papers.dpbcfw.outcomes import BUDGETS, OBJECTIVES
 from dperm.solvers.distributed.bounds import clip_problem
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.engines import ENGINES
@@ -52,6 +50,8 @@ METHODS: dict[str, ModuleType] = {
     "dp_fw": dp_fw,
     "dp_bcfw": dp_bcfw,
 }
+READING = ("objective", "per")  # keys of a setting that rows have from their point
+ENTRIES, LABELS = 4.0, 4.0  # public bounds, in standard deviations
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
 # --- data -----------------------------------------------------------------------------
@@ -68,7 +68,6 @@ class Instance:
     #: entry_bound, label_bound: public bounds on entries and labels
     entry_bound: float
     label_bound: float
-    _minima: dict[float, tuple[float, float]] = field(default_factory=dict)
 
     @cached_property
     def columns(self) -> Columns:
@@ -92,10 +91,8 @@ class Instance:
 
     def minimum(self, share: float) -> tuple[float, float]:
         """Minimum of f over the ball of radius share * eta, and the certified gap."""
-        if share not in self._minima:
-            ball = Ball(1.0, share * self.radius)
-            self._minima[share] = minimum(self.problem, ball, columns=self.columns)
-        return self._minima[share]
+        ball = Ball(1.0, share * self.radius)
+        return minimum(self.problem, ball, columns=self.columns)
 
 
 def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
@@ -115,16 +112,12 @@ def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
 
 
 def synthetic(
-    seed: int,
-    n: int,
-    d: int,
-    density: float,
-    active: float,
-    entry_bound: float = 4.0,
-    label_sds: float = 4.0,
-    rows: int | None = None,
+    seed: int, n: int, d: int, density: float, active: float, rows: int | None = None
 ) -> Instance:
     """The synthetic data of Section V.
+
+    Public are a bound of 4 on |a_ij|, whose non-zeros are N(0, 1), and one of 4
+    standard deviations on |y_i|, known from the shares.
 
     Parameters
     ----------
@@ -132,10 +125,6 @@ def synthetic(
         Records and features.
     density, active : float
         Shares of non-zeros in A and in x_true.
-    entry_bound : float
-        Public bound on |a_ij|; the non-zeros are N(0, 1).
-    label_sds : float
-        Public bound on |y_i| in standard deviations of y, known from the shares.
     rows : int
         Records drawn, of which the first n are used; None: n.
     """
@@ -149,7 +138,7 @@ def synthetic(
     y = A @ x + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(n)
     problem = build("synthetic", A, y, "least_squares", Penalty())
     spread = np.sqrt(count * density + NOISE_VARIANCE)
-    return _of_solution(problem, x, entry_bound, float(label_sds * spread))
+    return _of_solution(problem, x, ENTRIES, float(LABELS * spread))
 
 
 def prepared(problem: Problem, w: np.ndarray) -> Instance:
@@ -189,30 +178,22 @@ class Setting:
     split: float = 0.5  #: share of the budget for the indices
     sketch: int = 0  #: m; 0: no sketch
     iterations: int = 100  #: T
-    engine: str = "local"  #: {"local", "dask"}
-
-    def __post_init__(self) -> None:
-        known = {"method": METHODS, "noise": CALIBRATIONS, "engine": ENGINES}
-        for key, values in known.items():
-            if getattr(self, key) not in values:
-                raise ValueError(
-                    f"settings.{key}: expected one of {', '.join(values)}, "
-                    f"found {getattr(self, key)!r}"
-                )
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Choices that the paper leaves open."""
-
+    engine: str = "local"  #: {"local", "dask"}; of ``dp_bcfw``
     objective: str = "mean"  #: {"mean", "sum"}; f is this over the records
     #: {"total", "iteration"}; whether epsilon and delta are spent on the run or on each
     #: iteration
     per: str = "total"
 
     def __post_init__(self) -> None:
-        one_of("objective", self.objective, OBJECTIVES)
-        one_of("per", self.per, BUDGETS)
+        known: dict[str, Any]
+        known = {"method": METHODS, "noise": CALIBRATIONS, "engine": ENGINES}
+        known |= {"objective": ("mean", "sum"), "per": ("total", "iteration")}
+        for key, values in known.items():
+            if getattr(self, key) not in values:
+                raise ValueError(
+                    f"settings.{key}: expected one of {', '.join(values)}, "
+                    f"found {getattr(self, key)!r}"
+                )
 
 
 def options_of(at: Instance, setting: Setting) -> Any:
@@ -231,30 +212,25 @@ def options_of(at: Instance, setting: Setting) -> Any:
 
 
 def noise_of(at: Instance, setting: Setting) -> Noise:
-    """The method's noise for a setting; delta is 1/n."""
-    options, module = options_of(at, setting), METHODS[setting.method]
-    target = (setting.epsilon, 1.0 / at.problem.n, setting.noise)
-    noise: Noise = module.noise(at.problem, setting.iterations, options, *target)
-    return noise
-
-
-def noise_under(at: Instance, setting: Setting, reading: Reading) -> Noise:
-    """The printed noise under a reading, with the true epsilon of all T iterations.
+    """The method's noise for a setting, under its reading; delta is 1/n.
 
     ``sum``: scores are n times larger under the same noise, which is equivalent to an
     n-th of it on the scores of the mean. ``iteration``: the formulas are for T = 1. The
-    true epsilon of DP-BCFW is the sum of those of its indices and its features, each at
-    delta / 2.
+    true epsilon is that of all T iterations; under such a reading that of DP-BCFW is
+    the sum of those of its indices and its features, each at delta / 2.
     """
-    T, n = setting.iterations, at.problem.n
-    count = 1 if reading.per == "iteration" else T
-    noise = noise_of(at, replace(setting, iterations=count))
-    if setting.noise == "none" or setting.method in ("fw", "bcfw"):
+    T, n, options = setting.iterations, at.problem.n, options_of(at, setting)
+    count = 1 if setting.per == "iteration" else T
+    target = (setting.epsilon, 1.0 / n, setting.noise)
+    module = METHODS[setting.method]
+    noise: Noise = module.noise(at.problem, count, options, *target)
+    plain = (setting.objective, setting.per) == ("mean", "total")
+    if plain or setting.noise == "none" or setting.method in ("fw", "bcfw"):
         return noise
-    index = noise.index_scale / (n if reading.objective == "sum" else 1)
+    index = noise.index_scale / (n if setting.objective == "sum" else 1)
     sizes = [(index, T)]
     if setting.method == "dp_bcfw":
-        selections, features = releases(at.problem.p, T, options_of(at, setting))
+        selections, features = releases(at.problem.p, T, options)
         sizes = [(index, selections), (noise.sketch_scale, features)]
     events: Any = noise.ledger.events
     pairs = zip(events, sizes, strict=True)
@@ -271,40 +247,36 @@ def noise_under(at: Instance, setting: Setting, reading: Reading) -> Noise:
 # --- runs -----------------------------------------------------------------------------
 
 
-def start_run(at: Instance, setting: Setting, noise: Noise, seed: int) -> FrankWolfe:
-    """The run of a setting, before its first step."""
+def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
+    """Rows of one run, at each ``every``-th iteration and at the last; 0: there alone.
+
+    Each has the loss f(x) on the unclipped data, a mean under either reading, its start
+    f(0) and ``truth``, f(x_true), the largest and the current ||x||_1 over eta, the
+    bytes sent so far, the noise scales and the true epsilon.
+    """
+    noise, T = noise_of(at, setting), setting.iterations
     columns = at.clipped_columns if setting.method == "dp_fw" else at.columns
     inputs = (at.problem, streams(seed), options_of(at, setting), noise, columns)
-    if setting.method == "dp_bcfw":
-        return dp_bcfw.Run(*inputs, start=ENGINES[setting.engine])
-    engine: FrankWolfe = METHODS[setting.method].Run(*inputs)
-    return engine
-
-
-def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
-    """Rows of one run, at each ``every``-th iteration and at the last.
-
-    Each has the loss f(x) on the unclipped data, its start f(0), the largest and the
-    current ||x||_1 over eta, the bytes sent so far, the noise scales and the true
-    epsilon.
-    """
-    noise = noise_of(at, setting)
-    with start_run(at, setting, noise, seed) as engine:
-        engine.advance(setting.iterations)
-    costs = _costs(setting, noise, 1.0 / at.problem.n)
-    path = Iterate(at.problem, at.columns)
-    eta, largest, rows = setting.share * at.radius, 0.0, []
-    for t in range(setting.iterations + 1):
+    distributed = setting.method == "dp_bcfw"
+    where = {"start": ENGINES[setting.engine]} if distributed else {}
+    with METHODS[setting.method].Run(*inputs, **where) as engine:
+        engine.advance(T)
+    eta, path = setting.share * at.radius, Iterate(at.problem, at.columns)
+    known = {"start": at.start, "truth": at.truth, "eta": eta}
+    known |= {key: value for key, value in vars(setting).items() if key not in READING}
+    known |= _costs(setting, noise, 1.0 / at.problem.n)
+    largest, rows = 0.0, []
+    for t in range(T + 1):
         if t:
             signed = engine.chosen[t - 1]
             moves = np.where(signed > 0, -engine.vertex, engine.vertex)
             path.combine(step_size(t - 1, 1.0), np.abs(signed) - 1, moves)
         reached = path.l1_norm / eta
         largest = max(largest, reached)
-        if t % every == 0 or t == setting.iterations:
-            losses = {"iteration": t, "loss": path.objective, "start": at.start}
-            norms = {"largest_norm": largest, "final_norm": reached, "eta": eta}
-            rows.append(vars(setting) | losses | norms | costs | _sent(engine, t))
+        if t == T or (every and t % every == 0):
+            row = {"iteration": t, "loss": path.objective}
+            row |= {"largest_norm": largest, "final_norm": reached}
+            rows.append(known | row | _sent(engine, t))
     return rows
 
 
@@ -336,29 +308,4 @@ def _sent(engine: FrankWolfe, t: int) -> dict[str, int]:
         "bytes_up": int(np.sum(engine.up[:t])),
         "bytes_down": int(np.sum(engine.down[:t])),
         "features": len(engine.features),
-    }
-
-
-def final(
-    at: Instance, setting: Setting, reading: Reading, seed: int
-) -> dict[str, Any]:
-    """Final row of a run: loss f(x), ||x||_1 over eta, noise and true epsilon.
-
-    Losses are means over the records under either reading of the objective.
-    """
-    noise, eta = noise_under(at, setting, reading), setting.share * at.radius
-    with start_run(at, setting, noise, seed) as engine:
-        engine.advance(setting.iterations)
-        x = engine.weights[0]
-    return {
-        **vars(setting),
-        "iteration": setting.iterations,
-        "loss": at.problem.mean_loss(at.problem.A @ x + at.problem.offset),
-        "start": at.start,
-        "truth": at.truth,
-        "eta": eta,
-        "final_norm": float(abs(x).sum()) / eta,
-        "true_epsilon": noise.true_epsilon,
-        "index_scale": noise.index_scale,
-        "sketch_scale": noise.sketch_scale,
     }

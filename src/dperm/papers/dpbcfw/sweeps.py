@@ -8,32 +8,44 @@ from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from dperm.core.erm.losses import named
-from dperm.core.erm.problem import build
+from dperm.core.erm.problem import Problem, build
+from dperm.core.erm.sets import Ball
 from dperm.core.experiment import grid, plan
 from dperm.core.experiment.schema import Config
-from dperm.core.privacy.mechanisms import streams
+from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.papers.dpbcfw import theory
+from dperm.papers.dpbcfw.constrained import minimum, top_eigenvalue
 from dperm.papers.dpbcfw.runs import (
     Instance,
-    Reading,
     Rows,
     Setting,
-    final,
+    noise_of,
+    options_of,
     prepared,
     run,
+    sparse_design,
     synthetic,
 )
+from dperm.papers.dpbcfw.theory import SAMPLINGS
 from dperm.pipeline import inputs
+from dperm.solvers.distributed.columns import Columns, edges
+from dperm.solvers.distributed.engines import shares
+from dperm.solvers.distributed.node import Node
 from dperm.solvers.distributed.sketch import Sketch
-from dperm.solvers.frank_wolfe import bcfw, silent
+from dperm.solvers.frank_wolfe import bcfw, dp_bcfw, silent
+from dperm.solvers.frank_wolfe.bcfw import step_size
+from dperm.solvers.frank_wolfe.dp_bcfw_noise import sensitivities, sketch_of
 from dperm.solvers.frank_wolfe.iterate import Iterate
 
 DATA = ("n", "d", "density", "active", "rows")
 SETTING = tuple(field.name for field in fields(Setting))
 WHOLE = ("n", "d", "rows", "nodes", "sketch", "iterations")  # converted to integers
 Point = Mapping[str, Any]
+
+# --- runs of many settings ------------------------------------------------------------
 
 
 def compare(
@@ -43,6 +55,7 @@ def compare(
     settings: Any,
     every: int = 1,
     same_sparsity: bool = False,
+    records: list[int] | None = None,
     engine: str = "local",
 ) -> Rows:
     """Runs of many settings on the data of a point.
@@ -50,74 +63,42 @@ def compare(
     Parameters
     ----------
     point : mapping
-        Sizes and sparsity of synthetic data, or ``problem``; and keys of ``Setting``,
-        which go into all settings.
-    settings : grid
-        Of keys of ``Setting``.
-    every : int
-        Rows are kept at each ``every``-th iteration and at the last.
-    same_sparsity : bool
-        Whether x_true is as dense as the features.
-    engine : str
-        Engine of Algorithm 2.
-    """
-    at = _instance(config, point, seed, same_sparsity)
-    if isinstance(at, str):
-        return [{"status": "unavailable", "reason": at}]
-    rows = []
-    for keys in grid.points(settings, axes=None):
-        setting = _setting(point, **keys, engine=engine)
-        known = {"truth": at.truth, "d": at.problem.p}
-        rows += [row | known for row in run(at, setting, seed, every)]
-    return rows
-
-
-def readings(
-    config: Config,
-    point: Point,
-    seed: int,
-    settings: Any,
-    same_sparsity: bool = False,
-    records: list[int] | None = None,
-) -> Rows:
-    """Final rows of many runs on the data of a point, all under one reading.
-
-    Parameters
-    ----------
-    point : mapping
-        As for ``compare``; ``ball``, which is eta, or ||x_true||_1 if that is less;
-        ``objective`` and ``per`` of ``Reading``.
+        Sizes and sparsity of synthetic data, or ``problem``; keys of ``Setting``, which
+        go into all settings; and ``ball``, which is eta, or ||x_true||_1 if that is
+        less.
     settings : grid
         Of keys of ``Setting``, and ``own``: with the noise of the method's own paper
         under every reading.
+    every : int
+        Rows are kept at each ``every``-th iteration and at the last; 0: there alone.
     same_sparsity : bool
         Whether x_true is as dense as the features.
     records : list of int, optional
         Numbers n of records, all of one draw of the data; else the point has n.
+    engine : str
+        Engine of Algorithm 2.
     """
-    reading, rows = Reading(point["objective"], point["per"]), list[dict[str, Any]]()
+    rows: Rows = []
     for sizes in [{"n": n} for n in records] if records else [{}]:
         at = _instance(config, {**point, **sizes}, seed, same_sparsity)
         if isinstance(at, str):
             return [{"status": "unavailable", "reason": at}]
         for keys in grid.points(settings, axes=None):
             as_itself = keys.pop("own", False)
-            setting = _setting(point, **(keys | _share(at, point)))
-            end = final(at, setting, Reading() if as_itself else reading, seed)
-            rows.append({**end, "n": at.problem.n, "d": at.problem.p, "own": as_itself})
+            setting = _setting(at, point, **keys, engine=engine)
+            if as_itself:
+                setting = replace(setting, objective="mean", per="total")
+            known = {"n": at.problem.n, "d": at.problem.p, "own": as_itself}
+            rows += [row | known for row in run(at, setting, seed, every)]
     return rows
 
 
-def _setting(point: Point, **more: Any) -> Setting:
+def _setting(at: Instance, point: Point, **more: Any) -> Setting:
     """The setting of these keys and of the point's, which take precedence."""
-    return Setting(
-        **_whole(more | {key: point[key] for key in SETTING if key in point})
-    )
-
-
-def _share(at: Instance, point: Point) -> dict[str, float]:
-    """``ball``, which is eta, as a share of ||x_true||_1; at most 1."""
-    return {"share": min(1.0, point["ball"] / at.radius)} if "ball" in point else {}
+    keys = more | {key: point[key] for key in SETTING if key in point}
+    if "ball" in point:
+        keys["share"] = min(1.0, point["ball"] / at.radius)
+    return Setting(**_whole(keys))
 
 
 def _whole(keys: dict[str, Any]) -> dict[str, Any]:
@@ -129,10 +110,7 @@ def _instance(
 ) -> Instance | str:
     """The data of a point, or the reason why they are not available."""
     if "problem" not in point:
-        sizes = {key: point[key] for key in DATA if key in point}
-        if same_sparsity:
-            sizes["active"] = point["density"]
-        return synthetic(seed, **_whole(sizes))
+        return _drawn(point, seed, same_sparsity)
     at = plan.at_problem(config, point["problem"])
     problem = inputs.load_problem(at)
     if problem is None:
@@ -140,11 +118,12 @@ def _instance(
     return prepared(problem, inputs.load_optimum(at).w)
 
 
-def _drawn(config: Config, point: Point, seed: int) -> Instance:
-    """The data of a point at which they are available."""
-    at = _instance(config, point, seed)
-    assert isinstance(at, Instance)
-    return at
+def _drawn(point: Point, seed: int, same_sparsity: bool = False) -> Instance:
+    """The synthetic data of a point."""
+    sizes = {key: point[key] for key in DATA if key in point}
+    if same_sparsity:
+        sizes["active"] = point["density"]
+    return synthetic(seed, **_whole(sizes))
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------
@@ -170,76 +149,189 @@ def samplings(
     published_p_min : float
         p_min of Section V-A, (tau / d)^2; Table III prints (K tau)^2 / d^2.
     """
-    at, rows = _drawn(config, point, seed), []
+    at = _drawn(point, seed)
     tau = round(chance * at.problem.p)
-    for constraint, size in _sets(at):
-        for name, options in _of_figure1(tau, nodes, published_p_min):
-            options = replace(options, constraint=constraint, radius=size)
-            keys = {"constraint": constraint, "sampling": name, "eta": size}
-            rows += _path(at, options, seed, int(point["iterations"]), keys)
-    return rows
+    distributed = bcfw.Options("distributed", tau, nodes)
+    runs = {
+        "elementary": bcfw.Options(),
+        "tau-nice": bcfw.Options("tau_nice", tau),
+        "(K, tau), published": replace(distributed, p_min=published_p_min),
+        "(K, tau), corrected": distributed,
+    }
+    return [*_paths(at, point, seed, "sampling", runs)]
 
 
 def blocks(config: Config, point: Point, seed: int, nodes: list[int]) -> Rows:
     """Figure 2 as Algorithm 1: each of K nodes samples d / max K coordinates."""
-    at, rows = _drawn(config, point, seed), []
+    at = _drawn(point, seed)
     tau = at.problem.p // max(nodes)
-    for constraint, size in _sets(at):
-        for K in nodes:
-            options = bcfw.Options("distributed", tau, K, constraint, size)
-            keys = {"constraint": constraint, "nodes": K, "eta": size}
-            rows += _path(at, options, seed, int(point["iterations"]), keys)
-    return rows
+    runs = {K: bcfw.Options("distributed", tau, K) for K in nodes}
+    return [*_paths(at, point, seed, "nodes", runs)]
 
 
-def _of_figure1(
-    tau: int, nodes: int, published_p_min: float
-) -> Iterator[tuple[str, bcfw.Options]]:
-    """Names and options of the samplings of Figure 1."""
-    distributed = bcfw.Options("distributed", tau, nodes)
-    yield "elementary", bcfw.Options()
-    yield "tau-nice", bcfw.Options("tau_nice", tau)
-    yield "(K, tau), published", replace(distributed, p_min=published_p_min)
-    yield "(K, tau), corrected", distributed
-
-
-def _sets(at: Instance) -> Iterator[tuple[str, float]]:
-    """Box and ball with their sizes."""
+def _paths(
+    at: Instance, point: Point, seed: int, key: str, runs: Mapping[Any, bcfw.Options]
+) -> Iterator[dict[str, Any]]:
+    """Rows of runs of Algorithm 1 on box and ball, one per iteration."""
+    count = int(point["iterations"])
     for constraint in bcfw.CONSTRAINTS:
-        yield constraint, at.largest if constraint == "box" else at.radius
+        size = at.largest if constraint == "box" else at.radius
+        for name, options in runs.items():
+            options = replace(options, constraint=constraint, radius=size)
+            path = _algorithm1(at, options, seed, count)
+            for t in range(count + 1):
+                if t:
+                    path.advance(1)
+                yield {
+                    "constraint": constraint,
+                    key: name,
+                    "eta": size,
+                    "iteration": t,
+                    "loss": path.at.objective,
+                    "start": at.start,
+                    "largest_norm": path.largest / size,
+                    "final_norm": path.at.l1_norm / size,
+                    "p_min": path.p_min,
+                }
 
 
-def _path(
-    at: Instance, options: bcfw.Options, seed: int, count: int, keys: dict[str, Any]
-) -> Rows:
-    """Rows of a run of Algorithm 1, one per iteration."""
-    path = bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
-    rows = []
-    for t in range(count + 1):
-        if t:
-            path.advance(1)
-        row = {
-            "iteration": t,
-            "loss": path.at.objective,
-            "start": at.start,
-            "largest_norm": path.largest / options.radius,
-            "final_norm": path.at.l1_norm / options.radius,
-            "p_min": path.p_min,
-        }
-        rows.append(keys | row)
-    return rows
+def _algorithm1(at: Instance, options: bcfw.Options, seed: int, count: int) -> bcfw.Run:
+    return bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
 
 
 def curvature(
     config: Config, point: Point, seed: int, chance: float, nodes: int
 ) -> Rows:
-    """Table III in numbers: curvatures, bounds and the gap that Algorithm 1 reaches."""
-    at = _drawn(config, point, seed)
-    tau = round(chance * at.problem.p)
-    return theory.table3(at, tau, nodes, int(point["iterations"]), seed)
+    """Table III on the box: p_min, curvature, bounds, and the gap that is reached.
+
+    ``existing_bound`` is the column of existing results for exact updates, and
+    ``published_bound`` is Theorem 1 with the printed p_min.
+    """
+    at, count, rows = _drawn(point, seed), int(point["iterations"]), []
+    d, h, tau = at.problem.p, at.start, round(chance * at.problem.p)
+    printed = (1.0, 1 / d, tau / d, (nodes * tau / d) ** 2)
+    both = curvatures(at.columns, 2 * at.largest, tau, nodes)
+    known = {name: C for name, (C, _) in both.items()}
+    existing = theory.existing_bounds(known, h, d, tau, count)
+    for (name, sampling), published in zip(SAMPLINGS.items(), printed, strict=True):
+        options = bcfw.Options(sampling, tau, nodes, "box", at.largest)
+        path = _algorithm1(at, options, seed, count)
+        path.advance(count)
+        C, expected = both[name]
+        row = {
+            "sampling": name,
+            "p_min": path.p_min,
+            "published_p_min": published,
+            "existing_curvature": C,
+            "expected_curvature": expected,
+            "existing_bound": existing[name],
+            "bound": theory.bound(count, path.p_min, h, expected),
+            "published_bound": theory.bound(count, published, h, expected),
+            "gap": path.at.objective - at.truth,
+            "start": h - at.truth,
+            "iteration": count,
+        }
+        rows.append(row)
+    return rows
 
 
-# --- losses of Table V ----------------------------------------------------------------
+def curvatures(
+    columns: Columns, width: float, tau: int, nodes: int
+) -> dict[str, tuple[float, float]]:
+    """Bounds on curvatures of least squares over a box with sides of ``width``.
+
+    Propositions 3 and 4 are compared with the constants of the case-by-case analyses.
+    These are the global curvature by the top eigenvalue, the product curvature
+    sum_i C_f^i, and the expected set curvature of tau-nice sampling, for which
+    Proposition 3 has the same bound. All are for f = ||Ax - y||^2 / (2n), so A is
+    divided by sqrt(n).
+
+    Returns
+    -------
+    dict
+        By sampling: the existing constant, NaN where there is none, and the expected
+        curvature.
+    """
+    scale, p = width**2 / columns.n, columns.p
+    mu1, mu2, mu3 = (scale * value for value in pair_maxima(columns, nodes))
+    nice, distributed = theory.pair_sums(mu1, mu2, mu3, tau, nodes)
+    total = scale * float(columns.square_norms.sum())
+    everything = scale * p * top_eigenvalue(columns)
+    both = (everything, everything), (total, total / p), (nice, nice)
+    return dict(zip(SAMPLINGS, (*both, (math.nan, distributed)), strict=True))
+
+
+def pair_maxima(columns: Columns, nodes: int) -> tuple[float, float, float]:
+    """Max ||a_i||^2, and max |a_i . a_j| over pairs within and across nodes.
+
+    With one node the last is 0.
+    """
+    owner = np.repeat(np.arange(nodes), np.diff(edges(columns.p, nodes)))
+    within = across = 0.0
+    for j in range(columns.p):
+        row = np.abs(columns.gram(j))
+        row[j] = 0.0
+        same = owner == owner[j]
+        within = max(within, float(row[same].max(initial=0.0)))
+        across = max(across, float(row[~same].max(initial=0.0)))
+    return float(columns.square_norms.max()), within, across
+
+
+PRECISION, MOST = 1e-7, 20_000  # gap of f* on the ball over f(0); maximum of steps
+PASSES = 30  # iterations times p_min, at least
+POINTS = 12  # iterations at which a rate is read, equally spaced in logarithms
+ORDERED = ("elementary", "tau-nice", "(K, tau)-distributed", "uniform serial")
+
+
+def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) -> Rows:
+    """Theorem 1's O(1/t): gaps f(x_t) - f* over the last decade, on ball and box.
+
+    ``share`` of the point is eta over ||x_true||_1 on the ball. There f* is the
+    certified lower bound, so that gaps are not understated. On the box f* is 0 if the
+    shortest interpolation lies within it; else f(x_true) is used instead, which is no
+    smaller. A sampling of small p_min takes ``PASSES`` / p_min iterations.
+    """
+    at, rows = _drawn(point, seed), list[dict[str, Any]]()
+    tau, ball = round(chance * at.problem.p), Ball(1.0, point["share"] * at.radius)
+    value, open_ = minimum(at.problem, ball, PRECISION, MOST, at.columns)
+    sets = {"ball": (ball.radius, value - open_), "box": (at.largest, box_least(at))}
+    for constraint, (radius, least) in sets.items():
+        for name in ORDERED:
+            options = bcfw.Options(SAMPLINGS[name], tau, nodes, constraint, radius)
+            path = _algorithm1(at, options, seed, int(point["iterations"]))
+            count = max(int(point["iterations"]), round(PASSES / path.p_min))
+            marks = np.geomspace(count / 10, count, POINTS).round().astype(int)
+            for before, t in zip([0, *marks[:-1]], marks, strict=True):
+                path.advance(int(t - before))
+                row = {"panel": constraint, "sampling": name, "p_min": path.p_min}
+                row |= {"iteration": int(t), "gap": path.at.objective - least}
+                rows.append(row | {"start": at.start - least})
+    return rows
+
+
+def box_least(at: Instance) -> float:
+    """Least f over the box: 0 if the shortest interpolation fits, else f(x_true)."""
+    A, y = at.problem.A.toarray(), -at.problem.offset
+    x = np.linalg.lstsq(A, y)[0]
+    fits = np.abs(x).max() <= at.largest and np.allclose(A @ x, y)
+    return 0.0 if fits else at.truth
+
+
+def eigenvalue_bounds(
+    config: Config, point: Point, seed: int, tau: int, nodes: int
+) -> Rows:
+    """Proposition 1: expected curvature over the unit box, exactly, and its bound."""
+    n, d = int(point["n"]), int(point["d"])
+    G, rows = theory.correlated(seed, n, d, float(point["common"])), []
+    for sampling in SAMPLINGS:
+        P = theory.pair_chances(sampling, d, tau, nodes)
+        both = {"curvature": theory.box_curvature(P * G, 1.0)}
+        both["bound"] = theory.eigenvalue_bound(P, G, 1.0)
+        rows.append({"sampling": sampling, **both})
+    return rows
+
+
+# --- Algorithm 2 without noise: losses of Table V -------------------------------------
 
 
 def losses(
@@ -251,19 +343,18 @@ def losses(
     corrected and as printed, after 20 steps of FW.
     """
     # the same design, with labels sign(y) if the loss requires them
-    base = _drawn(config, point, seed)
+    base = _drawn(point, seed)
     loss = str(point["loss_name"])
-    X, y, bound = base.problem.A, -base.problem.offset, base.label_bound
+    X, y, label = base.problem.A, -base.problem.offset, base.label_bound
     if named(loss).labels == "sign":
-        y, bound = np.where(y >= 0, 1.0, -1.0), 1.0
+        y, label = np.where(y >= 0, 1.0, -1.0), 1.0
     problem = build("synthetic", X, y, loss, base.problem.penalty)
-    at, rows = replace(base, problem=problem, label_bound=bound, _minima={}), []
+    at, rows = replace(base, problem=problem, label_bound=label), []
     for length in lengths:
         m = max(1, round(length * at.problem.n))
         keys = {"nodes": 4, "update": "feasible", "share": share, "sketch": m}
-        end = final(at, _setting(point, **keys), Reading(), seed)
-        errors = {"length": length, **_formula_errors(at, m, share, seed)}
-        rows.append(end | errors)
+        (end,) = run(at, _setting(at, point, **keys), seed, 0)
+        rows.append(end | {"length": length, **_formula_errors(at, m, share, seed)})
     return rows
 
 
@@ -274,11 +365,9 @@ def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, 
     two losses lack the 1/n of the mean and the n that turns q into margins.
     """
     problem, columns, n = at.problem, at.columns, at.problem.n
-    options = bcfw.Options(radius=share * at.radius)
-    x = bcfw.Run(problem, streams(seed), options, silent(20))
+    x = _algorithm1(at, bcfw.Options(radius=share * at.radius), seed, 20)
     x.advance(20)
     exact = Iterate.gradient(x.at)
-    size = float(np.linalg.norm(exact))
     sketch = Sketch(n, m, 0)
     estimates = sketch.predictions(sketch.feature(np.arange(n), x.at.products / n))
     weights = {
@@ -286,12 +375,40 @@ def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, 
         "printed": problem.derivatives(estimates + problem.offset),
     }
     return {
-        name: float(np.linalg.norm(columns.products(each) - exact)) / size
+        name: float(np.linalg.norm(columns.products(each) - exact))
+        / float(np.linalg.norm(exact))
         for name, each in weights.items()
     }
 
 
-# --- communication and sensitivity ----------------------------------------------------
+# --- Theorem 4 and Corollary 1: the length of a run, and its bytes --------------------
+
+
+def ball_curvature(at: Instance, radius: float) -> float:
+    """Curvature of least squares over the l1 ball: max ||A (s - x)||^2 / n.
+
+    It is attained between opposite vertices. (Proposition 4's sum over d coordinates is
+    for the box, of which the ball is a small part.)
+    """
+    return (2 * radius) ** 2 * float(at.columns.square_norms.max()) / at.problem.n
+
+
+def own_iterations(at: Instance, setting: Setting, theta: float) -> float:
+    """T of Theorem 4, (C n epsilon / (C_g + C_l))^(2/3), constants as in Table IV.
+
+    C is the curvature over the l1 ball, nnz(a) the mean number of non-zeros of a
+    feature, G the gradient's sup norm, ``theta`` the distortion.
+    """
+    options = options_of(at, setting)
+    n, K, eta = at.problem.n, setting.nodes, options.radius
+    delta, nonzeros = 1.0 / n, at.problem.A.nnz / at.problem.p
+    top = sketch_of(n, options).leading_singular_value
+    root = math.sqrt(math.log(1 / delta) + setting.epsilon)
+    sketching = K * eta * theta * nonzeros + K**1.5 * math.sqrt(nonzeros) * top**2
+    G = at.published_lipschitz
+    choosing = 2 * G * eta * math.sqrt(32 * math.log(1 / (delta / 2)))
+    size = ball_curvature(at, eta) * n * setting.epsilon
+    return float((size / (sketching * root + choosing)) ** (2 / 3))
 
 
 def communication(
@@ -316,11 +433,11 @@ def communication(
     theta : float
         Distortion of Theorem 4.
     """
-    at = _drawn(config, point, seed)
-    setting = _setting(point, noise=noise)
-    theorem = theory.iterations(at, setting, theta)
+    at = _drawn(point, seed)
+    setting = _setting(at, point, noise=noise)
+    theorem = own_iterations(at, setting, theta)
     counts = {"theorem 4": min(max(1, round(theorem)), max(tuned))}
-    ends = {T: run(at, replace(setting, iterations=T), seed, T)[-1] for T in tuned}
+    ends = {T: run(at, replace(setting, iterations=T), seed, 0)[0] for T in tuned}
     counts["tuned"] = min(ends, key=lambda T: ends[T]["loss"])
     n, K = at.problem.n, setting.nodes
     known = {
@@ -346,53 +463,75 @@ def own_length(
     """
     if point.get("nonzeros"):
         point = {**point, "density": point["nonzeros"] / point["n"]}
-    at = _drawn(config, point, seed)
-    setting = _setting(point, noise=noise, update="feasible")
-    T, eta = theory.iterations(at, setting, theta), setting.share * at.radius
+    at = _drawn(point, seed)
+    setting = _setting(at, point, noise=noise, update="feasible")
+    T, eta = own_iterations(at, setting, theta), setting.share * at.radius
     count = max(1, min(most, round(T)))
-    end = final(at, replace(setting, iterations=count), Reading(), seed)
+    (end,) = run(at, replace(setting, iterations=count), seed, 0)
     least, _ = at.minimum(setting.share)
     logs = math.log(2 * at.published_lipschitz * eta * at.problem.p * at.problem.n)
-    bound = theory.ball_curvature(at, eta) * logs / T
+    bound = ball_curvature(at, eta) * logs / T
     start = at.start - least
     row = {"own_iterations": T, "taken": count, "excess": end["loss"] - least}
     row |= {"bound": bound, "start": start, "share_left": row["excess"] / start}
     return [row | {"bound_over_start": bound / start}]
 
 
-def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
-    """Largest change of a node's releases, over replaced records that were tried."""
-    at = _drawn(config, point, seed)
-    return theory.largest_changes(at, _setting(point), seed, trials)
-
-
-# --- Theorems 1 and 2, Proposition 1, the sketch --------------------------------------
-
-
-def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) -> Rows:
-    """Theorem 1's O(1/t): gaps of Algorithm 1 over the last decade of a run."""
-    at = _drawn(config, point, seed)
-    tau, T = round(chance * at.problem.p), int(point["iterations"])
-    return theory.gaps(at, float(point["share"]), tau, nodes, T, seed)
-
-
-def eigenvalue_bounds(
-    config: Config, point: Point, seed: int, tau: int, nodes: int
-) -> Rows:
-    """Proposition 1: expected curvature over a box, exactly, and its bound."""
-    n, d = int(point["n"]), int(point["d"])
-    return theory.proposition1(seed, n, d, float(point["common"]), tau, nodes, 1.0)
+# --- Theorem 2: Assumption 2 along private runs ---------------------------------------
 
 
 def approximation(config: Config, point: Point, seed: int, lengths: list[int]) -> Rows:
-    """Assumption 2: errors of private runs at every iteration; length 0: no sketch."""
-    at, rows = _drawn(config, point, seed), list[dict[str, Any]]()
-    reading = Reading(point["objective"], point["per"])
+    """Errors of private runs at every iteration, and those allowed at rho = 1.
+
+    Assumption 2 allows the partial gradient an error of rho_g gamma_t C / 2 in the
+    largest entry, and the oracle rho_l gamma_t C / 2 in its inner product, with
+    constants rho_g and rho_l. Since gamma_t falls like 1/t, so must the errors. C is
+    the curvature over the ball of radius K eta, which contains the iterates; ``gap`` is
+    the final f less the least f over this ball. A length of 0 is no sketch.
+    """
+    at, rows = _drawn(point, seed), list[dict[str, Any]]()
     for length in lengths:
-        setting = _setting(point, sketch=length, **_share(at, point))
-        errors = theory.approximation_errors(at, setting, reading, seed)
-        rows += [{**row, "length": length or at.problem.n} for row in errors]
+        setting = _setting(at, point, sketch=length)
+        known = {"length": length or at.problem.n}
+        rows += [row | known for row in approximation_errors(at, setting, seed)]
     return rows
+
+
+def approximation_errors(at: Instance, setting: Setting, seed: int) -> Rows:
+    """Rows of one private run, two per iteration, as ``approximation`` has them."""
+    problem, rows = at.problem, list[dict[str, Any]]()
+    options, noise = options_of(at, setting), noise_of(at, setting)
+    path = dp_bcfw.Run(problem, streams(seed), options, noise)
+    public = dp_bcfw.public_of(problem, options, noise)
+    node = Node(next(shares(problem, 1)), public, 0)  # all features
+    starts, C = edges(problem.p, setting.nodes), ball_curvature(at, options.reach)
+    for t in range(setting.iterations):
+        estimate = node.gradient(node.slopes(path.q))
+        slopes = problem.derivatives(problem.A @ path.x + problem.offset)
+        exact = at.columns.products(slopes) / problem.n
+        path.advance(1)
+        worse = options.radius * oracle_error(estimate, path.chosen[-1], starts)
+        errors = (float(np.abs(estimate - exact).max()), worse)
+        known = {"iteration": t + 1, "allowed": step_size(t, 1.0) * C / 2}
+        rows += [
+            {"release": name, "error": error} | known
+            for name, error in zip(theory.RELEASES, errors, strict=True)
+        ]
+    least, _ = at.minimum(setting.nodes * setting.share)
+    end = problem.mean_loss(problem.A @ path.x + problem.offset) - least
+    known = {"curvature": C, "gap": end, "start": at.start - least}
+    known |= {"width": 2 * options.reach, "nodes": setting.nodes}
+    return [row | known for row in rows]
+
+
+def oracle_error(estimate: np.ndarray, signed: np.ndarray, starts: np.ndarray) -> float:
+    """Largest shortfall, over nodes, of the chosen vertex against the best of ±e_j."""
+    chosen = np.sign(signed) * estimate[np.abs(signed) - 1]
+    best = np.maximum.reduceat(np.abs(estimate), starts[:-1])
+    return float((best - chosen).max())
+
+
+# --- the sketch: Section IV and Discussion 4 ------------------------------------------
 
 
 def sketched_products(
@@ -404,12 +543,123 @@ def sketched_products(
     nodes: int,
     active: int,
 ) -> Rows:
-    """Section IV's sketch: errors of products for several m, and that of Table IV."""
-    n, count = int(point["n"]), int(point["iterations"])
-    of_table = theory.table_length(n, count, theta)
-    sizes = (int(point["d"]), int(point["nonzeros"]), active, float(point["epsilon"]))
-    rows = []
+    """Largest errors of a_i . A x / n for several m, and for that of Table IV.
+
+    The estimate by sketched features J a_j + xi_j has the errors
+    a_i . (J^T J - I) A x / n, the distortion, and (J a_i) . sum_j x_j xi_j / n, the
+    noise.
+
+    Parameters
+    ----------
+    point : mapping
+        With ``nonzeros``, the mean number of non-zeros of a feature, which is the same
+        for every n (Section IV-A), and T of equation 17.
+    nodes : int
+        K of equation 17.
+    active : int
+        Features of x, all with the same weight; ||x||_1 = 1.
+    """
+    n, d, count = (int(point[key]) for key in ("n", "d", "iterations"))
+    of_table, rows = theory.table_length(n, count, theta), []
     for m, table in [*((m, False) for m in lengths if m <= n), (of_table, True)]:
-        errors = theory.sketch_errors(seed, n, m, *sizes, nodes, count)
-        rows.append(errors | {"m": m, "table": table})
+        rng = np.random.default_rng(seed)
+        A = sparse_design(rng, n, d, point["nonzeros"] / n)
+        x = np.zeros(d)
+        chosen = rng.choice(d, active, replace=False)
+        x[chosen] = rng.choice([-1.0, 1.0], active) / active
+        sketch, product = Sketch(n, m, seed), A @ x
+        q = sketch.feature(np.arange(n), product)
+        distortion = A.T @ (sketch.predictions(q) - product) / n
+        noise = []
+        for each in (sketch, Sketch(n, n, seed)):
+            top, epsilon = each.leading_singular_value, float(point["epsilon"])
+            scale = theory.printed_scale(n, top, epsilon, 1 / n, nodes * count)
+            drawn = gaussian(streams(seed).noise, (active, each.m))
+            noise.append(A.T @ each.predictions(scale * (x[x != 0] @ drawn)) / n)
+        errors = {
+            "distortion": distortion,
+            "sketched_noise": noise[0],
+            "plain_noise": noise[1],
+            "sketched": distortion + noise[0],
+        }
+        worst = {name: float(np.abs(error).max()) for name, error in errors.items()}
+        rows.append(worst | {"m": m, "table": table})
     return rows
+
+
+# --- a search for the neighbouring data that move a release most ----------------------
+
+Record = tuple[np.ndarray, float]
+
+
+def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
+    """Largest changes found and declared, for a node's scores and sketched features.
+
+    Replacing record r changes one entry of each feature and one label. A score changes
+    most where the record's entries, label and estimated prediction are at their bounds.
+    The search tries such records and random ones, with the server's message of a real
+    run.
+
+    Returns
+    -------
+    list of dict
+        ``release`` (score, feature), ``found`` (largest change), ``strict`` (declared
+        replace-one sensitivity) and ``published`` (as the printed noise assumes).
+    """
+    at = _drawn(point, seed)
+    setting, problem, n = _setting(at, point), at.problem, at.problem.n
+    options, noise = options_of(at, setting), noise_of(at, setting)
+    path = dp_bcfw.Run(problem, streams(seed), options, noise)
+    path.advance(5)
+    sketch = sketch_of(n, options)
+    longest = int(np.argmax(sketch.column_norms))  # the record that J stretches most
+    worst = sketch.feature(np.array([longest]), np.ones(1))
+    aggregates = [path.q, 1e6 * worst, -1e6 * worst]  # estimates at their bounds
+    factor, score, feature = options.score_factor(noise.scores), 0.0, 0.0
+    for pair in _replacements(at, options, seed, trials):
+        nodes = [_node(problem, options, longest, record) for record in pair]
+        for q in aggregates:
+            moved = [factor * node.gradient(node.slopes(q)) for node in nodes]
+            score = max(score, float(np.abs(moved[0] - moved[1]).max()))
+        for j in range(min(20, problem.p)):
+            first, second = (node.sketched_without_noise(j) for node in nodes)
+            feature = max(feature, float(np.linalg.norm(first - second)))
+    declared = sensitivities(problem, options, noise.scores)
+    printed = 2 * options.radius * at.published_lipschitz / (options.nodes * n)
+    changes = {
+        "score": (score, declared[0], printed),
+        "feature": (feature, declared[1], sketch.leading_singular_value / n),
+    }
+    keys = ("release", "found", "strict", "published")
+    return [
+        dict(zip(keys, (name, *sizes), strict=True)) for name, sizes in changes.items()
+    ]
+
+
+def _replacements(
+    at: Instance, options: dp_bcfw.Options, seed: int, trials: int
+) -> Iterator[tuple[Record, Record]]:
+    """Pairs of a record and its replacement: at the bounds, then random, far beyond."""
+    rng, p = np.random.default_rng(seed), at.problem.p
+    B, Y = options.entry_bound, options.label_bound
+    for label in (Y, -Y):
+        yield (np.full(p, B), label), (np.full(p, -B), label)
+        yield (np.full(p, B), label), (np.full(p, B), -label)
+    for _ in range(trials):
+        entries = 10 * B * rng.standard_normal((2, p))
+        labels = 10 * Y * rng.standard_normal(2)
+        yield (entries[0], labels[0]), (entries[1], labels[1])
+
+
+def _node(
+    problem: Problem, options: dp_bcfw.Options, replaced: int, record: Record
+) -> Node:
+    """One node with all columns, one record replaced."""
+    entries, label = record
+    A = problem.A.tolil()
+    A[[replaced], :] = entries
+    offset = problem.offset.copy()
+    offset[[replaced]] = problem.loss.offset(np.array([label]))
+    other = replace(problem, A=sparse.csc_array(A), offset=offset)
+    public = dp_bcfw.public_of(problem, options, silent(1))
+    return Node(next(shares(other, 1)), public, 0)

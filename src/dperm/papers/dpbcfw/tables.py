@@ -1,26 +1,68 @@
-"""Tables of Lou and Cheung 2020 (DP-BCFW)."""
+"""Tables of Lou and Cheung 2020 (DP-BCFW). Losses are final ones over f(0)."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
 import pandas as pd
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpbcfw import outcomes
-from dperm.papers.dpbcfw.outcomes import last, read
+from dperm.papers.dpbcfw import theory
+from dperm.present.intervals import power, student
+from dperm.present.tables import Rows, groups, where
+
+# --- rows of the sweeps ---------------------------------------------------------------
+
+
+def read(config: Config, name: str) -> pd.DataFrame:
+    """A sweep's rows, with ``relative``, the loss over f(0), where there is a loss."""
+    table = results.load_sweep(config, name)
+    if "loss" in table:
+        table = table.assign(relative=table["loss"] / table["start"])
+    return table
+
+
+def last(table: pd.DataFrame) -> pd.DataFrame:
+    """The last row of every run."""
+    return table[table["iteration"] == table["iterations"]]
 
 
 def _mean(table: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
     return table.groupby(keys, sort=False)[values].mean().reset_index()
 
 
+def _interval(name: str, values: Any) -> dict[str, float]:
+    """Mean of the values as ``name``, and its 95 % interval as _low and _high."""
+    low, high = student(np.asarray(values))
+    return {name: float(np.mean(values)), f"{name}_low": low, f"{name}_high": high}
+
+
+def _exponents(table: pd.DataFrame, x: str, y: str) -> np.ndarray:
+    """Exponent of y in x of each replicate; NaN if a y is not positive."""
+    runs = [run[[x, y]].to_numpy().T for _, run in table.groupby("replicate")]
+    fits = [power(*run)[0] if (run[1] > 0).all() else np.nan for run in runs]
+    return np.array(fits)
+
+
+# --- Tables II, III and V -------------------------------------------------------------
+
+NUMBER = 8  # bytes
+
+
 def related(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Table II with our solver for each row, and the measured bytes of DP-BCFW."""
+    """Table II with our solver for each row, and the measured bytes of DP-BCFW.
+
+    They are over those of n raw numbers per node and iteration.
+    """
     data = results.published(config, "table2")
+    tuned = where(last(results.load_sweep(config, "communication")), rule="tuned")
+    raw = float(NUMBER) * tuned["n"] * tuned["nodes"] * tuned["iterations"]
     ours = data["solver"] == "dp_bcfw"
     data["uplink_share"] = pd.NA
-    sent = results.load_sweep(config, "communication")
-    data.loc[ours, "uplink_share"] = outcomes.share_of_raw(sent)
+    data.loc[ours, "uplink_share"] = float((tuned["bytes_up"] / raw).mean())
     return data
 
 
@@ -29,7 +71,7 @@ def curvature(config: Config, product: Product, problems: list[str]) -> pd.DataF
     table = results.load_sweep(config, "curvature")
     columns = table[["p_min", "iteration", "d", "start", "expected_curvature"]]
     table["printed_column"] = [
-        outcomes.printed_column(*row) for row in columns.itertuples(index=False)
+        theory.printed_column(*row) for row in columns.itertuples(index=False)
     ]
     values = [
         *("p_min", "published_p_min", "existing_curvature", "expected_curvature"),
@@ -46,11 +88,50 @@ def losses(config: Config, product: Product, problems: list[str]) -> pd.DataFram
     return data.merge(printed[["loss_name", "by_q"]], on="loss_name", how="left")
 
 
+# --- Figure 4 under every reading -----------------------------------------------------
+
+LEARNT = 0.25  # of f(0): the least drop that counts as learning
+READING = ["ball", "objective", "per", "iterations"]
+
+
 def reading_sentences(
     config: Config, product: Product, problems: list[str]
 ) -> pd.DataFrame:
-    """Under how many readings the sentence on each figure holds."""
-    return outcomes.holding(outcomes.margins(config, product.sweeps))
+    """How many readings of Figure 4 were tried, learn, and hold.
+
+    The excess falls with n for every algorithm, and with K at every n, if the 95 %
+    intervals of all steps over the draws lie below 0, which identical draws do not
+    show. It is learnt if the best K falls by ``LEARNT`` of f(0) at the largest n.
+    """
+    table = read(config, product.sweeps[0])
+    table = table.assign(excess=(table["loss"] - table["truth"]) / table["start"])
+    found = [_figure4(part) for _, part in groups(table, READING)]
+    learning, falling = np.array(found).T
+    counts = {"tried": len(found), "learning": int(learning.sum())}
+    counts["holding"] = int((learning & falling).sum())
+    return pd.DataFrame([{"figure": "Figure 4", **counts}])
+
+
+def _figure4(runs: pd.DataFrame) -> tuple[bool, bool]:
+    """Whether something is learnt under a reading, and whether its steps all fall."""
+    excess = runs.pivot(
+        index="replicate", columns=["method", "nodes", "n"], values="excess"
+    ).sort_index(axis=1)
+    ours, central = excess["dp_bcfw"], excess["dp_fw"]
+    by_nodes = [ours.xs(n, axis=1, level="n") for n in runs["n"].unique()]
+    by_size = [each[K] for each in (ours, central) for K in each.columns.unique(0)]
+    steps = [
+        student((part[b] - part[a]).to_numpy())
+        for part in (*by_nodes, *by_size)
+        for a, b in pairwise(part.columns)
+    ]
+    most = where(runs, method="dp_bcfw", n=runs["n"].max())
+    lowest = most.groupby("nodes")["relative"].mean().min()
+    falls = all(low < high < 0 for low, high in steps)
+    return bool(lowest <= 1 - LEARNT), falls
+
+
+# --- privacy --------------------------------------------------------------------------
 
 
 def privacy(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -85,28 +166,98 @@ def sensitivity(config: Config, product: Product, problems: list[str]) -> pd.Dat
     return pd.DataFrame(table.groupby(keys, sort=False)[values].max().reset_index())
 
 
+# --- Theorems 1 and 2, Proposition 1, and the sketch ----------------------------------
+
+RUN = ["objective", "per", "epsilon", "length"]  # keys of the runs of Theorem 2
+QUANTITIES = {  # of the sketch: axis of measurement, exponent in the paper
+    "distortion": ("m", -0.5),
+    "sketched": ("n", -1.0),
+    "sketched_noise": ("n", -1.0),
+    "plain_noise": ("n", -0.5),
+}
+
+
 def rates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Exponents of Algorithm 1's gap in t, and those of Theorem 1's bound."""
+    """Exponents of the gap in t over the last decade, and those of Theorem 1's bound.
+
+    The exponent of the bound is the same for every curvature; ``left`` is the final gap
+    over that of x = 0.
+    """
+    rows: Rows = []
     swept = results.load_sweep(config, product.sweeps[0])
-    return outcomes.gap_exponents(swept)
+    for row, part in groups(swept, ["panel", "sampling"]):
+        t, p_min = part["iteration"].unique(), float(part["p_min"].iloc[0])
+        ends = part[part["iteration"] == t.max()]
+        bounds = np.array([theory.bound(int(each), p_min, 1.0, 0.0) for each in t])
+        row |= {"p_min": p_min}
+        row |= _interval("exponent", _exponents(part, "iteration", "gap"))
+        row |= {"bound_exponent": power(t, bounds)[0]}
+        row["left"] = float((ends["gap"] / ends["start"]).mean())
+        rows.append(row | {"steps": int(t.max())})
+    return pd.DataFrame(rows)
 
 
 def proposition1(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Expected curvature over Proposition 1's bound, by sampling and correlation."""
     table = results.load_sweep(config, product.sweeps[0])
-    data = _mean(table, ["sampling", "common"], ["curvature", "bound"])
-    return data
+    return _mean(table, ["sampling", "common"], ["curvature", "bound"])
 
 
 def approximation(
     config: Config, product: Product, problems: list[str]
 ) -> pd.DataFrame:
-    """Errors of partial gradient and oracle, and those that Assumption 2 allows."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    return outcomes.approximation_summary(swept)
+    """Errors of partial gradient and oracle, those that rho = 1 allows, and the bound.
+
+    ``exponent`` is that of the error in t over the second half of the run, and
+    ``step_exponent`` that of gamma_t, which Assumption 2 with constant rho requires;
+    none is fitted to an error of 0. ``rho`` is the largest of the run. The bound is
+    Theorem 2's for p_min = 1, with each node's part as one block.
+    """
+    swept, rows = results.load_sweep(config, product.sweeps[0]), Rows()
+    for _, of_run in swept.groupby(RUN, sort=False):
+        keys = [*RUN, "release"]
+        both = [at | _of_release(part) for at, part in groups(of_run, keys)]
+        rho = {row["release"]: row["rho"] for row in both}
+        at = both[0]
+        total = (at["width"] + at["nodes"]) * rho["gradient"]
+        total += at["nodes"] * rho["oracle"]
+        size = (1 + total) * at["curvature"]
+        limit = theory.bound(at["steps"], 1.0, at["start"], size)
+        rows += [row | {"bound": limit} for row in both]
+    return pd.DataFrame(rows)
+
+
+def _of_release(part: pd.DataFrame) -> dict[str, Any]:
+    """Summary of one release over runs that differ only in their draws."""
+    steps = int(part["iteration"].max())
+    end, late = part[part["iteration"] == steps], part[part["iteration"] > steps / 2]
+    ratio = (part["error"] / part["allowed"]).groupby(part["replicate"]).max()
+    means = {key: float(end[key].mean()) for key in ("gap", "start", "curvature")}
+    return {
+        **_interval("error", end["error"]),
+        "allowed": float(end["allowed"].mean()),
+        "rho": float(ratio.mean()),
+        **_interval("exponent", _exponents(late, "iteration", "error")),
+        "step_exponent": _exponents(late, "iteration", "allowed")[0],
+        **means,
+        "width": float(end["width"].mean()),
+        "nodes": int(end["nodes"].iloc[0]),
+        "steps": steps,
+    }
 
 
 def sketch(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Exponents in m and n of the errors that sketching adds to a partial gradient."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    return outcomes.sketch_exponents(swept)
+    """Exponents in m at the largest n, and in n at Table IV's m, of errors by a sketch.
+
+    ``ratio`` is the error at the largest size over that without a sketch. Means are
+    over draws of the data.
+    """
+    swept, rows = results.load_sweep(config, product.sweeps[0]), Rows()
+    largest = swept[swept["n"] == swept["n"].max()]
+    for quantity, (along, paper) in QUANTITIES.items():
+        part = largest[~largest["table"]] if along == "m" else swept[swept["table"]]
+        end = part[part[along] == part[along].max()]
+        row = {"quantity": quantity, "along": along, "paper": paper}
+        row |= _interval("exponent", _exponents(part, along, quantity))
+        rows.append(row | _interval("ratio", end[quantity] / end["plain_noise"]))
+    return pd.DataFrame(rows)

@@ -1,28 +1,15 @@
-"""Privacy proofs of Bassily et al. 2021 in numbers, and the cost of its noise."""
+"""Proofs of Bassily et al. 2021 in numbers."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import scipy  # its parts come when they are first named
 
 from dperm.accountants import generalised_gaussian as generalised
-from dperm.core.calibrations import OURS, PAPER, STRICT
-from dperm.core.erm.sets import dual_exponent
-from dperm.core.experiment.plan import seed_of
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import N
-from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.published import advanced_epsilon
-from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.kinds.proofs import Case
-
-Row = dict[str, Any]
-
 
 # --- Corollary 3.3, Theorem 6.3 -------------------------------------------------------
 
@@ -88,36 +75,10 @@ def noise_divergence(alpha: float, q: float) -> Case:
         part = np.exp(((alpha - 1) * here - alpha * there) / 2).sum()
         return math.log(part / whole) / (alpha - 1)
 
-    found = max(divergence(shift) for shift in directions(2, q))
+    along, across = np.array([1.0, 0.0]), np.full(2, 2 ** (-1 / q))
+    found = max(divergence(along), divergence(across))
     claimed = generalised.renyi_bound(alpha, generalised.regularity(q, 2), 1 / length)
     return Case(found, claimed, "the Renyi divergence in the plane")
-
-
-# --- Remark 1 -------------------------------------------------------------------------
-
-
-def sampled(seed: int, draws: int = 10_000) -> Iterator[Row]:
-    """Kolmogorov-Smirnov tests of the sampler against the laws that it must have.
-
-    The squared norm is chi squared with d degrees of freedom. For the direction u,
-    |u_1|^r is Beta(1/r, (d - 1)/r). ``printed`` takes the remark's cdf for the radius
-    of X, at a quarter of ||X||_r^r, and converts it to chi.
-    """
-    stats = scipy.stats
-    for p, d in itertools.product((1.05, 1.25, 1.5), (4, 16, 64)):
-        order = generalised.smooth_order(dual_exponent(p), d)
-        rng = streams(seed_of(seed, "sampler", "dpsco", f"{p:g}", d, 0)).noise
-        z = generalised.generalised_gaussian(rng, order, (draws, d))
-        size = (abs(z) ** order).sum(axis=1) ** (1 / order)
-        share = abs(z[:, 0] / size) ** order
-        power = stats.gamma.ppf(stats.chi2.cdf(size**2, d), d / order)  # ||X||_r^r
-        printed = stats.chi2.ppf(stats.gamma.cdf(power / 4, d / order), d)
-        along = stats.kstest(share, stats.beta(1 / order, (d - 1) / order).cdf).pvalue
-        for reading, radius in (("as meant", size**2), ("printed", printed)):
-            chance = stats.kstest(radius, stats.chi2(d).cdf).pvalue
-            row = {"p": p, "d": d, "r": order, "reading": reading, "draws": draws}
-            row |= {"p_radius": chance, "p_direction": along}
-            yield row | {"p_least": min(chance, along)}
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------
@@ -145,79 +106,6 @@ def inner_sensitivity(phases: float) -> Case:
                 gone = 1 - math.prod(kept[leaf : leaf + below])
                 found = max(found, 2 * 2**j * gone)
     return Case(found, 8.0, "all right children, the printed steps")
-
-
-# --- the printed noise of every method, and the least that is sound -------------------
-
-NORMS = (1.0, 1.25, 1.5, 2.0)  # of Algorithm 1
-DIMENSION = 64
-
-
-def costs(n: int, epsilon: float) -> Iterator[Row]:
-    """Cost of the printed noise, one row per method and norm; delta is 1 / n^2.
-
-    ``epsilon_of_the_proof`` is by the paper's argument, ``true_epsilon`` by a sound
-    accountant.
-    """
-    known = {"n": n, "target_epsilon": epsilon}
-    for p in NORMS:
-        yield _row("noisy_sfw", p, known, *tree_costs(p, n, epsilon))
-    from dperm.solvers.streams import Target, phased_sgd, poly_sfw
-    from dperm.solvers.streams.setup import Setup
-
-    def noise(method: Any, *of: Any) -> list[Any]:
-        targets = (Target(epsilon, delta, kind) for kind in OURS)
-        return [method.noise(Setup(*of), n, at, method.Options()) for at in targets]
-
-    # algorithm 2: as composed in the paper, and for the costliest record
-    delta = n**-2.0
-    paper, strict = noise(poly_sfw, "least_squares", 1.0, DIMENSION)
-    proof = epsilon + epsilon**2 / (2 * math.log(1 / delta))
-    true = true_epsilon(paper.ledger, delta)
-    ratio = strict.scales[1] / paper.scales[1]
-    yield _row("poly_sfw", 1.0, known, proof, true, ratio)
-    paper, strict = noise(phased_sgd, "linear", 2.0, 1)
-    true = gaussian_epsilon(1 / paper.scales[0], delta)
-    ratio = strict.scales[0] / paper.scales[0]
-    yield _row("phased_sgd", 2.0, known, epsilon, true, ratio)
-
-
-def _row(
-    name: str, p: float, known: Row, proof: float, true: float, ratio: float
-) -> Row:
-    row = {"algorithm": name, "p": p, **known, "epsilon_of_the_proof": proof}
-    row |= {"true_epsilon": true, "given": N}
-    return row | {"strict_over_published_noise": ratio}
-
-
-def tree_costs(
-    p: float, n: int, epsilon: float, d: int = DIMENSION
-) -> tuple[float, float, float]:
-    """Costs of Algorithm 1, root and right children; exact for p = 2, else bounds.
-
-    Returns
-    -------
-    tuple of float
-        Cost by the proof and by a sound accountant; the strict over the published
-        noise.
-    """
-    from dperm.solvers.streams.setup import Setup  # compiles
-
-    delta, setup = n**-2.0, Setup("least_squares", p, d)
-    known = (setup.q, d, epsilon, delta)
-    paper = generalised.noise_multiplier(*known, PAPER)
-    strict = generalised.noise_multiplier(*known, STRICT)
-    kappa = generalised.regularity(setup.q, d)
-    order = generalised.smooth_order(setup.q, d)
-    true = generalised.strict_epsilon(order, kappa, paper, delta)
-    proof = generalised.proof_epsilon(kappa, paper, delta)
-    return proof, true, strict / paper
-
-
-def directions(d: int, q: float) -> list[np.ndarray]:
-    """Shifts of unit l_q norm: along one coordinate, half of them, all of them."""
-    counts = sorted({1, -(-d // 2), d})
-    return [np.where(np.arange(d) < k, k ** (-1 / q), 0.0) for k in counts]
 
 
 def _square(rows: np.ndarray, r: float) -> np.ndarray:

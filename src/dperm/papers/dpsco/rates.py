@@ -20,11 +20,9 @@ from dperm.present.intervals import student
 
 LABELS = {
     "noisy_sfw": "NoisySFW",
-    "noisy_sfw_all": "NoisySFW, all records",
     "poly_sfw": "PolySFW",
     "phased_sgd": "PhasedSGD",
     "sco_dp_sgd": "DP-SGD, one pass",
-    "sco_dp_fw": "DP-FW, full batches",
     "sco_mirror_descent": "DP mirror descent, full batches",
 }
 EASY = "well-specified least squares"
@@ -32,7 +30,6 @@ KEYS = ["method", "p", "epsilon", "calibration"]
 KINDS = {  # kind of hard coins, and name of the instance
     "poly_sfw": ("one of them", "one informative coordinate"),
     "noisy_sfw": ("all", "linear loss, biased coins"),
-    "noisy_sfw_all": ("all", "linear loss, biased coins"),
     "phased_sgd": ("one a record", "linear loss, one coin a record"),
 }
 
@@ -44,17 +41,14 @@ def norm(p: float) -> str:
 
 # --- Table 1 --------------------------------------------------------------------------
 
-_TREE = "sqrt(kappa/n) + kappa sqrt(d) / (eps n)"
 RATES = {  # Table 1's upper bounds, logarithms left out
     "poly_sfw": "log(d) / (eps sqrt(n))",
-    "noisy_sfw": _TREE,
-    "noisy_sfw_all": _TREE,
+    "noisy_sfw": "sqrt(kappa/n) + kappa sqrt(d) / (eps n)",
     "phased_sgd": "d^(1/2-1/p) / sqrt(n) + d^(1-1/p) / (eps n)",
 }
 TERMS = {  # their exponents of n: statistical term, privacy term
     "poly_sfw": (-0.5, -0.5),
     "noisy_sfw": (-0.5, -1.0),
-    "noisy_sfw_all": (-0.5, -1.0),
     "phased_sgd": (-0.5, -1.0),
 }
 

@@ -11,6 +11,7 @@ calibration ``none``. Delta is 1 / n^2. Common parameters of the sweeps are:
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import time
@@ -19,13 +20,20 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy  # its parts come when they are first named
 
+from dperm.accountants import generalised_gaussian as generalised
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, PAPER, STRICT
+from dperm.core.erm.sets import dual_exponent
 from dperm.core.experiment import config as configuration
+from dperm.core.experiment import plan
 from dperm.core.experiment.schema import Config
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.ledger import N
 from dperm.core.privacy.mechanisms import streams
-from dperm.papers.dpsco import runs as running
+from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.papers.dpsco import estimates
 from dperm.papers.dpsco.rates import KINDS, biases
 from dperm.solvers.streams import (
     Target,
@@ -33,7 +41,6 @@ from dperm.solvers.streams import (
     noisy_sfw,
     phased_sgd,
     poly_sfw,
-    sco_dp_fw,
     sco_dp_sgd,
     sco_mirror_descent,
 )
@@ -52,22 +59,19 @@ METHODS = {  # imported, not loaded by name, so that digests of rows cover their
     "poly_sfw": poly_sfw,
     "phased_sgd": phased_sgd,
     "sco_dp_sgd": sco_dp_sgd,
-    "sco_dp_fw": sco_dp_fw,
     "sco_mirror_descent": sco_mirror_descent,
 }
-_KNOWN: dict[str, tuple[Any, Any]] = {}
 
 
 # --- running solvers ------------------------------------------------------------------
 
 
+@functools.cache
 def _algorithm(solver: str) -> tuple[Any, Any]:
     """Module and options of a solver's YAML."""
-    if solver not in _KNOWN:
-        spec = configuration.read("solver", solver)
-        module = METHODS[spec.algorithm]
-        _KNOWN[solver] = module, solvers.make_options(module, spec.options)
-    return _KNOWN[solver]
+    spec = configuration.read("solver", solver)
+    module = METHODS[spec.algorithm]
+    return module, solvers.make_options(module, spec.options)
 
 
 def _targets(
@@ -96,16 +100,13 @@ def _weights(
     module, options = _algorithm(solver)
     found = []
     for setup in setups:
-        drawn = running.noise_of(seed, solver, setup)
+        # separate, so that no norm's result depends on another's
+        drawn = streams(plan.seed_of(seed, "noise", solver, f"{setup.p:g}", 0, 0))
         W = module.Run(setup, targets, drawn, fresh(), n, options).solve()
-        for w, target in zip(W, targets, strict=True):
-            row = {"method": solver, "p": setup.p, **_named(target)}
-            found.append((row, w, setup))
+        for w, to in zip(W, targets, strict=True):
+            row = {"method": solver, "p": setup.p, "epsilon": to.epsilon}
+            found.append((row | {"calibration": to.calibration}, w, setup))
     return found
-
-
-def _named(target: Target) -> Row:
-    return {"epsilon": target.epsilon, "calibration": target.calibration}
 
 
 def _measured(
@@ -198,21 +199,9 @@ def fingerprints(
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
     fresh = partial(Fingerprints, d, seed, min(1.0, constant * unit))
-    source = fresh()  # for the risk alone; runs read another
-    setups, targets = (
-        [Setup("linear", float(p), d) for p in norms],
-        _targets([epsilon], n),
-    )
-    return [
-        row
-        | {
-            "excess": float(source.excess(w, setup)[0]),
-            "initial": source.mean_size,
-            "bound": (setup.p - 1) * unit,
-            "statistical": 1 / math.sqrt(n),
-        }
-        for row, w, setup in _weights("noisy_sfw", fresh, setups, n, targets, seed)
-    ]
+    given = ("linear", n, norms, _targets([epsilon], n), seed)
+    rows = _measured("noisy_sfw", fresh, *given)
+    return [row | {"bound": (row["p"] - 1) * unit} for row in rows]
 
 
 def hard(
@@ -306,11 +295,82 @@ def estimator(
     module, options = _algorithm(solver)
     targets, rows = _targets(epsilons, n, (PAPER,)), []
     for p in norms[solver]:
-        for name, loss, source in running.known(solver, d, seed, bias):
+        for name, loss, source in estimates.known(solver, d, seed, bias):
             setup = Setup(loss, float(p), d)
-            drawn = running.noise_of(seed, solver, setup)
+            drawn = streams(plan.seed_of(seed, "noise", solver, f"{setup.p:g}", 0, 0))
             run = module.Run(setup, targets, drawn, source, n, options)
             known = {"method": solver, "instance": name, "p": setup.p, "n": n}
-            for target, row in zip(targets, running.errors(run, targets), strict=True):
+            for target, row in zip(
+                targets, estimates.errors(run, targets), strict=True
+            ):
                 rows.append(known | {"epsilon": target.epsilon} | row)
+    return rows
+
+
+# --- noise ----------------------------------------------------------------------------
+
+
+def noise(
+    config: Config, point: Point, seed: int, norms: Sequence[float], d: int
+) -> list[Row]:
+    """Cost of the printed noise, one row per method and norm; nothing is drawn.
+
+    ``epsilon_of_the_proof`` is by the paper's argument, ``true_epsilon`` by a sound
+    accountant, for the costliest record. Algorithm 1 has its root and right children;
+    its cost is exact for p = 2, else a bound.
+    """
+    n, epsilon = int(point["n"]), float(point["epsilon"])
+    delta = n**-2.0
+
+    def row(name: str, p: float, proof: float, true: float, ratio: float) -> Row:
+        found = {"algorithm": name, "p": p, "target_epsilon": epsilon}
+        found |= {"epsilon_of_the_proof": proof, "true_epsilon": true, "given": N}
+        return found | {"strict_over_published_noise": ratio}
+
+    def both(method: Any, *of: Any) -> list[Any]:
+        targets = (Target(epsilon, delta, kind) for kind in OURS)
+        return [method.noise(Setup(*of), n, at, method.Options()) for at in targets]
+
+    rows = []
+    for p in norms:
+        q = Setup("least_squares", p, d).q
+        kappa, order = generalised.regularity(q, d), generalised.smooth_order(q, d)
+        scales = [
+            generalised.noise_multiplier(q, d, epsilon, delta, kind) for kind in OURS
+        ]
+        proof = generalised.proof_epsilon(kappa, scales[0], delta)
+        true = generalised.strict_epsilon(order, kappa, scales[0], delta)
+        rows.append(row("noisy_sfw", p, proof, true, scales[1] / scales[0]))
+    paper, strict = both(poly_sfw, "least_squares", 1.0, d)
+    proof = epsilon + epsilon**2 / (2 * math.log(1 / delta))
+    true, ratio = true_epsilon(paper.ledger, delta), strict.scales[1] / paper.scales[1]
+    rows.append(row("poly_sfw", 1.0, proof, true, ratio))
+    paper, strict = both(phased_sgd, "linear", 2.0, 1)
+    true = gaussian_epsilon(1 / paper.scales[0], delta)
+    ratio = strict.scales[0] / paper.scales[0]
+    return [*rows, row("phased_sgd", 2.0, epsilon, true, ratio)]
+
+
+def sampler(config: Config, point: Point, seed: int, draws: int) -> list[Row]:
+    """Remark 1: Kolmogorov-Smirnov tests against the laws that the noise must have.
+
+    The squared norm is chi squared with d degrees of freedom. For the direction u,
+    |u_1|^r is Beta(1/r, (d - 1)/r). ``printed`` takes the remark's cdf for the radius
+    of X, at a quarter of ||X||_r^r, and converts it to chi. Draws are named after
+    (sampler, p, d) alone.
+    """
+    stats, p, d = scipy.stats, float(point["p"]), int(point["d"])
+    order = generalised.smooth_order(dual_exponent(p), d)
+    rng = streams(plan.seed_of(config.seed, "sampler", "dpsco", f"{p:g}", d, 0)).noise
+    z = generalised.generalised_gaussian(rng, order, (draws, d))
+    size = (abs(z) ** order).sum(axis=1) ** (1 / order)
+    share = abs(z[:, 0] / size) ** order
+    power = stats.gamma.ppf(stats.chi2.cdf(size**2, d), d / order)  # ||X||_r^r
+    printed = stats.chi2.ppf(stats.gamma.cdf(power / 4, d / order), d)
+    along = stats.kstest(share, stats.beta(1 / order, (d - 1) / order).cdf).pvalue
+    rows = []
+    for reading, radius in (("as meant", size**2), ("printed", printed)):
+        chance = stats.kstest(radius, stats.chi2(d).cdf).pvalue
+        row = {"r": order, "reading": reading, "draws": draws, "p_radius": chance}
+        rows.append(row | {"p_direction": along, "p_least": min(chance, along)})
     return rows

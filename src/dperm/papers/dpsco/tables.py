@@ -64,18 +64,21 @@ def dimension_exponents(
 
 def noise(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Published and strict noise, and the true cost of the published one."""
-    from dperm.papers.dpsco.proofs import costs  # compiles the solvers
-
-    sizes = [1000] if config.scale.problems == "offline" else [1000, 10**5]
-    targets = [(n, epsilon) for n in sizes for epsilon in (1.0, 8.0)]
-    return pd.DataFrame([row for at in targets for row in costs(*at)])
+    names = ["algorithm", "p", "n", "target_epsilon", "epsilon_of_the_proof"]
+    names += ["true_epsilon", "given", "strict_over_published_noise"]
+    return _first(config, product)[names]
 
 
 def sampler(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Tests of Remark 1's sampler against the laws that it must have."""
-    from dperm.papers.dpsco.proofs import sampled
+    names = ["p", "d", "r", "reading", "draws", "p_radius", "p_direction", "p_least"]
+    return _first(config, product)[names]
 
-    return pd.DataFrame(list(sampled(config.seed)))
+
+def _first(config: Config, product: Product) -> pd.DataFrame:
+    """Rows of the first replicate, for what is the same in each."""
+    swept = results.load_sweep(config, product.sweeps[0])
+    return where(swept, replicate=swept["replicate"].min()).reset_index(drop=True)
 
 
 def peers(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:

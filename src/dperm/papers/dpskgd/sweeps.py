@@ -16,8 +16,8 @@ from dperm.core.lanes import Lanes, dp_cd, trials
 from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import job_of, problem_of, tuned
 from dperm.papers.dpskgd import instances, theorem42
-from dperm.papers.dpskgd.measures import FINAL_CALIBRATION, POINT
-from dperm.papers.dpskgd.theory import release_noise
+from dperm.papers.dpskgd.theory import noise_costs, release_noise
+from dperm.present.intervals import SETTING
 from dperm.solvers.lanes import dp_skgd
 
 Point = dict[str, Any]
@@ -122,6 +122,12 @@ def theorem(
     ]
 
 
+def noise(config: Config, point: Point, seed: int) -> Rows:
+    """The noise of Theorem 4.1 on a problem, and what it costs; nothing is drawn."""
+    known = problem_of(config, point["problem"])
+    return noise_costs(known[0]) if known else [{"status": "unavailable"}]
+
+
 def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
     """Objectives of DP-SkGD with single uniform draws and of DP-CD in an order.
 
@@ -182,16 +188,16 @@ def finalists(
     if job is None:
         return [{"status": "unavailable"}]
     seeds = trials.seeds_of(seed, groups * transcripts + fresh)
-    settings = _best(tuned(config, point, FINAL_CALIBRATION), most)
+    settings = _best(tuned(config, point, STRICT), most)
     runs = _transcripts(job, settings, seeds[: groups * transcripts])
     runs["number"] //= transcripts
-    chosen = runs.groupby([*POINT, "number"], as_index=False).agg(
+    chosen = runs.groupby([*SETTING, "number"], as_index=False).agg(
         objective=("objective", "mean"),
         relative_error=("relative_error", "mean"),
         status=("status", lambda all_of: next((s for s in all_of if s != "ok"), "ok")),
     )
-    winner = chosen.groupby(POINT)["objective"].mean().idxmin()
-    at = settings[(settings[POINT] == list(winner)).all(axis=1)]
+    winner = chosen.groupby(SETTING)["objective"].mean().idxmin()
+    at = settings[(settings[SETTING] == list(winner)).all(axis=1)]
     ended = _transcripts(job, at, seeds[groups * transcripts :])
     stages = [chosen.assign(stage="choose"), ended.assign(stage="fresh")]
     return pd.concat(stages).to_dict("records")
@@ -199,9 +205,9 @@ def finalists(
 
 def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     """The ``most`` settings of least mean objective, with their noise multipliers."""
-    strict = rows[rows["calibration"] == FINAL_CALIBRATION]
+    strict = rows[rows["calibration"] == STRICT]
     noise = strict.groupby("passes")["noise_multiplier"].first()
-    settings = results.means(strict).nsmallest(most, "objective")[POINT]
+    settings = results.means(strict).nsmallest(most, "objective")[SETTING]
     return settings.assign(noise_multiplier=settings["passes"].map(noise))
 
 
@@ -214,12 +220,12 @@ def _transcripts(job: Job, settings: pd.DataFrame, seeds: list[int]) -> pd.DataF
     for passes, part in settings.groupby("passes"):
         step, clip = (part[key].to_numpy() for key in ("step", "clip"))
         noise = float(part["noise_multiplier"].iloc[0])
-        lanes = Lanes(step, clip, noise, FINAL_CALIBRATION)
+        lanes = Lanes(step, clip, noise, STRICT)
         inputs = (job.module, job.options, job.problem, job.optimum, lanes, passes)
         for number, seed in enumerate(seeds):
             rows = lane_rows(*inputs, (passes,), seed, 1)
             tables.append(rows.assign(passes=passes, number=number))
-    columns = [*POINT, "number", "objective", "relative_error", "status"]
+    columns = [*SETTING, "number", "objective", "relative_error", "status"]
     runs = pd.concat(tables, ignore_index=True)[columns]
     diverged = runs["status"] != "ok"
     return runs.assign(objective=runs["objective"].mask(diverged, np.inf))

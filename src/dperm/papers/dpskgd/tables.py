@@ -2,23 +2,231 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
 import numpy as np
 import pandas as pd
 
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, results
-from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
 from dperm.kinds.tables import swept_of
-from dperm.papers.dpskgd import measures
-from dperm.papers.dpskgd import theory as bounds
-from dperm.papers.dpskgd.measures import CONTROL_TUNED, FINAL_CALIBRATION
-from dperm.present.intervals import compared, measured
-from dperm.present.tables import Rows, groups, where
+from dperm.papers.dpskgd import theory
+from dperm.papers.dpskgd.theorem42 import AGAIN, BASE
+from dperm.present.intervals import Measured, compared, measured, power, widest
+from dperm.present.tables import Rows, groups, where, with_interval
 from dperm.solvers.lanes.dp_skgd import Sketch
+
+
+def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Table 1: symbols, and numbers for each problem and sampling that is run."""
+    ran = results.load(config, problems)
+    rows = (theory.table1(config, name, ran[name]) for name in problems)
+    return pd.DataFrame([row for group in rows for row in group])
+
+
+def noise(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Noise by Theorem 4.1, by its Renyi curve and exactly; true cost of the first."""
+    columns = ["problem", "epsilon", "releases", "theorem", "paper", "strict"]
+    columns += ["renyi_epsilon", "true_epsilon", "given"]
+    return _columns(swept_of(config, product), columns)
+
+
+def as_dp_cd(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Objectives of DP-SkGD with single draws and of DP-CD, by DP-CD's order."""
+    columns = ["problem", "order", "algorithm", "objective"]
+    return _columns(swept_of(config, product), columns)
+
+
+def _columns(swept: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """These columns of the rows that have them all, of the first replicate."""
+    first = where(swept, replicate=swept["replicate"].min())
+    return first.reindex(columns=columns).dropna(ignore_index=True)
+
+
+# --- Section 4.3: gains against the dimension -----------------------------------------
+
+
+def exponents(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Exponent in d of each regime's gain: measured, and of the rows of Table 1."""
+    return pd.DataFrame(fitted(swept_of(config, product)))
+
+
+def fitted(table: pd.DataFrame) -> Rows:
+    """One row per regime and n: slopes in log d of ratios worse / better.
+
+    Dimensions where either method's mean excess is above half its start are left out,
+    since noise dominates there.
+    """
+    rows: Rows = []
+    for at, group in groups(of_law(table), ["regime", "n"]):
+        worse, better = group["algorithm"].unique()
+        excess = group.pivot(
+            index=["replicate", "draw"], columns=["algorithm", "d"], values="excess"
+        )
+        start = group.groupby("d")["start"].first()
+        means = {name: excess[name].mean() for name in (worse, better)}
+        highest = pd.concat(means.values(), axis=1).max(axis=1)
+        kept = [d for d in start.index if highest[d] < start[d] / 2]
+        if len(kept) < 2:
+            continue
+        gain, predicted = means[worse] / means[better], row_ratios(group)
+        row = {"regime": at["regime"], "worse": worse, "better": better}
+        row |= {"n": int(at["n"]), "d_from": kept[0], "d_to": kept[-1]}
+        row["exponent"] = slope(kept, gain)
+        ends = _bootstrap(kept, excess[worse], excess[better])
+        row |= dict(zip(("ci_low", "ci_high"), ends, strict=True))
+        row["gain_at_d_to"] = gain[kept[-1]]
+        row |= {f"{key}_row": slope(kept, each) for key, each in predicted.items()}
+        rows.append(row | {"runs": len(excess)})
+    return rows
+
+
+def of_law(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of the sweep that were drawn from the law of the iterate."""
+    return table[table["source"] == "law"]
+
+
+def row_ratios(table: pd.DataFrame) -> dict[str, pd.Series]:
+    """Table 1's rows of a regime's worse method over the better's, against d."""
+    worse, better = table["algorithm"].unique()
+    terms = table.groupby(["algorithm", "d"])[["convex", "strong"]].first()
+    return {key: terms.loc[worse, key] / terms.loc[better, key] for key in terms}
+
+
+def slope(dims: list[int], ratio: pd.Series) -> float:
+    """The exponent of d in a ratio, at some dimensions."""
+    return float(np.polyfit(np.log(dims), np.log(ratio[dims].to_numpy()), 1)[0])
+
+
+def _bootstrap(
+    dims: list[int], worse: pd.DataFrame, better: pd.DataFrame, draws: int = 2000
+) -> tuple[float, float]:
+    """95 % percentile interval of the slope; each dimension resamples its own runs."""
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0)))
+    tops, bottoms = worse[dims].to_numpy(), better[dims].to_numpy()
+    pick = rng.integers(0, len(tops), (2, draws, *tops.shape))
+    over = np.take_along_axis(tops[None], pick[0], 1).mean(axis=1)
+    under = np.take_along_axis(bottoms[None], pick[1], 1).mean(axis=1)
+    slopes = np.polyfit(np.log(dims), np.log(over / under).T, 1)[0]
+    low, high = np.quantile(slopes, [0.025, 0.975])
+    return float(low), float(high)
+
+
+# --- Theorem 4.2 at its own parameters ------------------------------------------------
+
+AXES = {"n": "epsilon", "epsilon": "n"}  # and the key that is fixed along it
+KNOWN = [
+    *("d", "true_epsilon", "inner", "periods", "epochs", "row", "bound", "proved"),
+    *("start", "start_over_bound", "n_needed", "steps", "expected"),
+]
+DRAWN = ["instance", "case", "sampling"]
+FITTED = ("excess", "bound", "expected")
+FEWEST = 4  # points of a fit
+
+
+def theorem(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Excess at the theorem's parameters and its bound, by problem and sampling.
+
+    Where K or T is below 1 there is no excess: the theorem does not apply.
+    """
+    rows, names = Rows(), ("excess", "ci_low", "ci_high")
+    for row, group in groups(swept_of(config, product), [*DRAWN, "n", "epsilon"]):
+        row |= group[KNOWN].iloc[0].to_dict()
+        excess = group["excess"].dropna().to_numpy()
+        ran = with_interval(excess, *names) if len(excess) else {}
+        rows.append(row | dict.fromkeys(names, math.nan) | ran | {"runs": len(excess)})
+    return pd.DataFrame(rows)
+
+
+def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Exponents in n and in epsilon of the measured and expected excess and the bound.
+
+    They are fitted where the bound is below the excess of w = 0, to the means over the
+    transcripts, by least squares in logarithms. Student's interval includes the noise
+    of the means and the deviation from a power law. ``theorem`` is the exponent without
+    logarithms, ``bound`` that of the bound on the same points.
+    """
+    means = theorem(config, product, problems).dropna(subset="excess")
+    means = means[means["start_over_bound"] >= 1]
+    rows: Rows = []
+    for axis, held in AXES.items():
+        for at, group in groups(means, [*DRAWN, held]):
+            if len(group) < FEWEST:
+                continue
+            x, share = group[axis].to_numpy(float), group["excess"] / group["start"]
+            found = {name: power(x, group[name].to_numpy()) for name in FITTED}
+            row = {"axis": axis} | {name: at[name] for name in DRAWN}
+            names = ("exponent", "ci_low", "ci_high")
+            row |= dict(zip(names, found.pop("excess"), strict=True))
+            row |= {name: fit[0] for name, fit in found.items()}
+            row["theorem"] = -1 if at["case"] == "convex" else -2
+            row |= {"points": len(group), "runs": int(group["runs"].min())}
+            ends = {"least_share": share.min(), "largest_share": share.max()}
+            rows.append(row | ends)
+    return pd.DataFrame(rows)
+
+
+# --- ratios of two methods, beside what chance alone does: the same law twice ---------
+
+CONTROL = "control: one law twice"
+CONTROL_TUNED = "control: one law twice, tuned twice"
+
+
+def banded(rows: Rows, control: str) -> pd.DataFrame:
+    """Add the band: the widest ratio of the controls, which compare a law with itself.
+
+    Comparisons inside it decide nothing; a control's own band is 1.
+
+    Parameters
+    ----------
+    rows : list of dict
+        Of ``compared``, with a ``question``.
+    control : str
+        The question of the controls.
+    """
+    band = widest([row["ratio"] for row in rows if row["question"] == control])
+    own = ({"band": 1.0 if row["question"] == control else band} for row in rows)
+    return pd.DataFrame([row | each for row, each in zip(rows, own, strict=True)])
+
+
+PLACED = ["instance", "length", "placement", "n"]  # a problem of the placement
+
+
+def placement(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
+    """Importance against uniform draws, by the placement of w* among the M_j.
+
+    Inside Section 4.3.2's regime the steep coordinates are the farthest from w = 0. The
+    control is the same law on other seeds; its band applies to the whole sweep.
+    ``predicted`` is the ratio of Table 1's rows.
+    """
+    rows: Rows = []
+    swept = swept_of(config, product).dropna(subset="excess")
+    for known, group in groups(swept, PLACED):
+        by = dict(list(group.groupby("sampling", sort=False)))
+        base = by.pop(BASE)
+        other = base.iloc[0]
+        for name, part in by.items():
+            one, inside = part.iloc[0], known["placement"] > 0
+            row = {"regime": "inside" if inside else "outside", **known}
+            uniform = "against single uniform draws"
+            row["question"] = CONTROL if name == AGAIN else uniform
+            row |= {"first": name, "second": BASE}
+            row |= compared(_measured(part), _measured(base))
+            row["expected"] = one["expected"] / other["expected"]
+            row["predicted"] = one["row"] / other["row"]
+            start = min(one["start_over_bound"], other["start_over_bound"])
+            rows.append(row | {"start_over_bound": start})
+    return banded(rows, CONTROL)
+
+
+def _measured(part: pd.DataFrame) -> Measured:
+    """Log mean and its variance, by transcripts alone, since no setting was tuned."""
+    logs = np.log(part["excess"].to_numpy())
+    size = len(logs)
+    return Measured(float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size)
+
 
 _SINGLE, _IMPORTANCE, _FULL = "dp_skgd", "dp_skgd_importance", "dp_skgd_full"
 # question: (first solver, second solver); if the ratio is below 1, the first is better
@@ -39,119 +247,37 @@ QUESTIONS: dict[str, list[tuple[str, str]]] = {
 }
 
 
-def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Table 1: symbols, and numbers for each problem and sampling that is run."""
-    ran = results.load(config, problems)
-    rows = (bounds.table1(config, name, ran[name]) for name in problems)
-    return pd.DataFrame([row for group in rows for row in group])
-
-
-def exponents(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Exponent in d of each regime's gain: measured, and of the rows of Table 1."""
-    return pd.DataFrame(measures.fitted(swept_of(config, product)))
-
-
-def noise(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Noise by Theorem 4.1, by its Renyi curve and exactly; true cost of the first."""
-    loaded = filter(None, (problem_of(config, name) for name in problems))
-    return pd.DataFrame([row for each in loaded for row in bounds.noise_costs(each[0])])
-
-
-def as_dp_cd(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Objectives of DP-SkGD with single draws and of DP-CD, by DP-CD's order."""
-    swept = swept_of(config, product)
-    columns = ["problem", "order", "algorithm", "objective"]
-    return swept.reindex(columns=columns).dropna(ignore_index=True)
-
-
-def theorem(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Theorem 4.2 at its own parameters: the excess and the bound."""
-    return pd.DataFrame(measures.beside_bounds(swept_of(config, product)))
-
-
-def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Exponents in n and epsilon at the theorem's parameters, and the theorem's own."""
-    return pd.DataFrame(measures.exponents(swept_of(config, product)))
-
-
-def placement(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Importance against uniform draws, by the placement of w* among the M_j.
-
-    Inside Section 4.3.2's regime the steep coordinates are the farthest from w = 0.
-    """
-    found = measures.orders(swept_of(config, product))
-    found.insert(0, "regime", np.where(found["placement"] > 0, "inside", "outside"))
-    return found
-
-
-# --- what helps and what hurts --------------------------------------------------------
-
-
 def finalists(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """What helps and what hurts, after one more round of every tuning."""
-    last = last_round(config, swept_of(config, product), problems)
-    return pd.DataFrame(comparisons(config, last, product.calibration))
+    """What helps and what hurts, after one more round of every tuning.
 
-
-def last_round(
-    config: Config, swept: pd.DataFrame, problems: list[str]
-) -> dict[str, list[Result]]:
-    """The sweep of finalists as results of tuning and evaluation, by problem."""
-    by_problem: dict[str, list[Result]] = {name: [] for name in problems}
-    if "stage" not in swept:
-        return by_problem
-    first = swept["replicate"] == swept["replicate"].min()  # small scales have several
-    usable = swept[first & (swept["status"] != "unavailable")]
-    usable = usable.assign(
-        calibration=FINAL_CALIBRATION,
-        replicate=usable["number"],
-        checkpoint=usable["passes"],
-    )
-    for at, part in groups(usable, ["problem", "solver"]):
-        if at["problem"] in by_problem:
-            choose, fresh = (
-                part[part["stage"] == name] for name in ("choose", "fresh")
-            )
-            names = (at["problem"], at["solver"], plan.label(config, at["solver"]))
-            by_problem[at["problem"]].append(Result(*names, choose, fresh, ""))
-    return by_problem
-
-
-def comparisons(config: Config, ran: dict[str, list[Result]], calibration: str) -> Rows:
-    """Every question on every problem: the ratio, its interval and the band.
-
-    If two samplings have the same law, their ratio is a control, which shows the effect
-    of chance alone.
-
-    Parameters
-    ----------
-    ran : dict
-        Results by problem.
+    Every question on every problem has a ratio, its interval and the band. If two
+    samplings have the same law, their ratio is a control, which shows the effect of
+    chance alone.
     """
-    rows: Rows = []
-    asked = [(key, *pair) for key, pairs in QUESTIONS.items() for pair in pairs]
-    for name, listed in ran.items():
-        by_name = {result.solver: result for result in listed if result.available}
+    swept, rows = swept_of(config, product), Rows()
+    swept = swept[swept["status"] != "unavailable"]
+    swept = swept[swept["replicate"] == swept["replicate"].min()]  # smoke has several
+    for name in problems:
         loaded, known = problem_of(config, name), {}
-        for solver, result in by_name.items():
-            tuning = where(result.tuned, calibration=calibration)
-            errors = result.final(calibration)["relative_error"].to_numpy()
-            known[solver] = measured(errors, tuning)
-        for question, first, second in asked:
-            if first not in known or second not in known:
-                continue
-            same = loaded is not None and same_law(loaded[0], first, second)
-            row: dict[str, Any] = {"question": CONTROL_TUNED if same else question}
-            row |= {"problem": name, "first": by_name[first].label}
-            row["second"] = by_name[second].label
-            row |= compared(known[first], known[second])
-            rows.append(row)
-    return measures.banded(rows, CONTROL_TUNED)
+        for solver, part in where(swept, problem=name).groupby("solver"):
+            fresh, choose = (where(part, stage=one) for one in ("fresh", "choose"))
+            errors = fresh["relative_error"].to_numpy()
+            known[solver] = measured(errors, choose.assign(replicate=choose["number"]))
+        for question, pairs in QUESTIONS.items():
+            for first, second in pairs:
+                if first not in known or second not in known:
+                    continue
+                same = loaded is not None and same_law(loaded[0], first, second)
+                row = {"question": CONTROL_TUNED if same else question, "problem": name}
+                names = (plan.label(config, one) for one in (first, second))
+                row |= dict(zip(("first", "second"), names, strict=True))
+                rows.append(row | compared(known[first], known[second]))
+    return banded(rows, CONTROL_TUNED)
 
 
 def same_law(problem: Problem, first: str, second: str) -> bool:
     """Whether two samplings coincide on a problem: importance where all M are equal."""
-    chosen = [bounds.sketching(solver) for solver in (first, second)]
+    chosen = [theory.sketching(solver) for solver in (first, second)]
     if not all(chosen):
         return False
     a, b = (Sketch(problem, options) for options in chosen if options)

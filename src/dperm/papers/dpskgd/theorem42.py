@@ -14,10 +14,10 @@ from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd.instances import Pairs
-from dperm.papers.dpskgd.measures import AGAIN, BASE
 from dperm.solvers.lanes import dp_skgd
 
 CASES = ("convex", "strongly convex")
+BASE, AGAIN = "single", "single again"  # the second is a control: other seeds alone
 _RANDOM = {"blocks": 4, "partition": "random"}
 SAMPLINGS: dict[str, dict[str, Any]] = {
     BASE: {},
@@ -36,10 +36,7 @@ _STATE = 4  # two errors and two running sums of a pair
 class Terms:
     """Parameters of the theorem, and its bounds."""
 
-    #: row, tight: rows of Table 1, without the factors common to all; ``tight`` is
-    #: DP-CD's row if single coordinates are drawn uniformly, which is DP-CD
-    row: float
-    tight: float
+    row: float  #: of Table 1, without the factors common to all
     #: inner, periods: K and T; both have to be at least 1
     inner: float
     periods: float
@@ -110,17 +107,13 @@ class Algorithm:
             inner = radius / math.sqrt(size * rate)
             row = math.sqrt(size) * radius
             bound = 13 * row * math.sqrt(rate)
-            return Terms(row, row, inner, 1.0, bound, bound)
+            return Terms(row, inner, 1.0, bound, bound)
         condition = float((M / sketch.probability).max()) / f.convexity
         level = (1 + condition) * size * rate
         periods = math.log2(f.start / level)
         bound = 24 * level * (1 + max(0.0, math.log2(f.start / (24 * level))))
         proved = level * (1 + 48 * max(0.0, periods))
-        row = tight = condition * size
-        if sketch.single and np.ptp(sketch.q) == 0:
-            flattest = float((f.flatness * f.smoothness[::2] / M[::2]).min())
-            tight = size * f.p / flattest
-        return Terms(row, tight, 2 * (1 + condition), periods, bound, proved)
+        return Terms(condition * size, 2 * (1 + condition), periods, bound, proved)
 
     def n_needed(self, case: str, epsilon: float) -> float:
         """Number of records at which the bound equals the excess of w = 0."""

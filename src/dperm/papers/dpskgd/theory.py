@@ -19,6 +19,7 @@ import numpy as np
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
+from dperm.core.experiment import config as configuration
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config
 from dperm.core.privacy.calibration import calibrate
@@ -26,7 +27,6 @@ from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, unite
 from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.core.solvers import make_options
 from dperm.kinds.sweeps import problem_of
-from dperm.papers.dpskgd.measures import family, solver
 from dperm.present.tables import Rows
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
@@ -129,40 +129,33 @@ def _kind(sketch: Sketch) -> str:
 @functools.cache
 def sketching(name: str) -> Options | None:
     """Options by which a solver draws coordinates; None without a sketch."""
-    if not family(name):
+    spec = configuration.read("solver", name)
+    if spec.algorithm != "dp_skgd":
         return None
-    return make_options(dp_skgd, solver(name).options)
-
-
-def solver_bounds(
-    config: Config, name: str, solvers: list[str], dominating: bool = False
-) -> dict[str, Bound]:
-    """Table 1's row of each solver on a problem; empty without its data."""
-    loaded = problem_of(config, name)
-    if loaded is None:
-        return {}
-    bounds = {}
-    for each in solvers:
-        options = sketching(each)
-        if options:
-            bounds[each] = sketched(*loaded, options, dominating)
-        elif each.startswith("dp_cd"):
-            bounds[each] = coordinate_descent(*loaded)
-        else:
-            bounds[each] = stochastic_gradient(*loaded)
-    return bounds
+    return make_options(dp_skgd, spec.options)
 
 
 def table1(config: Config, name: str, results: list[Result]) -> Rows:
-    """Table 1 on a problem: symbols and numbers, one row per solver."""
-    labels = {result.solver: result.label for result in results}
-    safe = solver_bounds(config, name, list(labels), dominating=True)
-    rows: Rows = []
-    for each, bound in solver_bounds(config, name, list(labels)).items():
+    """Table 1 on a problem: symbols and numbers, one row per solver.
+
+    It is empty without the problem's data.
+    """
+    loaded, rows = problem_of(config, name), list[dict[str, Any]]()
+    if loaded is None:
+        return rows
+    for result in results:
+        options = sketching(result.solver)
+        if options:
+            bound = sketched(*loaded, options)
+            safe = sketched(*loaded, options, dominating=True)
+        elif result.solver == "dp_cd":
+            bound = safe = coordinate_descent(*loaded)
+        else:
+            bound = safe = stochastic_gradient(*loaded)
         convex, strong = SYMBOLS[bound.kind]
-        row: dict[str, Any] = {"problem": name, "algorithm": labels[each]}
+        row: dict[str, Any] = {"problem": name, "algorithm": result.label}
         row |= {"row": bound.kind, "convex_symbol": convex, "convex": bound.convex}
-        row |= {"convex_dominating": safe[each].convex}
+        row |= {"convex_dominating": safe.convex}
         row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
         rows.append(row | {"noise": bound.noise, "radius": bound.radius})
     return rows

@@ -1,4 +1,10 @@
-"""Runs for this paper alone: errors of gradient estimates."""
+"""Errors of gradient estimates over a run, with the bounds of Lemmas 5.3 and 6.2.
+
+Both are Lemma 4.1 for the batches and the noise of an algorithm. They hold with
+probability 1 - beta at all points of a walk at once, so that a run is summarised by
+the largest ratio of error to bound. An estimate of 0 has the gradient itself as its
+error; where that is below the bound too, the lemma is vacuous.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm.core.erm.sets import norms
-from dperm.core.experiment.plan import seed_of
-from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.papers.dpsco.rates import EASY, KINDS
 from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
 from dperm.solvers.streams.coins import Coins, hard
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Signs
-
-
-def noise_of(seed: int, name: str, setup: Setup) -> Streams:
-    """Noise of one setup, separate so that no norm's result depends on another's."""
-    return streams(seed_of(seed, "noise", name, f"{setup.p:g}", 0, 0))
-
-
-# --- Lemmas 5.3 and 6.2 ---------------------------------------------------------------
-
-# Both are Lemma 4.1 for the batches and the noise of an algorithm. They hold with
-# probability 1 - beta at all points of a walk at once, so that a run is summarised by
-# the largest ratio of error to bound. An estimate of 0 has the gradient itself as its
-# error; where that is below the bound too, the lemma is vacuous.
 
 BETA = 0.05
 LOOKS = 2000  # approximate number of points of PolySFW's walk that are examined
