@@ -28,7 +28,6 @@ from dperm.core.lanes import Lanes
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import Streams, streams
-from dperm.core.solvers.capabilities import Asked
 from dperm.solvers import records
 from dperm.solvers import streams as family
 from dperm.solvers.fits.scaled import Scaled
@@ -252,18 +251,12 @@ def shapes(
     refuses = getattr(module, "refuses", lambda *_: "")
     squares = replace(base, loss="least_squares")
     yield "least squares", squares
-    if getattr(module, "SPARSE", False) and not refuses(options, asked(sparse=True)):
+    if getattr(module, "SPARSE", False) and not refuses(options, True):
         yield "sparse", replace(squares, sparse=True)
     for penalty in WEAK:
-        strong = penalty.l1 > 0
-        if not refuses(options, asked(l1=strong, box=strong)):
+        if not refuses(options, penalty.is_smooth):
             yield "penalty", replace(base, penalty=penalty)
             return
-
-
-def asked(**known: bool) -> Asked:
-    """A request with some capabilities."""
-    return Asked(**{**dict.fromkeys(Asked.__dataclass_fields__, False), **known})
 
 
 def lane(

@@ -173,8 +173,9 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
     high = np.full(p, penalty.upper) / scale
     low = np.full(p, -penalty.lower) / scale
     bounds = scipy.optimize.Bounds(np.zeros(2 * p), np.concatenate((high, low)))
-    is_smooth = penalty.l1 == 0 and not np.isfinite((high, low)).any()
-    count = _FEW if is_smooth and p > _DENSE else 20000  # Newton steps do the rest
+    count = (
+        _FEW if penalty.is_smooth and p > _DENSE else 20000
+    )  # Newton steps do the rest
     options = {"maxiter": count, "maxfun": 2 * count, "ftol": 1e-16, "gtol": 1e-12}
     found = scipy.optimize.minimize(
         split,

@@ -16,7 +16,8 @@ tiles, spreads them over threads, draws ahead, and drops lanes. They state the c
 of a lane, what a lane holds beside its weights, what steps draw, and a compiled kernel.
 
 Optional in a module: ``SPARSE = True`` where A may be a sparse matrix, and
-``refuses(options, asked)`` for other limits (:mod:`dperm.core.solvers.capabilities`).
+``refuses(options, smooth) -> str``, the obstacle, if any, on a problem whose penalty is
+``smooth`` (a ridge at most) or not.
 """
 
 from __future__ import annotations

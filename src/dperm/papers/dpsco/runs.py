@@ -13,9 +13,8 @@ from dperm.core.experiment.plan import seed_of
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.papers.dpsco.rates import EASY, KINDS
 from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
-from dperm.solvers.streams.coins import Coins, hard
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Signs
+from dperm.solvers.streams.sources import Coins, Signs, hard
 
 
 def noise_of(seed: int, name: str, setup: Setup) -> Streams:
@@ -56,7 +55,7 @@ def tree_bound(setup: Setup, b: int, t: int, target: Target) -> float:
 
 def walk_bound(setup: Setup, n: int, t: int) -> float:
     """Lemma 6.2 after t steps, K = 2d vertices, with probability 1 - ``BETA``."""
-    vertices = poly_sfw.vertices_of(setup)
+    vertices = 2 * setup.d
     eta = poly_sfw.step(n, vertices)
     leading = math.e * math.sqrt(2 * math.log(vertices))
     leading += math.sqrt(3 * math.log(n / BETA))

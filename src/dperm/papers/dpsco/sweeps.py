@@ -29,7 +29,6 @@ from dperm.papers.dpsco import runs as running
 from dperm.papers.dpsco.rates import KINDS, biases
 from dperm.solvers.streams import (
     Target,
-    coins,
     noisy_sfw,
     phased_sgd,
     poly_sfw,
@@ -39,11 +38,8 @@ from dperm.solvers.streams import (
 )
 from dperm.solvers.streams.gaussian_releases import least_multiplier
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import (
-    Fingerprints,
-    Signs,
-    Source,
-)
+from dperm.solvers.streams.sources import Signs, Source
+from dperm.solvers.streams.sources import hard as hard_coins
 
 Row = dict[str, Any]
 Point = dict[str, Any]
@@ -197,7 +193,8 @@ def fingerprints(
     """
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
-    fresh = partial(Fingerprints, d, seed, min(1.0, constant * unit))
+    mean = min(1.0, constant * unit)
+    fresh = partial(hard_coins, "all", d, seed, mean)
     source = fresh()  # for the risk alone; runs read another
     setups, targets = (
         [Setup("linear", float(p), d) for p in norms],
@@ -207,7 +204,7 @@ def fingerprints(
         row
         | {
             "excess": float(source.excess(w, setup)[0]),
-            "initial": source.mean_size,
+            "initial": mean,
             "bound": (setup.p - 1) * unit,
             "statistical": 1 / math.sqrt(n),
         }
@@ -229,7 +226,7 @@ def hard(
     return [
         row | {"instance": name, "bias": bias}
         for bias in biases(kind, n, d)
-        for row in _measured(solver, partial(coins.hard, kind, d, seed, bias), *given)
+        for row in _measured(solver, partial(hard_coins, kind, d, seed, bias), *given)
     ]
 
 

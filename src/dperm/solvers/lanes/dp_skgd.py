@@ -42,7 +42,6 @@ from dperm.core.privacy.ledger import (
     Gaussian,
     Ledger,
 )
-from dperm.core.solvers.capabilities import Asked, require
 from dperm.core.solvers.options import at_least, one_of
 
 SAMPLINGS = ("blocks", "nice")
@@ -84,14 +83,14 @@ class Options:
             raise ValueError("options.probabilities: nice sampling is uniform")
 
 
-def refuses(options: Options, asked: Asked) -> str:
+def refuses(options: Options, smooth: bool) -> str:
     """Refuse an L1 norm or a box without ``composite``: the paper covers f alone."""
-    if (asked.l1 or asked.box) and not options.composite:
-        return (
-            "it is composite: DP-SkGD is defined for smooth objectives; "
-            "options.composite: true goes beyond the paper"
-        )
-    return ""
+    if smooth or options.composite:
+        return ""
+    return (
+        "it is composite: DP-SkGD is defined for smooth objectives; "
+        "options.composite: true goes beyond the paper"
+    )
 
 
 class Sketch:
@@ -319,7 +318,8 @@ class Run(dp_cd.Run):
 
     def set_up(self, lanes: Lanes) -> None:
         """Prepare the sketch; refuse a penalty that the options do not admit."""
-        require(refuses, self.options, self.problem)
+        if reason := refuses(self.options, self.problem.penalty.is_smooth):
+            raise ValueError(f"problem {self.problem.name}: {reason}")
         self.sketch = _sketch(self.problem.known, self.options)
         self.options = dp_cd.Options("uniform", periods=self.options.periods)
         super().set_up(lanes)
