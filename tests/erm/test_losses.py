@@ -12,7 +12,7 @@ from conftest import make_problem, raw_data
 from dperm.core import solvers
 from dperm.core.compiled import INLINE
 from dperm.core.erm import losses, optimum
-from dperm.core.erm.losses import Loss, bounded, derivative, named, names
+from dperm.core.erm.losses import Loss, bounded, named, names
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes
@@ -104,21 +104,6 @@ def test_a_loss_without_minimum_has_no_optimum():
     assert "linear" not in bounded()
 
 
-@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd", "dp_skgd", "dp_svrg"])
-@pytest.mark.parametrize("name", sorted({*bounded()} - {"logistic", "least_squares"}))
-def test_lane_solvers_reach_the_optimum_without_noise(solver, name):
-    module = solvers.load(solver)
-    problem = make_problem(name, "l2")
-    best = optimum.solve(problem).value
-    step = {"dp_sgd": 0.02, "dp_svrg": 0.1}.get(solver, 1.0)
-    lanes = Lanes(np.array([step]), np.array([np.inf]), 0.0)
-    count = 20_000 if solver == "dp_sgd" else 4000
-    run = module.Run(problem, lanes, streams(1), module.Options(), total=count)
-    run.advance(count)
-    tolerance = {"dp_sgd": 2e-2, "dp_svrg": 1e-3}.get(solver, 1e-6)
-    assert problem.objective(run.weights)[0] == pytest.approx(best, rel=tolerance)
-
-
 # --- a loss of one's own --------------------------------------------------------------
 
 
@@ -150,22 +135,6 @@ def test_a_loss_beside_conf_is_found_by_its_name(tmp_path, monkeypatch):
     assert pickle.loads(pickle.dumps(named("steep"))) is named("steep")
     with pytest.raises(ValueError, match=re.escape("(did you mean logistic?)")):
         named("logistik")
-
-
-@njit
-def steepness(v):
-    return abs(derivative(v))
-
-
-def test_a_kernel_takes_no_loss_for_another():
-    """Its copies are kept by the loss; one for no loss is refused."""
-    at = {name: named(name).compiled(steepness) for name in names()}
-    for name, kernel in at.items():
-        assert kernel is named(name).compiled(steepness)
-        assert kernel(-1.5) == abs(named(name).derivative(-1.5))
-    assert len(set(map(id, at.values()))) == len(at)
-    with pytest.raises(NotImplementedError):
-        steepness(-1.5)
 
 
 def test_a_loss_of_ones_own_has_kernels_of_its_own():

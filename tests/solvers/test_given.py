@@ -27,7 +27,7 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.data.arrays import standardize
 from dperm.pipeline import inputs
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
-from dperm.solvers.lanes import dp_sgd, dp_skgd
+from dperm.solvers.lanes import dp_skgd
 
 N, P, LOUD = 60, 12, 1e10
 CONF = Path(__file__).parents[2] / "conf" / "solver"
@@ -164,12 +164,6 @@ def test_a_solver_that_does_not_say_what_it_reads_is_found():
     assert roots_of(honest, options) == set() == declared(honest, options)
 
 
-def test_batches_do_not_change_what_is_given():
-    options = dp_sgd.Options(batch=4)
-    assert declared(dp_sgd, options) == {stated.GLOBAL_SMOOTHNESS}
-    assert roots_of(dp_sgd, options) == {"global_smoothness"}
-
-
 @pytest.mark.parametrize("kind", ["paper", "stated", "scaled", "valid", "strict"])
 @pytest.mark.parametrize("module", [dp_fw, dp_bcfw])
 def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kind):
@@ -207,12 +201,3 @@ def test_a_rule_for_missing_values_reads_all_records(rule, told):
     problem = schema.Problem(preparation=Preparation())
     problem.dataset.reader.missing = rule
     assert inputs.public_information(problem) == (stated.N, *told)
-
-
-def test_a_ledger_keeps_what_it_is_given():
-    plain = dp_cd.ledger(problems()[0], 5, 2.0, dp_cd.Options())
-    both = plain.assuming(stated.N, stated.STANDARDISATION) + plain
-    assert both.given == (stated.N, stated.STANDARDISATION, stated.SMOOTHNESS)
-    assert type(both).from_dict(both.to_dict()) == both
-    old = {key: value for key, value in both.to_dict().items() if key != "given"}
-    assert type(both).from_dict(old).given == ()

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
 from dperm.core import calibrations
 from dperm.core.calibrations import PAPER
@@ -31,10 +30,6 @@ from dperm.core.solvers import options as checks
 __all__ = ["SPARSE", "Options", "Run", "lane_bytes", "ledger", "steps"]
 
 SPARSE = True
-
-
-class BoundsError(ValueError):
-    """Constants that are not within their bounds, or bounds that are not finite."""
 
 
 @dataclass(frozen=True)
@@ -97,44 +92,6 @@ def feature_bounds(X: Any, factor: float) -> np.ndarray:
     return factor * (2 * np.asarray(largest, dtype=float).ravel()) ** 2
 
 
-def private_smoothness(
-    M: Any, bounds: Any, epsilon: float, n: int, rng: Generator, calibration: str
-) -> tuple[np.ndarray, tuple[Laplace, ...]]:
-    """Noisy smoothness constants (p,), and the event of their release.
-
-    Parameters
-    ----------
-    M : array_like, shape (p,)
-        Means over the records of values in [0, b_j].
-    bounds : array_like, shape (p,)
-        b_j, taken to be public; see :func:`feature_bounds`.
-    epsilon : float
-        Pure epsilon for all p of them; infinity returns M itself.
-    n : int
-        Number of records.
-    calibration : str
-        ``paper``: noise of scale 2 b_j p / (n epsilon), equation 126. ``strict``: half
-        of it, because replacing a record moves a mean of values in [0, b_j] by b_j / n.
-
-    Raises
-    ------
-    BoundsError
-        If M or bounds are negative, not finite or of other shapes, or M exceeds bounds.
-    UnknownCalibrationError
-        If there is no such calibration.
-    LedgerError
-        If epsilon is not positive.
-    """
-    event = smoothness_event(np.size(M), epsilon, calibration)
-    M, bounds = np.asarray(M, dtype=float), np.asarray(bounds, dtype=float)
-    if M.shape != bounds.shape or M.ndim != 1:
-        raise BoundsError(f"M and bounds must be (p,): got {M.shape}, {bounds.shape}")
-    if not ((M >= 0) & (bounds * (1 + 1e-12) >= M) & np.isfinite(bounds)).all():
-        raise BoundsError("every M_j must lie in [0, b_j], and b_j be finite")
-    scales = event.scale * bounds / n
-    return np.maximum(M + laplace(rng, scales), scales), (event,)
-
-
 class Run(dp_cd.Run):
     """DP-CD with steps and clipping thresholds from the private constants."""
 
@@ -146,8 +103,10 @@ class Run(dp_cd.Run):
             return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)
         spent = options.share * problem.epsilon
-        drawn = (spent, problem.n, streams.smoothness, lanes.calibration)
-        return private_smoothness(problem.smoothness, bounds, *drawn)[0]
+        event = smoothness_event(problem.p, spent, lanes.calibration)
+        scales = event.scale * bounds / problem.n
+        noisy = problem.smoothness + laplace(streams.smoothness, scales)
+        return np.maximum(noisy, scales)
 
     @property
     def released(self) -> np.ndarray:
