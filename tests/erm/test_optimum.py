@@ -93,12 +93,6 @@ def test_separable_labels_have_no_finite_minimiser(how):
         optimum.solve(problem)
 
 
-def test_a_box_or_a_penalty_makes_separable_labels_a_problem():
-    for penalty in (Penalty(l2=1e-3), Penalty(l1=1e-3), Penalty(lower=-5, upper=5)):
-        problem = build("apart", *separable("strictly"), "logistic", penalty)
-        assert optimum.solve(problem).gap <= 1e-10
-
-
 @pytest.mark.parametrize("case", ["no label", "more features than records", "apart"])
 def test_a_minimum_of_zero_is_refused(case):
     rng = np.random.default_rng(3)

@@ -274,17 +274,6 @@ def test_declared_scales_do_not_read_the_data(loss):
 # --- refusals -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "loss"),
-    [("objective_perturbation", "least_squares"), ("moments", "logistic"),
-     ("ada_ssp", "logistic"), ("hessian_mixing", "logistic")],
-)  # fmt: skip
-def test_what_cannot_be_done_is_refused(name, loss):
-    module = solvers.load(name)
-    found = module.refuses(module.Options(), Scaled(make_problem(loss)))
-    assert f"loss {loss}" in found
-
-
 def test_wide_problems_are_refused_where_matrices_are_released():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((20, 600)), np.where(np.arange(20) % 2, 1.0, -1.0)

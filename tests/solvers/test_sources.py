@@ -97,16 +97,6 @@ def test_excess_is_that_of_the_linear_loss(kind, p):
     assert source.excess(w, setup)[0] == pytest.approx(float((best[0] - w) @ mean))
 
 
-def test_hard_instances_hide_what_their_norm_makes_hard():
-    every, one, shown = (hard(kind, 8, 6, 0.25) for kind in KINDS)
-    assert (np.abs(every.means) == 0.25).all() and (every.means != 0.25).any()
-    assert np.count_nonzero(one.means) == 1 and np.abs(one.means).max() == 0.25
-    assert shown.single and not every.single
-    places = {int(np.flatnonzero(hard("one of them", 8, k, 1.0).means)[0])
-              for k in range(60)}  # fmt: skip
-    assert places == set(range(8))
-
-
 # --- arrays ---------------------------------------------------------------------------
 
 

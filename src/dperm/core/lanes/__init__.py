@@ -23,7 +23,7 @@ Optional in a module: ``SPARSE = True`` where A may be a sparse matrix, and
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,9 +54,7 @@ class Lanes:
 
     def take(self, index: Any) -> Lanes:
         """The lanes selected by an index array, mask or slice."""
-        return Lanes(
-            self.step[index], self.clip[index], self.noise_multiplier, self.calibration
-        )
+        return replace(self, step=self.step[index], clip=self.clip[index])
 
     def noise_scale(self, sensitivity: np.ndarray) -> np.ndarray:
         """Noise scale for a sensitivity; without noise 0, even for an infinite one."""

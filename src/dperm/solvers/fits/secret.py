@@ -62,20 +62,29 @@ class Secret:
         Raises UndeclaredError if there is no further event, if it is of another kind or
         states less than is needed, or if noise for release has no proof for the value.
         """
-        event = taken(events, self.kind)
-        for name, found in self.needs.items():
-            require(name, found, getattr(event, name))
+        event = next(events, None)
+        if type(event) is not self.kind:
+            found = "no more" if event is None else f"a {type(event).__name__}"
+            raise UndeclaredError(
+                f"the run makes a release of kind {self.kind.__name__}, its ledger: "
+                f"{found}"
+            )
+        for name, need in self.needs.items():
+            stated = getattr(event, name)
+            if not np.all(need <= stated * (1 + ROUNDING)):
+                most = np.max(need)
+                raise UndeclaredError(
+                    f"{name}: the ledger states {stated:g}, the run has {most:g}"
+                )
         if isinstance(normal, Exact) and not self.exact:
             raise UndeclaredError(
                 "exact noise: no bound on the error of doubles, which sums of all "
                 "records alone have"
             )
-        found = self.__release(event, normal)
-        return (
-            found
-            if self.__then is None
-            else self.__then(found).released(events, normal)
-        )
+        shown = self.__release(event, normal)
+        if self.__then is None:
+            return shown
+        return self.__then(shown).released(events, normal)
 
 
 def noisy(
@@ -181,35 +190,6 @@ def largest(scores: np.ndarray, sensitivity: float, k: int) -> Secret:
         return np.argsort(-(scores[:, None] + noise), axis=0)[:k].astype(float)
 
     return Secret(TopK, {"sensitivity": sensitivity, "k": k}, release)
-
-
-def require(name: str, found: Any, stated: float) -> None:
-    """Refuse a run that needs more than its ledger states.
-
-    Raises
-    ------
-    UndeclaredError
-    """
-    if not np.all(found <= stated * (1 + ROUNDING)):
-        raise UndeclaredError(
-            f"{name}: the ledger states {stated:g}, the run has {np.max(found):g}"
-        )
-
-
-def taken(events: Iterator[Event], kind: type[Event]) -> Any:
-    """Take the next event, which must be of a kind.
-
-    Raises
-    ------
-    UndeclaredError
-    """
-    event = next(events, None)
-    if type(event) is not kind:
-        found = "no more" if event is None else f"a {type(event).__name__}"
-        raise UndeclaredError(
-            f"the run makes a release of kind {kind.__name__}, its ledger: {found}"
-        )
-    return event
 
 
 def in_rounds(ledger: Ledger) -> Iterator[Event]:
