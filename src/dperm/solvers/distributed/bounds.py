@@ -31,15 +31,11 @@ def clip_entries(matrix: Any, bound: float) -> Any:
     return sparse.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def clip_offset(offset: np.ndarray, bound: float) -> np.ndarray:
-    """Offsets (n,), negated labels or zeros, clipped to [-bound, bound]."""
-    return np.clip(offset, -bound, bound)
-
-
 def clip_problem(problem: Problem, entry_bound: float, label_bound: float) -> Problem:
     """The problem on clipped data, as the private methods see it."""
     matrix = clip_entries(by_entries(problem.A), entry_bound)
-    return replace(problem, A=matrix, offset=clip_offset(problem.offset, label_bound))
+    offset = np.clip(problem.offset, -label_bound, label_bound)
+    return replace(problem, A=matrix, offset=offset)
 
 
 def record_bound(

@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm.core.erm.losses import Loss
 from dperm.core.privacy.mechanisms import gaussian, signed_noisy_max, streams
-from dperm.solvers.distributed.bounds import clip_entries, clip_offset
+from dperm.solvers.distributed.bounds import clip_entries
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.sketch import Sketch
 
@@ -111,7 +111,8 @@ class Node:
     def __init__(self, share: Share, public: Public, seed: int):
         self.public, self.first = public, share.first
         self.columns = Columns(clip_entries(share.matrix, public.entry_bound))
-        self.offset = clip_offset(share.offset, public.label_bound)
+        bound = public.label_bound
+        self.offset = np.clip(share.offset, -bound, bound)
         self.streams = streams(seed)
         self.sent: set[int] = set()
 

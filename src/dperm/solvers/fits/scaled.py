@@ -91,7 +91,7 @@ class Scaled:
     @property
     def real(self) -> bool:
         """Whether labels are real numbers, not signs."""
-        return bool(self.loss.signs(np.full(1, -1.0))[0] == 1.0)
+        return self.loss.labels != "sign"
 
     @property
     def radius(self) -> float:

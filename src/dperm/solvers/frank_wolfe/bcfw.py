@@ -151,17 +151,7 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
 
 
 class Run(FrankWolfe):
-    """A run of Algorithm 1.
-
-    Parameters
-    ----------
-    streams : Streams
-        Only the sampling stream is used.
-    noise : Noise
-        None is added.
-    columns : Columns
-        Of the problem's design, if they were made before.
-    """
+    """A run of Algorithm 1; it draws from the sampling stream alone, without noise."""
 
     def __init__(
         self,
