@@ -96,10 +96,7 @@ def gamma(m: float) -> float:
 def sum_error(n: int, p: int, share: float) -> float:
     """Bound on the error in doubles of a sum over n records.
 
-    Parameters
-    ----------
-    share : float
-        Bound on a contribution's norm: C^2 of t t^T, C of gradients.
+    ``share`` bounds a contribution's norm: C^2 of t t^T, C of gradients.
     """
     return n * share * gamma(n + 3 * p + 120)
 

@@ -233,21 +233,12 @@ def contributions(
     radius: float,
     largest: np.ndarray | None = None,
 ) -> Any:
-    """Clip rows of known norms to a radius.
+    """Clip finite rows, dense or CSR, of known Euclidean norms to a radius.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR array (n, p)
-        Finite.
-    sizes : ndarray, shape (n,)
-        Euclidean norms; infinite where they overflow, and the row then becomes 0.
-    largest : ndarray, shape (n,), optional
-        Largest entries, where they are known.
+    A row whose norm overflows, and so is infinite, becomes 0. ``largest`` are the rows'
+    largest entries, where they are known.
 
-    Raises
-    ------
-    ContributionError
-        If a clipped row is still longer than the radius.
+    Raises ContributionError if a clipped row is still longer than the radius.
     """
     inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))
     check(_largest(rows) if largest is None else largest, inside, radius)

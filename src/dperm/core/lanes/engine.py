@@ -55,13 +55,8 @@ def run_lanes(
 
     Parameters
     ----------
-    module : module of ``dperm.core.solvers``
-    options : the module's Options
-    problem : Problem
-    lanes : Lanes
     checkpoints : sequence of int
         Increasing numbers of steps; the last one ends the run.
-    seed : int
     measure : callable
         Maps weights (L, p) to named arrays (L,); called at every checkpoint with the
         lanes that have not diverged before.

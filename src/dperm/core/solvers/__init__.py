@@ -107,10 +107,8 @@ def lacking(module: ModuleType) -> list[str]:
 def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
     """The module's Options with these values.
 
-    Raises
-    ------
-    ValueError
-        For an unknown key (the message suggests the nearest one) or an invalid value.
+    Raises ValueError for an unknown key (the message suggests the nearest one) or an
+    invalid value.
     """
     known = [field.name for field in fields(module.Options)]
     for key in given:

@@ -43,12 +43,7 @@ def record_bound(
 ) -> float:
     """Bound G on the partial derivatives a_ij phi'(v_i) of every record.
 
-    Parameters
-    ----------
-    entry_bound, label_bound : float
-        Bounds on |a_ij| and |y_i|.
-    prediction_bound : float
-        Bound on |A_i x|.
+    The bounds are those on |a_ij|, |y_i| and |A_i x|.
     """
     reach = loss.reach(prediction_bound, label_bound)
     return entry_bound * loss.lipschitz(reach)

@@ -128,15 +128,10 @@ def noisy(
 
 
 def sketched(moments: np.ndarray, reach: float, rows: int, known: np.ndarray) -> Secret:
-    """Second moments, released as the mean of y y^T of rows y ~ N(0, moments + ridge).
+    """Moments (p, p), released as the mean of y y^T of rows y ~ N(0, moments + ridge).
 
-    Parameters
-    ----------
-    moments : ndarray, shape (p, p)
-    reach : float
-        R, the bound on a record.
-    known : ndarray, shape (L,)
-        Lower bound on the smallest eigenvalue of two data sets' shared moments.
+    ``reach`` is R, the bound on a record; ``known`` (L,) is a lower bound on the
+    smallest eigenvalue of two data sets' shared moments.
     """
 
     def release(event: GaussianSketch, normal: Normal) -> np.ndarray:
@@ -161,15 +156,9 @@ def tilted(
 ) -> Secret:
     """The minimiser of an objective with a random linear term, which hides it; (p, L).
 
-    Parameters
-    ----------
-    minimise : callable
-        Maps linear terms (p, L) to the minimisers (p, L).
-    reach, curvature : float
-        R, the bound on a record, and R^2 / Lambda.
-    off : float
-        Bound on the error of the computed minimiser, which noise of a second event
-        hides; 0 if it counts as exact.
+    ``minimise`` maps linear terms (p, L) to minimisers. ``reach`` and ``curvature`` are
+    R, the bound on a record, and R^2 / Lambda. ``off`` bounds the error of the computed
+    minimiser, which noise of a second event hides; 0 if it counts as exact.
     """
 
     def release(event: PerturbedObjective, normal: Normal) -> np.ndarray:
@@ -199,18 +188,10 @@ def in_rounds(ledger: Ledger) -> Iterator[Event]:
 
 
 def symmetric_noise(drawn: np.ndarray, p: int) -> np.ndarray:
-    """Symmetric matrices of noise that is isotropic in (q_ii, sqrt(2) q_ij).
+    """Noise (L, p, p), isotropic in (q_ii, sqrt(2) q_ij), of (p (p + 1) / 2, L) draws.
 
     Off the diagonal the scale is 1 / sqrt(2) of that on it, so that privacy depends on
     the Frobenius norm of a change.
-
-    Parameters
-    ----------
-    drawn : ndarray, shape (p (p + 1) / 2, L)
-
-    Returns
-    -------
-    ndarray, shape (L, p, p)
     """
     rows, columns = np.triu_indices(p)
     scaled = np.where(rows == columns, 1.0, np.sqrt(0.5))[:, None] * drawn

@@ -179,17 +179,9 @@ class Loss:
             )
 
     def conjugate(self, theta: Array, offset: Array) -> Array:
-        """Conjugate of s -> phi(s + offset), at one dual number per record.
+        """Conjugate of s -> phi(s + offset) at dual numbers theta, all of shape (n,).
 
-        Parameters
-        ----------
-        theta : ndarray, shape (n,)
-        offset : ndarray, shape (n,)
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Infinity where theta lies outside the range of phi' by more than rounding.
+        Infinity where theta lies outside the range of phi' by more than rounding.
         """
         inside = np.clip(theta, *self.slopes)
         conjugate = self.dual(inside) - inside * offset
