@@ -143,8 +143,8 @@ def sneaky(read, names):
     """DP-CD whose constants are read off the data in a way of its own."""
 
     class Run(dp_cd.Run):
-        def smoothness(self, problem, lanes, streams, options):
-            return read(problem)
+        def smoothness(self, lanes):
+            return read(self.problem)
 
     def ledger(problem, count, noise, options, kind="paper"):
         made = dp_cd.ledger(problem, count, noise, options)

@@ -24,7 +24,7 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, steps
 from dperm.core.privacy.ledger import FEATURE_BOUNDS, Laplace, Ledger
-from dperm.core.privacy.mechanisms import Streams, laplace
+from dperm.core.privacy.mechanisms import laplace
 from dperm.core.solvers import options as checks
 
 __all__ = ["SPARSE", "Options", "Run", "lane_bytes", "ledger", "steps"]
@@ -95,17 +95,16 @@ def feature_bounds(X: Any, factor: float) -> np.ndarray:
 class Run(dp_cd.Run):
     """DP-CD with steps and clipping thresholds from the private constants."""
 
-    def smoothness(
-        self, problem: Problem, lanes: Lanes, streams: Streams, options: Any
-    ) -> np.ndarray:
+    def smoothness(self, lanes: Lanes) -> np.ndarray:
         """Noisy M_j, one release for all lanes of the run; shape (p,)."""
+        problem = self.problem
         if lanes.noise_multiplier == 0:
             return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)
-        spent = options.share * problem.epsilon
+        spent = self.options.share * problem.epsilon
         event = smoothness_event(problem.p, spent, lanes.calibration)
         scales = event.scale * bounds / problem.n
-        noisy = problem.smoothness + laplace(streams.smoothness, scales)
+        noisy = problem.smoothness + laplace(self.streams.smoothness, scales)
         return np.maximum(noisy, scales)
 
     @property
