@@ -213,8 +213,8 @@ class Run(Stream):
         for low in range(half, self.n, most):
             batch = self.source.take(min(most, self.n - low))
             factors = self.source.factors(batch, setup.q)
-            noise = self._noise(len(batch.labels))
-            steps(*batch, factors, setup.lipschitz, noise, *moving)
+            drawn = self._noise(len(batch.labels))
+            steps(*batch, factors, setup.lipschitz, drawn, *moving)
             yield
 
     def vertices(self) -> np.ndarray:
