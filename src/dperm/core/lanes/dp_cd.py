@@ -49,8 +49,7 @@ class Options:
     def __post_init__(self) -> None:
         one_of("sampling", self.sampling, SAMPLINGS)
         one_of("thresholds", self.thresholds, THRESHOLDS)
-        at_least("first", self.first, 0)
-        at_least("periods", self.periods, 0)
+        at_least(self, 0, "first", "periods")
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:

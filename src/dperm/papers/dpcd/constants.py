@@ -39,7 +39,7 @@ class Options(dp_cd_priv.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("bound", self.bound)
+        positive(self, "bound")
         one_of("negative", self.negative, NEGATIVE)
 
 

@@ -47,7 +47,7 @@ class Options(dp_cd.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.share("share", self.share)
+        checks.share(self, "share")
 
 
 def events(problem: Problem, options: Options) -> tuple[Gaussian, Gaussian]:

@@ -41,9 +41,8 @@ class Options:
     average: bool = False
 
     def __post_init__(self) -> None:
-        at_least("steps", self.steps, 1)
-        positive("step", self.step)
-        positive("clip", self.clip)
+        at_least(self, 1, "steps")
+        positive(self, "step", "clip")
         if not 0 <= self.momentum < 1:
             raise ValueError(
                 f"options.momentum: expected in [0, 1), found {self.momentum}"

@@ -40,8 +40,8 @@ class Options(dp_gd.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least("features", self.features, 1)
-        share("share", self.share)
+        at_least(self, 1, "features")
+        share(self, "share")
 
 
 def chosen(at: Scaled, options: Options) -> tuple[int, float]:

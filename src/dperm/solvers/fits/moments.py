@@ -35,8 +35,7 @@ class Options:
     floor: float = 1.0  #: in units of the edge of the noise's spectrum
 
     def __post_init__(self) -> None:
-        for key in ("radius", "weight", "floor"):
-            positive(key, getattr(self, key))
+        positive(self, "radius", "weight", "floor")
 
 
 def refuses(options: Options, at: Scaled) -> str:

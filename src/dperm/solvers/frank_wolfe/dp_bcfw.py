@@ -64,9 +64,8 @@ class Options:
 
     def __post_init__(self) -> None:
         one_of("update", self.update, UPDATES)
-        for key in ("nodes", "radius", "entry_bound", "label_bound"):
-            positive(key, getattr(self, key))
-        share("share", self.share)
+        positive(self, "nodes", "radius", "entry_bound", "label_bound")
+        share(self, "share")
 
     @property
     def vertex(self) -> float:

@@ -46,8 +46,7 @@ class Options:
     label_bound: float = 1.0
 
     def __post_init__(self) -> None:
-        for key in ("radius", "entry_bound", "label_bound"):
-            positive(key, getattr(self, key))
+        positive(self, "radius", "entry_bound", "label_bound")
 
     @property
     def reach(self) -> float:

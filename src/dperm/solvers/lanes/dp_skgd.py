@@ -76,8 +76,8 @@ class Options:
         one_of("sampling", self.sampling, ("blocks", "nice"))
         one_of("probabilities", self.probabilities, ("uniform", "importance"))
         one_of("partition", self.partition, ("smoothness", "random"))
-        for key, least in (("blocks", 0), ("size", 1), ("seed", 0), ("periods", 0)):
-            at_least(key, getattr(self, key), least)
+        at_least(self, 0, "blocks", "seed", "periods")
+        at_least(self, 1, "size")
         if self.sampling == "nice" and self.probabilities != "uniform":
             raise ValueError("options.probabilities: nice sampling is uniform")
 
