@@ -169,10 +169,9 @@ def mechanisms(
     options: Mapping[str, Any],
     kinds: tuple[str, ...] = OURS,
     varied: bool | None = None,
+    private: bool = True,
 ) -> list[Mechanism]:
     """A solver under calibrations, on all kinds of data that it takes.
-
-    None for a solver that states no privacy.
 
     Parameters
     ----------
@@ -185,6 +184,8 @@ def mechanisms(
     varied : bool, optional
         Whether other data and options are tried too; by default for the solver that
         has the algorithm's name, and for a user's own.
+    private : bool
+        Whether those that state no privacy are left out.
 
     Raises
     ------
@@ -199,13 +200,13 @@ def mechanisms(
         varied = name == algorithm or algorithm not in solvers.names()
     make = MAKERS[kind]
     found = [m for kind in kinds for m in make(name, module, own, kind, needs, varied)]
-    private = [m for m in found if not _is_open(m.ledger)]
     if not found:
         raise NoSubjectError(f"solver {name}: the audit has no subject for it")
-    return private
+    return [m for m in found if not (private and is_open(m.ledger))]
 
 
-def _is_open(ledger: Ledger) -> bool:
+def is_open(ledger: Ledger) -> bool:
+    """Whether a ledger states no privacy."""
     return all(isinstance(event, NonPrivate) for event in ledger.events)
 
 
