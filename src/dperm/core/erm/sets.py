@@ -123,7 +123,7 @@ class Ball:
             low, high = np.where(outside, middle, low), np.where(outside, high, middle)
         return self._shrunk(size, high)
 
-    def _is_outside(self, size: Array, t: Array) -> Array:
+    def _is_outside(self, size: Array, t: Array) -> NDArray[np.bool_]:
         return norms(self._shrunk(size, t), self.p) > self.radius
 
     def _shrunk(self, size: Array, t: Array) -> Array:

@@ -23,7 +23,7 @@ from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Source, chunks
 
-Records = tuple[np.ndarray, np.ndarray, np.ndarray]  # rows, labels, factors
+Records = tuple[np.ndarray, ...]  # rows, labels, factors
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ class Run(Kept):
         setup, d, size = self.setup, self.setup.d, math.isqrt(self.n)
         starts, L = range(0, self.n - size + 1, size), setup.euclidean_lipschitz
         scale = self.scale * 2 * L / size
-        eta = 0.5 * setup.euclidean_diameter
-        eta = eta / np.sqrt(len(starts) * (L**2 + d * scale**2))
+        reach = 0.5 * setup.euclidean_diameter
+        eta = reach / np.sqrt(len(starts) * (L**2 + d * scale**2))
         w, total = np.zeros_like(self.x), np.zeros_like(self.x)
         for low in starts:
             released = self.gradient(w, low, size)
