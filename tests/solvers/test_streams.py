@@ -95,16 +95,6 @@ def test_blocks_of_records_do_not_matter(monkeypatch):
     np.testing.assert_array_equal(whole, solved())
 
 
-def test_without_noise_more_records_are_better():
-    """epsilon = infinity: the population risk nears its minimum."""
-    shares, setup = [], Setup("least_squares", 1.5, 12)
-    for n in (1000, 100_000):
-        source = Signs(12, 6)
-        run = noisy_sfw.Run(setup, [NONE], streams(1), source, n, OPTIONS[0])
-        shares.append(source.excess(run.solve()[0], setup)[0])
-    assert shares[1] < shares[0] / 3
-
-
 # --- poly_sfw -------------------------------------------------------------------------
 
 
@@ -185,18 +175,6 @@ def test_poly_sfw_charges_the_record_of_larger_epsilon():
     assert poly_sfw.costlier(many, loud, delta) == many
 
 
-def test_energies_are_sums():
-    setup, n = Setup("least_squares", 1.0, 8), 300
-    scores = poly_sfw.sensitivities(setup, n)
-    batch, own = poly_sfw.energies(scores, 2.0)
-    keep = (1 - scores.eta) ** np.arange(scores.steps + 1)
-    assert batch == pytest.approx(scores.first**2 * (1 / 4 + (keep[1:] ** 2).sum()))
-    assert own == pytest.approx(scores.own**2 * (keep[:-1] ** 2).sum())
-    moved = (1 - scores.eta) * setup.smoothness * setup.diameter**2
-    moved += setup.lipschitz * setup.diameter
-    assert scores.own == pytest.approx(scores.eta * moved)
-
-
 # --- refusals -------------------------------------------------------------------------
 
 
@@ -221,23 +199,6 @@ def test_what_a_method_cannot_run_on_is_refused():
 
 
 # --- baselines ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["sco_dp_sgd", "sco_dp_fw", "sco_mirror_descent"])
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, INF])
-def test_baselines_stay_inside_and_learn(name, p):
-    if name == "sco_dp_fw" and p != 1:
-        pytest.skip("the vertices of the l_1 ball")
-    n, d, module = 3000, 6, solvers.load(name)
-    setup, ends = Setup("least_squares", p, d), []
-    for target in (NONE, Target(0.1, DELTA, "strict")):
-        source = Signs(d, 4)
-        given = (setup, [target], streams(1), source, n, module.Options())
-        ends.append(module.Run(*given).solve()[0])
-        assert norms(ends[-1], p)[0] <= 1 + 1e-9
-    first = source.excess(0 * ends[0], setup)[0]
-    assert source.excess(ends[0], setup)[0] / first < 0.5
-    assert not np.array_equal(*ends)
 
 
 def test_published_noise_of_dp_fw_costs_more_than_it_says(monkeypatch):
