@@ -201,6 +201,20 @@ def test_what_a_method_cannot_run_on_is_refused():
 # --- baselines ------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("name", ["sco_dp_sgd", "sco_mirror_descent"])
+@pytest.mark.parametrize("p", [1.5, INF])
+def test_baselines_stay_inside_other_balls_and_learn(name, p):
+    n, d, module = 3000, 6, solvers.load(name)
+    setup, source = Setup("least_squares", p, d), Signs(d, 4)
+    targets = [NONE, Target(0.1, DELTA, "strict")]
+    given = (setup, targets, streams(1), source, n, module.Options())
+    ends = module.Run(*given).solve()
+    assert (norms(ends, p) <= 1 + 1e-9).all()
+    first = source.excess(0 * ends[0], setup)[0]
+    assert source.excess(ends[0], setup)[0] / first < 0.5
+    assert not np.array_equal(*ends)
+
+
 def test_published_noise_of_dp_fw_costs_more_than_it_says(monkeypatch):
     """True epsilon 1.5 to 1.7 at T = 100 for target 1 under replace-one."""
     monkeypatch.setattr(sco_dp_fw, "iterations", lambda n: 100)
