@@ -97,8 +97,6 @@ def test_a_block_whose_lanes_are_all_lost_ends(module):
     """At the first checkpoint, with nothing left to run to the second."""
     problem = make_problem("least_squares", "l2")
     lanes = Lanes(np.full(1, 1e6), np.full(1, 1e3), 1.0)
-    found = run_lanes(
-        module, module.Options(), problem, lanes, [5, 10], 0, lambda W: {}
-    )
+    found = run_lanes(module, module.Options(), problem, lanes, [5, 10], 0)
     assert [snapshot.diverged.tolist() for snapshot in found] == [[True], [True]]
     assert found[0].objective == found[1].objective > 10

@@ -149,9 +149,5 @@ class Trials:
         """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
         count = self.module.steps(self.problem, passes, self.options)
         given = (self.module, self.options, self.problem, side, [count])
-        ends = [run_lanes(*given, int(seed), _nothing)[-1] for seed in seeds]
+        ends = [run_lanes(*given, int(seed))[-1] for seed in seeds]
         return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
-
-
-def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
-    return {}
