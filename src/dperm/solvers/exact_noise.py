@@ -45,20 +45,11 @@ class Exact:
         error: float,
         symmetric: bool,
     ) -> np.ndarray:
-        """A value with noise, in multiples of ``step(scale)``.
+        """A value with noise, in multiples of ``step(scale)``; (k, 1) or (1, p, p).
 
-        Parameters
-        ----------
-        value : ndarray, shape (k, 1), or symmetric (p, p)
-            Only the upper triangle of a symmetric matrix is read.
-        scale, sensitivity : float
-            Those of the ledger's event, in the Euclidean or Frobenius norm.
-        error : float
-            How far, in that norm, the value may be from the exact one.
-
-        Returns
-        -------
-        ndarray, shape (k, 1) or (1, p, p)
+        The value is (k, 1), or symmetric (p, p), of which the upper triangle alone is
+        read. Scale and sensitivity are those of the ledger's event, in the Euclidean or
+        Frobenius norm, in which the value may be ``error`` from the exact one.
         """
         h = step(scale)
         wide = widened(scale, sensitivity, error, value.size) / h

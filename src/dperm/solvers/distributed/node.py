@@ -98,14 +98,9 @@ def shared_sketch(n: int, m: int, seed: int) -> Sketch:
 
 
 class Node:
-    """One user of Algorithm 2, lines 4 to 9.
+    """One user of Algorithm 2, lines 4 to 9, with its share of the data.
 
-    Parameters
-    ----------
-    share : Share
-        Its part of the data.
-    seed : int
-        Seed of its noise, which no other node has.
+    The seed is that of its noise, which no other node has.
     """
 
     def __init__(self, share: Share, public: Public, seed: int):

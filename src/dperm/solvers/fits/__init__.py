@@ -36,19 +36,10 @@ Steps = Generator[Secret, np.ndarray, None]  # yields secrets, receives releases
 
 
 class Fit(ABC):
-    """Runs of one setting on one problem, side by side.
+    """Runs of one setting on one problem, side by side, each with its own stream.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        The runs' releases and the scales of their noise.
-    streams : sequence of Streams
-        One per run.
-
-    Attributes
-    ----------
-    u : ndarray, shape (p, L)
-        Current weights of each run, in units of the scales.
+    The ledger states the runs' releases and the scales of their noise. ``u`` (p, L) are
+    the current weights of each run, in units of the scales.
     """
 
     exact: Exact | None = None  # noise for release; of a single run only

@@ -96,17 +96,11 @@ def noisy(
 ) -> Secret:
     """A value that replacing a record moves by at most a known distance.
 
-    Parameters
-    ----------
-    value : float or ndarray, (), (p,), (1, L), (p, L), or symmetric (p, p)
-        Or a callable without arguments, which returns it when it is released.
-    sensitivity : float or ndarray (L,)
-        In the Euclidean, or Frobenius, norm.
-    rate : float, optional
-        Share of the records that was drawn, if not all of them.
-    error : float, optional
-        Bound on the value's distance from the exact one, in that norm. Without it the
-        value gets no exact noise.
+    The value is (), (p,), (1, L), (p, L), or symmetric (p, p), or a callable without
+    arguments, which returns it when it is released. The sensitivity, a number or (L,),
+    is in the Euclidean, or Frobenius, norm. ``rate`` is the share of the records that
+    was drawn, if not all. ``error`` bounds the value's distance from the exact one, in
+    that norm; without it the value gets no exact noise.
     """
     needs = {"sensitivity": sensitivity}
 

@@ -67,10 +67,7 @@ class Signs(Source):
     times the mean sign whatever p is, and P(y = 1) = (1 + <x, w0>) / 2. So one draw
     serves every p, |y - <x, w>| <= 1 + R, and the risk is known in closed form.
 
-    Parameters
-    ----------
-    radius : float
-        R, at most 1.
+    Raises ValueError if the radius R is not in [0, 1].
     """
 
     def __init__(self, d: int, seed: int, radius: float = 1.0):
@@ -112,15 +109,10 @@ class Signs(Source):
 
 
 class Coins(Source):
-    """Coins with known column means; a record shows all columns, or one at random.
+    """Coins with known column means (d,) in [-1, 1].
 
-    Parameters
-    ----------
-    means : ndarray (d,)
-        Mean of each column's coin, in [-1, 1].
-    single : bool
-        Whether a record shows one column, drawn uniformly, and is zero elsewhere; it
-        then has unit norm in every l_q. Otherwise it shows all, divided by d^(1/q).
+    A record shows all columns, divided by d^(1/q). If ``single``, it shows one, drawn
+    uniformly, and is zero elsewhere: it then has unit norm in every l_q.
     """
 
     def __init__(self, means: np.ndarray, seed: int, single: bool):
@@ -158,14 +150,10 @@ class Coins(Source):
 def hard(kind: str, d: int, seed: int, bias: float) -> Coins:
     """Make a hard instance, with signs (and place) drawn from the seed.
 
-    Parameters
-    ----------
-    kind : {"all", "one of them", "one a record"}
-        For 1 < p < 2 every column has the bias. For p = 1 one column has one, the
-        others are fair, so that log d matters. From p = 2 on a record shows one column
-        only, which takes d times as many records to learn.
-    bias : float
-        In [0, 1].
+    The kinds are "all": for 1 < p < 2 every column has the bias, in [0, 1]; "one of
+    them": for p = 1 one column has one, the others are fair, so that log d matters; and
+    "one a record": from p = 2 on a record shows one column only, which takes d times as
+    many records to learn.
     """
     rng = Generator(SFC64(SeedSequence([seed, 4])))
     direction = np.where(rng.random(d) < 0.5, -1.0, 1.0)
@@ -177,14 +165,9 @@ def hard(kind: str, d: int, seed: int, bias: float) -> Coins:
 
 
 class Rows(Source):
-    """Records of arrays in their order, each scaled to unit l_q norm.
+    """Records of arrays X (n, d), y (n,) in their order, each scaled to unit l_q norm.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-    y : ndarray (n,)
-        In [-1, 1]; values outside are clipped. A record that is not finite counts as
-        zeros.
+    Labels are clipped to [-1, 1]. A record that is not finite counts as zeros.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray):
