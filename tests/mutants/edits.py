@@ -307,7 +307,8 @@ EDITS = (
         "np.clip({{np.where(np.isnan(slopes), -most, slopes) => slopes}}, -most, most)",
         "records:_clip",
         "slope = {{clamp(slopes[i, lane], steepest if steepest < most else most) => "
-        "min(max(slopes[i, lane], -min(steepest, most)), min(steepest, most))}}",
+        "np.minimum(np.maximum(slopes[i, lane], -min(steepest, most)), "
+        "min(steepest, most))}}",
     ),
     plant("norms_underflow", "dp_gd dp_minibatch",
         "max(norm, 1e-300), norms by squares", "norms",
