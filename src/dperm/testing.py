@@ -34,10 +34,9 @@ import numpy as np
 
 from dperm.audit.checks import CHECKS, Audit
 from dperm.audit.mechanism import DELTA, Array, Mechanism, Records, Tap
-from dperm.audit.solvers import Shape, mechanisms
+from dperm.audit.solvers import Shape, is_open, mechanisms
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
-from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes
 from dperm.core.privacy import mechanisms as noise
 from dperm.core.privacy.accounting import true_epsilon
@@ -141,42 +140,20 @@ class Subject:
         return solvers.make_options(self.module, self.given)
 
     @cached_property
-    def private(self) -> list[Mechanism]:
-        """Its private mechanisms under both calibrations, on all that it supports."""
+    def all(self) -> list[Mechanism]:
+        """Its mechanisms under both calibrations, on all that it supports."""
         names = (self.algorithm, self.algorithm, self.given)
-        return mechanisms(*names, varied=self.varied)
+        return mechanisms(*names, varied=self.varied, private=False)
+
+    @cached_property
+    def private(self) -> list[Mechanism]:
+        """Those that state privacy."""
+        return [m for m in self.all if not is_open(m.ledger)]
 
     @cached_property
     def audits(self) -> list[tuple[Mechanism, Audit]]:
         """Audits of the private mechanisms under strict noise, at small effort."""
         return [(m, Audit(m, **EFFORT)) for m in self.private if m.kind == STRICT]
-
-    @cached_property
-    def all(self) -> list[Mechanism]:
-        """Its mechanisms, or one that is not private."""
-        return self.private or [_open(self.module, self.options)]
-
-
-def _open(module: ModuleType, options: Any) -> Mechanism:
-    """A Frank-Wolfe method without noise, three steps on six records."""
-    base = Shape(n=6, balance=1.0, loss="least_squares").records()
-
-    def problem(data: Records) -> Problem:
-        return Shape(n=6, loss="least_squares").problem(data)
-
-    none = module.noise(problem(base), 3, options, math.inf, DELTA, "none")
-
-    def begun(data: Records, own: Any) -> Any:
-        return module.Run(problem(data), own, options, none)
-
-    def start(data: Records, own: Any) -> Any:
-        run = begun(data, own)
-        return run.releases(3), lambda: run.weights
-
-    setting = {"module": module, "begun": begun}
-    return Mechanism(
-        "open", "none", none.ledger, base, start, real=True, setting=setting
-    )
 
 
 @dataclass(frozen=True)
@@ -224,7 +201,7 @@ def _ledger(at: Subject) -> None:
     """Its ledger costs what was asked for; without noise it costs infinity."""
     for m in at.all:
         assert m.ledger.events and all(event.count > 0 for event in m.ledger.events)
-        if m.kind == STRICT:
+        if m.kind == STRICT and not is_open(m.ledger):
             assert m.true <= m.epsilon * (1 + 1e-3), f"{m.name} costs {m.true:g}"
     assert _cost_of_none(at) == math.inf, "without noise it says that it costs less"
 

@@ -7,7 +7,7 @@ import pytest
 
 from dperm.core.erm.sets import Ball, dual_exponent, norms
 
-PS = [1.0, 1.005, 1.1, 1.25, 1.5, 1.75, 2.0, 3.0, math.inf]
+PS = [1.0, 1.005, 1.1, 1.25, 1.5, 1.75, 2.0, 2.1, 3.0, 8.0, math.inf]
 RNG = np.random.default_rng(0)
 POINTS = RNG.standard_normal((6, 9)) * np.array([0.01, 0.1, 1, 3, 10, 100])[:, None]
 
@@ -44,6 +44,15 @@ def test_oracle_of_a_ball_attains_the_dual_norm(p):
     np.testing.assert_allclose(least, -1.7 * norms(POINTS, dual_exponent(p)), rtol=1e-8)
     assert (ball.oracle(np.zeros((1, 9))) == 0).all()
     assert ball.diameter == pytest.approx(3.4)
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0, 8.0])
+def test_points_hardly_outside_are_projected_and_those_inside_stay(p):
+    ball, x = Ball(p, 0.5), POINTS * (0.5 / norms(POINTS, p)[:, None])
+    found = ball.project(x * (1 + 1e-6))
+    assert (norms(found, p) <= 0.5 * (1 + 1e-12)).all()
+    np.testing.assert_allclose(found, x, atol=1e-6)
+    np.testing.assert_array_equal(ball.project(0.9 * x), 0.9 * x)
 
 
 def test_rows_do_not_touch():

@@ -186,12 +186,12 @@ EDITS = (
         "dp_cd_priv:Run.smoothness", "problem.{{known. => }}A",
     ),
     plant("smoothness_half", "dp_cd_priv", "M_j have half of the noise they need",
-        "private_smoothness", "scales = {{ => 0.5 * }}event.scale * bounds / n",
+        "dp_cd_priv:Run.smoothness",
+        "scales = {{ => 0.5 * }}event.scale * bounds / problem.n",
     ),
     plant("rows_not_scaled", "phased_sgd sco_dp_fw", "rows keep their norm",
         "Rows.factors",
-        "[{{norms(part.astype(float), q) => "
-        "np.ones(len(part))}} for part in _parts(batch.rows)]",
+        "sizes = {{norms(batch.rows.astype(float), q) => np.ones(len(batch.rows))}}",
     ),
     plant("sfw_deep_half", "noisy_sfw", "half of the sensitivity at depth 3 and more",
         "child_sensitivity",
@@ -304,17 +304,17 @@ EDITS = (
     ),
     plant("clip_hands_nan_on", "dp_gd dp_minibatch dp_gram", "np.clip hands NaN on",
         "bounded",
-        "{{_clamp(out.reshape(len(most), -1), most)\n"
-        "return out => ends = most.reshape(-1, *[1] * (out.ndim - 1))\n"
-        "return np.clip(out, -ends, ends)}}",
+        "np.clip({{np.where(np.isnan(slopes), -most, slopes) => slopes}}, -most, most)",
+        "records:_clip",
+        "slope = {{clamp(slopes[i, lane], steepest if steepest < most else most) => "
+        "np.minimum(np.maximum(slopes[i, lane], -min(steepest, most)), "
+        "min(steepest, most))}}",
     ),
     plant("norms_underflow", "dp_gd dp_minibatch",
         "max(norm, 1e-300), norms by squares", "norms",
         'return {{lengths(rows, np.einsum("ij,ij->i", rows, rows)) => '
         'np.sqrt(np.einsum("ij,ij->i", rows, rows))}}',
-        "Records.clipped_slopes",
-        "{{np.minimum(C / self.norms[some], STEEP) => "
-        "C / np.maximum(self.norms[some], 1e-300)}}",
+        "records:_clip", "bounds[lane] / {{norms[i] => max(norms[i], 1e-300)}}",
     ),
     plant("scaled_private_features", "dp_gd moments",
         "features are scaled by the private columns", "Scaled.__init__",

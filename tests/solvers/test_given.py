@@ -27,7 +27,7 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.data.arrays import standardize
 from dperm.pipeline import inputs
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
-from dperm.solvers.lanes import dp_sgd, dp_skgd
+from dperm.solvers.lanes import dp_skgd
 
 N, P, LOUD = 60, 12, 1e10
 CONF = Path(__file__).parents[2] / "conf" / "solver"
@@ -143,8 +143,8 @@ def sneaky(read, names):
     """DP-CD whose constants are read off the data in a way of its own."""
 
     class Run(dp_cd.Run):
-        def smoothness(self, problem, lanes, streams, options):
-            return read(problem)
+        def smoothness(self, lanes):
+            return read(self.problem)
 
     def ledger(problem, count, noise, options, kind="paper"):
         made = dp_cd.ledger(problem, count, noise, options)
@@ -162,12 +162,6 @@ def test_a_solver_that_does_not_say_what_it_reads_is_found():
     assert "anything else" in roots_of(own, options)
     honest = sneaky(lambda problem: np.ones(P), ())
     assert roots_of(honest, options) == set() == declared(honest, options)
-
-
-def test_batches_do_not_change_what_is_given():
-    options = dp_sgd.Options(batch=4)
-    assert declared(dp_sgd, options) == {stated.GLOBAL_SMOOTHNESS}
-    assert roots_of(dp_sgd, options) == {"global_smoothness"}
 
 
 @pytest.mark.parametrize("kind", ["paper", "stated", "scaled", "valid", "strict"])
@@ -207,12 +201,3 @@ def test_a_rule_for_missing_values_reads_all_records(rule, told):
     problem = schema.Problem(preparation=Preparation())
     problem.dataset.reader.missing = rule
     assert inputs.public_information(problem) == (stated.N, *told)
-
-
-def test_a_ledger_keeps_what_it_is_given():
-    plain = dp_cd.ledger(problems()[0], 5, 2.0, dp_cd.Options())
-    both = plain.assuming(stated.N, stated.STANDARDISATION) + plain
-    assert both.given == (stated.N, stated.STANDARDISATION, stated.SMOOTHNESS)
-    assert type(both).from_dict(both.to_dict()) == both
-    old = {key: value for key, value in both.to_dict().items() if key != "given"}
-    assert type(both).from_dict(old).given == ()

@@ -52,11 +52,6 @@ def test_a_ledger_states_what_is_drawn(module, options, events):
         assert batch is None or (one.batch, one.population) == batch
 
 
-def test_an_epoch_that_is_not_whole_costs_a_whole_one():
-    given = (make_problem("logistic"), 121, 0.7, dp_svrg.Options(inner=0.5))
-    assert dp_svrg.ledger(*given).events[0].count == 5
-
-
 @pytest.mark.parametrize(
     ("module", "options", "passes", "steps"),
     [
@@ -157,23 +152,6 @@ def test_a_solver_that_lacks_what_its_family_requires_is_refused(monkeypatch):
 # --- sparse problems ------------------------------------------------------------------
 
 
-def test_a_sparse_problem_has_the_numbers_of_the_dense_one(loss):
-    X, y = thin_data(loss)
-    thin, full = (build("x", A, y, loss, PENALTIES["elastic"], 1.0, 1e-4)
-                  for A in (sparse.csc_array(X), X))  # fmt: skip
-    assert thin.is_sparse and not full.is_sparse
-    W = np.random.default_rng(0).standard_normal((37, full.p))
-    W[5], W[7, 3], W[9, :20] = 0.0, np.inf, 0.0
-    for name in ("smoothness", "global_smoothness", "row_norms"):
-        np.testing.assert_allclose(getattr(thin, name), getattr(full, name), rtol=1e-10)
-    found = thin.objective(W)
-    np.testing.assert_allclose(found, full.objective(W), rtol=1e-12)
-    for row in (0, 5, 7, 9, 36):
-        assert thin.objective(W[row])[0] == found[row]
-    np.testing.assert_array_equal(found, thin.objective(W, workers=3))
-    np.testing.assert_allclose(thin.gradient(W[0]), full.gradient(W[0]), atol=1e-10)
-
-
 @pytest.mark.parametrize("name", ["cd", "cd averages", "gcd GS-r", "sgd"])
 def test_no_dense_copy_of_sparse_data_is_made(name, monkeypatch):
     X, y = thin_data("logistic")
@@ -197,10 +175,8 @@ def test_a_sketch_draws_as_declared_and_its_constants_are_valid(name, loss):
     X, _ = raw_data(loss)
     problem, rng, draws = make_problem(loss), streams(1).sampling, 20_000
     sketch = dp_skgd.Sketch(problem, SKETCHES[name])
-    if sketch.nice:
-        sets = sketch.draw_nice(rng, draws)
-    else:
-        sets = [sketch.sets[i] for i in sketch.draw(rng, draws)]
+    places, known = sketch.draw(rng, draws)
+    sets = [known[place] for place in places]
     count = np.bincount(np.concatenate([*sets]), minlength=problem.p) / draws
     np.testing.assert_allclose(count, sketch.probability, atol=0.02)
     assert sketch.probability.sum() == pytest.approx(sketch.expected_size)

@@ -20,7 +20,6 @@ from dperm.solvers.records import (
     ContributionError,
     Records,
     bounded,
-    check,
     contributions,
     norms,
 )
@@ -132,12 +131,8 @@ def test_norms_neither_overflow_nor_underflow(kind):
 
 
 def test_a_slope_that_is_no_number_is_within_its_bound():
-    slopes = np.array([[np.nan, 5.0], [-np.inf, 0.1], [np.inf, -np.nan]])
-    most = np.array([0.5, 2.0, 0.0])
-    for found in (bounded(slopes.copy(), most),
-                  bounded(slopes[:, :1].copy(), most)):  # fmt: skip
-        assert (np.abs(found) <= most[:, None]).all()
-    assert bounded(slopes, most)[1, 1] == 0.1
+    found = bounded(np.array([[np.nan, 5.0], [-np.inf, 0.1], [np.inf, -np.nan]]), 0.5)
+    assert (np.abs(found) <= 0.5).all() and found[1, 1] == 0.1
 
 
 @pytest.mark.parametrize("loss", ["logistic", "huber", "least_squares"])
@@ -160,15 +155,6 @@ def test_what_is_longer_than_its_bound_is_refused(kind, sign):
     contributions(rows, np.array([3.0, 0.1]), 1.0)
     with pytest.raises(ContributionError, match="nothing was released"):
         contributions(rows, np.array([1.5, 0.1]), 1.0)
-
-
-@pytest.mark.parametrize("factor", [1.01, -1.01, np.nan, np.inf])
-def test_the_check_refuses_one_factor_among_many(factor):
-    largest, factors = np.ones(5), np.ones((5, 2))
-    check(largest, factors, 1.0)
-    factors[3, 1] = factor
-    with pytest.raises(ContributionError):
-        check(largest, factors, 1.0)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])

@@ -87,12 +87,6 @@ def test_a_quiet_sketch_costs_its_gaussian_releases_and_its_doubt():
     assert true_epsilon(Ledger((sketch(3.0, doubt=1e-4),)), delta) == np.inf
 
 
-def test_sketches_compose_as_one_with_all_rows():
-    one, several = sketch(6.0, rows=24), sketch(6.0, rows=8, count=3)
-    values = [true_epsilon(Ledger((event,)), 1e-5) for event in (one, several)]
-    assert values[0] == pytest.approx(values[1], rel=1e-9)
-
-
 def test_a_sketch_has_the_covariance_that_it_needs():
     moments, event = np.array([[3.0, 1.0], [1.0, 2.0]]), sketch(2.5)
     for below, added in ((0.0, 6.25), (1.0, 5.25), (9.0, 0.0)):

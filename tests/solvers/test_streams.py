@@ -1,6 +1,7 @@
 """Streams of the DP-SCO paper: trees, sensitivities by search, ledgers, baselines."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,16 +13,7 @@ from dperm.core.erm.sets import norms
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.streams import (
-    Stream,
-    Target,
-    gaussian_releases,
-    noisy_sfw,
-    phased_sgd,
-    poly_sfw,
-    sco_dp_fw,
-    sco_mirror_descent,
-)
+from dperm.solvers.streams import Target, noisy_sfw, phased_sgd, poly_sfw, sco_dp_fw
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows, Signs
 from solvers import twins
@@ -33,9 +25,8 @@ OPTIONS = [noisy_sfw.Options(), noisy_sfw.Options("consecutive", "all")]
 PLAIN = poly_sfw.Options()
 
 
-def setup_of(name, radius=1.0, d=5):
-    p = 1.0 if name in ("poly_sfw", "sco_dp_fw") else 2.0
-    return Setup("least_squares", p, d, radius)
+def setup_of(name):
+    return Setup("least_squares", 1.0 if name in ("poly_sfw", "sco_dp_fw") else 2.0, 5)
 
 
 def noise_of(name, setup, n, target):
@@ -47,31 +38,16 @@ def noise_of(name, setup, n, target):
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_they_keep_the_protocol(name):
-    module, setup = solvers.load(name), setup_of(name)
-    assert issubclass(module.Run, Stream)
-    run = module.Run(setup, [STRICT], streams(1), Signs(5, 3), 400, module.Options())
-    told = [*run.releases()]
-    assert len(told) > 3 and {one.shape for one in told} == {(5,)}
-    assert len({one.tobytes() for one in told}) > 1  # no view of one array
-
-
-@pytest.mark.parametrize("name", STREAMS)
 def test_noise_says_what_it_costs(name):
-    """The ledger of its scales is that of a fresh one, and half of it costs more."""
-    module, setup = solvers.load(name), setup_of(name)
+    """No more than its target; half of the noise costs more, and none infinity."""
     paper, strict, none = (
-        noise_of(name, setup, 400, target)
-        for target in (Target(1.0, DELTA, "paper"), STRICT, NONE)
+        noise_of(name, setup_of(name), 400, Target(epsilon, DELTA, kind))
+        for epsilon, kind in ((1.0, "paper"), (1.0, "strict"), (INF, "none"))
     )
     assert true_epsilon(strict.ledger, DELTA) <= 1.0 * 1.001  # a grid's bound
     assert min(*paper.scales, *strict.scales) > 0 == max(none.scales)
-    for noise in (paper, strict):
-        known = module.ledger(setup, 400, noise.scales, module.Options())
-        assert known == noise.ledger
-    half = tuple(scale / 2 for scale in strict.scales)
-    less = module.ledger(setup, 400, half, module.Options())
-    assert true_epsilon(less, DELTA) > 1.5
+    halves = [replace(one, scale=one.scale / 2) for one in strict.ledger.events]
+    assert true_epsilon(Ledger(tuple(halves)), DELTA) > 1.5
     assert true_epsilon(none.ledger, DELTA) == INF
 
 
@@ -92,23 +68,6 @@ def test_the_tree_fits(n):
     if n >= 1000:
         assert 0.25 < published.records / n < 0.345
         assert every.records / n > 0.7
-
-
-def test_sensitivities_of_the_right_children():
-    """At most 7.97 L1 M / b where 8 is printed; 4 with the proof's steps."""
-    setup, worst = Setup("least_squares", 2.0, 4), []
-    tree = noisy_sfw.tree(10**6, OPTIONS[0])
-    unit = setup.smoothness * setup.diameter / tree.batch
-    for options in OPTIONS:
-        found = []
-        for t in range(1, tree.phases + 1):
-            for leaf in range(1, 2**t):
-                depth = t - int(math.log2(leaf & -leaf))  # where the leaf's path turns
-                given = (setup, tree.batch, t, depth, leaf, options)
-                found.append(noisy_sfw.child_sensitivity(*given) / unit)
-        worst.append(max(found))
-    assert worst[0] == pytest.approx(7.97, abs=0.005)
-    assert worst[1] == pytest.approx(4.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0])
@@ -132,18 +91,8 @@ def test_blocks_of_records_do_not_matter(monkeypatch):
         return noisy_sfw.Run(*given).solve()
 
     whole = solved()
-    monkeypatch.setattr(noisy_sfw, "chunks", lambda count, d: [1] * count)
+    monkeypatch.setattr("dperm.solvers.streams.chunks", lambda count, d: [1] * count)
     np.testing.assert_array_equal(whole, solved())
-
-
-def test_without_noise_more_records_are_better():
-    """epsilon = infinity: the population risk nears its minimum."""
-    shares, setup = [], Setup("least_squares", 1.5, 12)
-    for n in (1000, 100_000):
-        source = Signs(12, 6)
-        run = noisy_sfw.Run(setup, [NONE], streams(1), source, n, OPTIONS[0])
-        shares.append(source.excess(run.solve()[0], setup)[0])
-    assert shares[1] < shares[0] / 3
 
 
 # --- poly_sfw -------------------------------------------------------------------------
@@ -222,44 +171,11 @@ def test_poly_sfw_charges_the_record_of_larger_epsilon():
     loud = poly_sfw.of_batch(setup, n, scales)
     many = poly_sfw.of_own(setup, n, scales)
     assert true_epsilon(many, delta) > 1.5 * true_epsilon(loud, delta)
-    assert poly_sfw.ledger(setup, n, scales, PLAIN) == many
+    assert poly_sfw.ledger(setup, n, scales, delta) == many
     assert poly_sfw.costlier(many, loud, delta) == many
 
 
-def test_energies_are_sums():
-    setup, n = Setup("least_squares", 1.0, 8), 300
-    scores = poly_sfw.sensitivities(setup, n)
-    batch, own = poly_sfw.energies(scores, 2.0)
-    keep = (1 - scores.eta) ** np.arange(scores.steps + 1)
-    assert batch == pytest.approx(scores.first**2 * (1 / 4 + (keep[1:] ** 2).sum()))
-    assert own == pytest.approx(scores.own**2 * (keep[:-1] ** 2).sum())
-    moved = (1 - scores.eta) * setup.smoothness * setup.diameter**2
-    moved += setup.lipschitz * setup.diameter
-    assert scores.own == pytest.approx(scores.eta * moved)
-
-
-# --- phased_sgd -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("p", [2.0, INF])
-def test_one_record_moves_an_average_by_two_steps_at_most(p):
-    n, d = 64, 3
-    setup = Setup("least_squares", p, d)
-    x, y = records(n, d, setup.q)
-    eta, worst, rng = 2 / setup.smoothness, 0.0, np.random.default_rng(0)
-    for at in range(0, 32, 3):
-        z, t = x.copy(), y.copy()
-        far = setup.ball.oracle(-rng.standard_normal(d))[0] if p == 2 else np.eye(d)[0]
-        z[at], t[at] = far / norms(far, setup.q)[0], -np.sign(y[at])
-        first, second = (
-            twins.phased_sgd(rows, labels, "least_squares",
-                             lambda v: setup.ball.project(v)[0], setup.lipschitz, eta,
-                             0.0, np.zeros((6, d)))[1][0]
-            for rows, labels in ((x, y), (z, t))
-        )  # fmt: skip
-        moved = np.linalg.norm(first - second)
-        worst = max(worst, moved / phased_sgd.sensitivity(setup, eta / 4))
-    assert 0.02 < worst <= 1.0
+# --- refusals -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5])
@@ -268,13 +184,8 @@ def test_norms_that_constants_do_not_bound_are_refused(p):
     setup = Setup("least_squares", p, 16)
     z = np.ones(16) / norms(np.ones(16), setup.q)[0]
     assert np.linalg.norm(z) > 1.5
-    for call in (
-        lambda: phased_sgd.sensitivity(setup, 0.1),
-        lambda: phased_sgd.noise(setup, 64, STRICT, None),
-        lambda: phased_sgd.ledger(setup, 64, (1.0,), None),
-    ):
-        with pytest.raises(ValueError, match="p: "):
-            call()
+    with pytest.raises(ValueError, match="p: "):
+        phased_sgd.noise(setup, 64, STRICT, None)
 
 
 def test_what_a_method_cannot_run_on_is_refused():
@@ -290,18 +201,15 @@ def test_what_a_method_cannot_run_on_is_refused():
 # --- baselines ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["sco_dp_sgd", "sco_dp_fw", "sco_mirror_descent"])
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, INF])
-def test_baselines_stay_inside_and_learn(name, p):
-    if name == "sco_dp_fw" and p != 1:
-        pytest.skip("the vertices of the l_1 ball")
+@pytest.mark.parametrize("name", ["sco_dp_sgd", "sco_mirror_descent"])
+@pytest.mark.parametrize("p", [1.5, INF])
+def test_baselines_stay_inside_other_balls_and_learn(name, p):
     n, d, module = 3000, 6, solvers.load(name)
-    setup, ends = Setup("least_squares", p, d), []
-    for target in (NONE, Target(0.1, DELTA, "strict")):
-        source = Signs(d, 4)
-        given = (setup, [target], streams(1), source, n, module.Options())
-        ends.append(module.Run(*given).solve()[0])
-        assert norms(ends[-1], p)[0] <= 1 + 1e-9
+    setup, source = Setup("least_squares", p, d), Signs(d, 4)
+    targets = [NONE, Target(0.1, DELTA, "strict")]
+    given = (setup, targets, streams(1), source, n, module.Options())
+    ends = module.Run(*given).solve()
+    assert (norms(ends, p) <= 1 + 1e-9).all()
     first = source.excess(0 * ends[0], setup)[0]
     assert source.excess(ends[0], setup)[0] / first < 0.5
     assert not np.array_equal(*ends)
@@ -319,28 +227,3 @@ def test_published_noise_of_dp_fw_costs_more_than_it_says(monkeypatch):
         )
         assert 1.4 < true_epsilon(paper.ledger, delta) < 1.75
         assert 0.75 < true_epsilon(strict.ledger, delta) <= 1.0
-
-
-@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, INF])
-def test_sensitivity_search_of_full_batches(p):
-    """A replaced record moves the mean gradient by 2 L / n at most, in both norms."""
-    n, d, worst = 40, 5, 0.0
-    setup, module = Setup("least_squares", p, d), sco_mirror_descent
-    (x, y), rng = records(n, d, setup.q), np.random.default_rng(0)
-
-    def mean(rows, labels, w):
-        given = (setup, [NONE], streams(1), Rows(rows, labels), n, module.Options())
-        return module.Run(*given).gradient(w[None])[0]
-
-    for trial in range(60):
-        w = setup.ball.project(3 * rng.standard_normal(d))[0]
-        z, t = x.copy(), y.copy()
-        z[0] = rng.choice([-1.0, 1.0], d) * (1e3 if trial % 3 else 1.0)
-        t[0] = rng.choice([-1.0, 1.0]) * (1e3 if trial % 2 else 1.0)
-        moved = (mean(x, y, w) - mean(z, t, w)) * n / 2
-        bound = gaussian_releases.euclidean_lipschitz(setup) * (1 + 1e-9)
-        assert np.linalg.norm(moved) <= bound
-        dual = norms(moved, setup.q)[0] / setup.lipschitz
-        assert dual <= 1 + 1e-9
-        worst = max(worst, dual)
-    assert worst > 0.4

@@ -60,29 +60,22 @@ def test_fresh_runs_are_single_runs_to_the_bit(on):
     assert found.tolist() == alone(on, POINTS[-1], (4, 5, 6))
 
 
-def test_tuning_takes_the_least_mean(on):
-    means = {
-        tuple(point.values()): float(np.mean(alone(on, point, [1, 2, 3])))
-        for point in POINTS
-    }
-    passes, step, clip = min(means, key=means.__getitem__)
-    expected = {"passes": passes, "step": step, "clip": clip}
-    assert on.tuned(POINTS, [1, 2, 3]) == expected
-    assert len(set(means.values())) == len(POINTS)
-
-
-def test_a_choice_is_run_on_seeds_that_did_not_make_it(on):
+def test_the_choice_of_least_mean_is_run_on_seeds_that_did_not_make_it(on):
     found = on.tried(POINTS, 9, (2, 3))
     seeds = np.random.SeedSequence(9).generate_state(5, np.uint64).tolist()
-    assert found.point == on.tuned(POINTS, seeds[:2])
+    means = [np.mean(alone(on, point, seeds[:2])) for point in POINTS]
+    assert found.point == POINTS[int(np.argmin(means))]
+    assert len(set(means)) == len(POINTS)
     assert found.objective.tolist() == alone(on, found.point, seeds[2:])
     assert found.noise == on.noise(found.point["passes"])
+    several = on.best(POINTS, seeds[:2], most=3)
+    assert several == [POINTS[k] for k in np.argsort(means)[:3]]
 
 
 def test_a_coarse_choice_is_refined_by_multiples(on):
     finer = [{"step": step, "clip": clip} for step in (0.5, 1.0) for clip in (1.0, 2.0)]
     chosen = trials.seeds_of(5, 2)
-    coarse = on.tuned(on.best(POINTS, [5]), chosen)  # its best, tried once more
+    coarse = on.best(on.best(POINTS, [5]), chosen)[0]  # its best, tried once more
     around = [
         {"passes": coarse["passes"], "step": coarse["step"] * at["step"],
          "clip": coarse["clip"] * at["clip"]}
@@ -93,19 +86,10 @@ def test_a_coarse_choice_is_refined_by_multiples(on):
     assert found.objective.tolist() == expected.objective.tolist()
 
 
-def test_the_best_of_a_grid_come_first(on):
-    found = on.best(POINTS, [5], most=3)
-    ends = [alone(on, point, [5])[0] for point in found]
-    assert len(found) == 3 and ends == sorted(ends)
-    assert found[0] == on.tuned(POINTS, [5])
-    left = [alone(on, point, [5])[0] for point in POINTS if point not in found]
-    assert min(left) >= max(ends)
-
-
 def test_a_grid_that_diverges_is_named(on):
     points = [{"passes": 400.0, "step": 1e9, "clip": 1e90}]
     with pytest.raises(ValueError, match="small: every setting of the grid diverged"):
-        on.tuned(points, [1])
+        on.best(points, [1])
 
 
 @pytest.mark.parametrize("module", [dp_sgd, dp_svrg], ids=["dp_sgd", "dp_svrg"])
@@ -113,8 +97,6 @@ def test_a_block_whose_lanes_are_all_lost_ends(module):
     """At the first checkpoint, with nothing left to run to the second."""
     problem = make_problem("least_squares", "l2")
     lanes = Lanes(np.full(1, 1e6), np.full(1, 1e3), 1.0)
-    found = run_lanes(
-        module, module.Options(), problem, lanes, [5, 10], 0, lambda W: {}
-    )
+    found = run_lanes(module, module.Options(), problem, lanes, [5, 10], 0)
     assert [snapshot.diverged.tolist() for snapshot in found] == [[True], [True]]
     assert found[0].objective == found[1].objective > 10

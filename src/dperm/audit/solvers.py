@@ -28,7 +28,6 @@ from dperm.core.lanes import Lanes
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import Streams, streams
-from dperm.core.solvers.capabilities import Asked
 from dperm.solvers import records
 from dperm.solvers import streams as family
 from dperm.solvers.fits.scaled import Scaled
@@ -170,10 +169,9 @@ def mechanisms(
     options: Mapping[str, Any],
     kinds: tuple[str, ...] = OURS,
     varied: bool | None = None,
+    private: bool = True,
 ) -> list[Mechanism]:
     """A solver under calibrations, on all kinds of data that it takes.
-
-    None for a solver that states no privacy.
 
     Parameters
     ----------
@@ -186,6 +184,8 @@ def mechanisms(
     varied : bool, optional
         Whether other data and options are tried too; by default for the solver that
         has the algorithm's name, and for a user's own.
+    private : bool
+        Whether those that state no privacy are left out.
 
     Raises
     ------
@@ -200,13 +200,13 @@ def mechanisms(
         varied = name == algorithm or algorithm not in solvers.names()
     make = MAKERS[kind]
     found = [m for kind in kinds for m in make(name, module, own, kind, needs, varied)]
-    private = [m for m in found if not _is_open(m.ledger)]
     if not found:
         raise NoSubjectError(f"solver {name}: the audit has no subject for it")
-    return private
+    return [m for m in found if not (private and is_open(m.ledger))]
 
 
-def _is_open(ledger: Ledger) -> bool:
+def is_open(ledger: Ledger) -> bool:
+    """Whether a ledger states no privacy."""
     return all(isinstance(event, NonPrivate) for event in ledger.events)
 
 
@@ -252,18 +252,12 @@ def shapes(
     refuses = getattr(module, "refuses", lambda *_: "")
     squares = replace(base, loss="least_squares")
     yield "least squares", squares
-    if getattr(module, "SPARSE", False) and not refuses(options, asked(sparse=True)):
+    if getattr(module, "SPARSE", False) and not refuses(options, True):
         yield "sparse", replace(squares, sparse=True)
     for penalty in WEAK:
-        strong = penalty.l1 > 0
-        if not refuses(options, asked(l1=strong, box=strong)):
+        if not refuses(options, penalty.is_smooth):
             yield "penalty", replace(base, penalty=penalty)
             return
-
-
-def asked(**known: bool) -> Asked:
-    """A request with some capabilities."""
-    return Asked(**{**dict.fromkeys(Asked.__dataclass_fields__, False), **known})
 
 
 def lane(

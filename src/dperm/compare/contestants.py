@@ -43,7 +43,6 @@ from dperm.core.privacy.ledger import (
     Ledger,
 )
 from dperm.core.privacy.mechanisms import Streams, streams
-from dperm.core.solvers.capabilities import Asked
 from dperm.pipeline import checks
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits import Fit, side_by_side
@@ -222,16 +221,16 @@ class Laning(Contestant):
 
     def obstacle(self) -> str:
         """What lanes cannot do, or noise on every feature of a wide problem."""
-        problem, penalty = self.problem, self.problem.penalty
-        ends = np.isfinite((penalty.lower, penalty.upper)).any()
-        asked = Asked(problem.is_sparse, penalty.l1 != 0, bool(ends))
-        if asked.sparse and not getattr(self.module, "SPARSE", False):
+        problem = self.problem
+        if problem.is_sparse and not getattr(self.module, "SPARSE", False):
             return "its data are kept sparse"
         batch = getattr(self.options, "batch", 1)
         if batch > problem.n:
             return f"batches of {batch} are more than its {problem.n} records"
         refuses = getattr(self.module, "refuses", None)
-        reason = str(refuses(self.options, asked)) if refuses else ""
+        reason = (
+            str(refuses(self.options, problem.penalty.is_smooth)) if refuses else ""
+        )
         by_record = any(word in self.module.__name__ for word in RECORDWISE)
         if not reason and by_record and problem.p > WIDE:
             return f"noise on {problem.p} features in every step takes too long"

@@ -1,33 +1,13 @@
-r"""Noise for release: exact discrete Gaussian numbers on a grid, by OpenDP.
+"""Noise for release: exact discrete Gaussian numbers on a grid, by OpenDP.
 
 A value in doubles is rounded to multiples of a step h, the power of two for which the
 noise has a scale of 2^50 to 2^51 steps; h follows from that scale alone. The noise is a
 whole number of steps with the discrete Gaussian law (Canonne, Kamath and Steinke 2020),
 drawn from the operating system's randomness. It is added in integer arithmetic.
 
-*Sensitivity.* Let the exact value move by Delta at most, and let each computed value be
-within e of it. Rounding moves an entry by h / 2, and all m entries by sqrt(m) h / 2. (A
-symmetric matrix has m = p^2 entries and the Frobenius norm.) So the value to which the
-noise is added moves by Delta + 2 e + sqrt(m) h. The scale sigma of the ledger's event
-grows by the factor 1 + (2 e + sqrt(m) h) / Delta, so that scale over sensitivity is as
-the ledger states; 2^-40 more covers the rounding of this formula.
-
-*Law.* A Gaussian number rounded to whole steps has the mass phi(k) r(k) at k. Here phi
-is the density with scale s in steps, and r(k) = int_{-1/2}^{1/2} exp(-t^2 / (2 s^2))
-cosh(k t / s^2) dt >= exp(-1 / (8 s^2)). The discrete law has phi(k) / Z, where Z = sum
-phi(k) >= 1 by Poisson's formula. So their distance in total variation is sum_k (phi(k)
-/ Z - phi(k) r(k))^+ <= max_k (1 - r(k))^+ <= 1 / (8 s^2). Adding the rounded Gaussian
-number to a value on the grid is post-processing of the Gaussian mechanism. Replacing K
-such numbers, of scales 2^49.5 steps or more, by discrete ones costs (1 + e^epsilon) K
-2^-102 of delta (``slack``). ∎
-
-*Errors of doubles.* The error of a sum of n records' contributions has its own bound
-(``sum_error``). A contribution may be any function of its record, of public information
-and of earlier releases, as long as its norm is bounded. It need not be close to a
-formula. So the only error of a gradient is that of the sum. This requires that a
-record's slope has the same bits wherever the record stands and whatever the others are
-(:class:`~dperm.solvers.records.Records` with ``apart``). Only sums have such a bound: a
-number found by iteration, a minimiser or an eigenvalue, gets no noise for release.
+The scale grows by what rounding and the error of doubles move (``widened``), discrete
+numbers cost ``slack`` of delta, and only sums over records have a bound on their error
+(``sum_error``). ``docs/accounting.md`` has the proofs.
 
 The time that a draw takes is not hidden.
 """
@@ -65,20 +45,11 @@ class Exact:
         error: float,
         symmetric: bool,
     ) -> np.ndarray:
-        """A value with noise, in multiples of ``step(scale)``.
+        """A value with noise, in multiples of ``step(scale)``; (k, 1) or (1, p, p).
 
-        Parameters
-        ----------
-        value : ndarray, shape (k, 1), or symmetric (p, p)
-            Only the upper triangle of a symmetric matrix is read.
-        scale, sensitivity : float
-            Those of the ledger's event, in the Euclidean or Frobenius norm.
-        error : float
-            How far, in that norm, the value may be from the exact one.
-
-        Returns
-        -------
-        ndarray, shape (k, 1) or (1, p, p)
+        The value is (k, 1), or symmetric (p, p), of which the upper triangle alone is
+        read. Scale and sensitivity are those of the ledger's event, in the Euclidean or
+        Frobenius norm, in which the value may be ``error`` from the exact one.
         """
         h = step(scale)
         wide = widened(scale, sensitivity, error, value.size) / h
@@ -114,12 +85,9 @@ def gamma(m: float) -> float:
 
 
 def sum_error(n: int, p: int, share: float) -> float:
-    r"""Bound on the error in doubles of a sum over n records.
+    """Bound on the error in doubles of a sum over n records.
 
-    Parameters
-    ----------
-    share : float
-        Bound on a contribution's norm: C^2 of t t^T, C of gradients.
+    ``share`` bounds a contribution's norm: C^2 of t t^T, C of gradients.
     """
     return n * share * gamma(n + 3 * p + 120)
 

@@ -22,7 +22,6 @@ from scipy import sparse, stats
 
 from dperm.core.compiled import KERNEL, clamp
 from dperm.core.erm.cleaning import FAR, cleaned, lengths
-from dperm.core.erm.losses import derivative
 from dperm.core.erm.problem import Problem
 
 SPARSE = 0.2  # share of non-zero entries below which rows are stored sparse
@@ -32,14 +31,14 @@ WIDE, TALL = 8, 512  # columns, and records, of a product for several runs
 STEEP = 1e300  # largest slope; records of norm below C / STEEP contribute less than C
 
 
-DEFECT = (
-    "a record's contribution exceeds the bound that its sensitivity rests on: "
-    "this is a defect of dperm; nothing was released"
-)
-
-
 class ContributionError(ArithmeticError):
     """A record's contribution exceeds its bound: a defect of the clipping."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "a record's contribution exceeds the bound that its sensitivity rests on: "
+            "this is a defect of dperm; nothing was released"
+        )
 
 
 class Records:
@@ -80,7 +79,10 @@ class Records:
             rows = _scaled(problem.rows, S, apart)
             self.rows, offset = cleaned(rows, problem.offset)
             self.norms, self.largest = norms(self.rows), _largest(self.rows)
-            self.labels = bounded(-offset / label, np.full(len(offset), STEEP))
+            if apart:
+                self.entries = _entries(self.rows)
+                self.norms = _norms_apart(self.largest, *self.entries)
+            self.labels = bounded(-offset / label, STEEP)
         self.offset = offset[:, None]
 
     @property
@@ -104,7 +106,7 @@ class Records:
         flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
         found = flat.reshape(margins.shape)
         most = self.loss.lipschitz(np.inf)
-        return bounded(found, np.full(self.n, most)) if most < np.inf else found
+        return bounded(found, most) if most < np.inf else found
 
     def second(self, margins: np.ndarray) -> np.ndarray:
         """Second derivatives phi'' at margins of any shape, in [0, sup phi'']."""
@@ -123,26 +125,23 @@ class Records:
         ------
         ContributionError
         """
-        if self.apart:
-            found = self._apart(u.ravel(), C).reshape(-1, *u.shape[1:])
-            check(self.largest, found, C)
-            return found
         rows = self._some(some) if rows is None else rows
         with np.errstate(all="ignore"):
-            margins = rows @ u + self._offset(u)[some]
-            flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
-            steepest = np.minimum(C / self.norms[some], STEEP)
-            found = bounded(flat.reshape(margins.shape), steepest)
-        check(self.largest[some], found, C)
-        return found
+            if self.apart:  # all records
+                products = _products(*self.entries, u.ravel(), np.empty(self.n))
+                products = products.reshape(-1, *u.shape[1:])
+            else:
+                products = rows @ u
+            margins = products + self._offset(u)[some]
+        return self._within(margins, np.full(margins.size // len(margins), C), some)
 
-    def _apart(self, u: np.ndarray, C: float) -> np.ndarray:
-        """The same for all records at one u (p,), each summed independently."""
-        data, places, starts = self.kept("entries", lambda: _entries(self.rows))
-        found = np.empty(self.n)
-        kernel = self.loss.compiled(_slopes_apart)
-        kernel(data, places, starts, self.offset[:, 0], u, C, found)
-        return found
+    def _within(self, margins: np.ndarray, C: np.ndarray, some: Any) -> np.ndarray:
+        """Slopes at margins, clipped to C (L,), of some records."""
+        found = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
+        sizes = (self.norms[some], self.largest[some])
+        if not _clip(found.reshape(len(margins), -1), *sizes, C, STEEP, 1 + ROUNDING):
+            raise ContributionError
+        return found.reshape(margins.shape)
 
     def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
         """Sum of gradients clipped to C at u (p,) or (p, L), of some records."""
@@ -191,14 +190,11 @@ class Records:
         found = np.zeros_like(points)
         for start in range(0, self.n, tall):
             some = slice(start, start + tall)
-            rows, sizes = self.rows[some], (self.norms[some], self.largest[some])
+            rows = self.rows[some]
             for k, bound in enumerate(bounds.reshape(blocks, WIDE)):
                 with np.errstate(all="ignore"):
                     margins = rows @ points[k] + self.offset[some]
-                slopes = self.loss.derivatives(margins.ravel()).reshape(margins.shape)
-                if not _clip(slopes, *sizes, bound, STEEP, 1 + ROUNDING):
-                    raise ContributionError(DEFECT)
-                found[k] += rows.T @ slopes
+                found[k] += rows.T @ self._within(margins, bound, some)
         return np.concatenate([*found], axis=1)[:, :lanes]
 
     def of_columns(self, columns: np.ndarray) -> Records:
@@ -237,21 +233,12 @@ def contributions(
     radius: float,
     largest: np.ndarray | None = None,
 ) -> Any:
-    """Clip rows of known norms to a radius.
+    """Clip finite rows, dense or CSR, of known Euclidean norms to a radius.
 
-    Parameters
-    ----------
-    rows : ndarray or CSR array (n, p)
-        Finite.
-    sizes : ndarray, shape (n,)
-        Euclidean norms; infinite where they overflow, and the row then becomes 0.
-    largest : ndarray, shape (n,), optional
-        Largest entries, where they are known.
+    A row whose norm overflows, and so is infinite, becomes 0. ``largest`` are the rows'
+    largest entries, where they are known.
 
-    Raises
-    ------
-    ContributionError
-        If a clipped row is still longer than the radius.
+    Raises ContributionError if a clipped row is still longer than the radius.
     """
     inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))
     check(_largest(rows) if largest is None else largest, inside, radius)
@@ -272,42 +259,20 @@ def norms(rows: Any) -> np.ndarray:
     return lengths(rows, np.einsum("ij,ij->i", rows, rows))
 
 
-def bounded(slopes: np.ndarray, most: np.ndarray) -> np.ndarray:
-    """Slopes (n,) or (n, L) clamped to bounds (n,); NaN becomes minus the bound."""
-    out = np.ascontiguousarray(slopes)
-    _clamp(out.reshape(len(most), -1), most)
-    return out
-
-
-@njit(**KERNEL)
-def _clamp(slopes, most):
-    """Clamp each row of slopes (n, L) to its bound, in place."""
-    for i in range(slopes.shape[0]):
-        bound = most[i]
-        for lane in range(slopes.shape[1]):
-            slopes[i, lane] = clamp(slopes[i, lane], bound)
+def bounded(slopes: np.ndarray, most: float) -> np.ndarray:
+    """Slopes clamped to a bound; NaN becomes minus the bound."""
+    return np.clip(np.where(np.isnan(slopes), -most, slopes), -most, most)
 
 
 def check(largest: np.ndarray, factors: np.ndarray, bound: float) -> None:
-    """Refuse factors (n,) or (n, L) that take a record's largest entry over the bound.
+    """Refuse factors (n,) that take a record's largest entry over the bound.
 
     Raises
     ------
     ContributionError
     """
-    every = np.ascontiguousarray(factors).reshape(len(largest), -1)
-    if not _is_within(every, largest, bound * (1 + ROUNDING)):
-        raise ContributionError(DEFECT)
-
-
-@njit(**KERNEL)
-def _is_within(factors, largest, bound):
-    """Whether |factors (n, L)| times largest (n,) are within the bound; not if NaN."""
-    for i in range(factors.shape[0]):
-        for lane in range(factors.shape[1]):
-            if not abs(factors[i, lane]) * largest[i] <= bound:
-                return False
-    return True
+    if not (np.abs(factors) * largest <= bound * (1 + ROUNDING)).all():
+        raise ContributionError
 
 
 @njit(**KERNEL)
@@ -402,19 +367,23 @@ def filled(rows: Any) -> np.ndarray:
 
 
 @njit(**KERNEL)
-def _slopes_apart(data, places, starts, offset, u, C, out):
-    """Write phi' of each record at u, clipped to C over its norm, to out."""
+def _products(data, places, starts, u, out):
+    """Write the product of each row with u (p,) to out (n,), summed by itself."""
     for i in range(out.shape[0]):
-        largest, margin, squares = 0.0, 0.0, 0.0
+        out[i] = 0.0
         for k in range(starts[i], starts[i + 1]):
-            largest = max(largest, abs(data[k]))
-        unit = largest if largest > 0.0 else 1.0  # squares neither over- nor underflow
-        for k in range(starts[i], starts[i + 1]):
-            margin += data[k] * u[places[k]]
-            squares += (data[k] / unit) ** 2
-        norm = largest * np.sqrt(squares)
-        most = C / norm if norm * STEEP > C else STEEP
-        out[i] = clamp(derivative(margin + offset[i]), most)
+            out[i] += data[k] * u[places[k]]
+    return out
+
+
+def _norms_apart(
+    largest: np.ndarray, data: np.ndarray, places: np.ndarray, starts: np.ndarray
+) -> np.ndarray:
+    """Norms whose bits do not depend on a record's place, in units of its largest."""
+    units = np.repeat(np.where(largest > 0, largest, 1.0), np.diff(starts))
+    ones = np.ones(places.max(initial=0) + 1)
+    squares = (data / units) ** 2
+    return largest * np.sqrt(_products(squares, places, starts, ones, 0 * largest))
 
 
 def _entries(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -442,7 +411,7 @@ def _scaled(rows: Any, S: np.ndarray | None, as_given: bool) -> Any:
 def _largest(rows: Any) -> np.ndarray:
     """The largest absolute entry of each row; shape (n,)."""
     if not sparse.issparse(rows):
-        return np.maximum(rows.max(axis=1), -rows.min(axis=1))
+        return np.abs(np.maximum(rows.max(axis=1), -rows.min(axis=1)))  # no -0.0
     found, filled = np.zeros(rows.shape[0]), np.diff(rows.indptr) > 0
     if filled.any():
         starts = rows.indptr[:-1][filled]

@@ -17,9 +17,8 @@ from dperm.papers.dpsco.estimates import (
     walk_bound,
 )
 from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
-from dperm.solvers.streams.coins import hard
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Signs
+from dperm.solvers.streams.sources import Signs, hard
 
 NONE = Target(math.inf, 1e-6, "none")
 

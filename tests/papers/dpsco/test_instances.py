@@ -8,7 +8,7 @@ import pytest
 
 from dperm.papers.dpsco import sweeps
 from dperm.papers.dpsco.rates import EASY, KINDS, biases, worst
-from dperm.solvers.streams.coins import hard
+from dperm.solvers.streams.sources import hard
 
 TARGETS = [1.0, math.inf]
 

@@ -16,17 +16,9 @@ FAR = 1e100  # norms above this, or below its inverse, are not found by squares
 
 
 def cleaned(A: Any, offset: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Rows and offsets, with zeros in place of records that are not finite.
+    """Rows A (n, p) and offsets (n,), with zeros for records that are not finite.
 
-    Parameters
-    ----------
-    A : ndarray or sparse array (n, p)
-    offset : ndarray, shape (n,)
-
-    Returns
-    -------
-    A, offset
-        The arguments themselves if all are finite.
+    The arguments themselves if all are finite.
     """
     keep = _is_finite(A) & np.isfinite(offset)
     if keep.all():

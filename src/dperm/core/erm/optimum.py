@@ -7,8 +7,6 @@ solution. The certificate is the duality gap of the composite problem: F(w) - F*
 
 from __future__ import annotations
 
-import logging
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +16,6 @@ from scipy import sparse
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem
 
-log = logging.getLogger(__name__)
-
 PRECISION = 1e-10  # of the gap, relative to F*
 _NEWTON_STEPS = 50
 _MANY = 10_000_000  # entries of A above which a gap of _ENOUGH is not refined further
@@ -28,7 +24,6 @@ _FEW = 200  # iterations of L-BFGS-B where Newton steps by conjugate gradients f
 _DENSE = 4000  # free coordinates up to which the Hessian is a dense matrix
 _REACH = 10.0  # norm assumed of an unpenalised minimiser, in units of that of w
 _LARGE_MARGIN = 15.0  # below it no record's loss is near its infimum
-_SILENCE = 10.0  # seconds between messages
 
 
 @dataclass(frozen=True)
@@ -173,8 +168,9 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
     high = np.full(p, penalty.upper) / scale
     low = np.full(p, -penalty.lower) / scale
     bounds = scipy.optimize.Bounds(np.zeros(2 * p), np.concatenate((high, low)))
-    is_smooth = penalty.l1 == 0 and not np.isfinite((high, low)).any()
-    count = _FEW if is_smooth and p > _DENSE else 20000  # Newton steps do the rest
+    count = (
+        _FEW if penalty.is_smooth and p > _DENSE else 20000
+    )  # Newton steps do the rest
     options = {"maxiter": count, "maxfun": 2 * count, "ftol": 1e-16, "gtol": 1e-12}
     found = scipy.optimize.minimize(
         split,
@@ -183,24 +179,8 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
         method="L-BFGS-B",
         bounds=bounds,
         options=options,
-        callback=_Progress(problem),
     )
     return scale * (found.x[:p] - found.x[p:])
-
-
-class _Progress:
-    """Log the minimiser's progress every ten seconds."""
-
-    def __init__(self, problem: Problem):
-        self.problem, self.count, self.said = problem, 0, time.monotonic()
-
-    def __call__(self, intermediate_result: scipy.optimize.OptimizeResult) -> None:
-        """After each iteration."""
-        self.count += 1
-        if time.monotonic() - self.said > _SILENCE:
-            self.said, name = time.monotonic(), self.problem.name
-            value = float(intermediate_result.fun)
-            log.info("%s: iteration %d, F = %.12g", name, self.count, value)
 
 
 def _polish(problem: Problem, w: np.ndarray) -> np.ndarray:

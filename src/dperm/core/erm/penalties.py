@@ -24,6 +24,11 @@ class Penalty:
     lower: float = -np.inf
     upper: float = np.inf
 
+    @property
+    def is_smooth(self) -> bool:
+        """Whether it is a ridge or zero."""
+        return not (self.l1 or np.isfinite((self.lower, self.upper)).any())
+
     def value(self, W: np.ndarray) -> np.ndarray:
         """The penalty psi of each row of W (L, p); infinity outside the box; (L,)."""
         W = np.atleast_2d(W)

@@ -119,18 +119,9 @@ class Problem:
         return float(self.loss.curvature * top / self.n)
 
     def objective(self, W: np.ndarray, workers: int = 1) -> np.ndarray:
-        """F of each row of W.
+        """F of each row of W (L, p); infinity for a row that is not finite; (L,).
 
-        Parameters
-        ----------
-        W : ndarray, shape (L, p)
-        workers : int
-            Number of threads over rows of W; the values do not depend on it.
-
-        Returns
-        -------
-        ndarray, shape (L,)
-            A row that is not finite has the value infinity.
+        The values do not depend on the number of threads, ``workers``.
         """
         W = np.ascontiguousarray(np.atleast_2d(W), dtype=np.float64)
         out = np.empty(len(W))
@@ -173,20 +164,12 @@ def build(
 ) -> Problem:
     """Make a Problem from prepared arrays.
 
-    Parameters
-    ----------
-    X : ndarray (n, p) or scipy sparse array
-    y : ndarray, shape (n,)
-        Labels, in {-1, +1} where the loss takes signs.
-    loss : str
-        Name of one of ``losses``.
-    given : tuple of str
-        See ``Problem``.
+    X is an ndarray (n, p) or a sparse array, y (n,) the labels, in {-1, +1} where the
+    loss takes signs. ``loss`` is the name of one of ``losses``; the others are as for
+    ``Problem``.
 
-    Raises
-    ------
-    ValueError
-        If the loss is unknown, or a label that must be -1 or +1 is neither.
+    Raises ValueError if the loss is unknown, or a label that must be -1 or +1 is
+    neither.
     """
     kind = named(loss)
     kind.check_labels(name, y)

@@ -10,11 +10,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
+from dperm.core.compiled import INLINE, KERNEL, fused
+
 Array = NDArray[np.float64]
-_HALVINGS = 64  # of the multiplier's interval in a projection
-_NEWTON = 60  # most Newton steps for each multiplier
+_HALVINGS = 64  # of the multiplier's interval in a projection, 1 < p < 2
+_STEPS = 100  # at most, of a Newton method; few are needed
+_NEAR, _CLOSE = 1e-7, 1e-13  # relative: on the last move, on the norm's power
 
 
 def dual_exponent(p: float) -> float:
@@ -89,16 +93,19 @@ class Ball:
 
     def project(self, x: Array) -> Array:
         """Return the nearest points in Euclidean distance."""
-        x = np.atleast_2d(x)
+        found = np.array(np.atleast_2d(x), dtype=float)
         if math.isinf(self.p):
-            return np.clip(x, -self.radius, self.radius)
-        outside = norms(x, self.p) > self.radius
-        found = np.array(x, dtype=float)
+            return np.clip(found, -self.radius, self.radius)
+        if self.p > 2:
+            _project(found, self.p, self.radius)
+            return found
+        outside = norms(found, self.p) > self.radius
         if outside.any():
             found[outside] = self._boundary(found[outside])
         return found
 
     def _boundary(self, x: Array) -> Array:
+        """The nearest points to points outside, p at most 2."""
         if self.p == 2:
             return x * (self.radius / norms(x, 2))[:, None]
         if self.p == 1:
@@ -106,19 +113,18 @@ class Ball:
         return np.sign(x) * self._by_multiplier(np.abs(x))
 
     def _by_multiplier(self, size: Array) -> Array:
-        """Solve y + t y^(p-1) = size for the t that puts y on the sphere, p > 1."""
-        low = np.zeros(len(size))
-        high = np.full(len(size), 1.0)
-        while True:
-            outside = norms(self._shrunk(size, high), self.p) > self.radius
-            if not outside.any():
-                break
+        """Solve y + t y^(p-1) = size for the t that puts y on the sphere, p < 2."""
+        low, high = np.zeros(len(size)), np.ones(len(size))
+        while (outside := self._is_outside(size, high)).any():
             low, high = np.where(outside, high, low), np.where(outside, 4 * high, high)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            outside = norms(self._shrunk(size, middle), self.p) > self.radius
+            outside = self._is_outside(size, middle)
             low, high = np.where(outside, middle, low), np.where(outside, high, middle)
         return self._shrunk(size, high)
+
+    def _is_outside(self, size: Array, t: Array) -> NDArray[np.bool_]:
+        return norms(self._shrunk(size, t), self.p) > self.radius
 
     def _shrunk(self, size: Array, t: Array) -> Array:
         """Each y >= 0 with y + t y^(p-1) = size, by Newton's method in log y.
@@ -129,7 +135,7 @@ class Ball:
         a, tiny = self.p - 1, 1e-300
         goal, log_t = np.maximum(size, tiny), np.log(np.maximum(t, tiny))[:, None]
         u = np.minimum(np.log(goal), (np.log(goal) - log_t) / a)
-        for _ in range(_NEWTON):
+        for _ in range(_STEPS):
             plain, power = np.exp(u), np.exp(log_t + a * u)
             move = (plain + power - goal) / (plain + a * power)
             u -= np.maximum(move, 0.0)
@@ -156,3 +162,62 @@ def _project_simplex(x: Array, total: float) -> Array:
     kept = (ordered * counts > excess).sum(axis=1)
     shift = excess[np.arange(len(x)), kept - 1] / kept
     return np.maximum(x - shift[:, None], 0.0)
+
+
+@njit(**INLINE)
+def _raised(y, exponent, whole):
+    """y^exponent, by multiplication where the exponent is a whole number."""
+    if whole < 0:
+        return y**exponent
+    found = 1.0
+    for _ in range(whole):
+        found *= y
+    return found
+
+
+@njit(**INLINE)
+def _root(y, size, t, p, whole):
+    """The root of y + t y^(p-1) = size, from a y above it."""
+    for _ in range(_STEPS):
+        power = t * _raised(y, p - 2, whole)
+        move = fused(y, 1 + power, -size) / fused(p - 1, power, 1.0)
+        y -= move
+        if move <= _NEAR * y:  # the next move would be its square
+            break
+    return y
+
+
+@njit(**KERNEL)
+def _project(rows, p, radius):
+    """Project rows (L, d) in place, p > 2, where bisection would take too long.
+
+    y + t y^(p-1) = |x| for the t with ||y||_p = 1. The sum of y^p is convex and falls
+    with t, and so does every y: Newton's method in t from below and in y from above
+    never passes the root. As y <= 1, t is at least the largest |x| minus 1, where far
+    points start.
+    """
+    whole = int(p) - 2 if p == np.floor(p) and p <= 16 else -1
+    for row in rows:
+        y, steps = np.abs(row) / radius, 0
+        t = max(0.0, y.max() - 1)
+        if t > 0:
+            steps = 1
+            for j in range(y.shape[0]):
+                y[j] = min(y[j], (y[j] / t) ** (1 / (p - 1)))
+                y[j] = _root(y[j], np.abs(row[j]) / radius, t, p, whole)
+        while steps < _STEPS:
+            total, slope = 0.0, 0.0
+            for j in range(y.shape[0]):
+                power = _raised(y[j], p - 2, whole)
+                lowered = power * y[j]
+                total = fused(lowered, y[j], total)
+                slope += lowered * lowered / fused(t * (p - 1), power, 1.0)
+            if total <= 1 + _CLOSE:
+                break
+            steps += 1
+            t += (total - 1) / (p * slope)
+            for j in range(y.shape[0]):
+                y[j] = _root(y[j], np.abs(row[j]) / radius, t, p, whole)
+        if steps:
+            for j in range(y.shape[0]):
+                row[j] = radius * y[j] * np.sign(row[j])

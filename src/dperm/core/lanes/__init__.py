@@ -16,13 +16,14 @@ tiles, spreads them over threads, draws ahead, and drops lanes. They state the c
 of a lane, what a lane holds beside its weights, what steps draw, and a compiled kernel.
 
 Optional in a module: ``SPARSE = True`` where A may be a sparse matrix, and
-``refuses(options, asked)`` for other limits (:mod:`dperm.core.solvers.capabilities`).
+``refuses(options, smooth) -> str``, the obstacle, if any, on a problem whose penalty is
+``smooth`` (a ridge at most) or not.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,9 +54,7 @@ class Lanes:
 
     def take(self, index: Any) -> Lanes:
         """The lanes selected by an index array, mask or slice."""
-        return Lanes(
-            self.step[index], self.clip[index], self.noise_multiplier, self.calibration
-        )
+        return replace(self, step=self.step[index], clip=self.clip[index])
 
     def noise_scale(self, sensitivity: np.ndarray) -> np.ndarray:
         """Noise scale for a sensitivity; without noise 0, even for an infinite one."""

@@ -1,9 +1,10 @@
-"""Columns of A, dense or sparse, as kernels of coordinate methods read them.
+"""Columns of A, as kernels of coordinate methods read them.
 
 A kernel is written once, for a tile of lanes with margins V (n, lanes), and calls the
-placeholders below; :func:`compiled` fills in those of the problem's storage and loss. A
-dense column is read for one lane, whose records are the vectors; an entry of a sparse
-one is read once for all lanes of a tile.
+functions of the first section: those of dense columns. :func:`compiled` pastes those of
+the problem's storage and loss in their place. A dense column is read for one lane,
+whose records are the vectors; an entry of a sparse one is read once for all lanes of a
+tile.
 """
 
 from __future__ import annotations
@@ -17,19 +18,21 @@ from dperm.core.compiled import FEW, PASTED, WIDE, clamp, filled, fold, fused, r
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.problem import Problem
 
-# --- placeholders that kernels call ---------------------------------------------------
+# --- dense columns, one lane in a tile ------------------------------------------------
 
 
 @njit(**PASTED)
 def lanes_of(values):
     """Lanes of an array whose last axis they are; a constant where there is one."""
-    raise NotImplementedError
+    return 1
 
 
 @njit(**PASTED)
 def slopes(V, d):
     """Write phi' at the margins V to d, both (n, lanes)."""
-    raise NotImplementedError
+    v, out = V.reshape(V.size), d.reshape(d.size)
+    for i in range(v.shape[0]):
+        out[i] = derivative(v[i])
 
 
 @njit(**PASTED)
@@ -38,52 +41,6 @@ def clipped_sums(A, j, d, clip, share, out):
 
     A record's term is clipped to the lane's clip * share; d (n, lanes) is phi'.
     """
-    raise NotImplementedError
-
-
-@njit(**PASTED)
-def moved(A, j, move, V):
-    """Add each lane's move * column j to its margins."""
-    raise NotImplementedError
-
-
-@njit(**PASTED)
-def moved_apart(A, columns, move, V):
-    """As ``moved``, with a column of its own in each lane."""
-    raise NotImplementedError
-
-
-@njit(**PASTED)
-def sums_after(A, last, move, V, d, j, clip, share, out):
-    """``moved`` by column ``last``, then ``clipped_sums`` of j at the new margins."""
-    raise NotImplementedError
-
-
-# --- one lane, or several -----------------------------------------------------------
-
-
-@njit(**PASTED)
-def _one(values):
-    return 1
-
-
-@njit(**PASTED)
-def _several(values):
-    return values.shape[-1]
-
-
-# --- dense ----------------------------------------------------------------------------
-
-
-@njit(**PASTED)
-def _dense_slopes(V, d):
-    v, out = V.reshape(V.size), d.reshape(d.size)
-    for i in range(v.shape[0]):
-        out[i] = derivative(v[i])
-
-
-@njit(**PASTED)
-def _dense_sums(A, j, d, clip, share, out):
     column, steep, bound = A[0][:, j], d.reshape(d.size), clip[0] * share
     sums, n = running(), steep.shape[0]
     for start in range(0, n & -WIDE, WIDE):
@@ -98,7 +55,8 @@ def _dense_sums(A, j, d, clip, share, out):
 
 
 @njit(**PASTED)
-def _dense_moved(A, j, move, V):
+def moved(A, j, move, V):
+    """Add each lane's move * column j to its margins."""
     # move[0] is read before the loop, which has no vectors otherwise
     column, v, by = A[0][:, j], V.reshape(V.size), move[0]
     for i in range(v.shape[0]):
@@ -106,13 +64,17 @@ def _dense_moved(A, j, move, V):
 
 
 @njit(**PASTED)
-def _dense_apart(A, columns, move, V):
-    _dense_moved(A, columns[0], move, V)
+def moved_apart(A, columns, move, V):
+    """As ``moved``, with a column of its own in each lane."""
+    moved(A, columns[0], move, V)
 
 
 @njit(**PASTED)
-def _dense_after(A, last, move, V, d, j, clip, share, out):
-    """One pass over the records, which neither reads nor writes d."""
+def sums_after(A, last, move, V, d, j, clip, share, out):
+    """``moved`` by column ``last``, then ``clipped_sums`` of j at the new margins.
+
+    Here one pass over the records, which neither reads nor writes d.
+    """
     before, column, v = A[0][:, last], A[0][:, j], V.reshape(V.size)
     by, bound, sums, n = move[0], clip[0] * share, running(), V.size
     for start in range(0, n & -WIDE, WIDE):
@@ -132,18 +94,23 @@ def _term(before, by, column, v, bound, i):
     return clamp(column[i] * derivative(v[i]), bound)
 
 
-# --- sparse ---------------------------------------------------------------------------
+# --- sparse columns, several lanes in a tile ------------------------------------------
 
 
 @njit(**PASTED)
-def _sparse_slopes(V, d):
+def _lanes(values):
+    return values.shape[-1]
+
+
+@njit(**PASTED)
+def _slopes(V, d):
     for i in range(V.shape[0]):
         for lane in range(lanes_of(V)):
             d[i, lane] = derivative(V[i, lane])
 
 
 @njit(**PASTED)
-def _sparse_sums(A, j, d, clip, share, out):
+def _sums(A, j, d, clip, share, out):
     """Entries that are zero have a term of zero, which clipping does not change."""
     data, rows, starts = A
     if lanes_of(out) == 1:  # in a register, which takes a third of the time
@@ -160,7 +127,7 @@ def _sparse_sums(A, j, d, clip, share, out):
 
 
 @njit(**PASTED)
-def _sparse_moved(A, j, move, V):
+def _moved(A, j, move, V):
     data, rows, starts = A
     for e in range(starts[j], starts[j + 1]):
         x, margins = data[e], V[rows[e]]
@@ -169,7 +136,7 @@ def _sparse_moved(A, j, move, V):
 
 
 @njit(**PASTED)
-def _sparse_apart(A, columns, move, V):
+def _apart(A, columns, move, V):
     data, rows, starts = A
     for lane in range(lanes_of(move)):
         for e in range(starts[columns[lane]], starts[columns[lane] + 1]):
@@ -177,7 +144,7 @@ def _sparse_apart(A, columns, move, V):
 
 
 @njit(**PASTED)
-def _sparse_after(A, last, move, V, d, j, clip, share, out):
+def _after(A, last, move, V, d, j, clip, share, out):
     """Slopes change in the rows of the column only, and only if a lane moved."""
     data, rows, starts = A
     farthest = 0.0
@@ -189,28 +156,23 @@ def _sparse_after(A, last, move, V, d, j, clip, share, out):
             for lane in range(lanes_of(move)):
                 margins[lane] += x * move[lane]
                 steep[lane] = derivative(margins[lane])
-    _sparse_sums(A, j, d, clip, share, out)
+    _sums(A, j, d, clip, share, out)
 
 
 # --- the storages ---------------------------------------------------------------------
 
-_DENSE = {
-    lanes_of: _one,
-    slopes: _dense_slopes,
-    clipped_sums: _dense_sums,
-    moved: _dense_moved,
-    moved_apart: _dense_apart,
-    sums_after: _dense_after,
+_ONE = {  # lane of a sparse problem
+    slopes: _slopes,
+    clipped_sums: _sums,
+    moved: _moved,
+    moved_apart: _apart,
+    sums_after: _after,
 }
-_SPARSE = {
-    lanes_of: _several,
-    slopes: _sparse_slopes,
-    clipped_sums: _sparse_sums,
-    moved: _sparse_moved,
-    moved_apart: _sparse_apart,
-    sums_after: _sparse_after,
+_STORAGES: dict[str, dict[Any, Any]] = {
+    "dense": {},
+    "one": _ONE,
+    "sparse": {**_ONE, lanes_of: _lanes},
 }
-_STORAGES = {"dense": _DENSE, "sparse": _SPARSE, "one": _SPARSE | {lanes_of: _one}}
 
 
 def compiled(problem: Problem, kernel: Any, lanes: int) -> Any:

@@ -24,7 +24,6 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, mean_sensitivity, share
 from dperm.core.lanes.columns import lanes_of, moved, slopes, sums_after
 from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger
-from dperm.core.privacy.mechanisms import Streams
 from dperm.core.solvers.options import at_least, one_of
 
 SPARSE = True
@@ -50,8 +49,7 @@ class Options:
     def __post_init__(self) -> None:
         one_of("sampling", self.sampling, SAMPLINGS)
         one_of("thresholds", self.thresholds, THRESHOLDS)
-        at_least("first", self.first, 0)
-        at_least("periods", self.periods, 0)
+        at_least(self, 0, "first", "periods")
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
@@ -131,18 +129,12 @@ class Run(driver.Run):
         count, total = self.options.periods, self.total
         self.ends = sorted({total * k // count for k in range(1, count + 1)} - {0})
         self.began = 0  # step at which the period began
-        self.M = self.smoothness(self.problem, lanes, self.streams, self.options)
-        self.divisor, self.share = self.divisors(self.M), self.shares(self.M)
+        self.M = self.divisor = self.smoothness(lanes)
+        self.share = self.shares(self.M)
 
-    def smoothness(
-        self, problem: Problem, lanes: Lanes, streams: Streams, options: Any
-    ) -> np.ndarray:
+    def smoothness(self, lanes: Lanes) -> np.ndarray:
         """M_j of the problem, taken as public (as the paper does); shape (p,)."""
-        return problem.smoothness
-
-    def divisors(self, M: np.ndarray) -> np.ndarray:
-        """Step rule: gamma_j is a lane's step divided by these; shape (p,)."""
-        return M
+        return self.problem.smoothness
 
     def shares(self, M: np.ndarray) -> np.ndarray:
         """Ratios C_j / C, shape (p,)."""

@@ -45,7 +45,7 @@ def run_lanes(
     lanes: Lanes,
     checkpoints: Sequence[int],
     seed: int,
-    measure: Measure,
+    measure: Measure = lambda weights: {},
     workers: int = 1,
 ) -> list[Snapshot]:
     """Run lanes of one solver and measure them at the checkpoints.
@@ -55,16 +55,11 @@ def run_lanes(
 
     Parameters
     ----------
-    module : module of ``dperm.core.solvers``
-    options : the module's Options
-    problem : Problem
-    lanes : Lanes
     checkpoints : sequence of int
         Increasing numbers of steps; the last one ends the run.
-    seed : int
     measure : callable
         Maps weights (L, p) to named arrays (L,); called at every checkpoint with the
-        lanes that have not diverged before.
+        lanes that have not diverged before. Nothing is measured by default.
     workers : int
         Threads.
     """

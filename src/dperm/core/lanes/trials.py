@@ -85,20 +85,13 @@ class Trials:
         given, kind = (self.problem, self.module, self.options), self.calibration
         return cache(lambda passes: noise(*given, passes, kind))  # no reference to self
 
-    def tuned(self, points: Iterable[Point], seeds: Sequence[int]) -> dict[str, float]:
-        """The point of a grid with the least mean objective over the seeds.
-
-        Points with equally many passes run together, on common random numbers. Ties go
-        to the smaller step, then the smaller clip, then fewer passes.
-
-        Raises DivergedError if every point diverged.
-        """
-        return self.best(points, seeds)[0]
-
     def best(
         self, points: Iterable[Point], seeds: Sequence[int], most: int = BEST
     ) -> list[dict[str, float]]:
-        """The ``most`` best points of a grid, ordered as by ``tuned``.
+        """The ``most`` points of a grid of least mean objective over the seeds.
+
+        Points with equally many passes run together, on common random numbers. Ties go
+        to the smaller step, then the smaller clip, then fewer passes.
 
         Raises DivergedError if every point diverged.
         """
@@ -125,23 +118,14 @@ class Trials:
     ) -> Tried:
         """Choose from a grid on some seeds, and run the choice on others.
 
-        Parameters
-        ----------
-        points : iterable of mapping
-            passes, step and clip.
-        seed : int
-            All other seeds are derived from it.
-        counts : tuple of int
-            Numbers of tuning seeds and of fresh seeds.
+        All seeds are derived from one; ``counts`` are those of tuning seeds and of
+        fresh seeds.
 
-        Raises
-        ------
-        DivergedError
-            If every point diverged.
+        Raises DivergedError if every point diverged.
         """
         first, later = counts
         seeds = seeds_of(seed, first + later)
-        best = self.tuned(points, seeds[:first])
+        best = self.best(points, seeds[:first])[0]
         return Tried(best, self.noise(best["passes"]), self.fresh(best, seeds[first:]))
 
     def refined(
@@ -153,15 +137,11 @@ class Trials:
     ) -> Tried:
         """As ``tried``, on the settings around the best of a coarse grid.
 
-        Parameters
-        ----------
-        coarse : iterable of mapping
-            Run on one seed. Its best points run again on all tuning seeds, because the
-            best of hundreds on one seed is best partly by chance.
-        finer : iterable of mapping
-            Factors for the best step and clip.
+        The coarse grid is run on one seed. Its best points run again on all tuning
+        seeds, because the best of hundreds on one seed is best partly by chance.
+        ``finer`` holds factors for the best step and clip.
         """
-        near = self.tuned(self.best(coarse, [seed]), seeds_of(seed, counts[0]))
+        near = self.best(self.best(coarse, [seed]), seeds_of(seed, counts[0]))[0]
         around = [near | {key: near[key] * at[key] for key in at} for at in finer]
         return self.tried(around, seed, counts)
 
@@ -169,9 +149,5 @@ class Trials:
         """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
         count = self.module.steps(self.problem, passes, self.options)
         given = (self.module, self.options, self.problem, side, [count])
-        ends = [run_lanes(*given, int(seed), _nothing)[-1] for seed in seeds]
+        ends = [run_lanes(*given, int(seed))[-1] for seed in seeds]
         return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])
-
-
-def _nothing(weights: np.ndarray) -> dict[str, np.ndarray]:
-    return {}

@@ -1,6 +1,6 @@
 """Lookup of solvers; each is a module with options, number of steps, ledger, kernel.
 
-There are four families, each a package with a ``Protocol`` for its modules:
+There are four families, each a package with the interface of its modules:
 
 - :mod:`dperm.core.lanes` and :mod:`dperm.solvers.lanes`: a composite problem, many
   settings at a time; only these run the grids of a paper's ``runs``,
@@ -26,42 +26,28 @@ from dperm.core.names import hint, own_module
 
 # What a module must define, by family.
 OFFERED = {
-    "lanes": (
-        *("Options", "steps", "ledger", "lane_bytes", "Run"),
-        *("Run.advance", "Run.keep", "Run.released"),
-    ),
-    "frank_wolfe": (
-        *("Options", "steps", "ledger", "noise", "Run"),
-        *("Run.advance", "Run.releases"),
-    ),
-    "streams": ("Options", "Run", "Run.releases", "Run.solve"),
-    "fits": ("Options", "ledger", "refuses", "Run", "Run.releases"),
+    "lanes": "Options steps ledger lane_bytes Run Run.advance Run.keep Run.released",
+    "frank_wolfe": "Options steps ledger noise Run Run.advance Run.releases",
+    "streams": "Options noise Run Run.releases Run.solve",
+    "fits": "Options ledger refuses Run Run.releases",
 }
-# The modules of the algorithms of this package, in the folders of their families.
+# The algorithms of this package, by the folders of their families.
+FOLDERS = {
+    "core.lanes": "dp_cd",
+    "solvers.lanes": "dp_cd_priv dp_gcd dp_sgd dp_skgd dp_svrg",
+    "solvers.frank_wolfe": "bcfw dp_bcfw dp_fw",
+    "solvers.streams": (
+        "noisy_sfw phased_sgd poly_sfw sco_dp_fw sco_dp_sgd sco_mirror_descent"
+    ),
+    "solvers.fits": (
+        "ada_ssp dp_gd dp_gram dp_minibatch dp_selection hessian_mixing moments "
+        "objective_perturbation"
+    ),
+}
 PLACES = {
-    "dp_cd": "dperm.core.lanes.dp_cd",
-    "dp_cd_priv": "dperm.solvers.lanes.dp_cd_priv",
-    "dp_gcd": "dperm.solvers.lanes.dp_gcd",
-    "dp_sgd": "dperm.solvers.lanes.dp_sgd",
-    "dp_skgd": "dperm.solvers.lanes.dp_skgd",
-    "dp_svrg": "dperm.solvers.lanes.dp_svrg",
-    "bcfw": "dperm.solvers.frank_wolfe.bcfw",
-    "dp_bcfw": "dperm.solvers.frank_wolfe.dp_bcfw",
-    "dp_fw": "dperm.solvers.frank_wolfe.dp_fw",
-    "noisy_sfw": "dperm.solvers.streams.noisy_sfw",
-    "phased_sgd": "dperm.solvers.streams.phased_sgd",
-    "poly_sfw": "dperm.solvers.streams.poly_sfw",
-    "sco_dp_fw": "dperm.solvers.streams.sco_dp_fw",
-    "sco_dp_sgd": "dperm.solvers.streams.sco_dp_sgd",
-    "sco_mirror_descent": "dperm.solvers.streams.sco_mirror_descent",
-    "ada_ssp": "dperm.solvers.fits.ada_ssp",
-    "dp_gd": "dperm.solvers.fits.dp_gd",
-    "dp_gram": "dperm.solvers.fits.dp_gram",
-    "dp_minibatch": "dperm.solvers.fits.dp_minibatch",
-    "dp_selection": "dperm.solvers.fits.dp_selection",
-    "hessian_mixing": "dperm.solvers.fits.hessian_mixing",
-    "moments": "dperm.solvers.fits.moments",
-    "objective_perturbation": "dperm.solvers.fits.objective_perturbation",
+    name: f"dperm.{folder}.{name}"
+    for folder, algorithms in FOLDERS.items()
+    for name in algorithms.split()
 }
 
 
@@ -75,8 +61,8 @@ def family(module: ModuleType) -> str:
 
     Raises ValueError if it declares one that does not exist.
     """
-    folder = module.__name__.rpartition(".")[0]
-    if folder in {path.rpartition(".")[0] for path in PLACES.values()}:
+    folder = module.__name__.rpartition(".")[0].removeprefix("dperm.")
+    if folder in FOLDERS:
         return folder.rpartition(".")[2]
     declared = getattr(module, "FAMILY", "lanes")
     if declared not in OFFERED:
@@ -110,7 +96,7 @@ def load(algorithm: str) -> ModuleType:
 def lacking(module: ModuleType) -> list[str]:
     """Names that a module's family requires and the module lacks."""
     found = []
-    for name in OFFERED[family(module)]:
+    for name in OFFERED[family(module)].split():
         try:
             attrgetter(name)(module)
         except AttributeError:
@@ -121,10 +107,8 @@ def lacking(module: ModuleType) -> list[str]:
 def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
     """The module's Options with these values.
 
-    Raises
-    ------
-    ValueError
-        For an unknown key (the message suggests the nearest one) or an invalid value.
+    Raises ValueError for an unknown key (the message suggests the nearest one) or an
+    invalid value.
     """
     known = [field.name for field in fields(module.Options)]
     for key in given:

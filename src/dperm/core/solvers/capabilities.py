@@ -1,47 +1,15 @@
-"""Check before a run that a solver of lanes supports the problem.
-
-A module declares ``SPARSE`` (:mod:`dperm.core.lanes`), and may have a function
-``refuses(options, asked) -> str`` that returns any other obstacle.
-"""
+"""Whether a solver of lanes supports a problem, before anything runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dperm.core import solvers
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import Problem
 
 if TYPE_CHECKING:
     from dperm.core.experiment import schema
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Properties of a problem that a solver may not support."""
-
-    sparse: bool  #: whether A is a sparse matrix
-    #: l1, box: whether the penalty has an L1 norm, or a bound on the weights
-    l1: bool
-    box: bool
-
-
-def require(
-    refuses: Callable[[Any, Asked], str], options: Any, problem: Problem
-) -> None:
-    """Refuse a problem that the solver refuses; for runs outside of a run table too.
-
-    Raises
-    ------
-    ValueError
-    """
-    reason = refuses(options, _of(problem.penalty, problem.is_sparse))
-    if reason:
-        raise ValueError(f"problem {problem.name}: {reason}")
 
 
 def obstacle(
@@ -60,24 +28,24 @@ def obstacle(
     sparse : bool, optional
         Whether the prepared data are sparse; None: as inferred from the reader.
     """
-    name = module.__name__.rpartition(".")[2]
-    kind = solvers.family(module)
+    name, kind = module.__name__.rpartition(".")[2], solvers.family(module)
     if kind != "lanes":
         return (
             f"{name} is no solver of lanes but of the family {kind}, which takes no "
             "grid of steps and clips: call it from a sweep"
         )
-    if sparse is None:
-        sparse = kept_sparse(problem.dataset)
-    asked = _of(problem.penalty, sparse)
-    if asked.sparse and not getattr(module, "SPARSE", False):
-        able = " or ".join(_declaring("SPARSE"))
+    sparse = kept_sparse(problem.dataset) if sparse is None else sparse
+    if sparse and not getattr(module, "SPARSE", False):
+        able = [one for one, path in solvers.PLACES.items() if ".lanes." in path]
+        able = [one for one in able if getattr(solvers.load(one), "SPARSE", False)]
         return (
-            f"its data are kept sparse: expected {able}, or a module that declares "
-            f"SPARSE = True, found {name}"
+            f"its data are kept sparse: expected {' or '.join(able)}, or a module that "
+            f"declares SPARSE = True, found {name}"
         )
-    refuses = getattr(module, "refuses", None)
-    return refuses(options, asked) if refuses else ""
+    penalty, refuses = problem.penalty, getattr(module, "refuses", None)
+    ends = (penalty.lower, penalty.upper)
+    smooth = penalty.l1 in (0, "0") and not any(map(math.isfinite, ends))
+    return refuses(options, smooth) if refuses else ""
 
 
 def kept_sparse(dataset: schema.Dataset) -> bool:
@@ -89,17 +57,3 @@ def kept_sparse(dataset: schema.Dataset) -> bool:
         return "n_features" in given
     made = {source.generator for source in dataset.sources}
     return "sparse_classification" in made
-
-
-def _of(penalty: Penalty | schema.Penalty, sparse: bool) -> Asked:
-    return Asked(
-        sparse=sparse,
-        l1=penalty.l1 not in (0, "0"),
-        box=math.isfinite(penalty.lower) or math.isfinite(penalty.upper),
-    )
-
-
-def _declaring(flag: str) -> list[str]:
-    """The algorithms of this package that declare a capability."""
-    found = (name for name, path in solvers.PLACES.items() if ".lanes." in path)
-    return [name for name in found if getattr(solvers.load(name), flag, False)]

@@ -17,19 +17,22 @@ def one_of(key: str, found: Any, known: Collection[str]) -> None:
         )
 
 
-def at_least(key: str, found: float, least: int) -> None:
-    """Refuse a number below the least."""
-    if not found >= least:
-        raise ValueError(f"options.{key}: expected {least} or more, found {found}")
+def at_least(options: Any, least: int, *keys: str) -> None:
+    """Refuse numbers below the least."""
+    for key in keys:
+        if not (found := getattr(options, key)) >= least:
+            raise ValueError(f"options.{key}: expected {least} or more, found {found}")
 
 
-def positive(key: str, found: float) -> None:
-    """Refuse a number that is not positive."""
-    if not found > 0:
-        raise ValueError(f"options.{key}: expected positive, found {found}")
+def positive(options: Any, *keys: str) -> None:
+    """Refuse numbers that are not positive."""
+    for key in keys:
+        if not (found := getattr(options, key)) > 0:
+            raise ValueError(f"options.{key}: expected positive, found {found}")
 
 
-def share(key: str, found: float) -> None:
-    """Refuse a number outside (0, 1)."""
-    if not 0 < found < 1:
-        raise ValueError(f"options.{key}: expected in (0, 1), found {found}")
+def share(options: Any, *keys: str) -> None:
+    """Refuse numbers outside (0, 1)."""
+    for key in keys:
+        if not 0 < (found := getattr(options, key)) < 1:
+            raise ValueError(f"options.{key}: expected in (0, 1), found {found}")

@@ -17,7 +17,7 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, steps
 from dperm.core.privacy.ledger import FEATURE_BOUNDS, Laplace, Ledger
-from dperm.core.privacy.mechanisms import Streams, laplace
+from dperm.core.privacy.mechanisms import laplace
 from dperm.core.solvers.options import one_of, positive
 from dperm.solvers.lanes import dp_cd_priv
 from dperm.solvers.lanes.dp_cd_priv import feature_bounds, stated_sensitivity
@@ -39,7 +39,7 @@ class Options(dp_cd_priv.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        positive("bound", self.bound)
+        positive(self, "bound")
         one_of("negative", self.negative, NEGATIVE)
 
 
@@ -76,17 +76,16 @@ def ledger(
 class Run(dp_cd_priv.Run):
     """DP-CD that steps and clips by the constants of the chosen reading."""
 
-    def smoothness(
-        self, problem: Problem, lanes: Lanes, streams: Streams, options: Options
-    ) -> np.ndarray:
+    def smoothness(self, lanes: Lanes) -> np.ndarray:
         """Noisy M_j, one release for all lanes of the run; shape (p,)."""
+        problem, options = self.problem, self.options
         if lanes.noise_multiplier == 0:
             return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)
         bounds = bounds * (options.bound / 2) ** 2
         event = constants_event(problem, options, lanes.calibration)
         scales = event.scale * bounds / problem.n
-        noisy = problem.smoothness + laplace(streams.smoothness, scales)
+        noisy = problem.smoothness + laplace(self.streams.smoothness, scales)
         if options.negative == "reflected":
             return np.abs(noisy)
         return np.maximum(noisy, scales)

@@ -47,7 +47,7 @@ class Options(dp_cd.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.share("share", self.share)
+        checks.share(self, "share")
 
 
 def events(problem: Problem, options: Options) -> tuple[Gaussian, Gaussian]:
@@ -109,9 +109,7 @@ def estimated(problem: Problem, streams: Streams, options: Options) -> np.ndarra
 class Run(dp_cd.Run):
     """DP-CD that steps and clips by the estimated constants."""
 
-    def smoothness(
-        self, problem: Problem, lanes: Lanes, streams: Streams, options: dp_cd.Options
-    ) -> np.ndarray:
+    def smoothness(self, lanes: Lanes) -> np.ndarray:
         """Noisy M_j, one release for all lanes of the run; shape (p,).
 
         Raises
@@ -119,7 +117,6 @@ class Run(dp_cd.Run):
         ValueError
             For a sparse matrix.
         """
-        assert isinstance(options, Options)
-        if problem.is_sparse:
-            raise ValueError(f"problem {problem.name}: expected dense features")
-        return estimated(problem, streams, options)
+        if self.problem.is_sparse:
+            raise ValueError(f"problem {self.problem.name}: expected dense features")
+        return estimated(self.problem, self.streams, self.options)

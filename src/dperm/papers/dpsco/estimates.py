@@ -17,9 +17,8 @@ import numpy as np
 from dperm.core.erm.sets import norms
 from dperm.papers.dpsco.rates import EASY, KINDS
 from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
-from dperm.solvers.streams.coins import Coins, hard
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Signs
+from dperm.solvers.streams.sources import Coins, Signs, hard
 
 BETA = 0.05
 LOOKS = 2000  # approximate number of points of PolySFW's walk that are examined
@@ -47,7 +46,7 @@ def tree_bound(setup: Setup, b: int, t: int, target: Target) -> float:
 
 def walk_bound(setup: Setup, n: int, t: int) -> float:
     """Lemma 6.2 after t steps, K = 2d vertices, with probability 1 - ``BETA``."""
-    vertices = poly_sfw.vertices_of(setup)
+    vertices = 2 * setup.d
     eta = poly_sfw.step(n, vertices)
     leading = math.e * math.sqrt(2 * math.log(vertices))
     leading += math.sqrt(3 * math.log(n / BETA))

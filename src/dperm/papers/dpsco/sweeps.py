@@ -37,7 +37,6 @@ from dperm.papers.dpsco import estimates
 from dperm.papers.dpsco.rates import KINDS, biases
 from dperm.solvers.streams import (
     Target,
-    coins,
     noisy_sfw,
     phased_sgd,
     poly_sfw,
@@ -46,11 +45,8 @@ from dperm.solvers.streams import (
 )
 from dperm.solvers.streams.gaussian_releases import least_multiplier
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import (
-    Fingerprints,
-    Signs,
-    Source,
-)
+from dperm.solvers.streams.sources import Signs, Source
+from dperm.solvers.streams.sources import hard as hard_coins
 
 Row = dict[str, Any]
 Point = dict[str, Any]
@@ -198,7 +194,7 @@ def fingerprints(
     """
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
-    fresh = partial(Fingerprints, d, seed, min(1.0, constant * unit))
+    fresh = partial(hard_coins, "all", d, seed, min(1.0, constant * unit))
     given = ("linear", n, norms, _targets([epsilon], n), seed)
     rows = _measured("noisy_sfw", fresh, *given)
     return [row | {"bound": (row["p"] - 1) * unit} for row in rows]
@@ -218,7 +214,7 @@ def hard(
     return [
         row | {"instance": name, "bias": bias}
         for bias in biases(kind, n, d)
-        for row in _measured(solver, partial(coins.hard, kind, d, seed, bias), *given)
+        for row in _measured(solver, partial(hard_coins, kind, d, seed, bias), *given)
     ]
 
 

@@ -31,15 +31,11 @@ def clip_entries(matrix: Any, bound: float) -> Any:
     return sparse.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
 
-def clip_offset(offset: np.ndarray, bound: float) -> np.ndarray:
-    """Offsets (n,), negated labels or zeros, clipped to [-bound, bound]."""
-    return np.clip(offset, -bound, bound)
-
-
 def clip_problem(problem: Problem, entry_bound: float, label_bound: float) -> Problem:
     """The problem on clipped data, as the private methods see it."""
     matrix = clip_entries(by_entries(problem.A), entry_bound)
-    return replace(problem, A=matrix, offset=clip_offset(problem.offset, label_bound))
+    offset = np.clip(problem.offset, -label_bound, label_bound)
+    return replace(problem, A=matrix, offset=offset)
 
 
 def record_bound(
@@ -47,12 +43,7 @@ def record_bound(
 ) -> float:
     """Bound G on the partial derivatives a_ij phi'(v_i) of every record.
 
-    Parameters
-    ----------
-    entry_bound, label_bound : float
-        Bounds on |a_ij| and |y_i|.
-    prediction_bound : float
-        Bound on |A_i x|.
+    The bounds are those on |a_ij|, |y_i| and |A_i x|.
     """
     reach = loss.reach(prediction_bound, label_bound)
     return entry_bound * loss.lipschitz(reach)

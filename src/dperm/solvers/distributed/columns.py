@@ -18,12 +18,7 @@ from dperm.core.compiled import INLINE, KERNEL, fused
 
 
 class Columns:
-    """The columns of a design A (n, p).
-
-    Parameters
-    ----------
-    A : ndarray or scipy sparse array, shape (n, p)
-    """
+    """The columns of a design A (n, p), dense or sparse."""
 
     def __init__(self, A: Any):
         self.matrix = sparse.csc_array(A)

@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm.core.erm.losses import Loss
 from dperm.core.privacy.mechanisms import gaussian, signed_noisy_max, streams
-from dperm.solvers.distributed.bounds import clip_entries, clip_offset
+from dperm.solvers.distributed.bounds import clip_entries
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.sketch import Sketch
 
@@ -98,20 +98,16 @@ def shared_sketch(n: int, m: int, seed: int) -> Sketch:
 
 
 class Node:
-    """One user of Algorithm 2, lines 4 to 9.
+    """One user of Algorithm 2, lines 4 to 9, with its share of the data.
 
-    Parameters
-    ----------
-    share : Share
-        Its part of the data.
-    seed : int
-        Seed of its noise, which no other node has.
+    The seed is that of its noise, which no other node has.
     """
 
     def __init__(self, share: Share, public: Public, seed: int):
         self.public, self.first = public, share.first
         self.columns = Columns(clip_entries(share.matrix, public.entry_bound))
-        self.offset = clip_offset(share.offset, public.label_bound)
+        bound = public.label_bound
+        self.offset = np.clip(share.offset, -bound, bound)
         self.streams = streams(seed)
         self.sent: set[int] = set()
 

@@ -18,14 +18,8 @@ from dperm.core.privacy.mechanisms import gaussian, streams
 class Sketch:
     """The sketch J, applied to sparse columns, and its transpose.
 
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    m : int
-        Length of a sketched feature, at most n.
-    seed : int
-        Public seed of J.
+    n is the number of records, m the length of a sketched feature, at most n. The seed
+    is public. Raises ValueError if m is not between 1 and n.
     """
 
     def __init__(self, n: int, m: int, seed: int):

@@ -1,8 +1,13 @@
 """Methods that fit a model by a few releases on all records, not by passes.
 
-A solver module of this family is a :class:`Solver`; its ``Run`` derives from
-:class:`Fit`. ``Options`` hold the whole setting. Several runs of one setting advance
-together, each with its own noise.
+A solver module of this family has
+
+- ``Options``, a dataclass of the keys under ``options`` in its YAML: the whole setting,
+- ``refuses(options, at) -> str``, why it cannot handle a problem; empty if it can,
+- ``ledger(at, noise_multiplier, options) -> Ledger``, a run's releases, listed before
+  anything runs,
+- ``Run``, a :class:`Fit`. Several runs of one setting advance together, each with its
+  own noise.
 
 A method sees only public quantities (:class:`~dperm.solvers.fits.scaled.Scaled`). What
 it needs from the records it yields as a secret, and it receives the release that the
@@ -15,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -31,19 +36,10 @@ Steps = Generator[Secret, np.ndarray, None]  # yields secrets, receives releases
 
 
 class Fit(ABC):
-    """Runs of one setting on one problem, side by side.
+    """Runs of one setting on one problem, side by side, each with its own stream.
 
-    Parameters
-    ----------
-    ledger : Ledger
-        The runs' releases and the scales of their noise.
-    streams : sequence of Streams
-        One per run.
-
-    Attributes
-    ----------
-    u : ndarray, shape (p, L)
-        Current weights of each run, in units of the scales.
+    The ledger states the runs' releases and the scales of their noise. ``u`` (p, L) are
+    the current weights of each run, in units of the scales.
     """
 
     exact: Exact | None = None  # noise for release; of a single run only
@@ -108,24 +104,6 @@ def side_by_side(runs: Sequence[Fit]) -> None:
     """Advance runs of any settings together, one release of each at a time."""
     for _ in zip_longest(*(run.stepwise() for run in runs)):
         pass
-
-
-@runtime_checkable
-class Solver(Protocol):
-    """Interface of a solver module of this family.
-
-    ``Options`` is a dataclass of the keys allowed under ``options`` in its YAML;
-    ``Run`` is a :class:`Fit`.
-    """
-
-    Options: type
-    Run: type[Fit]
-
-    def refuses(self, options: Any, at: Scaled) -> str:
-        """Return why the solver cannot handle a problem; empty if it can."""
-
-    def ledger(self, at: Scaled, noise_multiplier: float, options: Any) -> Ledger:
-        """List a run's releases as data, before anything runs."""
 
 
 def too_wide(at: Scaled) -> str:

@@ -42,8 +42,7 @@ class Options:
     label: float = 2.0  #: Y as a multiple of the label's scale
 
     def __post_init__(self) -> None:
-        positive("radius", self.radius)
-        positive("label", self.label)
+        positive(self, "radius", "label")
 
 
 def sensitivities(at: Scaled, options: Options) -> tuple[float, float, float]:

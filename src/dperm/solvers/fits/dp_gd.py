@@ -16,8 +16,8 @@ penalty would have 1 - beta times its weight.)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.solvers.options import at_least, positive
 from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.secret import Secret
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,8 @@ class Options:
     average: bool = False
 
     def __post_init__(self) -> None:
-        at_least("steps", self.steps, 1)
-        positive("step", self.step)
-        positive("clip", self.clip)
+        at_least(self, 1, "steps")
+        positive(self, "step", "clip")
         if not 0 <= self.momentum < 1:
             raise ValueError(
                 f"options.momentum: expected in [0, 1), found {self.momentum}"
@@ -73,50 +73,34 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     return Ledger((event,), given=at.given)
 
 
-class Descent:
-    """Steps along noisy sums of gradients, with momentum and the penalty.
-
-    Parameters
-    ----------
-    u : ndarray, shape (p, L)
-        The start.
-    width : int, optional
-        Number of features that may move; p by default.
-    """
-
-    def __init__(
-        self, at: Scaled, options: Any, u: np.ndarray, steps: int, width: int = 0
-    ):
-        self.at, self.momentum = at, options.momentum
-        self.eta = options.step / (at.loss.curvature * (width or at.p))
-        self.u, self.velocity, self.total = u, 0.0, np.zeros_like(u)
-        self.steps, self.taken = steps, 0
-
-    def along(self, g: np.ndarray, count: float) -> np.ndarray:
-        """Weights after a step along a sum over ``count`` records; (p, L)."""
-        self.velocity = self.momentum * self.velocity + g / count
-        settled = self.eta / (1 - self.momentum)
-        self.u = self.at.prox(self.u - self.eta * self.velocity, settled)
-        self.total += self.u if self.taken >= self.steps // 2 else 0.0
-        self.taken += 1
-        return self.u
-
-    @property
-    def mean(self) -> np.ndarray:
-        """Mean of the last half of the iterates."""
-        return self.total / (self.steps - self.steps // 2)
-
-
 class Run(Fit):
     """Descents with independent noise."""
 
     def steps(self) -> Steps:
         """Noisy gradients."""
-        at, options = self.at, self.options
-        C = threshold(at, options.clip)
-        descent = Descent(at, options, self.u, options.steps)
-        for _ in range(options.steps):
-            g = yield at.gradient_sum(self.u, C)
-            self.u = descent.along(g, at.n)
+        C = threshold(self.at, self.options.clip)
+        yield from self.descent(lambda: self.at.gradient_sum(self.u, C), self.at.n)
+
+    def descent(
+        self,
+        ask: Callable[[], Secret],
+        count: int,
+        width: int = 0,
+        placed: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    ) -> Steps:
+        """Steps along noisy sums over ``count`` records, with momentum and the penalty.
+
+        ``width`` features may move, or all p; ``placed`` makes a sum (p, L) of what is
+        released. In the end the last half of the iterates is averaged, if asked for.
+        """
+        at, options, T = self.at, self.options, self.options.steps
+        eta = options.step / (at.loss.curvature * (width or at.p))
+        settled = eta / (1 - options.momentum)
+        velocity, total = np.zeros_like(self.u), np.zeros_like(self.u)
+        for t in range(T):
+            g = placed((yield ask()))
+            velocity = options.momentum * velocity + g / count
+            self.u = at.prox(self.u - eta * velocity, settled)
+            total += self.u if t >= T // 2 else 0.0
         if options.average:
-            self.u = descent.mean
+            self.u = total / (T - T // 2)

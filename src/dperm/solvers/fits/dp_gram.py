@@ -37,10 +37,9 @@ class Options:
     share: float = 0.3  #: of the squared budget, for the matrix
 
     def __post_init__(self) -> None:
-        at_least("steps", self.steps, 1)
-        for key in ("step", "clip", "radius"):
-            positive(key, getattr(self, key))
-        share("share", self.share)
+        at_least(self, 1, "steps")
+        positive(self, "step", "clip", "radius")
+        share(self, "share")
 
 
 def refuses(options: Options, at: Scaled) -> str:

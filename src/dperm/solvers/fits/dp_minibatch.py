@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dperm.core.privacy.ledger import Ledger, SampledGaussian
-from dperm.solvers.fits import Fit, Steps, dp_gd
-from dperm.solvers.fits.dp_gd import Descent, refuses, threshold
+from dperm.solvers.fits import Steps, dp_gd
+from dperm.solvers.fits.dp_gd import refuses, threshold
 from dperm.solvers.fits.scaled import Scaled
 
 __all__ = ["Options", "Run", "batch", "ledger", "refuses"]
@@ -58,16 +58,13 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     return Ledger((event,), given=at.given)
 
 
-class Run(Fit):
+class Run(dp_gd.Run):
     """Descents on independent batches."""
 
     def steps(self) -> Steps:
         """Noisy gradients of batches."""
-        at, options = self.at, self.options
+        at, options, own = self.at, self.options, self.streams
         size, C = batch(at, options), threshold(at, options.clip)
-        descent = Descent(at, options, self.u, options.steps)
-        for _ in range(options.steps):
-            g = yield at.batch_gradient_sum(self.u, C, size, self.streams)
-            self.u = descent.along(g, size)
-        if options.average:
-            self.u = descent.mean
+        yield from self.descent(
+            lambda: at.batch_gradient_sum(self.u, C, size, own), size
+        )

@@ -22,9 +22,10 @@ import numpy as np
 from dperm.accountants.noisy_max import TopK
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.core.solvers.options import at_least, share
-from dperm.solvers.fits import Fit, Steps, dp_gd
-from dperm.solvers.fits.dp_gd import Descent, refuses, threshold
+from dperm.solvers.fits import Steps, dp_gd
+from dperm.solvers.fits.dp_gd import refuses, threshold
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.secret import Secret
 
 __all__ = ["Options", "Run", "ledger", "refuses"]
 
@@ -39,8 +40,8 @@ class Options(dp_gd.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        at_least("features", self.features, 1)
-        share("share", self.share)
+        at_least(self, 1, "features")
+        share(self, "share")
 
 
 def chosen(at: Scaled, options: Options) -> tuple[int, float]:
@@ -73,19 +74,21 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     return Ledger((selection, gradient), given=at.given)
 
 
-class Run(Fit):
+class Run(dp_gd.Run):
     """Selections and descents with independent noise."""
 
     def steps(self) -> Steps:
         """Features, then noisy gradients."""
-        at, options = self.at, self.options
-        k, C = chosen(at, options)
+        at = self.at
+        k, C = chosen(at, self.options)
         told = (yield at.relevance(k)).astype(int)
-        descent = Descent(at, options, self.u, options.steps, k)
-        for _ in range(options.steps):
+
+        def placed(some: np.ndarray) -> np.ndarray:
             g = np.zeros_like(self.u)
-            some = yield at.chosen_gradient_sum(self.u, C, told)
             np.put_along_axis(g, told, some, axis=0)
-            self.u = descent.along(g, at.n)
-        if options.average:
-            self.u = descent.mean
+            return g
+
+        def ask() -> Secret:
+            return at.chosen_gradient_sum(self.u, C, told)
+
+        yield from self.descent(ask, at.n, k, placed)

@@ -51,11 +51,9 @@ class Options:
     eigenvalue: float = 0.1  #: of that, for the smallest eigenvalue
 
     def __post_init__(self) -> None:
-        at_least("steps", self.steps, 1)
-        for key in ("rows", "clip", "radius"):
-            positive(key, getattr(self, key))
-        share("share", self.share)
-        share("eigenvalue", self.eigenvalue)
+        at_least(self, 1, "steps")
+        positive(self, "rows", "clip", "radius")
+        share(self, "share", "eigenvalue")
 
 
 def known(at: Scaled, R: float, found: np.ndarray, event: Event) -> np.ndarray:

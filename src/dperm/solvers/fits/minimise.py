@@ -36,27 +36,12 @@ def minimise(
     b: np.ndarray,
     tolerance: float,
 ) -> np.ndarray:
-    """Minimisers on records clipped to a radius, one for each column of b.
+    """Minimisers on records clipped to a radius, one for each column of b (p, L).
 
-    They are returned even if the tolerance is not reached, which only rounding can
-    cause: refusing some data sets would distinguish them from others.
-
-    Parameters
-    ----------
-    at : Scaled
-        Problem with the penalty psi.
-    ridge : float
-        In units of the sum over records, added to the penalty; positive.
-    b : ndarray, shape (p, L)
-    tolerance : float
-        Bound on the norm of the least subgradient.
-
-        It counts as reached where rounding of b is larger, which needs noise of many
-        thousand times its scale.
-
-    Returns
-    -------
-    ndarray, shape (p, L)
+    The ``ridge`` is positive, in units of the sum over records. The tolerance counts as
+    reached where rounding of b is larger, which needs noise of many thousand times its
+    scale. Minimisers (p, L) are returned even if it is not reached, which only rounding
+    can cause: refusing some data sets would distinguish them from others.
     """
     least = np.maximum(tolerance, _ROUNDING * np.linalg.norm(b, axis=0))
     solve = _newton if at.is_smooth else _proximal

@@ -39,8 +39,7 @@ class Options:
     shrink: float = 0.7
 
     def __post_init__(self) -> None:
-        for key in ("radius", "weight", "floor", "shrink"):
-            positive(key, getattr(self, key))
+        positive(self, "radius", "weight", "floor", "shrink")
 
 
 def refuses(options: Options, at: Scaled) -> str:
@@ -108,19 +107,8 @@ def minimised(
 ) -> np.ndarray:
     """Minimiser of u.Q u / 2 - q.u + records psi(u) for each run, starting at u.
 
-    Parameters
-    ----------
-    at : Scaled
-        Problem with the penalty psi.
-    Q : ndarray, shape (L, p, p)
-        Positive definite.
-    q, u : ndarray, shape (p, L)
-    records : float
-        Factor of the penalty.
-
-    Returns
-    -------
-    ndarray, shape (p, L)
+    Q (L, p, p) is positive definite; q, u and the minimisers are (p, L). The penalty
+    psi is that of ``at``.
     """
     if at.is_smooth:
         whole = Q + records * np.diag(at.l2[:, 0])

@@ -41,8 +41,7 @@ class Options:
     digits: float = 1e-4  #: mu of the release that hides the error
 
     def __post_init__(self) -> None:
-        for key in ("radius", "curvature", "tolerance", "digits"):
-            positive(key, getattr(self, key))
+        positive(self, "radius", "curvature", "tolerance", "digits")
         one_of("minima", self.minima, MINIMA)
 
 

@@ -91,7 +91,7 @@ class Scaled:
     @property
     def real(self) -> bool:
         """Whether labels are real numbers, not signs."""
-        return bool(self.loss.signs(np.full(1, -1.0))[0] == 1.0)
+        return self.loss.labels != "sign"
 
     @property
     def radius(self) -> float:
@@ -222,8 +222,7 @@ class Scaled:
     @property
     def is_smooth(self) -> bool:
         """Whether the penalty is a ridge or zero."""
-        ends = np.isfinite((self.penalty.lower, self.penalty.upper))
-        return not (self.penalty.l1 or ends.any())
+        return self.penalty.is_smooth
 
     def prox(self, u: np.ndarray, step: Any) -> np.ndarray:
         """Proximal operator of step times the penalty, at u (p, L)."""

@@ -62,20 +62,29 @@ class Secret:
         Raises UndeclaredError if there is no further event, if it is of another kind or
         states less than is needed, or if noise for release has no proof for the value.
         """
-        event = taken(events, self.kind)
-        for name, found in self.needs.items():
-            require(name, found, getattr(event, name))
+        event = next(events, None)
+        if type(event) is not self.kind:
+            found = "no more" if event is None else f"a {type(event).__name__}"
+            raise UndeclaredError(
+                f"the run makes a release of kind {self.kind.__name__}, its ledger: "
+                f"{found}"
+            )
+        for name, need in self.needs.items():
+            stated = getattr(event, name)
+            if not np.all(need <= stated * (1 + ROUNDING)):
+                most = np.max(need)
+                raise UndeclaredError(
+                    f"{name}: the ledger states {stated:g}, the run has {most:g}"
+                )
         if isinstance(normal, Exact) and not self.exact:
             raise UndeclaredError(
                 "exact noise: no bound on the error of doubles, which sums of all "
                 "records alone have"
             )
-        found = self.__release(event, normal)
-        return (
-            found
-            if self.__then is None
-            else self.__then(found).released(events, normal)
-        )
+        shown = self.__release(event, normal)
+        if self.__then is None:
+            return shown
+        return self.__then(shown).released(events, normal)
 
 
 def noisy(
@@ -87,17 +96,11 @@ def noisy(
 ) -> Secret:
     """A value that replacing a record moves by at most a known distance.
 
-    Parameters
-    ----------
-    value : float or ndarray, (), (p,), (1, L), (p, L), or symmetric (p, p)
-        Or a callable without arguments, which returns it when it is released.
-    sensitivity : float or ndarray (L,)
-        In the Euclidean, or Frobenius, norm.
-    rate : float, optional
-        Share of the records that was drawn, if not all of them.
-    error : float, optional
-        Bound on the value's distance from the exact one, in that norm. Without it the
-        value gets no exact noise.
+    The value is (), (p,), (1, L), (p, L), or symmetric (p, p), or a callable without
+    arguments, which returns it when it is released. The sensitivity, a number or (L,),
+    is in the Euclidean, or Frobenius, norm. ``rate`` is the share of the records that
+    was drawn, if not all. ``error`` bounds the value's distance from the exact one, in
+    that norm; without it the value gets no exact noise.
     """
     needs = {"sensitivity": sensitivity}
 
@@ -119,15 +122,10 @@ def noisy(
 
 
 def sketched(moments: np.ndarray, reach: float, rows: int, known: np.ndarray) -> Secret:
-    """Second moments, released as the mean of y y^T of rows y ~ N(0, moments + ridge).
+    """Moments (p, p), released as the mean of y y^T of rows y ~ N(0, moments + ridge).
 
-    Parameters
-    ----------
-    moments : ndarray, shape (p, p)
-    reach : float
-        R, the bound on a record.
-    known : ndarray, shape (L,)
-        Lower bound on the smallest eigenvalue of two data sets' shared moments.
+    ``reach`` is R, the bound on a record; ``known`` (L,) is a lower bound on the
+    smallest eigenvalue of two data sets' shared moments.
     """
 
     def release(event: GaussianSketch, normal: Normal) -> np.ndarray:
@@ -152,15 +150,9 @@ def tilted(
 ) -> Secret:
     """The minimiser of an objective with a random linear term, which hides it; (p, L).
 
-    Parameters
-    ----------
-    minimise : callable
-        Maps linear terms (p, L) to the minimisers (p, L).
-    reach, curvature : float
-        R, the bound on a record, and R^2 / Lambda.
-    off : float
-        Bound on the error of the computed minimiser, which noise of a second event
-        hides; 0 if it counts as exact.
+    ``minimise`` maps linear terms (p, L) to minimisers. ``reach`` and ``curvature`` are
+    R, the bound on a record, and R^2 / Lambda. ``off`` bounds the error of the computed
+    minimiser, which noise of a second event hides; 0 if it counts as exact.
     """
 
     def release(event: PerturbedObjective, normal: Normal) -> np.ndarray:
@@ -183,35 +175,6 @@ def largest(scores: np.ndarray, sensitivity: float, k: int) -> Secret:
     return Secret(TopK, {"sensitivity": sensitivity, "k": k}, release)
 
 
-def require(name: str, found: Any, stated: float) -> None:
-    """Refuse a run that needs more than its ledger states.
-
-    Raises
-    ------
-    UndeclaredError
-    """
-    if not np.all(found <= stated * (1 + ROUNDING)):
-        raise UndeclaredError(
-            f"{name}: the ledger states {stated:g}, the run has {np.max(found):g}"
-        )
-
-
-def taken(events: Iterator[Event], kind: type[Event]) -> Any:
-    """Take the next event, which must be of a kind.
-
-    Raises
-    ------
-    UndeclaredError
-    """
-    event = next(events, None)
-    if type(event) is not kind:
-        found = "no more" if event is None else f"a {type(event).__name__}"
-        raise UndeclaredError(
-            f"the run makes a release of kind {kind.__name__}, its ledger: {found}"
-        )
-    return event
-
-
 def in_rounds(ledger: Ledger) -> Iterator[Event]:
     """Yield releases one by one: the events in order, repeated up to their counts."""
     for done in range(max(event.count for event in ledger.events)):
@@ -219,18 +182,10 @@ def in_rounds(ledger: Ledger) -> Iterator[Event]:
 
 
 def symmetric_noise(drawn: np.ndarray, p: int) -> np.ndarray:
-    """Symmetric matrices of noise that is isotropic in (q_ii, sqrt(2) q_ij).
+    """Noise (L, p, p), isotropic in (q_ii, sqrt(2) q_ij), of (p (p + 1) / 2, L) draws.
 
     Off the diagonal the scale is 1 / sqrt(2) of that on it, so that privacy depends on
     the Frobenius norm of a change.
-
-    Parameters
-    ----------
-    drawn : ndarray, shape (p (p + 1) / 2, L)
-
-    Returns
-    -------
-    ndarray, shape (L, p, p)
     """
     rows, columns = np.triu_indices(p)
     scaled = np.where(rows == columns, 1.0, np.sqrt(0.5))[:, None] * drawn

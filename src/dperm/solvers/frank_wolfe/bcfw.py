@@ -60,9 +60,8 @@ class Options:
         one_of("sampling", self.sampling, SAMPLINGS)
         one_of("constraint", self.constraint, CONSTRAINTS)
         one_of("vertices", self.vertices, VERTICES)
-        at_least("tau", self.tau, 1)
-        at_least("nodes", self.nodes, 1)
-        positive("radius", self.radius)
+        at_least(self, 1, "tau", "nodes")
+        positive(self, "radius")
         if self.p_min is not None and not 0 < self.p_min <= 1:
             raise ValueError(f"options.p_min: expected in (0, 1], found {self.p_min}")
 
@@ -151,17 +150,7 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
 
 
 class Run(FrankWolfe):
-    """A run of Algorithm 1.
-
-    Parameters
-    ----------
-    streams : Streams
-        Only the sampling stream is used.
-    noise : Noise
-        None is added.
-    columns : Columns
-        Of the problem's design, if they were made before.
-    """
+    """A run of Algorithm 1; it draws from the sampling stream alone, without noise."""
 
     def __init__(
         self,

@@ -64,9 +64,8 @@ class Options:
 
     def __post_init__(self) -> None:
         one_of("update", self.update, UPDATES)
-        for key in ("nodes", "radius", "entry_bound", "label_bound"):
-            positive(key, getattr(self, key))
-        share("share", self.share)
+        positive(self, "nodes", "radius", "entry_bound", "label_bound")
+        share(self, "share")
 
     @property
     def vertex(self) -> float:
@@ -148,18 +147,10 @@ def public_of(problem: Problem, options: Options, noise: Noise) -> Public:
 
 
 class Run(FrankWolfe):
-    """The server of Algorithm 2; it holds no column.
+    """The server of Algorithm 2; it holds no column, as every node has its own.
 
-    Parameters
-    ----------
-    problem : Problem
-        Its size is used; its design goes to the nodes.
-    streams : Streams
-        The nodes' seeds are drawn from the noise stream.
-    columns : Columns
-        Not used: every node has its own.
-    start : callable
-        Makes the engine that holds the nodes; in this process by default.
+    The problem's design goes to the nodes of the engine that ``start`` makes, by
+    default in this process. Their seeds are drawn from the noise stream.
 
     Attributes
     ----------

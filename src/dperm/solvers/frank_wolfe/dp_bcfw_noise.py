@@ -152,14 +152,8 @@ def printed(
 ) -> Noise:
     """The printed scales: Section IV-C 2a for the indices, equation 17 for features.
 
-    Parameters
-    ----------
-    count : int
-        T.
-    lipschitz : float
-        G: ``valid_lipschitz``, or the gradient's sup norm as in Theorem 4.
-    scores : {"radius", "gradient"}
-        Scores that the noise is added to.
+    They are for T = ``count`` steps. ``lipschitz`` is G: ``valid_lipschitz``, or the
+    gradient's sup norm as in Theorem 4. ``scores`` are those of ``Noise``.
     """
     n, K = problem.n, options.nodes
     index_epsilon = options.share * epsilon
@@ -187,12 +181,9 @@ def _gaussian_part(feature: Event, delta: float) -> float:
 
 
 def epsilons_apart(noise: Noise, delta: float) -> tuple[float, float]:
-    """True epsilon of the indices alone and of the features alone; inf without noise.
+    """True epsilon of the indices alone and of the features alone, each at delta.
 
-    Parameters
-    ----------
-    delta : float
-        Delta of each.
+    Infinite without noise.
     """
     if math.isinf(noise.true_epsilon):
         return math.inf, math.inf

@@ -24,7 +24,7 @@ from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import GRADIENT, Ledger
 from dperm.core.privacy.mechanisms import Streams, signed_noisy_max
 from dperm.core.solvers.options import positive
-from dperm.solvers.distributed.bounds import clip_offset, clip_problem, record_bound
+from dperm.solvers.distributed.bounds import clip_problem, record_bound
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.frank_wolfe import (
     FrankWolfe,
@@ -46,8 +46,7 @@ class Options:
     label_bound: float = 1.0
 
     def __post_init__(self) -> None:
-        for key in ("radius", "entry_bound", "label_bound"):
-            positive(key, getattr(self, key))
+        positive(self, "radius", "entry_bound", "label_bound")
 
     @property
     def reach(self) -> float:
@@ -126,16 +125,9 @@ def noise(
 
 
 class Run(FrankWolfe):
-    """A run of DP-FW.
+    """A run of DP-FW, by the noise stream; without noise it is FW.
 
-    Parameters
-    ----------
-    streams : Streams
-        Only the noise stream is used.
-    noise : Noise
-        Without noise the run is FW.
-    columns : Columns
-        Of the clipped design, if they were made before.
+    Columns, if they were made before, are those of the clipped design.
     """
 
     def __init__(
@@ -150,8 +142,8 @@ class Run(FrankWolfe):
             bounds = (options.entry_bound, options.label_bound)
             problem = clip_problem(problem, *bounds)
         else:  # nothing else reads the design
-            offset = clip_offset(problem.offset, options.label_bound)
-            problem = replace(problem, offset=offset)
+            bound = options.label_bound
+            problem = replace(problem, offset=problem.offset.clip(-bound, bound))
         self.at = iterate(problem, columns)
         super().__init__(self.at.x)
         self.streams, self.vertex = streams, options.radius

@@ -18,10 +18,7 @@ GRAM_BYTES = 1 << 27  # of Gram columns that are cached
 class Iterate:
     """x (p,), its margins, and quantities computed from them.
 
-    Parameters
-    ----------
-    columns : Columns
-        Of ``problem.A``, if they were made before.
+    The columns are those of ``problem.A``, if they were made before.
     """
 
     def __init__(self, problem: Problem, columns: Columns | None = None):

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 
 from dperm.core import calibrations
 from dperm.core.calibrations import PAPER
@@ -25,16 +24,12 @@ from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.dp_cd import lane_bytes, steps
 from dperm.core.privacy.ledger import FEATURE_BOUNDS, Laplace, Ledger
-from dperm.core.privacy.mechanisms import Streams, laplace
+from dperm.core.privacy.mechanisms import laplace
 from dperm.core.solvers import options as checks
 
 __all__ = ["SPARSE", "Options", "Run", "lane_bytes", "ledger", "steps"]
 
 SPARSE = True
-
-
-class BoundsError(ValueError):
-    """Constants that are not within their bounds, or bounds that are not finite."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Options(dp_cd.Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        checks.share("share", self.share)
+        checks.share(self, "share")
 
 
 def ledger(
@@ -97,57 +92,20 @@ def feature_bounds(X: Any, factor: float) -> np.ndarray:
     return factor * (2 * np.asarray(largest, dtype=float).ravel()) ** 2
 
 
-def private_smoothness(
-    M: Any, bounds: Any, epsilon: float, n: int, rng: Generator, calibration: str
-) -> tuple[np.ndarray, tuple[Laplace, ...]]:
-    """Noisy smoothness constants (p,), and the event of their release.
-
-    Parameters
-    ----------
-    M : array_like, shape (p,)
-        Means over the records of values in [0, b_j].
-    bounds : array_like, shape (p,)
-        b_j, taken to be public; see :func:`feature_bounds`.
-    epsilon : float
-        Pure epsilon for all p of them; infinity returns M itself.
-    n : int
-        Number of records.
-    calibration : str
-        ``paper``: noise of scale 2 b_j p / (n epsilon), equation 126. ``strict``: half
-        of it, because replacing a record moves a mean of values in [0, b_j] by b_j / n.
-
-    Raises
-    ------
-    BoundsError
-        If M or bounds are negative, not finite or of other shapes, or M exceeds bounds.
-    UnknownCalibrationError
-        If there is no such calibration.
-    LedgerError
-        If epsilon is not positive.
-    """
-    event = smoothness_event(np.size(M), epsilon, calibration)
-    M, bounds = np.asarray(M, dtype=float), np.asarray(bounds, dtype=float)
-    if M.shape != bounds.shape or M.ndim != 1:
-        raise BoundsError(f"M and bounds must be (p,): got {M.shape}, {bounds.shape}")
-    if not ((M >= 0) & (bounds * (1 + 1e-12) >= M) & np.isfinite(bounds)).all():
-        raise BoundsError("every M_j must lie in [0, b_j], and b_j be finite")
-    scales = event.scale * bounds / n
-    return np.maximum(M + laplace(rng, scales), scales), (event,)
-
-
 class Run(dp_cd.Run):
     """DP-CD with steps and clipping thresholds from the private constants."""
 
-    def smoothness(
-        self, problem: Problem, lanes: Lanes, streams: Streams, options: Any
-    ) -> np.ndarray:
+    def smoothness(self, lanes: Lanes) -> np.ndarray:
         """Noisy M_j, one release for all lanes of the run; shape (p,)."""
+        problem = self.problem
         if lanes.noise_multiplier == 0:
             return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)
-        spent = options.share * problem.epsilon
-        drawn = (spent, problem.n, streams.smoothness, lanes.calibration)
-        return private_smoothness(problem.smoothness, bounds, *drawn)[0]
+        spent = self.options.share * problem.epsilon
+        event = smoothness_event(problem.p, spent, lanes.calibration)
+        scales = event.scale * bounds / problem.n
+        noisy = problem.smoothness + laplace(self.streams.smoothness, scales)
+        return np.maximum(noisy, scales)
 
     @property
     def released(self) -> np.ndarray:

@@ -43,6 +43,7 @@ from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, mean_sensitivity, share
 from dperm.core.lanes.columns import clipped_sums, lanes_of, moved_apart, slopes
+from dperm.core.lanes.dp_cd import lane_bytes as lane_bytes
 from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
 from dperm.core.privacy.mechanisms import gumbel, laplace
 from dperm.core.solvers.options import one_of
@@ -135,11 +136,6 @@ def ledger(
         source="Mangold et al. 2023, Algorithm 2, line 4",
     )
     return Ledger((selection, value), given=(SMOOTHNESS,))
-
-
-def lane_bytes(problem: Problem) -> int:
-    """Margins and derivatives (n), weights and gradient (p) of one lane."""
-    return 16 * (problem.n + problem.p)
 
 
 @njit(**INLINE)

@@ -44,7 +44,7 @@ class Options:
     batch: int = 1
 
     def __post_init__(self) -> None:
-        at_least("batch", self.batch, 1)
+        at_least(self, 1, "batch")
 
 
 def steps(problem: Problem, passes: float, options: Options) -> int:

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.random import Generator
 
 from dperm.core.calibrations import PAPER
 from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
@@ -34,6 +35,7 @@ from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.columns import moved
+from dperm.core.lanes.dp_cd import lane_bytes as lane_bytes
 from dperm.core.privacy.ledger import (
     IMPORTANCE,
     LIFTS,
@@ -42,12 +44,8 @@ from dperm.core.privacy.ledger import (
     Gaussian,
     Ledger,
 )
-from dperm.core.solvers.capabilities import Asked, require
 from dperm.core.solvers.options import at_least, one_of
 
-SAMPLINGS = ("blocks", "nice")
-PROBABILITIES = ("uniform", "importance")
-PARTITIONS = ("smoothness", "random")
 _TILE = 1024  # rows whose margins stay in the first-level cache
 _NORMS = 1 << 22  # record norms on drawn sets held at a time
 
@@ -75,23 +73,23 @@ class Options:
     composite: bool = False  #: admit an L1 norm and a box, beyond the paper
 
     def __post_init__(self) -> None:
-        one_of("sampling", self.sampling, SAMPLINGS)
-        one_of("probabilities", self.probabilities, PROBABILITIES)
-        one_of("partition", self.partition, PARTITIONS)
-        for key, least in (("blocks", 0), ("size", 1), ("seed", 0), ("periods", 0)):
-            at_least(key, getattr(self, key), least)
+        one_of("sampling", self.sampling, ("blocks", "nice"))
+        one_of("probabilities", self.probabilities, ("uniform", "importance"))
+        one_of("partition", self.partition, ("smoothness", "random"))
+        at_least(self, 0, "blocks", "seed", "periods")
+        at_least(self, 1, "size")
         if self.sampling == "nice" and self.probabilities != "uniform":
             raise ValueError("options.probabilities: nice sampling is uniform")
 
 
-def refuses(options: Options, asked: Asked) -> str:
+def refuses(options: Options, smooth: bool) -> str:
     """Refuse an L1 norm or a box without ``composite``: the paper covers f alone."""
-    if (asked.l1 or asked.box) and not options.composite:
-        return (
-            "it is composite: DP-SkGD is defined for smooth objectives; "
-            "options.composite: true goes beyond the paper"
-        )
-    return ""
+    if smooth or options.composite:
+        return ""
+    return (
+        "it is composite: DP-SkGD is defined for smooth objectives; "
+        "options.composite: true goes beyond the paper"
+    )
 
 
 class Sketch:
@@ -152,18 +150,17 @@ class Sketch:
             return self.problem.p / len(self.sets)
         return float(self.q @ [len(members) for members in self.sets])
 
-    def draw(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """The next ``count`` blocks, as indices into ``sets``."""
-        if self.options.probabilities == "uniform":
-            return rng.integers(0, len(self.sets), count)
-        drawn = np.searchsorted(np.cumsum(self.q), rng.random(count), side="right")
-        return np.minimum(drawn, len(self.sets) - 1)
-
-    def draw_nice(self, rng: np.random.Generator, count: int) -> np.ndarray:
-        """The next ``count`` nice sets, each increasing; shape (count, size)."""
+    def draw(self, rng: Generator, count: int) -> tuple[np.ndarray, list[np.ndarray]]:
+        """The next ``count`` sets, as places in a list, and the list; sets increase."""
         p, size = self.problem.p, self.options.size
-        drawn = [rng.choice(p, size, replace=False) for _ in range(count)]
-        return np.sort(np.array(drawn), axis=1)
+        if self.nice:
+            drawn = [rng.choice(p, size, replace=False) for _ in range(count)]
+            found = np.unique(np.sort(drawn, axis=1), axis=0, return_inverse=True)
+            return found[1].ravel(), [*found[0]]
+        if self.options.probabilities == "uniform":
+            return rng.integers(0, len(self.sets), count), self.sets
+        places = np.searchsorted(np.cumsum(self.q), rng.random(count), side="right")
+        return np.minimum(places, len(self.sets) - 1), self.sets
 
 
 def _sketch(problem: Problem, options: Options) -> Sketch:
@@ -247,11 +244,6 @@ def _given(problem: Problem, options: Options) -> tuple[str, ...]:
     return tuple(found)
 
 
-def lane_bytes(problem: Problem) -> int:
-    """Margins (n), weights and averages (p) of one lane, held twice."""
-    return 16 * (problem.n + problem.p)
-
-
 @njit(**KERNEL)
 def _steps(
     A, order, noise, since, starts, members, norms, inverse, share, shape, psi,
@@ -319,7 +311,8 @@ class Run(dp_cd.Run):
 
     def set_up(self, lanes: Lanes) -> None:
         """Prepare the sketch; refuse a penalty that the options do not admit."""
-        require(refuses, self.options, self.problem)
+        if reason := refuses(self.options, self.problem.penalty.is_smooth):
+            raise ValueError(f"problem {self.problem.name}: {reason}")
         self.sketch = _sketch(self.problem.known, self.options)
         self.options = dp_cd.Options("uniform", periods=self.options.periods)
         super().set_up(lanes)
@@ -330,7 +323,7 @@ class Run(dp_cd.Run):
 
     def order(self, count: int) -> np.ndarray:
         """The next blocks, (count,); block j of p holds coordinate j."""
-        return self.sketch.draw(self.streams.sampling, count)
+        return self.sketch.draw(self.streams.sampling, count)[0]
 
     def draw(self, count: int) -> tuple[Any, ...]:
         """Blocks and noise, steps of the period so far; the sets and their constants.
@@ -339,12 +332,7 @@ class Run(dp_cd.Run):
         """
         if self.sketch.single:
             return super().draw(count)
-        if self.sketch.nice:
-            drawn = self.sketch.draw_nice(self.streams.sampling, count)
-            found, order = np.unique(drawn, axis=0, return_inverse=True)
-            order, sets = order.ravel(), list(found)
-        else:
-            order, sets = self.order(count), self.sketch.sets
+        order, sets = self.sketch.draw(self.streams.sampling, count)
         sizes = np.array([len(members) for members in sets])
         noise, since = self.noise(int(sizes[order].sum())), self.drawn - self.began
         starts, members = np.append(0, np.cumsum(sizes)), np.concatenate(sets)

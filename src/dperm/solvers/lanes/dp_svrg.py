@@ -44,7 +44,7 @@ class Options:
     inner: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("inner", self.inner)
+        positive(self, "inner")
 
 
 def epoch(problem: Problem, options: Options) -> int:

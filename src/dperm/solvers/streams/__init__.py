@@ -3,8 +3,6 @@
 A solver module of this family has
 
 - ``Options``, a dataclass of the keys allowed under ``options`` in its YAML,
-- ``ledger(setup, n, scales, options)``, that of the costliest record under noise of
-  these scales,
 - ``noise(setup, n, target, options)``, the :class:`Noise` for a target,
 - ``Run``, a :class:`Stream`.
 
@@ -14,16 +12,18 @@ Nothing here depends on files, grids or seeds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dperm.core.privacy.ledger import Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Source
+from dperm.solvers.streams.sources import Source, chunks
+
+Records = tuple[np.ndarray, ...]  # rows, labels, factors
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Target:
 class Noise:
     """A target's noise and what it costs."""
 
-    ledger: Ledger  #: of the releases that one record takes part in
+    ledger: Ledger  #: of the releases that the costliest record takes part in
     scales: tuple[float, ...]  #: as the solver defines them; 0 without noise
 
 
@@ -75,18 +75,13 @@ class Stream(ABC):
     n: int  #: size of the data set
     options: Any  #: the solver's
 
+    noise_of: ClassVar[Callable[..., Noise]]  #: the module's ``noise``
+
     def __post_init__(self) -> None:
-        found = [
-            self.noise_of(self.setup, self.n, target, self.options)
-            for target in self.targets
-        ]
+        given = (self.setup, self.n)
+        found = [self.noise_of(*given, to, self.options) for to in self.targets]
         self.scales = np.array([noise.scales for noise in found])
         self.x = np.zeros((len(self.targets), self.setup.d))
-
-    @staticmethod
-    @abstractmethod
-    def noise_of(setup: Setup, n: int, target: Target, options: Any) -> Noise:
-        """The noise for a target: the module's ``noise``."""
 
     @property
     def weights(self) -> np.ndarray:
@@ -102,3 +97,18 @@ class Stream(ABC):
         for _ in self.releases():
             pass
         return self.weights
+
+    def records(self, count: int) -> Iterator[Records]:
+        """The next records, in batches, with factors that give them unit l_q norm."""
+        for size in chunks(count, self.source.d):
+            batch = self.source.take(size)
+            yield (*batch, self.source.factors(batch, self.setup.q))
+
+    def sums(
+        self, kernel: Any, records: Iterable[Records], *points: np.ndarray
+    ) -> np.ndarray:
+        """Sums over records of what a kernel of ``gradients`` computes at points."""
+        found, compiled = np.zeros_like(self.x), self.setup.compiled(kernel)
+        for batch in records:
+            compiled(*batch, self.setup.lipschitz, *points, found)
+        return found

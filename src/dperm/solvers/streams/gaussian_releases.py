@@ -10,7 +10,6 @@ import scipy  # its submodules load on first use
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger, N
 from dperm.solvers.streams import Noise, Target, silent
-from dperm.solvers.streams.setup import Setup
 
 
 def gaussian_releases(
@@ -41,12 +40,6 @@ def gaussian_noise(target: Target, count: int) -> Noise:
     goal = (target.epsilon, target.delta, target.calibration)
     multiplier = least_multiplier(*goal, count)
     return Noise(gaussian_releases(multiplier, count), (multiplier,))
-
-
-def euclidean_lipschitz(setup: Setup) -> float:
-    """Largest l_2 norm of a gradient: L0 d^(1/2 - 1/q), or L0 below q = 2."""
-    inverse = 0.0 if math.isinf(setup.q) else 1 / setup.q
-    return setup.lipschitz * setup.d ** max(0.0, 0.5 - inverse)
 
 
 def concentrated_epsilon(rho: float, delta: float) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numba import njit
 
@@ -51,20 +53,18 @@ class Kept(Stream):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.scale = self.scales[:, :1]
-        taken = [self.source.take(size) for size in chunks(self.n, self.source.d)]
-        factors = [self.source.factors(batch, self.setup.q) for batch in taken]
-        self._records = [np.concatenate(part) for part in zip(*taken, strict=True)]
-        self._records.append(np.concatenate(factors))
+        parts = zip(*self.records(self.n), strict=True)
+        self._kept = [np.concatenate(part) for part in parts]
 
     def gradient(self, W: np.ndarray, low: int = 0, count: int = 0) -> np.ndarray:
         """Mean clipped gradients at W (L, d) over ``count`` records from ``low`` on.
 
         Over all records without a count.
         """
-        total, count = np.zeros_like(W), count or self.n
-        sums = self.setup.compiled(gradient_sums)
-        for size in chunks(count, self.source.d):
-            some = [part[low : low + size] for part in self._records]
-            sums(*some, self.setup.lipschitz, W, total)
-            low += size
-        return total / count
+        count = count or self.n
+        ends = low + np.cumsum([0, *chunks(count, self.source.d)])
+        batches = (
+            tuple(part[start:end] for part in self._kept)
+            for start, end in itertools.pairwise(ends)
+        )
+        return self.sums(gradient_sums, batches, W) / count

@@ -31,7 +31,6 @@ from dperm.core.solvers.options import one_of
 from dperm.solvers.streams import Noise, Stream, Target, silent
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import chunks
 
 LEAST_RECORDS = 256
 STEPS = ("sawtooth", "consecutive")
@@ -123,31 +122,25 @@ def printed_sensitivity(setup: Setup, b: int) -> float:
     return 8 * setup.smoothness * setup.diameter / b
 
 
-def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
-    """One event: the batches are disjoint, so a record is in one release only."""
-    return Ledger(
-        (
-            GeneralisedGaussian(
-                sensitivity=1.0,
-                scale=scales[0],
-                count=1,
-                order=smooth_order(setup.q, setup.d),
-                kappa=regularity(setup.q, setup.d),
-                unit="dual-norm sensitivity of the release that reads the record",
-                source="Bassily, Guzmán, Nandi 2021, Algorithm 1, lines 7 and 16",
-            ),
-        ),
-        given=(N,),
-    )
-
-
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
-    """Noise scale over sensitivity."""
+    """Noise scale over sensitivity; batches are disjoint: a record is in one release.
+
+    Each release has noise in units of its own dual-norm sensitivity.
+    """
     if math.isinf(target.epsilon):
         return silent()
     goal = (target.epsilon, target.delta, target.calibration)
-    scales = (noise_multiplier(setup.q, setup.d, *goal),)
-    return Noise(ledger(setup, n, scales, options), scales)
+    scale = noise_multiplier(setup.q, setup.d, *goal)
+    event = GeneralisedGaussian(
+        sensitivity=1.0,
+        scale=scale,
+        count=1,
+        order=smooth_order(setup.q, setup.d),
+        kappa=regularity(setup.q, setup.d),
+        unit="dual-norm sensitivity of the release that reads the record",
+        source="Bassily, Guzmán, Nandi 2021, Algorithm 1, lines 7 and 16",
+    )
+    return Noise(Ledger((event,), given=(N,)), (scale,))
 
 
 class Run(Stream):
@@ -171,43 +164,33 @@ class Run(Stream):
         self.points, self.estimates = np.zeros(shape), np.zeros(shape)
 
     def releases(self) -> Iterator[np.ndarray]:
-        """Yield the estimate of every node."""
+        """Yield the estimate of every node that reads records, before its first leaf.
+
+        A leaf's path enters one such node. The estimate is passed down to the leaf.
+        """
         for t in range(1, self.tree.phases + 1):
             for leaf in range(2**t):
-                yield self._visited(t, leaf).flatten()
+                depth = _entered(t, leaf)
+                found = self.estimate(t, depth, leaf)
+                self.estimates[depth : t + 1] = found
+                self.points[depth : t + 1] = self.x
+                eta = min(1.0, step(t, leaf, self.options))
+                self.x += eta * (self.setup.ball.oracle(found) - self.x)
+                yield found.flatten()
 
-    def _visited(self, t: int, leaf: int) -> np.ndarray:
-        """Release the estimate of a node, pass it down to its leaf, and step there."""
-        depth = _entered(t, leaf)
+    def estimate(self, t: int, depth: int, leaf: int) -> np.ndarray:
+        """The noisy gradient at a node (L, d): a root's, or one changed from above."""
         count = self.tree.batch >> depth
-        released = self.node_sum(depth, count) / count
+        records = self.records(count)
+        if depth == 0:
+            found = self.sums(gradient_sums, records, self.x)
+        else:
+            before = self.points[depth - 1]
+            found = self.sums(difference_sums, records, self.x, before)
         scale = self.noise_scale(t, depth, leaf)
         drawn = generalised_gaussian(self.streams.noise, self.order, (1, self.setup.d))
-        released += scale[:, None] * drawn
-        if depth:
-            released += self.estimates[depth - 1]
-        self.estimates[depth : t + 1] = released
-        self.points[depth : t + 1] = self.x
-        eta = min(1.0, step(t, leaf, self.options))
-        self.x += eta * (self.setup.ball.oracle(released) - self.x)
-        return self.estimates[depth]
-
-    def node_sum(self, depth: int, count: int) -> np.ndarray:
-        """Sum over the next records (L, d): of gradients, or of their changes.
-
-        At a root of gradients, below it of their changes since the parent.
-        """
-        sums, setup = np.zeros_like(self.x), self.setup
-        for size in chunks(count, setup.d):
-            batch = self.source.take(size)
-            factors = self.source.factors(batch, setup.q)
-            given = (*batch, factors, setup.lipschitz, self.x)
-            if depth == 0:
-                setup.compiled(gradient_sums)(*given, sums)
-            else:
-                before = self.points[depth - 1]
-                setup.compiled(difference_sums)(*given, before, sums)
-        return sums
+        found = found / count + scale[:, None] * drawn
+        return found + self.estimates[depth - 1] if depth else found
 
     def noise_scale(self, t: int, depth: int, leaf: int) -> np.ndarray:
         """Noise scale of each target at a node, shape (L,)."""

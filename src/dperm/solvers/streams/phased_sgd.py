@@ -19,32 +19,18 @@ from numba import njit
 from dperm.core.calibrations import STRICT
 from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.core.erm.losses import slope
-from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
-from dperm.solvers.streams import Noise, Options, Stream, Target, silent
+from dperm.solvers.streams import Noise, Options, Records, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Batch, chunks
 
 _L2, _BOX, _OTHER = 0, 1, 2
-
-
-def euclidean_diameter(setup: Setup) -> float:
-    """Largest l_2 distance in the ball: d^(1/2 - 1/p) M for p above 2."""
-    inverse = 0.0 if math.isinf(setup.p) else 1 / setup.p
-    return setup.d ** max(0.0, 0.5 - inverse) * setup.diameter
-
-
-def require_norm(setup: Setup) -> None:
-    """Refuse a norm in which Euclidean constants would be too small."""
-    if not setup.p >= 2:
-        raise ValueError(f"p: phased SGD expects 2 or more, found {setup.p:g}")
 
 
 def step(setup: Setup, n: int, epsilon: float, delta: float) -> float:
     """Eta = (D/L) min(4/sqrt(n), epsilon/(2 sqrt(d log(1/delta)))), at most 2/beta."""
     private = epsilon / (2 * math.sqrt(setup.d * math.log(1 / delta)))
-    eta = euclidean_diameter(setup) / setup.lipschitz * min(4 / math.sqrt(n), private)
+    eta = setup.euclidean_diameter / setup.lipschitz * min(4 / math.sqrt(n), private)
     return min(eta, 2 / setup.smoothness) if setup.smoothness else eta
 
 
@@ -58,29 +44,26 @@ def sensitivity(setup: Setup, eta: float) -> float:
 
     Gradient steps of a convex function are nonexpansive up to eta = 2 / beta.
     """
-    require_norm(setup)
     return 2 * setup.lipschitz * eta
 
 
-def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
-    """One event: each record is in one phase."""
-    require_norm(setup)
-    unit = "2 L eta_i, the replace-one change of phase i's average"
-    return gaussian_releases(
-        scales[0], 1, unit, "Feldman, Koren and Talwar 2020, Algorithm 2"
-    )
-
-
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
-    """Noise scale over sensitivity: 2 sqrt(log(1/delta)) / epsilon, or the least."""
-    require_norm(setup)
+    """Noise scale over sensitivity: 2 sqrt(log(1/delta)) / epsilon, or the least.
+
+    Each record is in one phase. Raises ValueError for p below 2, where Euclidean
+    constants would be too small.
+    """
+    if not setup.p >= 2:
+        raise ValueError(f"p: phased SGD expects 2 or more, found {setup.p:g}")
     if math.isinf(target.epsilon):
         return silent()
     if target.calibration == "paper":
         scale = 2 * math.sqrt(math.log(1 / target.delta)) / target.epsilon
     else:
         scale = least_multiplier(target.epsilon, target.delta, STRICT, 1)
-    return Noise(ledger(setup, n, (scale,), options), (scale,))
+    unit = "2 L eta_i, the replace-one change of phase i's average"
+    source = "Feldman, Koren and Talwar 2020, Algorithm 2"
+    return Noise(gaussian_releases(scale, 1, unit, source), (scale,))
 
 
 class Run(Stream):
@@ -95,7 +78,7 @@ class Run(Stream):
         self.eta = np.array(etas)
         moves = np.array([sensitivity(setup, eta) for eta in self.eta])
         self.deviation = self.scales[:, 0] * moves  # of phase 0, which is not run
-        self.sums = np.zeros_like(self.x)
+        self.totals = np.zeros_like(self.x)  # of a phase's iterates
         self.shape = {2.0: _L2, math.inf: _BOX}.get(setup.p, _OTHER)
 
     @property
@@ -106,31 +89,25 @@ class Run(Stream):
     def releases(self) -> Iterator[np.ndarray]:
         """Yield the noisy average of every phase."""
         for phase, size in enumerate(phases(self.n), start=1):
-            self.sums[:] = 0.0
-            for count in chunks(size, self.source.d):
-                self._read(self.source.take(count), phase)
+            self.totals[:] = 0.0
+            for records in self.records(size):
+                for lane, eta in enumerate(self.eta / 4**phase):
+                    self._walk(lane, records, eta)
             drawn = gaussian(self.streams.noise, self.setup.d)
             scale = self.deviation / 4**phase
-            self.x = self.sums / size + scale[:, None] * drawn
+            self.x = self.totals / size + scale[:, None] * drawn
             yield self.x.flatten()
 
-    def _read(self, batch: Batch, phase: int) -> None:
-        """Take a step for every record of the batch, for every target."""
-        given = (*batch, self.source.factors(batch, self.setup.q))
-        for lane, eta in enumerate(self.eta / 4**phase):
-            k, x = 0, self.x[lane]
-            while k < len(batch.labels):
-                k = self.steps(lane, *given, eta, k, x, self.sums[lane])
-                if k <= 0:  # left the ball at record -k
-                    x[:] = self.setup.ball.project(x)[0]
-                    self.sums[lane] += x
-                    k = 1 - k
-
-    def steps(self, lane: int, rows, labels, factors, *at) -> int:
-        """Take steps of a lane; see ``_steps``."""
-        setup = self.setup
-        rules = (setup.lipschitz, self.shape, setup.p, setup.radius)
-        return setup.compiled(_steps)(rows, labels, factors, *rules, *at)
+    def _walk(self, lane: int, records: Records, eta: float) -> None:
+        """Take a step of one target for every record."""
+        setup, k, x, total = self.setup, 0, self.x[lane], self.totals[lane]
+        steps, rules = setup.compiled(_steps), (self.shape, setup.p, setup.radius)
+        while k < len(records[0]):
+            k = steps(*records, setup.lipschitz, *rules, eta, k, x, total)
+            if k <= 0:  # left the ball at record -k
+                x[:] = setup.ball.project(x)[0]
+                total += x
+                k = 1 - k
 
 
 @njit(**KERNEL)

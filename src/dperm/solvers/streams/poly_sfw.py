@@ -33,7 +33,6 @@ from dperm.solvers.streams import Noise, Options, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Batch, chunks
 
 _CLOSE = 1.25  # ratio of Rényi epsilons below which true ones are compared
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
@@ -45,11 +44,6 @@ _SOURCE = "Bassily, Guzmán, Nandi 2021, Algorithm 2, lines 5 and 12; Lemma 6.1"
 def step(n: int, vertices: int) -> float:
     """Step size eta = log(n / log K) / n, with the natural logarithms of the proof."""
     return math.log(n / math.log(vertices)) / n
-
-
-def vertices_of(setup: Setup) -> int:
-    """K = 2d for the l_1 ball."""
-    return 2 * setup.d
 
 
 @dataclass(frozen=True)
@@ -69,7 +63,7 @@ def sensitivities(setup: Setup, n: int) -> Scores:
     d_t by 2 (1 - eta) L1 eta M + 2 eta L0. A score moves by that times the radius, the
     norm of a vertex.
     """
-    eta, half, reach = step(n, vertices_of(setup)), n // 2, setup.radius
+    eta, half, reach = step(n, 2 * setup.d), n // 2, setup.radius
     L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
     own = 2 * eta * ((1 - eta) * L1 * M + L0) * reach
     return Scores(eta, 2 * L0 / half * reach, own, n - half)
@@ -81,7 +75,7 @@ def printed_sensitivity(setup: Setup, n: int, t: int) -> float:
     s_0 is the first term alone.
     """
     L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
-    eta = step(n, vertices_of(setup))
+    eta = step(n, 2 * setup.d)
     first = (1 - eta) ** t * 2 * L0 * M / n
     return first if t == 0 else max(first, 2 * eta * (L1 * M**2 + L0 * M))
 
@@ -105,21 +99,13 @@ def energies(scores: Scores, at_first: float) -> tuple[float, float]:
     return batch, scores.own**2 * (1 - keep**scores.steps) / (1 - keep)
 
 
-def ledger(
-    setup: Setup,
-    n: int,
-    scales: tuple[float, ...],
-    options: Options,
-    delta: float | None = None,
-) -> Ledger:
-    """The selections that the costliest record takes part in.
+def ledger(setup: Setup, n: int, scales: tuple[float, ...], delta: float) -> Ledger:
+    """The selections that the costliest record takes part in: of larger epsilon.
 
-    The costliest record is that with the larger epsilon at ``delta`` (None: 1 / n^2, as
-    in the papers): one of the first batch, or that of step 1. Energies do not decide:
-    one costly selection has a smaller epsilon than many cheap ones of the same energy.
+    It is a record of the first batch, or that of step 1. Energies do not decide: one
+    costly selection has a smaller epsilon than many cheap ones of the same energy.
     """
-    batch, own = of_batch(setup, n, scales), of_own(setup, n, scales)
-    return costlier(batch, own, n**-2.0 if delta is None else delta)
+    return costlier(of_batch(setup, n, scales), of_own(setup, n, scales), delta)
 
 
 def of_batch(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
@@ -173,7 +159,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
         energy = max(energies(sensitivities(setup, n), 1.0))
         budget = concentrated_budget(target.epsilon, target.delta)
         scales = (math.sqrt(2 * energy / budget),) * 2
-    return Noise(ledger(setup, n, scales, options, target.delta), scales)
+    return Noise(ledger(setup, n, scales, target.delta), scales)
 
 
 class Run(Stream):
@@ -198,7 +184,7 @@ class Run(Stream):
         if self.setup.p != 1:
             raise ValueError(f"p: expected 1, found {self.setup.p:g}")
         super().__post_init__()
-        self.eta = step(self.n, vertices_of(self.setup))
+        self.eta = step(self.n, 2 * self.setup.d)
         self.d, self.at = np.zeros_like(self.x), np.zeros(len(self.x), dtype=np.int64)
 
     def releases(self) -> Iterator[np.ndarray]:
@@ -215,20 +201,20 @@ class Run(Stream):
     def blocks(self, most: int) -> Iterator[None]:
         """Take step 0, then blocks of ``most`` records; yield after each."""
         half, setup = self.n // 2, self.setup
-        sums = setup.compiled(gradient_sums)
-        for size in chunks(half, self.source.d):
-            batch = self.source.take(size)
-            factors = self.source.factors(batch, setup.q)
-            sums(*batch, factors, setup.lipschitz, self.x, self.d)
-        self.d /= half
+        self.d = self.sums(gradient_sums, self.records(half), self.x) / half
         scores = setup.radius * np.stack([self.d, -self.d], axis=2)
         scores += self.scales[:, :1, None] * self._noise(1).reshape(-1, 2)
         self.at = scores.reshape(len(scores), -1).argmin(axis=1)
         self.x *= 1 - self.eta
         self.x += self.eta * self.vertices()
         yield
+        scale, steps = np.ascontiguousarray(self.scales[:, 1]), setup.compiled(_steps)
+        moving = (scale, self.eta, setup.radius, self.x, self.d, self.at)
         for low in range(half, self.n, most):
-            self._go_on(self.source.take(min(most, self.n - low)))
+            batch = self.source.take(min(most, self.n - low))
+            factors = self.source.factors(batch, setup.q)
+            drawn = self._noise(len(batch.labels))
+            steps(*batch, factors, setup.lipschitz, drawn, *moving)
             yield
 
     def vertices(self) -> np.ndarray:
@@ -236,16 +222,8 @@ class Run(Stream):
         signs = np.where(self.at % 2 == 0, 1.0, -1.0)
         return self.setup.vertices(self.at // 2, signs)
 
-    def _go_on(self, batch: Batch) -> None:
-        """Take a step for every record of the batch."""
-        setup, scale = self.setup, np.ascontiguousarray(self.scales[:, 1])
-        factors = self.source.factors(batch, setup.q)
-        given = (*batch, factors, setup.lipschitz, self._noise(len(batch.labels)))
-        moving = (scale, self.eta, setup.radius, self.x, self.d, self.at)
-        setup.compiled(_steps)(*given, *moving)
-
     def _noise(self, count: int) -> np.ndarray:
-        shape = (count, vertices_of(self.setup))
+        shape = (count, 2 * self.setup.d)
         return laplace_rows(self.streams.noise, self.streams.sampling, shape)
 
 

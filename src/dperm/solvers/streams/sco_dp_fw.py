@@ -25,12 +25,6 @@ def iterations(n: int) -> int:
     return math.ceil(n ** (2 / 3))
 
 
-def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
-    """T selections on all records."""
-    moved = 2 * setup.lipschitz * setup.radius / n
-    return Ledger((selections(moved, scales[0], iterations(n)),), given=(N,))
-
-
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     """Laplace scale of the scores <v, gradient>.
 
@@ -46,7 +40,8 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     else:
         budget = concentrated_budget(target.epsilon, target.delta)
         scale = 4 * unit * math.sqrt(count / (2 * budget))
-    return Noise(ledger(setup, n, (scale,), options), (scale,))
+    moved = 2 * setup.lipschitz * setup.radius / n
+    return Noise(Ledger((selections(moved, scale, count),), given=(N,)), (scale,))
 
 
 class Run(Kept):

@@ -11,25 +11,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Noise, Options, Target
-from dperm.solvers.streams.gaussian_releases import (
-    euclidean_lipschitz,
-    gaussian_noise,
-    gaussian_releases,
-)
+from dperm.solvers.streams.gaussian_releases import gaussian_noise
 from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
 
 
-def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
-    """One release: each record is in one batch."""
-    return gaussian_releases(scales[0], 1)
-
-
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
-    """Least noise over sensitivity under the target's accountant."""
+    """Least noise over sensitivity of one release: each record is in one batch."""
     return gaussian_noise(target, 1)
 
 
@@ -43,13 +33,10 @@ class Run(Kept):
 
         The step balances distance, gradient and noise.
         """
-        setup, d = self.setup, self.setup.d
-        size = math.isqrt(self.n)
-        starts = range(0, self.n - size + 1, size)
-        L = euclidean_lipschitz(setup)
+        setup, d, size = self.setup, self.setup.d, math.isqrt(self.n)
+        starts, L = range(0, self.n - size + 1, size), setup.euclidean_lipschitz
         scale = self.scale * 2 * L / size
-        inverse = 0.0 if math.isinf(setup.p) else 1 / setup.p
-        reach = setup.radius * d ** max(0.0, 0.5 - inverse)
+        reach = 0.5 * setup.euclidean_diameter
         eta = reach / np.sqrt(len(starts) * (L**2 + d * scale**2))
         w, total = np.zeros_like(self.x), np.zeros_like(self.x)
         for low in starts:

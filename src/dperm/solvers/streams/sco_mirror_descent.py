@@ -14,14 +14,9 @@ import numpy as np
 import scipy  # its submodules load on first use
 
 from dperm.core.erm.sets import norms
-from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Noise, Options, Target
-from dperm.solvers.streams.gaussian_releases import (
-    euclidean_lipschitz,
-    gaussian_noise,
-    gaussian_releases,
-)
+from dperm.solvers.streams.gaussian_releases import gaussian_noise
 from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
 
@@ -31,13 +26,8 @@ def iterations(n: int) -> int:
     return math.ceil(math.sqrt(n))
 
 
-def ledger(setup: Setup, n: int, scales: tuple[float, ...], options: Options) -> Ledger:
-    """T releases on the same records."""
-    return gaussian_releases(scales[0], iterations(n))
-
-
 def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
-    """Least noise over sensitivity under the target's accountant."""
+    """Least noise over sensitivity of T releases on the same records."""
     return gaussian_noise(target, iterations(n))
 
 
@@ -49,7 +39,7 @@ class Run(Kept):
     def releases(self) -> Iterator[np.ndarray]:
         """Yield the dual vectors that determine the points, except the first, 0."""
         setup, count = self.setup, iterations(self.n)
-        scale = self.scale * 2 * euclidean_lipschitz(setup) / self.n
+        scale = self.scale * 2 * setup.euclidean_lipschitz / self.n
         mirror = _Entropy(setup) if setup.p == 1 else _Power(setup)
         size = setup.lipschitz + scale * _normal_norm(setup.d, mirror.dual)
         eta = mirror.reach * math.sqrt(2 / count) / size
@@ -68,12 +58,8 @@ def _normal_norm(d: int, q: float) -> float:
     """About E ||N(0, I)||_q."""
     if math.isinf(q):
         return math.sqrt(2 * math.log(2 * d))
-    log = (
-        0.5 * q * math.log(2)
-        + scipy.special.gammaln((q + 1) / 2)
-        - 0.5 * math.log(math.pi)
-    )
-    return math.exp((math.log(d) + log) / q)
+    log = 0.5 * q * math.log(2) + scipy.special.gammaln((q + 1) / 2)
+    return math.exp((math.log(d) + (log - 0.5 * math.log(math.pi))) / q)
 
 
 class _Power:
@@ -81,12 +67,10 @@ class _Power:
 
     def __init__(self, setup: Setup):
         low = 1 + 1 / math.log(max(setup.d, 3))
-        self.a = 2.0 if setup.p > 2 else max(setup.p, low)
+        self.p, self.a = setup.p, 2.0 if setup.p > 2 else max(setup.p, low)
         self.ball, self.dual = setup.ball, self.a / (self.a - 1)
-        inverse = 0.0 if math.isinf(setup.p) else 1 / setup.p
-        self.reach = setup.radius * setup.d ** max(0.0, 1 / self.a - inverse)
+        self.reach = setup.radius * setup.d ** max(0.0, 1 / self.a - 1 / setup.p)
         self.reach /= math.sqrt(self.a - 1)
-        self.p = setup.p
 
     def point(self, dual: np.ndarray) -> np.ndarray:
         """Point where the potential's gradient is ``dual``, moved back to the ball."""
@@ -95,7 +79,7 @@ class _Power:
             return np.zeros_like(dual)
         powers = np.abs(dual / size) ** (self.dual - 1)
         w = (self.a - 1) * size * np.sign(dual) * powers
-        if self.a != self.p and self.p > 2:
+        if self.p > 2:
             return self.ball.project(w)[0]
         return w * min(1.0, self.ball.radius / float(norms(w, self.p)[0]))
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from dperm.core.erm.losses import named
 from dperm.core.erm.sets import Ball, dual_exponent
-from dperm.solvers.streams.projecting import CompiledBall
 
 LABEL_BOUND = 1.0
 
@@ -38,12 +37,33 @@ class Setup:
     @cached_property
     def ball(self) -> Ball:
         """The feasible set."""
-        return CompiledBall(self.p, self.radius)
+        return Ball(self.p, self.radius)
 
     @cached_property
     def diameter(self) -> float:
         """M, the diameter in l_p."""
         return self.ball.diameter
+
+    @cached_property
+    def euclidean_diameter(self) -> float:
+        """The diameter in l_2: d^(1/2 - 1/p) M for p above 2."""
+        return float(self.d ** max(0.0, 0.5 - 1 / self.p) * self.diameter)
+
+    @cached_property
+    def lipschitz(self) -> float:
+        """L0: largest |phi'| on the ball, for records of unit l_q norm."""
+        loss = named(self.loss)
+        return loss.lipschitz(loss.reach(self.radius, LABEL_BOUND))
+
+    @cached_property
+    def euclidean_lipschitz(self) -> float:
+        """Largest l_2 norm of a gradient: L0 d^(1/2 - 1/q) for q above 2."""
+        return float(self.lipschitz * self.d ** max(0.0, 0.5 - 1 / self.q))
+
+    @cached_property
+    def smoothness(self) -> float:
+        """L1: largest phi''."""
+        return named(self.loss).curvature
 
     def vertices(self, columns: np.ndarray, signs: np.ndarray) -> np.ndarray:
         """Vertices radius sign_k e_(column_k) of the l_1 ball, (k, d)."""
@@ -54,14 +74,3 @@ class Setup:
     def compiled(self, kernel: Any) -> Any:
         """The kernel, compiled for this loss."""
         return named(self.loss).compiled(kernel)
-
-    @cached_property
-    def lipschitz(self) -> float:
-        """L0: largest |phi'| on the ball, for records of unit l_q norm."""
-        loss = named(self.loss)
-        return loss.lipschitz(loss.reach(self.radius, LABEL_BOUND))
-
-    @cached_property
-    def smoothness(self) -> float:
-        """L1: largest phi''."""
-        return named(self.loss).curvature

@@ -2,11 +2,14 @@
 
 Records come in batches from a *source*, so that no data set need fit into memory, and
 serve every p at once: rows are stored without the factor that gives them unit l_q norm.
+
+Biased coins are the hard instances: the minimiser of a linear loss depends only on the
+direction of a mean, so that the excess risk grows with the difficulty of finding the
+mean's signs. Which coins are hard depends on the norm.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -19,7 +22,9 @@ from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.sets import norms
 from dperm.solvers.streams.setup import LABEL_BOUND, Setup
 
+KINDS = ("all", "one of them", "one a record")  # of hard coins
 FLIP = 26  # out of 256: chance that a coordinate's sign is not the record's
+_WORD = 2.0**32
 _TINY = 2.0**-1022  # below it the reciprocal of a number may be infinite
 _CELLS = 1 << 19  # entries of a batch that are drawn at a time
 
@@ -62,10 +67,7 @@ class Signs(Source):
     times the mean sign whatever p is, and P(y = 1) = (1 + <x, w0>) / 2. So one draw
     serves every p, |y - <x, w>| <= 1 + R, and the risk is known in closed form.
 
-    Parameters
-    ----------
-    radius : float
-        R, at most 1.
+    Raises ValueError if the radius R is not in [0, 1].
     """
 
     def __init__(self, d: int, seed: int, radius: float = 1.0):
@@ -106,43 +108,66 @@ class Signs(Source):
         return 0.5 * unit(self.d, setup.q) ** 2 * spread
 
 
-class Fingerprints(Source):
-    """The lower bound's instance: independent signs with column means +-m, linear loss.
+class Coins(Source):
+    """Coins with known column means (d,) in [-1, 1].
 
-    Parameters
-    ----------
-    mean : float
-        m in [0, 1]; Lemma A.5 has m = c sqrt(d log(1/delta)) / (epsilon n).
+    A record shows all columns, divided by d^(1/q). If ``single``, it shows one, drawn
+    uniformly, and is zero elsewhere: it then has unit norm in every l_q.
     """
 
-    def __init__(self, d: int, seed: int, mean: float):
-        self.d, self.mean_size, self.taken = d, mean, 0
-        self._rng = Generator(SFC64(SeedSequence([seed, 2])))
-        self.direction = np.where(self._rng.random(d) < 0.5, -1.0, 1.0)
+    def __init__(self, means: np.ndarray, seed: int, single: bool):
+        self.means, self.single = means, single
+        self.d, self.taken = len(means), 0
+        self._words = SFC64(SeedSequence([seed, 3]))
+        self._below = np.round((1 + means) / 2 * _WORD).astype(np.uint64)
 
     def take(self, count: int) -> Batch:
         """The next records."""
         self.taken += count
-        draws = self._rng.random((count, self.d))
-        high = draws < (1 + self.mean_size * self.direction) / 2
-        return Batch(np.where(high, 1, -1).astype(np.int8), np.ones(count))
+        each = 1 if self.single else -(-self.d // 2)
+        words = self._words.random_raw(count * each).astype("<u8", copy=False)
+        rows = np.zeros((count, self.d), dtype=np.int8)
+        if self.single:
+            _one(words, self._below, rows)
+        else:
+            _all(words.view("<u4").reshape(count, -1), self._below, rows)
+        return Batch(rows, np.ones(count))
+
+    def factors(self, batch: Batch, q: float) -> np.ndarray:
+        """As for signs; 1 for records that show one column."""
+        return np.ones(len(batch.rows)) if self.single else super().factors(batch, q)
+
+    def mean(self, q: float) -> np.ndarray:
+        """Mean of record times label, records of unit l_q norm; shape (d,)."""
+        return self.means * (1 / self.d if self.single else unit(self.d, q))
 
     def excess(self, W: np.ndarray, setup: Setup) -> np.ndarray:
-        """R ||E z||_q - <E z, w>, where ||E z||_q = m."""
-        gained = np.atleast_2d(W) @ self.direction
-        each = self.mean_size * unit(self.d, setup.q)
-        return setup.radius * self.mean_size - each * gained
+        """R ||E z||_q - <E z, w> of each row of W, the linear loss's excess risk."""
+        mean = self.mean(setup.q)
+        return setup.radius * norms(mean, setup.q)[0] - np.atleast_2d(W) @ mean
+
+
+def hard(kind: str, d: int, seed: int, bias: float) -> Coins:
+    """Make a hard instance, with signs (and place) drawn from the seed.
+
+    The kinds are "all": for 1 < p < 2 every column has the bias, in [0, 1]; "one of
+    them": for p = 1 one column has one, the others are fair, so that log d matters; and
+    "one a record": from p = 2 on a record shows one column only, which takes d times as
+    many records to learn.
+    """
+    rng = Generator(SFC64(SeedSequence([seed, 4])))
+    direction = np.where(rng.random(d) < 0.5, -1.0, 1.0)
+    if kind == "one of them":
+        direction *= np.arange(d) == rng.integers(d)
+    elif kind not in KINDS:
+        raise ValueError(f"kind: expected one of {KINDS}, found {kind!r}")
+    return Coins(bias * direction, seed, single=kind == "one a record")
 
 
 class Rows(Source):
-    """Records of arrays in their order, each scaled to unit l_q norm.
+    """Records of arrays X (n, d), y (n,) in their order, each scaled to unit l_q norm.
 
-    Parameters
-    ----------
-    X : ndarray (n, d)
-    y : ndarray (n,)
-        In [-1, 1]; values outside are clipped. A record that is not finite counts as
-        zeros.
+    Labels are clipped to [-1, 1]. A record that is not finite counts as zeros.
     """
 
     def __init__(self, X: np.ndarray, y: np.ndarray):
@@ -163,20 +188,13 @@ class Rows(Source):
 
     def factors(self, batch: Batch, q: float) -> np.ndarray:
         """One over each row's norm; 1 for rows of zeros, or nearly."""
-        sizes = np.concatenate(
-            [norms(part.astype(float), q) for part in _parts(batch.rows)]
-        )
+        sizes = norms(batch.rows.astype(float), q)
         return 1.0 / np.where(sizes > _TINY, sizes, 1.0)
-
-
-def _parts(rows: np.ndarray) -> list[np.ndarray]:
-    size = max(1, _CELLS // rows.shape[1])
-    return [rows[low : low + size] for low in range(0, len(rows), size)]
 
 
 def unit(d: int, exponent: float) -> float:
     """d^(-1/exponent)."""
-    return 1.0 if math.isinf(exponent) else d ** (-1.0 / exponent)
+    return float(d ** (-1.0 / exponent))
 
 
 @njit(**KERNEL)
@@ -192,3 +210,20 @@ def _signs(own, draws, radius, rows, labels):
             total += s
         uniform = np.float64(own[i] >> np.uint64(11)) * 2.0**-53
         labels[i] = 1.0 if uniform < 0.5 * (1.0 + radius * total / d) else -1.0
+
+
+@njit(**KERNEL)
+def _all(words, below, rows):
+    """Write a coin of every column: 1 where its word is small, else -1."""
+    for i in range(rows.shape[0]):
+        for j in range(rows.shape[1]):
+            rows[i, j] = 1 if words[i, j] < below[j] else -1
+
+
+@njit(**KERNEL)
+def _one(words, below, rows):
+    """Write one coin of a column that the word's upper half has drawn."""
+    d = np.uint64(rows.shape[1])
+    for i in range(rows.shape[0]):
+        j = np.int64(((words[i] >> np.uint64(32)) * d) >> np.uint64(32))
+        rows[i, j] = 1 if (words[i] & np.uint64(0xFFFFFFFF)) < below[j] else -1

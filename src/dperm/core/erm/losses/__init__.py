@@ -92,8 +92,7 @@ _SLOPES = {"real": _of_residual, "sign": _of_signed_score, "none": _of_score}
 class Loss:
     """A loss, and everything that depends on it.
 
-    Raises TypeError if there are no such labels, or if ``value`` or ``derivative`` is
-    not compiled with ``INLINE``.
+    Raises TypeError if there are no such labels.
     """
 
     name: str  #: as in a problem's YAML, and of its module
@@ -101,7 +100,8 @@ class Loss:
     curvature: float  #: the supremum of phi''
     #: closure of the range of phi'; outside of it the conjugate is infinite
     slopes: tuple[float, float]
-    value: Any  #: phi(v) of one margin, which kernels paste in
+    #: phi(v) of one margin; compiled, and pasted into kernels
+    value: Any
     derivative: Any  #: phi'(v) of one margin, likewise
     second: Callable[[Array], Array]  #: the second derivative phi'' at each margin
     #: the conjugate phi* at each number of the range of phi'
@@ -121,8 +121,8 @@ class Loss:
             raise TypeError(f"loss {self.name}: labels: expected one of {known}")
         for key in ("value", "derivative"):
             piece = getattr(self, key)
-            if not (is_jitted(piece) and piece.targetoptions.get("inline") == "always"):
-                raise TypeError(f"loss {self.name}: {key} is not compiled with INLINE")
+            if not is_jitted(piece):
+                object.__setattr__(self, key, njit(**INLINE)(piece))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return named, (self.name,)
@@ -179,17 +179,9 @@ class Loss:
             )
 
     def conjugate(self, theta: Array, offset: Array) -> Array:
-        """Conjugate of s -> phi(s + offset), at one dual number per record.
+        """Conjugate of s -> phi(s + offset) at dual numbers theta, all of shape (n,).
 
-        Parameters
-        ----------
-        theta : ndarray, shape (n,)
-        offset : ndarray, shape (n,)
-
-        Returns
-        -------
-        ndarray, shape (n,)
-            Infinity where theta lies outside the range of phi' by more than rounding.
+        Infinity where theta lies outside the range of phi' by more than rounding.
         """
         inside = np.clip(theta, *self.slopes)
         conjugate = self.dual(inside) - inside * offset

@@ -1,22 +1,9 @@
 """The logistic loss, phi(v) = log(1 + e^-v)."""
 
 import numpy as np
-from numba import njit
 
-from dperm.core.compiled import INLINE, exp, softplus
+from dperm.core.compiled import exp, softplus
 from dperm.core.erm.losses import Loss
-
-
-@njit(**INLINE)
-def value(v):
-    """log(1 + e^-v)."""
-    return softplus(-v)
-
-
-@njit(**INLINE)
-def derivative(v):
-    """-1 / (1 + e^v)."""
-    return -1.0 / exp(v, 1.0)
 
 
 def second(v: np.ndarray) -> np.ndarray:
@@ -37,8 +24,8 @@ LOSS = Loss(
     labels="sign",
     curvature=0.25,
     slopes=(-1.0, 0.0),
-    value=value,
-    derivative=derivative,
+    value=lambda v: softplus(-v),
+    derivative=lambda v: -1.0 / exp(v, 1.0),
     second=second,
     dual=dual,
     lipschitz=lambda reach: 1.0,  # for every reach, as in the papers

@@ -2,31 +2,15 @@
 
 import math
 
-from numba import njit
-
-from dperm.core.compiled import INLINE
 from dperm.core.erm.losses import Loss
-
-
-@njit(**INLINE)
-def value(v):
-    """max(0, 1 - v)^2 / 2."""
-    return 0.5 * min(v - 1.0, 0.0) ** 2
-
-
-@njit(**INLINE)
-def derivative(v):
-    """min(v - 1, 0)."""
-    return min(v - 1.0, 0.0)
-
 
 LOSS = Loss(
     name="smoothed_hinge",
     labels="sign",
     curvature=1.0,
     slopes=(-math.inf, 0.0),
-    value=value,
-    derivative=derivative,
+    value=lambda v: 0.5 * min(v - 1.0, 0.0) ** 2,
+    derivative=lambda v: min(v - 1.0, 0.0),
     second=lambda v: (v < 1.0).astype(float),
     dual=lambda theta: 0.5 * theta**2 + theta,
     lipschitz=lambda reach: reach + 1.0,
