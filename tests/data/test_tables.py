@@ -121,7 +121,7 @@ def test_a_damaged_table_is_refused_by_file_and_line(tmp_path, text, options, wo
         ("a,y\n1,2\n3,?\n", {"missing": "mean"}, "'y', line 3: .*`missing: drop`"),
         ("a,y\n1,2\n3,?\n", {"positive": "2"}, "'y', line 3: .*`missing: drop`"),
         ("a,y\n,2\nNA,3\n", {"missing": "mean"}, "'a' has no value at all"),
-        ("a,y\n,2\nNA,3\n", {"missing": "drop"}, "leaves no record"),
+        ("a,y\n,2\nNA,3\n", {"missing": "drop"}, "no records"),
         ("a,y\n1,yes\n2,no\n", {}, "'y', line 2: found 'yes'.*`positive`.*no, yes"),
         ("a,y\n1,1\n2,2\n", {"positive": "3"}, "classes 1, 2, expected '3'"),
         ("a,y\n1,yes\n2,no\n", {"target": "x"}, "column x is missing; there are a, y"),
