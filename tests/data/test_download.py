@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import io
 import re
-import socket
 import tarfile
 import time
 import zipfile
@@ -45,7 +44,7 @@ def reason_of(dataset, data):
     """Why no source serves it; nothing of a download is left."""
     record = fetch(dataset, data)
     assert record.status == "unavailable" and left(data) == []
-    assert "\n" not in record.reason
+    assert "\n" not in record.reason and "DPERM_MIRROR" in record.reason  # the cure
     return record.reason
 
 
@@ -104,13 +103,6 @@ def test_a_body_beyond_the_limit_is_cut_off(site, data):
     url = site.put("/far.csv", site.endless)
     reason = reason_of(far(url), replace(data, most_bytes=100_000))
     assert "more than 100000 bytes (data.most_bytes)" in reason
-
-
-def test_a_closed_port_is_given_up(data):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    assert "refused" in reason_of(far(f"http://127.0.0.1:{port}/far.csv"), data)
 
 
 def test_of_several_files_the_missing_one_is_named(site, data):
@@ -189,19 +181,6 @@ def serve(site, body=ARFF, checksum=None, number=151, target="class"):
     name = "oml:data_set_description"
     text = f"<{name} {SPACE}>{''.join(parts)}</{name}>"
     site.put(f"/api/v1/xml/data/{number}", text.encode())
-
-
-def test_openml_mirror_and_http_serve_the_same_arrays(site, data, openml):
-    serve(site)
-    record = fetch(SET, data)
-    assert (record.status, record.source, record.n) == ("ok", "openml 151", 2)
-    Path(data.mirror, "e.arff").write_bytes(ARFF)
-    for source in (
-        Source(kind="mirror", files=["e.arff"]),
-        Source(kind="http", urls=[site.url("/data.arff")]),
-    ):
-        other = replace(SET, name=source.kind, sources=[source])
-        assert fetch(other, data).digest == record.digest
 
 
 def test_a_file_of_openml_in_the_mirror_comes_first(site, data, openml):

@@ -1,7 +1,6 @@
 """What a data set's sources serve, what is kept of it, and when it is fetched again."""
 
 import json
-import zipfile
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -145,16 +144,6 @@ def test_an_edit_behind_a_declared_digest_is_refused(own, data):
     assert fetch(declared, data).available
 
 
-def test_another_file_reader_or_option_is_read(own, data):
-    Path("other.csv").write_text(EDITED)
-    other = replace(own, sources=[replace(OWN, files=["other.csv"])])
-    assert fetch(other, data).source == "file other.csv"
-    assert fetch(replace(other, reader=Reader(format="csv", drop=["a"])), data).p == 1
-    for loader, n in (("load_iris", 150), ("load_wine", 178)):
-        included = csv_set(Source(kind="sklearn", loader=loader), reader=Reader())
-        assert fetch(included, data).n == n
-
-
 def test_other_code_reads_again_what_no_digest_vouches_for(
     known, data, monkeypatch, caplog
 ):
@@ -168,29 +157,11 @@ def test_other_code_reads_again_what_no_digest_vouches_for(
     assert [line.split(":")[0] for line in reused] == ["small", "unknown"]
 
 
-def test_members_of_archives(own, data):
-    with zipfile.ZipFile("both.zip", "w") as archive:
-        archive.writestr("deep/one.csv", ROWS)
-        archive.writestr("two.csv", EDITED)
-    packed = Source(kind="file", files=["both.zip"])
-    record = fetch(replace(own, sources=[packed]), data)
-    assert "deep/one.csv, two.csv: name the wanted members" in record.reason
-    for member, y in (("one.csv", 3), ("two.csv", 9)):
-        inside = replace(packed, members=[member])
-        assert fetch(replace(own, sources=[inside]), data).available
-        assert load_fetched("small", data)[1].tolist() == [y, 6]
-
-
-def test_an_npz_is_no_archive(own, data):
-    np.savez_compressed("packed.npz", X=np.eye(3), y=np.arange(3.0))
-    source = Source(kind="file", files=["packed.npz"])
-    assert fetch(csv_set(source, reader=Reader()), data).n == 3
-
-
 def test_data_sets_of_scikit_learn(data):
     for loader, positive, y in (
         ("load_breast_cancer", None, 145.0),
         ("load_iris", "2", -50.0),
+        ("load_wine", None, 167.0),
     ):
         source = Source(kind="sklearn", loader=loader)
         fetch(csv_set(source, reader=Reader(positive=positive)), data)

@@ -85,6 +85,32 @@ def _text_table(
             raise RefusedError(f"it is an archive of {', '.join(packed)}")
         with [partial(open, path, "rb"), *packed.values()][-1]() as stream:
             text = stream.read().decode("utf-8-sig")
+    separator, records = _records(text, separator, decimal)
+    line = min(records)
+    p = len(records[line])
+    # A separator may end the lines: a column without anything is none.
+    while p > 1 and not any(any(row[p - 1 :]) for row in records.values()):
+        p -= 1
+    names = numbered = [str(j + 1) for j in range(p)]
+    if header is not False:
+        names = [name.strip() for name in records.pop(line)[:p]]
+        _check_names(names, separator, header, f"line {line}")
+    for line, row in records.items():
+        if not p <= len(row) <= p + 1 or any(row[p:]):
+            raise RefusedError(f"line {line}: expected {p} fields, found {len(row)}")
+    if not records:
+        raise RefusedError("the file has no rows")
+    lines, rows = pd.Index([*records], name="line"), [*records.values()]
+    table = pd.DataFrame([row[:p] for row in rows], lines, dtype=object)
+    table.columns = [names[j] or numbered[j] for j in range(p)]
+    table.attrs["unnamed"] = [numbered[j] for j in range(p) if not names[j]]
+    return table
+
+
+def _records(
+    text: str, separator: str | None, decimal: str
+) -> tuple[str, dict[int, list[str]]]:
+    """What separates cells, and the cells of each record by its last line."""
     start = next(line for line in io.StringIO(text, newline="") if line.strip())
     is_marked = start.lower().startswith("sep=")  # as Excel writes it
     if separator is None and is_marked:
@@ -94,33 +120,13 @@ def _text_table(
         separator = max(SEPARATORS.replace(decimal, ""), key=bare.count)
     cells = csv.reader(io.StringIO(text, newline=""), delimiter=separator,
                        skipinitialspace=True, strict=True)  # fmt: skip
-    records = {}  # by the last line of each
+    records = {}
     for row in cells:
-        if len(row) > 1 or any(row):
+        if len(row) > 1 or any(row):  # no empty line
             records[cells.line_num] = row
     if is_marked:
         records.pop(min(records))
-    line = min(records)
-    p = len(records[line])
-    # A separator may end the lines: a column without anything is none.
-    while p > 1 and not any(any(row[p - 1 :]) for row in records.values()):
-        p -= 1
-    numbered = [str(j + 1) for j in range(p)]
-    names, unnamed = numbered, []
-    if header is not False:
-        names = [name.strip() for name in records.pop(line)[:p]]
-        _check_names(names, separator, header, f"line {line}")
-        unnamed = [numbered[j] for j, name in enumerate(names) if not name]
-        names = [name or numbered[j] for j, name in enumerate(names)]
-    for line, row in records.items():
-        if not p <= len(row) <= p + 1 or any(row[p:]):
-            raise RefusedError(f"line {line}: expected {p} fields, found {len(row)}")
-    if not records:
-        raise RefusedError("the file has no rows")
-    lines, rows = pd.Index([*records], name="line"), [*records.values()]
-    table = pd.DataFrame([row[:p] for row in rows], lines, names, dtype=object)
-    table.attrs["unnamed"] = unnamed
-    return table
+    return separator, records
 
 
 def _check_names(
@@ -264,7 +270,7 @@ def numbers(
     if not is_numeric_dtype(column):
         wrong = _words(column)
         if column[wrong].str.fullmatch(r"[-+]?\d*,\d+").all():
-            cure = "`decimal: ','` reads a comma as decimal mark"
+            cure = "`decimal: ','` if its commas are decimal marks, else take them out"
         elif wrong.mean() < 0.5:
             cure = f"correct the file, or {cure}"
         _refuse(column, wrong, "a number", cure)
