@@ -74,8 +74,9 @@ def save_arrays(folder: Path, X: Any, y: np.ndarray) -> None:
 
     The file, ``arrays.npz``, appears whole or not at all.
     """
+    parts: dict[str, Any] = {**_parts(X), "y": y}
     with store.whole(folder / FILE) as beside:
-        np.savez(beside, y=y, **_parts(X))
+        np.savez(beside, **parts)
 
 
 def load_arrays(folder: Path, digest: str | None) -> Arrays:

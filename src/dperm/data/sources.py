@@ -63,7 +63,7 @@ def serve(source: Source, dataset: Dataset, data: Data) -> Arrays:
 
 def describe(source: Source) -> str:
     """Name a source in one phrase."""
-    named = source.files or source.urls or [source.id or source.loader]
+    named: list[Any] = source.files or source.urls or [source.id or source.loader]
     first, *others = named if source.kind != "synthetic" else [source.generator]
     return f"{source.kind} {first}" + (f" and {len(others)} more" if others else "")
 

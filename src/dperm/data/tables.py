@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,8 @@ def _text_table(
     with members(path) as packed:
         if len(packed) > 1:
             raise RefusedError(f"it is an archive of {', '.join(packed)}")
-        with [partial(open, path, "rb"), *packed.values()][-1]() as stream:
+        opened: list[Callable[[], Any]] = [partial(open, path, "rb"), *packed.values()]
+        with opened[-1]() as stream:
             text = stream.read().decode("utf-8-sig")
     separator, records = _records(text, separator, decimal)
     line = min(records)

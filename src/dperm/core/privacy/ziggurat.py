@@ -44,8 +44,8 @@ def _candidate(word, widths, sure):
     The strip is in bits 0 to 7, the sign in bit 8, the place in bits 9 to 60.
     """
     place, strip = (word >> NINE) & MANTISSA, word & LOW
-    size = np.uint64(place | TWO_52).view(np.float64) - 4503599627370496.0
-    size = np.float64(size * widths[strip]).view(np.uint64)
+    share = np.uint64(place | TWO_52).view(np.float64) - 4503599627370496.0
+    size = np.float64(share * widths[strip]).view(np.uint64)
     x = np.uint64(size | ((word << TO_SIGN) & SIGN)).view(np.float64)
     return x, sure[strip] - 1 - np.int64(place)
 
