@@ -76,15 +76,6 @@ def test_noise_of_dp_sgd(n, passes, paper, strict, true):
     assert 0.998 < least.true_epsilon == least.claimed_epsilon <= 1
 
 
-@pytest.mark.parametrize(
-    ("passes", "paper", "true"), [(2, 0.446, 7.0), (50, 0.525, 10.46)]
-)
-def test_noise_of_dp_sgd_on_the_sparse_lasso(passes, paper, true):
-    found = calibrate(dp_sgd(1000, passes), 10.0, 1e-6, "paper")
-    assert found.noise_multiplier == pytest.approx(paper, abs=6e-4)
-    assert found.true_epsilon == pytest.approx(true, abs=0.02)
-
-
 def test_published_dp_cd_with_private_constants_splits_its_budget():
     delta = CALIFORNIA**-2
     whole = calibrate(private_constants(8, 160, "paper"), 1.0, delta, "paper")
