@@ -25,7 +25,7 @@ def dp_cd(passes):
 def dp_sgd(passes):
     """Every step releases the gradient of one record of n."""
     return lambda noise: Ledger(
-        (SampledGaussian(1.0, noise, passes * n, 1, n, "2 C", "DP-SGD"),)
+        (SampledGaussian(1.0, noise, passes * n, "2 C", "DP-SGD", 1, n),)
     )
 
 

@@ -18,8 +18,8 @@ SOURCE = "as published"
 
 def ledger(sensitivity, multiplier, steps=STEPS):
     """All releases of a run: sensitivity and noise scale in units of C."""
-    sizes = (steps, BATCH, RECORDS)
-    return Ledger((SampledGaussian(sensitivity, multiplier, *sizes, "C", SOURCE),))
+    named = ("C", SOURCE, BATCH, RECORDS)
+    return Ledger((SampledGaussian(sensitivity, multiplier, steps, *named),))
 
 
 # %%

@@ -125,7 +125,7 @@ def test_records_that_are_not_alike_have_no_law_under_sampling():
 AT = ("unit", "source")
 LEDGERS = {
     "gaussian": (Gaussian(1.0, 4.0, 9, *AT),),
-    "sampled": (SampledGaussian(1.0, 1.2, 4, 1, 8, *AT),),
+    "sampled": (SampledGaussian(1.0, 1.2, 4, *AT, 1, 8),),
     "laplace": (Laplace(1.0, 8.0, 6, *AT),),
     "max": (NoisyMax(1.0, 20.0, 5, *AT),),
     "gumbel": (NoisyMax(1.0, 20.0, 40, *AT, noise="gumbel"),),

@@ -18,7 +18,7 @@ from dperm.solvers.scales import column_scales, declared, is_declared, label_sca
 
 EVENTS = (
     Gaussian(1.0, 4.0, 3, "", ""),
-    SampledGaussian(1.0, 1.5, 200, 40, 800, "", ""),
+    SampledGaussian(1.0, 1.5, 200, "", "", 40, 800),
 )
 
 

@@ -81,3 +81,5 @@ def test_standardize_names_constant_columns():
     values[:, 0] = np.arange(7)
     with pytest.raises(ValueError, match=r"column 1, 2 \(counted from 0\)"):
         standardize(values)
+    with pytest.raises(ValueError, match=r"^column age, size is constant"):
+        standardize(values, ["id", "age", "size"])

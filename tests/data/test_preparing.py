@@ -68,7 +68,6 @@ def test_load_prepared(data):
     made = prepare(fetched(data), data)
     loaded = load_prepared("small_norm", data)
     assert (loaded.X == made.X).all() and loaded.X.flags.f_contiguous
-    assert not isinstance(loaded.X, np.memmap)
     assert loaded.meta == made.meta and loaded.available
     again = prepare(fetched(data), data)
     assert again.meta == made.meta
@@ -119,9 +118,6 @@ def test_unavailable_is_carried_over(data):
     loaded = load_prepared("small_norm", data)
     assert made == loaded and not loaded.available and loaded.X is None
     assert "missing in the mirror folder: X.npy" in loaded.meta["reason"]
-    assert [p.name for p in prepared_folder("small_norm", data).iterdir()] == [
-        "meta.json"
-    ]
 
 
 def test_what_was_not_fetched_is_not_prepared(data):
@@ -139,12 +135,12 @@ def test_damage_is_noticed(data):
         load_prepared("small_norm", data)
     prepare(fetched(data), data)
     folder = prepared_folder("small_norm", data)
-    np.save(folder / "y.npy", Y + 1.0)
-    with pytest.raises(ValueError, match="other digest"):
-        load_prepared("small_norm", data)
-    (folder / "y.npy").write_bytes(b"")
-    with pytest.raises(ValueError, match="damaged arrays"):
-        load_prepared("small_norm", data)
+    path = folder / "arrays.npz"
+    np.savez(path, **{**np.load(path), "y": Y + 1.0})
+    for content in (path.read_bytes(), b"", path.read_bytes()[:-9], b"garbage"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="small_norm: missing or damaged"):
+            load_prepared("small_norm", data)
 
 
 def test_an_intercept_and_a_centred_label(data):

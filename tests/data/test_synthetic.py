@@ -20,13 +20,6 @@ def test_sparse_regression_is_as_described():
     assert np.sqrt(residual[0] / (400 - 30)) == pytest.approx(0.5, rel=0.1)
 
 
-def test_sparse_regression_without_noise_is_exact():
-    X, y = sparse_regression(50, 20, 3, 10.0, 0.0, seed=1)
-    w = np.linalg.lstsq(X, y, rcond=None)[0]
-    assert (np.abs(w) > 1e-9).sum() == 3
-    np.testing.assert_allclose(X @ w, y, atol=1e-10)
-
-
 def test_logistic_lognormal_has_signal_to_noise_one():
     X, y = logistic_lognormal(20000, 10, 1.0, seed=5)
     np.testing.assert_allclose(X.std(axis=0), 1.0, rtol=1e-13)
@@ -64,11 +57,6 @@ def test_draws_never_change():
     )
 
 
-def test_impossible_number_of_active_coefficients():
-    with pytest.raises(ValueError, match="active: found 6, expected 0 to p = 5"):
-        sparse_regression(20, 5, 6, 1.0, 1.0, 7)
-
-
 @pytest.mark.parametrize("make", [dialled_regression, dialled_classification])
 def test_knobs_do_what_they_say(make):
     X, y = make(4000, 6, 400.0, 3, 0.5, seed=0)
@@ -79,5 +67,3 @@ def test_knobs_do_what_they_say(make):
     assert apart.mean() == pytest.approx(0.5, abs=0.05)
     w = np.linalg.lstsq(X / X.std(axis=0), y, rcond=None)[0]
     assert (np.abs(w) > 0.2 * np.abs(w).max()).tolist() == [1, 0, 1, 0, 0, 1]
-    with pytest.raises(ValueError, match="active"):
-        make(10, 2, 1.0, 3, 0.0, seed=0)

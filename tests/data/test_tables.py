@@ -113,6 +113,9 @@ def test_a_damaged_table_is_refused_by_file_and_line(tmp_path, text, options, wo
         ("a,y\n1,2\nx,3\n", {}, "'a', line 3: found 'x'.*categories"),
         ("a,y\n1,2\n\n3,4\nTotal,\n", {}, "'a', line 5: found 'Total'.*'y', line 5"),
         ("a;y\n1,5;2\n", {}, "'a', line 2: found '1,5'.*`decimal: ','`"),
+        ("a;y\n1;2,5\n", {}, "'y', line 2: found '2,5'.*`decimal: ','`"),
+        ("a,b,y\n$3,12 %,4\n", {}, r"'a', line 2: found '\$3'.*'b', line 2: found '12"),
+        ('a,y\n"1,000",2\n', {}, "'a', line 2: found '1,000'"),
         ("a,y\n1,inf\n", {}, "'y', line 2: found inf, expected at most 1e\\+150"),
         ("a,y\n1e300,2\n", {}, "'a', line 2: found 1e\\+300, expected at most"),
         ("a,y\n1,2\n3,-1e300\n", {}, "'y', line 3: found -1e\\+300"),
@@ -121,7 +124,7 @@ def test_a_damaged_table_is_refused_by_file_and_line(tmp_path, text, options, wo
         ("a,y\n1,2\n3,?\n", {"missing": "mean"}, "'y', line 3: .*`missing: drop`"),
         ("a,y\n1,2\n3,?\n", {"positive": "2"}, "'y', line 3: .*`missing: drop`"),
         ("a,y\n,2\nNA,3\n", {"missing": "mean"}, "'a' has no value at all"),
-        ("a,y\n,2\nNA,3\n", {"missing": "drop"}, "leaves no record"),
+        ("a,y\n,2\nNA,3\n", {"missing": "drop"}, "no records"),
         ("a,y\n1,yes\n2,no\n", {}, "'y', line 2: found 'yes'.*`positive`.*no, yes"),
         ("a,y\n1,1\n2,2\n", {"positive": "3"}, "classes 1, 2, expected '3'"),
         ("a,y\n1,yes\n2,no\n", {"target": "x"}, "column x is missing; there are a, y"),
@@ -145,10 +148,17 @@ def test_an_error_of_the_system_is_no_fault_of_the_file(tmp_path):
 
 def test_a_column_of_another_type_is_refused_by_its_name(tmp_path):
     days = pd.date_range("2020-01-01", periods=3)
-    table = pd.DataFrame({"when": days, "part": pd.cut([1, 2, 3], 3), "y": 1.0})
-    table.assign(part=table["part"].astype(str)).to_parquet(tmp_path / "t.parquet")
-    with pytest.raises(RefusedError, match=r"'when', record 1: .*'part', record 1: "):
-        table_arrays(read_table(tmp_path / "t.parquet"))
+    parts = pd.cut([1, 2, 3], 3, labels=["low", "mid", "top"])
+    table = pd.DataFrame({"when": days, "part": parts, "own": [True, False, True]})
+    table.assign(y=1.0, raw=[b"x", b"y", b"z"]).to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet")
+    words = r"'when', record 1: .*'part', record 1: found 'low'.*'raw', record 1: "
+    with pytest.raises(RefusedError, match=words):
+        table_arrays(table, "y")
+    coded = {"part": ["low", "mid", "top"]}
+    X, _, names = table_arrays(table, "y", drop=["when", "raw"], categories=coded)
+    assert X.tolist() == [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 1]]
+    assert names == ["part=low", "part=mid", "part=top", "own"]
 
 
 @pytest.mark.parametrize(

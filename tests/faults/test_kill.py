@@ -333,9 +333,8 @@ def test_damaged_tables(prepared, undisturbed, tally):
 @pytest.mark.parametrize(
     ("file", "stage"),
     [
-        ("fetched/diabetes/X.npy", "prepare"),
-        ("prepared/diabetes/X.npy", "tune"),
-        ("prepared/diabetes/y.npy", "tune"),
+        ("fetched/diabetes/arrays.npz", "prepare"),
+        ("prepared/diabetes/arrays.npz", "tune"),
         ("optimum/diabetes/w.npy", "tune"),
         ("optimum/diabetes/optimum.json", "tune"),
     ],

@@ -199,7 +199,7 @@ def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
 
     laplace = Laplace(1.0, 20.0, 40, "derivative", "")
     chosen = NoisyMax(1.0, 30.0, 100, "coordinate", "")
-    drawn = SampledGaussian(1.0, 0.8, 50_000, 1, 20640, "gradient", "")
+    drawn = SampledGaussian(1.0, 0.8, 50_000, "gradient", "", 1, 20640)
     made = {
         "gaussian": gaussian(5.0),
         "gaussians": gaussian(60.0, 1000),
@@ -207,7 +207,7 @@ def ledgers() -> Iterator[tuple[str, Callable[[], Any]]]:
         "noisy_max": chosen,
         "noisy_max_gumbel": NoisyMax(1.0, 30.0, 100, "i", "", noise="gumbel"),
         "sampled": drawn,
-        "generalised": GeneralisedGaussian(1.0, 9.0, 1, 2.2, 4.0, "gradient", ""),
+        "generalised": GeneralisedGaussian(1.0, 9.0, 1, "gradient", "", 2.2, 4.0),
         "sketch": GaussianSketch(1.0, 40.0, 1, "S A", "", rows=400),
         "perturbed": PerturbedObjective(1.0, 6.0, 1, "w", "", curvature=0.05),
     }

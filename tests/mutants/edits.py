@@ -260,7 +260,7 @@ EDITS = (
     ),
     plant("half_bounded_range", "dp_gcd_gumbel",
         "bounded range: a sixteenth, not an eighth", "_",
-        "orders * event.bounded_range**2 / {{8 => 16}}",
+        "orders * event.pure**2 / {{8 => 16}}",
     ),
     plant("calibration_overspends", "dp_cd", "keeps to a target a tenth above",
         "calibrate",

@@ -87,7 +87,7 @@ from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, SampledGaussian
 
 def ledger(noise):
-    return Ledger((SampledGaussian(1.0, noise, 5000, 1, 569, "", ""),))
+    return Ledger((SampledGaussian(1.0, noise, 5000, "", "", 1, 569),))
 
 print(calibrate(ledger, 1.0, 1e-6, "strict").noise_multiplier.hex())
 """

@@ -175,7 +175,7 @@ KINDS = {
     "Gaussian": Kind(lambda z, k: Gaussian(2.0, 2 * z, k, *NAMED), 12.0, 7,
                      gaussian_law, gaussian_paper),
     "SampledGaussian": Kind(
-        lambda z, k: SampledGaussian(2.0, 2 * z, k, 40, 800, *NAMED), 1.1, 9,
+        lambda z, k: SampledGaussian(2.0, 2 * z, k, *NAMED, 40, 800), 1.1, 9,
         sampled_pld, sampled_paper),
     "Laplace": Kind(lambda z, k: Laplace(0.5, z / 2, k, *NAMED), 20.0, 7,
                     laplace_pld, lambda e: e.count * e.sensitivity / e.scale),
@@ -193,7 +193,7 @@ KINDS = {
                  lambda e: bounded_range(e, 3 * e.count),
                  lambda e: advanced(2 * e.sensitivity / e.scale, 3 * e.count)),
     "GeneralisedGaussian": Kind(
-        lambda z, k: GeneralisedGaussian(2.0, 2 * z, k, 5.0, 4.0, *NAMED), 20.0, 3,
+        lambda z, k: GeneralisedGaussian(2.0, 2 * z, k, *NAMED, 5.0, 4.0), 20.0, 3,
         lambda e: by_orders(lambda a: e.count * 4 * a**2 / (2 * 20**2 * (a - 1))),
         lambda e: math.sqrt(2 * e.count * 4 * LOG) * e.sensitivity / e.scale),
     "PerturbedObjective": Kind(

@@ -21,7 +21,7 @@ from dperm.core.privacy.ledger import (
 
 EVENTS = (
     Gaussian(0.1, 1 / 3, 7, "2 C / n", "dpcd, Algorithm 1"),
-    SampledGaussian(2.0, 0.1 + 0.2, 2_265_600, 1, 45_312, "2 C", "dpcd, Section 6"),
+    SampledGaussian(2.0, 0.1 + 0.2, 2_265_600, "2 C", "dpcd, Section 6", 1, 45_312),
     NonPrivate(3, "a vertex", "Algorithm 1"),
 )
 
@@ -60,16 +60,16 @@ def test_units_of_one_event():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: SampledGaussian(1.0, 1.0, 1, 0, 10, "", ""), "population=10, got 0"),
-        (lambda: SampledGaussian(1.0, 1.0, 1, 11, 10, "", ""), "population=10, got"),
+        (lambda: SampledGaussian(1.0, 1.0, 1, "", "", 0, 10), "population=10, got 0"),
+        (lambda: SampledGaussian(1.0, 1.0, 1, "", "", 11, 10), "population=10, got"),
         (lambda: Laplace(1.0, 1.0, 1, "", "", 0.0), "published_sensitivity must"),
         (lambda: NonPrivate(0, "", ""), "count must"),
         (lambda: NoisyMax(1.0, 1.0, 1, "", "", "normal"), "known: laplace, gumbel"),
         (lambda: NoisyMax(1.0, 1.0, 1, "", "", published_pure=0.0), "published_pure"),
         (lambda: TopK(1.0, 1.0, 1, "", "", "laplace"), "expected gumbel"),
         (lambda: TopK(1.0, 1.0, 1, "", "", k=0), "k must"),
-        (lambda: GeneralisedGaussian(1.0, 1.0, 1, 1.5, 1.0, "", ""), "order must"),
-        (lambda: GeneralisedGaussian(1.0, 1.0, 1, 3.0, 0.0, "", ""), "kappa must"),
+        (lambda: GeneralisedGaussian(1.0, 1.0, 1, "", "", 1.5, 1.0), "order must"),
+        (lambda: GeneralisedGaussian(1.0, 1.0, 1, "", "", 3.0, 0.0), "kappa must"),
         (lambda: PerturbedObjective(1.0, 1.0, 1, "", "", 0.0), "curvature must"),
         (lambda: GaussianSketch(1.0, 1.0, 1, "", "", rows=0), "rows must"),
         (lambda: GaussianSketch(1.0, 1.0, 1, "", "", doubt=1.0), "doubt must"),

@@ -21,7 +21,7 @@ from dperm.solvers.fits.secret import (
 
 VALUE = np.array([[3.5], [-7.25]])
 PLAIN = Gaussian(1.0, 2.0, 1, "", "")
-SAMPLED = SampledGaussian(1.0, 2.0, 1, 3, 12, "", "")
+SAMPLED = SampledGaussian(1.0, 2.0, 1, "", "", 3, 12)
 SKETCH = GaussianSketch(1.0, 2.0, 1, "", "", rows=2)
 TOP = TopK(1.0, 2.0, 1, "", "", k=1)
 TILT = PerturbedObjective(2.0, 5.0, 1, "", "", curvature=0.4)

@@ -53,16 +53,8 @@ def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Ar
 
     The direction is that of independent coordinates with density proportional to
     exp(-|t|^r), |t|^r being Gamma(1/r); the radius, in l_r, is chi with d degrees of
-    freedom. Radius and direction are independent.
-
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream to draw from; it advances by rows, so that blocks do not matter.
-    r : float
-        Order of the norm, at least 2; exactly 2 draws standard normals.
-    shape : (int, int)
-        Number of vectors and their dimension.
+    freedom. Radius and direction are independent. Order 2 draws standard normals. The
+    generator advances by rows, so that blocks do not matter.
     """
     d = shape[1]
     if r == 2:
@@ -77,16 +69,9 @@ def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Ar
 
 
 def renyi_bound(alpha: Any, kappa: float, multiplier: float) -> Any:
-    """Upper bound on the Rényi divergence of order alpha (Proposition 3.2 (c)).
+    """Upper bound on the Rényi divergence of orders alpha > 1 (Proposition 3.2 (c)).
 
-    Parameters
-    ----------
-    alpha : float or ndarray
-        Orders, above 1.
-    kappa : float
-        Regularity of the dual norm.
-    multiplier : float
-        Noise scale over sensitivity.
+    *kappa* is the dual norm's regularity, *multiplier* noise scale over sensitivity.
     """
     return kappa * alpha**2 / (2 * multiplier**2 * (alpha - 1))
 
@@ -104,8 +89,6 @@ def proof_epsilon(kappa: float, multiplier: float, delta: float) -> float:
 def renyi_epsilon(kappa: float, multiplier: float, delta: float) -> float:
     """Epsilon by the tight conversion of the Rényi bound, best over all orders.
 
-    Notes
-    -----
     Canonne, Kamath and Steinke 2020, arXiv:2004.00010, Proposition 12.
     """
 
@@ -131,19 +114,11 @@ def strict_epsilon(r: float, kappa: float, multiplier: float, delta: float) -> f
 def noise_multiplier(
     q: float, d: int, epsilon: float, delta: float, calibration: str
 ) -> float:
-    """Noise scale over dual-norm sensitivity that one release needs.
+    """Noise scale over sensitivity in l_q that one release in dimension d needs.
 
-    Parameters
-    ----------
-    q : float
-        Dual norm, at least 2.
-    d : int
-        Dimension.
-    epsilon, delta : float
-        Target; an infinite epsilon needs no noise.
-    calibration : {"paper", "strict"}
-        ``paper``: sqrt(2 kappa log(1/delta)) / epsilon (Corollary 3.3). ``strict``: the
-        least for which ``strict_epsilon`` stays within the target.
+    For ``paper`` it is sqrt(2 kappa log(1/delta)) / epsilon (Corollary 3.3), for
+    ``strict`` the least for which ``strict_epsilon`` stays within the target. An
+    infinite epsilon needs no noise.
     """
     if math.isinf(epsilon):
         return 0.0
@@ -181,13 +156,8 @@ class GeneralisedGaussian(Event):
     published cost is :math:`\sqrt{2\kappa\log(1/\delta)}\, s/\sigma` (Corollary 3.3).
     """
 
-    sensitivity: float
-    scale: float
-    count: int
     order: float
     kappa: float
-    unit: str
-    source: str
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -49,11 +49,6 @@ class NoisyMax(Event):
     *b*.
     """
 
-    sensitivity: float
-    scale: float
-    count: int
-    unit: str
-    source: str
     noise: str = "laplace"  #: {"laplace", "gumbel"}; kind of noise
     #: what the paper claims one selection costs; None: the sound cost
     published_pure: float | None = None
@@ -76,13 +71,11 @@ class NoisyMax(Event):
 
     @property
     def pure(self) -> float:
-        """Pure epsilon 2 sensitivity / scale of one selection, noise on the score."""
-        return 2 * self.sensitivity / self.scale if self.scale else math.inf
+        """Pure epsilon 2 sensitivity / scale of one selection, noise on the score.
 
-    @property
-    def bounded_range(self) -> float:
-        """Range of the privacy loss over the outputs, with Gumbel noise."""
-        return self.pure
+        With Gumbel noise it is also the range of the privacy loss over the outputs.
+        """
+        return 2 * self.sensitivity / self.scale if self.scale else math.inf
 
 
 @dataclass(frozen=True)
@@ -167,7 +160,7 @@ def _(event: NoisyMax) -> Profile:
 def _(event: NoisyMax, orders: Array) -> Array:
     divergence = pure_renyi(orders, event.pure)
     if event.noise == "gumbel":
-        divergence = np.minimum(divergence, orders * event.bounded_range**2 / 8)
+        divergence = np.minimum(divergence, orders * event.pure**2 / 8)
     return event.selections * divergence
 
 

@@ -48,11 +48,6 @@ class PerturbedObjective(Event):
     `sensitivity` is :math:`2R`, `scale` the :math:`\sigma` of the linear term.
     """
 
-    sensitivity: float
-    scale: float
-    count: int
-    unit: str
-    source: str
     #: :math:`K = R^2/\Lambda`, with :math:`\Lambda` all of the ridge, in units of the
     #: sum over records
     curvature: float = 1.0

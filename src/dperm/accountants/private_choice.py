@@ -95,17 +95,9 @@ def choice_epsilon(
 ) -> float:
     """Epsilon of publishing the best of a logarithmic number of runs.
 
-    By profiles where all ledgers have closed forms, by Rényi curves
-    where none has, and otherwise by the smaller bound of both.
-
-    Parameters
-    ----------
-    ledgers : sequence of Ledger
-        Of a run and its score, one for every setting that may be drawn.
-    delta : float
-        Of the whole choice.
-    gamma : float
-        Parameter of the number of runs.
+    Each ledger is that of a run and its score, one for every setting that may be drawn;
+    delta is that of the whole choice. The bound is by profiles where all ledgers have
+    closed forms, by Rényi curves where none has, and otherwise the smaller of both.
 
     Examples
     --------
@@ -165,18 +157,9 @@ def calibrate_choice(
 ) -> list[float | None]:
     """Noise multipliers of settings, one of which is drawn for each run of a choice.
 
-    Parameters
-    ----------
-    ways : sequence of callables
-        Map a noise multiplier to the ledger of a run and its score.
-    epsilon, delta : float
-        Of the whole choice.
-
-    Returns
-    -------
-    list of float
-        The least for the first setting that can meet the target. For the others, the
-        least that makes them as private where it matters; None if none does.
+    Each of the ``ways`` maps a noise multiplier to the ledger of a run and its score.
+    The first setting that can meet the target of the whole choice has the least for
+    it, each other one the least that makes it as private where it matters, or None.
     """
     found: list[float | None] = []
     near: float | None = None

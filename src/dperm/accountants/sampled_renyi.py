@@ -41,15 +41,7 @@ def renyi_curve(ledger: Ledger, orders: Array) -> Array:
 def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
     """Rényi divergences of all releases by the curve that bounds both directions.
 
-    Parameters
-    ----------
-    orders : ndarray
-        Above 1.
-
-    Returns
-    -------
-    ndarray
-        At most those without sampling (joint quasi-convexity).
+    They are at most those without sampling (joint quasi-convexity). Orders are above 1.
     """
     rate, mu = event.sampling_rate, 1 / event.noise_multiplier
     loss, log_mass = _masses(mu)

@@ -49,11 +49,6 @@ class GaussianSketch(Event):
     `sensitivity` is R, `scale` is :math:`\sqrt\Gamma`.
     """
 
-    sensitivity: float
-    scale: float
-    count: int
-    unit: str
-    source: str
     rows: int = 1  #: k, of each release
     #: chance, over all releases, that the covariance is below the floor
     doubt: float = 0.0

@@ -1,16 +1,20 @@
-"""Canonical arrays of a data set: digest, files, checks and standardisation."""
+"""Canonical arrays of a data set: digest, file, checks and standardisation."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from dperm.core.experiment import files as store
+
 # Squares of larger numbers, summed over the records, would overflow.
 LARGEST = 1e150
+FILE = "arrays.npz"
 Arrays = tuple[Any, np.ndarray]  # X (n, p), dense or sparse, and y (n,)
 
 
@@ -22,7 +26,7 @@ class RefusedError(SourceError):
     """A source gave other content than the data set, or a damaged file."""
 
 
-def canonical(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+def canonical(X: Any, y: Any) -> Arrays:
     """X (n, p) and y (n,) in the one form in which they are stored and digested.
 
     X becomes an ndarray in C order, or a scipy CSC array with sorted indices and no
@@ -46,14 +50,14 @@ def digest_arrays(X: Any, y: Any) -> str:
     """
     X, y = canonical(X, y)
     digest = hashlib.sha256()
-    for name, part in (*array_parts(X).items(), ("y", y)):
+    for name, part in (*_parts(X).items(), ("y", y)):
         kind = "<f8" if part.dtype.kind == "f" else "<i8"
         digest.update(f"{name} {part.shape} {kind}\n".encode())
         digest.update(np.ascontiguousarray(part, dtype=kind).data)
     return f"sha256:{digest.hexdigest()}"
 
 
-def array_parts(X: Any) -> dict[str, np.ndarray]:
+def _parts(X: Any) -> dict[str, np.ndarray]:
     """The plain arrays that X (n, p) consists of, by name: one, or four if sparse."""
     if not sparse.issparse(X):
         return {"X": X}
@@ -66,25 +70,37 @@ def array_parts(X: Any) -> dict[str, np.ndarray]:
 
 
 def save_arrays(folder: Path, X: Any, y: np.ndarray) -> None:
-    """Write X (n, p), dense in its own order or as CSC parts, and y (n,) as .npy."""
-    for name, part in (*array_parts(X).items(), ("y", y)):
-        np.save(folder / f"{name}.npy", part)
+    """Write X (n, p), dense in its own order or as CSC parts, and y (n,).
+
+    The file, ``arrays.npz``, appears whole or not at all.
+    """
+    parts: dict[str, Any] = {**_parts(X), "y": y}
+    with store.whole(folder / FILE) as beside:
+        np.savez(beside, **parts)
 
 
-def load_arrays(folder: Path) -> tuple[Any, np.ndarray]:
+def load_arrays(folder: Path, digest: str | None) -> Arrays:
     """Read X (n, p) and y (n,) that ``save_arrays`` wrote.
 
-    Raises OSError, ValueError or EOFError if a file is missing or damaged.
+    Raises ValueError if they are missing, damaged or have another digest.
     """
-
-    def load(name: str) -> np.ndarray:
-        return np.load(folder / f"{name}.npy", allow_pickle=False)
-
-    if not (folder / "X_shape.npy").exists():
-        return load("X"), load("y")
-    parts = load("X_data"), load("X_indices"), load("X_indptr")
-    shape = tuple(int(size) for size in load("X_shape"))
-    return sparse.csc_array(parts, shape=shape), load("y")
+    try:
+        with open(folder / FILE, "rb") as file:
+            parts = dict(np.load(file, allow_pickle=False))
+        if "X" in parts:
+            X = parts["X"]
+        else:
+            of = parts["X_data"], parts["X_indices"], parts["X_indptr"]
+            X = sparse.csc_array(of, shape=tuple(parts["X_shape"].tolist()))
+        if digest_arrays(X, parts["y"]) == digest:
+            return X, parts["y"]
+        damage = "other digest"
+    except Exception as error:  # numpy and zipfile raise anything on damaged files
+        damage = " ".join(str(error).split())
+    raise ValueError(
+        f"{folder.name}: missing or damaged arrays ({damage}): delete {folder} and run "
+        "again"
+    )
 
 
 def nonzeros(X: Any) -> int:
@@ -104,46 +120,47 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
         )
     if 0 in X.shape:
         raise RefusedError(f"X has shape {X.shape}: there is nothing in it")
-    values = X.data if sparse.issparse(X) else X
-    for name, part in (("X", values), ("y", y)):
-        wrong = ~(np.abs(part) <= LARGEST)
-        if wrong.any():
+    for name, part in (("X", X), ("y", y)):
+        values = part.data if sparse.issparse(part) else part
+        wrong = np.argwhere(~(np.abs(values) <= LARGEST))
+        if len(wrong):
             place = ""
-            if not sparse.issparse(X):
-                record, *column = np.argwhere(wrong)[0] + 1
+            if not sparse.issparse(part):
+                record, *column = wrong[0] + 1
                 place = f", first in record {record}"
                 place += f", feature {column[0]}" if column else ""
             raise RefusedError(
-                f"{name} has {int(wrong.sum())} values that are missing or beyond "
+                f"{name} has {len(wrong)} values that are missing or beyond "
                 f"{LARGEST:g}, whose squares overflow{place}"
             )
 
 
-def standardize(X: np.ndarray) -> np.ndarray:
+def standardize(X: np.ndarray, names: Sequence[str] = ()) -> np.ndarray:
     """Give every column of X (n, p) mean 0 and standard deviation 1 (ddof 0).
 
-    Raises ValueError for a column that is constant or varies by too little.
+    Raises ValueError for a column that is constant or varies by too little, by its
+    name, or by its place if no ``names`` (p,) are given.
 
     Examples
     --------
     >>> standardize(np.array([[1.0], [3.0]])).ravel().tolist()
     [-1.0, 1.0]
     """
-    _refuse(X.max(axis=0) == X.min(axis=0), "is constant and cannot be")
+    _refuse(X.max(axis=0) == X.min(axis=0), "is constant and cannot be", names)
     # C order sums row after row, which gives the same bits on every processor.
     X = np.ascontiguousarray(X)
     centred = X - X.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         made = centred / np.sqrt((centred * centred).mean(axis=0))
-    _refuse(~np.isfinite(made).all(axis=0), "varies by too little to be")
+    _refuse(~np.isfinite(made).all(axis=0), "varies by too little to be", names)
     return made
 
 
-def _refuse(wrong: np.ndarray, what: str) -> None:
+def _refuse(wrong: np.ndarray, what: str, names: Sequence[str]) -> None:
     """Refuse the columns that are wrong (p,); the text names the first ones."""
     columns = np.flatnonzero(wrong)
     if columns.size:
-        some = ", ".join(map(str, columns[:10])) + ", ..." * (columns.size > 10)
-        raise ValueError(
-            f"column {some} (counted from 0) of {wrong.size} {what} standardised"
-        )
+        some = ", ".join(names[j] if names else str(j) for j in columns[:10])
+        some += ", ..." if columns.size > 10 else ""
+        counted = "" if names else f" (counted from 0) of {wrong.size}"
+        raise ValueError(f"column {some}{counted} {what} standardised")

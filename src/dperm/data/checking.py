@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import asdict, field, make_dataclass
-from functools import partial
+from dataclasses import field, make_dataclass
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from dperm.core.experiment.schema import (
@@ -54,43 +53,30 @@ def _is_inside(path: str) -> bool:
     return bool(path) and not parts.is_absolute() and ".." not in parts.parts
 
 
-def _is_mark(text: str) -> bool:
-    return len(text) == 1 and text not in '\r\n"'
-
-
-def _differ(values: list[Any]) -> bool:
-    return 0 < len(values) == len(set(map(str, values)))
-
-
-INSIDE = Annotated[str, _must(_is_inside, "a path below the folder")]
-URL = Annotated[str, _must(re.compile("https?://[^/]").match, "http:// or https://")]
-FILES = Annotated[list[INSIDE], _must(_differ, "paths that differ")]
-URLS = Annotated[list[URL], _must(_differ, "addresses that differ")]
-DIGEST = Annotated[
-    str,
-    _must(re.compile("sha256:[0-9a-f]{64}").fullmatch, "sha256: and 64 hex digits"),
-]
-LOADERS = {  # of scikit-learn that make arrays
-    "load_breast_cancer": _keys({}),
-    "load_diabetes": _keys({}, scaled=Flag),
-    "load_digits": _keys({}, n_class=Count),
-    "load_iris": _keys({}),
-    "load_wine": _keys({}),
-}
+DIGEST = re.compile("sha256:[0-9a-f]{64}").fullmatch
+WEB = re.compile("https?://[^/]").match
+MARK = re.compile('[^\r\n"]').fullmatch
+FILES = Annotated[Names, _must(lambda names: all(map(_is_inside, names)),
+                               "paths below the folder")]  # fmt: skip
+URLS = Annotated[Names, _must(lambda urls: all(map(WEB, urls)), "http:// or https://")]
 PACKAGE = Annotated[str, _must(str.isidentifier, "the name of a package")]
-SOURCES = {  # the first key names a source
+BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
+LOADERS = [f"load_{name}" for name in BUNDLED]  # of scikit-learn
+SOURCES = {
     "file": _keys({"files": FILES}, members=Names),
     "mirror": _keys({"files": FILES}, members=Names),
     "package": _keys({"files": FILES, "loader": PACKAGE}),
-    "http": _keys({"urls": URLS}, files=list[INSIDE]),
+    "http": _keys({"urls": URLS}, members=Names),
     "openml": _keys({"id": Count}),
-    "sklearn": _keys({"loader": Annotated[str, among(*LOADERS)]}, options=dict),
-    "synthetic": _keys({"generator": Annotated[str, among(*GENERATORS)]}, options=dict),
+    "sklearn": _keys({"loader": Annotated[str, among(*LOADERS)]}),
+    "synthetic": _keys(
+        {"generator": Annotated[str, among(*GENERATORS)], "options": dict}
+    ),
 }
 OPTIONS = {  # of formats
     "csv": _keys(
         {},
-        separator=Annotated[str, _must(_is_mark, "one character")],
+        separator=Annotated[str, _must(MARK, "one character")],
         decimal=Annotated[str, among(".", ",")],
         header=Flag,
     ),
@@ -99,12 +85,7 @@ OPTIONS = {  # of formats
     ),
     "nips2003": _keys({}, n_features=Count),
 }
-COLUMNS = {  # keys of a reader that only tables have
-    "target": str | None,
-    "drop": Names,
-    "missing": Annotated[str, among(*RULES)] | None,
-    "categories": dict[str, Annotated[list, _must(_differ, "values that differ")]],
-}
+OF_TABLES = ("target", "drop", "missing", "categories")  # keys of a reader
 
 
 def check_dataset(dataset: Dataset) -> None:
@@ -116,38 +97,38 @@ def check_dataset(dataset: Dataset) -> None:
         The message names data set, key, value, expected values and the nearest name.
     """
     where = f"data set {dataset.name}: "
+    reader = dataset.reader
+    digest = Annotated[str, _must(DIGEST, "sha256: and 64 hex digits")]
     check(dataset.name, Name, f"{where}name")
-    check(dataset.digest, DIGEST | None, f"{where}digest")
-    kinds = Annotated[list, _must(len, "one or more")]
-    check([source.kind for source in dataset.sources], kinds, f"{where}sources")
+    check(dataset.digest, digest | None, f"{where}digest")
+    check(
+        dataset.sources, Annotated[list, _must(len, "one or more")], f"{where}sources"
+    )
     for position, source in enumerate(dataset.sources):
         _check_source(source, f"{where}sources[{position}]")
-        if source in dataset.sources[:position]:
-            raise ValueError(f"{where}sources[{position}]: found what was named before")
-    reader = dataset.reader
     check(reader.format, Annotated[str, among(*FORMATS)], f"{where}reader.format")
-    if reader.options and reader.format not in OPTIONS:
-        raise ValueError(f"{where}reader.options: {reader.format} has none")
-    check(reader.options, OPTIONS.get(reader.format, dict), f"{where}reader.options")
-    for key, kind in COLUMNS.items():
-        check(getattr(reader, key), kind, f"{where}reader.{key}")
+    check(
+        reader.options, OPTIONS.get(reader.format, _keys({})), f"{where}reader.options"
+    )
+    check(
+        reader.missing, Annotated[str, among(*RULES)] | None, f"{where}reader.missing"
+    )
     from_openml = any(source.kind == "openml" for source in dataset.sources)
-    if reader.format in ("csv", "arff") or from_openml:  # which are ARFF
-        return
-    if found := [key for key in COLUMNS if getattr(reader, key)]:
+    is_table = reader.format in ("csv", "arff") or from_openml  # which are ARFF
+    found = [key for key in OF_TABLES if getattr(reader, key)]
+    if found and not is_table:
         raise ValueError(f"{where}reader.{found[0]}: only csv and arff have columns")
 
 
 def _check_source(source: Source, where: str) -> None:
     check(source.kind, Annotated[str, among(*SOURCES)], f"{where}.kind")
-    used = {key: value for key, value in asdict(source).items() if value}
-    del used["kind"]
-    check(used, SOURCES[source.kind], where)
-    if source.kind == "sklearn":
-        check(source.options, LOADERS[str(source.loader)], f"{where}.options")
-    elif source.kind == "synthetic":
-        check(source.options, _arguments(str(source.generator)), f"{where}.options")
-        if source.options.get("active", 0) > source.options["p"]:
+    keys = {key: value for key, value in vars(source).items() if value}
+    del keys["kind"]
+    check(keys, SOURCES[source.kind], where)
+    if source.kind == "synthetic":
+        options = source.options
+        check(options, _arguments(str(source.generator)), f"{where}.options")
+        if options.get("active", 0) > options["p"]:
             raise ValueError(f"{where}.options.active: expected at most p")
 
 
@@ -156,11 +137,6 @@ def _arguments(generator: str) -> Any:
     arguments: dict[str, Any] = {}
     for name, given in inspect.signature(GENERATORS[generator]).parameters.items():
         low, high = RANGES[name]
-        within = _must(partial(_is_within, low, high), f"{low:g} to {high:g}")
         kind = Number if given.annotation == "float" else Whole
-        arguments[name] = Annotated[kind, within]
+        arguments[name] = Annotated[kind, Field(ge=low, le=high)]
     return _keys(arguments)
-
-
-def _is_within(low: float, high: float, value: float) -> bool:
-    return low <= value <= high

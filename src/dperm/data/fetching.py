@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
-import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.schema import Data, Dataset, Source
 from dperm.data.arrays import (
+    FILE,
     Arrays,
     RefusedError,
     SourceError,
@@ -25,19 +22,16 @@ from dperm.data.arrays import (
     load_arrays,
     nonzeros,
     save_arrays,
-    standardize,
 )
-from dperm.data.checking import SOURCES, check_dataset
-from dperm.data.download import download, download_openml, forget_openml, unpack
-from dperm.data.readers import read_files
-from dperm.data.synthetic import GENERATORS
-from dperm.data.tables import labels
+from dperm.data.checking import check_dataset
+from dperm.data.sources import REMOTE, describe, forget_openml, serve
 from dperm.store import closure
-from dperm.store.folders import sole_writer, whole_folder
+from dperm.store.folders import locked
+
+__all__ = ["FetchRecord", "describe", "fetch", "load_fetched", "read_record"]
 
 RECORD = "fetch.json"
-REMOTE = ("http", "openml")  # a second download may succeed where the first failed
-READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:KINDS")
+READING = ("dperm.data.fetching:_accept", "dperm.data.sources:serve")
 UNVERIFIED = "no digest is declared: what was served is taken as it came"
 log = logging.getLogger(__name__)
 
@@ -54,8 +48,7 @@ class FetchRecord:
     n: int | None = None
     p: int | None = None
     nnz: int | None = None
-    tried: list[dict[str, str]] = field(default_factory=list)
-    made_of: dict[str, str] = field(default_factory=dict)  # digests of what it is from
+    made_of: str = ""  # digest of its section, its files and the code that reads it
     warning: str = ""  # if nothing verifies the served data
 
     @property
@@ -74,32 +67,34 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
 
     Arrays of before with the right digest are kept; without a declared digest, any
     readable arrays are right. If no source serves them the record, which is written to
-    ``<data.dir>/fetched/<name>/fetch.json`` next to X and y, states so; nothing is
+    ``<data.dir>/fetched/<name>/fetch.json`` next to the arrays, states so; nothing is
     raised, so that a pipeline continues.
 
     Raises ValueError if the configuration is wrong.
     """
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
-    with sole_writer(folder):
-        kept = read_record(dataset.name, data)
-        if kept is not None and _load_verified(folder, kept) is None:
-            kept = None
-        if kept is not None and _is_current(dataset, data, kept):
+    with locked(folder):
+        kept = _sound_record(dataset, data)
+        made_of = _made_of(dataset, data)
+        # Files of one's own are read again even where a digest says what is in them.
+        is_declared = dataset.digest is not None and not contents(dataset)
+        if kept is not None and (is_declared or kept.made_of == made_of):
             log.info("%s: reused from %s", dataset.name, folder)
             if kept.warning and dataset.digest:  # declared after the fetch
                 kept = replace(kept, warning="")
                 store.write_json(folder / RECORD, asdict(kept))
             return kept
-        arrays, record = _first_served(dataset, data)
-        was_reached = record.available or any("refused" in one for one in record.tried)
-        if kept and kept.digest == dataset.digest and not was_reached:
-            log.warning("%s: kept as it is, by its digest", dataset.name)
+        arrays, record, was_refused = _first_served(dataset, data)
+        record = replace(record, made_of=made_of)
+        if arrays is not None:
+            save_arrays(folder, *arrays)
+        elif kept is not None and not was_refused:
+            log.warning("%s: kept as it is; %s", dataset.name, record.reason)
             return kept
-        with whole_folder(folder) as new:
-            if arrays is not None:
-                save_arrays(new, *arrays)
-            store.write_json(new / RECORD, asdict(record))
+        else:
+            (folder / FILE).unlink(missing_ok=True)
+        store.write_json(folder / RECORD, asdict(record))
         return record
 
 
@@ -119,54 +114,35 @@ def read_record(name: str, data: Data) -> FetchRecord | None:
         return None
 
 
-def load_fetched(name: str, data: Data) -> tuple[Any, np.ndarray]:
+def load_fetched(name: str, data: Data) -> Arrays:
     """The fetched arrays of a data set: X (n, p), dense or CSC, and y (n,).
 
     Raises ValueError if they are missing, damaged or different from the record.
     """
-    folder = fetched_folder(name, data)
-    arrays = _load_verified(folder, read_record(name, data))
-    if arrays is None:
-        raise ValueError(
-            f"data set {name}: not fetched, or damaged: delete {folder} and run again"
-        )
-    return arrays
+    record = read_record(name, data)
+    return load_arrays(fetched_folder(name, data), record.digest if record else None)
 
 
-def _load_verified(folder: Path, record: FetchRecord | None) -> Arrays | None:
+def _sound_record(dataset: Dataset, data: Data) -> FetchRecord | None:
+    """The record of sound arrays of before that have the declared digest, if any."""
+    record = read_record(dataset.name, data)
     if record is None or not record.available:
         return None
-    try:
-        X, y = load_arrays(folder)
-        return (X, y) if digest_arrays(X, y) == record.digest else None
-    except (OSError, ValueError, EOFError, IndexError) as error:
-        log.warning("%s: damaged arrays in %s: %s", record.name, folder, error)
-        return None
-
-
-def _is_current(dataset: Dataset, data: Data, record: FetchRecord) -> bool:
-    """Whether arrays are those of the configuration, of local files and of the code.
-
-    A declared digest replaces the comparison of the code and of remote sources. A
-    deleted file is no reason to discard the arrays that were made from it.
-    """
     if dataset.digest not in (None, record.digest):
-        return False
-    if dataset.digest and str(record.source).split()[0] in REMOTE:
-        return True
-    now = _made_of(dataset, data)
-    return all(record.made_of.get(name) == one for name, one in now.items() if one)
+        return None
+    try:
+        load_fetched(dataset.name, data)
+    except ValueError as error:
+        log.warning("%s", error)
+        return None
+    return record
 
 
-def _made_of(dataset: Dataset, data: Data) -> dict[str, str]:
-    """Digests of the section, the user's own files, and the code that reads them.
-
-    Files of a mirror and the code count if no digest of the arrays is declared.
-    """
-    keys = [*map(asdict, dataset.sources), asdict(dataset.reader)]
-    used = [{key: value for key, value in one.items() if value} for one in keys]
+def _made_of(dataset: Dataset, data: Data) -> str:
+    """Digest of the section, the files at hand, and the code that reads them."""
+    section = [dataset.digest, *map(asdict, dataset.sources), asdict(dataset.reader)]
     files = contents(dataset, None if dataset.digest else data.mirror)
-    return {"section": store.digest(used), "code": reading_code(dataset), **files}
+    return store.digest([section, files, reading_code(dataset)])
 
 
 def reading_code(dataset: Dataset) -> str:
@@ -177,68 +153,59 @@ def reading_code(dataset: Dataset) -> str:
 def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
     """SHA-256 of the user's own files that a data set is read from, by kind and path.
 
-    It is empty for a file that does not exist. Files of a mirror count if it is given.
+    Files of a mirror count if it is given; files that do not exist are left out.
     """
     folders = {"file": Path()} | ({"mirror": Path(mirror)} if mirror else {})
-    found = {}
-    for source in dataset.sources:
-        for name in source.files if source.kind in folders else ():
-            path = folders[source.kind] / name
-            digest = store.file_digest(path) if path.is_file() else ""
-            found[f"{source.kind} {name}"] = digest
-    return found
+    return {
+        f"{source.kind} {name}": store.file_digest(path)
+        for source in dataset.sources
+        for name in (source.files if source.kind in folders else ())
+        if (path := folders[source.kind] / name).is_file()
+    }
 
 
-def _first_served(dataset: Dataset, data: Data) -> tuple[Arrays | None, FetchRecord]:
-    tried: list[dict[str, str]] = []
-    made_of = _made_of(dataset, data)
+def _first_served(
+    dataset: Dataset, data: Data
+) -> tuple[Arrays | None, FetchRecord, bool]:
+    """Arrays and record of the first source that serves; whether one was refused.
+
+    A download with wrong content may be right the second time.
+    """
+    attempts: list[str] = []
+    was_refused = False
     for source in dataset.sources:
-        served = _serve(source, dataset, data, tried)
-        if served is not None:
-            warning = taken_as_it_came(replace(dataset, sources=[source]))
-            if warning:
-                log.warning("%s: %s", dataset.name, warning)
-            X, y = served
-            return served, FetchRecord(
-                dataset.name,
-                "ok",
-                source=describe(source),
-                digest=dataset.digest or digest_arrays(X, y),
-                n=X.shape[0],
-                p=X.shape[1],
-                nnz=nonzeros(X),
-                tried=tried,
-                made_of=made_of,
-                warning=warning,
-            )
-    attempts = [f"- {entry['source']}: {entry['reason']}" for entry in tried]
-    first = f"{dataset.name}: none of its sources serves it:"
-    reason = "\n".join([first, *attempts, f"By hand: {_by_hand(dataset)}."])
+        for _ in range(2 if source.kind in REMOTE else 1):
+            try:
+                X, y = _accept(serve(source, dataset, data), dataset)
+                return (X, y), _served(source, dataset, X, y), False
+            except SourceError as error:
+                attempts.append(f"{describe(source)}: {error}")
+                log.info("%s: %s", dataset.name, attempts[-1])
+                if not isinstance(error, RefusedError):
+                    break
+                was_refused = True
+                if source.kind == "openml":
+                    forget_openml(int(source.id or 0))
+    tried = "; ".join(dict.fromkeys(attempts))
+    reason = f"{dataset.name}: no source serves it: {_by_hand(dataset)} ({tried})"
     log.warning("%s", reason)
-    return None, FetchRecord(
-        dataset.name, "unavailable", reason, tried=tried, made_of=made_of
+    return None, FetchRecord(dataset.name, "unavailable", reason), was_refused
+
+
+def _served(source: Source, dataset: Dataset, X: Any, y: np.ndarray) -> FetchRecord:
+    warning = taken_as_it_came(replace(dataset, sources=[source]))
+    if warning:
+        log.warning("%s: %s", dataset.name, warning)
+    return FetchRecord(
+        dataset.name,
+        "ok",
+        source=describe(source),
+        digest=dataset.digest or digest_arrays(X, y),
+        n=X.shape[0],
+        p=X.shape[1],
+        nnz=nonzeros(X),
+        warning=warning,
     )
-
-
-def _serve(
-    source: Source, dataset: Dataset, data: Data, tried: list[dict[str, str]]
-) -> Arrays | None:
-    """Try one source; a download with wrong content is deleted and tried once more."""
-    work = Path(data.dir) / "downloads" / dataset.name
-    for _ in range(2 if source.kind in REMOTE else 1):
-        try:
-            return _accept(KINDS[source.kind](source, dataset, data, work), dataset)
-        except SourceError as error:
-            log.info("%s: %s: %s", dataset.name, describe(source), error)
-            tried.append({"source": describe(source), "reason": str(error)})
-            if not isinstance(error, RefusedError):
-                return None
-            tried[-1]["refused"] = "yes"
-            if source.kind == "openml":
-                forget_openml(int(source.id or 0))
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-    return None
 
 
 def _accept(arrays: Arrays, dataset: Dataset) -> Arrays:
@@ -265,107 +232,4 @@ def _by_hand(dataset: Dataset) -> str:
     if "openml" in named:
         number = named["openml"].id
         return f"put openml.org/d/{number} as openml/{number}.arff {into}"
-    return "add a source of kind mirror to the data set's YAML"
-
-
-# --- sources: one function for each kind ----------------------------------------------
-
-
-def from_folder(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Read files below the current folder, ``data.mirror`` or an installed package.
-
-    The package is not imported.
-    """
-    folder, which = Path(), "current"
-    if source.kind == "mirror":
-        if not data.mirror:
-            raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
-        folder, which = Path(data.mirror), "mirror"
-    elif source.kind == "package":
-        name = str(source.loader)
-        found = importlib.util.find_spec(name)
-        if found is None or not found.submodule_search_locations:
-            raise SourceError(
-                f"the package {name} is not installed: pip install {name}"
-            )
-        folder, which = Path(found.submodule_search_locations[0]), "package's"
-    try:
-        missing = [name for name in source.files if not (folder / name).is_file()]
-        if missing:
-            raise SourceError(f"missing in the {which} folder: {', '.join(missing)}")
-        files: list[Path] = []
-        for position, name in enumerate(source.files):
-            into = work / str(position)
-            files += unpack(folder / name, into, source.members, data.most_bytes)
-        return read_files(files, dataset.reader)
-    except OSError as error:
-        raise SourceError(f"the {which} folder cannot be read: {error}") from error
-
-
-def from_http(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Download one file per URL and unpack them; ``files`` names archive members."""
-    files: list[Path] = []
-    for position, url in enumerate(source.urls):
-        folder = work / str(position)
-        try:
-            path = download(url, folder, data)
-        except SourceError as error:
-            which = f"{url}: " if len(source.urls) > 1 else ""
-            raise type(error)(f"{which}{error}") from error
-        files += unpack(path, folder / "unpacked", source.files, data.most_bytes)
-    return read_files(files, dataset.reader)
-
-
-def from_openml(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Get a data set by the package openml, as ARFF whatever the reader's format.
-
-    The target is that of the reader, by default the one that OpenML names. A mirror's
-    ``openml/<id>.arff`` comes first; there, the target is by default the last column.
-    """
-    path, target = Path(data.mirror or "", "openml", f"{source.id}.arff"), None
-    if not (data.mirror and path.is_file()):
-        path, target = download_openml(int(source.id or 0), data)
-    reader = replace(dataset.reader, format="arff", options={})
-    return read_files([path], replace(reader, target=reader.target or target))
-
-
-def from_sklearn(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Load a data set included in scikit-learn; two classes become -1 and +1."""
-    from sklearn import datasets
-
-    loader, options = getattr(datasets, str(source.loader)), dict(source.options)
-    if source.loader == "load_diabetes" and options.pop("scaled", True):
-        # Its releases differ in the last digits: we scale the printed numbers.
-        X, y = loader(return_X_y=True, scaled=False, **options)
-        X = standardize(np.round(X, 6)) / np.sqrt(len(X))
-    else:
-        X, y = loader(return_X_y=True, **source.options)
-    if dataset.reader.positive is not None:
-        return X, labels(pd.Series(y), dataset.reader.positive)
-    if y.dtype.kind in "iu" and len(np.unique(y)) == 2:
-        y = np.where(y == y.max(), 1.0, -1.0)
-    return X, y
-
-
-def from_synthetic(source: Source, dataset: Dataset, data: Data, work: Path) -> Arrays:
-    """Draw from a generator of ``dperm.data.synthetic``."""
-    return GENERATORS[str(source.generator)](**source.options)
-
-
-def describe(source: Source) -> str:
-    """Name a source in one phrase."""
-    named = getattr(source, fields(SOURCES[source.kind])[0].name)
-    first, *others = named if isinstance(named, list) else [named]
-    more = f" and {len(others)} more" if others else ""
-    return f"{source.kind} {first}{more}"
-
-
-KINDS: dict[str, Callable[[Source, Dataset, Data, Path], Arrays]] = {
-    "file": from_folder,
-    "mirror": from_folder,
-    "package": from_folder,
-    "http": from_http,
-    "openml": from_openml,
-    "sklearn": from_sklearn,
-    "synthetic": from_synthetic,
-}
+    return f"put its files {into}, and a source of kind mirror into the data set's YAML"

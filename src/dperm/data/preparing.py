@@ -20,7 +20,7 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.store.folders import sole_writer, whole_folder
+from dperm.store.folders import locked
 
 META = "meta.json"
 
@@ -60,18 +60,28 @@ def prepare(
     Raises ValueError if the data set was not fetched, successfully or not, or cannot be
     prepared as requested.
     """
-    record = _record(problem, data)
+    expected, record = problem.dataset, read_record(problem.dataset.name, data)
+    if record is None:
+        raise ValueError(
+            f"problem {problem.name}: data set {expected.name} was not fetched yet: "
+            f"run `dperm fetch problem={problem.name}` first"
+        )
     X = y = None
     if record.available:
+        if expected.digest not in (None, record.digest):
+            raise ValueError(
+                f"problem {problem.name}: the fetched {expected.name} has digest "
+                f"{record.digest}, expected {expected.digest}: fetch it again"
+            )
         X, y = load_fetched(record.name, data)
         if check is not None:
             check(problem, y)
     made = _make(problem, record, X, y)
     folder = prepared_folder(problem.name, data)
-    with sole_writer(folder), whole_folder(folder) as new:
+    with locked(folder):
         if made.available:
-            save_arrays(new, made.X, made.y)
-        store.write_json(new / META, made.meta)
+            save_arrays(folder, made.X, made.y)
+        store.write_json(folder / META, made.meta)
     return made
 
 
@@ -89,33 +99,7 @@ def load_prepared(problem_name: str, data: Data) -> Prepared:
         )
     if meta["status"] != "ok":
         return Prepared(None, None, meta)
-    try:
-        X, y = load_arrays(folder)
-        damage = "" if digest_arrays(X, y) == meta["digest"] else "other digest"
-    except (OSError, ValueError, EOFError, IndexError) as error:
-        damage = str(error)
-    if damage:
-        raise ValueError(
-            f"problem {problem_name}: damaged arrays ({damage}): delete {folder} and "
-            "run again"
-        )
-    return Prepared(X, y, meta)
-
-
-def _record(problem: Problem, data: Data) -> FetchRecord:
-    expected = problem.dataset
-    record = read_record(expected.name, data)
-    if record is None:
-        raise ValueError(
-            f"problem {problem.name}: data set {expected.name} was not fetched yet: "
-            f"run `dperm fetch problem={problem.name}` first"
-        )
-    if record.available and expected.digest not in (None, record.digest):
-        raise ValueError(
-            f"problem {problem.name}: the fetched {expected.name} has digest "
-            f"{record.digest}, expected {expected.digest}: fetch it again"
-        )
-    return record
+    return Prepared(*load_arrays(folder, meta["digest"]), meta)
 
 
 def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:

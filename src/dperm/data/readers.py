@@ -18,15 +18,8 @@ from scipy import sparse
 
 from dperm.core.experiment.schema import Reader
 from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
-from dperm.data.tables import (
-    check_start,
-    labels,
-    numbers,
-    read_table,
-    refusing,
-    table_arrays,
-    typed,
-)
+from dperm.data.packed import check_start, refusing
+from dperm.data.tables import labels, read_table, table_arrays, typed
 
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
 WIDEST = 10**8  # most features: a wrong index must not allocate all memory
@@ -45,12 +38,8 @@ def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
         warnings.simplefilter("error", UserWarning)  # numpy's about files without data
         for path in files:
             check_start(path)
-        if reader.format == "arrays" and not names.endswith((".npy", ".npz")):
-            raise RefusedError(
-                f"{names} is no .npz: expected reader: {{format: csv, target: ...}} "
-                "or another format"
-            )
-        X, y = canonical(*FORMATS[reader.format](files, reader))
+        made = FORMATS[reader.format](files, reader, **reader.options)
+        X, y = canonical(*made)
         check_arrays(X, y)
         return X, y
 
@@ -61,9 +50,9 @@ def _one(files: Sequence[Path], format_: str) -> Path:
     return files[0]
 
 
-def read_csv(files: Sequence[Path], reader: Reader) -> Arrays:
+def read_csv(files: Sequence[Path], reader: Reader, **options: Any) -> Arrays:
     """Read one table by ``read_table``, which takes the options."""
-    return _declared(read_table(_one(files, "csv"), **reader.options), reader)
+    return _declared(read_table(_one(files, "csv"), **options), reader)
 
 
 def _declared(table: pd.DataFrame, reader: Reader) -> Arrays:
@@ -79,90 +68,42 @@ def _declared(table: pd.DataFrame, reader: Reader) -> Arrays:
     return X, y
 
 
-# --- ARFF -----------------------------------------------------------------------------
-
-
 def read_arff(files: Sequence[Path], reader: Reader) -> Arrays:
-    """Read an ARFF file, dense or sparse; nominal columns are numeric or listed."""
+    """Read an ARFF file by liac-arff; nominal columns are numeric or listed.
+
+    Of a sparse one, what a row omits is filled in: 0, or a column's first category.
+    """
     import arff
 
     text = _one(files, "arff").read_text("utf-8-sig")
     lines = [line.strip() for line in text.split("\n")]
-    data = [line.lower()[:5] for line in lines].index("@data") + 1
-    records = pd.Index(
-        [
-            number
-            for number, line in enumerate(lines[data:], data + 1)
-            if line and not line.startswith("%")
-        ],
-        name="line",
-    )
-    is_sparse = bool(len(records)) and lines[records[0] - 1].startswith("{")
-    content = arff.load(
-        StringIO(text), return_type=arff.LOD if is_sparse else arff.DENSE
-    )
+    start = [line.lower()[:5] for line in lines].index("@data") + 1
+    rows = enumerate(lines[start:], start + 1)
+    used = pd.Index([j for j, row in rows if row[:1] not in ("", "%")], name="line")
+    content = arff.load(StringIO(text))
     if not content["data"]:
         raise RefusedError("the file has no rows")
-    if is_sparse:
-        return _sparse_arff(content["attributes"], content["data"], records, reader)
     names = [name for name, _ in content["attributes"]]
-    rows = pd.DataFrame(content["data"], records, names, dtype=object)
-    return _declared(typed(rows), reader)
+    table = pd.DataFrame(content["data"], used, names, dtype=object)
+    return _declared(typed(table), reader)
 
 
-def _sparse_arff(
-    attributes: Sequence[tuple[str, Any]],
-    rows: Sequence[dict[int, Any]],
-    lines: pd.Index,
+def read_libsvm(
+    files: Sequence[Path],
     reader: Reader,
+    *,
+    dense: bool = False,
+    **options: Any,
 ) -> Arrays:
-    names = [name for name, _ in attributes]
-    target = names.index(reader.target) if reader.target else len(names) - 1
-    kept = [
-        j for j, name in enumerate(names) if j != target and name not in reader.drop
-    ]
-    # A sparse row omits zeros, and the first category of a nominal column.
-    absent = [0.0 if isinstance(kind, str) else kind[0] for _, kind in attributes]
-    filled = {j: absent[j] for j in kept if absent[j] != 0.0}
-    position = {j: k for k, j in enumerate(kept)}
-    entries = pd.DataFrame(
-        [
-            (i, j, value)
-            for i, row in enumerate(rows)
-            for j, value in (filled | row).items()
-            if j in position
-        ],
-        columns=["row", "column", "value"],
-    )
-    values = pd.to_numeric(entries["value"], errors="coerce").astype(float)
-    if not values.notna().all():
-        i, j, value = entries[values.isna()].iloc[0]
-        raise RefusedError(
-            f"column {names[j]!r}, line {lines[i]}: found {value!r}, expected a number"
-        )
-    place = entries["row"], entries["column"].map(position)
-    X = sparse.csc_array((values, place), (len(rows), len(kept)))
-    y = pd.Series([row.get(target, absent[target]) for row in rows], lines)
-    y = typed(y.to_frame(names[target]))[names[target]]
-    return X, numbers(y) if reader.positive is None else labels(y, reader.positive)
-
-
-# --- other formats --------------------------------------------------------------------
-
-
-def read_libsvm(files: Sequence[Path], reader: Reader) -> Arrays:
-    """Read LIBSVM text, several parts stacked; ``dense: true`` makes it dense."""
+    """Read LIBSVM text by scikit-learn with its options, several parts stacked."""
     from sklearn.datasets import load_svmlight_files
 
-    options = dict(reader.options)
-    dense = options.pop("dense", False)
     texts = [path.read_bytes().removeprefix(MARK) for path in files]
     try:
         loaded = load_svmlight_files([*map(BytesIO, texts)], **options)
     except ValueError as error:
-        raise RefusedError(
-            _libsvm_fault(files, texts, options) or str(error)
-        ) from error
+        fault = _libsvm_fault(files, texts, options) or str(error)
+        raise RefusedError(fault) from error
     if loaded[0].shape[1] > WIDEST:
         raise RefusedError(
             f"found the feature {loaded[0].shape[1]}, expected at most {WIDEST}"
@@ -171,8 +112,7 @@ def read_libsvm(files: Sequence[Path], reader: Reader) -> Arrays:
     y = np.concatenate(loaded[1::2])
     if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
         raise RefusedError(_libsvm_fault(files, texts, options))
-    if reader.positive is not None:
-        y = labels(pd.Series(y), reader.positive)
+    y = y if reader.positive is None else labels(pd.Series(y), reader.positive)
     return (X.toarray() if dense else X), y
 
 
@@ -214,11 +154,13 @@ def read_cal_housing(files: Sequence[Path], reader: Reader) -> Arrays:
     return np.column_stack(features), value / 100000.0
 
 
-def read_nips2003(files: Sequence[Path], reader: Reader) -> Arrays:
+def read_nips2003(
+    files: Sequence[Path], reader: Reader, *, n_features: int | None = None
+) -> Arrays:
     """Read pairs of .data and .labels files of the NIPS 2003 challenge, stacked.
 
-    With the option ``n_features``, a line lists the 1-based indices of the features
-    that are 1; without it, a line holds all values.
+    With ``n_features``, a line lists the 1-based indices of the features that are 1;
+    without it, a line holds all values.
     """
     if not files or len(files) % 2:
         raise RefusedError(
@@ -227,7 +169,6 @@ def read_nips2003(files: Sequence[Path], reader: Reader) -> Arrays:
     y = np.concatenate([np.loadtxt(path, ndmin=1) for path in files[1::2]])
     if not np.isin(y, (-1.0, 1.0)).all():
         raise RefusedError("labels other than -1 and 1")
-    n_features = reader.options.get("n_features")
     if n_features is None:
         return np.vstack([np.loadtxt(path, ndmin=2) for path in files[0::2]]), y
     lists = [
@@ -238,11 +179,9 @@ def read_nips2003(files: Sequence[Path], reader: Reader) -> Arrays:
     indices = np.concatenate(lists) - 1
     if indices.size and not 0 <= indices.min() <= indices.max() < n_features:
         raise RefusedError(f"an index outside 1 to {n_features}")
-    indptr = np.cumsum([0, *map(len, lists)])
-    X = sparse.csr_array(
-        (np.ones(len(indices)), indices, indptr), (len(lists), n_features)
-    )
-    X.sum_duplicates()
+    rows = np.repeat(np.arange(len(lists)), [*map(len, lists)])
+    ones = np.ones(len(indices))
+    X = sparse.csc_array((ones, (rows, indices)), shape=(len(lists), n_features))
     if X.nnz != len(indices):
         raise RefusedError("a feature is named twice in one line")
     return X, y
@@ -250,21 +189,22 @@ def read_nips2003(files: Sequence[Path], reader: Reader) -> Arrays:
 
 def read_arrays(files: Sequence[Path], reader: Reader) -> Arrays:
     """Read one .npz file with X and y, or X.npy and y.npy."""
-    if len(files) == 1:
-        with np.load(files[0], allow_pickle=False) as content:
-            if {"X", "y"} - set(content.files):
-                names = ", ".join(content.files)
-                raise RefusedError(f"expected the arrays X and y, found {names}")
-            return content["X"], content["y"]
-    if len(files) != 2:
+    if not all(path.suffix in (".npz", ".npy") for path in files) or len(files) > 2:
         raise RefusedError(
-            f"arrays reads one .npz or two .npy files, found {len(files)}"
+            "expected one .npz or two .npy files, or a reader: {format: csv, target: "
+            "...} or of another format"
         )
-    X, y = (np.load(path, allow_pickle=False) for path in files)
-    return X, y
+    if len(files) == 2:
+        X, y = (np.load(path, allow_pickle=False) for path in files)
+        return X, y
+    with np.load(files[0], allow_pickle=False) as content:
+        if {"X", "y"} - {*content}:
+            found = ", ".join(content)
+            raise RefusedError(f"expected the arrays X and y, found {found}")
+        return content["X"], content["y"]
 
 
-FORMATS: dict[str, Callable[[Sequence[Path], Reader], Arrays]] = {
+FORMATS: dict[str, Callable[..., Arrays]] = {
     "arff": read_arff,
     "csv": read_csv,
     "libsvm": read_libsvm,

@@ -1,4 +1,4 @@
-"""Tables in CSV and Parquet files: columns of numbers or text, and arrays of them.
+"""Tables in text and Parquet files: columns of numbers or text, and arrays of them.
 
 A column is of numbers if every value is one or missing; any other is text. Nothing is
 guessed about text or gaps: they are refused by column and line, all in one message,
@@ -8,9 +8,9 @@ unless the caller says what they become.
 from __future__ import annotations
 
 import csv
+import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,12 @@ from pandas.api.types import is_numeric_dtype
 from dperm.core.experiment.files import unthreaded
 from dperm.core.names import hint
 from dperm.data.arrays import LARGEST, RefusedError
+from dperm.data.packed import check_start, members, refusing
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
 MISSING = (*ABSENT, "na", "n/a", "nan", "null", "none")  # in a column of numbers
 RULES = ("mean", "median", "drop")
-WEB = (b"<!doctype", b"<html", b"<head", b"<?xml")
 MOST_FAULTS = 10  # in a message
 
 
@@ -43,8 +43,8 @@ def read_table(
     Parameters
     ----------
     path : Path
-        Its name tells Parquet (``.parquet``) and compression (``.gz``, ``.bz2``,
-        ``.xz``, ``.zip``).
+        A Parquet file is told by its name (``.parquet``), a packed one (gzip, bzip2,
+        xz, zip) by its first bytes.
     separator : str, optional
         By default, the commonest of comma, semicolon, tab and bar in the first line.
     decimal : str
@@ -69,104 +69,65 @@ def read_table(
     with refusing(path.name, "a table"):
         check_start(path)
         if path.suffix.lower() in (".parquet", ".pq"):
-            table = unthreaded(path).reset_index(drop=True)
-            table.columns = table.columns.map(str)
+            table = unthreaded(path).rename(columns=str)
             table.index = pd.RangeIndex(1, len(table) + 1, name="record")
         else:
             table = _text_table(path, separator, decimal, header)
         return typed(table, decimal)
 
 
-@contextmanager
-def refusing(names: str, kind: str) -> Iterator[None]:
-    """Turn what a parser raises into a ``RefusedError`` of one line with names.
-
-    Errors of the system, such as a full disk, pass.
-    """
-    try:
-        yield
-    except RefusedError as error:  # a quotation may hold line ends
-        text = " ".join(str(error).split())
-        is_named = any(text.startswith(name) for name in names.split(", "))
-        raise RefusedError(text if is_named else f"{names}: {text}") from error
-    except UnicodeError as error:
-        raise RefusedError(f"{names} is not text in UTF-8: save it as UTF-8") from error
-    except Exception as error:  # parsers raise anything on damaged files
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # the system's: not permitted, a full disk
-        try:
-            text = " ".join(str(error).split())[:300]
-        except Exception:  # arff formats its messages with the content of the file
-            text = "no message"
-        reason = f"{type(error).__name__}: {text}"
-        raise RefusedError(f"{names} cannot be read as {kind}: {reason}") from error
-
-
-def check_start(path: Path) -> None:
-    """Refuse an empty file, and a web page in place of data."""
-    with open(path, "rb") as handle:
-        start = handle.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if not start:
-        raise RefusedError(f"{path.name} is empty")
-    if start.startswith(WEB):
-        raise RefusedError(f"{path.name} is a web page (HTML or XML), not data")
-
-
-# --- text -----------------------------------------------------------------------------
-
-
 def _text_table(
     path: Path, separator: str | None, decimal: str, header: bool | None
 ) -> pd.DataFrame:
-    """Cells of text, by name and line; columns without anything at the end are none."""
-    read = partial(
-        pd.read_csv,
-        path,
-        header=None,
-        dtype=object,
-        keep_default_na=False,  # short records alone have missing values
-        encoding="utf-8-sig",
-        engine="python",
-    )
-    line = str(read(sep="\x1f", quoting=csv.QUOTE_NONE, nrows=1).iat[0, 0])
-    skipped = 0
-    if line.lower().startswith("sep="):  # as Excel writes it
-        separator, skipped = separator or line[4:5], 1
-    if separator is None:
-        bare = re.sub('"[^"]*"', "", line)
-        separator = max(SEPARATORS.replace(decimal, ""), key=bare.count)
-    read = partial(read, sep=separator, skipinitialspace=True, skiprows=skipped)
-    p = read(nrows=1).shape[1]
-    try:
-        table = read(names=range(p + 1), skip_blank_lines=False)
-    except pd.errors.ParserError as error:
-        ragged = re.search(r"fields in line (\d+), saw (\d+)", str(error))
-        if ragged is None:
-            raise
-        raise _ragged(ragged[1], p, ragged[2]) from error
-    table.index = pd.RangeIndex(1 + skipped, 1 + skipped + len(table), name="line")
-    table = table[table[0].notna()]  # others are empty lines
-    used = ~(table.isna() | (table == "")).all()
-    table = table.loc[:, : used[used].index[-1]]
-    fields = table.notna().sum(axis=1)
-    if (fields != fields.iloc[0]).any():
-        line_ = (fields != fields.iloc[0]).idxmax()
-        raise _ragged(line_, fields.iloc[0], fields[line_])
-    names = [str(j + 1) for j in table]
-    given = names if header is False else [str(name).strip() for name in table.iloc[0]]
+    """Cells of text, by name and line."""
+    with members(path) as packed:
+        if len(packed) > 1:
+            raise RefusedError(f"it is an archive of {', '.join(packed)}")
+        opened: list[Callable[[], Any]] = [partial(open, path, "rb"), *packed.values()]
+        with opened[-1]() as stream:
+            text = stream.read().decode("utf-8-sig")
+    separator, records = _records(text, separator, decimal)
+    line = min(records)
+    p = len(records[line])
+    # A separator may end the lines: a column without anything is none.
+    while p > 1 and not any(any(row[p - 1 :]) for row in records.values()):
+        p -= 1
+    names = numbered = [str(j + 1) for j in range(p)]
     if header is not False:
-        _check_names(given, separator, header, f"line {table.index[0]}")
-        table = table.iloc[1:]
-    if table.empty:
+        names = [name.strip() for name in records.pop(line)[:p]]
+        _check_names(names, separator, header, f"line {line}")
+    for line, row in records.items():
+        if not p <= len(row) <= p + 1 or any(row[p:]):
+            raise RefusedError(f"line {line}: expected {p} fields, found {len(row)}")
+    if not records:
         raise RefusedError("the file has no rows")
-    unnamed = [number for name, number in zip(given, names, strict=True) if not name]
-    table.columns = [name or number for name, number in zip(given, names, strict=True)]
-    table.attrs["unnamed"] = unnamed
+    lines, rows = pd.Index([*records], name="line"), [*records.values()]
+    table = pd.DataFrame([row[:p] for row in rows], lines, dtype=object)
+    table.columns = [names[j] or numbered[j] for j in range(p)]
+    table.attrs["unnamed"] = [numbered[j] for j in range(p) if not names[j]]
     return table
 
 
-def _ragged(line: Any, expected: Any, found: Any) -> RefusedError:
-    return RefusedError(f"line {line}: expected {expected} fields, found {found}")
+def _records(
+    text: str, separator: str | None, decimal: str
+) -> tuple[str, dict[int, list[str]]]:
+    """What separates cells, and the cells of each record by its last line."""
+    start = next(line for line in io.StringIO(text, newline="") if line.strip())
+    is_marked = start.lower().startswith("sep=")  # as Excel writes it
+    if separator is None and is_marked:
+        separator = start[4]
+    elif separator is None:
+        bare = re.sub('"[^"]*"', "", start)
+        separator = max(SEPARATORS.replace(decimal, ""), key=bare.count)
+    cells = csv.reader(io.StringIO(text, newline=""), delimiter=separator,
+                       skipinitialspace=True, strict=True)  # fmt: skip
+    records = {}
+    for row in cells:
+        if len(row) > 1 or any(row):  # no empty line
+            records[cells.line_num] = row
+    if is_marked:
+        records.pop(min(records))
+    return separator, records
 
 
 def _check_names(
@@ -178,9 +139,9 @@ def _check_names(
             f"{line}: expected features and a target, found no {separator!r} in "
             f"{names[0][:80]!r}: `separator` is what separates its columns"
         )
-    if header is None and (numbers := [name for name in names if _is_number(name)]):
+    if header is None and (found := [name for name in names if _is_number(name)]):
         raise RefusedError(
-            f"{line}: expected the names of the columns, found {numbers[0]}: "
+            f"{line}: expected the names of the columns, found {found[0]}: "
             "`header: false` says that it is a record, `header: true` that it is not"
         )
     for j, name in enumerate(names):
@@ -204,6 +165,7 @@ def typed(table: pd.DataFrame, decimal: str = ".") -> pd.DataFrame:
 def _typed(column: pd.Series, decimal: str) -> pd.Series:
     if is_numeric_dtype(column):
         return column.astype("Float64").astype(float)
+    column = column.astype(object)
     text = column.where(column.notna(), "").astype(str).str.strip()
     plain = text.where(~text.str.lower().isin(MISSING), "nan")
     if decimal != ".":  # a point would be one of thousands
@@ -260,8 +222,8 @@ def table_arrays(
         In one line, with everything in the table that is neither a number nor declared.
     """
     categories = categories or {}
-    target = target or str(table.columns[-1])
     held = [*table.columns]
+    target = target or str(held[-1])
     if lost := [name for name in (target, *drop) if name not in held]:
         some = ", ".join(held[:20]) + (", ..." if len(held) > 20 else "")
         near = hint(lost[0], held)
@@ -269,16 +231,13 @@ def table_arrays(
     unnamed = [name for name in table.attrs.get("unnamed", ()) if name not in drop]
     table = table.drop(columns=[*drop])
     if missing == "drop":
-        table = table[~table.isna().any(axis=1)]
-        if table.empty:
-            raise RefusedError("`missing: drop` leaves no record")
-    X, y = table.drop(columns=[target]), table[target]
-    if X.empty:
-        raise RefusedError("there are no features beside the target, or no rows")
+        table = table.dropna()
+    X = table.drop(columns=[target])
+    if table.empty or X.empty:
+        raise RefusedError("there are no features beside the target, or no records")
     faults = [f"column {j} has no name: `drop: [{j}]` leaves it out" for j in unnamed]
-    faults += [
-        f"categories: {name!r} is no feature" for name in categories if name not in X
-    ]
+    strange = [name for name in categories if name not in X]
+    faults += [f"categories: {name!r} is no feature" for name in strange]
     columns: dict[str, np.ndarray] = {}
     for name, column in X.items():
         try:
@@ -289,7 +248,7 @@ def table_arrays(
         except RefusedError as error:
             faults.append(str(error))
     try:
-        y = _target(y) if positive is None else labels(y, positive)
+        y = labels(table[target], positive)
     except RefusedError as error:
         faults.append(str(error))
     if faults:
@@ -299,15 +258,22 @@ def table_arrays(
     return np.column_stack([*columns.values()]), y, [*columns]
 
 
-def numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
-    """The numbers of a column (n,), gaps filled by mean or median if declared."""
+def numbers(
+    column: pd.Series,
+    missing: str | None = None,
+    cure: str = "`drop` it, or list its values under `categories`",
+) -> np.ndarray:
+    """The numbers of a column (n,), gaps filled by mean or median if declared.
+
+    Raises RefusedError for a word, with its ``cure``, for a value whose square
+    overflows, and for a gap.
+    """
     if not is_numeric_dtype(column):
         wrong = _words(column)
-        cure = "`drop` it, or list its values under `categories`"
         if column[wrong].str.fullmatch(r"[-+]?\d*,\d+").all():
-            cure = "`decimal: ','` reads a comma as decimal mark"
+            cure = "`decimal: ','` if its commas are decimal marks, else take them out"
         elif wrong.mean() < 0.5:
-            cure = "correct the file, or `drop` the column"
+            cure = f"correct the file, or {cure}"
         _refuse(column, wrong, "a number", cure)
     values = column.to_numpy(float, copy=True)
     largest = f"at most {LARGEST:g}"
@@ -315,41 +281,29 @@ def numbers(column: pd.Series, missing: str | None = None) -> np.ndarray:
     gaps = np.isnan(values)
     if missing not in ("mean", "median"):
         _refuse(column, gaps, "one", f"`missing` may be {', '.join(RULES)}")
-        return values
-    if gaps.all():
+    elif gaps.all():
         raise RefusedError(f"column {column.name!r} has no value at all")
-    values[gaps] = getattr(np, missing)(values[~gaps])
+    else:
+        values[gaps] = getattr(np, missing)(values[~gaps])
     return values
 
 
-def _target(column: pd.Series) -> np.ndarray:
-    """Labels that are numbers, shape (n,)."""
-    if not is_numeric_dtype(column):
-        wrong = _words(column)
-        words = ", ".join(sorted(column[wrong].unique())[:5])
-        cure = f"`positive` names the class, such as {words}, that becomes +1"
-        _refuse(column, wrong, "a number", cure)
-    _refuse_gaps(column)
-    return numbers(column)
+def labels(column: pd.Series, positive: str | None = None) -> np.ndarray:
+    """Labels (n,) that are numbers; or the class ``positive`` as +1, all others as -1.
 
-
-def _words(column: pd.Series) -> pd.Series:
-    """Where a column of text has neither a number nor a gap."""
-    text = column.fillna("").astype(str)
-    return ~(text.str.lower().isin(MISSING) | text.map(_is_number))
-
-
-def labels(column: pd.Series, positive: str) -> np.ndarray:
-    """The class ``positive`` as +1 and every other as -1, shape (n,).
-
-    Raises RefusedError for gaps, and if that class or all others never occur.
+    Raises RefusedError for gaps, for a word without ``positive``, and if that class or
+    all others never occur.
     """
-    _refuse_gaps(column)
-    hits = _is(column, positive)
+    cure = "`missing: drop` leaves out such records"
+    _refuse(column, column.isna(), "one", cure)
+    if positive is None:
+        words = [] if is_numeric_dtype(column) else sorted({*column[_words(column)]})
+        some = ", ".join(words[:5])
+        cure = f"`positive` names the class, such as {some}, that becomes +1"
+        return numbers(column, cure=cure)
+    hits = column.map(_spelt) == _spelt(positive)
     if hits.all() or not hits.any():
-        shown = [f"{value:g}" if isinstance(value, float) else str(value)
-                 for value in column.unique()]  # fmt: skip
-        classes = ", ".join(sorted(shown)[:10])
+        classes = ", ".join(sorted({*column.map(_spelt)})[:10])
         raise RefusedError(
             f"target: found the classes {classes}, expected {positive!r} and others"
         )
@@ -358,26 +312,26 @@ def labels(column: pd.Series, positive: str) -> np.ndarray:
 
 def _coded(column: pd.Series, listed: Sequence[Any]) -> dict[str, np.ndarray]:
     """A column of 0 and 1 for every listed value, by ``column=value``."""
-    codes = np.array([_is(column, str(value)) for value in listed])
+    position = {_spelt(value): float(k) for k, value in enumerate(listed)}
+    codes = column.map(_spelt, na_action="ignore").map(position)
     expected = f"one of {', '.join(map(str, listed))}"
-    _refuse(column, ~codes.any(axis=0), expected, "`categories` lists them")
-    first = codes & (np.cumsum(codes, axis=0) == 1)  # of two names of one number
+    _refuse(column, codes.isna(), expected, "`categories` lists them")
     return {
-        f"{column.name}={value}": code.astype(float)
-        for value, code in zip(listed, first, strict=True)
+        f"{column.name}={value}": (codes == k).to_numpy(float)
+        for k, value in enumerate(listed)
     }
 
 
-def _is(column: pd.Series, word: str) -> np.ndarray:
-    """Where a column has a word, or the same number."""
-    number = float(word) if _is_number(word) else np.nan
-    values = pd.to_numeric(column, errors="coerce")
-    return ((column.astype(str) == word) | (values == number)).to_numpy(bool)
+def _words(column: pd.Series) -> pd.Series:
+    """Where a column of text has neither a number nor a gap."""
+    text = column.fillna("").astype(str)
+    return ~(text.str.lower().isin(MISSING) | text.map(_is_number))
 
 
-def _refuse_gaps(column: pd.Series) -> None:
-    cure = "`missing: drop` leaves out such records"
-    _refuse(column, column.isna(), "one", cure)
+def _spelt(value: Any) -> str:
+    """A value as text; equal numbers are spelt alike."""
+    text = str(value)
+    return repr(float(text)).removesuffix(".0") if _is_number(text) else text
 
 
 def _refuse(column: pd.Series, wrong: Any, expected: str, cure: str) -> None:
@@ -387,10 +341,9 @@ def _refuse(column: pd.Series, wrong: Any, expected: str, cure: str) -> None:
         return
     first, count = int(np.argmax(wrong)), int(wrong.sum())
     value, where = column.iloc[first], column.index[first]
-    if pd.isna(value):
-        found = "no value"
-    else:
-        found = f"{value:g}" if isinstance(value, float) else repr(value)
+    found = "no value" if pd.isna(value) else repr(value)
+    if isinstance(value, float) and found != "no value":
+        found = f"{value:g}"
     raise RefusedError(
         f"column {column.name!r}, {column.index.name or 'record'} {where}: found "
         f"{found}, expected {expected} ({count} of {len(column)} values): {cure}"

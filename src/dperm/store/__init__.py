@@ -1,1 +1,1 @@
-"""Digests of code, locks, folders written whole."""
+"""Digests of code, and locks."""

@@ -1,4 +1,4 @@
-"""Locks that name their process, and folders written whole.
+"""Locks that name their process.
 
 The kernel releases a lock when its process ends, however it ends.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import os
 import platform
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,17 +25,11 @@ def locked(folder: Path) -> Iterator[None]:
     A job that outlived its Snakemake may hold it. When that job ends, its lanes are
     stored, and the waiting job reuses them.
     """
-    with _held(folder / ".lock", folder):
-        yield
-
-
-@contextmanager
-def _held(path: Path, what: Path) -> Iterator[None]:
-    """Hold the lock of a file, waiting for other processes; it guards ``what``."""
+    path = folder / ".lock"
     try:
         lock = _taken(path)
     except BlockingIOError:
-        log.warning("%s: waiting for another dperm process%s", what, _who(path))
+        log.warning("%s: waiting for another dperm process%s", folder, _who(path))
         lock = _taken(path, timeout=-1)
     try:
         yield
@@ -79,58 +72,3 @@ def refuse_second(name: str) -> None:
             f"another pipeline runs in {path.absolute().parent.parent}{_who(path)}: "
             "wait for it, or run in another folder with --directory"
         ) from None
-
-
-# --- folders --------------------------------------------------------------------------
-
-
-@contextmanager
-def sole_writer(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder that is replaced as a whole; the lock lies next to it.
-
-    What a dead process left is removed. If it died between moving the old folder away
-    and moving the new one in, the old folder is restored.
-    """
-    with _held(folder.parent / f".{folder.name}.lock", folder):
-        _tidy(folder)
-        yield
-
-
-@contextmanager
-def whole_folder(folder: Path) -> Iterator[Path]:
-    """Fill a temporary folder that replaces ``folder`` when the block ends.
-
-    Parameters
-    ----------
-    folder : Path
-        Replaced as a whole. The caller is its ``sole_writer``.
-
-    Yields
-    ------
-    Path
-        The temporary folder; removed if the block raises.
-    """
-    new, old = _beside(folder)
-    new.mkdir(parents=True)
-    try:
-        yield new
-        if folder.exists():
-            folder.replace(old)
-        new.replace(folder)
-    finally:
-        _tidy(folder)
-
-
-def _beside(folder: Path) -> tuple[Path, Path]:
-    """Names of the new folder and of the old one during a replacement."""
-    name = f".{folder.name}"
-    return folder.with_name(f"{name}.new"), folder.with_name(f"{name}.old")
-
-
-def _tidy(folder: Path) -> None:
-    """Remove both; restore the old folder if no new one replaced it."""
-    new, old = _beside(folder)
-    if old.exists() and not folder.exists():
-        old.replace(folder)
-    for left in (new, old):
-        shutil.rmtree(left, ignore_errors=True)

@@ -16,23 +16,14 @@ from dperm.core.privacy.ledger import Ledger
 
 
 def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
-    """Return the epsilon that a ledger costs.
+    """Return the epsilon that a ledger costs at a delta in (0, 1).
 
-    Parameters
-    ----------
-    ledger : Ledger
-        The releases.
-    delta : float
-        In (0, 1).
-    calibration : str
-        ``paper`` for the papers' formulas (:mod:`.published`), ``strict`` for a proved
-        upper bound (:mod:`.strict`), or another (:mod:`dperm.core.calibrations`).
+    The calibration is ``paper`` for the papers' formulas (:mod:`.published`),
+    ``strict`` for a proved upper bound (:mod:`.strict`), or another
+    (:mod:`dperm.core.calibrations`).
 
-    Returns
-    -------
-    float
-        epsilon >= 0; 0 if nothing is released, inf if something is released without
-        noise, and under ``strict`` also if an event has no proved bound.
+    Epsilon is 0 if nothing is released and inf if something is released without noise,
+    under ``strict`` also if an event has no proved bound.
 
     Raises
     ------

@@ -67,19 +67,15 @@ def calibrate(
         ledger of a run; more noise must not cost more.
     epsilon : float
         Target, positive; inf requests the method without noise.
-    delta : float
-        In (0, 1).
-    calibration : {"paper", "strict"}
-        The accountant, see :func:`dperm.core.privacy.accounting.epsilon`.
+    delta, calibration
+        As of :func:`dperm.core.privacy.accounting.epsilon`.
 
     Returns
     -------
     Calibration
-        Its claimed epsilon never exceeds the target. The multiplier exceeds the
-        smallest one by at most 1e-7 (relative) for closed forms, and by 2e-4 for
-        privacy loss distributions, whose bound is not quite smooth. It is at least
-        2**-30. The search uses coarse grids and raises the multiplier where the
-        proved epsilon exceeds the target.
+        Its claimed epsilon never exceeds the target. The multiplier is at least 2**-30
+        and exceeds the smallest one by at most 1e-7 (relative) for closed forms, and by
+        2e-4 for privacy loss distributions, whose bound is not quite smooth.
 
     Raises
     ------

@@ -11,11 +11,10 @@ one small function per kind of event and accountant.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar
 
 RELATION = "replace_one"
@@ -89,6 +88,7 @@ def require_one(name: str, value: int) -> None:
 _PLAIN: dict[str, Callable[[Any], Any]] = {"float": float, "int": operator.index}
 
 
+@dataclass(frozen=True)
 class Event:
     """Base class of all events; each kind of release is a frozen dataclass.
 
@@ -104,6 +104,7 @@ class Event:
     """
 
     kinds: ClassVar[dict[str, type[Event]]] = {}
+    sound = True
 
     #: largest change of the released quantity when one record is replaced, in `unit`
     sensitivity: float
@@ -111,19 +112,18 @@ class Event:
     count: int  #: number of releases, which may be adaptive
     unit: str  #: unit of sensitivity and scale
     source: str  #: where the release is defined: paper and place
-    sound = True
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         Event.kinds[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
-            kind = str(getattr(field.type, "__name__", field.type))
+        for one in fields(self):
+            value = getattr(self, one.name)
+            kind = str(getattr(one.type, "__name__", one.type))
             plain = _PLAIN.get(kind.removesuffix(" | None"))
             if plain and value is not None:
-                object.__setattr__(self, field.name, plain(value))
+                object.__setattr__(self, one.name, plain(value))
         require_positive("sensitivity", self.sensitivity)
         require_one("count", self.count)
         if not self.scale >= 0:
@@ -136,8 +136,8 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain values, its kind under ``event``."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        return {"event": type(self).__name__, **fields}
+        values = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
+        return {"event": type(self).__name__, **values}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Event:
@@ -145,12 +145,12 @@ class Event:
 
         Raises LedgerError if ``values["event"]`` names no kind of event.
         """
-        fields = dict(values)
-        kind = Event.kinds.get(fields.pop("event", ""))
+        given = dict(values)
+        kind = Event.kinds.get(given.pop("event", ""))
         if kind is None:
             known = ", ".join(sorted(Event.kinds))
             raise LedgerError(f"event {values.get('event')!r}; known: {known}")
-        return kind(**fields)
+        return kind(**given)
 
 
 @dataclass(frozen=True)
@@ -169,12 +169,6 @@ class Gaussian(Event):
     arXiv:1905.02383, Corollary 3.3). The Rényi curve is :math:`k\alpha/(2\sigma^2)`
     (Mironov 2017, arXiv:1702.07476, Corollary 3).
     """
-
-    sensitivity: float
-    scale: float
-    count: int
-    unit: str
-    source: str
 
 
 @dataclass(frozen=True)
@@ -197,13 +191,8 @@ class SampledGaussian(Event):
     arXiv:1908.10530, Section 3.3).
     """
 
-    sensitivity: float
-    scale: float
-    count: int
     batch: int
     population: int
-    unit: str
-    source: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -232,11 +221,6 @@ class Laplace(Event):
     is not the smallest one (None: the same).
     """
 
-    sensitivity: float
-    scale: float
-    count: int
-    unit: str
-    source: str
     published_sensitivity: float | None = None
 
     def __post_init__(self) -> None:
@@ -252,11 +236,8 @@ class NonPrivate(Event):
     An empty ledger, in contrast, states that nothing is released, and costs 0.
     """
 
-    count: int
-    unit: str
-    source: str
-    sensitivity = 1.0
-    scale = 0.0
+    sensitivity: float = field(default=1.0, init=False)
+    scale: float = field(default=0.0, init=False)
 
 
 @dataclass(frozen=True)

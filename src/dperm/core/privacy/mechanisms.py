@@ -39,12 +39,7 @@ class Streams:
     """Independent generators of one run, each made at its first use.
 
     Most runs do not use all of them, and making them takes as long as a short run.
-
-    Parameters
-    ----------
-    seed : int
-    given : numpy.random.Generator
-        Generators to use, by name; those left out are made from the seed.
+    Generators that are ``given`` by name are used; others are made from the seed.
     """
 
     sampling: Generator  #: choice of records or coordinates
@@ -73,22 +68,9 @@ class Streams:
 
 
 def streams(seed: int) -> Streams:
-    """Return the generators of a run.
+    """Return the generators of a run: PCG64, from the children of one SeedSequence.
 
-    Parameters
-    ----------
-    seed : int
-        Not negative, of any size.
-
-    Returns
-    -------
-    Streams
-        PCG64 generators from the children of one SeedSequence.
-
-    Raises
-    ------
-    ValueError
-        If the seed is negative.
+    Raises ValueError if the seed, which may be of any size, is negative.
 
     Examples
     --------
@@ -111,11 +93,7 @@ _listeners: list[Listener] = []
 def heard(listener: Listener) -> Iterator[None]:
     """Pass every draw of any module, in any thread, to a listener, in order.
 
-    Parameters
-    ----------
-    listener : callable
-        ``listener(kind, unit, order)`` for each draw; kind is gaussian, laplace,
-        gumbel or generalised_gaussian.
+    The kind of a draw is gaussian, laplace, gumbel or generalised_gaussian.
     """
     _listeners.append(listener)
     try:
@@ -153,17 +131,8 @@ def gaussian(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]
 def laplace(rng: Generator, scale: ArrayLike) -> NDArray[np.float64]:
     """Return one Laplace number per scale, density exp(-|x|/scale) / (2 scale).
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream to draw from; it advances by the same amount for all scales.
-    scale : array_like
-        Scales, not negative; 0 gives 0.
-
-    Raises
-    ------
-    ValueError
-        If a scale is negative (from numpy).
+    The generator advances by the same amount for all scales, and 0 gives 0. Raises
+    ValueError if a scale is negative (from numpy).
     """
     scales = np.asarray(scale, dtype=float)
     if not _listeners:
@@ -180,15 +149,9 @@ def gumbel(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
 def laplace_rows(rng: Generator, signs: Generator, shape: tuple[int, int]) -> NDArray:
     """Return Laplace noise of unit scale, four times as fast as by inversion.
 
-    Parameters
-    ----------
-    rng : numpy.random.Generator
-        Stream of the absolute values, which are exponential; it advances.
-    signs : numpy.random.Generator
-        Stream of the signs, whole 64-bit words per row; it advances. With a separate
-        stream, the numbers do not depend on how rows are cut into blocks.
-    shape : (int, int)
-        Filled in row-major order.
+    The absolute values are exponential numbers of ``rng``, the signs whole 64-bit words
+    per row of another stream, so that the numbers do not depend on how rows are cut
+    into blocks.
     """
     rows, columns = shape
     drawn = rng.standard_exponential(shape)
@@ -215,22 +178,10 @@ def unit_laplace(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.floa
 def signed_noisy_max(
     scores: NDArray[np.float64], scale: float, rng: Generator
 ) -> tuple[int, int]:
-    """Report noisy max over +score and -score of every coordinate.
+    """Report noisy max over +score and -score of every coordinate, scores (p,).
 
-    Parameters
-    ----------
-    scores : ndarray, shape (p,)
-    scale : float
-        Scale of the Laplace noise; each of the 2 p candidates has its own draw.
-    rng : numpy.random.Generator
-        Noise stream.
-
-    Returns
-    -------
-    j : int
-        Coordinate chosen.
-    sign : int
-        +1 or -1.
+    Each of the 2 p candidates has its own Laplace noise of that scale. Returns the
+    coordinate that is chosen and its sign, +1 or -1.
     """
     noise = scale * unit_laplace(rng, (2, scores.size))
     up, down = scores + noise[0], noise[1] - scores

@@ -108,26 +108,13 @@ def composed_epsilon(
     tolerance: float = 5e-3,
     better: Callable[..., float] = min,
 ) -> float:
-    """Return an upper bound of the composed epsilon that has converged.
+    """Return an upper bound of the composed epsilon, with ``MARGIN``, that converged.
 
-    Parameters
-    ----------
-    profiles : sequence of Profile
-        Releases to compose; not empty.
-    delta : float
-        In (0, 1).
-    tolerance : float
-        Relative change from one grid to a four times finer one, at which refinement
-        stops. The error of a grid's bound falls with the square of the interval, so
-        that what is left is a fifteenth of the last change.
-    better : callable
-        Combines the bound of a grid with that of the grids before. ``limit`` gives no
-        bound, but a good estimate on coarse grids.
-
-    Returns
-    -------
-    float
-        epsilon >= 0 with ``MARGIN``; inf if no finite one is found.
+    It is at least 0, and inf if no finite one is found. Grids become four times finer
+    until the bound changes by at most the ``tolerance``, relatively. Its error falls
+    with the square of the interval, so that a fifteenth of the last change is left.
+    ``better`` combines the bound of a grid with that of the grids before. ``limit``
+    gives no bound, but a good estimate on coarse grids.
     """
     tops = largest_losses(profiles, delta)
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import singledispatch
 
 import numpy as np
@@ -82,12 +82,9 @@ class PublishedCost:
     direct: float = 0.0
 
     def __add__(self, other: PublishedCost) -> PublishedCost:
+        names = (one.name for one in fields(self))
         return PublishedCost(
-            self.pure + other.pure,
-            self.concentrated + other.concentrated,
-            self.sampled + other.sampled,
-            self.advanced + other.advanced,
-            self.direct + other.direct,
+            **{name: getattr(self, name) + getattr(other, name) for name in names}
         )
 
 

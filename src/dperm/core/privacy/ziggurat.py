@@ -14,9 +14,7 @@ import math
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from numba import njit
 from numba.np.random import _constants as numpys
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
@@ -39,23 +37,6 @@ MANTISSA, TWO_52 = np.uint64((1 << 52) - 1), np.uint64(1075 << 52)
 SIGN, TO_SIGN = np.uint64(1 << 63), np.uint64(55)
 
 
-def _bitcast(source: Any, target: Any, kind: Any) -> Any:
-    """An intrinsic that reads the bits of one type as another."""
-
-    @intrinsic
-    def cast(typingctx, value):
-        def codegen(context, builder, signature, args):
-            return builder.bitcast(args[0], kind)
-
-        return target(source), codegen
-
-    return cast
-
-
-_double = _bitcast(types.uint64, types.float64, ir.DoubleType())
-_bits = _bitcast(types.float64, types.uint64, ir.IntType(64))
-
-
 @njit(**PASTED)
 def _candidate(word, widths, sure):
     """The number of a word, and the distance within its strip to where it is sure.
@@ -63,8 +44,9 @@ def _candidate(word, widths, sure):
     The strip is in bits 0 to 7, the sign in bit 8, the place in bits 9 to 60.
     """
     place, strip = (word >> NINE) & MANTISSA, word & LOW
-    size = (_double(place | TWO_52) - 4503599627370496.0) * widths[strip]
-    x = _double(_bits(size) | ((word << TO_SIGN) & SIGN))
+    share = np.uint64(place | TWO_52).view(np.float64) - 4503599627370496.0
+    size = np.float64(share * widths[strip]).view(np.uint64)
+    x = np.uint64(size | ((word << TO_SIGN) & SIGN)).view(np.float64)
     return x, sure[strip] - 1 - np.int64(place)
 
 

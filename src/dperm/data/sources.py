@@ -1,0 +1,213 @@
+"""Sources of data sets: folders, downloads, OpenML, scikit-learn and generators."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from multiprocessing import TimeoutError as LateError
+from multiprocessing.pool import ThreadPool
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pandas as pd
+
+from dperm.core.experiment.schema import Data, Dataset, Source
+from dperm.data.arrays import Arrays, RefusedError, SourceError, standardize
+from dperm.data.packed import unpack
+from dperm.data.readers import read_files
+from dperm.data.synthetic import GENERATORS
+from dperm.data.tables import labels
+
+REMOTE = ("http", "openml")  # a second download may succeed where the first failed
+CHUNK = 1 << 14  # bytes between two looks at the limits
+
+
+def serve(source: Source, dataset: Dataset, data: Data) -> Arrays:
+    """The arrays of one source; what is downloaded or unpacked for them is removed.
+
+    Raises SourceError if the source cannot be reached or lacks a file, and RefusedError
+    if a file is damaged.
+    """
+    if source.kind == "synthetic":
+        return GENERATORS[str(source.generator)](**source.options)
+    if source.kind == "sklearn":
+        return _included(str(source.loader), dataset.reader.positive)
+    reader, work = dataset.reader, Path(data.dir, "downloads", dataset.name)
+    try:
+        if source.kind == "openml":
+            path, target = _of_openml(int(source.id or 0), data)
+            reader = replace(reader, format="arff", options={})
+            reader, paths = replace(reader, target=reader.target or target), [path]
+        elif source.kind == "http":
+            urls = enumerate(source.urls)
+            paths = [download(url, work / str(i), data) for i, url in urls]
+        else:
+            paths = _in_folder(source, data)
+        files: list[Path] = []
+        for i, path in enumerate(paths):
+            into = work / f"{i}.unpacked"
+            files += unpack(path, into, source.members, data.most_bytes)
+        return read_files(files, reader)
+    except PermissionError as error:
+        raise SourceError(str(error)) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def describe(source: Source) -> str:
+    """Name a source in one phrase."""
+    named: list[Any] = source.files or source.urls or [source.id or source.loader]
+    first, *others = named if source.kind != "synthetic" else [source.generator]
+    return f"{source.kind} {first}" + (f" and {len(others)} more" if others else "")
+
+
+def _in_folder(source: Source, data: Data) -> list[Path]:
+    """Files below the current folder, ``data.mirror`` or a package's own folder.
+
+    The package is not imported.
+    """
+    folder, which = Path(), "current"
+    if source.kind == "mirror":
+        if not data.mirror:
+            raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
+        folder, which = Path(data.mirror), "mirror"
+    elif source.kind == "package":
+        name = str(source.loader)
+        found = importlib.util.find_spec(name)
+        if found is None or not found.submodule_search_locations:
+            raise SourceError(
+                f"the package {name} is not installed: pip install {name}"
+            )
+        folder, which = Path(found.submodule_search_locations[0]), "package's"
+    missing = [name for name in source.files if not (folder / name).is_file()]
+    if missing:
+        raise SourceError(f"missing in the {which} folder: {', '.join(missing)}")
+    return [folder / name for name in source.files]
+
+
+def _included(loader: str, positive: str | None) -> Arrays:
+    """A data set included in scikit-learn; two classes become -1 and +1."""
+    from sklearn import datasets
+
+    if loader == "load_diabetes":
+        # Its releases differ in the last digits: we scale the printed numbers.
+        X, y = datasets.load_diabetes(return_X_y=True, scaled=False)
+        X = standardize(np.round(X, 6)) / np.sqrt(len(X))
+    else:
+        X, y = getattr(datasets, loader)(return_X_y=True)
+    if positive is not None:
+        y = labels(pd.Series(y), positive)
+    elif y.dtype.kind in "iu" and len(np.unique(y)) == 2:
+        y = np.where(y == y.max(), 1.0, -1.0)
+    return X, y
+
+
+# --- downloads ------------------------------------------------------------------------
+
+
+def download(url: str, folder: Path, data: Data) -> Path:
+    """Download one file by pooch, whole or not at all, within the limits of ``data``.
+
+    Raises SourceError if the file is not available.
+    """
+    import pooch
+    from requests.exceptions import RequestException
+
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", urlsplit(url).path.rsplit("/", 1)[-1])
+    name = name.lstrip(".") or "download"
+    by = pooch.HTTPDownloader(_Limits(data), CHUNK, timeout=data.timeout)
+    retries = data.retries
+    site = pooch.create(
+        folder, "", None, None, None, {name: None}, {name: url}, retries
+    )
+    try:
+        return Path(site.fetch(name, downloader=by))
+    except (RequestException, SourceError) as error:
+        raise SourceError(f"{name}: {_cause(error)}") from error
+
+
+class _Limits:
+    """Ends a download that is too large or takes too long; to pooch it is a bar."""
+
+    def __init__(self, data: Data):
+        self.data, self.end = data, time.monotonic() + data.most_seconds
+        self.total = self.bytes = 0
+
+    def update(self, count: int) -> None:
+        """Count some bytes."""
+        self.bytes += count
+        most, seconds = self.data.most_bytes, self.data.most_seconds
+        if self.bytes > most:
+            raise SourceError(f"more than {most} bytes (data.most_bytes)")
+        if time.monotonic() > self.end:
+            raise SourceError(f"not complete after {seconds:g} s (data.most_seconds)")
+
+    def reset(self) -> None:
+        """Begin to count again."""
+        self.bytes = 0
+
+    def close(self) -> None:
+        """Do nothing: the download is complete."""
+
+
+def _cause(error: Exception) -> str:
+    """The cause of an error in one line; for a failed request the innermost cause."""
+    if isinstance(error, SourceError):
+        return str(error)
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"HTTP {response.status_code} {response.reason}"
+    cause = getattr(error.args[0] if error.args else None, "reason", None) or error
+    return " ".join(f"{type(cause).__name__}: {cause}".split())
+
+
+def _of_openml(identifier: int, data: Data) -> tuple[Path, str | None]:
+    """A data set of OpenML as ARFF, and the target column that OpenML names.
+
+    The file ``openml/<identifier>.arff`` of a mirror comes first; its target is not
+    known. Otherwise the package openml with its own settings and cache gets it.
+    """
+    mirrored = Path(data.mirror or "", "openml", f"{identifier}.arff")
+    if data.mirror and mirrored.is_file():
+        return mirrored, None
+    import openml
+    from openml.exceptions import OpenMLHashException
+
+    # The declared digests are of ARFF: the types of a Parquet file may differ.
+    os.environ[openml.config.OPENML_SKIP_PARQUET_ENV_VAR] = "true"
+    get = openml.datasets.get_dataset
+    try:
+        _limited(data.timeout * (1 + data.retries), get, identifier)
+        found = _limited(data.most_seconds, get, identifier, download_data=True)
+    except OpenMLHashException as error:
+        raise RefusedError(f"other content: {_cause(error)}") from error
+    except Exception as error:  # whatever openml makes of an answer
+        raise SourceError(_cause(error)) from error
+    return Path(found.data_file), found.default_target_attribute
+
+
+def forget_openml(identifier: int) -> None:
+    """Remove a data set from openml's cache."""
+    import openml
+
+    folder = Path(openml.config.get_cache_directory(), "datasets", str(identifier))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _limited(seconds: float, call: Callable, *given: Any, **options: Any) -> Any:
+    """The result of a call that may only take so long; openml itself has no time-out.
+
+    A call that takes longer is left to a thread that ends with the process.
+    """
+    try:
+        with ThreadPool(1) as pool:
+            return pool.apply_async(call, given, options).get(seconds)
+    except LateError:
+        raise SourceError(f"time-out: no answer within {seconds:g} s") from None
