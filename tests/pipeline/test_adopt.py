@@ -63,7 +63,6 @@ class Run(dp_cd.Run):
 """
 HELPER = "def scaled(weights):\n    grown = weights * 1.5\n    return grown\n"
 WHERE = ["paper=kept", "scale=smoke", "problem=diabetes"]
-ULP = 1 + 2.0**-52
 
 
 class Project:
@@ -171,15 +170,6 @@ def test_a_change_of_the_thirteenth_digit_is_refused(project):
     assert project.parts() == before
 
 
-def test_a_changed_last_bit_of_the_objective_is_refused(project):
-    before = project.parts()
-    mean = "out[lane] = found / n"
-    project.edit("src/dperm/core/erm/problem.py", mean, f"{mean} * {ULP!r}")
-    done = project.run("adopt")
-    assert "parts adopted" not in done.stderr
-    assert project.parts() == before
-
-
 def test_the_helper_of_an_own_solver(project):
     before = project.parts()
     project.edit("helper_of_own.py", "grown", "larger")
@@ -247,9 +237,9 @@ def lanes(**columns):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"objective": [0.6, np.nan]}, "objective at step 1, clip 1"),
-        ({"objective": [0.5, 0.0]}, "nan was kept, 0.0 is made"),
-        ({"status": ["ok", "ok"]}, "'diverged' was kept, 'ok' is made"),
+        ({"objective": [0.6, np.nan]}, '"objective"'),
+        ({"objective": [0.5, 0.0]}, '"objective"'),
+        ({"status": ["ok", "ok"]}, "was kept: [ok, diverged] is made: [ok, ok]"),
         ({"objective": [np.nan, np.nan]}, "columns ['objective']"),
         ({"more": [1, 2]}, "columns ['more']"),
     ],

@@ -1,9 +1,9 @@
 """``dperm adopt``: lanes of older code are kept if the current makes the same bits.
 
 Any edit of a solver, even a renamed variable, changes the key of its lanes. Lanes are
-deterministic, so a few are run again: the cheapest units of every stage and one other,
-of each run, and points of each sweep. If all bits agree, all parts of the same older
-code get the new key; if one differs, their stage computes them again.
+deterministic, so a few are run again: of each stage of each run, and of each sweep, the
+two cheapest units and another. If all bits agree, all parts of the same older code get
+the new key; if one differs, their stage computes them again.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -21,18 +22,17 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.files import POINT, Key, Parts
+from dperm.core.experiment.files import POINT, Parts
 from dperm.core.experiment.locate import available
-from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.unit import compute, missing, part_key
-from dperm.pipeline import inputs, stages
-from dperm.pipeline.products import function_of
+from dperm.pipeline.inputs import load_job
+from dperm.pipeline.stages import Swept
 from dperm.pipeline.verify import NAMED, SAID, difference
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
-CHEAP = 2  # members of a stage that are run again, the cheapest first, and one other
+CHEAP = 2  # members of a group that are run again, the cheapest first, and one other
 FEW = 16  # lanes of a unit that are run again
 
 
@@ -40,18 +40,18 @@ class DifferentBitsError(RuntimeError):
     """A lane that has other bits now; the text names both values."""
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """Stored rows of one seed that were made by other code than the current."""
 
+    group: tuple[str, ...]  #: all of it is adopted, or nothing
     stage: str
-    name: str  #: for messages
-    key: Key  #: its key under the current code
-    paths: list[Path]  #: its files
-    cost: float  #: in which the cheapest is found
-    apart: tuple[str, ...]  #: columns that are not compared
+    cost: float
+    name: str
+    paths: list[Path]
+    code: str  #: digest of the current code
     #: maps points (step, clip) to the rows that the current code makes
     again: Callable[[pd.DataFrame], pd.DataFrame]
+    apart: tuple[str, ...]  #: columns that are not compared
 
     def differs(self) -> str:
         """The first bit that the current code makes otherwise; empty if none."""
@@ -84,25 +84,20 @@ def adopt(config: schema.Config) -> list[str]:
     given = [text for text in config.overrides if not text.startswith("paper=")]
     groups: dict[tuple[str, ...], list[Member]] = {}
     for name in [config.paper.name] if is_named else available("paper"):
-        paper = configuration.compose([f"paper={name}", *given])
-        for run in plan.runs(paper):
-            for code, member in _lanes(plan.at_run(paper, *run)):
-                groups.setdefault((name, *run, code), []).append(member)
-        for sweep in paper.paper.sweeps:
-            for at, member in _points(paper, sweep):
-                groups.setdefault((name, "sweep", sweep, *at), []).append(member)
+        for member in _members(configuration.compose([f"paper={name}", *given])):
+            groups.setdefault((name, *member.group), []).append(member)
     adopted, refused = [], []
-    for (*names, _), members in groups.items():
-        title, found = " ".join(names), [one.differs() for one in sample(members)]
-        if any(found):
-            refused.append(f"{title}: {next(filter(None, found))}")
+    for group, members in groups.items():
+        title, chosen = " ".join(group[:-1]), _sample(members)
+        if said := next(filter(None, (one.differs() for one in chosen)), ""):
+            refused.append(f"{title}: {said}")
             continue
         for one in members:  # if interrupted, the next adoption finds the rest
             folder = one.paths[0].parent.parent
             with locked(folder):
                 for path in filter(Path.exists, one.paths):
-                    Parts(folder).restamp(path, one.key.code)
-        count = f"{len(members)} parts adopted, {len(found)} run again"
+                    Parts(folder).restamp(path, one.code)
+        count = f"{len(members)} parts adopted, {len(chosen)} run again"
         adopted.append(f"{title}: {count}")
         log.info(adopted[-1])
     if not groups:
@@ -112,39 +107,37 @@ def adopt(config: schema.Config) -> list[str]:
     return adopted
 
 
-def sample(members: list[Member]) -> list[Member]:
+def _sample(members: list[Member]) -> list[Member]:
     """The cheapest members of every stage and one other, always the same."""
-    found = []
+    found, chance = [], random.Random(members[0].name)
     for stage in sorted({one.stage for one in members}):
         own = [one for one in members if one.stage == stage]
-        first, *rest = sorted(own, key=lambda one: (one.cost, one.name))
-        cheap, others = rest[: CHEAP - 1], rest[CHEAP - 1 :]
-        other = random.Random(first.name).sample(others, min(1, len(others)))
-        found += [first, *cheap, *other]
+        own.sort(key=lambda one: (one.cost, one.name))
+        others = own[CHEAP:]
+        found += [*own[:CHEAP], *chance.sample(others, min(1, len(others)))]
     return found
 
 
-def _lanes(config: schema.Config) -> Iterator[tuple[str, Member]]:
-    """Parts of other code of a run, with that code.
+def _members(config: schema.Config) -> Iterator[Member]:
+    """Parts of other code of a paper; those of other settings are left alone."""
+    for run in plan.runs(config):
+        if Parts(plan.results_folder(config, config.paper.name, *run)).by_identity():
+            yield from _lanes(plan.at_run(config, *run))
+    for name in config.paper.sweeps:
+        yield from _points(Swept(config, name))
 
-    The optimum is computed first if its code changed. If it is another one, so are the
-    identities of all lanes, and none is found.
-    """
-    names = (config.paper.name, config.problem.name, config.solver.name)
-    parts = Parts(plan.results_folder(config, *names))
-    kept = parts.by_identity()
-    if not kept:
-        return
-    _solve_again(config)
-    job = inputs.load_job(config)
+
+def _lanes(config: schema.Config) -> Iterator[Member]:
+    """Parts of a run, by the code that made them."""
+    job, design = load_job(config), plan.design(config)
     if job is None:
         return
-    design = plan.design(config)
+    parts, tuned = Parts(job.folder), job.folder / "tune.parquet"
     with locked(job.folder):
         units = list(tuning.tuning_units(job, replace(design, race=False)))
-        tuned = job.folder / "tune.parquet"
         if tuned.is_file():
             units += tuning.fresh_units(job, design, store.read_table(tuned))
+    kept = parts.by_identity()
     for unit in units:
         key = part_key(job, unit)
         current = parts.read(key)
@@ -152,54 +145,30 @@ def _lanes(config: schema.Config) -> Iterator[tuple[str, Member]]:
             continue
         for code, paths in kept.get(key.identity, {}).items():
             if code != key.code:
+                group, stage = (job.names.problem, job.names.solver, code), unit.stage
                 name = f"{unit.passes:g} passes, {unit.replicate}"
                 again = partial(compute, job, unit, workers=config.workers)
-                yield code, Member(unit.stage, name, key, paths, unit.work, SAID, again)
+                found = (unit.work, name, paths, key.code, again, SAID)
+                yield Member(group, stage, *found)
 
 
-def _solve_again(config: schema.Config) -> None:
-    """Prepare and solve the problem again if its optimum was made by other code."""
-    path = inputs.optimum_folder(config) / "optimum.json"
-    if (store.known_json(path) or {}).get("made_by") != inputs.made_by(config):
-        log.info("%s: its optimum is solved again", config.problem.name)
-        for stage in (inputs.fetch, inputs.prepare, inputs.optimum):
-            stage(config)
-
-
-def _points(
-    config: schema.Config, name: str
-) -> Iterator[tuple[tuple[str, ...], Member]]:
-    """Points of other code of a sweep, with the methods that they name, and that code.
-
-    Each method may run other code.
-    """
-    what = config.paper.sweeps[name]
-    parts = Parts(sweep_path(config, name).parent / name)
-    kept, named = parts.by_identity(), parts.named()
-    if not kept:
-        return
-    function = function_of(config, "sweeps", what.kind)
-    for task in stages.tasks(config, name, what):
+def _points(swept: Swept) -> Iterator[Member]:
+    """Parts of a sweep, by the methods that its points name and the code of each."""
+    kept, named = swept.parts.by_identity(), swept.parts.named()
+    for task in swept.tasks() if kept else ():
         point, replicate, key = task
-        if str(key) in named:
-            continue
-        methods = sorted(k for k in point if isinstance(point[k], str | bool))
+        methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
         at = [f"{method}={point[method]}" for method in methods]
         for code, paths in kept.get(key.identity, {}).items():
-            again = partial(_measured, config, name, function, task)
-            cost = float(sum(path.stat().st_size for path in paths))
-            said = f"{point}, replicate {replicate}"
-            apart = (*NAMED, "seconds")
-            yield (*at, code), Member("sweep", said, key, paths, cost, apart, again)
+            if str(key) not in named:
+                group = ("sweep", swept.name, *at, code)
+                cost = float(sum(path.stat().st_size for path in paths))
+                said = f"{point}, replicate {replicate}"
+                again = partial(_measured, swept, task)
+                apart = (*NAMED, "seconds")
+                found = (cost, said, paths, key.code, again, apart)
+                yield Member(group, "sweep", *found)
 
 
-def _measured(
-    config: schema.Config,
-    name: str,
-    function: Callable[..., object],
-    task: stages.Task,
-    _: pd.DataFrame,
-) -> pd.DataFrame:
-    """Rows of a task by the current code; a sweep has no lanes to choose from."""
-    what = config.paper.sweeps[name]
-    return stages.measured(config, name, what, function, task)
+def _measured(swept: Swept, task: tuple, _: pd.DataFrame) -> pd.DataFrame:
+    return swept.measured(task)

@@ -1,11 +1,10 @@
 """Files written whole or not at all, stored lanes, and the provenance of rows.
 
 Lanes are stored: a stage that was killed, or whose grid grew, computes only the rest. A
-finished block of lanes is a part, ``<identity>-<code>-<points>.<digest>.parquet`` in
-the folder ``lanes``. The identity is a digest of everything that determines its rows,
-except the grid point and the code. The code is a digest of the functions that made the
-rows, the last digest that of the file. ``dperm adopt`` finds parts of older code by
-their identity.
+finished block of lanes is a part, ``<identity>-<code>-<points>.parquet`` in the folder
+``lanes``. The identity is a digest of everything that determines its rows, except the
+grid point and the code. The code is a digest of the functions that made the rows.
+``dperm adopt`` finds parts of older code by their identity.
 """
 
 from __future__ import annotations
@@ -229,10 +228,7 @@ def file_digest(path: Path) -> str:
 def read_or_drop(path: Path) -> pd.DataFrame | None:
     """Read a part; None if missing, damaged or changed, and the file is deleted."""
     try:
-        sealed = path.stem.partition(".")[2]
-        if sealed and sealed != file_digest(path)[: len(sealed)]:
-            raise ValueError(f"{path} was changed after it was made")
-        return _read(path)
+        return read_table(path)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -283,16 +279,12 @@ class Parts:
         self.keep(f"{key}-{digest(points)}", rows)
 
     def keep(self, name: str, rows: pd.DataFrame) -> None:
-        """Store rows in a file whose name ends with its digest."""
-        content = rows.to_parquet(None, index=False, write_page_checksum=True)
-        sealed = hashlib.sha256(content).hexdigest()[:20]
-        with whole(self.folder / f"{name}.{sealed}.parquet") as beside:
-            beside.write_bytes(content)
+        """Store rows under a name."""
+        write_table(self.folder / f"{name}.parquet", rows)
 
     def named(self) -> dict[str, Path]:
-        """The files by their names without digest; for a sweep, a point's key."""
-        paths = sorted(self.folder.glob("[!.]*.parquet"))
-        return {path.name.partition(".")[0]: path for path in paths}
+        """The files by their names; for a sweep, a point's key."""
+        return {path.stem: path for path in sorted(self.folder.glob("[!.]*.parquet"))}
 
     def by_identity(self) -> dict[str, dict[str, list[Path]]]:
         """All parts by their identity and the code that made them."""
@@ -304,7 +296,7 @@ class Parts:
 
     def restamp(self, path: Path, code: str) -> None:
         """Assign a part to other code, by renaming it."""
-        old = path.name.partition(".")[0].split("-")[1]
+        old = path.stem.split("-")[1]
         path.replace(path.with_name(path.name.replace(f"-{old}", f"-{code}", 1)))
 
 
