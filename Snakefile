@@ -18,7 +18,8 @@ try:
 except ConfigError as error:
     sys.exit(str(error))
 
-helpers.age(JOBS)
+if workflow.is_main_process:
+    helpers.age(JOBS)
 shell.prefix(helpers.prefix(HERE))
 RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
 TARGETS = JOBS.targets()

@@ -23,12 +23,6 @@ from faults.tiny import PAPER, Project, counted, same_rows
 TIMES = int(os.environ.get("FAULT_TIMES", "1"))  # 10 by `make faults`
 RUN = ("-j", "2", "--", "tiny")
 RESULT = "results/tiny/diabetes/dp_cd"
-NUMBA = """
-import importlib.metadata
-
-_true = importlib.metadata.version
-importlib.metadata.version = lambda name: "99.0" if name == "numba" else _true(name)
-"""
 
 
 def by_night(*values, **options):
@@ -288,56 +282,6 @@ def test_yaml_edited_under_a_run(prepared, undisturbed, moments, tmp_path_factor
         process.wait(300)
         finish(prepared, "snakemake")
         same_rows(prepared, calm)
-
-
-def why(project) -> str:
-    """What a dry run gives as reasons."""
-    done = project.run("snakemake", "-n", "--", "tiny")
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
-@pytest.mark.long
-def test_an_upgrade_of_numba(project, undisturbed):
-    """An upgrade of a library that computes"""
-    finish(project, "snakemake")
-    assert "Nothing to be done" in why(project)
-    (project.folder / "later").mkdir()
-    (project.folder / "later" / "sitecustomize.py").write_text(NUMBA)
-    path = project.environment.get("PYTHONPATH", "")
-    project.environment["PYTHONPATH"] = f"{project.folder / 'later'}:{path}"
-    reasons = why(project)
-    assert "rule solve:" in reasons and "Params have changed" in reasons
-    finish(project, "snakemake")
-    same_rows(project, undisturbed)
-    log = (project.folder / "logs/solve/tiny/diabetes/dp_cd.log").read_text()
-    assert counted(log)["reused"] == 0 and sum(counted(log).values()) == 2000
-
-
-@pytest.mark.long
-def test_data_edited_under_a_run(project, undisturbed):
-    """A file of one's own data edited after a run"""
-    rows = (f"{i % 7},{i * i % 11},{i % 3}\n" for i in range(60))
-    (project.folder / "own.csv").write_text("a,b,y\n" + "".join(rows))
-    project.add("problem/diabetes", {
-        "name": "diabetes", "title": "Own", "loss": "least_squares",
-        "dataset": {"name": "own", "sources": [{"kind": "file", "files": ["own.csv"]}],
-                    "reader": {"format": "csv"}},
-        "penalty": {"l1": 0.1},
-    })  # fmt: skip
-    finish(project, "snakemake")
-    before = project.rows()
-    text = (project.folder / "own.csv").read_text()
-    (project.folder / "own.csv").write_text(text + "1,2,3\n")
-    reasons = why(project)
-    assert "rule fetch:" in reasons and "Params have changed" in reasons
-    finish(project, "snakemake")
-    for name, table in project.rows().items():
-        assert not table["objective"].equals(before[name]["objective"])
-    (project.folder / "own.csv").write_text(text)
-    finish(project, "snakemake")
-    for name, table in project.rows().items():
-        assert table.equals(before[name])
 
 
 # --- two at once, clocks, overflow ----------------------------------------------------

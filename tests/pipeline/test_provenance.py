@@ -148,16 +148,21 @@ def test_an_audit_does_not_depend_on_another_solver_of_lanes(edited):
     assert before["audit/solvers/dp_cd"] == after["audit/solvers/dp_cd"]
 
 
-def fetch(dataset) -> str:
-    problem = schema.Problem(name="own", dataset=dataset)
-    return jobs.Paper(schema.Config()).fetch(problem).key
+def data_keys(dataset, loss="logistic") -> tuple[str, ...]:
+    """Keys of the jobs that fetch, prepare and solve a problem on a data set."""
+    problem = schema.Problem(name="own", dataset=dataset, loss=loss)
+    found = jobs.Jobs("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs.checks, "problem", lambda section: None)
+        jobs.add_problem(found, schema.Config(problem=problem), "own")
+    return tuple(job.key for job in found.jobs.values())
 
 
 @pytest.mark.parametrize(("known", "counts"), [("0" * 64, False), (None, True)])
 def test_code_that_reads_data_counts_where_no_digest_vouches(edited, known, counts):
     dataset = schema.Dataset("some", digest=known)
     given = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
-    before, after = edited(lambda: fetch(dataset), *given)
+    before, after = edited(lambda: data_keys(dataset)[0], *given)
     assert (before != after) is counts
 
 
@@ -168,12 +173,7 @@ def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatc
 
     def made(**keys):
         source = schema.Source(kind="file", files=["one.csv"])
-        dataset = schema.Dataset("own", sources=[replace(source, **keys)])
-        problem = schema.Problem(name="own", dataset=dataset)
-        paper = jobs.Paper(schema.Config(problem=problem))
-        monkeypatch.setattr(jobs.checks, "problem", lambda section: None)
-        problem.loss = "logistic"
-        return (fetch(dataset), paper.prepare("own").key, paper.optimum("own").key)
+        return data_keys(schema.Dataset("own", sources=[replace(source, **keys)]))
 
     before = made()
     changed = [made(files=["two.csv"]), made(members=["x"]), made(options={"n": 1})]
@@ -184,16 +184,11 @@ def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatc
     assert len(set(changed)) == 4
 
 
-def test_where_data_come_from_is_no_matter_where_they_have_a_digest(
-    monkeypatch,
-):
-    monkeypatch.setattr(jobs.checks, "problem", lambda section: None)
+def test_where_data_come_from_is_no_matter_where_they_have_a_digest():
     known = schema.Dataset("some", digest="sha256:" + "0" * 64)
     other = replace(known, sources=[schema.Source(kind="openml", id=3)])
-    assert fetch(known) != fetch(other)
-    problems = [schema.Problem(name="x", dataset=one) for one in (known, other)]
-    papers = [jobs.Paper(schema.Config(problem=problem)) for problem in problems]
-    assert papers[0].prepare("x").key == papers[1].prepare("x").key
+    one, two = data_keys(known), data_keys(other)
+    assert one[0] != two[0] and one[1:] == two[1:]
 
 
 # --- sweeps and products --------------------------------------------------------------
@@ -201,13 +196,12 @@ def test_where_data_come_from_is_no_matter_where_they_have_a_digest(
 
 def product(paper, kind, name):
     """Key of the job of a figure, table or sweep of a paper."""
-    config = configuration.compose([f"paper={paper}"])
 
     def made():
-        found = jobs.Paper(config)
+        found = jobs.compose([paper], [])
         if kind == "sweeps":
-            return found.sweep(name).key
-        return found.draw(kind, name).key
+            return found.job("sweep", paper, name).key
+        return found.makers[next(iter(found.formats(paper, f"{kind}/{name}")))].key
 
     return made
 
@@ -275,12 +269,13 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
     made = product("dpsco", "sweeps", "rates")
     before, whole, known = keys(), made(), digests.section
 
-    def changed(group, name):
-        found = known(group, name)
+    def changed(group, name, *overrides):
+        found = known(group, name, *overrides)
         if name != "noisy_sfw":
             return found
         return replace(found, options={**found.options, "batch": "all"})
 
+    changed.cache_clear = known.cache_clear
     monkeypatch.setattr(digests, "section", changed)
     after = keys()
     assert {at[0] for at in before if before[at] != after[at]} == {"noisy_sfw"}
@@ -298,7 +293,9 @@ def test_a_wider_grid_is_no_other_lane(configured):
     job = inputs.load_job(config)
     (job.folder).mkdir(parents=True)
     before = keys()
-    one = jobs.Paper(config).solve("diabetes", "dp_cd").key
     config.paper.runs["dp_cd"].grid["clip"] = [1.0]
-    assert jobs.Paper(config).solve("diabetes", "dp_cd").key != one
     assert keys() == before
+    one, other = (jobs.compose(["dpcd"], ["scale=smoke", *text]) for text in
+                  ([], ["paper.fresh=3"]))  # fmt: skip
+    name = ("solve", "dpcd", "diabetes", "dp_cd")
+    assert one.job(*name).key != other.job(*name).key

@@ -1,16 +1,12 @@
 """Tune and evaluate: whole runs on a small problem."""
 
 import logging
-import signal
-import subprocess
-import sys
-import time
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import plan, results
+from dperm.core.experiment import results
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, PROVENANCE, Job
 from dperm.core.privacy.accounting import epsilon
@@ -131,32 +127,6 @@ def test_a_grid_that_grows_computes_the_new_lanes_only(configured, solver, caplo
     anew = stages.tune(with_grid(run_for(configured, solver, results="anew"), larger))
     pd.testing.assert_frame_equal(
         numbers(after), numbers(pd.read_parquet(anew)), check_exact=True
-    )
-
-
-def test_a_killed_run_goes_on_where_it_was(configured, data_dir, tmp_path):
-    """SIGKILL in mid-run, again and again; the rows are those of an undisturbed run."""
-    overrides = ["scale.replicates=20"]
-    config = configured(*overrides, results="killed")
-    where = [f"data.dir={data_dir}", f"output.results={tmp_path / 'killed'}"]
-    what = ["scale=smoke", "problem=diabetes", *overrides]
-    command = [sys.executable, "-m", "dperm", "tune", *where, *what]
-    folder = plan.results_folder(config, "dpcd", "diabetes", "dp_cd")
-    for parts in (1, 9, 21):
-        child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 60
-        while child.poll() is None and time.monotonic() < deadline:
-            if len(list((folder / "lanes").glob("*.parquet"))) >= parts:
-                break
-            time.sleep(0.001)
-        child.kill()
-        assert child.wait() == -signal.SIGKILL
-    undisturbed = stages.tune(configured(*overrides, results="undisturbed"))
-    resumed = stages.tune(config)
-    pd.testing.assert_frame_equal(
-        numbers(pd.read_parquet(resumed)),
-        numbers(pd.read_parquet(undisturbed)),
-        check_exact=True,
     )
 
 

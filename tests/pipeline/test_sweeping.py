@@ -115,8 +115,7 @@ def tuned_to(config, objective):
     columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
     row = dict.fromkeys(columns, 1.0) | {"calibration": "paper", "objective": objective}
     path = plan.results_folder(config, "dpcd", "diabetes", "dp_cd") / "tune.parquet"
-    key = jobs.Paper(config).solve("diabetes", "dp_cd").key
-    store.write_table(path, pd.DataFrame([row]), key)
+    store.write_table(path, pd.DataFrame([row]))
 
 
 def test_a_sweep_that_starts_from_tuning_follows_it(swept, caplog):

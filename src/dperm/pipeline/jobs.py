@@ -3,8 +3,7 @@
 This is the only place that states what a file is made of. The Snakefile turns the jobs
 into rules. The key of a job is a digest of its settings, of its code and of the keys of
 the jobs whose files it reads; it is a parameter of the rule, so that Snakemake runs a
-job again if one of these changed. A stage that runs by itself asks for the jobs that it
-needs: they are made when they are asked for, each once.
+job again if one of these changed.
 """
 
 from __future__ import annotations
@@ -213,209 +212,150 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
     base = settings(overrides)
     jobs, printed = Jobs(base.scale.folder, papers), list[str]()
     for name in papers:
-        paper = Paper(with_paper(base, name), jobs)
-        paper.all()
-        printed.append(paper.printed())
+        config = with_paper(base, name)
+        _add_paper(jobs, config)
+        texts = _texts(config.paper, config.paper.claims or "")
+        own = products.modules(config, "proofs")
+        printed.append(digest([texts, priced(*own) if own else ""]))
     if {*papers} == {*available("paper")}:
         _add_report(jobs, printed)
     return jobs
 
 
-class Paper:
-    """Makes the jobs of a paper, each with those that it needs.
+# --- one paper ------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    config : Config
-        With the paper, the scale and the overrides of all sections.
-    jobs : Jobs, optional
-        To which they are added.
+
+def _add_paper(jobs: Jobs, config: schema.Config) -> None:
+    paper, timed = config.paper, products.clocked(config)
+    for problem in plan.problem_names(config):
+        add_problem(jobs, config, problem)
+    for run in plan.runs(config):
+        _add_run(jobs, config, *run)
+    for name in paper.sweeps:
+        _add_sweep(jobs, config, name)
+    if timed:
+        reads = [jobs.files("solve", paper.name, *run)[1] for run in timed]
+        of = [[sorted(kinds) for kinds in timed.values()], paper.clocked]
+        jobs.add("timing", paper.name, of=of, reads=reads, alone=True)
+    for kind in FORMATS:
+        for name in getattr(paper, kind):
+            _add_product(jobs, config, kind, name)
+    jobs.add("complete", paper.name, of=[], reads=jobs.products(paper.name))
+
+
+def _section(config: schema.Config, group: str, name: str) -> Any:
+    """The section of a problem or a solver with the overrides of the run."""
+    chosen = getattr(config, group)
+    if chosen is not None and chosen.name == name:
+        getattr(checks, group)(chosen)
+        return chosen
+    own = (text for text in config.overrides if re.match(rf"[+~]*{group}\.", text))
+    return digests.section(group, name, *own)
+
+
+def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
+    """Add the jobs that fetch, prepare and solve a problem without privacy.
+
+    The reader's code counts only if no digest of the arrays is declared; a declared
+    one stands for the data.
     """
-
-    def __init__(self, config: schema.Config, jobs: Jobs | None = None):
-        self.config, self.name = config, config.paper.name
-        self.jobs = Jobs(config.scale.folder) if jobs is None else jobs
-        self._where = f"conf/{group_file('paper', self.name)}"
-
-    def all(self) -> None:
-        """Add all jobs of the paper."""
-        paper = self.config.paper
-        for problem in plan.problem_names(self.config):
-            self.optimum(problem)
-        for run in plan.runs(self.config):
-            self.solve(*run)
-        for name in paper.sweeps:
-            self.sweep(name)
-        if products.clocked(self.config):
-            self.timing()
-        for kind in FORMATS:
-            for name in getattr(paper, kind):
-                self.draw(kind, name)
-        reads = self.jobs.products(self.name)
-        self.jobs.add("complete", self.name, of=[], reads=reads)
-
-    # --- data -------------------------------------------------------------------------
-
-    def problem(self, name: str) -> schema.Problem:
-        """A problem's section, read and checked."""
-        return self._section("problem", name)
-
-    def solver(self, name: str) -> schema.Solver:
-        """A solver's section, read and checked."""
-        return self._section("solver", name)
-
-    def _section(self, group: str, name: str) -> Any:
-        chosen, given = getattr(self.config, group), self.config.overrides
-        if chosen is not None and chosen.name == name:
-            getattr(checks, group)(chosen)
-            return chosen
-        own = (text for text in given if re.match(rf"[+~]*{group}\.", text))
-        return digests.section(group, name, *own)
-
-    def fetch(self, problem: schema.Problem) -> Job:
-        """The job that fetches a problem's data set.
-
-        The reader's code counts only if no digest of the arrays is declared.
-        """
-        dataset = problem.dataset
-        sources = [asdict(source) for source in dataset.sources]
-        of = [dataset.digest, sources, asdict(dataset.reader), contents(dataset)]
-        of.append(reading_code(dataset))
-        known = self.jobs.jobs.get(f"fetch/{dataset.name}")
-        if known is not None and known.key != digest([of, []]):
-            raise ConfigError(
-                f"conf/problem/{problem.name}.yaml: dataset.name: expected another "
-                f"name, found {dataset.name!r}, the other data of "
-                f"{self.jobs.problem_of(dataset.name)}"
-            )
-        self.jobs.dataset_of[problem.name] = dataset.name
-        return known or self.jobs.add("fetch", dataset.name, of=of)
-
-    def prepare(self, name: str) -> Job:
-        """The job that prepares a problem; a declared digest stands for the data."""
-        if f"prepare/{name}" not in self.jobs.jobs:
-            problem = self.problem(name)
-            fetch = self.fetch(problem)
-            of = [asdict(problem.preparation), code(PREPARING)]
-            keys = [problem.dataset.digest or fetch.key]
-            self.jobs.add("prepare", name, of=of, reads=fetch.outputs, keys=keys)
-        return self.jobs.job("prepare", name)
-
-    def optimum(self, name: str) -> Job:
-        """The job that solves a problem without privacy."""
-        if f"optimum/{name}" not in self.jobs.jobs:
-            problem, reads = self.problem(name), self.prepare(name).outputs
-            made = priced(*SOLVING, spelt=[problem.loss])
-            of = [problem.loss, asdict(problem.penalty), made]
-            self.jobs.add("optimum", name, of=of, reads=reads)
-        return self.jobs.job("optimum", name)
-
-    # --- rows -------------------------------------------------------------------------
-
-    def solve(self, problem: str, solver: str) -> Job:
-        """The job that tunes and evaluates a solver on a problem.
-
-        Raises ConfigError if the solver cannot run on the problem.
-        """
-        values = (self.name, problem, solver)
-        if "/".join(("solve", *values)) in self.jobs.jobs:
-            return self.jobs.job("solve", *values)
-        config = replace(
-            self.config, problem=self.problem(problem), solver=self.solver(solver)
+    if name in jobs.dataset_of:
+        return
+    problem = _section(config, "problem", name)
+    dataset = problem.dataset
+    sources = [asdict(source) for source in dataset.sources]
+    of = [dataset.digest, sources, asdict(dataset.reader), contents(dataset)]
+    of.append(reading_code(dataset))
+    known = jobs.jobs.get(f"fetch/{dataset.name}")
+    if known is not None and known.key != digest([of, []]):
+        raise ConfigError(
+            f"conf/problem/{name}.yaml: dataset.name: expected another name, found "
+            f"{dataset.name!r}, the other data of {jobs.problem_of(dataset.name)}"
         )
-        paper, chosen = config.paper, config.solver
-        design, loss = plan.design(config), config.problem.loss
-        points, kinds = design.points, design.calibrations
-        checks.require_able(paper, config.problem, chosen)
-        check_clips(points, f"{self._where}: runs.{solver}.grid", config.problem)
-        of = [
-            *(asdict(config.problem.privacy), plan.label(config, solver)),
-            *(chosen.name, chosen.algorithm, chosen.options),
-            *(repr(points), kinds, config.seed, design.replicates, design.fresh),
-            *(design.race, design.evaluated, code(*CHOOSING)),
-            code(STAGED) if design.race else "",
-            digests.lanes(chosen.algorithm, loss),
-            digests.noise(chosen.algorithm, kinds, loss),
-        ]
-        work = points.total("passes") * design.replicates * len(kinds)
-        reads = self.optimum(problem).outputs
-        return self.jobs.add("solve", *values, of=of, reads=reads, work=work)
+    jobs.dataset_of[name] = dataset.name
+    fetch = known or jobs.add("fetch", dataset.name, of=of)
+    of, keys = [asdict(problem.preparation), code(PREPARING)], [dataset.digest]
+    keys = keys if dataset.digest else [fetch.key]
+    prepare = jobs.add("prepare", name, of=of, reads=fetch.outputs, keys=keys)
+    made = priced(*SOLVING, spelt=[problem.loss])
+    of = [problem.loss, asdict(problem.penalty), made]
+    jobs.add("optimum", name, of=of, reads=prepare.outputs)
 
-    def sweep(self, name: str) -> Job:
-        """The job of a sweep.
 
-        Raises ConfigError if its function or its options do not exist, or its points
-        need what the paper does not run.
-        """
-        if f"sweep/{self.name}/{name}" in self.jobs.jobs:
-            return self.jobs.job("sweep", self.name, name)
-        config, what = self.config, self.config.paper.sweeps[name]
-        products.entry_of(config, "sweeps", name)
-        points = products.sweep_points(config, what)
-        axes = sorted({key for at in points for key in at})
-        for axis in what.together:
-            one_of(f"{self._where}: sweeps.{name}.together", axis, axes)
-        made = [*map(self.optimum, products.sweep_problems(config, what))]
-        made += map(self.prepare, products.sweep_prepared(config, what))
-        made += [self.solve(*run) for run in products.sweep_tuned(config, name)]
-        solvers = [self.solver(solver) for solver in sorted(points.values("solver"))]
-        of = [
-            *(asdict(what), repr(points), config.seed, config.scale.replicates),
-            [[solver.algorithm, solver.options] for solver in solvers],
-            swept(config, name, points.values("solver")),
-        ]
-        reads = [job.outputs[0] for job in made]
-        values = (self.name, name)
-        return self.jobs.add("sweep", *values, of=of, reads=reads, alone=what.timed)
+def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> None:
+    """Add the job that tunes and evaluates a solver on a problem."""
+    chosen = _section(config, "solver", solver)
+    spec = _section(config, "problem", problem)
+    at = replace(config, problem=spec, solver=chosen)
+    design, label = plan.design(at), plan.label(at, solver)
+    points, kinds = design.points, design.calibrations
+    checks.require_able(config.paper, spec, chosen)
+    check_clips(points, f"{_where(config)}: runs.{solver}.grid", spec)
+    of = [
+        *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
+        *(repr(points), kinds, config.seed, design.replicates, design.fresh),
+        *(design.race, design.evaluated, code(*CHOOSING)),
+        code(STAGED) if design.race else "",
+        digests.lanes(chosen.algorithm, spec.loss),
+        digests.noise(chosen.algorithm, kinds, spec.loss),
+    ]
+    work = points.total("passes") * design.replicates * len(kinds)
+    values, reads = (config.paper.name, problem, solver), jobs.files("optimum", problem)
+    jobs.add("solve", *values, of=of, reads=reads, work=work)
 
-    def timing(self) -> Job:
-        """The job that times the runs whose seconds a product shows."""
-        if f"timing/{self.name}" not in self.jobs.jobs:
-            clocked = products.clocked(self.config)
-            reads = [self.solve(*run).outputs[1] for run in clocked]
-            kinds = [sorted(found) for found in clocked.values()]
-            of = [kinds, self.config.paper.clocked]
-            self.jobs.add("timing", self.name, of=of, reads=reads, alone=True)
-        return self.jobs.job("timing", self.name)
 
-    # --- products ---------------------------------------------------------------------
+def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
+    """Add the job of a sweep, with those of the problems that it needs."""
+    what, paper = config.paper.sweeps[name], config.paper.name
+    products.entry_of(config, "sweeps", name)
+    points = products.sweep_points(config, what)
+    axes = sorted({key for at in points for key in at})
+    for axis in what.together:
+        one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
+    solved = products.sweep_problems(config, what)
+    prepared = products.sweep_prepared(config, what)
+    for problem in (*solved, *prepared):
+        add_problem(jobs, config, problem)
+    tuned = products.sweep_tuned(config, name)
+    reads = [file for problem in solved for file in jobs.files("optimum", problem)]
+    reads += [file for problem in prepared for file in jobs.files("prepare", problem)]
+    reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
+    solvers = sorted(points.values("solver"))
+    chosen = [_section(config, "solver", solver) for solver in solvers]
+    of = [
+        *(asdict(what), repr(points), config.seed, config.scale.replicates),
+        [[solver.algorithm, solver.options] for solver in chosen],
+        swept(config, name, solvers),
+    ]
+    jobs.add("sweep", paper, name, of=of, reads=reads, alone=what.timed)
 
-    def draw(self, kind: str, name: str) -> Job:
-        """The job that makes a figure or a table, with all others of the same files.
 
-        Raises ConfigError if its function or its options do not exist.
-        """
-        config, jobs, product = self.config, self.jobs, f"{kind}/{name}"
-        drawn = jobs.of_paper(self.name, "draw")
-        what, inputs = getattr(config.paper, kind)[name], self.inputs(kind, name)
-        entry, spelt = products.entry_of(config, kind, name), asdict(what)
-        made = priced(entry, SAVING[kind], spelt=digests.strings(spelt))
-        titles = [self.problem(one).title for one in plan.problem_names(config)]
-        keys = [jobs.makers[file].key for file in inputs]
-        texts = _texts(config.paper, config.paper.published.values())
-        job = next((one for one in drawn if one.inputs == inputs), None)
-        if job is None:
-            job = jobs.jobs[f"draw/{self.name}/{product}"] = Job(inputs, [], "")
-        job.products.append(product)
-        job.key = digest([job.key, spelt, titles, keys, texts, made])
-        job.outputs += jobs.formats(self.name, product)
-        jobs.makers |= dict.fromkeys(job.outputs, job)
-        return job
+def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> None:
+    """Add a figure or a table to the job that makes all others of the same files."""
+    paper, product = config.paper, f"{kind}/{name}"
+    what, entry = getattr(paper, kind)[name], products.entry_of(config, kind, name)
+    runs = products.product_runs(config, what)
+    made = [("solve", paper.name, *run) for run in runs]
+    made += [("sweep", paper.name, sweep) for sweep in what.sweeps]
+    made += [("timing", paper.name)] if what.timed else []
+    inputs = [file for job in made for file in jobs.files(*job)]
+    drawn = jobs.of_paper(paper.name, "draw")
+    job = next((one for one in drawn if one.inputs == inputs), None)
+    if job is None:
+        job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
+    names, keys = plan.problem_names(config), [jobs.makers[one].key for one in inputs]
+    titles = [_section(config, "problem", problem).title for problem in names]
+    spelt = asdict(what)
+    of = [job.key, spelt, titles, keys, _texts(paper)]
+    of.append(priced(entry, SAVING[kind], spelt=digests.strings(spelt)))
+    job.key = digest(of)
+    job.products.append(product)
+    job.outputs += jobs.formats(paper.name, product)
+    jobs.makers |= dict.fromkeys(job.outputs, job)
 
-    def inputs(self, kind: str, name: str) -> list[str]:
-        """Files of rows that a figure or a table is made of."""
-        product = getattr(self.config.paper, kind)[name]
-        made = [self.solve(*run) for run in products.product_runs(self.config, product)]
-        made += map(self.sweep, product.sweeps)
-        made += [self.timing()] if product.timed else []
-        return [file for job in made for file in job.outputs]
 
-    def printed(self) -> str:
-        """Digest of the paper's printed numbers, its claims and its own proofs."""
-        paper = self.config.paper
-        texts = _texts(paper, [*paper.published.values(), paper.claims or ""])
-        own = products.modules(self.config, "proofs")
-        return digest([texts, priced(*own) if own else ""])
+def _where(config: schema.Config) -> str:
+    return f"conf/{group_file('paper', config.paper.name)}"
 
 
 def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
@@ -432,8 +372,10 @@ def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
     return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
 
 
-def _texts(paper: schema.Paper, files: Iterable[str]) -> list[str]:
-    paths = [paper_file(paper, file) for file in files if file]
+def _texts(paper: schema.Paper, *more: str) -> list[str]:
+    """The paper's printed numbers, and more of its files."""
+    files = filter(None, [*paper.published.values(), *more])
+    paths = [paper_file(paper, file) for file in files]
     return [path.read_text(encoding="utf-8") for path in paths if path is not None]
 
 

@@ -45,26 +45,14 @@ _NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mappi
 
 def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper."""
-    return _current(config, "figures")
+    names = chosen(config, "figures")
+    return [path for name in names for path in write(config, "figures", name)]
 
 
 def table(config: schema.Config) -> list[Path]:
     """Write ``product=...`` and print it in Markdown, or write all tables."""
-    return _current(config, "tables")
-
-
-def _current(config: schema.Config, kind: str) -> list[Path]:
-    """Make products; rows that other settings or code made are refused."""
-    from dperm.pipeline import jobs  # which reads this module
-
-    paper, top, written = jobs.Paper(config), Path(config.output.results), list[Path]()
-    for name in chosen(config, kind):
-        for file in paper.inputs(kind, name):
-            path = top.joinpath(*Path(file).parts[1:])
-            if path.is_file():
-                store.read_table(path, paper.jobs.makers[file].key)
-        written += write(config, kind, name)
-    return written
+    names = chosen(config, "tables")
+    return [path for name in names for path in write(config, "tables", name)]
 
 
 def draw(config: schema.Config) -> list[Path]:

@@ -9,7 +9,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.tune import Meter
-from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
+from dperm.core.experiment.unit import COLUMNS, IDENTITY, Job, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.pipeline import checks, digests, jobs, products
@@ -47,16 +47,7 @@ def tune(config: schema.Config) -> Path:
         Of the table.
     """
     checks.held(config.solver)
-    path = _folder(config) / "tune.parquet"
-    with locked(path.parent):
-        job = load_job(config)
-        if job is None:
-            table = unavailable(plan.names_of(config), unavailable_reason(config))
-            store.write_json(path.with_name("ledger.json"), [])
-        else:
-            table = tuning.tuned(job, plan.design(config))
-        store.write_table(path, table, _key(config))
-    return path
+    return _rows_in(config, "tune", tuning.tuned)
 
 
 def evaluate(config: schema.Config) -> Path:
@@ -66,22 +57,8 @@ def evaluate(config: schema.Config) -> Path:
     -------
     Path
         Of ``evaluate.parquet``, with one row per seed and pass.
-
-    Raises
-    ------
-    ValueError
-        If the tuning was made by other code or settings.
     """
-    path, made = _folder(config) / "evaluate.parquet", _key(config)
-    tuned = store.read_table(path.with_name("tune.parquet"), made)
-    with locked(path.parent):
-        job = load_job(config)
-        if job is None:
-            table = unavailable(plan.names_of(config), unavailable_reason(config))
-        else:
-            table = tuning.evaluated(job, plan.design(config), tuned)
-        store.write_table(path, table, made)
-    return path
+    return _rows_in(config, "evaluate", tuning.evaluated)
 
 
 def solve(config: schema.Config) -> Path:
@@ -96,14 +73,21 @@ def solve(config: schema.Config) -> Path:
     return evaluate(config)
 
 
-def _key(config: schema.Config) -> str:
-    """Key of the job of the chosen solver on the chosen problem."""
-    return jobs.Paper(config).solve(config.problem.name, config.solver.name).key
-
-
-def _folder(config: schema.Config) -> Path:
-    names = (config.paper.name, config.problem.name, config.solver.name)
-    return plan.results_folder(config, *names)
+def _rows_in(
+    config: schema.Config, name: str, made: Callable[[Job, plan.Design], pd.DataFrame]
+) -> Path:
+    """Write a table of rows; where there are no data, of the reason."""
+    names = plan.names_of(config)
+    folder = plan.results_folder(config, *names[:3])
+    with locked(folder):
+        job = load_job(config)
+        if job is None:
+            table = unavailable(names, unavailable_reason(config))
+            store.write_json(folder / "ledger.json", [])
+        else:
+            table = made(job, plan.design(config))
+        store.write_table(folder / f"{name}.parquet", table)
+    return folder / f"{name}.parquet"
 
 
 def timing(config: schema.Config) -> Path:
@@ -127,7 +111,7 @@ def timing(config: schema.Config) -> Path:
         meter.advance(1)
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     table = pd.concat(tables[1:] or tables, ignore_index=True)
-    store.write_table(path, table, jobs.Paper(config).timing().key)
+    store.write_table(path, table)
     return path
 
 
@@ -136,11 +120,10 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     job = load_job(config)
     if job is None:
         return
-    table = store.read_table(job.folder / "tune.parquet", _key(config))
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
         design = replace(design, evaluated="best")
-    units = tuning.fresh_units(job, design, table)
+    units = tuning.fresh_units(job, design)
     if units:  # compile or load the kernels before anything is timed
         lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})
@@ -188,9 +171,7 @@ class Swept:
                 store.unthreaded(found[str(key)]).assign(config_digest=str(key))
                 for _, _, key in every
             ]
-            table = pd.concat(tables, ignore_index=True)
-            made = jobs.Paper(self.config).sweep(self.name).key
-            store.write_table(self.path, table, made)
+            store.write_table(self.path, pd.concat(tables, ignore_index=True))
         return self.path
 
     def tasks(self) -> list[Task]:
@@ -231,8 +212,9 @@ class Swept:
 
     def _tuned(self, problem: str, solver: str) -> str:
         """Digest of the numbers in the tuning table of a solver on a problem."""
-        config = plan.at_run(self.config, problem, solver)
-        table = store.read_table(_folder(config) / "tune.parquet", _key(config))
+        names = (self.config.paper.name, problem, solver)
+        folder = plan.results_folder(self.config, *names)
+        table = store.read_table(folder / "tune.parquet")
         columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
         return store.digest([table[columns].to_csv(index=False)])
 

@@ -24,6 +24,7 @@ import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.files import POINT, write_csv
+from dperm.core.experiment.files import POINT
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.unit import PROVENANCE, Job, Unit, compute
@@ -45,6 +46,7 @@ from dperm.pipeline.stages import Swept
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
 SHARE = 0.01  # default share of lanes and points that is run again
+FEW = 20  # at most so many after a run
 NAMED = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a lane and not its result. They are filled in again whenever
 # lanes are read, but stored with the rows of sweeps, where they are compared.
@@ -58,7 +60,7 @@ class NotVerifiedError(RuntimeError):
 
 
 def verify(
-    config: schema.Config, share: float, seed: int, judged: bool = True
+    config: schema.Config, share: float, seed: int, made: bool = False
 ) -> list[str]:
     """The faults of a paper's results, one line each.
 
@@ -70,13 +72,14 @@ def verify(
         Share of the paper's lanes and points of sweeps to run again; 0 for none.
     seed : int
         Seed of the choice among them.
-    judged : bool
-        Whether the verdicts on the paper's claims are checked.
+    made : bool
+        Whether the results have just been made: a few lanes are enough, and the
+        verdicts on them come later.
     """
     faults: list[str] = []
     checks = [_files(config), _means(config), _rows(config), _made_again(config)]
-    checks += [_replayed(config, share, seed)] if share > 0 else []
-    checks += [_judged(config)] if judged else []
+    checks += [_replayed(config, share, seed, made)] if share > 0 else []
+    checks += [] if made else [_judged(config)]
     for check in checks:
         try:
             faults += check
@@ -104,7 +107,7 @@ def _means(config: schema.Config) -> Iterator[str]:
     name = config.paper.name
     folders = (of(config, name) for of in (plan.results_folder, plan.figures_folder))
     for path in (path for folder in folders for path in sorted(folder.glob("*.csv"))):
-        table = _read(path)
+        table = _parsed(path.read_text("utf-8"))
         for stem in [name[:-6] for name in table if name.endswith("ci_low")]:
             names = [f"{stem}ci_low", f"{stem}mean", f"{stem}ci_high"]
             if not {*names} <= {*table.columns}:
@@ -116,11 +119,6 @@ def _means(config: schema.Config) -> Iterator[str]:
                     f"{path}: row {at + 1}: {names[1]} {mean[at]:.10g} is outside "
                     f"[{low[at]:.10g}, {high[at]:.10g}]"
                 )
-
-
-def _read(path: Path) -> pd.DataFrame:
-    """A CSV file; one without rows may have no columns either."""
-    return pd.read_csv(path) if path.read_text("utf-8").strip() else pd.DataFrame()
 
 
 def _runs(config: schema.Config) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
@@ -174,38 +172,39 @@ def _made_again(config: schema.Config) -> Iterator[str]:
 
 def _other(path: Path, made: pd.DataFrame) -> str:
     """How a CSV file differs from a table, apart from seconds; empty if it does not."""
-    with tempfile.TemporaryDirectory() as folder:
-        again = Path(folder, path.name)
-        write_csv(again, made)
-        if again.read_bytes() == path.read_bytes():
-            return ""
-        kept, fresh = _read(path), _read(again)
+    text, again = path.read_text("utf-8"), store.as_csv(made)
+    if text == again:
+        return ""
+    kept, fresh = _parsed(text), _parsed(again)
     seconds = [name for name in kept if "seconds" in name]
     return difference(kept, fresh, (*PROVENANCE, *seconds))[0]
 
 
+def _parsed(text: str, **options: Any) -> pd.DataFrame:
+    """A table from CSV text; one without rows may have no columns either."""
+    return pd.read_csv(StringIO(text), **options) if text.strip() else pd.DataFrame()
+
+
 def _judged(config: schema.Config) -> Iterator[str]:
     """Find claims whose verdicts are not those of the tables and figures here."""
-    path = plan.results_folder(config) / "claims.csv"
+    path, name = plan.results_folder(config) / "claims.csv", config.paper.name
     if not path.is_file() or not config.paper.claims:
         return
     # The report depends on the pipeline, which must import it by name, like papers.
     report: Any = importlib.import_module("dperm.report.claims")
-    name = config.paper.name
-    with tempfile.TemporaryDirectory() as folder:
-        again = Path(folder, "claims.csv")
-        rows = [*report.judged_paper(configuration.with_paper(config, name))]
-        write_csv(again, pd.DataFrame(rows, columns=list(report.COLUMNS)))
-        ours, theirs = (pd.read_csv(one, dtype=str) for one in (again, path))
-    text, _ = difference(theirs[theirs["paper"] == name], ours, ())
-    if text:
+    rows = [*report.judged_paper(configuration.with_paper(config, name))]
+    again = store.as_csv(pd.DataFrame(rows, columns=list(report.COLUMNS)))
+    ours, kept = (_parsed(one, dtype=str) for one in (again, path.read_text("utf-8")))
+    if text := difference(kept[kept["paper"] == name], ours, ())[0]:
         yield f"{path} has other verdicts of {name} than are found now: {text}"
 
 
 # --- lanes and points, run again ------------------------------------------------------
 
 
-def _replayed(config: schema.Config, share: float, seed: int) -> Iterator[str]:
+def _replayed(
+    config: schema.Config, share: float, seed: int, made: bool
+) -> Iterator[str]:
     """Run a random choice of lanes and points of sweeps again."""
     every: list[tuple[Any, str, Any]] = []
     for run, tables in _runs(config):
@@ -217,7 +216,8 @@ def _replayed(config: schema.Config, share: float, seed: int) -> Iterator[str]:
         path = sweep_path(config, name)
         keys = store.read_table(path)["config_digest"] if path.is_file() else []
         every += [(None, name, str(key)) for key in dict.fromkeys(keys)]
-    count = min(len(every), max(1, round(share * len(every))))
+    wanted = max(1, round(share * len(every)))
+    count = min(len(every), FEW if made else wanted, wanted)
     load = functools.cache(lambda run: load_job(plan.at_run(config, *run)))
     for run, name, which in sorted(random.Random(seed).sample(every, count), key=str):
         if run is None:
@@ -303,7 +303,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     text = f"share of the lanes that is run again ({SHARE}; 0: none)"
     parser.add_argument("--replay", type=float, default=SHARE, help=text)
     parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
-    text = "of a run that has just been made: the verdicts on it come later"
+    text = f"after a run: at most {FEW} lanes, and not the verdicts, which come later"
     parser.add_argument("--made", action="store_true", help=text)
 
 
@@ -321,7 +321,7 @@ def main(options: argparse.Namespace) -> None:
     faults = []
     for name in papers:
         config = configuration.compose([f"paper={name}", *given])
-        found = verify(config, options.replay, seed, not options.made)
+        found = verify(config, options.replay, seed, options.made)
         said = "rows" if any(products.rows(config)) else "no rows here, the rest"
         print(f"{name}: {said} verified (seed {seed}): {len(found)} faults")
         faults += found

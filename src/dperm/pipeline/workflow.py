@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import shlex
@@ -163,13 +162,11 @@ def age(jobs: Jobs) -> None:
     rows; data that another scale fetches in a clone must not make these stale. Rows
     that follow from other data have other keys.
     """
-    for dataset in {*jobs.dataset_of.values()}:
-        problems = [name for name, one in jobs.dataset_of.items() if one == dataset]
-        pairs = [
-            ("fetch", dataset),
-            *itertools.product(("prepare", "optimum"), problems),
-        ]
-        files = {file for pair in pairs for file in jobs.files(*pair)}
+    data: dict[str, set[str]] = {}  # files by the data set that they are made of
+    for problem, dataset in jobs.dataset_of.items():
+        files = data.setdefault(dataset, {*jobs.files("fetch", dataset)})
+        files |= {*jobs.files("prepare", problem), *jobs.files("optimum", problem)}
+    for files in data.values():
         readers = (job for job in jobs.jobs.values() if files & {*job.inputs})
         rows = {file for job in readers for file in job.outputs} - files
         if not any(Path(file).exists() for file in rows):

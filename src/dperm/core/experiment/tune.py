@@ -101,13 +101,13 @@ def leaders(table: pd.DataFrame) -> np.ndarray:
     return mask
 
 
-def evaluated(job: Job, design: Design, tuned: pd.DataFrame) -> pd.DataFrame:
+def evaluated(job: Job, design: Design) -> pd.DataFrame:
     """Rows of the best settings on fresh seeds, one per seed and checkpoint.
 
     Several run at the same time, so their seconds state the time spent and not the
     speed of an algorithm, which ``timing`` measures.
     """
-    units = fresh_units(job, design, tuned)
+    units = fresh_units(job, design)
     if not units:
         reason = "every setting of the grid diverged"
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
@@ -127,8 +127,9 @@ def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
             yield Unit("tune", noise, value, replicate, chosen, (value,))
 
 
-def fresh_units(job: Job, design: Design, tuned: pd.DataFrame) -> list[Unit]:
+def fresh_units(job: Job, design: Design) -> list[Unit]:
     """Units on fresh seeds of the best settings by (calibration, passes)."""
+    tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
     kinds, passes = chosen["calibration"].unique(), chosen["passes"].unique()
     noises = calibrations(job, kinds.tolist(), passes.tolist()) if len(chosen) else {}
