@@ -274,8 +274,9 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         )
     jobs.dataset_of[name] = dataset.name
     fetch = known or jobs.add("fetch", dataset.name, of=of)
-    of, keys = [asdict(problem.preparation), code(PREPARING)], [dataset.digest]
-    keys = keys if dataset.digest else [fetch.key]
+    of, keys = [asdict(problem.preparation), code(PREPARING)], [fetch.key]
+    if dataset.digest:
+        keys = [dataset.digest]
     prepare = jobs.add("prepare", name, of=of, reads=fetch.outputs, keys=keys)
     made = priced(*SOLVING, spelt=[problem.loss])
     of = [problem.loss, asdict(problem.penalty), made]

@@ -109,6 +109,7 @@ def timing(config: schema.Config) -> Path:
     for run, kinds in pairs.items():
         tables += _timed(plan.at_run(config, *run), kinds)
         meter.advance(1)
+    meter.close()
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     table = pd.concat(tables[1:] or tables, ignore_index=True)
     store.write_table(path, table)
@@ -247,6 +248,7 @@ class Swept:
         workers = self.config.workers
         for done in Parallel(workers, return_as="generator_unordered")(calls):
             meter.advance(done)
+        meter.close()
 
     def _several(self, group: list[Task]) -> int:
         """Compute tasks one after the other and keep each; return their number."""

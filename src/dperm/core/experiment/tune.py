@@ -256,6 +256,7 @@ def collect(job: Job, units: list[Unit], race: bool = False) -> pd.DataFrame:
 
     tables = two_stages(units, solve) if race else solve(units)
     table = pd.concat(list(tables), ignore_index=True)
+    meter.close()
     left = sum(len(unit.points) for unit in units) - fresh - reused
     said = f", {left} left out after one run" if left else ""
     log.info("%s: %d lanes reused, %d computed%s", name, reused, fresh, said)
@@ -304,8 +305,9 @@ class Meter:
 
         log.info("%s: %d %s", name, total, what)
         form = "{desc}{postfix} in {elapsed}, {remaining} left"
-        left: Any = {"mininterval": 5.0, "smoothing": 0.0, "leave": False}
-        self._bar = tqdm(desc=name, total=work or total, bar_format=form, **left)
+        often: Any = {"mininterval": 5.0, "delay": 5.0, "smoothing": 0.0}
+        whole: Any = {"desc": name, "total": work or total, "leave": False}
+        self._bar = tqdm(bar_format=form, **whole, **often)
         self._done, self._said, self._lock = 0, f"of {total} {what}", Lock()
 
     def advance(self, count: int, work: float = 0.0, fresh: bool = True) -> None:
@@ -315,3 +317,7 @@ class Meter:
             self._bar.initial += 0 if fresh else work or count
             self._bar.set_postfix_str(f"{self._done} {self._said}", refresh=False)
             self._bar.update(work or count)
+
+    def close(self) -> None:
+        """Clear the line: nothing more is done."""
+        self._bar.close()
