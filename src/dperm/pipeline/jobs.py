@@ -336,7 +336,7 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     paper, product = config.paper, f"{kind}/{name}"
     what, entry = getattr(paper, kind)[name], products.entry_of(config, kind, name)
     runs = products.product_runs(config, what)
-    made = [("solve", paper.name, *run) for run in runs]
+    made: list[tuple[str, ...]] = [("solve", paper.name, *run) for run in runs]
     made += [("sweep", paper.name, sweep) for sweep in what.sweeps]
     made += [("timing", paper.name)] if what.timed else []
     inputs = [file for job in made for file in jobs.files(*job)]
