@@ -64,8 +64,8 @@ smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
 long: $(VENV)/.done  ## tests that take minutes each, as the mark `long` says
 	pytest -n $(JOBS) -m long --ignore tests/faults
 
-faults: $(VENV)/.done  ## every fault ten times, SLURM, offline: results/faults.md
-	FAULT_TIMES=10 FAULT_TABLE=results/faults.md pytest -n 0 -m "" tests/faults
+faults: $(VENV)/.done  ## every fault ten times, SLURM, offline
+	FAULT_TIMES=10 pytest -n 0 -m "" tests/faults
 
 mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.csv
 	cd tests && python -m mutants.run

@@ -6,9 +6,9 @@ HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow
 sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import shlex
 from dperm.core.experiment.locate import ConfigError, available
+from dperm.pipeline import resources as needs
 from dperm.pipeline import workflow as helpers
 from dperm.pipeline.jobs import STAGES, compose
-from dperm.pipeline.resources import JobResources
 from dperm.store.folders import refuse_second
 
 PAPERS = helpers.papers_of(sys.argv, available("paper"))
@@ -18,26 +18,18 @@ try:
 except ConfigError as error:
     sys.exit(str(error))
 
+if workflow.is_main_process:
+    helpers.age(JOBS)
 shell.prefix(helpers.prefix(HERE))
-RUN = shlex.join(OVERRIDES)
 RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
 TARGETS = JOBS.targets()
-RESOURCES = JobResources(JOBS)
 
 
-def inputs(stage):
-    """Files that a job of that stage reads, by its wildcards."""
-    return lambda names: JOBS.job(stage, *names).inputs
-
-
-def digest(stage):
-    """Digest of a job of that stage, by its wildcards."""
-    return lambda names: JOBS.param(stage, *names)
-
-
-def threads(stage):
-    """Number of threads of a job of that stage, by its wildcards."""
-    return lambda names: RESOURCES.threads("/".join([stage, *names]))
+def shown(stage):
+    """Outputs of a stage; those of all papers are in Snakemake's own report."""
+    files = STAGES[stage].patterns(RESULTS)
+    is_last = stage in ("claims", "report")
+    return [report(f, category="Report") for f in files] if is_last else files
 
 
 onstart:  # the kernel frees the lock, however this process ends
@@ -55,13 +47,17 @@ onsuccess:
     print(helpers.answers(sys.argv, RESULTS, PAPERS))
 
 
+localrules:
+    complete,
+
+
 wildcard_constraints:
     paper="|".join(PAPERS),
     dataset="[A-Za-z0-9_-]+",
     problem="[A-Za-z0-9_-]+",
     solver="[A-Za-z0-9_-]+",
     name="[A-Za-z0-9_-]+",
-    part="solvers/[^/.]+|epsilon|controls|tuning",
+    part="solvers/[^/.]+|epsilon|tuning",
 
 
 rule all:
@@ -79,62 +75,39 @@ for target in TARGETS:  # `snakemake dpcd`
             TARGETS[target],
 
 
-rule fetch:
-    output:
-        STAGES["fetch"].patterns(RESULTS),
-    log:
-        f"{LOGS}fetch/{{dataset}}.log",
-    benchmark:
-        f"{LOGS}fetch/{{dataset}}.tsv"
-    priority: STAGES["fetch"].priority
-    conda:
-        "environment.yml"
-    params:
-        digest=digest("fetch"),
-        run=RUN,
-        # Any problem will do. As a function of "output", its change triggers no rerun.
-        problem=lambda names, output: JOBS.problem_of(names.dataset),
-        attempt=lambda names: helpers.attempt(names.dataset),
-    shell:
-        "python -P -m dperm fetch problem={params.problem} data.required=false"
-        " {params.run} > {log} 2>&1"
-
-
-for stage in ("prepare", "optimum", "solve", "sweep", "timing"):
+for stage in [stage for stage in STAGES if stage != "draw"]:
 
     rule:
         name:
-            stage
+            "audit_part" if stage == "audit" else stage  # audit is a target
         input:
-            inputs(stage),
+            lambda names, stage=stage: JOBS.job(stage, *names).inputs,
         output:
-            STAGES[stage].patterns(RESULTS),
+            shown(stage),
         log:
-            f"{LOGS}{stage}/{STAGES[stage].name}.log",
+            f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.log",
         benchmark:
-            f"{LOGS}{stage}/{STAGES[stage].name}.tsv"
+            f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.tsv"
         priority: STAGES[stage].priority
         conda:
             "environment.yml"
-        threads: threads(stage)
+        threads: lambda names, stage=stage: needs.threads(JOBS, stage, *names)
         resources:
             mem_mb=lambda names, attempt, stage=stage: (
-                RESOURCES.megabytes("/".join([stage, *names]), attempt)
+                needs.megabytes(JOBS, attempt, stage, *names)
             ),
             runtime=lambda names, attempt, stage=stage: (
-                RESOURCES.minutes("/".join([stage, *names]), attempt)
+                needs.minutes(JOBS, attempt, stage, *names)
             ),
         params:
-            digest=digest(stage),
-            command=f"python -P -m dperm {stage}",
-            key=helpers.keys,
-            workers=lambda names, threads, stage=stage: (
-                RESOURCES.workers("/".join([stage, *names]), threads)
+            key=lambda names, stage=stage: helpers.key(JOBS, stage, *names),
+            # A function of "threads", whose change triggers no rerun: the key has all
+            # that counts, and scales share their data.
+            command=lambda names, threads, stage=stage: (
+                helpers.command(JOBS, OVERRIDES, threads, stage, *names)
             ),
-            run=RUN,
         shell:
-            "{params.command} {params.key} workers={params.workers} {params.run}"
-            " > {log} 2>&1"
+            "({params.command}) > {log} 2>&1"
 
 
 for paper in PAPERS:
@@ -142,84 +115,25 @@ for paper in PAPERS:
 
         rule:
             name:
-                "_".join(["draw", paper, *[*drawing.products][0].split("/")])
+                "_".join(["draw", paper, *drawing.products[0].split("/")])
             input:
                 drawing.inputs,
             output:
-                [update(report(f, category=paper)) for f in drawing.shown],
-                [update(f) for f in drawing.outputs if f not in drawing.shown],
+                [
+                    report(update(file), category=paper) if is_shown else update(file)
+                    for product in drawing.products
+                    for file, is_shown in JOBS.formats(paper, product).items()
+                ],
             log:
-                f"{LOGS}draw/{paper}/{[*drawing.products][0]}.log",
+                f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
             benchmark:
-                f"{LOGS}draw/{paper}/{[*drawing.products][0]}.tsv"
+                f"{LOGS}draw/{paper}/{drawing.products[0]}.tsv"
             conda:
                 "environment.yml"
             params:
-                digest=drawing.key,
-                drawn=shlex.quote(f"[{','.join(drawing.products)}]"),
-                paper=paper,
-                run=RUN,
+                key=drawing.key,
+                command=lambda names, threads, paper=paper, drawing=drawing: (
+                    helpers.drawing(paper, drawing, OVERRIDES)
+                ),
             shell:
-                "python -P -m dperm draw paper={params.paper}"
-                " drawn={params.drawn} {params.run} > {log} 2>&1"
-
-
-rule audit_part:
-    input:
-        inputs("audit"),
-    output:
-        STAGES["audit"].patterns(RESULTS),
-    log:
-        f"{LOGS}audit/{{part}}.log",
-    benchmark:
-        f"{LOGS}audit/{{part}}.tsv"
-    conda:
-        "environment.yml"
-    threads: threads("audit")
-    params:
-        digest=digest("audit"),
-        key=lambda names: helpers.audit_key(names.part),
-        run=RUN,
-    shell:
-        "python -P -m dperm audit {params.key} workers={threads} {params.run} > {log} 2>&1"
-
-
-rule complete:
-    # Fails, after everything else was made, if a problem's data are unavailable.
-    input:
-        inputs("complete"),
-    output:
-        STAGES["complete"].patterns(RESULTS),
-    log:
-        f"{LOGS}complete/{{paper}}.log",
-    localrule: True
-    conda:
-        "environment.yml"
-    params:
-        made=lambda names: f"made={JOBS.job('complete', names.paper).key}",
-        run=RUN,
-    shell:
-        "python -P -m dperm complete paper={wildcards.paper} {params.made} {params.run} > {log} 2>&1"
-
-
-for stage in ("claims", "report"):
-
-    rule:
-        name:
-            stage
-        input:
-            inputs(stage),
-        output:
-            [report(f, category="Report") for f in STAGES[stage].patterns(RESULTS)],
-        log:
-            f"{LOGS}{stage}.log",
-        benchmark:
-            f"{LOGS}{stage}.tsv"
-        conda:
-            "environment.yml"
-        params:
-            digest=digest(stage),
-            command=f"python -P -m dperm {stage}",
-            run=RUN,
-        shell:
-            "{params.command} {params.run} > {log} 2>&1"
+                "({params.command}) > {log} 2>&1"

@@ -1,22 +1,13 @@
-"""A small project, the same one run in peace, and the tables of `make faults`."""
+"""A small project, and the same one run in peace."""
 
-import csv
-import os
-import platform
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-from tabulate import tabulate
 
 from commands import in_turn
 from faults.tiny import PAPER, Project
-
-TABLE = os.environ.get("FAULT_TABLE")  # set by `make faults`
-FOUND: list[tuple] = []
-LOGS: list[str] = []
 
 
 @pytest.fixture
@@ -61,52 +52,3 @@ def mounted(tmp_path):
     yield mount
     if folder.is_mount():
         subprocess.run(["umount", str(folder)], check=True)
-
-
-@pytest.fixture
-def tally(request, record_property):
-    """Say how often a fault was made, what was said of it, and a log to keep."""
-
-    def note(times: int, said: str = "", log: str = "") -> None:
-        record_property("times", times)
-        record_property("said", impersonal(said.strip().replace("|", "/")))
-        LOGS.extend([log] if log else [])
-
-    spec = getattr(request.node, "callspec", None)
-    words = f"{request.function.__doc__} {spec.id if spec else ''}"
-    request.node.fault = " ".join(words.split())
-    return note
-
-
-def impersonal(said: str) -> str:
-    """Without the folder, the machine and the numbers of processes and ports."""
-    said = re.sub(r"/\S*/pytest-\d+/[^/ ]+", ".", said)
-    said = said.replace(platform.node(), "this machine")
-    return re.sub(r"(process |127\.0\.0\.1:)\d+", r"\1...", said)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    """Note the outcome of every test that made a fault."""
-    report = yield
-    if hasattr(item, "fault") and (report.when == "call" or report.skipped):
-        known = dict(item.user_properties)
-        said = known.get("said", "") if report.passed else str(report.longrepr)[-200:]
-        row = (item.fault, known.get("times", 0), report.outcome, said)
-        FOUND.append(row)
-    return report
-
-
-def pytest_sessionfinish(session):
-    """Write the tables that ``make faults`` asks for."""
-    if not TABLE or not FOUND:
-        return
-    total = sum(row[1] for row in FOUND if row[2] == "passed")
-    words = "after each the run was completed, with the rows of an undisturbed one"
-    head = ("fault", "times", "outcome", "said")
-    rows = [(*row[:3], " ".join(row[3].split())[:160]) for row in FOUND]
-    table = tabulate(rows, headers=head, tablefmt="pipe", disable_numparse=True)
-    text = [f"{total} faults were made; {words}.", table, *LOGS]
-    Path(TABLE).write_text("\n\n".join(text) + "\n")
-    with open(Path(TABLE).with_suffix(".csv"), "w", newline="") as handle:
-        csv.writer(handle, lineterminator="\n").writerows([head, *rows])

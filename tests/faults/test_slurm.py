@@ -13,13 +13,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tabulate import tabulate
 
 from faults.tiny import ROOT, same_rows
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "sinfo")
 MEMORY = 16000  # MB that the node claims to have
-SHOWN = ("JobId", "JobState", "TimeLimit", "Tres", "StartTime", "EndTime")
 CONF = """
 ClusterName=here
 SlurmctldHost={host}(127.0.0.1)
@@ -140,7 +138,7 @@ def cluster(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_rows_are_those_of_a_local_run(cluster, project, undisturbed, tally):
+def test_rows_are_those_of_a_local_run(cluster, project, undisturbed):
     """SLURM of one node"""
     project.environment |= cluster.environment
     options = ["--profile", str(ROOT / "profiles" / "slurm"), "-j", "4",
@@ -157,6 +155,3 @@ def test_rows_are_those_of_a_local_run(cluster, project, undisturbed, tally):
     assert log.count("JobState=COMPLETED") == int(counts["total"]) - here, counts
     limits = {int(found) for found in re.findall(r"TimeLimit=(\d+)", log)}
     assert 60 in limits and len(limits) > 1  # fetch has the default, tune its own
-    finished = [dict(re.findall(r"(\w+)=(\S+)", job)) for job in log.splitlines()]
-    shown = [{key: job[key] for key in SHOWN} for job in finished]
-    tally(len(shown), f"{len(shown)} jobs", tabulate(shown, "keys", "pipe"))

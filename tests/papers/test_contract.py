@@ -63,7 +63,7 @@ def store(config, name, found):
     path = results.sweep_path(config, name)
     path.parent.mkdir(parents=True, exist_ok=True)
     first = next(iter(products.sweep_points(config, config.paper.sweeps[name])), {})
-    files.write_table(path, pd.DataFrame(found or [{**first, **GONE}]), "made here")
+    files.write_table(path, pd.DataFrame(found or [{**first, **GONE}]))
 
 
 def make(config, kind, name):

@@ -21,7 +21,6 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import checks as configured
 from dperm.pipeline import digests
 from dperm.pipeline.jobs import compose as run_table
-from dperm.pipeline.workflow import overrides
 from dperm.store import closure
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine"
@@ -159,8 +158,8 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
     (mine / "yields.csv").rename(mine / "other.csv")
     done = dperm("fetch", "problem=yields")
     assert done.returncode == 1 and "correct yields.csv" in done.stderr
-    last = "NothingFetchedError: data set yields: no source serves it"
-    assert done.stderr.splitlines()[-1] == last
+    last = "NothingFetchedError: data set yields: no source serves it. By hand: "
+    assert done.stderr.splitlines()[-1].startswith(last)
     assert dperm("fetch", "problem=yields", "data.required=false").returncode == 0
     for stage in ("prepare", "optimum", "tune"):
         said = dperm(stage, "problem=yields", "solver=noisy_gd").stderr
@@ -185,11 +184,3 @@ def test_a_slip_is_named_before_anything_runs(mine, file, old, new, said):
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(ConfigError, match=rf"conf/{file}\.yaml: .*{said}"):
         run_table(["mine"], ["scale=smoke"])
-
-
-def test_unknown_keys_of_snakemakes_config_and_unknown_products(mine):
-    with pytest.raises(ConfigError, match="--config: expected one of scale, set"):
-        overrides({"scal": "smoke"})
-    table = run_table(["mine"], overrides({"scale": "smoke"}))
-    with pytest.raises(ConfigError, match="did you mean draw/mine/figures/errors"):
-        table.job("draw", "mine", "figures/error")

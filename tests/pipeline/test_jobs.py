@@ -1,14 +1,24 @@
 """The jobs have what stages read and write, all of it and nothing else."""
 
 import graphlib
+import json
+import shlex
+import shutil
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan
+from dperm.core.experiment import locate, plan
+from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import jobs, products, stages
+from dperm.data.fetching import FetchRecord
+from dperm.pipeline import jobs, products, resources, stages, workflow
+from dperm.pipeline.auditing import PRODUCTS
 from dperm.pipeline.jobs import Jobs
 
 ONLY = (  # of the sweeps and tables that are of no problem, none
@@ -16,24 +26,13 @@ ONLY = (  # of the sweeps and tables that are of no problem, none
     "~paper.tables.lower_bound",
 )
 SMALL = ("paper=dpcd", *ONLY, "scale.keep.clip=2")
+PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
 
 
 @pytest.fixture(scope="module", params=available("scale"))
 def whole(request):
     """The jobs of all papers at a scale; the README begins with quickstart."""
     return jobs.compose(available("paper"), [f"scale={request.param}"])
-
-
-def ancestors(whole, files):
-    """Files with all files that they are made of, directly or not."""
-    maker = {file: job for job in whole.jobs.values() for file in job.outputs}
-    found, left = set(), [*files]
-    while left:
-        file = left.pop()
-        if file not in found:
-            found.add(file)
-            left += maker[file].inputs
-    return found
 
 
 # --- all papers -----------------------------------------------------------------------
@@ -48,80 +47,10 @@ def test_every_input_has_one_job_that_makes_it_before(whole):
     }
     assert set(graphlib.TopologicalSorter(after).static_order()) == set(whole.jobs)
     assert all(job.key for job in whole.jobs.values())
-
-
-def test_what_everything_ends_in_is_made_of_all(whole):
-    everything = ancestors(whole, whole.job("report").outputs)
-    for paper in whole.papers:
-        assert everything >= set(whole.rows(paper))
-        complete = set(whole.job("complete", paper).inputs)
-        assert complete == set(whole.products(paper)) <= everything
-        drawn = {file for job in whole.of_paper(paper, "draw") for file in job.inputs}
-        assert drawn <= set(whole.rows(paper))
-    audited = whole.job("audit", "epsilon").inputs
-    assert len(audited) == len(available("solver"))
-    assert (set(audited) <= everything) == (not whole.folder)
-    tuned = {
-        file
-        for job in whole.jobs.values()
-        for file in job.outputs
-        if file.endswith("tune.parquet")
-    }
-    assert set(whole.job("audit", "tuning").inputs) == tuned
-
-
-def test_sweeps_start_from_tunings_that_their_paper_has(whole):
-    for paper in whole.papers:
-        known = {job.outputs[0] for job in whole.of_paper(paper, "solve")}
-        for job in whole.of_paper(paper, "sweep"):
-            tuned = {path for path in job.inputs if path.endswith("tune.parquet")}
-            assert tuned <= known
-
-
-def test_stages_called_by_themselves_have_the_keys_of_the_whole(whole):
-    """A solver on a problem of every paper, its sweeps and timings."""
-    if whole.folder != "smoke":
-        pytest.skip("the same functions at the other scales")
-    for name in whole.papers:
-        config = configuration.compose([f"paper={name}", "scale=smoke"])
-        paper = jobs.Paper(config)
-        made = [paper.solve(*run) for run in plan.runs(config)[:1]]
-        made += [*map(paper.sweep, config.paper.sweeps)]
-        if whole.of_paper(name, "timing"):
-            made.append(paper.timing())
-        for job in made:
-            assert whole.makers[job.outputs[0]] == job
+    assert set(PRODUCTS) == set(jobs.AUDITED)
 
 
 # --- one paper ------------------------------------------------------------------------
-
-
-def test_the_jobs_of_a_paper_and_what_they_read():
-    table = jobs.compose(["dpcd"], ["scale=smoke", *ONLY])
-    made, results = table.jobs, "results/smoke/dpcd"
-    solvers = ("dp_cd", "dp_sgd")
-    assert made["fetch/diabetes"].inputs == []
-    assert made["prepare/diabetes"].inputs == ["data/fetched/diabetes/fetch.json"]
-    assert made["optimum/diabetes"].inputs == ["data/prepared/diabetes/meta.json"]
-    rows = []
-    for solver in solvers:
-        job = made[f"solve/dpcd/diabetes/{solver}"]
-        assert job.inputs == ["data/optimum/diabetes/optimum.json"]
-        assert job.outputs == [
-            f"{results}/diabetes/{solver}/{name}.parquet"
-            for name in ("tune", "evaluate")
-        ]
-        rows += job.outputs
-    timed = made["timing/dpcd"]
-    assert timed.alone and timed.outputs == [f"{results}/timing.parquet"]
-    assert timed.inputs == [
-        f"{results}/diabetes/{solver}/evaluate.parquet"
-        for solver in ("dp_cd", "dp_sgd")
-    ]
-    drawn = {tuple(job.products): job.inputs for job in table.of_paper("dpcd", "draw")}
-    assert drawn["figures/figure3", "tables/table3"] == rows + timed.outputs
-    assert all(set(rows) <= set(inputs) for inputs in drawn.values())
-    assert not {"claims", "report", "audit/epsilon"} & set(made), "of all papers"
 
 
 @pytest.fixture
@@ -134,25 +63,38 @@ def solved(configured):
     return configured
 
 
-def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch):
+def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_path):
     """Whatever is read and is no input would not be there, or be of an older run."""
     config, read = solved(*SMALL), set()
     plain = store.read_table
 
-    def noted(path, *made):
-        read.add(path)
-        return plain(path, *made)
+    def noted(path):
+        read.add(f"results/{path.relative_to(tmp_path / 'results')}")
+        return plain(path)
 
     monkeypatch.setattr(store, "read_table", noted)
-    seen = set()
-    made_by = {"figures": products.figure, "tables": products.table}
-    for kind, make in made_by.items():
+    drawn, seen = jobs.compose(["dpcd"], ["scale=smoke", *SMALL[1:]]), set()
+    for kind in ("figures", "tables"):
         for name in getattr(config.paper, kind):
             read.clear()
-            make(solved(*SMALL, f"product={name}"))
-            assert read <= set(products.inputs_of(config, kind, name)), name
+            products.write(config, kind, name)
+            job = drawn.makers[next(iter(drawn.formats("dpcd", f"{kind}/{name}")))]
+            assert read <= set(job.inputs), name
             seen |= read
     assert len(seen) == 2 * 2 + 1, "tunings, evaluations and the timings"
+
+
+def test_one_process_draws_what_is_asked_for(solved, monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    asked = solved(*SMALL, "drawn=[tables/noise,tables/table2]")
+    assert {path.stem for path in products.draw(asked)} == {"noise", "table2"}
+    assert capsys.readouterr().out == ""
+    (path,) = products.table(solved(*SMALL, "product=noise"))
+    assert path.name == "noise.csv", "a table asked for by name is printed"
+    assert "\n| problem " in capsys.readouterr().out
+    for slip in ("noise", "tables/", "maps/noise"):
+        with pytest.raises(ConfigError, match="expected figures/name"):
+            products.draw(solved(*SMALL, f"drawn=[{slip}]"))
 
 
 def test_products_of_the_same_files_share_a_job():
@@ -162,11 +104,8 @@ def test_products_of_the_same_files_share_a_job():
         assert len({tuple(job.inputs) for job in drawn}) == len(drawn)
         every = [each for job in drawn for each in job.products]
         assert len(set(every)) == len(every) and len(drawn) < len(every) / 2 + 4
-        for job in drawn:
-            formats = [products.FORMATS[each.split("/")[0]] for each in job.products]
-            assert len(job.outputs) == sum(map(len, formats))
-            assert len(job.shown) == len(job.products)
-            assert set(job.shown) <= set(job.outputs)
+        files = [file for each in every for file in table.formats(paper, each)]
+        assert sorted(files) == sorted(file for job in drawn for file in job.outputs)
 
 
 def test_what_no_job_makes_is_refused():
@@ -176,3 +115,226 @@ def test_what_no_job_makes_is_refused():
         made.job("fetch", "b")
     with pytest.raises(ConfigError, match=r"file: .*else\.json.*"):
         made.add("prepare", "a", of=1, reads=["data/else.json"])
+
+
+def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
+    given = ["paper=dpcd", "scale=smoke", "paper.sweeps.epsilon.small.problem="]
+    narrow = "paper.offline=[diabetes]"
+    whole, left = compose(given[:2]), compose([*given[:2], narrow])
+    assert "ablation" in whole.paper.sweeps and "thresholds" in whole.paper.tables
+    assert "ablation" not in left.paper.sweeps and "thresholds" not in left.paper.tables
+    mixed = compose([*given[:2], narrow, f"{given[2]}[diabetes,breast_cancer]"])
+    points = products.sweep_points(mixed, mixed.paper.sweeps["epsilon"])
+    assert {point["problem"] for point in points} == {"diabetes"}
+
+
+# --- which papers ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("-n dpcd", ["dpcd"]),
+        ("dpgcd dpcd -j 2", ["dpcd", "dpgcd"]),
+        ("dpcd -j 2 --config scale=smoke set='paper.fresh=2 seed=1'", ["dpcd"]),
+        ("-j 1 figures/dpcd/figure1.svg", ["dpcd"]),
+        ("-j 1 ./results/smoke/dpgcd/table1.csv", ["dpgcd"]),
+        ("-j 1 --target-jobs tune:paper=dpcd,problem=a,solver=b", ["dpcd"]),
+        ("-j 1 --target-jobs prepare:problem=a", PAPERS),
+        ("-n", PAPERS),
+        ("dpcd claims", PAPERS),
+        ("results/audit/solvers/dpcd.csv", PAPERS),
+        ("results/dpcd/dpgcd/dp_cd/tune.parquet", PAPERS),
+        ("data/prepared/dpcd/meta.json", PAPERS),
+        ("dpdc", PAPERS),
+    ],
+)
+def test_papers_asked_for(line, found):
+    for program in ("/x/bin/snakemake", "/x/snakemake/__main__.py"):
+        assert workflow.papers_of([program, *shlex.split(line)], PAPERS) == found
+    assert workflow.papers_of(["pytest", "dpcd"], PAPERS) == PAPERS
+
+
+def test_overrides_reach_a_shell_as_they_are():
+    given = ["a=$HOME *", "b=x|touch y", "c='it''s'", 'd="x, y"', "e=`id`;f", "g=\\n"]
+    settings = {"scale": "smoke", "set": shlex.join(given)}
+    found = workflow.overrides(settings)
+    assert found == ["scale=smoke", *given]
+    echo = ["bash", "-c", f"printf '%s\\n' {shlex.join(found)}"]
+    done = subprocess.run(echo, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == found
+    stripped = {**settings, "set": settings["set"].strip("'")}  # as Snakemake does
+    command = ["dperm", f"set={settings['set']}", "-n"]
+    assert workflow.overrides(stripped, command) == found
+    with pytest.raises(ConfigError, match="--config: set: a='b: expected quotes"):
+        workflow.overrides({"set": "a='b"})
+    with pytest.raises(ConfigError, match="--config: expected one of scale, set"):
+        workflow.overrides({"scal": "smoke"})
+
+
+def test_only_what_is_asked_for_is_read(monkeypatch):
+    """Each file once, by the jobs and by the digests of what sweeps name."""
+    real, read = configuration.read, []
+
+    def seen(group, name, overrides=()):
+        read.append((group, name))
+        return real(group, name, overrides)
+
+    monkeypatch.setattr(configuration, "read", seen)
+    assert jobs.compose(["dpcd"], ["scale=smoke"]).papers == ["dpcd"]
+    names = {group: {n for g, n in read if g == group} for group, _ in read}
+    assert names["paper"] == {"dpcd"}
+    assert names["solver"] == {"dp_cd", "dp_sgd"}
+    assert len(read) == len(set(read))
+
+
+# --- a paper that is broken -----------------------------------------------------------
+
+
+@pytest.fixture
+def copied(tmp_path, monkeypatch):
+    """A copy of conf/ in a folder that is worked in."""
+    shutil.copytree(locate.home() / "conf", tmp_path / "whole")
+    monkeypatch.setenv("DPERM_CONF", str(tmp_path / "whole"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "whole"
+
+
+@pytest.mark.parametrize("text", [b"name: [dpgcd", b"\xff\xfe", b"problms: []\n"])
+def test_what_is_wrong_elsewhere_stops_nobody(copied, text):
+    (copied / "paper/dpgcd/paper.yaml").write_bytes(text)
+    (copied / "solver/dp_gcd.yaml").write_bytes(b"algorithm: {")
+    assert jobs.compose(["dpcd"], ["scale=smoke"]).papers == ["dpcd"]
+    with pytest.raises(ConfigError, match=r"conf/paper/dpgcd/paper\.yaml"):
+        jobs.compose(["dpcd", "dpgcd"], ["scale=smoke"])
+
+
+def test_an_infinite_clip_is_refused_where_there_is_noise(copied):
+    path = copied / "paper/dpcd/paper.yaml"
+    text = path.read_text()
+    path.write_text(text.replace("clip: {logspace: [1.0e-3, 1.0e+6, 100]}",
+                                 "clip: [.inf]", 1))  # fmt: skip
+    with pytest.raises(ConfigError, match=r"runs.dp_cd.grid.clip: .inf is accepted"):
+        jobs.compose(["dpcd"], ["scale=smoke"])
+    made = jobs.compose(["dpcd"], ["scale=smoke", "problem.privacy.epsilon=.inf"])
+    assert made.papers == ["dpcd"]
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("solver.algorithm=dp_ccd", "did you mean dp_cd"),
+        ("+solver.options.smpling=uniform", "did you mean sampling"),
+        ("problem.loss=logistc", "did you mean logistic"),
+        ("workers=0", "workers: expected 1 or more"),
+        ("~paper.runs.dp_cd", r"sweeps\.tuning_law\.grid: .*dp_cd on elec"),
+        (
+            "+paper.figures.figure2.options.solvers=[dp_dc]",
+            r"options\.solvers: .*dp_cd",
+        ),
+        ("+paper.figures.figure2.options.solver=3", r"options: .*solvers"),
+        ("paper.tables.table2.kind=relative_eror", r"table2\.kind: .*relative"),
+    ],
+)
+def test_the_run_table_refuses_what_a_stage_would(override, message):
+    with pytest.raises(ConfigError, match=message):
+        jobs.compose(["dpcd"], ["scale=full", override])
+
+
+def test_a_folder_that_stands_alone_has_modules_of_its_papers(copied):
+    paper = copied / "paper/alone"
+    paper.mkdir()
+    (paper / "tables.py").write_text("def errors(*given):\n    return None\n")
+    (paper / "paper.yaml").write_text(
+        "name: alone\nproblems: [diabetes]\nruns: {}\ntables: {one: {kind: errors}}\n"
+    )
+    table = jobs.compose(["alone"], ["scale=full"])
+    assert table.job("draw", "alone", "tables/one").products == ["tables/one"]
+    made = compose(["paper=alone"])
+    assert products.function_of(made, "tables", "errors")() is None
+
+
+# --- what Snakemake is told -----------------------------------------------------------
+
+
+@pytest.fixture
+def few(tmp_path, monkeypatch):
+    """A paper with a timed sweep and another, and a run, in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    few = Jobs("", ["one"], dataset_of={"a": "wines"})
+    few.add("fetch", "wines", of=1)
+    few.add("prepare", "a", of=1, reads=few.files("fetch", "wines"))
+    few.add("optimum", "a", of=1, reads=few.files("prepare", "a"))
+    reads = few.files("optimum", "a")
+    few.add("solve", "one", "a", "s", of=1, work=5e5, reads=reads)
+    few.add("sweep", "one", "long", of=1)
+    few.add("sweep", "one", "clock", of=1, alone=True)
+    few.add("timing", "one", of=1, alone=True)
+    return few
+
+
+def fetched(few, status="ok", nnz=0):
+    path = Path(*few.files("fetch", "wines"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(vars(FetchRecord("wines", status, "", 1, 1, nnz=nnz))))
+
+
+def test_threads_memory_and_time_follow_from_passes_and_entries(few):
+    run, asked = ("solve", "one", "a", "s"), []
+    for entries in (0, 20000, 3624960, 10**9):
+        fetched(few, nnz=entries)
+        needs = resources.megabytes(few, 1, *run), resources.minutes(few, 1, *run)
+        asked.append((resources.threads(few, *run), *needs))
+        assert resources.minutes(few, 2, *run) == 2 * needs[1]
+    assert [threads for threads, *_ in asked] == [1, 1, 4, resources.MOST]
+    assert all(one[1] <= two[1] and one[2] <= two[2] for one, two in pairwise(asked))
+    assert asked[0][1:] == (resources.BASE, resources.MINUTES)
+    assert resources.threads(few, "sweep", "one", "long") == resources.SWEEP_THREADS
+
+
+def test_what_is_timed_runs_alone_and_leaves_cores_idle(few):
+    for stage, name, working in (("sweep", "long", 32), ("sweep", "clock", 4),
+                                 ("timing", None, 1)):  # fmt: skip
+        values = ("one", name) if name else ("one",)
+        job = few.job(stage, *values)
+        assert resources.workers(job, stage, 32) == working
+        alone = resources.threads(few, stage, *values) == resources.ALONE
+        assert alone == (working < 32)
+
+
+def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(few):
+    first = workflow.key(few, "fetch", "wines")
+    fetched(few)
+    assert workflow.key(few, "fetch", "wines") == first
+    fetched(few, "unavailable")
+    assert workflow.key(few, "fetch", "wines") != first
+
+
+def test_data_are_old_where_no_row_was_made_of_them(few):
+    """A clone has figures and no rows: data of a smoke run leave them as they are."""
+    fetched(few)
+    data = Path(*few.files("fetch", "wines"))
+    rows = Path(few.files("solve", "one", "a", "s")[0])
+    made = data.stat().st_mtime
+    rows.parent.mkdir(parents=True)
+    rows.touch()
+    workflow.age(few)
+    assert data.stat().st_mtime == made
+    rows.unlink()
+    workflow.age(few)
+    assert data.stat().st_mtime == workflow.LONG_AGO
+
+
+def test_a_stage_imports_nothing_that_it_may_not_need():
+    """What takes a second to import comes when it is called: 400 jobs start."""
+    heavy = (
+        "scipy.optimize", "scipy.stats", "scipy.signal", "dp_accounting", "sklearn",
+        "matplotlib", "joblib", "requests", "hydra",
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c",
+         "import sys; from dperm.pipeline import checks, inputs, products, stages;"
+         f" print([m for m in {heavy} if m in sys.modules])"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == "[]"

@@ -3,12 +3,12 @@
 import os
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
-import pytest
+import pandas as pd
 import yaml
 
-from commands import dperm
 from dperm import __version__
 from dperm.core.experiment import config
 from dperm.core.experiment.locate import available
@@ -61,8 +61,6 @@ def test_the_citation_is_of_this_version_and_names_every_paper():
 
 
 def project():
-    import tomllib
-
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -76,14 +74,11 @@ def test_the_catalogue_says_what_is_there():
 
 
 def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():
-    import tomllib
-
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    extras = project["project"]["optional-dependencies"]
+    extras = project()["optional-dependencies"]
     locked_too = ("pipeline", "report", "cluster", "data", "docs", "dev")
     named = [one for extra in locked_too for one in extras[extra]]
     wanted = [one for one in named if not one.startswith("dperm[")]
-    wanted += project["project"]["dependencies"]
+    wanted += project()["dependencies"]
     lock = (ROOT / "requirements.lock").read_text()
     locked = {name.lower() for name in re.findall(r"^([A-Za-z0-9_.-]+)==", lock, re.M)}
     for requirement in wanted:
@@ -92,44 +87,14 @@ def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():
     assert lock.count("--hash=sha256:") >= len(locked)
 
 
-def test_the_snakefile_is_short():
-    assert len((ROOT / "Snakefile").read_text().splitlines()) < 250
-
-
 def test_published_numbers_are_complete():
-    import pandas as pd
-
     for name in ("table2", "table3"):
         table = pd.read_csv(ROOT / f"conf/paper/dpcd/published/{name}.csv")
         assert (
             len(table) == 50 and not table.duplicated(table.columns[:3].tolist()).any()
         )
-
-
-def test_published_support_is_complete():
-    import pandas as pd
-
     table = pd.read_csv(ROOT / "conf/paper/dpgcd/published/table3.csv")
     assert len(table) == 12 and not table.duplicated(["problem", "algorithm"]).any()
-
-
-STAGES = ["fetch", "prepare", "optimum", "tune", "evaluate", "figure", "table"]
-
-
-COMMANDS = [*STAGES, "complete", "privacy", "audit"]
-
-
-@pytest.mark.parametrize("stage", COMMANDS)
-def test_every_stage_is_a_command(stage):
-    done = dperm(stage, "problem=nothing")
-    assert done.returncode == 1
-    assert done.stderr.startswith("ConfigError: command line: problem 'nothing'")
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_help_and_multirun():
-    helped = dperm("privacy", "--help")
-    assert helped.returncode == 0 and "problem=" in helped.stdout
 
 
 def test_what_runs_in_ci_and_in_the_container_is_named_by_digest():

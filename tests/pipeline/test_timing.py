@@ -83,26 +83,3 @@ def test_seconds_are_shown_only_where_they_are_asked_for(solved):
     (found,) = results.load(solved, ["diabetes"], solvers=["dp_cd"])["diabetes"]
     with pytest.raises(ValueError, match="without seconds"):
         found.clocked("paper", 2.0)
-
-
-def test_every_product_on_an_axis_of_time_says_so():
-    """What reads seconds declares it, so that they are measured."""
-    from dperm.core.experiment import config as configuration
-    from dperm.core.experiment.locate import available
-
-    papers = [configuration.read("paper", name) for name in available("paper")]
-    shown = {
-        (paper.name, name)
-        for paper in papers
-        for kind in (paper.figures, paper.tables)
-        for name, product in kind.items()
-        if product.options.get("x") == "seconds" or product.kind == "runtime"
-    }
-    declared = {
-        (paper.name, name)
-        for paper in papers
-        for kind in (paper.figures, paper.tables)
-        for name, product in kind.items()
-        if product.timed or any(paper.sweeps[one].timed for one in product.sweeps)
-    }
-    assert shown <= declared and ("dpsco", "peers") in declared

@@ -5,7 +5,6 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pandas as pd
@@ -126,6 +125,18 @@ def test_data_of_another_scale_leave_no_job_out(finished):
         assert f"rule {rule}:" in done.stdout, rule
 
 
+def test_what_git_holds_depends_on_nothing_that_another_scale_writes(finished):
+    """A clone has figures of the full scale without rows; a smoke run came later."""
+    folder = finished[0] / "figures/dpcd"
+    folder.mkdir(parents=True)
+    for path in (finished[0] / "figures/smoke/dpcd").glob("figure2.*"):
+        (folder / path.name).write_bytes(path.read_bytes())
+        os.utime(folder / path.name, (10**9, 10**9))
+    done = snakemake(finished[0], 1, "-n", "figures/dpcd/figure2.png", scale="full")
+    shutil.rmtree(folder)
+    assert "Nothing to be done" in done.stdout + done.stderr, done.stdout
+
+
 def test_figures_rebuild_to_the_same_bytes_and_nothing_else_runs(finished):
     folder = finished[0]
     figures = folder / "figures/smoke/dpcd"
@@ -156,28 +167,6 @@ def test_a_wrong_configuration_stops_before_anything_runs(tmp_path):
     assert done.returncode == 1
     assert "privacy.epsilon: expected a positive number" in done.stdout + done.stderr
     assert not (tmp_path / "results").exists()
-
-
-def test_a_start_composes_what_it_is_asked_for(tmp_path):
-    """A paper that is broken stops only those who ask for it."""
-    conf = tmp_path / "whole"
-    shutil.copytree(ROOT / "conf", conf)
-    (conf / "paper/dpgcd/paper.yaml").write_text("name: [")
-    environment = {**os.environ, "DPERM_CONF": str(conf)}
-
-    def dry(*targets):
-        command = [sys.executable, "-m", "dperm", "-n", "--config", "scale=smoke", "--"]
-        return subprocess.run(
-            [*command, *targets], cwd=tmp_path, env=environment, capture_output=True,
-            text=True, check=False,
-        )  # fmt: skip
-
-    done = dry("dpcd")
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "dp_cd" in done.stdout and "dp_gcd" not in done.stdout
-    done = dry("claims", "dpcd")  # for the claims of all papers
-    assert done.returncode == 1
-    assert "conf/paper/dpgcd/paper.yaml: not valid YAML" in done.stdout + done.stderr
 
 
 def test_what_is_asked_for_together_or_apart_is_no_reason_to_run_again(finished):
@@ -230,36 +219,3 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
     for name in ("table2", "table3", "table4", "noise"):
         assert (results / f"{name}.csv").exists()
     assert not (results / "complete.txt").exists()
-
-
-def test_a_wheel_carries_the_configuration_and_the_snakefile(tmp_path):
-    """Built, installed beside the dependencies of this environment, and run."""
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "-o",
-             str(tmp_path), str(ROOT)]  # fmt: skip
-    subprocess.run(build, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("dperm-*.whl")
-    home = tmp_path / "venv"
-    venv.create(home)
-    python = home / "bin" / "python"
-    install = ["uv", "pip", "install", "-q", "--offline", "--no-deps", "--python"]
-    subprocess.run([sys.executable, "-m", *install, python, wheel], check=True)
-    # The dependencies come from this environment; dperm must come from the wheel.
-    site = next(home.glob("lib/python*/site-packages"))
-    outer = next(Path(path) for path in sys.path if path.endswith("site-packages"))
-    (site / "outer.pth").write_text(f"{outer}\n")
-    work = tmp_path / "work"
-    work.mkdir()
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    where = [python, "-c", "import dperm; print(dperm.__file__)"]
-    found = subprocess.run(
-        where, cwd=work, env=environment, capture_output=True, text=True
-    )
-    assert str(site) in found.stdout
-    made = ["results/smoke/dpcd/lower_bound.csv", "data/prepared/diabetes/meta.json"]
-    command = [python, "-m", "dperm", "-j", "2", "-q", "all", "--config", "scale=smoke",
-               f"set={SMALL}", "--", *made]  # fmt: skip
-    done = subprocess.run(
-        command, cwd=work, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert all((work / name).stat().st_size > 0 for name in made)

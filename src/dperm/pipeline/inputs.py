@@ -31,7 +31,7 @@ from dperm.core.privacy.ledger import (
 )
 from dperm.core.solvers.capabilities import obstacle
 from dperm.data.fetching import FetchRecord
-from dperm.pipeline import checks, digests, jobs
+from dperm.pipeline import checks, digests
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
@@ -85,9 +85,9 @@ def unavailable_reason(config: schema.Config) -> str:
 def say_unavailable(config: schema.Config) -> None:
     """Log why the problem is left out, and the commands to run once that is fixed."""
     name, reason = config.problem.name, unavailable_reason(config)
-    again = f"`dperm fetch problem={name}`, then prepare and optimum"
-    log.warning("%s: left out, its data are unavailable.\n%s", name, reason)
-    log.warning("When that is mended, run %s again.", again)
+    again = f"run `dperm fetch problem={name}`, prepare and optimum again"
+    text = "%s: left out, its data are unavailable.\n%s\nWhen that is mended, %s."
+    log.warning(text, name, reason, again)
 
 
 def optimum_folder(config: schema.Config) -> Path:
@@ -103,17 +103,15 @@ def load_optimum(config: schema.Config) -> Optimum:
     FileNotFoundError
         If that stage has not run.
     ValueError
-        If its files are damaged.
+        If its files are damaged, or of other data or settings.
     """
-    record = load_optimum_record(config, config.problem.name)
-    path = optimum_folder(config) / "w.npy"
+    record, path = current_optimum(config), optimum_folder(config) / "w.npy"
     try:
         w = np.load(path)
+        if record["w_digest"] != store.digest(w.tolist()):
+            raise ValueError("other digest")
     except (ValueError, EOFError) as error:
-        raise _damaged(path, str(error)) from error
-    # Optima of early versions have no digest.
-    if record.get("w_digest") not in (None, store.digest(w.tolist())):
-        raise _damaged(path, "other digest")
+        raise ValueError(f"{path} is damaged ({error}): {_remedy(path)}") from error
     return Optimum(w, record["value"], record["gap"])
 
 
@@ -128,30 +126,25 @@ def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
 def current_optimum(config: schema.Config) -> dict[str, Any]:
     """Content of ``optimum.json`` of the problem.
 
-    Raises
-    ------
-    ValueError
-        If it was made by other code, settings or library versions.
+    Raises ValueError if it was made of other data or settings.
     """
     name = config.problem.name
     record = load_optimum_record(config, name)
-    made = made_by(config)
-    if record["status"] == "ok" and record.get("made_by") != made:
+    if record.get("made", made := _identity(config)) != made:
         raise ValueError(
-            f"{optimum_folder(config) / 'optimum.json'} was made by other code, "
-            f"settings or library versions: run `dperm prepare problem={name}`, then "
-            "`dperm optimum`"
+            f"{optimum_folder(config) / 'optimum.json'} was made of other data or "
+            f"settings: run `dperm prepare problem={name}`, then `dperm optimum`"
         )
     return record
 
 
-def made_by(config: schema.Config) -> str:
-    """Key of the problem's optimum under current code, settings and libraries."""
-    return digests.solved(jobs.Paper(config).optimum(config.problem.name).key)
-
-
-def _damaged(path: Path, reason: str) -> ValueError:
-    return ValueError(f"{path} is damaged ({reason}): {_remedy(path)}")
+def _identity(config: schema.Config) -> str:
+    """Digest of the prepared arrays and of the settings of their optimum."""
+    spec = config.problem
+    meta = Path(config.data.dir, "prepared", spec.name, "meta.json")
+    arrays = (store.known_json(meta) or {}).get("digest")
+    given = [asdict(spec.preparation), spec.loss, asdict(spec.penalty)]
+    return store.digest([arrays, *given])
 
 
 def _remedy(path: Path) -> str:
@@ -175,7 +168,6 @@ def load_job(config: schema.Config) -> Job | None:
     reason = obstacle(module, options, config.problem, problem.is_sparse)
     if reason:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
-    current_optimum(config)
     names, loss = plan.names_of(config), config.problem.loss
     kinds = config.paper.calibrations
     return Job(
@@ -186,8 +178,8 @@ def load_job(config: schema.Config) -> Job | None:
         module,
         options,
         Code(
-            digests.solved(digests.lanes(solver.algorithm, loss)),
-            digests.solved(digests.noise(solver.algorithm, kinds, loss)),
+            digests.lanes(solver.algorithm, loss),
+            digests.noise(solver.algorithm, kinds, loss),
         ),
         config.seed,
         plan.results_folder(config, *names[:3]),
@@ -219,11 +211,13 @@ def fetch_required(config: schema.Config) -> FetchRecord:
     Raises
     ------
     NothingFetchedError
-        If the data are required and unavailable; that has been recorded.
+        If the data are required and unavailable; one line with the cure.
     """
     record = fetch(config)
     if config.data.required and not record.available:
-        raise NothingFetchedError(f"data set {record.name}: no source serves it")
+        cure = record.reason.rpartition("\n")[2]  # what to do by hand
+        text = f"data set {record.name}: no source serves it. {cure}"
+        raise NothingFetchedError(text)
     return record
 
 
@@ -239,62 +233,54 @@ def prepare(config: schema.Config) -> None:
 
 
 def optimum(config: schema.Config) -> Path:
-    """Solve the problem without privacy and store w*, F* and the certificate."""
+    """Solve the problem without privacy and store w*, F* and the certificate.
+
+    Raises
+    ------
+    ValueError
+        If it has no minimum, or F* = 0, to which no error is relative.
+    """
     folder = optimum_folder(config)
-    path = folder / "optimum.json"
+    record = {"problem": config.problem.name, "status": "unavailable"}
     with locked(folder):
         problem = load_problem(config)
-        record: dict[str, Any] = {
-            "problem": config.problem.name,
-            "status": "unavailable",
-        }
         if problem is None:
             say_unavailable(config)
         else:
-            certified = _certified(problem)
-            with store.whole(folder / "w.npy") as beside:
-                np.save(beside, certified.w)
-            record |= _described(config, problem, certified)
-            log.info(
-                "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g",
-                problem.name,
-                certified.value,
-                record["relative_gap"],
-                record["relative_error_at_zero"],
-            )
-        store.write_json(path, record)
-    return path
+            record |= _solved(config, problem, folder / "w.npy")
+        store.write_json(folder / "optimum.json", record)
+    return folder / "optimum.json"
 
 
-def _certified(problem: Problem) -> Optimum:
-    """The certified optimum; F* = 0 is refused, as no error is relative to 0."""
+def _solved(config: schema.Config, problem: Problem, path: Path) -> dict[str, Any]:
+    """Write the optimum's weights; returns what its record says."""
     where = f"conf/problem/{problem.name}.yaml: loss, penalty"
     try:
-        optimum = solve(problem)
+        found = solve(problem)
     except ArithmeticError as error:
         raise ValueError(f"{where}: {error}") from error
-    if optimum.value == 0:
+    if found.value == 0:
         raise ValueError(
             f"{where}: problem {problem.name}: F* = 0, to which no error is relative; "
             "expected a penalty, or labels that the features do not give exactly"
         )
-    return optimum
-
-
-def _described(
-    config: schema.Config, problem: Problem, optimum: Optimum
-) -> dict[str, Any]:
+    with store.whole(path) as beside:
+        np.save(beside, found.w)
     start = float(problem.objective(np.zeros(problem.p))[0])
-    return {
+    record = {
         "status": "ok",
-        "made_by": made_by(config),
+        "made": _identity(config),
         "digest": problem.digest,
-        "w_digest": store.digest(optimum.w.tolist()),
-        "value": optimum.value,
-        "gap": optimum.gap,
-        "relative_gap": optimum.gap / optimum.value,
+        "w_digest": store.digest(found.w.tolist()),
+        "value": found.value,
+        "gap": found.gap,
+        "relative_gap": found.gap / found.value,
         "start": start,
-        "relative_error_at_zero": (start - optimum.value) / optimum.value,
-        "support_size": int(optimum.support.sum()),
-        "l1_norm": float(np.abs(optimum.w).sum()),
+        "relative_error_at_zero": (start - found.value) / found.value,
+        "support_size": int(found.support.sum()),
+        "l1_norm": float(np.abs(found.w).sum()),
     }
+    said = [record[key] for key in ("value", "relative_gap", "relative_error_at_zero")]
+    text = "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g"
+    log.info(text, problem.name, *said)
+    return record

@@ -3,8 +3,7 @@
 This is the only place that states what a file is made of. The Snakefile turns the jobs
 into rules. The key of a job is a digest of its settings, of its code and of the keys of
 the jobs whose files it reads; it is a parameter of the rule, so that Snakemake runs a
-job again if one of these changed. A stage that runs by itself asks for the jobs that it
-needs: they are made when they are asked for, each once.
+job again if one of these changed.
 """
 
 from __future__ import annotations
@@ -12,23 +11,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from dperm.core.experiment import grid, plan, schema
-from dperm.core.experiment.config import key_of, read, settings, with_paper
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.config import settings, with_paper
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import check_clips, one_of, paper_file
 from dperm.data.fetching import contents, reading_code
 from dperm.pipeline import checks, digests, products
-from dperm.pipeline.digests import code, priced
+from dperm.pipeline.digests import code, place, priced
 from dperm.pipeline.products import FORMATS
 
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
     "tuning": ("dperm.pipeline.auditing:_tuned", "dperm.pipeline.auditing:_costs"),
 }
-PREPARING = ("dperm.data.preparing:_make",)
+PREPARING = "dperm.data.preparing:_make"
 SOLVING = ("dperm.core.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
 CHOOSING = (
     *("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin"),
@@ -43,12 +42,9 @@ SAVING = {
 REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
 AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
 TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait for
-# Stages whose numbers depend on the versions of libraries, unlike those that draw.
-VERSIONED = ("prepare", "optimum", "solve", "sweep", "timing", "audit")
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(NamedTuple):
     """A rule of the Snakefile: one job for all values of its wildcards."""
 
     name: str  #: pattern of the name of a job, its log and its benchmark, by wildcards
@@ -66,16 +62,14 @@ class Stage:
         return [pattern.replace("{results}", results) for pattern in self.outputs]
 
 
+RUN = "{results}{paper}/{problem}/{solver}"
 STAGES = {
     "fetch": Stage("{dataset}", ("data/fetched/{dataset}/fetch.json",), 30),
     "prepare": Stage("{problem}", ("data/prepared/{problem}/meta.json",), 30),
     "optimum": Stage("{problem}", ("data/optimum/{problem}/optimum.json",), 30),
     "solve": Stage(
         "{paper}/{problem}/{solver}",
-        (
-            "{results}{paper}/{problem}/{solver}/tune.parquet",
-            "{results}{paper}/{problem}/{solver}/evaluate.parquet",
-        ),
+        (f"{RUN}/tune.parquet", f"{RUN}/evaluate.parquet"),
         20,
     ),
     "sweep": Stage("{paper}/{name}", ("{results}{paper}/sweeps/{name}.parquet",), 10),
@@ -95,13 +89,10 @@ class Job:
     inputs: list[str]
     outputs: list[str]
     key: str  #: digest of its settings and code, and of the keys of what it reads
-    #: for ``solve``, the passes over the data of all its lanes together
-    work: float | None = None
-    #: for ``draw``, keys of ``figures/<name>`` and ``tables/<name>``
-    products: dict[str, str] = field(default_factory=dict)
-    #: files that Snakemake's report shows, one per product
-    shown: list[str] = field(default_factory=list)
+    work: float = 0.0  #: of ``solve``, the passes over the data of all its lanes
     alone: bool = False  #: whether no other job may run with it, because it is timed
+    #: of ``draw``, the ``figures/<name>`` and ``tables/<name>``
+    products: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -116,30 +107,21 @@ class Jobs:
     dataset_of: dict[str, str] = field(default_factory=dict)  #: problem to data set
 
     def add(
-        self,
-        stage: str,
-        *values: str,
-        of: Any,
-        reads: Iterable[str] = (),
-        keys: list[str] | None = None,
-        **other: Any,
+        self, stage: str, *values: str, of: Any, reads: Iterable[str] = (), **other: Any
     ) -> Job:
-        """Add a job that depends on the value ``of``.
+        """Add the job with these values of the stage's wildcards.
 
         Parameters
         ----------
-        values : str
-            Values of the stage's wildcards.
+        of : object
+            What it depends on, besides the jobs of what it reads.
         reads : iterable of str
             Files; each must have a job that writes it.
-        keys : list of str, optional
-            Keys of what it reads, where these are not the keys of the files' jobs.
         """
         inputs = [*reads]
         for file in inputs:
             one_of("file", file, self.makers)
-        if keys is None:
-            keys = [self.makers[file].key for file in inputs]
+        keys = other.pop("keys", [self.makers[file].key for file in inputs])
         outputs = self.files(stage, *values)
         job = Job(inputs, outputs, digest([of, keys]), **other)
         self.jobs["/".join((stage, *values))] = job
@@ -159,19 +141,11 @@ class Jobs:
     def job(self, stage: str, *values: str) -> Job:
         """The job of a stage with these values of its wildcards.
 
-        Raises
-        ------
-        ConfigError
-            If there is no such job, with the nearest name.
+        Raises ConfigError with the nearest name if there is none.
         """
         name = "/".join((stage, *values))
-        one_of("job", name, list(self.jobs))
+        one_of("job", name, self.jobs)
         return self.jobs[name]
-
-    def param(self, stage: str, *values: str) -> str:
-        """What the rule of a job has as its parameter: its key, and versions."""
-        key = self.job(stage, *values).key
-        return digests.solved(key) if stage in VERSIONED else key
 
     def of_paper(self, paper: str, *stages: str) -> list[Job]:
         """A paper's jobs of some stages, stage by stage."""
@@ -193,14 +167,21 @@ class Jobs:
 
     def products(self, paper: str) -> list[str]:
         """Files that a paper's target waits for: one per product, and all rows."""
-        drawn = self.of_paper(paper, "draw")
         waited = [
-            next(file for file in files_of(self, paper, name) if file.endswith(ending))
-            for job in drawn
+            file
+            for job in self.of_paper(paper, "draw")
             for name in job.products
-            for ending in [TARGETS[name.split("/")[0]]]
+            for file in self.formats(paper, name)
+            if file.endswith(TARGETS[name.split("/")[0]])
         ]
         return waited + self.rows(paper)
+
+    def formats(self, paper: str, product: str) -> dict[str, bool]:
+        """Files of ``figures/<name>`` or ``tables/<name>``; whether reports show it."""
+        kind, name = product.split("/")
+        top = self.below("figures" if kind == "figures" else "results")
+        stem, endings = f"{top}{paper}/{name}", FORMATS[kind]
+        return {f"{stem}.{ending}": ending == endings[0] for ending in endings}
 
     def targets(self) -> dict[str, list[str]]:
         """Files of the targets of a command line: every paper, and the audit."""
@@ -229,271 +210,173 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
     """
     digests.section.cache_clear()  # of files as they were
     base = settings(overrides)
-    jobs, sections = Jobs(base.scale.folder), dict[tuple[str, str], Any]()
-    printed = []
+    jobs, printed = Jobs(base.scale.folder, papers), list[str]()
     for name in papers:
-        paper = Paper(with_paper(base, name), jobs, sections)
-        paper.all()
-        printed.append(paper.printed())
+        config = with_paper(base, name)
+        _add_paper(jobs, config)
+        texts = _texts(config.paper, config.paper.claims or "")
+        own = products.modules(config, "proofs")
+        printed.append(digest([texts, priced(*own) if own else ""]))
     if {*papers} == {*available("paper")}:
         _add_report(jobs, printed)
     return jobs
 
 
-class Paper:
-    """Makes the jobs of a paper, each with those that it needs.
+# --- one paper ------------------------------------------------------------------------
 
-    Parameters
-    ----------
-    config : Config
-        With the paper, the scale and the overrides of all sections.
-    jobs : Jobs, optional
-        To which they are added.
-    sections : dict, optional
-        Sections of problems and solvers that have been read and checked, by group and
-        name.
+
+def _add_paper(jobs: Jobs, config: schema.Config) -> None:
+    paper, timed = config.paper, products.clocked(config)
+    for problem in plan.problem_names(config):
+        add_problem(jobs, config, problem)
+    for run in plan.runs(config):
+        _add_run(jobs, config, *run)
+    for name in paper.sweeps:
+        _add_sweep(jobs, config, name)
+    if timed:
+        reads = [jobs.files("solve", paper.name, *run)[1] for run in timed]
+        of = [[sorted(kinds) for kinds in timed.values()], paper.clocked]
+        jobs.add("timing", paper.name, of=of, reads=reads, alone=True)
+    for kind in FORMATS:
+        for name in getattr(paper, kind):
+            _add_product(jobs, config, kind, name)
+    jobs.add("complete", paper.name, of=[], reads=jobs.products(paper.name))
+
+
+def _section(config: schema.Config, group: str, name: str) -> Any:
+    """The section of a problem or a solver with the overrides of the run."""
+    chosen = getattr(config, group)
+    if chosen is not None and chosen.name == name:
+        getattr(checks, group)(chosen)
+        return chosen
+    own = (text for text in config.overrides if re.match(rf"[+~]*{group}\.", text))
+    return digests.section(group, name, *own)
+
+
+def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
+    """Add the jobs that fetch, prepare and solve a problem without privacy.
+
+    The reader's code counts only if no digest of the arrays is declared; a declared
+    one stands for the data.
     """
-
-    def __init__(
-        self,
-        config: schema.Config,
-        jobs: Jobs | None = None,
-        sections: dict[tuple[str, str], Any] | None = None,
-    ):
-        self.config, self.name = config, config.paper.name
-        self.jobs = Jobs(config.scale.folder) if jobs is None else jobs
-        self._sections = {} if sections is None else sections
-        self._where = f"conf/{group_file('paper', self.name)}"
-
-    def all(self) -> None:
-        """Add all jobs of the paper."""
-        self.jobs.papers.append(self.name)
-        paper = self.config.paper
-        for problem in plan.problem_names(self.config):
-            self.optimum(problem)
-        for run in plan.runs(self.config):
-            self.solve(*run)
-        for name in paper.sweeps:
-            self.sweep(name)
-        shown = (*paper.figures.values(), *paper.tables.values())
-        if any(product.timed for product in shown):
-            self.timing()
-        for kind in FORMATS:
-            for name in getattr(paper, kind):
-                self.draw(kind, name)
-        reads = self.jobs.products(self.name)
-        self.jobs.add("complete", self.name, of=[], reads=reads)
-
-    # --- data -------------------------------------------------------------------------
-
-    def problem(self, name: str) -> schema.Problem:
-        """A problem's section, read and checked."""
-        return self._section("problem", name, checks.problem)
-
-    def solver(self, name: str) -> schema.Solver:
-        """A solver's section, read and checked."""
-        return self._section("solver", name, checks.solver)
-
-    def _section(self, group: str, name: str, check: Any) -> Any:
-        if (group, name) not in self._sections:
-            section, given = getattr(self.config, group), self.config.overrides
-            if section is None or section.name != name:
-                own = [text for text in given if key_of(text).startswith(f"{group}.")]
-                section = (
-                    read(group, name, own) if own else digests.section(group, name)
-                )
-            check(section)
-            self._sections[group, name] = section
-        return self._sections[group, name]
-
-    def fetch(self, problem: schema.Problem) -> Job:
-        """The job that fetches a problem's data set.
-
-        The reader's code counts only if no digest of the arrays is declared.
-        """
-        dataset = problem.dataset
-        sources = [asdict(source) for source in dataset.sources]
-        of = [dataset.digest, sources, asdict(dataset.reader), contents(dataset)]
-        of.append(reading_code(dataset))
-        known = self.jobs.jobs.get(f"fetch/{dataset.name}")
-        if known is not None and known.key != digest([of, []]):
-            raise ConfigError(
-                f"conf/problem/{problem.name}.yaml: dataset.name: expected another "
-                f"name, found {dataset.name!r}, the other data of "
-                f"{self.jobs.problem_of(dataset.name)}"
-            )
-        self.jobs.dataset_of[problem.name] = dataset.name
-        return known or self.jobs.add("fetch", dataset.name, of=of)
-
-    def prepare(self, name: str) -> Job:
-        """The job that prepares a problem; a declared digest stands for the data."""
-        if f"prepare/{name}" not in self.jobs.jobs:
-            problem = self.problem(name)
-            fetch = self.fetch(problem)
-            of = [asdict(problem.preparation), code(*PREPARING)]
-            keys = [problem.dataset.digest or fetch.key]
-            self.jobs.add("prepare", name, of=of, reads=fetch.outputs, keys=keys)
-        return self.jobs.job("prepare", name)
-
-    def optimum(self, name: str) -> Job:
-        """The job that solves a problem without privacy."""
-        if f"optimum/{name}" not in self.jobs.jobs:
-            problem, reads = self.problem(name), self.prepare(name).outputs
-            made = priced(*SOLVING, spelt=[problem.loss])
-            of = [problem.loss, asdict(problem.penalty), made]
-            self.jobs.add("optimum", name, of=of, reads=reads)
-        return self.jobs.job("optimum", name)
-
-    # --- rows -------------------------------------------------------------------------
-
-    def solve(self, problem: str, solver: str) -> Job:
-        """The job that tunes and evaluates a solver on a problem.
-
-        Raises
-        ------
-        ConfigError
-            If the solver cannot run on the problem.
-        """
-        values = (self.name, problem, solver)
-        if "/".join(("solve", *values)) in self.jobs.jobs:
-            return self.jobs.job("solve", *values)
-        config = replace(
-            self.config, problem=self.problem(problem), solver=self.solver(solver)
+    if name in jobs.dataset_of:
+        return
+    problem = _section(config, "problem", name)
+    dataset = problem.dataset
+    sources = [asdict(source) for source in dataset.sources]
+    of = [dataset.digest, sources, asdict(dataset.reader), contents(dataset)]
+    of.append(reading_code(dataset))
+    known = jobs.jobs.get(f"fetch/{dataset.name}")
+    if known is not None and known.key != digest([of, []]):
+        raise ConfigError(
+            f"conf/problem/{name}.yaml: dataset.name: expected another name, found "
+            f"{dataset.name!r}, the other data of {jobs.problem_of(dataset.name)}"
         )
-        paper, chosen = config.paper, config.solver
-        points, kinds = plan.grid_points(config), config.paper.calibrations
-        checks.require_able(paper, config.problem, chosen)
-        check_clips(points, f"{self._where}: runs.{solver}.grid", config.problem)
-        design, loss = plan.design(config), config.problem.loss
-        of = [
-            *(asdict(config.problem.privacy), plan.label(config, solver)),
-            *(chosen.name, chosen.algorithm, chosen.options),
-            *(repr(points), kinds, config.seed, design.replicates, design.fresh),
-            *(design.race, design.evaluated, code(*CHOOSING)),
-            code(STAGED) if design.race else "",
-            digests.lanes(chosen.algorithm, loss),
-            digests.noise(chosen.algorithm, kinds, loss),
-        ]
-        work = points.total("passes") * design.replicates * len(kinds)
-        reads = self.optimum(problem).outputs
-        return self.jobs.add("solve", *values, of=of, reads=reads, work=work)
-
-    def sweep(self, name: str) -> Job:
-        """The job of a sweep.
-
-        Raises
-        ------
-        ConfigError
-            If its function or its options do not exist, or its points need what the
-            paper does not run.
-        """
-        if f"sweep/{self.name}/{name}" in self.jobs.jobs:
-            return self.jobs.job("sweep", self.name, name)
-        config, what = self.config, self.config.paper.sweeps[name]
-        products.check_kind(config, "sweeps", f"sweeps.{name}", what.kind)
-        products.check_options(config, "sweeps", name)
-        points = products.sweep_points(config, what)
-        self._check_axes(name, what, points)
-        solved = [*map(self.optimum, products.sweep_problems(config, what))]
-        solved += map(self.prepare, products.sweep_prepared(config, what))
-        tuned = [self._tuned(name, *run) for run in products.sweep_tuned(config, name)]
-        solvers = [self.solver(solver) for solver in sorted(points.values("solver"))]
-        of = [
-            *(asdict(what), repr(points), config.seed, config.scale.replicates),
-            [[solver.algorithm, solver.options] for solver in solvers],
-            digests.swept(config, what, points.values("solver")),
-        ]
-        reads = [job.outputs[0] for job in [*solved, *tuned]]
-        values = (self.name, name)
-        return self.jobs.add("sweep", *values, of=of, reads=reads, alone=what.timed)
-
-    def _check_axes(self, name: str, what: schema.Sweep, points: grid.Grid) -> None:
-        where = f"{self._where}: sweeps.{name}.together"
-        for axis in what.together:
-            one_of(where, axis, sorted({key for at in points for key in at}))
-
-    def _tuned(self, sweep: str, problem: str, solver: str) -> Job:
-        """The tuning that a sweep starts from; it must be a run of the paper."""
-        if (problem, solver) not in plan.runs(self.config):
-            raise ConfigError(
-                f"{self._where}: sweeps.{sweep}.grid: expected solvers on problems of "
-                f"runs and problems, found {solver} on {problem}"
-            )
-        return self.solve(problem, solver)
-
-    def timing(self) -> Job:
-        """The job that times the runs whose seconds a product shows."""
-        if f"timing/{self.name}" not in self.jobs.jobs:
-            clocked = products.clocked(self.config)
-            reads = [self.solve(*run).outputs[1] for run in clocked]
-            kinds = [sorted(found) for found in clocked.values()]
-            of = [kinds, self.config.paper.clocked]
-            self.jobs.add("timing", self.name, of=of, reads=reads, alone=True)
-        return self.jobs.job("timing", self.name)
-
-    # --- products ---------------------------------------------------------------------
-
-    def draw(self, kind: str, name: str) -> Job:
-        """The job that makes a figure or a table, with all others of the same files.
-
-        Raises
-        ------
-        ConfigError
-            If its function or its options do not exist.
-        """
-        config, jobs, product = self.config, self.jobs, f"{kind}/{name}"
-        for job in jobs.of_paper(self.name, "draw"):
-            if product in job.products:
-                return job
-        what = getattr(config.paper, kind)[name]
-        products.check_kind(config, kind, f"{kind}.{name}", what.kind)
-        products.check_options(config, kind, name)
-        inputs = self.inputs(kind, name)
-        titles = [self.problem(one).title for one in plan.problem_names(config)]
-        keys = [jobs.makers[file].key for file in inputs]
-        module = products.module_of(config, kind, what.kind)
-        entries, spelt = (f"{module}:{what.kind}", SAVING[kind]), asdict(what)
-        made = priced(*entries, spelt=digests.strings(spelt))
-        texts = _texts(config.paper, config.paper.published.values())
-        of = digest([asdict(what), titles, keys, texts, made])
-        for job in jobs.of_paper(self.name, "draw"):
-            if job.inputs == inputs:
-                break
-        else:
-            job = jobs.jobs[f"draw/{self.name}/{product}"] = Job(inputs, [], "")
-        job.products[product] = of
-        job.key = " ".join(job.products.values())
-        files = files_of(jobs, self.name, product)
-        job.outputs += files
-        job.shown.append(files[0])
-        jobs.makers |= dict.fromkeys(files, job)
-        return job
-
-    def inputs(self, kind: str, name: str) -> list[str]:
-        """Files of rows that a figure or a table is made of."""
-        product = getattr(self.config.paper, kind)[name]
-        made = [self.solve(*run) for run in products.product_runs(self.config, product)]
-        made += map(self.sweep, product.sweeps)
-        made += [self.timing()] if product.timed else []
-        return [file for job in made for file in job.outputs]
-
-    def printed(self) -> str:
-        """Digest of the paper's printed numbers, its claims and its own proofs."""
-        paper = self.config.paper
-        texts = _texts(paper, [*paper.published.values(), paper.claims or ""])
-        own = products.modules(self.config, "proofs")
-        return digest([texts, priced(*own) if own else ""])
+    jobs.dataset_of[name] = dataset.name
+    fetch = known or jobs.add("fetch", dataset.name, of=of)
+    of, keys = [asdict(problem.preparation), code(PREPARING)], [fetch.key]
+    if dataset.digest:
+        keys = [dataset.digest]
+    prepare = jobs.add("prepare", name, of=of, reads=fetch.outputs, keys=keys)
+    made = priced(*SOLVING, spelt=[problem.loss])
+    of = [problem.loss, asdict(problem.penalty), made]
+    jobs.add("optimum", name, of=of, reads=prepare.outputs)
 
 
-def files_of(jobs: Jobs, paper: str, product: str) -> list[str]:
-    """Files of ``figures/<name>`` or ``tables/<name>``."""
-    kind, name = product.split("/")
-    top = jobs.below("figures" if kind == "figures" else "results")
-    return [f"{top}{paper}/{name}.{ending}" for ending in FORMATS[kind]]
+def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> None:
+    """Add the job that tunes and evaluates a solver on a problem."""
+    chosen = _section(config, "solver", solver)
+    spec = _section(config, "problem", problem)
+    at = replace(config, problem=spec, solver=chosen)
+    design, label = plan.design(at), plan.label(at, solver)
+    points, kinds = design.points, design.calibrations
+    checks.require_able(config.paper, spec, chosen)
+    check_clips(points, f"{_where(config)}: runs.{solver}.grid", spec)
+    of = [
+        *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
+        *(repr(points), kinds, config.seed, design.replicates, design.fresh),
+        *(design.race, design.evaluated, code(*CHOOSING)),
+        code(STAGED) if design.race else "",
+        digests.lanes(chosen.algorithm, spec.loss),
+        digests.noise(chosen.algorithm, kinds, spec.loss),
+    ]
+    work = points.total("passes") * design.replicates * len(kinds)
+    values, reads = (config.paper.name, problem, solver), jobs.files("optimum", problem)
+    jobs.add("solve", *values, of=of, reads=reads, work=work)
 
 
-def _texts(paper: schema.Paper, files: Iterable[str]) -> list[str]:
-    paths = [paper_file(paper, file) for file in files if file]
+def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
+    """Add the job of a sweep, with those of the problems that it needs."""
+    what, paper = config.paper.sweeps[name], config.paper.name
+    products.entry_of(config, "sweeps", name)
+    points = products.sweep_points(config, what)
+    axes = sorted({key for at in points for key in at})
+    for axis in what.together:
+        one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
+    solved = products.sweep_problems(config, what)
+    prepared = products.sweep_prepared(config, what)
+    for problem in (*solved, *prepared):
+        add_problem(jobs, config, problem)
+    tuned = products.sweep_tuned(config, name)
+    reads = [file for problem in solved for file in jobs.files("optimum", problem)]
+    reads += [file for problem in prepared for file in jobs.files("prepare", problem)]
+    reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
+    solvers = sorted(points.values("solver"))
+    chosen = [_section(config, "solver", solver) for solver in solvers]
+    of = [
+        *(asdict(what), repr(points), config.seed, config.scale.replicates),
+        [[solver.algorithm, solver.options] for solver in chosen],
+        swept(config, name, solvers),
+    ]
+    jobs.add("sweep", paper, name, of=of, reads=reads, alone=what.timed)
+
+
+def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> None:
+    """Add a figure or a table to the job that makes all others of the same files."""
+    paper, product = config.paper, f"{kind}/{name}"
+    what, entry = getattr(paper, kind)[name], products.entry_of(config, kind, name)
+    runs = products.product_runs(config, what)
+    made: list[tuple[str, ...]] = [("solve", paper.name, *run) for run in runs]
+    made += [("sweep", paper.name, sweep) for sweep in what.sweeps]
+    made += [("timing", paper.name)] if what.timed else []
+    inputs = [file for job in made for file in jobs.files(*job)]
+    drawn = jobs.of_paper(paper.name, "draw")
+    job = next((one for one in drawn if one.inputs == inputs), None)
+    if job is None:
+        job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
+    names, keys = plan.problem_names(config), [jobs.makers[one].key for one in inputs]
+    titles = [_section(config, "problem", problem).title for problem in names]
+    spelt = asdict(what)
+    of = [job.key, spelt, titles, keys, _texts(paper)]
+    of.append(priced(entry, SAVING[kind], spelt=digests.strings(spelt)))
+    job.key = digest(of)
+    job.products.append(product)
+    job.outputs += jobs.formats(paper.name, product)
+    jobs.makers |= dict.fromkeys(job.outputs, job)
+
+
+def _where(config: schema.Config) -> str:
+    return f"conf/{group_file('paper', config.paper.name)}"
+
+
+def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
+    """Digest of the code behind a sweep: its function and its points' solvers."""
+    what = config.paper.sweeps[name]
+    module = products.module_of(config, "sweeps", what.kind, f"sweeps.{name}")
+    named = {place(digests.solver_of(solver).algorithm) for solver in solvers}
+    problems = {
+        *products.sweep_problems(config, what),
+        *products.sweep_prepared(config, what),
+    }
+    spelt = {digests.section("problem", problem).loss for problem in problems}
+    spelt |= {*digests.strings(asdict(what))}
+    return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
+
+
+def _texts(paper: schema.Paper, *more: str) -> list[str]:
+    """The paper's printed numbers, and more of its files."""
+    files = filter(None, [*paper.published.values(), *more])
+    paths = [paper_file(paper, file) for file in files]
     return [path.read_text(encoding="utf-8") for path in paths if path is not None]
 
 
@@ -517,8 +400,8 @@ def add_audits(jobs: Jobs) -> None:
     audits = []
     for name in available("solver"):
         solver = digests.solver_of(name)
-        made = priced(*AUDITING, digests.place(solver.algorithm))
-        of = [solver.algorithm, solver.options, made]
+        of = [solver.algorithm, solver.options]
+        of.append(priced(*AUDITING, place(solver.algorithm)))
         audits += jobs.add("audit", f"solvers/{name}", of=of).outputs
     solved = [job for paper in jobs.papers for job in jobs.of_paper(paper, "solve")]
     inputs = {"epsilon": audits, "tuning": [job.outputs[0] for job in solved]}

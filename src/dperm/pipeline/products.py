@@ -1,12 +1,14 @@
-"""The stages that draw: one, several or all figures and tables of a paper.
+"""Figures and tables of a paper, and the functions that make them and its sweeps.
 
-Their functions, and those of sweeps, are found by the name of their kind, ``kind:`` in
-a paper's YAML. Options are arguments of the function; their names and types are read
-from its source and checked before anything is computed.
+Functions are found by the name of their kind, ``kind:`` in a paper's YAML. Options are
+arguments of the function; their names and types are read from its source and checked
+before anything is computed.
 """
 
 from __future__ import annotations
 
+import ast
+import importlib
 import importlib.util
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -20,10 +22,9 @@ from dperm.core.experiment import grid, plan, schema, validation
 from dperm.core.experiment.config import small_points
 from dperm.core.experiment.locate import ConfigError, group_file
 from dperm.core.experiment.results import load_sweep, sweep_path
-from dperm.core.experiment.validation import one_of, paper_file
+from dperm.core.experiment.validation import one_of
 from dperm.core.names import hint
 from dperm.present import tables
-from dperm.store import closure
 from dperm.store.closure import functions
 
 log = logging.getLogger(__name__)
@@ -39,36 +40,44 @@ NOTHING = {"unavailable": "data not available when this was run"}  # by status
 _NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mapping}
 
 
+# --- making ---------------------------------------------------------------------------
+
+
 def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper."""
-    return _made(config, "figures")
+    names = chosen(config, "figures")
+    return [path for name in names for path in write(config, "figures", name)]
 
 
 def table(config: schema.Config) -> list[Path]:
     """Write ``product=...`` and print it in Markdown, or write all tables."""
-    return _made(config, "tables")
+    names = chosen(config, "tables")
+    return [path for name in names for path in write(config, "tables", name)]
 
 
-def _made(config: schema.Config, kind: str) -> list[Path]:
+def draw(config: schema.Config) -> list[Path]:
+    """Make the products of ``drawn`` in one process.
+
+    Starting a process takes as long as drawing a figure, so Snakemake has one job for
+    all products made of the same files.
+
+    Returns
+    -------
+    list of Path
+        Of the files that were written.
+
+    Raises
+    ------
+    ConfigError
+        For an entry that is not ``figures/<name>`` or ``tables/<name>``.
+    """
     written = []
-    for name in chosen(config, kind):
-        for path, made in _rows_of(config, kind, name).items():
-            if path.is_file():
-                store.read_table(path, made)
+    for entry in config.drawn:
+        kind, _, name = entry.partition("/")
+        if kind not in FORMATS or not name:
+            raise ConfigError(f"drawn: expected figures/name, found {entry!r}")
         written += write(config, kind, name)
     return written
-
-
-def _rows_of(config: schema.Config, kind: str, name: str) -> dict[Path, str]:
-    """Files of the rows that a product is made of, with the keys of their jobs."""
-    from dperm.pipeline import jobs  # which reads this module
-
-    paper, top = jobs.Paper(config), Path(config.output.results)
-    files = paper.inputs(kind, name)
-    return {
-        top.joinpath(*Path(file).parts[1:]): paper.jobs.makers[file].key
-        for file in files
-    }
 
 
 def write(config: schema.Config, kind: str, name: str) -> list[Path]:
@@ -101,37 +110,27 @@ def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
     return rows
 
 
-def draw(config: schema.Config) -> list[Path]:
-    """Make the products of ``drawn`` in one process.
+def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
+    """Call the product's function on the product's problems."""
+    lost = _nothing_ran(config, product)
+    if lost and kind == "tables":
+        return pd.DataFrame({"reason": [lost]})
+    if lost:
+        from dperm.present import drawing
 
-    Starting a process takes as long as drawing a figure, so Snakemake has one job for
-    all products made of the same files.
-
-    Returns
-    -------
-    list of Path
-        Of the files that were written.
-
-    Raises
-    ------
-    ConfigError
-        For an entry that is not ``figures/<name>`` or ``tables/<name>``.
-    """
-    written = []
-    for entry in config.drawn:
-        kind, _, name = entry.partition("/")
-        if kind not in FORMATS or not name:
-            raise ConfigError(f"drawn: expected figures/name, found {entry!r}")
-        written += write(config, kind, name)
-    return written
+        return drawing.missing(lost)
+    shown = product_problems(config, product)
+    maker = function_of(config, kind, product.kind)
+    return maker(config, product, shown, **product.options)
 
 
-def inputs_of(config: schema.Config, kind: str, name: str) -> list[Path]:
-    """Files that a product is made of: rows, ledgers and published tables."""
-    rows = _rows_of(config, kind, name)
-    ledgers = (p.with_name("ledger.json") for p in rows if p.name == "tune.parquet")
-    texts = (paper_file(config.paper, name) for name in config.paper.published.values())
-    return [*rows, *ledgers, *(text for text in texts if text is not None)]
+def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
+    """Why no row of a product's sweeps has a result; empty if one has."""
+    tables = [load_sweep(config, name) for name in product.sweeps]
+    if not tables or any((table["status"] == "ok").any() for table in tables):
+        return ""
+    states = {state for table in tables for state in table["status"]}
+    return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
 
 
 def rows(config: schema.Config) -> list[Path]:
@@ -168,36 +167,7 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
     return {config.product: known[config.product]}
 
 
-def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
-    """Call the product's function on the product's problems."""
-    lost = nothing_ran(config, product)
-    if lost and kind == "tables":
-        return pd.DataFrame({"reason": [lost]})
-    if lost:
-        from dperm.present import drawing
-
-        return drawing.missing(lost)
-    maker = function_of(config, kind, product.kind)
-    names = plan.problem_names(config)
-    shown = product_problems(product, names)
-    return maker(config, product, shown, **product.options)
-
-
-def nothing_ran(config: schema.Config, product: schema.Product) -> str:
-    """Why no row of a product's sweeps has a result; empty if one has."""
-    tables = [load_sweep(config, name) for name in product.sweeps]
-    if not tables or any((table["status"] == "ok").any() for table in tables):
-        return ""
-    states = {state for table in tables for state in table["status"]}
-    return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
-
-
-def check_kind(config: schema.Config, kind: str, where: str, name: str) -> None:
-    """Refuse a product whose function does not exist, without importing anything."""
-    known = sorted(
-        {each for module in modules(config, kind) for each in functions(module)}
-    )
-    one_of(f"conf/paper/{config.paper.name}/paper.yaml: {where}.kind", name, known)
+# --- functions of a kind --------------------------------------------------------------
 
 
 def modules(config: schema.Config, kind: str) -> list[str]:
@@ -213,6 +183,24 @@ def _is_there(module: str) -> bool:
         return False
 
 
+def module_of(config: schema.Config, kind: str, name: str, where: str = "") -> str:
+    """The module with the function of a kind, without importing it; own ones first.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such function; the text begins with the file and ``where``.
+    """
+    known = {
+        function: module
+        for module in reversed(modules(config, kind))
+        for function in functions(module)
+    }
+    file = f"conf/{group_file('paper', config.paper.name)}"
+    one_of(f"{file}: {where or kind}.kind", name, sorted(known))
+    return known[name]
+
+
 def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
     """The function of a kind, from the paper's own module or the shared one.
 
@@ -224,24 +212,60 @@ def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., An
     return getattr(importlib.import_module(module_of(config, kind, name)), name)
 
 
-def module_of(config: schema.Config, kind: str, name: str) -> str:
-    """The module that has the function of a kind; the paper's own comes first.
+def entry_of(config: schema.Config, kind: str, name: str) -> str:
+    """``module:function`` of a figure, a table or a sweep, whose options are checked.
 
     Raises
     ------
     ConfigError
-        If there is no such module.
+        If there is no such function, or it does not take the options.
     """
-    check_kind(config, kind, kind, name)
-    found = (each for each in modules(config, kind) if name in functions(each))
-    return next(found)
+    what = getattr(config.paper, kind)[name]
+    module = module_of(config, kind, what.kind, f"{kind}.{name}")
+    where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
+    _check_options(functions(module)[what.kind], what.options, where)
+    for key in ("solvers", "names") if kind != "sweeps" else ():
+        for solver in what.options.get(key, ()):
+            one_of(f"{where}.{key}", solver, list(config.paper.runs))
+    if "published" in what.options:
+        known = list(config.paper.published)
+        one_of(f"{where}.published", what.options["published"], known)
+    return f"{module}:{what.kind}"
 
 
-# --- inputs of products ---------------------------------------------------------------
+def _check_options(takes: ast.arguments, options: dict[str, Any], where: str) -> None:
+    """Refuse options that a function does not take, or takes as another type."""
+    if takes.kwarg is not None:
+        return
+    plain, named = takes.args, takes.kwonlyargs
+    defaults = [None] * (len(plain) - len(takes.defaults)) + takes.defaults
+    known = [*zip(plain, defaults, strict=True)][PASSED:]
+    known += zip(named, takes.kw_defaults, strict=True)
+    for key in options:
+        one_of(where, key, [one.arg for one, _ in known])
+    for one, default in known:
+        if one.arg in options:
+            kind = _type_of(one.annotation)
+            validation.check(options[one.arg], kind, f"{where}.{one.arg}")
+        elif default is None:
+            raise ConfigError(f"{where}.{one.arg}: expected a value, found none")
 
 
-def product_problems(product: schema.Product, names: list[str]) -> list[str]:
+def _type_of(annotation: ast.expr | None) -> Any:
+    """The type that an annotation names; ``Any`` for types defined in the module."""
+    try:
+        text = ast.unparse(annotation) if annotation else "Any"
+        return eval(text, {}, _NAMES)  # noqa: S307  # source about to be run
+    except NameError:
+        return Any
+
+
+# --- what products and sweeps read ----------------------------------------------------
+
+
+def product_problems(config: schema.Config, product: schema.Product) -> list[str]:
     """The product's problems at this scale; all problems if none of them is left."""
+    names = plan.problem_names(config)
     return [name for name in product.problems or () if name in names] or names
 
 
@@ -251,8 +275,21 @@ def product_runs(
     """(problem, solver) whose results a product shows; none if it shows only sweeps."""
     if product.sweeps and product.problems is None:
         return []
-    shown = product_problems(product, plan.problem_names(config))
+    shown = product_problems(config, product)
     return [run for run in plan.runs(config) if run[0] in shown]
+
+
+def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
+    """(problem, solver) to the calibrations whose seconds a product shows."""
+    kinds: dict[tuple[str, str], set[str]] = {}
+    paper = config.paper
+    for product in (*paper.figures.values(), *paper.tables.values()):
+        solvers = product.options.get("solvers") or list(paper.runs)
+        shown = product_problems(config, product) if product.timed else []
+        for problem, solver in plan.runs(config):
+            if problem in shown and solver in solvers:
+                kinds.setdefault((problem, solver), set()).add(product.calibration)
+    return kinds
 
 
 def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
@@ -269,94 +306,36 @@ def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
     return [name for name in what.problems if name in kept]
 
 
-def sweep_prepared(config: schema.Config, sweep: schema.Sweep) -> list[str]:
+def sweep_prepared(config: schema.Config, what: schema.Sweep) -> list[str]:
     """Problems whose arrays a sweep reads; at the small scales, the offline ones."""
-    offline = config.scale.problems == "offline" and sweep.prepared
-    return config.paper.offline if offline else sweep.prepared
+    offline = config.scale.problems == "offline" and what.prepared
+    return config.paper.offline if offline else what.prepared
 
 
 def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
-    """(problem, solver) whose tuning a sweep starts from, by its points.
+    """(problem, solver) whose tuning a sweep starts from; they must be runs.
 
     Raises
     ------
     ConfigError
-        If its points lack one of the two.
+        If its points lack one of the two, or name no run of the paper.
     """
     what = config.paper.sweeps[name]
     if not what.tuned:
         return []
+    where = f"conf/{group_file('paper', config.paper.name)}: sweeps.{name}"
     every = sweep_points(config, what)
     for key in ("problem", "solver"):
         if any(key not in at for at in every):
             raise ConfigError(
-                f"conf/paper/{config.paper.name}/paper.yaml: sweeps.{name}: expected "
-                f"an axis {key!r}, as tuned: true starts from a tuning"
+                f"{where}: expected an axis {key!r}, as tuned: true starts from a "
+                "tuning"
             )
-    return list(dict.fromkeys((at["problem"], at["solver"]) for at in every))
-
-
-def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
-    """(problem, solver) to the calibrations whose seconds a product shows."""
-    kinds: dict[tuple[str, str], set[str]] = {}
-    names, paper = plan.problem_names(config), config.paper
-    for product in (*paper.figures.values(), *paper.tables.values()):
-        chosen = product.options.get("solvers") or list(paper.runs)
-        shown = product_problems(product, names) if product.timed else []
-        for problem, solver in plan.runs(config):
-            if problem in shown and solver in chosen:
-                kinds.setdefault((problem, solver), set()).add(product.calibration)
-    return kinds
-
-
-# --- options --------------------------------------------------------------------------
-
-
-def check_options(config: schema.Config, kind: str, name: str) -> None:
-    """Refuse options that the function of a figure, table or sweep does not take."""
-    what = getattr(config.paper, kind)[name]
-    where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
-    module = module_of(config, kind, what.kind)
-    _check_arguments(closure.parameters(module, what.kind), what.options, where)
-    if kind != "sweeps":
-        _check_named(config.paper, what.options, where)
-
-
-def _check_arguments(
-    takes: dict[str, tuple[str, bool]] | None, options: dict[str, Any], where: str
-) -> None:
-    if takes is None:
-        return
-    known = dict(list(takes.items())[PASSED:])
-    for key, value in options.items():
-        one_of(where, key, list(known))
-        validation.check(value, _type_of(known[key][0]), f"{where}.{key}")
-    missing = [key for key, (_, needed) in known.items() if needed]
-    for key in missing:
-        if key not in options:
-            raise ConfigError(f"{where}.{key}: expected a value, found none")
-
-
-def _type_of(annotation: str) -> Any:
-    """The type that an annotation names; ``Any`` for types defined in the module."""
-    try:
-        return eval(annotation, {}, _NAMES)  # noqa: S307  # source about to be run
-    except NameError:
-        return Any
-
-
-def _check_named(paper: schema.Paper, options: dict[str, Any], where: str) -> None:
-    """Refuse unknown solvers, unknown published tables and sizes not above 0."""
-    for key in ("solvers", "names"):
-        for name in options.get(key, ()):
-            if name not in paper.runs:
-                listed = ", ".join(paper.runs) or "none"
-                raise ConfigError(
-                    f"{where}.{key}: expected solvers of the paper's runs ({listed}), "
-                    f"found {name!r}{hint(str(name), paper.runs)}"
-                )
-    if "published" in options:
-        one_of(f"{where}.published", options["published"], list(paper.published))
-    for key in ("columns", "d", "epsilon"):
-        if key in options and not options[key] > 0:
-            raise ConfigError(f"{where}.{key}: expected above 0, found {options[key]}")
+    starts = list(dict.fromkeys((at["problem"], at["solver"]) for at in every))
+    for problem, solver in starts:
+        if (problem, solver) not in plan.runs(config):
+            raise ConfigError(
+                f"{where}.grid: expected solvers on problems of runs and problems, "
+                f"found {solver} on {problem}"
+            )
+    return starts

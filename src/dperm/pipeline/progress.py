@@ -20,9 +20,9 @@ from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
 
 NAME = "dperm"
-EVERY = {True: 1.0, False: 60.0}  # seconds between states; True on a terminal
+EVERY = 60.0  # seconds between lines on what is running
 TAIL = 400  # bytes at the end of a log that are searched for its last line
-_COUNT = re.compile(r"^.*: (?=\d+ )")  # before a count stands what the name says
+_COUNT = re.compile(r"^.*?[:,] (?=\d+ )")  # before a count stands what the name says
 silenced = threading.Event()  # set by an interrupt: what ends then is no failure
 FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
 
@@ -41,9 +41,7 @@ class LogHandler(LogHandlerBase):
         failed = self.common_settings.show_failed_logs
         self.setFormatter(DefaultFormatter(show_failed_logs=failed))
         self.running: dict[int, tuple[str, list[str]]] = {}
-        self.finished = ""
-        self.count, self.tenth = "", 0
-        self.terminal = sys.stderr.isatty()
+        self.count, self.tenth, self.finished = "", 0, ""
         self.ended = threading.Event()
         threading.Thread(target=self._states, daemon=True).start()
 
@@ -53,7 +51,7 @@ class LogHandler(LogHandlerBase):
         if silenced.is_set():
             return
         if event == LogEvent.RUN_INFO:
-            self._line(f"{fields['stats'].get('total', 0)} jobs")
+            say(f"{fields['stats'].get('total', 0)} jobs")
         elif event == LogEvent.JOB_INFO:
             self.running[fields["jobid"]] = (named(fields), fields["log"] or [])
         elif event == LogEvent.JOB_FINISHED:
@@ -63,12 +61,12 @@ class LogHandler(LogHandlerBase):
             tenth = 10 * fields["done"] // fields["total"]
             if tenth > self.tenth:
                 self.tenth = tenth
-                self._line(f"{self.count}{self.finished}")
+                say(f"{self.count}{self.finished}")
         elif event in FAILURES or record.levelno >= logging.WARNING:
-            self._line(self.format(record))
+            say(self.format(record))
             self.running.pop(fields.get("jobid", -1), None)  # if it failed
         elif event is None and "Nothing to be done" in str(record.msg):
-            self._line(str(record.msg))
+            say(str(record.msg))
 
     def close(self) -> None:
         """End the thread that shows what is running."""
@@ -76,18 +74,16 @@ class LogHandler(LogHandlerBase):
         super().close()
 
     def _states(self) -> None:
-        while not (self.ended.wait(EVERY[self.terminal]) or silenced.is_set()):
+        while not (self.ended.wait(EVERY) or silenced.is_set()):
             states = [state(*job) for job in list(self.running.values())]
-            if states and self.terminal:
-                print(f"\r\x1b[K{self.count}{'; '.join(states)[:150]}", end="",
-                      file=sys.stderr, flush=True)  # fmt: skip
-            elif states:
+            if states:
                 clock = time.strftime("%H:%M")
-                self._line(f"{clock} {self.count}running: {'; '.join(states)}")
+                say(f"{clock} {self.count}running: {'; '.join(states)}")
 
-    def _line(self, text: str) -> None:
-        start = "\r\x1b[K" if self.terminal else ""
-        print(f"{start}{text}", file=sys.stderr, flush=True)
+
+def say(text: str) -> None:
+    """Print a line for whoever watches the run."""
+    print(text, file=sys.stderr, flush=True)
 
 
 def named(job: dict[str, Any]) -> str:
@@ -102,7 +98,7 @@ def state(name: str, logs: list[str]) -> str:
     try:
         with Path(logs[0]).open("rb") as file:
             file.seek(max(0, file.seek(0, 2) - TAIL))
-            lines = file.read().decode(errors="replace").replace("\r", "\n").split("\n")
+            lines = file.read().decode(errors="replace").splitlines()
     except (OSError, IndexError):
         return name
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")

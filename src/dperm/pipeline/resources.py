@@ -12,7 +12,7 @@ import math
 
 from dperm.core.experiment import schema
 from dperm.data.fetching import read_record
-from dperm.pipeline.jobs import STAGES, Jobs
+from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 MOST = 16  # threads of a job; with more it would wait long for free cores
 ALONE = 1024  # all cores: Snakemake limits this to those it has
@@ -21,69 +21,45 @@ SWEEP_THREADS = 4
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
 # with the root, because the larger X is, the more lanes stop early.
 ROOTS = 3.5e5
-
 COPIES = 6  # of the arrays, while they are read, prepared and solved
-BASE = 1000  # MB of an interpreter with its libraries, two workers and their lanes
+BASE = 2000  # MB of an interpreter, its workers and several problems of a sweep
+MINUTES = 60  # least time limit of a job
 NANOSECONDS = 4.0  # per lane and entry of X: about ten times the kernels' time
-MINUTES = 10  # least time limit of a job
-PASSES = 1000.0  # passes over the data that a job without lanes may take
-SWEEP_MEMORY, SWEEP_MINUTES = 3000, 60  # several problems, or data made by the sweep
 
 
-class JobResources:
-    """Resources of all jobs, by the jobs' names.
+def threads(jobs: Jobs, stage: str, *values: str) -> int:
+    """Number of threads of a job, if there are enough cores."""
+    job = jobs.job(stage, *values)
+    if job.alone:
+        return ALONE
+    if stage == "sweep":
+        return SWEEP_THREADS
+    roots = math.sqrt(job.work * _entries(jobs, stage, *values))
+    return min(MOST, max(1, math.ceil(roots / ROOTS)))
 
-    Parameters
-    ----------
-    folder : str
-        Folder of the data sets, whose sizes count once they are fetched.
-    """
 
-    def __init__(self, jobs: Jobs, folder: str = "data"):
-        self.jobs, self.folder = jobs, folder
+def workers(job: Job, stage: str, threads: int) -> int:
+    """Number of working threads of a job; a timed job uses only some, or one."""
+    if not job.alone:
+        return threads
+    return 1 if stage == "timing" else max(1, threads // APART)
 
-    def threads(self, job: str) -> int:
-        """Number of threads of a job, if there are enough cores."""
-        stage, _, _ = job.partition("/")
-        if self.jobs.jobs[job].alone:
-            return ALONE
-        if stage == "solve":
-            entries = max(self._size(job) or (0, 0, 0))
-            passes = self.jobs.jobs[job].work or 0.0
-            return min(MOST, max(1, math.ceil(math.sqrt(passes * entries) / ROOTS)))
-        return SWEEP_THREADS if stage == "sweep" else 1
 
-    def workers(self, job: str, threads: int) -> int:
-        """Number of working threads of a job; a timed job uses only some, or one."""
-        if not self.jobs.jobs[job].alone:
-            return threads
-        return 1 if job.startswith("timing") else max(1, threads // APART)
+def megabytes(jobs: Jobs, attempt: int, stage: str, *values: str) -> int:
+    """Memory in MB on a cluster, for an attempt counted from 1."""
+    return attempt * (BASE + COPIES * 8 * _entries(jobs, stage, *values) // 10**6)
 
-    def megabytes(self, job: str, attempt: int = 1) -> int:
-        """Memory in MB on a cluster; the least if a problem's data are missing."""
-        size = self._size(job)
-        if size is None:
-            return attempt * SWEEP_MEMORY
-        n, p, nnz = size
-        return attempt * (BASE + COPIES * 8 * max(n + p, nnz) // 10**6)
 
-    def minutes(self, job: str, attempt: int = 1) -> int:
-        """Time limit in minutes on a cluster."""
-        size = self._size(job)
-        if size is None:
-            return attempt * SWEEP_MINUTES
-        work = self.jobs.jobs[job].work
-        passes = PASSES if work is None else work
-        return attempt * (MINUTES + int(passes * max(size) * NANOSECONDS * 1e-9 / 60))
+def minutes(jobs: Jobs, attempt: int, stage: str, *values: str) -> int:
+    """Time limit in minutes on a cluster, for an attempt counted from 1."""
+    passed = jobs.job(stage, *values).work * _entries(jobs, stage, *values)
+    return attempt * (MINUTES + int(passed * NANOSECONDS * 1e-9 / 60))
 
-    def _size(self, job: str) -> tuple[int, int, int] | None:
-        """n, p, stored entries; zeros if unknown, None for a job without a problem."""
-        stage, *values = job.split("/")
-        names = dict(zip(STAGES[stage].wildcards, values, strict=False))
-        if "problem" not in names:
-            return None
-        dataset = self.jobs.dataset_of[names["problem"]]
-        record = read_record(dataset, schema.Data(dir=self.folder))
-        if record is None or not record.available:
-            return 0, 0, 0
-        return record.n or 0, record.p or 0, record.nnz or 0
+
+def _entries(jobs: Jobs, stage: str, *values: str) -> int:
+    """Stored entries of the job's data set; 0 while unknown, or without a problem."""
+    names = dict(zip(STAGES[stage].wildcards, values, strict=False))
+    if "problem" not in names:
+        return 0
+    record = read_record(jobs.dataset_of[names["problem"]], schema.Data())
+    return (record.nnz or 0) if record is not None and record.available else 0

@@ -5,6 +5,7 @@ A sweep evaluates a function at every point of a grid; each replicate has its ow
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import time
@@ -22,16 +23,12 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
-from dperm.core.experiment.unit import COLUMNS, IDENTITY, compute, unavailable
+from dperm.core.experiment.tune import Meter
+from dperm.core.experiment.unit import COLUMNS, IDENTITY, Job, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.pipeline import checks, digests, jobs, products
-from dperm.pipeline.inputs import (
-    current_optimum,
-    load_job,
-    unavailable_reason,
-)
-from dperm.pipeline.products import chosen, function_of
+from dperm.pipeline.inputs import current_optimum, load_job, unavailable_reason
 from dperm.pipeline.workers import away
 from dperm.store.folders import locked
 
@@ -50,16 +47,7 @@ def tune(config: schema.Config) -> Path:
         Of the table.
     """
     checks.held(config.solver)
-    folder = _folder(config)
-    with locked(folder):
-        job = load_job(config)
-        if job is None:
-            table = unavailable(plan.names_of(config), unavailable_reason(config))
-            store.write_json(folder / "ledger.json", [])
-        else:
-            table = tuning.tuned(job, plan.design(config))
-        store.write_table(folder / "tune.parquet", table, _key(config))
-    return folder / "tune.parquet"
+    return _rows_in(config, "tune", tuning.tuned)
 
 
 def evaluate(config: schema.Config) -> Path:
@@ -69,23 +57,8 @@ def evaluate(config: schema.Config) -> Path:
     -------
     Path
         Of ``evaluate.parquet``, with one row per seed and pass.
-
-    Raises
-    ------
-    ValueError
-        If the tuning was made by other code or settings.
     """
-    folder = _folder(config)
-    made = _key(config)
-    tuned = store.read_table(folder / "tune.parquet", made)
-    with locked(folder):
-        job = load_job(config)
-        if job is None:
-            table = unavailable(plan.names_of(config), unavailable_reason(config))
-        else:
-            table = tuning.evaluated(job, plan.design(config), tuned)
-        store.write_table(folder / "evaluate.parquet", table, made)
-    return folder / "evaluate.parquet"
+    return _rows_in(config, "evaluate", tuning.evaluated)
 
 
 def solve(config: schema.Config) -> Path:
@@ -100,14 +73,21 @@ def solve(config: schema.Config) -> Path:
     return evaluate(config)
 
 
-def _key(config: schema.Config) -> str:
-    """Key of the job of the chosen solver on the chosen problem."""
-    return jobs.Paper(config).solve(config.problem.name, config.solver.name).key
-
-
-def _folder(config: schema.Config) -> Path:
-    names = (config.paper.name, config.problem.name, config.solver.name)
-    return plan.results_folder(config, *names)
+def _rows_in(
+    config: schema.Config, name: str, made: Callable[[Job, plan.Design], pd.DataFrame]
+) -> Path:
+    """Write a table of rows; where there are no data, of the reason."""
+    names = plan.names_of(config)
+    folder = plan.results_folder(config, *names[:3])
+    with locked(folder):
+        job = load_job(config)
+        if job is None:
+            table = unavailable(names, unavailable_reason(config))
+            store.write_json(folder / "ledger.json", [])
+        else:
+            table = made(job, plan.design(config))
+        store.write_table(folder / f"{name}.parquet", table)
+    return folder / f"{name}.parquet"
 
 
 def timing(config: schema.Config) -> Path:
@@ -124,17 +104,15 @@ def timing(config: schema.Config) -> Path:
         Of ``timing.parquet`` of the paper.
     """
     pairs = products.clocked(config)
-    meter = tuning.Meter(
-        f"timing {config.paper.name}", len(pairs), "solvers on problems"
-    )
+    meter = Meter(f"timing {config.paper.name}", len(pairs), "solvers on problems")
     tables = [pd.DataFrame(columns=COLUMNS)]
-    for (problem, solver), kinds in pairs.items():
-        tables += _timed(plan.at_run(config, problem, solver), kinds)
+    for run, kinds in pairs.items():
+        tables += _timed(plan.at_run(config, *run), kinds)
         meter.advance(1)
+    meter.close()
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
-    rows = [table for table in tables if len(table)] or tables
-    table = pd.concat(rows, ignore_index=True)
-    store.write_table(path, table, jobs.Paper(config).timing().key)
+    table = pd.concat(tables[1:] or tables, ignore_index=True)
+    store.write_table(path, table)
     return path
 
 
@@ -143,11 +121,10 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     job = load_job(config)
     if job is None:
         return
-    table = store.read_table(job.folder / "tune.parquet", _key(config))
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
         design = replace(design, evaluated="best")
-    units = tuning.fresh_units(job, design, table)
+    units = tuning.fresh_units(job, design)
     if units:  # compile or load the kernels before anything is timed
         lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})
@@ -165,183 +142,142 @@ def sweep(config: schema.Config) -> list[Path]:
 
     Rows of an earlier run are reused unchanged.
     """
-    return [
-        _sweep(config, name, what) for name, what in chosen(config, "sweeps").items()
-    ]
+    return [Swept(config, name).run() for name in products.chosen(config, "sweeps")]
 
 
-def solver_section(point: Point) -> list[Any]:
-    """Algorithm and options of the point's solver; empty if it has no ``solver``."""
-    if "solver" not in point:
-        return []
-    solver = digests.solver_of(point["solver"])
-    return [solver.algorithm, solver.options]
+class Swept:
+    """A sweep of a paper: a function of every point, and of a seed per replicate."""
 
+    def __init__(self, config: schema.Config, name: str):
+        self.config, self.name, self.what = config, name, config.paper.sweeps[name]
+        self.function = products.function_of(config, "sweeps", self.what.kind)
+        self.path = sweep_path(config, name)
+        self.parts = Parts(self.path.parent / name)  #: one of each task
 
-def _tuned(config: schema.Config, problem: str, solver: str) -> str:
-    """Digest of the numbers in the tuning table of a solver on a problem."""
-    folder = plan.results_folder(config, config.paper.name, problem, solver)
-    made = _key(plan.at_run(config, problem, solver))
-    table = store.read_table(folder / "tune.parquet", made)
-    columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
-    return store.digest([table[columns].to_csv(index=False)])
+    def run(self) -> Path:
+        """Compute the tasks that have no part yet, and write the table of all."""
+        with locked(self.path.parent / self.name):
+            every, found = self.tasks(), self.parts.named()
+            todo = [
+                task
+                for task in every
+                if (part := found.get(str(task[2]))) is None
+                or store.read_or_drop(part) is None
+            ]
+            reused = (self.name, len(every) - len(todo), len(todo))
+            log.info("sweep %s: %d reused, %d to compute", *reused)
+            self._compute(todo)
+            found = self.parts.named()
+            tables = [
+                store.unthreaded(found[str(key)]).assign(config_digest=str(key))
+                for _, _, key in every
+            ]
+            store.write_table(self.path, pd.concat(tables, ignore_index=True))
+        return self.path
 
-
-def _sweep(config: schema.Config, name: str, what: schema.Sweep) -> Path:
-    path = sweep_path(config, name)
-    parts = Parts(path.parent / name)
-    with locked(path.parent / name):
-        every = tasks(config, name, what)
-        found = parts.named()
-        todo = [
-            task
-            for task in every
-            if (part := found.get(str(task[2]))) is None
-            or store.read_or_drop(part) is None
+    def tasks(self) -> list[Task]:
+        """Every point and replicate, with the key of its part."""
+        config, what = self.config, self.what
+        every = products.sweep_points(config, what)
+        code = functools.cache(lambda *names: jobs.swept(config, self.name, names))
+        optima = {
+            problem: current_optimum(plan.at_problem(config, problem))
+            for problem in products.sweep_problems(config, what)
+        }
+        solved = {
+            problem: [record.get(key) for key in ("digest", "w_digest")]
+            for problem, record in optima.items()
+        }
+        prepared = [
+            data.load_prepared(problem, config.data).meta["digest"]
+            for problem in products.sweep_prepared(config, what)
         ]
-        reused = len(every) - len(todo)
-        log.info("sweep %s: %d reused, %d to compute", name, reused, len(todo))
-        _compute(config, name, what, todo, parts)
-        named = parts.named()
-        tables = [
-            store.unthreaded(named[str(key)]).assign(config_digest=str(key))
-            for _, _, key in every
-        ]
-        made = jobs.Paper(config).sweep(name).key
-        store.write_table(path, pd.concat(tables, ignore_index=True), made)
-    return path
+        tunings = products.sweep_tuned(config, self.name)
+        tuned = {run: self._tuned(*run) for run in tunings}
+        given = [config.paper.name, self.name, what.kind, config.seed, prepared]
+        found = []
+        for point in every:
+            problem, solver = point.get("problem", ""), point.get("solver")
+            names, reads = every.values("solver"), list[Any](solved.values())
+            if what.apart:
+                names = [solver] if solver else []
+                reads = [solved.get(problem)]
+            of: list[Any] = [*given, point, self._options(point), reads]
+            if solver:
+                section = digests.solver_of(solver)
+                of += [section.algorithm, section.options, tuned.get((problem, solver))]
+            for replicate in range(config.scale.replicates or what.replicates):
+                key = Key(store.digest([of, replicate]), code(*sorted(names)))
+                found.append((point, replicate, key))
+        return found
 
+    def _tuned(self, problem: str, solver: str) -> str:
+        """Digest of the numbers in the tuning table of a solver on a problem."""
+        names = (self.config.paper.name, problem, solver)
+        folder = plan.results_folder(self.config, *names)
+        table = store.read_table(folder / "tune.parquet")
+        columns = [*IDENTITY, "noise_multiplier", "objective", "relative_error"]
+        return store.digest([table[columns].to_csv(index=False)])
 
-def tasks(config: schema.Config, name: str, what: schema.Sweep) -> list[Task]:
-    """Every point and replicate of a sweep, with the key of its part."""
-    replicates = config.scale.replicates or what.replicates
-    every = products.sweep_points(config, what)
-    code = digests.solved(digests.swept(config, what, every.values("solver")))
-    optima = {
-        problem: _solved(config, problem)
-        for problem in products.sweep_problems(config, what)
-    }
-    prepared = [
-        [data.load_prepared(problem, config.data).meta["digest"]]
-        for problem in products.sweep_prepared(config, what)
-    ]
-    read = [*optima.values(), *prepared]
-    tuned = {pair: _tuned(config, *pair) for pair in products.sweep_tuned(config, name)}
-    given = [config.paper.name, name, what.kind, what.options, config.seed, read]
-    every_task = []
-    for point in every:
-        if what.apart:
-            own = [point[key] for key in ("solver",) if key in point]
-            code = digests.solved(digests.swept(config, what, own))
-            solved = optima.get(point.get("problem", ""))
-            given[3:] = [options_of(what, point), config.seed, solved, *prepared]
-        for replicate in range(replicates):
-            identity = [*given, point, replicate, *solver_section(point)]
-            if what.tuned:
-                identity.append(tuned[point["problem"], point["solver"]])
-            every_task.append((point, replicate, Key(store.digest(identity), code)))
-    return every_task
+    def _options(self, point: Point) -> dict[str, Any]:
+        """Options for a point.
 
+        In a sweep with ``apart``, an option may map names of solvers to values. A
+        mapping that has the point's solver is replaced by the value of that solver.
+        """
+        solver, options = point.get("solver"), self.what.options
+        if not self.what.apart or solver is None:
+            return options
+        return {
+            key: value[solver] if isinstance(value, Mapping) and solver in value
+            else value
+            for key, value in options.items()
+        }  # fmt: skip
 
-def _solved(config: schema.Config, problem: str) -> list[Any]:
-    """Digests of a problem and of the weights of its optimum."""
-    record = current_optimum(plan.at_problem(config, problem))
-    return [record.get(key) for key in ("digest", "w_digest")]
+    def _compute(self, todo: list[Task]) -> None:
+        """Compute tasks in processes, long ones first; each becomes a part."""
+        from joblib import Parallel
 
+        meter = Meter(f"sweep {self.name}", len(todo), "points")
+        groups: dict[str, list[Task]] = {}
+        for task in sorted(todo, key=_size, reverse=True):
+            together = self.what.together
+            apart = {key: at for key, at in task[0].items() if key not in together}
+            groups.setdefault(repr((apart, task[1])), []).append(task)
+        calls = (away(self._several, group) for group in groups.values())
+        workers = self.config.workers
+        for done in Parallel(workers, return_as="generator_unordered")(calls):
+            meter.advance(done)
+        meter.close()
 
-def options_of(what: schema.Sweep, point: Point) -> dict[str, Any]:
-    """Options that are passed for a point.
+    def _several(self, group: list[Task]) -> int:
+        """Compute tasks one after the other and keep each; return their number."""
+        for task in group:
+            self.parts.keep(str(task[2]), self.measured(task))
+        return len(group)
 
-    In a sweep with ``apart``, an option may map names of solvers to values. A mapping
-    that has the point's solver is replaced by the value of that solver.
-    """
-    if not what.apart or "solver" not in point:
-        return what.options
-    return {
-        key: value[point["solver"]]
-        if isinstance(value, Mapping) and point["solver"] in value
-        else value
-        for key, value in what.options.items()
-    }
+    def measured(self, task: Task) -> pd.DataFrame:
+        """Compute the rows of one point and replicate."""
+        from threadpoolctl import threadpool_limits
 
-
-def _compute(
-    config: schema.Config, name: str, what: schema.Sweep, todo: list[Task], parts: Parts
-) -> None:
-    """Compute the tasks in processes; each becomes a part."""
-    from joblib import Parallel
-
-    function = function_of(config, "sweeps", what.kind)
-    meter = tuning.Meter(f"sweep {name}", len(todo), "points", at_most=True)
-    groups: dict[str, list[Task]] = {}
-    for task in sorted(
-        todo, key=_size, reverse=True
-    ):  # long tasks first, so that none is left for the end
-        apart = {key: at for key, at in task[0].items() if key not in what.together}
-        groups.setdefault(repr((apart, task[1])), []).append(task)
-    jobs = (
-        away(_several, config, name, what, function, group, parts)
-        for group in groups.values()
-    )
-    for done in Parallel(config.workers, return_as="generator_unordered")(jobs):
-        meter.advance(done)
+        config, (point, replicate, key) = self.config, task
+        name = self.name + "".join(f"/{at}={point[at]!r}" for at in sorted(point))
+        seed = plan.seed_of(config.seed, "sweep", config.paper.name, name, 0, replicate)
+        start = time.perf_counter()
+        with threadpool_limits(1):
+            result = self.function(config, point, seed, **self._options(point))
+        rows = pd.DataFrame(result if isinstance(result, list) else [result])
+        if "seconds" not in rows:
+            rows["seconds"] = (time.perf_counter() - start) / len(rows)
+        if "status" not in rows:
+            rows["status"] = "ok"
+        known = {"paper": config.paper.name, "sweep": self.name, **point}
+        known |= {"replicate": replicate, "seed": seed, "commit": store.commit()}
+        known |= {"versions": store.versions(), "config_digest": str(key)}
+        return rows.assign(**known)
 
 
 def _size(task: Task) -> float:
     """Size of a point: the product of its numbers above 1, such as n and d."""
     numbers = (value for value in task[0].values() if isinstance(value, int | float))
     return math.prod(value for value in numbers if 1 <= value < math.inf)
-
-
-def _several(
-    config: schema.Config,
-    name: str,
-    what: schema.Sweep,
-    function: Callable[..., Any],
-    group: list[Task],
-    parts: Parts,
-) -> int:
-    """Compute tasks one after the other and keep each; return their number."""
-    for task in group:
-        rows = measured(config, name, what, function, task)
-        parts.keep(str(task[2]), rows)
-    return len(group)
-
-
-def measured(
-    config: schema.Config,
-    name: str,
-    what: schema.Sweep,
-    function: Callable[..., Any],
-    task: Task,
-) -> pd.DataFrame:
-    """Compute the rows of one point and replicate."""
-    from threadpoolctl import threadpool_limits
-
-    point, replicate, key = task
-    seed = plan.seed_of(
-        config.seed, "sweep", config.paper.name, _name(name, point), 0, replicate
-    )
-    start = time.perf_counter()
-    with threadpool_limits(1):
-        result = function(config, point, seed, **options_of(what, point))
-    rows = pd.DataFrame(result if isinstance(result, list) else [result])
-    if "seconds" not in rows:
-        rows["seconds"] = (time.perf_counter() - start) / len(rows)
-    if "status" not in rows:
-        rows["status"] = "ok"
-    known = {
-        "paper": config.paper.name,
-        "sweep": name,
-        **point,
-        "replicate": replicate,
-        "seed": seed,
-        "commit": store.commit(),
-        "versions": store.versions(),
-        "config_digest": str(key),
-    }
-    return rows.assign(**known)
-
-
-def _name(name: str, point: Point) -> str:
-    return name + "".join(f"/{key}={point[key]!r}" for key in sorted(point))

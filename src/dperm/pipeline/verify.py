@@ -16,13 +16,15 @@ Without rows, as in a clone, only files, intervals and verdicts are checked.
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import random
+import re
 import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from numbers import Real
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -33,16 +35,18 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.files import POINT, write_csv
+from dperm.core.experiment.files import POINT
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
-from dperm.core.experiment.unit import PROVENANCE, Unit, compute
-from dperm.pipeline import completion, products, stages
+from dperm.core.experiment.unit import PROVENANCE, Job, Unit, compute
+from dperm.pipeline import completion, products
 from dperm.pipeline.inputs import load_job
+from dperm.pipeline.stages import Swept
 
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
 SHARE = 0.01  # default share of lanes and points that is run again
+FEW = 20  # at most so many after a run
 NAMED = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a lane and not its result. They are filled in again whenever
 # lanes are read, but stored with the rows of sweeps, where they are compared.
@@ -55,22 +59,28 @@ class NotVerifiedError(RuntimeError):
     """Results that fail verification; the text has one line per fault."""
 
 
-def verify(config: schema.Config, share: float, seed: int) -> list[str]:
+def verify(
+    config: schema.Config, share: float, seed: int, made: bool = False
+) -> list[str]:
     """The faults of a paper's results, one line each.
 
     Parameters
     ----------
-    config : schema.Config
+    config : Config
         With the paper and the folders.
     share : float
         Share of the paper's lanes and points of sweeps to run again; 0 for none.
     seed : int
         Seed of the choice among them.
+    made : bool
+        Whether the results have just been made: a few lanes are enough, and the
+        verdicts on them come later.
     """
     faults: list[str] = []
-    checks = (_files(config), _means(config), _rows(config), _made_again(config))
-    replayed = _replayed(config, share, seed) if share > 0 else ()
-    for check in (*checks, replayed, _judged(config)):
+    checks = [_files(config), _means(config), _rows(config), _made_again(config)]
+    checks += [_replayed(config, share, seed, made)] if share > 0 else []
+    checks += [] if made else [_judged(config)]
+    for check in checks:
         try:
             faults += check
         except FAILED as error:  # a damaged file, or rows that give no table
@@ -97,7 +107,7 @@ def _means(config: schema.Config) -> Iterator[str]:
     name = config.paper.name
     folders = (of(config, name) for of in (plan.results_folder, plan.figures_folder))
     for path in (path for folder in folders for path in sorted(folder.glob("*.csv"))):
-        table = _read(path)
+        table = _parsed(path.read_text("utf-8"))
         for stem in [name[:-6] for name in table if name.endswith("ci_low")]:
             names = [f"{stem}ci_low", f"{stem}mean", f"{stem}ci_high"]
             if not {*names} <= {*table.columns}:
@@ -109,11 +119,6 @@ def _means(config: schema.Config) -> Iterator[str]:
                     f"{path}: row {at + 1}: {names[1]} {mean[at]:.10g} is outside "
                     f"[{low[at]:.10g}, {high[at]:.10g}]"
                 )
-
-
-def _read(path: Path) -> pd.DataFrame:
-    """A CSV file; one without rows may have no columns either."""
-    return pd.read_csv(path) if path.read_text("utf-8").strip() else pd.DataFrame()
 
 
 def _runs(config: schema.Config) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
@@ -157,48 +162,51 @@ def _made_again(config: schema.Config) -> Iterator[str]:
     for kind in products.FORMATS:
         for name in getattr(config.paper, kind):
             path = products.stem(config, kind, name).with_suffix(".csv")
-            read = products.inputs_of(config, kind, name)
-            if path.is_file() and all(file.is_file() for file in read):
-                found = _not_made(path, products.data_of(config, kind, name))
-                yield from (f"{path} is not what its rows give: {at}" for at in found)
+            try:
+                made = products.data_of(config, kind, name) if path.is_file() else None
+            except FileNotFoundError:  # as in a clone
+                continue
+            if made is not None and (text := _other(path, made)):
+                yield f"{path} is not what its rows give: {text}"
 
 
-def _not_made(path: Path, made: pd.DataFrame) -> Iterator[str]:
-    with tempfile.TemporaryDirectory() as folder:
-        again = Path(folder, path.name)
-        write_csv(again, made)
-        if again.read_bytes() != path.read_bytes():
-            kept, fresh = _read(path), _read(again)
-            apart = [name for name in kept if "seconds" in name]
-            text, _ = difference(kept, fresh, (*PROVENANCE, *apart))
-            yield from [text] if text else []
+def _other(path: Path, made: pd.DataFrame) -> str:
+    """How a CSV file differs from a table, apart from seconds; empty if it does not."""
+    text, again = path.read_text("utf-8"), store.as_csv(made)
+    if text == again:
+        return ""
+    kept, fresh = _parsed(text), _parsed(again)
+    seconds = [name for name in kept if "seconds" in name]
+    return difference(kept, fresh, (*PROVENANCE, *seconds))[0]
+
+
+def _parsed(text: str, **options: Any) -> pd.DataFrame:
+    """A table from CSV text; one without rows may have no columns either."""
+    return pd.read_csv(StringIO(text), **options) if text.strip() else pd.DataFrame()
 
 
 def _judged(config: schema.Config) -> Iterator[str]:
     """Find claims whose verdicts are not those of the tables and figures here."""
-    path = plan.results_folder(config) / "claims.csv"
+    path, name = plan.results_folder(config) / "claims.csv", config.paper.name
     if not path.is_file() or not config.paper.claims:
         return
     # The report depends on the pipeline, which must import it by name, like papers.
     report: Any = importlib.import_module("dperm.report.claims")
-    name = config.paper.name
-    with tempfile.TemporaryDirectory() as folder:
-        again = Path(folder, "claims.csv")
-        rows = [*report.judged_paper(configuration.with_paper(config, name))]
-        write_csv(again, pd.DataFrame(rows, columns=list(report.COLUMNS)))
-        ours, theirs = (pd.read_csv(one, dtype=str) for one in (again, path))
-    theirs = theirs[theirs["paper"] == name].reset_index(drop=True)
-    text, _ = difference(theirs, ours, ())
-    if text:
+    rows = [*report.judged_paper(configuration.with_paper(config, name))]
+    again = store.as_csv(pd.DataFrame(rows, columns=list(report.COLUMNS)))
+    ours, kept = (_parsed(one, dtype=str) for one in (again, path.read_text("utf-8")))
+    if text := difference(kept[kept["paper"] == name], ours, ())[0]:
         yield f"{path} has other verdicts of {name} than are found now: {text}"
 
 
 # --- lanes and points, run again ------------------------------------------------------
 
 
-def _replayed(config: schema.Config, share: float, seed: int) -> Iterator[str]:
+def _replayed(
+    config: schema.Config, share: float, seed: int, made: bool
+) -> Iterator[str]:
     """Run a random choice of lanes and points of sweeps again."""
-    every: list[Any] = []
+    every: list[tuple[Any, str, Any]] = []
     for run, tables in _runs(config):
         for stage, table in tables.items():
             ran = table["status"].isin(["ok", tuning.ONE_RUN, "diverged"])
@@ -208,30 +216,31 @@ def _replayed(config: schema.Config, share: float, seed: int) -> Iterator[str]:
         path = sweep_path(config, name)
         keys = store.read_table(path)["config_digest"] if path.is_file() else []
         every += [(None, name, str(key)) for key in dict.fromkeys(keys)]
-    count = min(len(every), max(1, round(share * len(every))))
-    chosen = random.Random(seed).sample(every, count)
-    for run, stage, lane in sorted(chosen, key=str):
-        again = _lane(config, run, stage, lane) if run else _point(config, stage, lane)
-        yield from again
+    wanted = max(1, round(share * len(every)))
+    count = min(len(every), FEW if made else wanted, wanted)
+    load = functools.cache(lambda run: load_job(plan.at_run(config, *run)))
+    for run, name, which in sorted(random.Random(seed).sample(every, count), key=str):
+        if run is None:
+            yield from _point(config, name, which)
+        elif (job := load(run)) is None:
+            yield f"{run[0]}: its data are not here, so no lane of it is run again"
+        else:
+            yield from _lane(job, name, which)
 
 
-def _lane(
-    config: schema.Config, run: tuple[str, str], stage: str, lane: Any
-) -> Iterator[str]:
+def _lane(job: Job, stage: str, lane: Any) -> Iterator[str]:
     """How a stored lane differs from the one that the current code makes."""
-    path = plan.results_folder(config, config.paper.name, *run) / f"{stage}.parquet"
-    job = load_job(plan.at_run(config, *run))
-    if job is None:
-        yield f"{run[0]}: its data are not here, so no lane of it is run again"
-        return
     with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
-        job = replace(job, folder=Path(scratch))
-        noises = tuning.calibrations(job, [lane.calibration], [lane.passes])
+        again = replace(job, folder=Path(scratch))
+        noises = tuning.calibrations(again, [lane.calibration], [lane.passes])
     noise, passes = noises[lane.calibration, lane.passes], lane.passes
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
     point = {"passes": passes, "step": lane.step, "clip": lane.clip}
     unit = Unit(stage, noise, passes, int(lane.replicate), [point], observed)
-    fresh = compute(job, unit, unit.settings(), 1)
+    fresh, path = (
+        compute(job, unit, unit.settings(), 1),
+        job.folder / f"{stage}.parquet",
+    )
     kept = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
     text, _ = difference(kept[(kept[KEYS] == list(lane)).all(axis=1)], fresh, SAID)
     if text:
@@ -241,21 +250,17 @@ def _lane(
 
 def _point(config: schema.Config, name: str, key: str) -> Iterator[str]:
     """How the rows of a sweep's point differ from those that the current code makes."""
-    what, path = config.paper.sweeps[name], sweep_path(config, name)
-    identity = key.partition("-")[0]
-    tasks = {task[2].identity: task for task in stages.tasks(config, name, what)}
-    if identity not in tasks:
-        yield f"{path} has a point that the configuration has not"
+    swept, identity = Swept(config, name), key.partition("-")[0]
+    task = next((one for one in swept.tasks() if one[2].identity == identity), None)
+    if task is None:
+        yield f"{swept.path} has a point that the configuration has not"
         return
-    function = products.function_of(config, "sweeps", what.kind)
-    fresh = stages.measured(config, name, what, function, tasks[identity])
-    rows = store.read_table(path)
+    fresh, rows = swept.measured(task), store.read_table(swept.path)
     seconds = [column for column in fresh if "seconds" in column]
     own = rows[rows["config_digest"] == key]
     text, _ = difference(own, fresh, (*NAMED, *seconds))
     if text:
-        point, replicate, _ = tasks[identity]
-        yield f"{path}: {point}, replicate {replicate}: {text}"
+        yield f"{swept.path}: {task[0]}, replicate {task[1]}: {text}"
 
 
 def difference(
@@ -263,43 +268,30 @@ def difference(
 ) -> tuple[str, bool]:
     """The first difference beyond rounding, and whether all bits are equal.
 
-    Columns of ``apart`` are left out. The order of rows counts only if the rows are not
-    lanes.
+    Columns of ``apart`` and empty ones are left out. The order of rows counts only if
+    the rows are not lanes.
     """
-    kept, fresh = (_ordered(table, apart) for table in (kept, fresh))
-    lost = {*fresh.dropna(axis=1, how="all")} ^ {*kept.dropna(axis=1, how="all")}
-    if lost:
+    left = {*apart}
+    kept, fresh = (
+        table.drop(columns=[name for name in table if name in left]).dropna(
+            axis=1, how="all"
+        )
+        for table in (kept, fresh)
+    )
+    if lost := {*kept} ^ {*fresh}:
         return f"columns {sorted(map(str, lost))}", False
-    if len(kept) != len(fresh):
-        return f"{len(kept)} rows were kept, {len(fresh)} are made", False
-    equal = True
-    for name in [name for name in fresh if name in kept]:
-        old, new = kept[name].to_numpy(object), fresh[name].to_numpy(object)
-        same = (old == new) | (pd.isna(old) & pd.isna(new))
-        equal &= [*map(repr, old)] == [*map(repr, new)]  # -0.0 is not 0.0
-        for at in np.flatnonzero(~same).tolist():
-            if not _is_near(old[at], new[at]):
-                text = f"{name} at {_place(kept, at)}: {old[at]!r} was kept, "
-                return f"{text}{new[at]!r} is made", False
-    return "", equal
-
-
-def _ordered(table: pd.DataFrame, apart: Iterable[str]) -> pd.DataFrame:
     keys = [*POINT, "checkpoint"]
-    table = table.sort_values(keys) if {*keys} <= {*table} else table
-    left = [name for name in table if name in {*apart}]
-    return table.drop(columns=left).reset_index(drop=True)
-
-
-def _is_near(old: Any, new: Any) -> bool:
-    if not all(isinstance(one, Real) for one in (old, new)):
-        return False
-    return bool(np.isclose(old, new, rtol=RTOL, atol=0.0, equal_nan=True))
-
-
-def _place(table: pd.DataFrame, row: int) -> str:
-    keys = [name for name in (*POINT, "checkpoint", "seed") if name in table]
-    return ", ".join(f"{key} {table[key].iloc[row]:g}" for key in keys) or f"row {row}"
+    if {*keys} <= {*kept}:
+        kept, fresh = kept.sort_values(keys), fresh.sort_values(keys)
+    kept, fresh = kept.reset_index(drop=True), fresh.reset_index(drop=True)
+    try:
+        near: Any = {"rtol": RTOL, "atol": 0.0, "check_dtype": False}
+        pd.testing.assert_frame_equal(kept, fresh, check_like=True, **near)
+    except AssertionError as error:
+        said = " ".join(re.sub(r"\[index\].*", "", str(error)).split())
+        said = said.replace("[left]", "was kept").replace("[right]", "is made")
+        return said[:400], False
+    return "", kept.map(repr).equals(fresh[kept.columns].map(repr))  # -0.0 is not 0.0
 
 
 # --- the command ----------------------------------------------------------------------
@@ -311,6 +303,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     text = f"share of the lanes that is run again ({SHARE}; 0: none)"
     parser.add_argument("--replay", type=float, default=SHARE, help=text)
     parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
+    text = f"after a run: at most {FEW} lanes, and not the verdicts, which come later"
+    parser.add_argument("--made", action="store_true", help=text)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -327,7 +321,7 @@ def main(options: argparse.Namespace) -> None:
     faults = []
     for name in papers:
         config = configuration.compose([f"paper={name}", *given])
-        found = verify(config, options.replay, seed)
+        found = verify(config, options.replay, seed, options.made)
         said = "rows" if any(products.rows(config)) else "no rows here, the rest"
         print(f"{name}: {said} verified (seed {seed}): {len(found)} faults")
         faults += found

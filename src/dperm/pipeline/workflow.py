@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -11,14 +10,16 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from dperm.core.experiment.files import known_json
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import one_of
+from dperm.pipeline import resources
+from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
-OVERRIDES = {  # wildcards of a job to keys of overrides
-    **{name: name for name in ("paper", "problem", "solver")},
-    "name": "product",
-}
+OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
+DPERM = ("python", "-P", "-m", "dperm")
+LONG_AGO = 86400.0  # a time in seconds
 
 
 def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
@@ -115,13 +116,62 @@ def prefix(folder: str) -> str:
     return f"set -euo pipefail; export PYTHONPATH={path}{own}; "
 
 
-def keys(names: Any) -> str:
-    """Wildcards of a job as overrides of its stage."""
-    return " ".join(
-        f"{key}={getattr(names, name)}"
-        for name, key in OVERRIDES.items()
-        if hasattr(names, name)
-    )
+def command(
+    jobs: Jobs, given: Sequence[str], threads: int, stage: str, *values: str
+) -> str:
+    """The shell command of a job; ``given`` are the overrides of the run."""
+    job, names = jobs.job(stage, *values), STAGES[stage].wildcards
+    named = zip(names, values, strict=True)
+    words = [f"{OVERRIDES.get(name, name)}={value}" for name, value in named]
+    if stage == "fetch":  # any problem will do
+        words = [f"problem={jobs.problem_of(values[0])}", "data.required=false"]
+    elif stage == "audit":
+        folder, _, name = values[0].rpartition("/")
+        words = [f"solver={name}" if folder else f"product={name}"]
+    elif stage == "complete":
+        words.append(f"made={job.key}")
+    words.append(f"workers={resources.workers(job, stage, threads)}")
+    line = shlex.join([*DPERM, stage, *words, *given])
+    if stage != "complete":
+        return line
+    return f"{line} && {shlex.join([*DPERM, 'verify', '--made', *values, *given])}"
+
+
+def drawing(paper: str, job: Job, given: Sequence[str]) -> str:
+    """The shell command of a job that draws."""
+    words = [f"paper={paper}", f"drawn=[{','.join(job.products)}]"]
+    return shlex.join([*DPERM, "draw", *words, *given])
+
+
+def key(jobs: Jobs, stage: str, *values: str) -> str:
+    """The parameter of a job whose change makes it run again.
+
+    It changes each time if no source had the data of a job that fetches.
+    """
+    made = jobs.job(stage, *values).key
+    if stage != "fetch":
+        return made
+    record = known_json(Path(jobs.files("fetch", *values)[0])) or {"status": "ok"}
+    return made if record.get("status") == "ok" else f"{made} {time.time()}"
+
+
+def age(jobs: Jobs) -> None:
+    """Let data of which no row was made here be older than all results.
+
+    Scales share data. Git holds figures and tables of the full scale without their
+    rows; data that another scale fetches in a clone must not make these stale. Rows
+    that follow from other data have other keys.
+    """
+    data: dict[str, set[str]] = {}  # files by the data set that they are made of
+    for problem, dataset in jobs.dataset_of.items():
+        files = data.setdefault(dataset, {*jobs.files("fetch", dataset)})
+        files |= {*jobs.files("prepare", problem), *jobs.files("optimum", problem)}
+    for files in data.values():
+        readers = (job for job in jobs.jobs.values() if files & {*job.inputs})
+        rows = {file for job in readers for file in job.outputs} - files
+        if not any(Path(file).exists() for file in rows):
+            for path in filter(Path.exists, map(Path, files)):
+                os.utime(path, (LONG_AGO, LONG_AGO))
 
 
 def begin(workflow: Any) -> None:
@@ -132,19 +182,3 @@ def begin(workflow: Any) -> None:
     """
     os.environ["DPERM_STARTED"] = str(time.monotonic())
     workflow.scheduler.job_rate_limiter = None
-
-
-def audit_key(part: str) -> str:
-    """The key of the command that makes ``solvers/<name>`` or a table of the audit."""
-    folder, _, name = part.rpartition("/")
-    return f"solver={name}" if folder else f"product={name}"
-
-
-def attempt(dataset: str, folder: str = "data") -> float:
-    """A number that changes each time if no source had the data, to fetch again."""
-    path = Path(folder, "fetched", dataset, "fetch.json")
-    try:
-        status = json.loads(path.read_text(encoding="utf-8"))["status"]
-    except (OSError, ValueError, TypeError, KeyError):  # fetch reports the fault
-        return 0.0
-    return time.time() if status != "ok" else 0.0

@@ -22,6 +22,7 @@ import hashlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
+from importlib.machinery import ModuleSpec
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -50,12 +51,12 @@ class Code(NamedTuple):
 
     digest: str  #: of them and of the tables that they name
     words: frozenset[str]  #: strings in them
-    imports: tuple[str, ...]  #: modules that they may import
-    files: tuple[Path, ...]  #: tables next to the module that they name
+    imports: frozenset[str]  #: modules that they may import
 
 
+@functools.cache
 def digest(*entries: str) -> str:
-    """Digest of the code behind entry points.
+    """Digest of the code behind entry points and of the libraries' versions.
 
     Raises
     ------
@@ -63,7 +64,8 @@ def digest(*entries: str) -> str:
         If there is no such module or name.
     """
     found = sorted(f"{name} {code.digest}" for name, code in _closure(entries).items())
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()[:20]
+    text = "\n".join([*found, repr(versions())])
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def closure(*entries: str) -> set[str]:
@@ -90,40 +92,15 @@ def versions() -> dict[str, str]:
 
 def forget() -> None:
     """Read sources again; they are assumed fixed during a process."""
-    for known in (_closure, _code, _reached, _tree, _path, _folder, versions):
+    for known in (digest, versions, _closure, _code, _reached, _tree, _path, _folder):
         known.cache_clear()
 
 
-def functions(module: str) -> tuple[str, ...]:
-    """The public functions of a module, found without importing it."""
-    found = _definitions(module) if _path(module) else {}
-    return tuple(name for name in found if not name.startswith("_"))
-
-
-def parameters(module: str, function: str) -> dict[str, tuple[str, bool]] | None:
-    """The parameters of a function by name, found without importing it.
-
-    Returns
-    -------
-    dict or None
-        Name to annotation as text and whether it is required; None if the function
-        accepts any keyword.
-    """
-    given = _definitions(module)[function].args
-    if given.kwarg is not None:
-        return None
-    plain, named = [*given.posonlyargs, *given.args], given.kwonlyargs
-    needed = [True] * (len(plain) - len(given.defaults)) + [False] * len(given.defaults)
-    needed += [default is None for default in given.kw_defaults]
-    return {
-        one.arg: (ast.unparse(one.annotation) if one.annotation else "Any", is_needed)
-        for one, is_needed in zip((*plain, *named), needed, strict=True)
-    }
-
-
-def _definitions(module: str) -> dict[str, ast.FunctionDef]:
-    body = _tree(module).body
-    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+def functions(module: str) -> dict[str, ast.arguments]:
+    """The public functions of a module with their arguments, without importing it."""
+    body = _tree(module).body if _path(module) else []
+    found = (node for node in body if isinstance(node, ast.FunctionDef))
+    return {node.name: node.args for node in found if not node.name.startswith("_")}
 
 
 @functools.cache
@@ -145,7 +122,9 @@ def _counts(module: str, tops: Iterable[str]) -> bool:
     if module in PLUMBING or f"{module}.".startswith(PACKAGES):
         return False
     top, _, _ = module.partition(".")
-    return (top in tops or not _is_library(top)) and _path(module) is not None
+    installed = {"site-packages", "dist-packages"}
+    is_library = bool(installed & {*(_folder(top) or Path()).parts})
+    return (top in tops or not is_library) and _path(module) is not None
 
 
 # --- one module -----------------------------------------------------------------------
@@ -160,15 +139,12 @@ def _code(module: str, name: str = "") -> Code:
     nodes = [*ast.walk(tree)]
     constants = (node.value for node in nodes if isinstance(node, ast.Constant))
     strings = frozenset(value for value in constants if isinstance(value, str))
-    named = sorted(word for word in strings if word.endswith(".csv"))
-    tables = (path.parent / word for word in named if word == Path(word).name)
-    files = tuple(table for table in tables if table.is_file())
     made = hashlib.sha256(ast.dump(tree).encode())
-    for file in files:
-        made.update(file.read_bytes())
+    for word in sorted(word for word in strings if word.endswith(".csv")):
+        table = path.with_name(word) if word == Path(word).name else path.parent
+        made.update(table.read_bytes() if table.is_file() else b"")
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    imports = tuple(dict.fromkeys(_imports(nodes, package)))
-    return Code(made.hexdigest(), strings, imports, files)
+    return Code(made.hexdigest(), strings, frozenset(_imports(nodes, package)))
 
 
 @functools.cache
@@ -177,17 +153,11 @@ def _tree(module: str) -> ast.Module:
     path = _path(module)
     assert path is not None
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    _drop_docstrings(tree)
-    return tree
-
-
-def _drop_docstrings(node: ast.AST) -> None:
-    """Of a module or definition, and of the definitions in it."""
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-        if ast.get_docstring(node, clean=False):
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in [node for node in ast.walk(tree) if isinstance(node, documented)]:
+        if ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
-        for inner in node.body:
-            _drop_docstrings(inner)
+    return tree
 
 
 @functools.cache
@@ -254,46 +224,30 @@ def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
 # --- where modules are ----------------------------------------------------------------
 
 
-def _is_library(top: str) -> bool:
-    folder = _folder(top)
-    installed = {"site-packages", "dist-packages"}
-    return folder is None or bool(installed & {*folder.parts})
-
-
 @functools.cache
 def _path(module: str) -> Path | None:
     """The source file of a module; None if there is none."""
     top, *below = module.split(".")
-    folder = _folder(top)
-    if folder is None:
-        return None
-    base = folder.joinpath(top, *below)
+    base = (_folder(top) or Path("nowhere")).joinpath(top, *below)
     named = (base / "__init__.py", base.with_name(f"{base.name}.py"))
     found = next((path for path in named if path.is_file()), None)
     if found is None and module.startswith("dperm.papers."):  # a user's own paper
-        found = _own_paper(module)
+        spec = _spec(module)
+        found = Path(spec.origin) if spec and spec.origin else None
     return found
-
-
-def _own_paper(module: str) -> Path | None:
-    try:
-        spec = importlib.util.find_spec(module)
-    except ModuleNotFoundError:
-        return None
-    return Path(spec.origin) if spec and spec.origin else None
 
 
 @functools.cache
 def _folder(top: str) -> Path | None:
     """The folder with a package or module; None for Python's own library."""
-    if top in sys.stdlib_module_names:
-        return None
+    spec = None if top in sys.stdlib_module_names else _spec(top)
+    if spec is not None and spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations))).parent
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _spec(module: str) -> ModuleSpec | None:
     try:
-        spec = importlib.util.find_spec(top)
+        return importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return None
-    if spec is None:
-        return None
-    if spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations))).parent
-    return Path(spec.origin).parent if spec.origin else None

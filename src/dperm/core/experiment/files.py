@@ -1,11 +1,10 @@
 """Files written whole or not at all, stored lanes, and the provenance of rows.
 
 Lanes are stored: a stage that was killed, or whose grid grew, computes only the rest. A
-finished block of lanes is a part, ``<identity>-<code>-<points>.<digest>.parquet`` in
-the folder ``lanes``. The identity is a digest of everything that determines its rows,
-except the grid point and the code. The code is a digest of the functions that made the
-rows, the last digest that of the file. ``dperm adopt`` finds parts of older code by
-their identity.
+finished block of lanes is a part, ``<identity>-<code>-<points>.parquet`` in the folder
+``lanes``. The identity is a digest of everything that determines its rows, except the
+grid point and the code. The code is a digest of the functions that made the rows.
+``dperm adopt`` finds parts of older code by their identity.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from dperm import __version__
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 POINT = ["step", "clip"]
 DIGITS = 10  # of a real number in a CSV file
-ROWS, MADE = b"dperm.rows", b"dperm.made"  # keys of a Parquet file's metadata
+ROWS = b"dperm.rows"  # key of a Parquet file's metadata
 NODE = platform.node() or "here"
 
 
@@ -75,17 +74,13 @@ def alive(process: int) -> bool:
     return True
 
 
-def write_table(path: Path, table: pd.DataFrame, made: str = "") -> None:
-    """Write a Parquet file, whole or not at all.
-
-    Its metadata hold a digest of its rows and ``made``, the digest of the code and
-    settings behind them.
-    """
+def write_table(path: Path, table: pd.DataFrame) -> None:
+    """Write a Parquet file, whole or not at all; it holds a digest of its rows."""
     from pyarrow import Table, parquet  # 0.5 s, which few commands need
 
     stored = Table.from_pandas(table, preserve_index=False)
     rows = digest_rows(stored.to_pandas(use_threads=False))
-    noted = {**(stored.schema.metadata or {}), ROWS: rows, MADE: made}
+    noted = {**(stored.schema.metadata or {}), ROWS: rows}
     with whole(path) as beside:
         stored = stored.replace_schema_metadata(noted)
         parquet.write_table(stored, beside, write_page_checksum=True)
@@ -100,37 +95,21 @@ def digest_rows(table: pd.DataFrame) -> str:
     return hashlib.sha256(names.encode() + rows.tobytes()).hexdigest()
 
 
-def read_table(path: Path, made: str = "") -> pd.DataFrame:
-    """Read a Parquet file of ``write_table``; check its checksums and its digests.
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a Parquet file of ``write_table``; check its checksums and its rows.
 
     Raises
     ------
     FileNotFoundError
         If it does not exist.
     ValueError
-        If it is damaged, if its rows were changed after they were written, or if
-        ``made`` is given and other code or settings made them.
+        If it is damaged, or its rows were changed after they were written.
     """
     from pyarrow.parquet import read_schema
 
-    table = _read(path)
-    noted = read_schema(path).metadata or {}
-    if noted.get(ROWS) != digest_rows(table).encode():
-        raise ValueError(
-            f"{path} was changed after it was made, or made by an old version: delete "
-            "it and run again; finished lanes are kept"
-        )
-    if made and noted.get(MADE) != made.encode():
-        raise ValueError(
-            f"{path} was made by other code or settings than the current ones: run "
-            "its stage again; finished lanes are kept"
-        )
-    return table
-
-
-def _read(path: Path) -> pd.DataFrame:
+    again = "delete it and run again; finished lanes are kept"
     try:
-        return unthreaded(path)
+        table, noted = unthreaded(path), read_schema(path).metadata or {}
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"{path}: no such file; `dperm {path}` runs all that makes it"
@@ -139,13 +118,15 @@ def _read(path: Path) -> pd.DataFrame:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # the system's: not permitted, a failing disk
         reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"{path} is damaged ({reason}): {again}") from error
+    if noted.get(ROWS) != digest_rows(table).encode():
         raise ValueError(
-            f"{path} is damaged ({reason}): delete it and run again; finished lanes "
-            "are kept"
-        ) from error
+            f"{path} was changed after it was made, or made by an old version: {again}"
+        )
+    return table
 
 
-def unthreaded(source: Path | BinaryIO) -> pd.DataFrame:
+def unthreaded(path: Path) -> pd.DataFrame:
     """Read a Parquet file without Arrow's threads.
 
     A thread that is still alive when Python exits aborts the process (3 of 40 did under
@@ -154,7 +135,7 @@ def unthreaded(source: Path | BinaryIO) -> pd.DataFrame:
     from pyarrow.parquet import ParquetFile
 
     options = {"page_checksum_verification": True, "pre_buffer": False}
-    with ParquetFile(source, **options) as stored:
+    with ParquetFile(path, **options) as stored:
         return stored.read(use_threads=False).to_pandas(use_threads=False)
 
 
@@ -165,7 +146,12 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a CSV file of ``DIGITS`` digits, whole or not at all.
+    """Write a CSV file of ``DIGITS`` digits, whole or not at all."""
+    write_text(path, as_csv(table))
+
+
+def as_csv(table: pd.DataFrame) -> str:
+    """A table as text, its numbers in ``DIGITS`` digits.
 
     The last bits of numbers differ between machines, but rarely change these digits: a
     number halfway between two decimals may differ by one unit of the last digit.
@@ -177,7 +163,7 @@ def write_csv(path: Path, table: pd.DataFrame) -> None:
 
     mixed = table.select_dtypes(include="object").columns
     shown = table.assign(**{name: table[name].map(cut) for name in mixed})
-    write_text(path, shown.to_csv(index=False, float_format=f"%.{DIGITS}g"))
+    return shown.to_csv(index=False, float_format=f"%.{DIGITS}g")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -229,10 +215,7 @@ def file_digest(path: Path) -> str:
 def read_or_drop(path: Path) -> pd.DataFrame | None:
     """Read a part; None if missing, damaged or changed, and the file is deleted."""
     try:
-        sealed = path.stem.partition(".")[2]
-        if sealed and sealed != file_digest(path)[: len(sealed)]:
-            raise ValueError(f"{path} was changed after it was made")
-        return _read(path)
+        return read_table(path)
     except FileNotFoundError:
         return None
     except ValueError as error:
@@ -283,28 +266,16 @@ class Parts:
         self.keep(f"{key}-{digest(points)}", rows)
 
     def keep(self, name: str, rows: pd.DataFrame) -> None:
-        """Store rows in a file whose name ends with its digest."""
-        content = rows.to_parquet(None, index=False, write_page_checksum=True)
-        sealed = hashlib.sha256(content).hexdigest()[:20]
-        with whole(self.folder / f"{name}.{sealed}.parquet") as beside:
-            beside.write_bytes(content)
+        """Store rows under a name."""
+        write_table(self.folder / f"{name}.parquet", rows)
 
     def named(self) -> dict[str, Path]:
-        """The files by their names without digest; for a sweep, a point's key."""
-        paths = sorted(self.folder.glob("[!.]*.parquet"))
-        return {path.name.partition(".")[0]: path for path in paths}
-
-    def by_identity(self) -> dict[str, dict[str, list[Path]]]:
-        """All parts by their identity and the code that made them."""
-        parts: dict[str, dict[str, list[Path]]] = {}
-        for name, path in self.named().items():
-            identity, code = name.split("-")[:2]
-            parts.setdefault(identity, {}).setdefault(code, []).append(path)
-        return parts
+        """The files by their names; for a sweep, a point's key."""
+        return {path.stem: path for path in sorted(self.folder.glob("[!.]*.parquet"))}
 
     def restamp(self, path: Path, code: str) -> None:
         """Assign a part to other code, by renaming it."""
-        old = path.name.partition(".")[0].split("-")[1]
+        old = path.stem.split("-")[1]
         path.replace(path.with_name(path.name.replace(f"-{old}", f"-{code}", 1)))
 
 

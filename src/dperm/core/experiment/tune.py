@@ -15,14 +15,12 @@ from __future__ import annotations
 import itertools
 import json
 import logging
-import math
 import operator
-import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -40,9 +38,8 @@ from dperm.core.privacy.mechanisms import STUDY
 
 log = logging.getLogger(__name__)
 
-LEAST_LANES = 64  # of a piece: smaller ones would draw the shared noise too often
-SHARED = 4  # threads that a unit of many lanes on a sparse matrix keeps busy
-PIECES_PER_WORKER = 4  # at least, so that no worker ends with a long one alone
+WIDE = 64  # lanes: a unit of more keeps several threads busy
+SHARED = 4  # so many
 
 LEADERS = 16  # settings that run in all replicates
 ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
@@ -104,13 +101,13 @@ def leaders(table: pd.DataFrame) -> np.ndarray:
     return mask
 
 
-def evaluated(job: Job, design: Design, tuned: pd.DataFrame) -> pd.DataFrame:
+def evaluated(job: Job, design: Design) -> pd.DataFrame:
     """Rows of the best settings on fresh seeds, one per seed and checkpoint.
 
     Several run at the same time, so their seconds state the time spent and not the
     speed of an algorithm, which ``timing`` measures.
     """
-    units = fresh_units(job, design, tuned)
+    units = fresh_units(job, design)
     if not units:
         reason = "every setting of the grid diverged"
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
@@ -130,8 +127,9 @@ def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
             yield Unit("tune", noise, value, replicate, chosen, (value,))
 
 
-def fresh_units(job: Job, design: Design, tuned: pd.DataFrame) -> list[Unit]:
+def fresh_units(job: Job, design: Design) -> list[Unit]:
     """Units on fresh seeds of the best settings by (calibration, passes)."""
+    tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
     kinds, passes = chosen["calibration"].unique(), chosen["passes"].unique()
     noises = calibrations(job, kinds.tolist(), passes.tolist()) if len(chosen) else {}
@@ -173,27 +171,21 @@ def calibrations(
 ) -> dict[tuple[str, float], Calibration]:
     """The calibration of every (kind, passes), read from ``ledger.json`` if there."""
     path = job.folder / "ledger.json"
-    entries = _entries(path)
-    keys = {
-        (kind, value): _key(job, kind, value)
-        for kind, value in itertools.product(kinds, passes)
-    }
-    missing = [pair for pair, key in keys.items() if key not in entries]
+    pairs, known = list(itertools.product(kinds, passes)), _entries(path)
+    keys = {pair: _key(job, *pair) for pair in pairs}
+    missing = [pair for pair in pairs if keys[pair] not in known]
     if missing:
         log.info("calibrating %d noise%s", len(missing), "s" * (len(missing) > 1))
     with ThreadPoolExecutor(job.workers) as pool:
         fresh = pool.map(lambda pair: _entry(job, *pair), missing)
-        entries |= {entry["key"]: entry for entry in fresh}
-    first = [entries[key] for key in keys.values()]
-    others = [  # of other passes; those of an older accountant are dropped
-        entry
-        for key, entry in entries.items()
-        if key not in keys.values() and entry.get("code") == job.code.noise
-    ]
-    store.write_json(path, first + others)
+        known |= {entry["key"]: entry for entry in fresh}
+    asked = {keys[pair]: known[keys[pair]] for pair in pairs}
+    # Of the others, which are of other passes, those of an older accountant go.
+    kept = {key: entry for key, entry in known.items()
+            if entry.get("code") == job.code.noise}  # fmt: skip
+    store.write_json(path, [*{**asked, **kept}.values()])
     return {
-        pair: Calibration.from_dict(entries[key]["calibrated"])
-        for pair, key in keys.items()
+        pair: Calibration.from_dict(known[keys[pair]]["calibrated"]) for pair in pairs
     }
 
 
@@ -229,7 +221,7 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
         found = json.loads(path.read_text("utf-8"))
         for entry in found:
             kept = {key: value for key, value in entry.items() if key != "digest"}
-            if entry.get("digest", store.digest(kept)) != store.digest(kept):
+            if entry["digest"] != store.digest(kept):
                 raise ValueError("an entry was changed")
         return {entry["key"]: entry for entry in found}
     except FileNotFoundError:
@@ -247,61 +239,53 @@ def collect(job: Job, units: list[Unit], race: bool = False) -> pd.DataFrame:
 
     Units share the workers of this machine. With ``race`` they run in two stages.
     """
-    parts, count = Parts(job.folder), Counter[str]()
-    lanes, work = sum(len(unit.points) for unit in units), sum(u.work for u in units)
+    parts, fresh, reused = Parts(job.folder), 0, 0
+    most = [LEADERS if race and unit.replicate else len(unit.points) for unit in units]
+    counts = [min(len(u.points), count) for u, count in zip(units, most, strict=True)]
+    work = sum(u.passes * count for u, count in zip(units, counts, strict=True))
     name = f"{units[0].stage} {job.folder}"
-    meter = Meter(name, lanes, "lanes", work, at_most=race)
+    meter = Meter(name, sum(counts), "lanes", work)
 
     def solve(some: list[Unit]) -> Iterator[pd.DataFrame]:
-        for unit, (table, fresh) in zip(some, _solved(job, some, parts), strict=True):
-            count["computed"] += fresh
-            count["reused"] += len(unit.points) - fresh
-            meter.advance(len(unit.points), unit.work, fresh > 0)
+        nonlocal fresh, reused
+        for unit, (table, count) in zip(
+            some, _solved(job, some, parts, meter), strict=True
+        ):
+            fresh, reused = fresh + count, reused + len(unit.points) - count
             yield table
 
     tables = two_stages(units, solve) if race else solve(units)
     table = pd.concat(list(tables), ignore_index=True)
-    left = lanes - count.total()
-    log.info(
-        "%s: %d lanes reused, %d computed%s",
-        *(name, count["reused"], count["computed"]),
-        f", {left} left out after one run" if left else "",
-    )
+    meter.close()
+    left = sum(len(unit.points) for unit in units) - fresh - reused
+    said = f", {left} left out after one run" if left else ""
+    log.info("%s: %d lanes reused, %d computed%s", name, reused, fresh, said)
     return table.sort_values(IDENTITY, ignore_index=True)
 
 
 def _solved(
-    job: Job, units: list[Unit], parts: Parts
+    job: Job, units: list[Unit], parts: Parts, meter: Meter
 ) -> Iterator[tuple[pd.DataFrame, int]]:
     """Rows of units in their order, and the number of computed lanes of each.
 
-    On threads, pieces of units run at the same time. Many lanes on a sparse matrix stay
-    in one unit, since they share the noise of every coordinate, whose drawing takes as
-    long as a few threads advance them.
+    Several units run at the same time, the longest first. The lanes of a wide unit
+    share the noise of every step, whose drawing takes as long as a few threads advance
+    them.
     """
-    is_wide = any(len(unit.points) > LEAST_LANES for unit in units)
-    whole = job.problem.is_sparse and is_wide
-    together = max(1, job.workers // SHARED) if whole else job.workers
+    is_wide = any(len(unit.points) > WIDE for unit in units)
+    together = max(1, job.workers // SHARED) if is_wide else job.workers
+
+    def run(unit: Unit) -> tuple[pd.DataFrame, int]:
+        table, fresh = rows(job, unit, parts, job.workers // together)
+        meter.advance(len(unit.points), unit.work, fresh > 0)
+        return table, fresh
+
     if together == 1:
-        for unit in units:
-            yield rows(job, unit, parts, job.workers)
+        yield from map(run, units)
         return
-    cut = [[unit] if whole else pieces(unit, units, job.workers) for unit in units]
-    solved = _threaded(job, list(itertools.chain(*cut)), parts, together)
-    for each in cut:
-        tables, fresh = zip(*itertools.islice(solved, len(each)), strict=True)
-        yield pd.concat(tables, ignore_index=True), sum(fresh)
-
-
-def _threaded(
-    job: Job, units: list[Unit], parts: Parts, together: int
-) -> Iterator[tuple[pd.DataFrame, int]]:
-    """Rows of units in their order; some run at the same time, the longest first."""
     with ThreadPoolExecutor(together) as pool:
-        begun = {
-            at: pool.submit(rows, job, units[at], parts, job.workers // together)
-            for at in sorted(range(len(units)), key=lambda at: -units[at].work)
-        }
+        order = sorted(range(len(units)), key=lambda at: -units[at].work)
+        begun = {at: pool.submit(run, units[at]) for at in order}
         try:
             yield from (begun[at].result() for at in range(len(units)))
         finally:  # after a failure or an interrupt no further unit starts
@@ -309,63 +293,31 @@ def _threaded(
                 future.cancel()
 
 
-def pieces(unit: Unit, beside: list[Unit], workers: int) -> list[Unit]:
-    """Split a unit's lanes into pieces that balance the workers; ``beside``: all units.
-
-    No lane's result depends on another lane, so that the rows are the same.
-    """
-    share = sum(each.work for each in beside) / (workers * PIECES_PER_WORKER)
-    size = max(LEAST_LANES, math.ceil(share / unit.passes))
-    return [
-        replace(unit, points=unit.points[low : low + size])
-        for low in range(0, len(unit.points), size)
-    ]
-
-
 class Meter:
-    """Progress of a stage: the count done, the total, and the time left.
+    """A line of progress of a stage: the count done, the total, and the time left.
 
     Time is assumed proportional to work, for lanes their passes. Reused lanes do not
-    count for the speed. No time is stated in the first hundredth, which compiles.
-    ``at_most`` marks the time left as an upper bound: the longest work comes first, or
-    not all of it is done.
+    count for the speed.
     """
 
-    def __init__(
-        self,
-        name: str,
-        total: int,
-        what: str,
-        work: float = 0.0,
-        every: float = 5.0,
-        at_most: bool = False,
-    ):
-        self.name, self._total, self._what, self._every = name, total, what, every
-        self._word = "less than" if at_most else "about"
-        self._start = self._last = time.monotonic()
-        self._done, self._worked, self._left = 0, 0.0, work or total
-        self._early = self._left / 100
+    def __init__(self, name: str, total: int, what: str, work: float = 0.0):
+        from tqdm import tqdm
+
         log.info("%s: %d %s", name, total, what)
+        form = "{desc}{postfix} in {elapsed}, {remaining} left"
+        often: Any = {"mininterval": 5.0, "delay": 5.0, "smoothing": 0.0}
+        whole: Any = {"desc": name, "total": work or total, "leave": False}
+        self._bar = tqdm(bar_format=form, **whole, **often)
+        self._done, self._said, self._lock = 0, f"of {total} {what}", Lock()
 
     def advance(self, count: int, work: float = 0.0, fresh: bool = True) -> None:
-        """Count these as done, and log the progress if it is due."""
-        self._done += count
-        self._left -= work or count
-        self._worked += (work or count) if fresh else 0.0
-        now = time.monotonic()
-        if now - self._last >= self._every:
-            self._last, spent = now, _interval(now - self._start)
-            at = (self.name, self._done, self._total, self._what, spent)
-            log.info("%s: %d of %d %s in %s%s", *at, self._remaining(now))
+        """Count these as done, and show the progress if it is due."""
+        with self._lock:
+            self._done += count
+            self._bar.initial += 0 if fresh else work or count
+            self._bar.set_postfix_str(f"{self._done} {self._said}", refresh=False)
+            self._bar.update(work or count)
 
-    def _remaining(self, now: float) -> str:
-        if self._worked <= self._early:
-            return ""
-        left = (now - self._start) * self._left / self._worked
-        return f", {self._word} {_interval(left)} left"
-
-
-def _interval(seconds: float) -> str:
-    from tqdm import tqdm
-
-    return tqdm.format_interval(seconds)
+    def close(self) -> None:
+        """Clear the line: nothing more is done."""
+        self._bar.close()
