@@ -84,11 +84,6 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "pipeline.adopt:adopt",
             "keep rows of older code if a sample has the same bits",
         ),
-        "arena --peers": (
-            "papers.arena.peers:run",
-            "run other libraries on the same problems",
-            "arena",
-        ),
     },
     DRAWS: {
         "timing": (
@@ -113,16 +108,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     KEYS: {
-        "try": ("compare.request:main", "compare private methods on a file of yours"),
-        "arena method=": (
-            "papers.arena.command:main",
-            "compare a private method of yours with every other",
-        ),
-        "arena problem=": (
-            "papers.arena.command:main",
-            "run every private method on one problem, and recommend one",
-        ),
-        "arena --help": ("papers.arena.command:main", "list the arena's keys"),
+        "try": ("compare.command:main", "compare private methods on a file of yours"),
     },
 }
 COMMANDS = {
