@@ -119,9 +119,6 @@ COMMANDS = {
 CORE = ("try", "audit module:function")  # commands that need no extra
 MARKS = {
     "module:function": "[^=]*:[^=]*|--epsilon(=.*)?",
-    "problem=": "problem=.*",
-    "method=": "method=.*",
-    "--help": "-h|--help",
 }
 # Snakemake's options that set the number of jobs, or a profile or executor that does.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
@@ -147,8 +144,7 @@ examples:
   dperm dpcd                                 a paper, on all cores
   dperm -n all                               what would run, and why
   dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs, on two
-  dperm arena problem=diabetes               every private method on one problem
-  dperm try problem=mine.csv target=y        private methods on your data
+  dperm try mine.csv target=y                private methods on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
   dperm audit mine:fit --epsilon 1           is this function that private?
 to complete names in bash or zsh, and in fish:

@@ -8,8 +8,8 @@ from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from scipy import sparse
 
 from dperm.compare import metrics as arrays
-from dperm.compare.contestants import contestant
 from dperm.compare.guarantee import Guarantee
+from dperm.compare.methods import contestant
 from dperm.core.erm.losses import bounded
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build

@@ -67,6 +67,23 @@ class Releasing(Protocol):
         """Make the run, and yield each release as it is made."""
 
 
+class Following:
+    """A block of one run whose releases are ``made``, in units of scales S."""
+
+    def __init__(self, run: Any, made: Iterator[np.ndarray], S: Any = 1.0):
+        self.run, self.made, self.S = run, made, S
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the run, shape (1, p)."""
+        found: np.ndarray = self.run.weights / self.S
+        return found
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """Yield the releases of the run."""
+        return self.made
+
+
 class Contestant(ABC):
     """A method on a problem.
 
@@ -191,9 +208,16 @@ class Laning(Contestant):
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
     ) -> AbstractContextManager[Releasing]:
-        """One lane, step by step."""
+        """One lane, which releases before its first step and after each."""
         run = self._run(setting, noise_multiplier, own)
-        return nullcontext(Stepping(run, self._count(setting)))
+
+        def made() -> Iterator[np.ndarray]:
+            yield np.array(run.released[0])
+            for _ in range(self._count(setting)):
+                run.advance(1)
+                yield np.array(run.released[0])
+
+        return nullcontext(Following(run, made()))
 
     def weights(
         self, setting: Setting, noise_multiplier: float, seed: int
@@ -217,25 +241,6 @@ class Laning(Contestant):
         return int(self.module.steps(self.problem, setting["passes"], self.options))
 
 
-class Stepping:
-    """A lane that yields its release after every step."""
-
-    def __init__(self, run: Block, count: int):
-        self.run, self.count = run, count
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Weights of the lane, shape (1, p)."""
-        return self.run.weights
-
-    def releases(self) -> Iterator[np.ndarray]:
-        """Yield the release before the first step and after each step."""
-        yield np.array(self.run.released[0])
-        for _ in range(self.count):
-            self.run.advance(1)
-            yield np.array(self.run.released[0])
-
-
 class FrankWolfing(Contestant):
     """A Frank-Wolfe method over an L1 ball, in units of the public scales.
 
@@ -252,6 +257,7 @@ class FrankWolfing(Contestant):
         """The problem in units of its scales, without its penalty."""
         A = sparse.csc_array(self.problem.A) @ sparse.diags_array(1 / self.S)
         A = sparse.csc_array(A)
+        A.sort_indices()  # a run shares them, and sorts what is unsorted in place
         return replace(self.problem, A=A, penalty=Penalty(), public=None)
 
     def obstacle(self) -> str:
@@ -271,7 +277,7 @@ class FrankWolfing(Contestant):
     ) -> Iterator[Releasing]:
         """One run, whose releases are signed indices and sketched features."""
         with self._run(setting, noise_multiplier, own) as run:
-            yield Indexing(run, int(setting["steps"]), self.S)
+            yield Following(run, run.releases(int(setting["steps"])), self.S)
 
     def weights(
         self, setting: Setting, noise_multiplier: float, seed: int
@@ -296,24 +302,6 @@ class FrankWolfing(Contestant):
             entry_bound=ENTRIES,
             label_bound=ENTRIES * label,
         )
-
-
-class Indexing:
-    """A Frank-Wolfe run of a fixed number of steps, weights in the problem's units."""
-
-    def __init__(self, run: Any, count: int, S: np.ndarray):
-        self.run, self.count, self.S = run, count, S
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Weights of the run, shape (1, p)."""
-        found: np.ndarray = self.run.weights / self.S
-        return found
-
-    def releases(self) -> Iterator[np.ndarray]:
-        """Yield the releases of the run."""
-        found: Iterator[np.ndarray] = self.run.releases(self.count)
-        return found
 
 
 KINDS: dict[str, type[Contestant]] = {

@@ -10,9 +10,10 @@ import pandas as pd
 
 from dperm.compare.race import COLUMNS
 from dperm.present.intervals import student
+from dperm.present.tables import number
 
 if TYPE_CHECKING:
-    pass
+    from matplotlib.figure import Figure
 
 KEYS = ["problem", "solver", "epsilon", "tuning"]
 OF_TRY = [  # columns of try.csv
@@ -72,3 +73,80 @@ def recommended(table: pd.DataFrame) -> Iterator[str]:
         if not first["ci_high"] < 1:
             what = f"none beats the best constant; least is {level}"
         yield f"epsilon {epsilon:g}, {tuning}: {what}"
+
+
+# --- text and figure ------------------------------------------------------------------
+
+
+def words(table: pd.DataFrame) -> str:
+    """Text of a table of ``means`` with ``algorithm``, and what is recommended."""
+    lines = [_line(row) for row in table.to_dict("records")]
+    shown = pd.DataFrame(lines).fillna("")
+    given = table[table["given"].notna()].drop_duplicates("algorithm")
+    public = [
+        f"epsilon of {', '.join(some['algorithm'])} holds given: {what}"
+        for what, some in given.groupby("given", sort=False)
+    ]
+    return "\n".join([_aligned(shown), "", *recommended(table), *public])
+
+
+def _line(row: dict[Any, Any]) -> dict[str, str]:
+    ran, has_epsilon = row["status"] == "ok", pd.notna(row["epsilon"])
+    ends = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]" if ran else ""
+    return {
+        "method": row["algorithm"],
+        "tuning": row["tuning"] if has_epsilon else "",
+        "epsilon": number(row["epsilon"]),
+        "excess": number(row["mean"]) if ran else "",
+        "95 % interval": ends if has_epsilon else "",
+        "true epsilon": number(row["true_epsilon"], 4),
+        "held out": f"{row['metric']} {number(row['test'])}" if ran else "",
+        "setting": row["setting"] if ran else row["reason"],
+        "seconds a fit": number(row["seconds"], 2),
+    }
+
+
+def _aligned(shown: pd.DataFrame) -> str:
+    """Text in aligned columns under their names."""
+    columns = [[key, *map(str, shown[key])] for key in shown]
+    widths = [max(map(len, column)) for column in columns]
+    columns = [[c[0], "-" * w, *c[1:]] for c, w in zip(columns, widths, strict=True)]
+    padded = (map(str.ljust, line, widths) for line in zip(*columns, strict=True))
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def figure(table: pd.DataFrame, title: str) -> tuple[Figure, list[dict[str, Any]]]:
+    """Mean excesses with intervals, a panel for each epsilon, best method on top.
+
+    A line marks the best constant, and each tuning has its own mark.
+    """
+    import matplotlib.pyplot as plt
+
+    from dperm.present import drawing
+
+    some = table[(table["status"] == "ok") & table["epsilon"].notna()]
+    some = some[np.isfinite(some["mean"].astype(float))]
+    order = some.groupby("algorithm")["mean"].min().sort_values().index.tolist()
+    epsilons = sorted(some["epsilon"].unique()) or [1.0]
+    size = (1.5 + 3.2 * len(epsilons), 1.4 + 0.36 * max(1, len(order)))
+    sheet, axes = plt.subplots(1, len(epsilons), figsize=size, squeeze=False,
+                               sharey=True)  # fmt: skip
+    for at, epsilon in zip(axes.flat, epsilons, strict=True):
+        for one in some[some["epsilon"] == epsilon].to_dict("records"):
+            ends = np.clip([one["mean"], one["ci_low"], one["ci_high"]], LEAST, None)
+            marker, color = LOOKS[one["tuning"]]
+            y = order.index(one["algorithm"]) + 0.18 * (one["tuning"] == "grid")
+            at.plot(ends[1:], [y, y], color=color, linewidth=1.2)
+            at.plot(
+                ends[0], y, marker, color=color, markersize=4.5, label=one["tuning"]
+            )
+        at.axvline(1.0, color="0.4", linestyle=":", label="best constant")
+        at.set(
+            xscale="log", xlabel="excess", title=f"{title}, $\\epsilon$ = {epsilon:g}"
+        )
+        at.set_yticks(range(len(order)), order)
+        at.set_ylim(max(1, len(order)) - 0.5, -0.5)
+    drawing.shared_legend(sheet, columns=3)
+    rows = some.assign(panel=some["tuning"], x=some["epsilon"], min=some["ci_low"],
+                       max=some["ci_high"])  # fmt: skip
+    return sheet, rows[drawing.COLUMNS].to_dict("records")

@@ -201,8 +201,7 @@ def leaderboard(config: schema.Config) -> pd.DataFrame:
     data = _read(plan.results_folder(config, ARENA, "arena.csv"))
     if data.empty:
         return pd.DataFrame(columns=["problem"])
-    # public_scales is written as 1 if some rows lack it
-    tuned = (data["tuning"] == "grid") & data["public_scales"].eq(True)
+    tuned = data["tuning"] == "grid"
     keys = ["problem", "epsilon"]
     data = data[tuned].dropna(subset=["mean", "ci_low"])
     data = data.sort_values([*keys, "mean", "algorithm"], kind="stable")

@@ -1,0 +1,320 @@
+"""``dperm try``: words, files and what comes of them."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from compare.conftest import N, drawn
+from dperm import DPRegressor, cli
+from dperm.compare import command, race
+from dperm.compare.command import KEYS, parse, planned
+from dperm.core.experiment.locate import ConfigError
+
+FEW = ("fresh=3", "grids.dp_cd.step=[0.5,1]")
+
+
+def case(*words):
+    """The data of a request, with a method that does all problems."""
+    return planned(parse(["solvers=dp_gd", *words]))[0]
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def test_keys_become_values_of_their_kinds():
+    request = parse(
+        ["problem=a=b.csv", "target=1", "solvers=[dp_cd, mine]", "epsilon=0.5,2",
+         "intercept=no", "fresh=3", "delta=1e-5", "defaults.mine.step=0.3",
+         "grids.mine.step=[0.1, 1]", "grids.mine.clip=2", "drop=['', b]",
+         'separator=";"', "bounds.a=[0, 1]", "l2=0", "output.results=here"]
+    )  # fmt: skip
+    assert (request.problem, request.target, request.delta) == ("a=b.csv", "1", 1e-5)
+    assert request.solvers == ["dp_cd", "mine"] and request.epsilon == [0.5, 2.0]
+    assert request.tunings == ["default", "grid"] and request.drop == ["", "b"]
+    assert (request.fresh, request.l2, request.intercept) == (3, 0.0, False)
+    assert request.defaults == {"mine": {"step": 0.3}}
+    assert request.grids == {"mine": {"step": [0.1, 1], "clip": [2]}}
+    assert request.bounds == {"a": [0.0, 1.0]} and request.separator == ";"
+    assert request.overrides == ["output.results=here"]
+    assert parse(["a.csv", "bounds=[0,1]"]).bounds == [0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("solver=dp_cd", "did you mean solvers=?"),
+        ("epsilon=0", "epsilon=0: input should be greater than 0"),
+        ("epsilon=much", "epsilon=much: input should be a valid number"),
+        ("epsilon=inf", "epsilon=inf: input should be a finite number"),
+        ("fresh=1", "fresh=1: input should be greater than or equal to 2"),
+        ("fresh=2.5", "fresh=2.5: input should be a valid integer"),
+        ("l2=-1", "l2=-1: input should be greater than or equal to 0"),
+        ("delta=2", "delta=2: input should be less than 1"),
+        ("intercept=maybe", "intercept=maybe: input should be a valid boolean"),
+        ("tunings=[grid,all]", "tunings=all: input should be 'default' or 'grid'"),
+        ("missing=zero", "missing=zero: input should be 'mean', 'median' or 'drop'"),
+        ("grids.mine=3", "expected grids.mine.step=[0.1, 1]"),
+        ("defaults.mine.step=[", "defaults.mine.step=[: expected defaults.mine.step"),
+        ("target.a=3", "expected column that holds y"),
+        ("seed=", "seed=: input should be a valid integer"),
+        ("bounds=[1]", "bounds=['1']: "),
+        ("label_bounds=[0,x]", "label_bounds=x: input should be a valid number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(word, said):
+    with pytest.raises(ConfigError) as refused:
+        parse(["a.csv", word])
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_all_that_is_wrong_with_the_words_is_said_at_once():
+    with pytest.raises(ConfigError) as refused:
+        parse(["epsilon=0", "fresh=x", "sollvers=dp_gd"])
+    for said in ("epsilon=0", "fresh=x", "'sollvers=dp_gd'", "problem=: expected"):
+        assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("word", ["--help", "epsilon=0"])
+def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
+    """Without waiting for what the runs would need."""
+    code = (
+        f"import sys; sys.argv = ['dperm', 'try', 'a.csv', {word!r}]\n"
+        "from dperm.cli import main\n"
+        "try: main()\nexcept SystemExit as error: print(error)\n"
+        "print([m for m in ('numpy', 'numba', 'pandas') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    *said, heavy = done.stdout.splitlines()
+    assert heavy == "[]", done.stderr
+    if word == "--help":
+        assert said[0].startswith("usage: dperm try") and len(said) > len(KEYS)
+    else:
+        assert len(said) == 1 and said[0].startswith("ConfigError: epsilon=0: ")
+
+
+def test_a_failure_is_one_line(mine, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["dperm", "try", "a.csv"])
+    monkeypatch.setattr(command, "compare", lambda given: 1 / 0)
+    with pytest.raises(
+        SystemExit, match=r"^ZeroDivisionError: .*; DPERM_DEBUG=1 shows"
+    ):
+        cli.main()
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def written(name, table=None, **how):
+    table = drawn(False) if table is None else table
+    table.to_csv(name, index=False, **how)
+    return name
+
+
+def test_a_table_is_what_pandas_reads_from_it(mine):
+    table = drawn(False)
+    X = table[["a", "b", "c"]].to_numpy()
+    files = [written(f"t.csv{ending}") for ending in ("", ".gz", ".bz2", ".xz", ".zip")]
+    files += [written("t.dat"), written("t"), written("t.tsv", sep="\t")]
+    files += [written("semi.csv", sep=";"), written("quoted.csv", sep=";")]
+    table.to_parquet("t.parquet")
+    for name in [*files, "t.parquet"]:
+        word = ['separator=";"'] * (name == "quoted.csv")
+        made = case(name, "target=y", *word)
+        whole = np.concatenate((made.X, made.X_held))
+        assert np.allclose(np.sort(whole, axis=0), np.sort(X, axis=0)), name
+        assert made.loss == "logistic" and made.told["classes"] == (0.0, 1.0)
+
+
+def test_decimal_commas_are_named_and_read(mine):
+    written("comma.csv", sep=";", decimal=",")
+    with pytest.raises(ConfigError, match=r"column 'a', line 2: .*`decimal: ','`"):
+        case("comma.csv", "target=y")
+    made = case("comma.csv", "target=y", "decimal=,")
+    plain = case("mine.csv", "target=y")
+    assert np.allclose(made.X, plain.X) and np.array_equal(made.y, plain.y)
+
+
+def test_an_unnamed_index_can_be_left_out(mine):
+    drawn(False).to_csv("index.csv")
+    with pytest.raises(ConfigError, match=r"column 1 has no name: `drop: \[1\]`"):
+        case("index.csv", "target=y")
+    assert case("index.csv", "target=y", "drop=[1]").X.shape == (64, 3)
+
+
+def test_a_first_record_is_not_taken_for_the_names_of_columns(mine):
+    table = drawn(False).assign(y="g")
+    table.loc[3:, "y"] = "h"
+    written("magic.data", table, header=False)
+    with pytest.raises(ConfigError, match="expected the names of the columns"):
+        case("magic.data", "positive=g")
+    made = case("magic.data", "positive=g", "header=false")
+    assert len(made.y) + len(made.y_held) == N
+
+
+def test_a_constant_column_is_no_obstacle(mine):
+    written("same.csv", drawn(False).assign(b=7.0))
+    (row, *_) = race.rows(case("same.csv", "target=y"), *_gd(), [1.0], 1, 2)
+    assert row["status"] == "ok"
+
+
+def _gd():
+    return planned(parse(["mine.csv", "target=y", "solvers=dp_gd"]))[1]
+
+
+def test_classes_of_text_and_columns_left_out(mine):
+    table = drawn(False).assign(who="someone")
+    written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
+    made = case("text.csv", "target=y", "positive=yes", "drop=['who']")
+    plain = case("mine.csv", "target=y")
+    assert np.array_equal(made.y > 0, plain.y == 1) and made.X.shape[1] == 3
+
+
+def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
+    table = drawn(False)
+    written("odd.csv", table.assign(y=np.where(table["y"] == 1, 0.9, 0.1)))
+    assert case("odd.csv", "target=y").told["classes"] == (0.1, 0.9)
+    assert case("odd.csv", "target=y", "label_bounds=[0,1]").loss == "least_squares"
+    made = case("odd.csv", "target=y", "loss=least_squares")
+    assert made.told["label_bounds"] == (0.1, 0.9)
+
+
+def test_ranges_are_those_declared_and_else_the_datas(mine):
+    made = case("mine.csv", "target=y", "bounds.b=[0,9]")
+    low, high = made.told["bounds"]
+    plain = case("mine.csv", "target=y").told["bounds"]
+    assert (low[1], high[1]) == (0, 9) and low[0] == plain[0][0]
+    both = case("real.csv", "target=y", "bounds=[-3,3]", "label_bounds=[-5,5]")
+    assert np.array_equal(both.told["bounds"], [[-3] * 3, [3] * 3])
+    assert both.told["label_bounds"] == (-5.0, 5.0)
+
+
+def test_gaps_are_filled_as_said(mine):
+    table = drawn(True)
+    table.loc[3, "a"] = np.nan
+    written("gaps.csv", table)
+    assert len(case("gaps.csv", "missing=median").y) == 64
+    assert len(case("gaps.csv", "missing=drop").y) == 63
+
+
+REFUSED = {
+    "mien.csv": r"mien.csv: no such file, nor a problem .*\(did you mean mine.csv\?\)",
+    "diabtes": r"did you mean diabetes\?",
+    "mine.csv target=z": "mine.csv: column z is missing; there are a, b",
+    "real.csv target=y loss=logistic": "logistic loss takes two classes, found 80 "
+    "values: positive=VALUE",
+    "real.csv loss=logistc": r"did you mean logistic\?",
+    "text.csv target=y": "text.csv: column 'y', line 2: .*`positive` names the class",
+    "text.csv target=y positive=maybe": "found the classes no, yes, expected 'maybe'",
+    "label.csv target=y": "label.csv: column 'y', line 3: found no value",
+    "huge.csv target=y": "huge.csv: column 'a', line 2: found 1e.300, expected",
+    "same.csv target=y": "same.csv: target: expected labels that differ",
+    "one.csv": "one.csv: expected 10 records or more, found 1",
+    "gap.csv": r"gap.csv: column 'a', line 2: .*`missing` may be mean, median",
+    "total.csv": "total.csv: column 'a', line 82: found 'Total'",
+    "numbers.csv": "`header: false`",
+    "latin.csv": "latin.csv is not text in UTF-8",
+    "empty.csv": "empty.csv is empty",
+    "names.csv": "names.csv: .* no rows",
+    "mine.csv target=y bounds.d=[0,1]": "bounds: no column d; expected some of a, b, c",
+    "mine.csv target=y bounds=[1,0]": r"bounds: expected \[low, high\]",
+    "mine.csv target=y loss=logistic label_bounds=[0,1]": "label_bounds: labels of two",
+    "diabetes target=y": "target: expected with a file",
+    "mine.csv target=y solvers=dp_gdd": r"solver dp_gdd: .*did you mean dp_gd\?",
+    "mine.csv target=y grids.dp_cd.step=1": "grids: dp_cd: expected a method that runs",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_cannot_be_used_is_refused_in_one_line(mine, line, monkeypatch):
+    monkeypatch.setattr(race, "race", lambda *_, **__: pytest.fail("it ran"))
+    table = drawn(False)
+    written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
+    written("label.csv", table.assign(y=table["y"].where(table.index != 1)))
+    written("same.csv", table.assign(y=1.0, a=2.0))
+    written("one.csv", table[:1])
+    written("huge.csv", table.assign(a=1e300))
+    written("gap.csv", table.assign(a=table["a"].where(table.index > 0)))
+    written("numbers.csv", header=False)
+    with open(written("total.csv"), "a") as file:
+        file.write("Total,,,\n")
+    (mine / "latin.csv").write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
+    (mine / "empty.csv").touch()
+    (mine / "names.csv").write_text("a,b,y\n")
+    words = line.split()
+    words += [] if "solvers" in line else ["solvers=dp_gd"]
+    with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
+        command.compare(parse(words))
+    assert "\n" not in str(refused.value) and "reader." not in str(refused.value)
+
+
+def test_all_that_is_wrong_with_columns_and_methods_is_said_at_once(mine):
+    table = drawn(False).astype({"a": object})
+    table.loc[1, "a"] = "1o"
+    city = ["a", "b"] * (N // 2)
+    written("text.csv", table.assign(city=city, since="2020-01-01"))
+    with pytest.raises(ConfigError) as refused:
+        planned(parse(["text.csv", "target=y", "solvers=dp_gdd,nothing"]))
+    for said in ("'a', line 3: found '1o'", "'city', line 2", "'since', line 2",
+                 "solver dp_gdd", "solver nothing"):  # fmt: skip
+        assert said in str(refused.value)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_any_run(mine, monkeypatch):
+    monkeypatch.setattr(race, "race", lambda *_, **__: pytest.fail("it ran"))
+    (mine / "results").write_text("a file")
+    with pytest.raises(ConfigError, match=r"output.results: .*results"):
+        command.compare(parse(["mine.csv", "target=y"]))
+
+
+# --- what comes of it -----------------------------------------------------------------
+
+
+def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
+    words = ("solvers=[dp_cd,dp_gd,mine,moments]", "epsilon=2", "grids.dp_gd.step=[1]")
+    told = command.compare(parse(["mine.csv", "target=y", *FEW, *words]))
+    table = pd.read_csv("results/try/mine/try.csv")
+    ran = table[table["epsilon"].notna()]
+    assert ran["solver"].tolist() == [
+        name for name in ("dp_cd", "dp_gd", "mine") for _ in range(2)
+    ]
+    assert (ran["true_epsilon"] <= 2).all() and (ran["true_epsilon"] > 1.99).all()
+    assert ran["metric"].eq("AUC").all() and ran["test"].between(0, 1).all()
+    assert (ran["ci_low"] < ran["mean"]).all() and (ran["given"] == "n").all()
+    assert table["solver"].tolist()[-3:] == ["moments", "constant", "no privacy"]
+    for text in (
+        *("DP-CD", "DP-GD", "mine", "the best constant", "without privacy"),
+        *("epsilon 2, default: ", "epsilon 2, grid: ", "cannot do this"),
+        *("epsilon of DP-CD, DP-GD, mine holds given: n", "no release"),
+    ):
+        assert text in told
+    for name in ("try.csv", "errors.svg", "errors.png", "errors.csv"):
+        assert (mine / "results/try/mine" / name).stat().st_size > 100
+
+
+def test_methods_are_chosen_for_one_who_names_none(mine):
+    for name, first in (
+        ("mine.csv", "objective_perturbation"),
+        ("real.csv", "moments"),
+    ):
+        chosen = [one.name for one in planned(parse([name, "target=y"]))[1]]
+        assert chosen[0] == first and len(chosen) == 4
+
+
+def test_a_problem_of_the_configuration_is_fetched(folder):
+    made = case("breast_tumours", "data.dir=here")
+    assert made.loss == "logistic" and made.X.shape == (455, 30)
+
+
+def test_a_method_of_ones_own_meets_an_intercept_of_one(mine):
+    """A column of 2^20 would take all of a step that has one size for all weights."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (2000, 3))
+    y = X @ [1.0, -2.0, 0.5] + 0.3 + rng.normal(0, 0.1, 2000)
+    how = {"bounds": (-1, 1), "label_bounds": (-5, 5), "random_state": 0}
+    model = DPRegressor("mine", epsilon=10.0, **how).fit(X, y)
+    assert model._constant == 1.0
+    assert model.score(X, y) > 0.9
+    assert DPRegressor("dp_gd", epsilon=10.0, **how).fit(X, y)._constant > 1.0
