@@ -21,22 +21,6 @@ def problem():
     return make_problem("logistic", "l2", n=300)
 
 
-def test_a_score_moves_by_what_its_noise_is_made_for():
-    problem = make_problem("logistic", "l2", n=50)
-    most = metrics.loss_bound(problem)
-    assert most == pytest.approx(3 * math.log(2))
-    rng = np.random.default_rng(0)
-    for size in (0.1, 1.0, 100.0):
-        W = size * rng.standard_normal((5, problem.p))
-        A = problem.A.copy()
-        A[0] = 1e3 * rng.standard_normal(problem.p)
-        moved = metrics.clipped_loss(replace(problem, A=A), most, W)
-        moved = moved - metrics.clipped_loss(problem, most, W)
-        assert (np.abs(moved) <= most / problem.n * (1 + 1e-12)).all()
-    lost = metrics.clipped_loss(problem, most, np.full((1, problem.p), np.nan))
-    assert lost == pytest.approx(most)
-
-
 EXTREMES = (0.0, 5e-324, 1e-200, 1.0, 1e200, 1e308, np.inf)
 SIZES = [sign * size for size in EXTREMES for sign in (1, -1)] + [np.nan]
 
@@ -47,6 +31,7 @@ def test_no_record_moves_a_score_by_more(loss):
     """Features, label and weights at the ends of what doubles hold."""
     base = make_problem(loss, "l2", n=20)
     most = metrics.loss_bound(base)
+    assert loss != "logistic" or most == pytest.approx(3 * math.log(2))
     W = np.array([np.full(base.p, size) for size in SIZES])
     W = np.concatenate([W, W * [1, 0, -1, 0, 1], np.eye(base.p)])
     found = []

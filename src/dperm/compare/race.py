@@ -215,7 +215,8 @@ def _tuned(case: Case, method: Method, epsilon: float, seeds: Sequence[int]) -> 
     if not once:
         raise ValueError(refused)
     ahead = sorted(once, key=once.__getitem__)[:AHEAD]
-    return min((method.grid[k] for k in ahead), key=lambda one: mean(one, seeds))
+    sums = {k: once[k] + (TUNED - 1) * mean(method.grid[k], seeds[1:]) for k in ahead}
+    return method.grid[min(sums, key=sums.__getitem__)]
 
 
 def _runs(
