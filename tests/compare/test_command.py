@@ -209,6 +209,7 @@ REFUSED = {
     "text.csv target=y": "text.csv: column 'y', line 2: .*`positive` names the class",
     "text.csv target=y positive=maybe": "found the classes no, yes, expected 'maybe'",
     "label.csv target=y": "label.csv: column 'y', line 3: found no value",
+    "words.csv target=y positive=yes": "words.csv: column 'y', line 3: found no value",
     "huge.csv target=y": "huge.csv: column 'a', line 2: found 1e.300, expected",
     "same.csv target=y": "same.csv: target: expected labels that differ",
     "one.csv": "one.csv: expected 10 records or more, found 1",
@@ -233,6 +234,8 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line, monkeypatch):
     table = drawn(False)
     written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
     written("label.csv", table.assign(y=table["y"].where(table.index != 1)))
+    words = np.where(table["y"] == 1, "yes", "no")
+    written("words.csv", table.assign(y=np.where(table.index == 1, None, words)))
     written("same.csv", table.assign(y=1.0, a=2.0))
     written("one.csv", table[:1])
     written("huge.csv", table.assign(a=1e300))
