@@ -121,10 +121,8 @@ KEYS = {
 
 def usage() -> str:
     """The command's purpose and keys."""
-    how = {"width": 86, "initial_indent": "  ", "subsequent_indent": " " * 18}
-    keys = [
-        textwrap.fill(f"{key + '=':15} {text}", **how) for key, text in KEYS.items()
-    ]  # type: ignore[arg-type]
+    wrapper = textwrap.TextWrapper(86, "  ", " " * 18)
+    keys = [wrapper.fill(f"{key + '=':15} {text}") for key, text in KEYS.items()]
     return (
         "usage: dperm try mine.csv target=y solvers=[dp_cd,dp_gd,mine] epsilon=1\n\n"
         "compare private methods on data of your own, at one true epsilon\n\n"
@@ -262,18 +260,15 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
     from dperm.core.experiment.config import compose
 
     faults: list[str] = []
-    case = _tried(faults, lambda: _case(request))
+    case = _tried(faults, _case, request)
     names = [*dict.fromkeys(request.solvers)]
     if names == ["all"]:
         names = [*compose(["paper=arena"]).paper.sweeps["race"].options["grids"]]
     own = [one for one in names if one != peers.NAME]
     if not names and case is not None:
         own = [*USUAL[case.signed]]
-    chosen = [
-        _tried(faults, lambda one=name: methods.method(  # type: ignore[misc]
-            one, request.defaults, request.grids))
-        for name in own
-    ]  # fmt: skip
+    given = (request.defaults, request.grids)
+    chosen = [_tried(faults, methods.method, name, *given) for name in own]
     strange = {*request.defaults, *request.grids} - {*own}
     if strange and own:
         faults.append(
@@ -289,10 +284,10 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
     return case, [one for one in chosen if one is not None], python
 
 
-def _tried(faults: list[str], function: Callable[[], Any]) -> Any:
+def _tried(faults: list[str], function: Callable[..., Any], *given: Any) -> Any:
     """What a function returns; None, and its message among the faults, if it raises."""
     try:
-        return function()
+        return function(*given)
     except ConfigError as error:
         faults.append(str(error))
         return None
