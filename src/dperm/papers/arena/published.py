@@ -130,7 +130,8 @@ def lead(
             for k, name in enumerate((*methods, methods[1])):
                 on, noise = _priced(name, replace(problem, epsilon=epsilon), published)
                 W = [on.weights({}, noise, one) for one in seeds_of(seed + k, fresh)]
-                known = {"reading": reading, "method": name if k < 2 else AGAIN}
+                who = name if k < 2 else AGAIN
+                known: Row = {"reading": reading, "method": who}
                 known |= {"floor": floor, "epsilon": epsilon, "status": "ok"}
                 errors = (problem.objective(np.array(W)) - best) / best
                 rows += [{**known, "relative_error": float(one)} for one in errors]
