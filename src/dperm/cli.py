@@ -80,11 +80,6 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
             "pipeline.adopt:adopt",
             "keep rows of older code if a sample has the same bits",
         ),
-        "arena --peers": (
-            "papers.arena.peers:run",
-            "run other libraries on the same problems",
-            "arena",
-        ),
     },
     DRAWS: {
         "timing": (
@@ -109,16 +104,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     KEYS: {
-        "try": ("compare.request:main", "compare private methods on a file of yours"),
-        "arena method=": (
-            "papers.arena.command:main",
-            "compare a private method of yours with every other",
-        ),
-        "arena problem=": (
-            "papers.arena.command:main",
-            "run every private method on one problem, and recommend one",
-        ),
-        "arena --help": ("papers.arena.command:main", "list the arena's keys"),
+        "try": ("compare.command:main", "compare private methods on a file of yours"),
     },
 }
 COMMANDS = {
@@ -129,9 +115,6 @@ COMMANDS = {
 CORE = ("try", "audit module:function")  # commands that need no extra
 MARKS = {
     "module:function": "[^=]*:[^=]*|--epsilon(=.*)?",
-    "problem=": "problem=.*",
-    "method=": "method=.*",
-    "--help": "-h|--help",
 }
 # Snakemake's options that set the number of jobs, or a profile or executor that does.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
@@ -157,8 +140,7 @@ examples:
   dperm dpcd                                 a paper, on all cores
   dperm -n all                               what would run, and why
   dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs, on two
-  dperm arena problem=diabetes               every private method on one problem
-  dperm try problem=mine.csv target=y        private methods on your data
+  dperm try mine.csv target=y                private methods on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
   dperm audit mine:fit --epsilon 1           is this function that private?
 to complete names in bash or zsh, and in fish:

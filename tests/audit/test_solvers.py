@@ -17,7 +17,7 @@ from dperm import audit
 from dperm.audit import solvers, tables
 from dperm.audit.checks import BLIND, CHECKS, Audit
 from dperm.audit.solvers import NEEDS, NoSubjectError, lane, mechanisms
-from dperm.compare import audited, contestants
+from dperm.compare import audited, methods
 from dperm.core import solvers as registry
 from dperm.core.lanes import dp_cd
 from dperm.core.privacy.ledger import Gaussian, Ledger
@@ -32,8 +32,8 @@ BRIEF = {"neighbours": 4, "runs": 12, "closely": 1}
 OPEN = ("fw", "bcfw")  # they state no privacy
 ALGORITHMS = [  # of estimators; variants by options are fitted as these are
     name
-    for name in contestants.known()
-    if name not in OPEN and contestants.method(name).section.algorithm == name
+    for name in methods.known()
+    if name not in OPEN and methods.method(name).section.algorithm == name
 ]
 each = pytest.mark.parametrize("path", SOLVERS, ids=lambda path: path.stem)
 

@@ -1,184 +1,87 @@
-"""``dperm try``: one line compares methods at one true epsilon."""
+"""``dperm try``: words, files and what comes of them."""
 
 import subprocess
 import sys
-from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from compare.conftest import N, drawn
 from dperm import DPRegressor, cli
-from dperm.compare import choosing, contest, contestants, results, run, sources
-from dperm.compare import contestants as methods
-from dperm.compare.contest import Seeds
-from dperm.compare.contestants import clip_unit
-from dperm.compare.request import KEYS, parse
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
+from dperm.compare import command, race
+from dperm.compare.command import KEYS, parse, planned
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.plan import seed_of
-from dperm.core.lanes import dp_cd, trials
-from dperm.solvers.scales import declared
 
-FEW = ("fresh=4", "held=2", "grids.dp_cd.step=[0.5,1]")
+FEW = ("fresh=3", "grids.dp_cd.step=[0.5,1]")
 
 
-def request(*words):
-    return parse(["problem=mine.csv", "target=y", *FEW, *words])
+def case(*words):
+    """The data of a request, with a method that does all problems."""
+    return planned(parse(["solvers=dp_gd", *words]))[0]
 
 
-def test_methods_meet_one_epsilon_and_the_table_says_so(mine, caplog):
-    words = ("solvers=[dp_cd,dp_gd,mine]", "epsilon=2", "grids.dp_gd.step=[1,3]",
-             "grids.mine.step=[0.5,1]")  # fmt: skip
-    with caplog.at_level("INFO"):
-        told = run.compare(request(*words))
-    table = pd.read_csv("results/try/mine/try.csv")
-    assert table["solver"].tolist() == [
-        name for name in ("dp_cd", "dp_gd", "mine") for _ in range(2)
-    ]
-    assert (table["epsilon"] == 2).all() and (table["runs"] == 4).all()
-    assert (table["true_epsilon"] <= 2).all() and (table["true_epsilon"] > 1.99).all()
-    assert (
-        table["test_metric"].eq("auc").all() and table["test_mean"].between(0, 1).all()
-    )
-    assert table["given"].str.startswith("n; standardisation of columns").all()
-    assert (table["ci_low"] < table["mean"]).all()
-    for text in (
-        *table["algorithm"],
-        "without tuning: ",
-        "best of the grid, for free: ",
-        "epsilon of DP-CD, DP-GD holds given: n; standardisation",
-        "without privacy: auc",
-    ):
-        assert text in told
-    said = [record.getMessage() for record in caplog.records]
-    assert [line[:6] for line in said if " of 3: " in line] == ["1 of 3", "2 of 3",
-                                                               "3 of 3"]  # fmt: skip
-    for name in ("try.md", "errors.svg", "errors.png", "errors.csv"):
-        assert (mine / "results/try/mine" / name).stat().st_size > 100
+# --- words ----------------------------------------------------------------------------
 
 
-def runs(*words, **changes):
-    """The plan of a request, and the rows of its one method."""
-    plan = replace(run.planned(request(*words)), **changes)
-    return plan, run.runs_of(plan, plan.methods[0])
+def test_keys_become_values_of_their_kinds():
+    request = parse(
+        ["problem=a=b.csv", "target=1", "solvers=[dp_cd, mine]", "epsilon=0.5,2",
+         "intercept=no", "fresh=3", "delta=1e-5", "defaults.mine.step=0.3",
+         "grids.mine.step=[0.1, 1]", "grids.mine.clip=2", "drop=['', b]",
+         'separator=";"', "bounds.a=[0, 1]", "l2=0", "output.results=here"]
+    )  # fmt: skip
+    assert (request.problem, request.target, request.delta) == ("a=b.csv", "1", 1e-5)
+    assert request.solvers == ["dp_cd", "mine"] and request.epsilon == [0.5, 2.0]
+    assert request.tunings == ["default", "grid"] and request.drop == ["", "b"]
+    assert (request.fresh, request.l2, request.intercept) == (3, 0.0, False)
+    assert request.defaults == {"mine": {"step": 0.3}}
+    assert request.grids == {"mine": {"step": [0.1, 1], "clip": [2]}}
+    assert request.bounds == {"a": [0.0, 1.0]} and request.separator == ";"
+    assert request.overrides == ["output.results=here"]
+    assert parse(["a.csv", "bounds=[0,1]"]).bounds == [0.0, 1.0]
 
 
-def test_runs_are_what_trials_of_the_solver_are(mine):
-    """The same objective, noise, setting and seeds, by another way."""
-    words = ("solvers=[dp_cd]", "tunings=[default]", "epsilon=20", "held=0")
-    plan, rows = runs(*words)
-    problem, best = plan.source.problem, plan.source.optimum.value
-    seed = seed_of(plan.seed, "try", "mine", "dp_cd", 0, 0)
-    fresh = Seeds.of(seed, 4, 0).fresh
-    on = trials.Trials(problem, dp_cd, dp_cd.Options(first=1), "strict")
-    default = plan.methods[0].default
-    point = {**default, "clip": default["clip"] * clip_unit(problem)}
-    plain = (on.fresh(point, fresh) - best) / best
-    assert [row["run_seed"] for row in rows] == fresh
-    assert [row["relative_error"] for row in rows] == pytest.approx(plain, rel=1e-12)
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("solver=dp_cd", "did you mean solvers=?"),
+        ("epsilon=0", "epsilon=0: input should be greater than 0"),
+        ("epsilon=much", "epsilon=much: input should be a valid number"),
+        ("epsilon=inf", "epsilon=inf: input should be a finite number"),
+        ("fresh=1", "fresh=1: input should be greater than or equal to 2"),
+        ("fresh=2.5", "fresh=2.5: input should be a valid integer"),
+        ("l2=-1", "l2=-1: input should be greater than or equal to 0"),
+        ("delta=2", "delta=2: input should be less than 1"),
+        ("intercept=maybe", "intercept=maybe: input should be a valid boolean"),
+        ("tunings=[grid,all]", "tunings=all: input should be 'default' or 'grid'"),
+        ("missing=zero", "missing=zero: input should be 'mean', 'median' or 'drop'"),
+        ("grids.mine=3", "expected grids.mine.step=[0.1, 1]"),
+        ("defaults.mine.step=[", "defaults.mine.step=[: expected defaults.mine.step"),
+        ("target.a=3", "expected column that holds y"),
+        ("seed=", "seed=: input should be a valid integer"),
+        ("bounds=[1]", "bounds=['1']: "),
+        ("label_bounds=[0,x]", "label_bounds=x: input should be a valid number"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_line(word, said):
+    with pytest.raises(ConfigError) as refused:
+        parse(["a.csv", word])
+    assert said in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_seeds_that_choose_do_not_judge(mine):
-    plan, rows = runs("solvers=[dp_cd]", "tunings=[default,grid]")
-    drawn = Seeds.of(rows[0]["seed"], plan.fresh, plan.held)
-    assert {row["run_seed"] for row in rows}.isdisjoint(drawn.tuning)
-    found = {row["setting"] for row in rows
-             if row["tuning"] == "grid" and "setting" in row}  # fmt: skip
-    assert found and found <= {
-        "passes 10, step 0.5, clip 2", "passes 10, step 1, clip 2"}  # fmt: skip
-
-
-def test_declared_scales_leave_nothing_but_n_and_the_preparation(mine):
-    words = ("feature_scale=1", "standardize=no", "loss=logistic", "positive=1")
-    plan, rows = runs("solvers=[dp_cd]", *words, "tunings=[default]", "held=0")
-    problem = plan.declared(plan.source.problem)
-    moved = replace(problem, A=np.asfortranarray(7 * problem.A))
-    assert np.array_equal(problem.smoothness, moved.smoothness)
-    assert {row["given"] for row in rows} == {"n"}
-
-
-def test_runs_on_a_part_have_the_declared_scales_too(mine):
-    plan, rows = runs("solvers=[dp_cd]", "feature_scale=2", "tunings=[default]")
-    (one,), known = plan.methods, plan.split
-    problem = plan.declared(plan.source.problem)
-    scales = np.append(np.full(problem.p - 1, 2.0), sources.CONSTANT)
-    on = one.on(declared(known.train, scales, 1.0))
-    assert np.array_equal(problem.smoothness / problem.loss.curvature, scales**2)
-    priced = contest.Prices().one(on, one.default)
-    for row in rows[plan.fresh :]:
-        job = contestants.Job(one.default, priced[0], row["run_seed"])
-        plain = on.run([job], lambda W: {"test": known.measure(W)})["test"][0]
-        assert row["test"] == plain
-    assert len(rows) == plan.fresh + plan.held
-
-
-AS_FIT = {
-    "bounds=[-20,20] label_bounds=[-30,30]": {
-        "bounds": (-20, 20), "label_bounds": (-30, 30)
-    },
-    "bounds=[-20,20]": {"bounds": (-20, 20)},
-    "feature_scale=[1,6,1] label_scale=private": {"feature_scale": [1, 6, 1]},
-    "feature_scale=private label_scale=private": {},
-}  # fmt: skip
-
-
-def test_what_takes_too_long_is_a_gap_with_a_reason(mine):
-    plan, rows = runs("solvers=[dp_cd]", work=1.0)
-    assert rows[0]["status"] == "gap" and "takes longer" in rows[0]["reason"]
-    table = results.by_tuning(pd.DataFrame(rows), 1.0, plan.label)
-    assert "takes longer" in results.words(table, 1.0, ("default",), [])
-
-
-REFUSED = {
-    "solvers=[dp_gdd]": r"solver dp_gdd: expected one of .*did you mean dp_gd\?",
-    "solvers=[phased_sgd]": "solver phased_sgd: solves no problem of this kind: "
-    "it reads each record once",
-    "solvers=[dp_cd,moments]": "solver moments: cannot do this problem: loss logistic.*"
-    "expected others, such as objective_perturbation, ",
-    "solvers=[dp_cd] grids.dp_gd.step=1": "grids: dp_gd: expected a method that runs, "
-    "one of dp_cd; solvers= names others",
-    "solvers=[dp_cd] grids.dp_cd.stpe=1": r"setting stpe: .*did you mean step\?",
-    "solvers=[dp_gd] defaults.dp_gd.steps=-1": "setting: options.steps: expected",
-    "solvers=[dp_cd] defaults.dp_cd.step=0": "setting step: expected a positive",
-    "solvers=[dp_cd] label_scale=2": "label_scale: logistic labels are signs",
-    "solvers=[dp_cd] problem=real.csv feature_scale=1": "expected a number for both",
-}
-
-
-@pytest.mark.parametrize("line", REFUSED)
-def test_what_cannot_be_done_is_refused_before_anything_runs(mine, line, monkeypatch):
-    monkeypatch.setattr(run, "runs", lambda *_: pytest.fail("it ran"))
-    with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
-        run.compare(request(*line.split()))
-    assert "\n" not in str(refused.value)
-
-
-def test_methods_are_chosen_for_one_who_names_none(mine):
-    y = np.where(np.arange(20) % 2, 1.0, -1.0)
-    X = np.random.default_rng(0).standard_normal((20, 2))
-    for loss, name in (("logistic", "objective_perturbation"),
-                       ("least_squares", "moments")):  # fmt: skip
-        problem = build("a", X, y, loss, Penalty(l2=0.1))
-        found = [one.name for one in run._suited(request(), problem)]
-        able = choosing.able(replace(problem, epsilon=1.0))
-        assert found == [one.name for one in islice(able, run.TRIED)]
-        assert name in [one.name for one in choosing.able(problem)]
-
-
-def test_a_method_without_grid_takes_that_of_its_like():
-    assert methods.method("dp_cd_uniform").grid == methods.method("dp_cd").grid
-    assert methods.method("dp_sgd").default == methods.method("dp_svrg").default
-    assert len(methods.method("approximate_minima").grid) == 18
+def test_all_that_is_wrong_with_the_words_is_said_at_once():
+    with pytest.raises(ConfigError) as refused:
+        parse(["epsilon=0", "fresh=x", "sollvers=dp_gd"])
+    for said in ("epsilon=0", "fresh=x", "'sollvers=dp_gd'", "problem=: expected"):
+        assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("word", ["--help", "epsilon=0"])
 def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
     """Without waiting for what the runs would need."""
     code = (
-        f"import sys; sys.argv = ['dperm', 'try', 'problem=a.csv', {word!r}]\n"
+        f"import sys; sys.argv = ['dperm', 'try', 'a.csv', {word!r}]\n"
         "from dperm.cli import main\n"
         "try: main()\nexcept SystemExit as error: print(error)\n"
         "print([m for m in ('numpy', 'numba', 'pandas') if m in sys.modules])"
@@ -189,16 +92,223 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
     if word == "--help":
         assert said[0].startswith("usage: dperm try") and len(said) > len(KEYS)
     else:
-        assert said == ["ConfigError: epsilon=0: expected a finite number, more than 0"]
+        assert len(said) == 1 and said[0].startswith("ConfigError: epsilon=0: ")
 
 
 def test_a_failure_is_one_line(mine, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["dperm", "try", "problem=a.csv"])
-    monkeypatch.setattr(run, "compare", lambda given: 1 / 0)
+    monkeypatch.setattr(sys, "argv", ["dperm", "try", "a.csv"])
+    monkeypatch.setattr(command, "compare", lambda given: 1 / 0)
     with pytest.raises(
         SystemExit, match=r"^ZeroDivisionError: .*; DPERM_DEBUG=1 shows"
     ):
         cli.main()
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def written(name, table=None, **how):
+    table = drawn(False) if table is None else table
+    table.to_csv(name, index=False, **how)
+    return name
+
+
+def test_a_table_is_what_pandas_reads_from_it(mine):
+    table = drawn(False)
+    X = table[["a", "b", "c"]].to_numpy()
+    files = [written(f"t.csv{ending}") for ending in ("", ".gz", ".bz2", ".xz", ".zip")]
+    files += [written("t.dat"), written("t"), written("t.tsv", sep="\t")]
+    files += [written("semi.csv", sep=";"), written("quoted.csv", sep=";")]
+    table.to_parquet("t.parquet")
+    for name in [*files, "t.parquet"]:
+        word = ['separator=";"'] * (name == "quoted.csv")
+        made = case(name, "target=y", *word)
+        whole = np.concatenate((made.X, made.X_held))
+        assert np.allclose(np.sort(whole, axis=0), np.sort(X, axis=0)), name
+        assert made.loss == "logistic" and made.told["classes"] == (0.0, 1.0)
+
+
+def test_decimal_commas_are_named_and_read(mine):
+    written("comma.csv", sep=";", decimal=",")
+    with pytest.raises(ConfigError, match=r"column 'a', line 2: .*`decimal: ','`"):
+        case("comma.csv", "target=y")
+    made = case("comma.csv", "target=y", "decimal=,")
+    plain = case("mine.csv", "target=y")
+    assert np.allclose(made.X, plain.X) and np.array_equal(made.y, plain.y)
+
+
+def test_an_unnamed_index_can_be_left_out(mine):
+    drawn(False).to_csv("index.csv")
+    with pytest.raises(ConfigError, match=r"column 1 has no name: `drop: \[1\]`"):
+        case("index.csv", "target=y")
+    assert case("index.csv", "target=y", "drop=[1]").X.shape == (64, 3)
+
+
+def test_a_first_record_is_not_taken_for_the_names_of_columns(mine):
+    table = drawn(False).assign(y="g")
+    table.loc[3:, "y"] = "h"
+    written("magic.data", table, header=False)
+    with pytest.raises(ConfigError, match="expected the names of the columns"):
+        case("magic.data", "positive=g")
+    made = case("magic.data", "positive=g", "header=false")
+    assert len(made.y) + len(made.y_held) == N
+
+
+def test_a_constant_column_is_no_obstacle(mine):
+    written("same.csv", drawn(False).assign(b=7.0))
+    (row, *_) = race.rows(case("same.csv", "target=y"), *_gd(), [1.0], 1, 2)
+    assert row["status"] == "ok"
+
+
+def _gd():
+    return planned(parse(["mine.csv", "target=y", "solvers=dp_gd"]))[1]
+
+
+def test_classes_of_text_and_columns_left_out(mine):
+    table = drawn(False).assign(who="someone")
+    written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
+    made = case("text.csv", "target=y", "positive=yes", "drop=['who']")
+    plain = case("mine.csv", "target=y")
+    assert np.array_equal(made.y > 0, plain.y == 1) and made.X.shape[1] == 3
+
+
+def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
+    table = drawn(False)
+    written("odd.csv", table.assign(y=np.where(table["y"] == 1, 0.9, 0.1)))
+    assert case("odd.csv", "target=y").told["classes"] == (0.1, 0.9)
+    assert case("odd.csv", "target=y", "label_bounds=[0,1]").loss == "least_squares"
+    made = case("odd.csv", "target=y", "loss=least_squares")
+    assert made.told["label_bounds"] == (0.1, 0.9)
+
+
+def test_ranges_are_those_declared_and_else_the_datas(mine):
+    made = case("mine.csv", "target=y", "bounds.b=[0,9]")
+    low, high = made.told["bounds"]
+    plain = case("mine.csv", "target=y").told["bounds"]
+    assert (low[1], high[1]) == (0, 9) and low[0] == plain[0][0]
+    both = case("real.csv", "target=y", "bounds=[-3,3]", "label_bounds=[-5,5]")
+    assert np.array_equal(both.told["bounds"], [[-3] * 3, [3] * 3])
+    assert both.told["label_bounds"] == (-5.0, 5.0)
+
+
+def test_gaps_are_filled_as_said(mine):
+    table = drawn(True)
+    table.loc[3, "a"] = np.nan
+    written("gaps.csv", table)
+    assert len(case("gaps.csv", "missing=median").y) == 64
+    assert len(case("gaps.csv", "missing=drop").y) == 63
+
+
+REFUSED = {
+    "mien.csv": r"mien.csv: no such file, nor a problem .*\(did you mean mine.csv\?\)",
+    "diabtes": r"did you mean diabetes\?",
+    "mine.csv target=z": "mine.csv: column z is missing; there are a, b",
+    "real.csv target=y loss=logistic": "logistic loss takes two classes, found 80 "
+    "values: positive=VALUE",
+    "real.csv loss=logistc": r"did you mean logistic\?",
+    "text.csv target=y": "text.csv: column 'y', line 2: .*`positive` names the class",
+    "text.csv target=y positive=maybe": "found the classes no, yes, expected 'maybe'",
+    "label.csv target=y": "label.csv: column 'y', line 3: found no value",
+    "words.csv target=y positive=yes": "words.csv: column 'y', line 3: found no value",
+    "huge.csv target=y": "huge.csv: column 'a', line 2: found 1e.300, expected",
+    "same.csv target=y": "same.csv: target: expected labels that differ",
+    "one.csv": "one.csv: expected 10 records or more, found 1",
+    "gap.csv": r"gap.csv: column 'a', line 2: .*`missing` may be mean, median",
+    "total.csv": "total.csv: column 'a', line 82: found 'Total'",
+    "numbers.csv": "`header: false`",
+    "latin.csv": "latin.csv is not text in UTF-8",
+    "empty.csv": "empty.csv is empty",
+    "names.csv": "names.csv: .* no rows",
+    "mine.csv target=y bounds.d=[0,1]": "bounds: no column d; expected some of a, b, c",
+    "mine.csv target=y bounds=[1,0]": r"bounds: expected \[low, high\]",
+    "mine.csv target=y loss=logistic label_bounds=[0,1]": "label_bounds: labels of two",
+    "diabetes target=y": "target: expected with a file",
+    "mine.csv target=y solvers=dp_gdd": r"solver dp_gdd: .*did you mean dp_gd\?",
+    "mine.csv target=y grids.dp_cd.step=1": "grids: dp_cd: expected a method that runs",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_cannot_be_used_is_refused_in_one_line(mine, line, monkeypatch):
+    monkeypatch.setattr(race, "race", lambda *_, **__: pytest.fail("it ran"))
+    table = drawn(False)
+    written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
+    written("label.csv", table.assign(y=table["y"].where(table.index != 1)))
+    words = np.where(table["y"] == 1, "yes", "no")
+    written("words.csv", table.assign(y=np.where(table.index == 1, None, words)))
+    written("same.csv", table.assign(y=1.0, a=2.0))
+    written("one.csv", table[:1])
+    written("huge.csv", table.assign(a=1e300))
+    written("gap.csv", table.assign(a=table["a"].where(table.index > 0)))
+    written("numbers.csv", header=False)
+    with open(written("total.csv"), "a") as file:
+        file.write("Total,,,\n")
+    (mine / "latin.csv").write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
+    (mine / "empty.csv").touch()
+    (mine / "names.csv").write_text("a,b,y\n")
+    words = line.split()
+    words += [] if "solvers" in line else ["solvers=dp_gd"]
+    with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
+        command.compare(parse(words))
+    assert "\n" not in str(refused.value) and "reader." not in str(refused.value)
+
+
+def test_all_that_is_wrong_with_columns_and_methods_is_said_at_once(mine):
+    table = drawn(False).astype({"a": object})
+    table.loc[1, "a"] = "1o"
+    city = ["a", "b"] * (N // 2)
+    written("text.csv", table.assign(city=city, since="2020-01-01"))
+    with pytest.raises(ConfigError) as refused:
+        planned(parse(["text.csv", "target=y", "solvers=dp_gdd,nothing"]))
+    for said in ("'a', line 3: found '1o'", "'city', line 2", "'since', line 2",
+                 "solver dp_gdd", "solver nothing"):  # fmt: skip
+        assert said in str(refused.value)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_any_run(mine, monkeypatch):
+    monkeypatch.setattr(race, "race", lambda *_, **__: pytest.fail("it ran"))
+    (mine / "results").write_text("a file")
+    with pytest.raises(ConfigError, match=r"output.results: .*results"):
+        command.compare(parse(["mine.csv", "target=y"]))
+
+
+# --- what comes of it -----------------------------------------------------------------
+
+
+def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
+    words = ("solvers=[dp_cd,dp_gd,mine,moments]", "epsilon=2", "grids.dp_gd.step=[1]")
+    told = command.compare(parse(["mine.csv", "target=y", *FEW, *words]))
+    table = pd.read_csv("results/try/mine/try.csv")
+    ran = table[table["epsilon"].notna()]
+    assert ran["solver"].tolist() == [
+        name for name in ("dp_cd", "dp_gd", "mine") for _ in range(2)
+    ]
+    assert (ran["true_epsilon"] <= 2).all() and (ran["true_epsilon"] > 1.99).all()
+    assert ran["metric"].eq("AUC").all() and ran["test"].between(0, 1).all()
+    assert (ran["ci_low"] < ran["mean"]).all() and (ran["given"] == "n").all()
+    assert table["solver"].tolist()[-3:] == ["moments", "constant", "no privacy"]
+    for text in (
+        *("DP-CD", "DP-GD", "mine", "the best constant", "without privacy"),
+        *("epsilon 2, default: ", "epsilon 2, grid: ", "cannot do this"),
+        *("epsilon of DP-CD, DP-GD, mine holds given: n", "no release"),
+    ):
+        assert text in told
+    for name in ("try.csv", "errors.svg", "errors.png", "errors.csv"):
+        assert (mine / "results/try/mine" / name).stat().st_size > 100
+
+
+def test_methods_are_chosen_for_one_who_names_none(mine):
+    for name, first in (
+        ("mine.csv", "objective_perturbation"),
+        ("real.csv", "moments"),
+    ):
+        chosen = [one.name for one in planned(parse([name, "target=y"]))[1]]
+        assert chosen[0] == first and len(chosen) == 4
+
+
+def test_a_problem_of_the_configuration_is_fetched(folder):
+    made = case("breast_tumours", "data.dir=here")
+    assert made.loss == "logistic" and made.X.shape == (455, 30)
 
 
 def test_a_method_of_ones_own_meets_an_intercept_of_one(mine):

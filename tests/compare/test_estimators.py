@@ -185,7 +185,7 @@ def test_every_event_of_frank_wolfe_has_its_noise(data, solver, monkeypatch):
     X, y = data
     on, setting = DPRegressor(solver, **WHOLE).prepared(X, y)
     monkeypatch.setattr(on.module, "Run", lambda problem, own, options, noise: noise)
-    noise = on._run_of(setting, 0.7, streams(0))
+    noise = on._run(setting, 0.7, streams(0))
     scales = [event.scale for event in on.ledger(setting, 0.7).events]
     assert [noise.index_scale, noise.sketch_scale][: len(scales)] == scales
     assert min(scales) > 0 and len(scales) == 1 + (solver == "dp_bcfw")

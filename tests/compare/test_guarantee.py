@@ -8,14 +8,15 @@ from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from scipy import sparse
 
 from dperm.compare import metrics as arrays
-from dperm.compare.contestants import contestant
 from dperm.compare.guarantee import Guarantee
+from dperm.compare.methods import contestant
 from dperm.core.erm.losses import bounded
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger, N, SampledGaussian
 from dperm.solvers.scales import column_scales, declared, is_declared, label_scale
 
+MEDIAN = "median of columns"
 EVENTS = (
     Gaussian(1.0, 4.0, 3, "", ""),
     SampledGaussian(1.0, 1.5, 200, "", "", 40, 800),
@@ -35,9 +36,9 @@ def test_it_is_that_of_its_ledger_at_its_delta(delta):
 def test_what_is_public_is_said_and_stays_said():
     ledger = Ledger(EVENTS[:1], given=(N,))
     assert Guarantee(ledger, 1e-6, (N,)).unconditional
-    read = Guarantee(ledger, 1e-6, (N, SMOOTHNESS)).assuming(arrays.TWO, N)
-    assert read.given == (N, SMOOTHNESS, arrays.TWO) and not read.unconditional
-    assert str(read).endswith(f"given {N}, {SMOOTHNESS}, {arrays.TWO}")
+    read = Guarantee(ledger, 1e-6, (N, SMOOTHNESS)).assuming(MEDIAN, N)
+    assert read.given == (N, SMOOTHNESS, MEDIAN) and not read.unconditional
+    assert str(read).endswith(f"given {N}, {SMOOTHNESS}, {MEDIAN}")
 
 
 @pytest.mark.parametrize("loss", bounded())

@@ -24,15 +24,14 @@ def searched(grid=GRID, **given):
 
 
 def test_the_whole_search_costs_its_epsilon(monkeypatch):
-    seen, real = [], search.run_and_score
+    seen, real = [], search.scored
 
-    def scored(on, choices, epsilon, test):
-        (drawn,) = choices
+    def scored(on, drawn, epsilon):
         ledger = on.ledger(drawn.job.setting, drawn.job.noise_multiplier)
         seen.append(ledger + search.Ledger((search.score_event(epsilon, 2e-6),)))
-        return real(on, choices, epsilon, test)
+        return real(on, drawn, epsilon)
 
-    monkeypatch.setattr(search, "run_and_score", scored)
+    monkeypatch.setattr(search, "scored", scored)
     found = searched(epsilon=2.0)
     cost = found.epsilon_
     assert 1.9 < cost.high <= 2.0 and cost.delta == 4e-6 and cost.given == ("n",)

@@ -126,7 +126,7 @@ def test_documented_commands_are_commands_with_their_own_options():
         name = name_of(words)
         if name and COMMANDS[name].form in (cli.SOLVES, cli.DRAWS):
             flags = [word for word in words[1:] if "=" not in word]
-            assert set(flags) <= {"--help", "--peers"}, (page.name, words)
+            assert set(flags) <= {"--help"}, (page.name, words)
         elif name is None:
             plain = [word for word in words if re.fullmatch(r"[a-z]\w*", word)]
             known = {*papers(), *COMMANDS, "all"}

@@ -81,7 +81,7 @@ def test_all_solvers_of_a_tuned_grid_are_listed():
     for name in ("dpcd", "dpgcd", "dpskgd"):
         for solver in read("paper", name).runs:
             assert read("solver", solver).label in looks.METHODS
-    for solver in read("paper", "arena").sweeps["contest"].grid["solver"]:
+    for solver in read("paper", "arena").sweeps["race"].grid["solver"]:
         assert read("solver", solver).label in looks.METHODS
 
 

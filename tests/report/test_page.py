@@ -20,16 +20,14 @@ from .conftest import compose, write
 
 CURVES = pd.DataFrame({"panel": ["a"], "algorithm": ["DP-SGD"], "x": [1], "mean": [2]})
 ARENA = pd.DataFrame(
-    [("electricity_raw", "X", 1.0, 0.3, 0.2, 0.4, "grid", 1.0),
-     ("electricity_raw", "Y", 1.0, 0.5, 0.4, 0.6, "grid", 1.0),
-     ("electricity_raw", "Z", 1.0, 0.7, 0.6, 0.8, "grid", 1.0),
-     ("electricity_raw", "Z", 3.0, 0.1, 0.1, 0.1, "grid", 1.0),
-     ("electricity_raw", "X", 1.0, 0.1, 0.1, 0.1, "default", 1.0),
-     ("electricity_raw", "X", 1.0, 0.1, 0.1, 0.1, "grid", 0.0),
-     ("electricity_raw", "X", 1.0, 0.1, 0.1, 0.1, "grid", None),
-     ("electricity_raw", "floor", 1.0, 0.1, None, None, "grid", 1.0)],
+    [("electricity_raw", "X", 1.0, 0.3, 0.2, 0.4, "grid"),
+     ("electricity_raw", "Y", 1.0, 0.5, 0.4, 0.6, "grid"),
+     ("electricity_raw", "Z", 1.0, 0.7, 0.6, 0.8, "grid"),
+     ("electricity_raw", "Z", 3.0, 0.1, 0.1, 0.1, "grid"),
+     ("electricity_raw", "X", 1.0, 0.1, 0.1, 0.1, "default"),
+     ("electricity_raw", "floor", 1.0, 0.1, None, None, "grid")],
     columns=["problem", "algorithm", "epsilon", "mean", "ci_low", "ci_high",
-             "tuning", "public_scales"],
+             "tuning"],
 )  # fmt: skip
 
 

@@ -28,10 +28,10 @@ from dperm.audit.mechanism import (
     quiet,
 )
 from dperm.audit.solvers import Kept, as_vertex, rounds, vertex
-from dperm.compare import contestants, ranges
-from dperm.compare.contest import Drawn
+from dperm.compare import methods, ranges
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
-from dperm.compare.search import PrivateSearch, scored
+from dperm.compare.scores import Drawn, scored
+from dperm.compare.search import PrivateSearch
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment.locate import ConfigError
@@ -54,10 +54,10 @@ def mechanisms(solver: str) -> list[Mechanism]:
     The solver ``dp_gd`` has further ones: labels that are centred like a column, and a
     search.
     """
-    if solver not in contestants.known():
+    if solver not in methods.known():
         return []
     try:
-        method = contestants.method(solver)
+        method = methods.method(solver)
     except ConfigError:  # it leaks and does not run, which its own subjects report
         return []
     found = []
@@ -92,7 +92,7 @@ def _base(real: bool) -> Records:
 
 def estimator(model: DPLinear) -> Mechanism:
     """One fit from scratch: its first release and the solver's run."""
-    real, method = isinstance(model, DPRegressor), contestants.method(model.solver)
+    real, method = isinstance(model, DPRegressor), methods.method(model.solver)
     base = _base(real)
 
     def cleaned(data: Records) -> tuple[Any, Any]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dperm.compare import contestants
-from dperm.compare.contestants import Method
+from dperm.compare import methods
+from dperm.compare.methods import Method
 from dperm.core.erm.problem import Problem
 
 AUTO = "auto"
@@ -29,6 +29,6 @@ def order(quadratic: bool) -> tuple[str, ...]:
 def able(problem: Problem) -> Iterator[Method]:
     """Methods that can solve a problem, in their order; no record is read."""
     for name in order(problem.loss.quadratic):
-        method = contestants.method(name)
+        method = methods.method(name)
         if not method.on(problem).obstacle():
             yield method

@@ -34,20 +34,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import extras
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.compare import choosing, contestants, frames, metrics, ranges
+from dperm.compare import choosing, frames, methods, metrics, ranges
 from dperm.compare.choosing import AUTO
-from dperm.compare.contestants import (
-    Contestant,
-    Fitting,
-    Job,
-    Setting,
-)
 from dperm.compare.guarantee import (
     Guarantee,
     charge,
     check_target,
     use_seed,
 )
+from dperm.compare.methods import Contestant, Setting
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import bounded
@@ -94,7 +89,7 @@ class DPLinear(BaseEstimator):
     # --- from arrays to problems ------------------------------------------------------
 
     def prepared(
-        self, X: Any, y: Any, method: contestants.Method | None = None
+        self, X: Any, y: Any, method: methods.Method | None = None
     ) -> tuple[Contestant, Setting]:
         """The solver on the problem of X (n, p) and y (n,), and its setting.
 
@@ -164,7 +159,7 @@ class DPLinear(BaseEstimator):
         self,
         X: Any,
         every: Sequence[np.ndarray],
-        method: contestants.Method | None = None,
+        method: methods.Method | None = None,
     ) -> list[tuple[Contestant, Setting]]:
         """The method on the problem of each vector of labels, with its setting."""
         problems = [self._problem(X, one, len(every)) for one in every]
@@ -180,16 +175,16 @@ class DPLinear(BaseEstimator):
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
         setting = {**method.default, **safe, **asked}
-        contestants.check_setting(method.section, setting)
+        methods.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]
 
-    def _method(self, problems: Sequence[Problem]) -> contestants.Method:
+    def _method(self, problems: Sequence[Problem]) -> methods.Method:
         """The named method, or the first that can solve the problems.
 
         Several problems need a joint price by a formula, because others take minutes.
         """
         if self.solver != AUTO:
-            method = contestants.method(self.solver)
+            method = methods.method(self.solver)
             if self.release and method.section.algorithm not in FOR_RELEASE:
                 raise ValueError(
                     f"release: no proof covers the doubles of solver {self.solver}; "
@@ -210,7 +205,7 @@ class DPLinear(BaseEstimator):
         raise ValueError(
             f"solver: no method can do {problem.loss.name} loss with {problem.p} "
             f"features{' and release=True' * self.release}; expected one of "
-            f"{', '.join(FOR_RELEASE if self.release else contestants.known())}"
+            f"{', '.join(FOR_RELEASE if self.release else methods.known())}"
         )
 
     def _check(self, n: int) -> None:
@@ -332,7 +327,7 @@ class DPLinear(BaseEstimator):
         drawn = Exact() if self.release else ranges.seeded(seed)
         runs = self._runs(
             *self._standardised(t, every, first, drawn)[:2],
-            contestants.method(self.solver_),
+            methods.method(self.solver_),
         )
         noise = found.noise_multiplier
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
@@ -675,7 +670,7 @@ def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledge
     return sum(others, first)
 
 
-def _reads_off(method: contestants.Method) -> str:
+def _reads_off(method: methods.Method) -> str:
     """Why a method needs more than declared scales; empty if it does not."""
     chosen = method.section.options
     sets = chosen.get("blocks") or chosen.get("groups")
@@ -697,16 +692,7 @@ def weights(
     on: Contestant, setting: Setting, noise_multiplier: float, seed: int
 ) -> np.ndarray:
     """The weights of one run, shape (p,)."""
-    if isinstance(on, Fitting):
-        return on.alone(setting, noise_multiplier, seed, exact=False)
-    kept: list[np.ndarray] = []
-
-    def keep(W: np.ndarray) -> dict[str, np.ndarray]:
-        kept.append(W.copy())
-        return {}
-
-    on.run([Job(setting, noise_multiplier, seed)], keep)
-    return kept[-1][0]
+    return on.weights(setting, noise_multiplier, seed)
 
 
 def _finite(w: np.ndarray) -> np.ndarray:

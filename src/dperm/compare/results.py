@@ -1,208 +1,152 @@
-"""The results of a comparison: means with intervals, and text."""
+"""The results of a race: means with intervals, text and figure."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from dperm.compare.race import COLUMNS
 from dperm.present.intervals import student
 from dperm.present.tables import number
 
-KEYS = ["problem", "solver", "epsilon", "tuning", "public_scales"]
-COLUMNS = [
-    *("problem", "algorithm", "epsilon", "tuning", "public_scales", "mean", "ci_low"),
-    *("ci_high", "median", "seconds", "test_metric", "test_mean", "true_epsilon"),
-    *("solver", "test_ci_low", "test_ci_high", "runs", "settings", "given", "status"),
-    "reason",
-]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+KEYS = ["problem", "solver", "epsilon", "tuning"]
 OF_TRY = [  # columns of try.csv
     *("algorithm", "tuning", "epsilon", "true_epsilon", "mean", "ci_low", "ci_high"),
-    *("median", "runs", "seconds", "test_metric", "test_mean", "test_ci_low"),
-    *("test_ci_high", "setting", "given", "solver", "status", "reason"),
+    *("metric", "test", "seconds", "setting", "given", "solver", "status", "reason"),
 ]
-NO_RELEASE = (
-    "All of these numbers are read off your data, and no epsilon pays for that: they"
-    "\nare for you alone and no release. Release a fit by dperm.fit(..., release=True)"
-    "\ninstead."
-)
-WORDS = {
-    "default": "without tuning",
-    "ten": "best of ten settings, for free",
-    "grid": "best of the grid, for free",
-    "paid": "grid paid for",
-}
+LOOKS = {"default": ("o", "#0072B2"), "grid": ("D", "#D55E00")}
+LEAST = 1e-3  # smaller excesses are drawn as this
 
 
-# --- means ----------------------------------------------------------------------------
+def means(runs: pd.DataFrame) -> pd.DataFrame:
+    """A row for each problem, method, epsilon and tuning, and for each gap.
 
-
-def means(rows: pd.DataFrame, label: Callable[[str], str]) -> pd.DataFrame:
-    """One row for every problem, method, epsilon, tuning and kind of scales.
-
-    Gaps without an epsilon have one row each, after all others. Gaps have no numbers.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        One row per run, or with the reason why there is none.
-    label : callable
-        Maps a solver's name to its label.
+    ``mean`` is that of the excess, with Student's interval; ``test`` is the mean of the
+    held-out metric. Both ends have one row a problem, and no epsilon.
     """
-    found = []
-    if "epsilon" in rows:
-        for keys, group in rows[rows["epsilon"].notna()].groupby(KEYS, sort=False):
-            known = dict(zip(KEYS, keys, strict=True))  # type: ignore[call-overload]
-            found.append({**known, **_mean(group)})
-        rows = rows[rows["epsilon"].isna()]
-    for row in rows.to_dict("records"):
-        found.append({key: row.get(key) for key in (*KEYS, "status", "reason")})
-    table = pd.DataFrame(found)
-    labels = {name: label(name) for name in table["solver"].unique()}
-    return table.assign(algorithm=table["solver"].map(labels)).reindex(columns=COLUMNS)
+    table = []
+    runs = runs.reindex(columns=COLUMNS)
+    for _, some in runs.groupby(KEYS, sort=False, dropna=False):
+        row = some.iloc[0].drop(["excess", "run_seed"], errors="ignore").to_dict()
+        if row["status"] == "ok":
+            row["seconds"], row["test"] = some["seconds"].mean(), some["test"].mean()
+            row |= dict(zip(("mean", "ci_low", "ci_high"), interval(some["excess"]),
+                            strict=True))  # fmt: skip
+        table.append(row)
+    return pd.DataFrame(table)
 
 
-def _mean(group: pd.DataFrame) -> dict[str, Any]:
-    """Means of the runs of a setting with 95 % intervals, and their true epsilon."""
-    first = group.iloc[0]
-    if first["status"] != "ok":
-        return {"status": first["status"], "reason": first["reason"]}
-    errors = group["relative_error"].dropna().to_numpy()
-    mean, low, high = interval(errors)
-    known = group["setting"].dropna().unique()
-    found: dict[str, Any] = {
-        "mean": mean,
-        "ci_low": low,
-        "ci_high": high,
-        "median": float(np.median(errors)),
-        "runs": len(errors),
-        "seconds": group["seconds"].mean(),
-        "true_epsilon": first["true_epsilon"],
-        "given": first["given"],
-        "status": "ok",
-        "settings": "; ".join(sorted(known)[:1]) if first["tuning"] != "paid" else "",
-    }
-    if "test" in group:
-        tests = group[group["test_metric"].notna()]
-        if len(tests):
-            mean, low, high = interval(tests["test"].to_numpy())
-            found |= {
-                "test_metric": tests["test_metric"].iloc[0],
-                "test_mean": mean,
-                "test_ci_low": low,
-                "test_ci_high": high,
-            }
-    return found
-
-
-def by_tuning(
-    rows: pd.DataFrame, epsilon: float, label: Callable[[str], str]
-) -> pd.DataFrame:
-    """Means for ``dperm try``: one row per method and tuning, and one per gap."""
-    filled = rows.assign(epsilon=epsilon, tuning=rows["tuning"].fillna(""))
-    table = means(filled, label)
-    paid = (table["tuning"] == "paid") & (table["status"] == "ok")
-    table["setting"] = table["settings"].mask(paid, "each run its own")
-    return table.reindex(columns=OF_TRY)
-
-
-def interval(values: np.ndarray) -> tuple[float, float, float]:
-    """Mean and Student's 95 % interval; infinite if any value is."""
-    if not len(values) or not np.isfinite(values).all():
-        return math.inf, math.inf, math.inf
+def interval(values: Any) -> tuple[float, float, float]:
+    """Mean and Student's 95 % interval; infinite if any value is not finite."""
+    values = np.asarray(values, dtype=float)
+    if not np.isfinite(values).all():
+        return np.inf, np.inf, np.inf
     low, high = student(values)
     return float(values.mean()), float(low), float(high)
 
 
-# --- words ----------------------------------------------------------------------------
-
-
-def brief(rows: pd.DataFrame) -> str:
-    """Means of a method by tuning, or the reason why there are none."""
-    if "relative_error" not in rows:
-        return str(rows["reason"].iloc[0])
-    by_tuning = rows.groupby("tuning", sort=False)["relative_error"].mean()
-    return ", ".join(f"{name} {value:.3g}" for name, value in by_tuning.items())
-
-
-def recommendations(
-    table: pd.DataFrame, zero: float, tunings: tuple[str, ...]
-) -> list[str]:
-    """Recommend a method per tuning, equally good ones, or none if none beats w = 0.
+def recommended(table: pd.DataFrame) -> Iterator[str]:
+    """For each epsilon and tuning the method to take, or that none beats a constant.
 
     Parameters
     ----------
     table : DataFrame
-        Of ``means``.
-    zero : float
-        Relative error of w = 0.
-    tunings : tuple of str
-        Each gets one sentence.
+        Of ``means``, for one problem, with the column ``algorithm``.
     """
-    sentences = []
-    for tuning in tunings:
-        some = table[(table["tuning"] == tuning) & (table["status"] == "ok")]
-        some = some[np.isfinite(some["mean"])].sort_values("mean")
-        what = "no method meets the target" if some.empty else _best(some, zero)
-        sentences.append(f"{WORDS[tuning]}: {what}")
-    return sentences
-
-
-def _best(some: pd.DataFrame, zero: float) -> str:
-    first = some.iloc[0]
-    level = (
-        f"relative error {first['mean']:.3g} [{first['ci_low']:.3g}, "
-        f"{first['ci_high']:.3g}], true epsilon {first['true_epsilon']:.3g}"
-    )
-    if not first["ci_high"] < zero:
-        return (
-            f"none is significantly better than w = 0 ({zero:.3g}); least, {level}: "
-            f"{first['algorithm']}"
+    table = table[table["epsilon"].notna() & (table["status"] == "ok")]
+    for (epsilon, tuning), some in table.groupby(["epsilon", "tuning"], sort=False):
+        some = some.sort_values("mean")
+        first = some.iloc[0]
+        level = (
+            f"{first['algorithm']}, excess {first['mean']:.3g} "
+            f"[{first['ci_low']:.3g}, {first['ci_high']:.3g}]"
         )
-    near = some[some["ci_low"] <= first["ci_high"]]["algorithm"].tolist()[1:]
-    equal = f"; not significantly worse: {', '.join(near)}" if near else ""
-    return f"take {first['algorithm']}, {level} (w = 0: {zero:.3g}){equal}"
+        near = some["algorithm"][some["ci_low"] <= first["ci_high"]].tolist()[1:]
+        equal = f"; not significantly worse: {', '.join(near)}" if near else ""
+        what = f"take {level}{equal}"
+        if not first["ci_high"] < 1:
+            what = f"none beats the best constant; least is {level}"
+        yield f"epsilon {epsilon:g}, {tuning}: {what}"
 
 
-def words(
-    table: pd.DataFrame, zero: float, tunings: tuple[str, ...], more: Iterable[str]
-) -> str:
-    """Text of a table of ``by_tuning``, with recommendations and what is public."""
+# --- text and figure ------------------------------------------------------------------
+
+
+def words(table: pd.DataFrame) -> str:
+    """Text of a table of ``means`` with ``algorithm``, and what is recommended."""
     lines = [_line(row) for row in table.to_dict("records")]
-    ran = table[table["given"].notna()].drop_duplicates("algorithm")
+    shown = pd.DataFrame(lines).fillna("")
+    given = table[table["given"].notna()].drop_duplicates("algorithm")
     public = [
-        f"epsilon of {', '.join(some['algorithm'])} holds given: {given}"
-        for given, some in ran.groupby("given", sort=False)
+        f"epsilon of {', '.join(some['algorithm'])} holds given: {what}"
+        for what, some in given.groupby("given", sort=False)
     ]
-    text = aligned(lines)
-    best = recommendations(table, zero, tunings)
-    return "\n".join([text, "", *best, *more, *public, NO_RELEASE])
-
-
-def aligned(rows: list[dict[str, str]]) -> str:
-    """Text of the rows under their keys, in aligned columns."""
-    columns = [[key, *(row[key] for row in rows)] for key in rows[0]]
-    widths = [max(map(len, column)) for column in columns]
-    columns = [[c[0], "-" * w, *c[1:]] for c, w in zip(columns, widths, strict=True)]
-    lines = zip(*columns, strict=True)
-    padded = (map(str.ljust, line, widths) for line in lines)
-    return "\n".join("  ".join(line).rstrip() for line in padded)
+    return "\n".join([_aligned(shown), "", *recommended(table), *public])
 
 
 def _line(row: dict[Any, Any]) -> dict[str, str]:
-    ran = row["status"] == "ok"
-    ends = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]"
-    held = "" if pd.isna(row["test_mean"]) else f"{row['test_metric']} "
+    ran, has_epsilon = row["status"] == "ok", pd.notna(row["epsilon"])
+    ends = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]" if ran else ""
     return {
-        "algorithm": row["algorithm"],
-        "tuning": row["tuning"],
-        "relative error": number(row["mean"]),
-        "95 % interval": ends if ran else "",
+        "method": row["algorithm"],
+        "tuning": row["tuning"] if has_epsilon else "",
+        "epsilon": number(row["epsilon"]),
+        "excess": number(row["mean"]) if ran else "",
+        "95 % interval": ends if has_epsilon else "",
         "true epsilon": number(row["true_epsilon"], 4),
-        "held out": held + number(row["test_mean"]),
+        "held out": f"{row['metric']} {number(row['test'])}" if ran else "",
         "setting": row["setting"] if ran else row["reason"],
-        "seconds a run": number(row["seconds"], 2),
+        "seconds a fit": number(row["seconds"], 2),
     }
+
+
+def _aligned(shown: pd.DataFrame) -> str:
+    """Text in aligned columns under their names."""
+    columns = [[key, *map(str, shown[key])] for key in shown]
+    widths = [max(map(len, column)) for column in columns]
+    columns = [[c[0], "-" * w, *c[1:]] for c, w in zip(columns, widths, strict=True)]
+    padded = (map(str.ljust, line, widths) for line in zip(*columns, strict=True))
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def figure(table: pd.DataFrame, title: str) -> tuple[Figure, list[dict[str, Any]]]:
+    """Mean excesses with intervals, a panel for each epsilon, best method on top.
+
+    A line marks the best constant, and each tuning has its own mark.
+    """
+    import matplotlib.pyplot as plt
+
+    from dperm.present import drawing
+
+    some = table[(table["status"] == "ok") & table["epsilon"].notna()]
+    some = some[np.isfinite(some["mean"].astype(float))]
+    order = some.groupby("algorithm")["mean"].min().sort_values().index.tolist()
+    epsilons = sorted(some["epsilon"].unique()) or [1.0]
+    size = (1.5 + 3.2 * len(epsilons), 1.4 + 0.36 * max(1, len(order)))
+    sheet, axes = plt.subplots(1, len(epsilons), figsize=size, squeeze=False,
+                               sharey=True)  # fmt: skip
+    for at, epsilon in zip(axes.flat, epsilons, strict=True):
+        for one in some[some["epsilon"] == epsilon].to_dict("records"):
+            ends = np.clip([one["mean"], one["ci_low"], one["ci_high"]], LEAST, None)
+            marker, color = LOOKS[one["tuning"]]
+            y = order.index(one["algorithm"]) + 0.18 * (one["tuning"] == "grid")
+            at.plot(ends[1:], [y, y], color=color, linewidth=1.2)
+            at.plot(
+                ends[0], y, marker, color=color, markersize=4.5, label=one["tuning"]
+            )
+        at.axvline(1.0, color="0.4", linestyle=":", label="best constant")
+        at.set(
+            xscale="log", xlabel="excess", title=f"{title}, $\\epsilon$ = {epsilon:g}"
+        )
+        at.set_yticks(range(len(order)), order)
+        at.set_ylim(max(1, len(order)) - 0.5, -0.5)
+    drawing.shared_legend(sheet, columns=3)
+    rows = some.assign(panel=some["tuning"], x=some["epsilon"], min=some["ci_low"],
+                       max=some["ci_high"])  # fmt: skip
+    return sheet, rows[drawing.COLUMNS].to_dict("records")

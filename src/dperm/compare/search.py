@@ -12,35 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from dperm.accountants.private_choice import calibrate_choice, choice_epsilon
 from dperm.compare import frames, ranges
-from dperm.compare.contest import INNER, Drawn, draws, run_and_score, score_event
-from dperm.compare.contestants import Contestant, Job, Measure
 from dperm.compare.estimators import DPLinear, noise_seed
 from dperm.compare.guarantee import Choice, charge, check_target
+from dperm.compare.scores import INNER, Drawn, Job, draws, score_event, scored
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, united
 
 ROOM = 1e-3  # relative, between bounds that are each found by a search
 RANGES = 0.1  # share of epsilon for the sums of columns; half of delta is theirs
 SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under these
-
-
-def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndarray]:
-    """The noisy loss of one run of a choice within epsilon, and its weights (p,)."""
-    run, kept = on.run, list[np.ndarray]()
-
-    def keeping(jobs: Sequence[Job], measure: Measure) -> dict[str, np.ndarray]:
-        def both(W: np.ndarray) -> dict[str, np.ndarray]:
-            kept.append(W[0].copy())
-            return measure(W)
-
-        return run(jobs, both)
-
-    on.run = keeping  # type: ignore[method-assign]
-    try:
-        seen = run_and_score(on, [drawn], epsilon, None)
-    finally:
-        on.run = run  # type: ignore[method-assign]
-    return float(seen["loss"][0]), kept[-1]
 
 
 class PrivateSearch(BaseEstimator):

@@ -145,8 +145,7 @@ def leaders(config: schema.Config) -> list[Row]:
     if not path.is_file():
         return []
     data = pd.read_csv(path).dropna(subset=["mean", "ci_low"])
-    # public_scales is written as 1 if some rows lack it
-    data = data[(data["tuning"] == "grid") & data["public_scales"].eq(True)]
+    data = data[data["tuning"] == "grid"]
     data = data.sort_values(["problem", "epsilon", "mean", "algorithm"], kind="stable")
     found = []
     for at, rows in groups(data, ["problem", "epsilon"]):

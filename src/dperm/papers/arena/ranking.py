@@ -1,55 +1,61 @@
 """Ranking of methods: shares of rank, regrets, recommendations.
 
-A cell is a problem at an epsilon. Methods that cannot do a problem have no rank in its
-cells: a gap is not a bad score. A share of rank is 0 for the best of a cell and 1 for
-the worst. Intervals resample data sets, because a user's data set is a further one, and
-problems that share their records are not independent evidence.
+A cell is a problem at an epsilon, known with its loss and its range of n epsilon / p.
+Methods that cannot do a problem have no rank in its cells: a gap is not a bad score. A
+share of rank is 0 for the best of a cell and 1 for the worst. A *regret* is an excess
+above the least of the cell, where excesses from 2 on count as 2. Intervals resample
+data sets, because a user's data set is a further one, and problems that share their
+records are not independent evidence.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-RESAMPLES = 1000
+from dperm.papers.arena.published import AGAIN, FLOOR
+
+RESAMPLES, DRAWS = 1000, 200
 SEED = 7  # of resampling
-FLOOR = 1e-12  # smaller relative errors count as this
-WORST = 1e6  # larger regrets count as this
+WORST = 2.0  # larger excesses count as this: twice as far as the best constant
 LEVEL = 0.95
-LEARNT = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high", "cells"]
+LOSSES = ("logistic", "least_squares")
+BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
+CONSTANT = "the best constant"  # beside the methods, with an excess of 1
+CELL = ["data", "problem", "epsilon", "loss", "range"]
 
 
 def cells(
     table: pd.DataFrame,
-    tuning: str = "grid",
-    public: bool = True,
+    tuning: str = "default",
     epsilon: float | None = None,
     value: str = "mean",
 ) -> pd.DataFrame:
-    """Errors, one row per cell (data, problem, epsilon), one column per method.
+    """Excesses, one row per cell and one column per method.
 
     A method that cannot do a problem has nan there, a gap. A method that meets the
-    target at no setting, or diverges, has an infinite error.
+    target at no setting has an infinite excess.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of ``compare.race.means``, with ``algorithm`` and ``data``.
     """
-    some = table[(table["tuning"] == tuning) & (table["public_scales"] == public)]
+    some = table[(table["tuning"] == tuning) & table["epsilon"].notna()]
     if epsilon is not None:
         some = some[some["epsilon"] == epsilon]
-    values = some[value].where(some["status"] == "ok", math.inf).fillna(math.inf)
-    made = some.assign(value=values).pivot_table(
-        index=["data", "problem", "epsilon"],
-        columns="algorithm",
-        values="value",
-        sort=False,
-        aggfunc="first",
-        dropna=True,
+    ends = [high for _, high in BUDGETS[:-1]]
+    made = some.assign(
+        value=some[value].where(some["status"] == "ok").fillna(math.inf),
+        range=np.digitize(some["n"] * some["epsilon"] / some["p"], ends),
     )
-    return made.clip(lower=FLOOR)
+    how = {"columns": "algorithm", "values": "value", "sort": False}
+    return made.pivot_table(index=CELL, aggfunc="first", **how)
 
 
 def shares(errors: pd.DataFrame) -> pd.DataFrame:
@@ -60,13 +66,19 @@ def shares(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def standing(errors: pd.DataFrame) -> pd.DataFrame:
-    """Mean share of rank of every method, with its interval, best first."""
+    """Mean share of rank of every method, with its interval, best first.
+
+    ``best`` counts the cells in which it is first, and ``learns`` is the share of those
+    in which it beats the best constant.
+    """
     rows = []
     for name, share in shares(errors).items():
         column = share.dropna()
-        problems = column.index.get_level_values("problem").nunique()
-        row = {"algorithm": name, **_mean("share", column), "problems": problems}
-        rows.append(row | {"best": int((column == 0).sum())})
+        row = {"algorithm": name, **_mean("share", column)}
+        row["problems"] = column.index.get_level_values("problem").nunique()
+        row["best"] = int((column == 0).sum())
+        row["learns"] = float((errors[name].dropna() < 1).mean())
+        rows.append(row)
     return pd.DataFrame(rows).sort_values("share", ignore_index=True)
 
 
@@ -92,11 +104,6 @@ def resampled(column: pd.Series) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def log_regrets(errors: pd.DataFrame) -> pd.DataFrame:
-    """Log of each method's error over the least error of the cell, capped."""
-    return np.log(errors.div(errors.min(axis=1), axis=0).clip(upper=WORST))
-
-
 # --- critical differences -------------------------------------------------------------
 
 
@@ -118,340 +125,161 @@ def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
 # --- how much a choice changes --------------------------------------------------------
 
 
-def agreement(one: pd.DataFrame, other: pd.DataFrame) -> tuple[float, int]:
-    """Kendall's tau between two standings, on the methods of both."""
-    first, second = (
-        standing(each).set_index("algorithm")["share"] for each in (one, other)
-    )
-    names = [name for name in first.index if name in second.index]
-    if len(names) < 2:
-        return math.nan, len(names)
-    tau = stats.kendalltau(first[names], second[names]).statistic
-    return float(tau), len(names)
-
-
 def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Agreement of the ranking with that of every other choice, one changed at a time.
 
-    The ranking uses the grid, public scales, all epsilons and mean errors. For declared
-    scales it uses only the epsilons at which these were run.
+    The ranking uses no tuning, all epsilons and the excess of the fitted records.
     """
     base = cells(table)
-    others: list[tuple[str, str, dict[str, Any]]] = [
-        ("tuning", name, {"tuning": name}) for name in ("default", "ten", "paid")
-    ]
-    others.append(("scales", "declared", {"public": False}))
+    others = [("tuning", "grid", cells(table, "grid"))]
     others += [
-        ("epsilon", f"{epsilon:g}", {"epsilon": epsilon})
+        ("epsilon", f"{epsilon:g}", cells(table, epsilon=epsilon))
         for epsilon in sorted(table["epsilon"].dropna().unique())
     ]
-    others.append(("summary", "median", {"value": "median"}))
-    for choice, name, changed in others:
-        other = cells(table, **changed)
+    held = cells(table.assign(held=-table["test"]), value="held")  # less is better
+    for choice, name, other in (*others, ("metric", "held out", held)):
         if len(other):
-            mine = _at(base, other) if choice == "scales" else base
-            yield {"choice": choice, "value": name, **_agreeing(mine, other)}
-    if table["test_mean"].notna().any():
-        other = _tested(table)
-        yield {"choice": "metric", "value": "held out", **_agreeing(base, other)}
-
-
-def _agreeing(mine: pd.DataFrame, other: pd.DataFrame) -> dict[str, Any]:
-    """Agreement with the standing of another choice, and the method first in it."""
-    tau, count = agreement(mine, other)
-    first = standing(other)["algorithm"].iloc[0]
-    return {"kendall_tau": tau, "methods": count, "first": first}
-
-
-def _at(errors: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
-    """The cells at another table's epsilons."""
-    known = other.index.get_level_values("epsilon")
-    return errors[errors.index.get_level_values("epsilon").isin(known)]
-
-
-def _tested(table: pd.DataFrame) -> pd.DataFrame:
-    """Cells of held-out metrics, smaller is better: 2 - AUC or 2 + RMSE."""
-    sign = np.where(table["test_metric"] == "auc", -1.0, 1.0)
-    turned = table.assign(tested=2.0 + sign * table["test_mean"])
-    turned = turned[turned["tested"].notna() | (turned["status"] != "ok")]
-    return cells(turned, value="tested")
+            first, second = (
+                standing(each).set_index("algorithm")["share"] for each in (base, other)
+            )
+            both = [name for name in first.index if name in second.index]
+            tau = stats.kendalltau(first[both], second[both]).statistic
+            row = {"kendall_tau": float(tau), "methods": len(both)}
+            yield {"choice": choice, "value": name, **row, "first": second.index[0]}
 
 
 # --- recommendations ------------------------------------------------------------------
 
-LOSSES = ("logistic", "least squares")
-BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
+
+def regrets(errors: pd.DataFrame) -> pd.DataFrame:
+    """Excess of each method above the least of its cell, the best constant included."""
+    capped = errors.assign(**{CONSTANT: 1.0}).clip(upper=WORST)
+    return capped.sub(capped.min(axis=1), axis=0)
 
 
-def groups(
-    errors: pd.DataFrame, sizes: pd.DataFrame
-) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield the cells of each loss and range of n epsilon / p.
-
-    Parameters
-    ----------
-    errors : DataFrame
-        From ``cells``.
-    sizes : DataFrame
-        n, p, loss of each problem.
-    """
-    losses, ranges = _kinds(errors, sizes)
-    for loss, (k, (low, high)) in itertools.product(LOSSES, enumerate(BUDGETS)):
-        mask = (losses == loss) & (ranges == k)
-        if mask.any():
-            yield {"loss": loss, "from": low, "to": high}, errors[mask]
+def expected(some: pd.DataFrame) -> pd.Series:
+    """Mean regret of the methods that do at least half of the cells, least first."""
+    enough = some.notna().mean() >= 0.5
+    return some.loc[:, enough].mean().sort_values(kind="stable")
 
 
-def _kinds(errors: pd.DataFrame, sizes: pd.DataFrame) -> tuple[Any, Any]:
-    """Loss of every cell, and the index of its n epsilon / p in ``BUDGETS``."""
-    known = sizes.loc[errors.index.get_level_values("problem")]
-    epsilon = errors.index.get_level_values("epsilon").to_numpy(dtype=float)
-    n, p = (known[key].to_numpy(dtype=float) for key in ("n", "p"))
-    ends = [high for _, high in BUDGETS[:-1]]
-    return known["loss"].to_numpy(), np.digitize(n * epsilon / p, ends)
+def groups(table: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield the cells of each loss and range of n epsilon / p."""
+    losses, ranges = (table.index.get_level_values(key) for key in ("loss", "range"))
+    for loss in LOSSES:
+        for k, (low, high) in enumerate(BUDGETS):
+            some = table[(losses == loss) & (ranges == k)]
+            if len(some):
+                yield {"loss": loss, "from": low, "to": high}, some
 
 
-def recommendation(errors: pd.DataFrame) -> tuple[str, pd.Series]:
-    """The method with the least geometric mean of regrets, and the means of all.
-
-    Only methods that do at least half of the cells count.
-    """
-    found = log_regrets(errors)
-    enough = found.notna().sum() >= len(found) / 2
-    means = np.exp(found.loc[:, enough].mean()).sort_values()
-    return str(means.index[0]), means
-
-
-def advice(errors: pd.DataFrame, sizes: pd.DataFrame) -> list[dict[str, Any]]:
+def advice(errors: pd.DataFrame) -> list[dict[str, Any]]:
     """Recommended method for each kind of problem, and the evidence for it."""
     rows = []
-    for kind, some in groups(errors, sizes):
-        name, means = recommendation(some)
-        names, values = [*means.index, ""], [*means, math.nan]
-        row = {**kind, "take": name, "regret": values[0]}
-        row |= {"second": names[1], "second_regret": values[1]}
-        row |= {"best": int((some.rank(axis=1)[name] == 1).sum()), "cells": len(some)}
-        row["problems"] = some.index.get_level_values("problem").nunique()
-        rows.append(row)
+    for kind, some in groups(regrets(errors)):
+        means = expected(some)
+        row = {**kind, "take": means.index[0], "regret": means.iloc[0]}
+        row |= {"second": means.index[1], "second_regret": means.iloc[1]}
+        row["learns"] = float((errors.loc[some.index].min(axis=1) < 1).mean())
+        problems = some.index.get_level_values("problem").nunique()
+        rows.append({**row, "cells": len(some), "problems": problems})
     return rows
 
 
-OVERTAKEN = ["tuning", "algorithm", "against", "ahead", "ci_low", "ci_high", "cells"]
-
-
-def overtaken(table: pd.DataFrame, of: str, by: Sequence[str]) -> list[dict[str, Any]]:
-    """Share of cells in which a method is behind each other one, by tuning."""
-    rows = []
-    for tuning in ("default", "grid", "paid"):
-        errors = cells(table, tuning=tuning)
-        for other in by if of in errors else ():
-            both = errors.reindex(columns=[of, other]).dropna()
-            if len(both):
-                behind = (both[other] < both[of]).astype(float)
-                row = {"tuning": tuning, "algorithm": other, "against": of}
-                rows.append(row | _mean("ahead", behind))
-    return rows
-
-
-# --- the choice, with w = 0 and the labels' mean as a method --------------------------
-
-FLOOR_METHOD = "w = 0 or the mean"
-NAMES = ["data", "problem", "epsilon"]  # index of a cell
-DRAWS = 200
-
-
-def expected(
-    errors: pd.DataFrame, sizes: pd.DataFrame, near: pd.DataFrame
-) -> pd.DataFrame:
-    """Expected log regret of each method in the cells of ``near``.
-
-    The mean over the cells of ``errors`` of the same loss and range of n epsilon / p,
-    or of the loss where there are none; nan for a method that does less than half.
-
-    Parameters
-    ----------
-    errors, near : DataFrame
-        From ``with_floor``; of ``near`` only the index is used.
-    sizes : DataFrame
-        n, p, loss of each problem.
-    """
-    logs = log_regrets(errors)
-    losses, ranges = _kinds(errors, sizes)
-    rows = []
-    for loss, place in zip(*_kinds(near, sizes), strict=True):
-        same = (losses == loss) & (ranges == place)
-        rows.append(_means(logs[same] if same.any() else logs[losses == loss]))
-    return pd.DataFrame(rows).set_axis(near.index)
-
-
-def _means(logs: pd.DataFrame) -> pd.Series:
-    """Mean log regret of each method; nan for one that does less than half."""
-    return logs.mean().where(logs.notna().mean() >= 0.5)
-
-
-def model(
-    errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str] = ()
-) -> pd.DataFrame:
-    """Cost of the choice by loss and range on held-out data, and of two other choices.
-
-    One row for each loss and way to choose. It has the regret (geometric mean over data
-    sets, 95 % interval over them), that of the worst cell and the share of cells within
-    1.2 times the least. ``above_floor`` counts the cells that end above w = 0 and the
-    labels' mean although some method does not. *fixed* is one method for a loss. The
-    control is the choice by range, learned on cells whose n, p and epsilon were
-    shuffled.
-
-    Parameters
-    ----------
-    errors : DataFrame
-        From ``cells``.
-    sizes : DataFrame
-        n, p, loss of each problem, with ``floor`` and ``zero``.
-    synthetic : sequence of str
-        Problems to leave out.
-    """
-    some, rng = with_floor(errors, sizes, synthetic), np.random.default_rng(SEED)
-
-    def shuffled(others: pd.DataFrame, *more: Any) -> pd.DataFrame:
-        wrong = others.index[rng.permutation(len(others))]
-        return expected(others.set_axis(wrong), *more)
-
-    ways: dict[str, Callable[..., pd.DataFrame]] = {
-        "by range": expected,
-        "fixed": _constant,
-        "control": shuffled,
-    }
-    rows = [
-        {"loss": loss, "choice": way, **_cost(logs, some, sizes, loss)}
-        for way, expect in ways.items()
-        for logs in [chosen_apart(some, sizes, expect)]
-        for loss in LOSSES
-        if (_kinds(logs.to_frame(), sizes)[0] == loss).any()
-    ]
-    return pd.DataFrame(rows)
-
-
-def chosen_apart(
-    errors: pd.DataFrame, sizes: pd.DataFrame, expect: Callable[..., pd.DataFrame]
-) -> pd.Series:
-    """Log regret of the method of least expected regret, learned on other data sets.
-
-    ``expect`` is ``expected`` or a function of the same arguments. A data set is left
-    out if no other has its loss.
-    """
-    data, found = errors.index.get_level_values("data"), []
-    for name in dict.fromkeys(data):
-        mine, others = errors[data == name], errors[data != name]
-        losses = [{*_kinds(part, sizes)[0]} for part in (mine, others)]
-        if losses[0] <= losses[1]:
-            found.append(_chosen(mine, expect(others, sizes, mine)))
-    return pd.concat(found) if found else errors.iloc[:0].mean(axis=1)
-
-
-def picks(
-    errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str] = ()
-) -> pd.DataFrame:
+def picks(errors: pd.DataFrame) -> pd.DataFrame:
     """How often each method is taken when the data sets are resampled.
 
-    One row for each loss, range of n epsilon / p (``low``, ``high``) and method that is
-    taken in some draw. It has the ``share`` of draws, the method's expected regret and
-    the number of the range's ``data_sets``. A range without a cell has no row.
-
-    Parameters
-    ----------
-    errors, sizes, synthetic
-        As for ``model``.
+    One row for each loss, range of n epsilon / p (``from``, ``to``) and method that is
+    taken in some draw. It has the ``share`` of draws, the method's mean regret and the
+    number of the range's ``data_sets``.
     """
     rng, rows = np.random.default_rng(SEED), []
-    for kind, some in groups(with_floor(errors, sizes, synthetic), sizes):
-        logs = log_regrets(some)
-        logs = logs[_means(logs).dropna().index]
-        by_data = [*logs.groupby(level="data", sort=False).indices.values()]
+    for kind, some in groups(regrets(errors)):
+        some = some[expected(some).index]
+        by_data = [*some.groupby(level="data", sort=False).indices.values()]
         drawn = rng.integers(len(by_data), size=(DRAWS, len(by_data)))
         taken = pd.Series([
-            _means(logs.iloc[np.concatenate([by_data[k] for k in one])]).idxmin()
+            expected(some.iloc[np.concatenate([by_data[k] for k in one])]).index[0]
             for one in drawn
         ])  # fmt: skip
         rows += [
-            {
-                "loss": kind["loss"],
-                "low": kind["from"],
-                "high": kind["to"],
-                "algorithm": name,
-                "share": share,
-                "regret": math.exp(logs[name].mean()),
-                "data_sets": len(by_data),
-            }
+            {**kind, "algorithm": name, "share": share, "regret": some[name].mean(),
+             "data_sets": len(by_data)}
             for name, share in taken.value_counts(normalize=True).items()
-        ]
+        ]  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def with_floor(
-    errors: pd.DataFrame, sizes: pd.DataFrame, synthetic: Sequence[str]
-) -> pd.DataFrame:
-    """Cells of real data, with the better of w = 0 and the labels' mean as a column."""
-    some = errors[~errors.index.get_level_values("problem").isin(synthetic)]
-    ends = sizes.loc[some.index.get_level_values("problem"), ["floor", "zero"]]
-    floor, zero = ends.to_numpy(dtype=float).T
-    # without an intercept no w may predict the mean, whose loss may be below F*
-    return some.assign(**{FLOOR_METHOD: np.where(floor > 0, floor, zero)})
+def model(errors: pd.DataFrame) -> list[dict[str, Any]]:
+    """Regret of the choice by loss and range on held-out data sets, and of two others.
 
-
-def learnt(errors: pd.DataFrame, loss: pd.Series) -> pd.DataFrame:
-    """Share of cells in which each method is below the floor, by loss and epsilon.
-
-    Columns are ``LEARNT``: ``panel`` is the loss, ``x`` is epsilon, and the interval is
-    over data sets. ``errors`` comes from ``with_floor``; ``loss`` is by problem.
+    One row for each loss and way to choose, with the mean over data sets, its interval,
+    the regret of the worst cell and the share of cells that end above the best constant
+    although some method does not. *by loss* takes one method for all ranges.
     """
-    names = errors.index.get_level_values("problem")
-    keys = [loss.reindex(names).to_numpy(), errors.index.get_level_values("epsilon")]
-    rows = []
-    for method, column in errors.drop(columns=FLOOR_METHOD).items():
-        below = column.lt(errors[FLOOR_METHOD]).where(column.notna()).astype(float)
-        for (panel, epsilon), some in below.groupby(keys, sort=False):
-            if some.notna().any():
-                row = {"panel": panel, "algorithm": method, "x": epsilon}
-                found = _mean("mean", some.dropna())
-                rows.append(row | found | dict.fromkeys(("min", "max"), found["mean"]))
-    return pd.DataFrame(rows, columns=LEARNT)
-
-
-def _constant(
-    others: pd.DataFrame, sizes: pd.DataFrame, mine: pd.DataFrame
-) -> pd.DataFrame:
-    """Mean log regret of each method over all cells of ``others`` with the loss."""
-    logs = log_regrets(others)
-    losses = _kinds(others, sizes)[0]
-    rows = [_means(logs[losses == loss]) for loss in _kinds(mine, sizes)[0]]
-    return pd.DataFrame(rows).set_axis(mine.index)
-
-
-def _chosen(mine: pd.DataFrame, expected: pd.DataFrame) -> pd.Series:
-    """Log regret in each cell of the able method of least expected regret."""
-    able = expected.where(mine.notna()).fillna(math.inf)
-    logs = log_regrets(mine).to_numpy()
-    return pd.Series(logs[range(len(mine)), able.to_numpy().argmin(1)], mine.index)
-
-
-def _cost(
-    logs: pd.Series, errors: pd.DataFrame, sizes: pd.DataFrame, loss: str
-) -> dict[str, float]:
-    """Cost of choices with these log regrets on the cells of a loss."""
-    own = logs[_kinds(logs.to_frame(), sizes)[0] == loss]
-    by_data = own.groupby(level="data").mean()
-    table = errors.loc[own.index]
-    taken = table.min(axis=1) * np.exp(own)
-    floor = table[FLOOR_METHOD]
-    above = (taken > floor * (1 + 1e-9)) & (table.min(axis=1) < floor)
-    low, high = resampled(by_data)
-    return {
-        "regret": math.exp(by_data.mean()),
-        "ci_low": math.exp(low),
-        "ci_high": math.exp(high),
-        "worst": math.exp(own.max()),
-        "within": float((own <= math.log(1.2)).mean()),
-        "above_floor": int(above.sum()),
-        "cells": len(own),
-        "data_sets": len(by_data),
+    table, rows = regrets(errors), []
+    data = table.index.get_level_values("data")
+    ways: dict[str, Callable[[pd.DataFrame, Any], pd.Series]] = {
+        "by range": lambda others, cell: _alike(others, cell, ["loss", "range"]),
+        "by loss": lambda others, cell: _alike(others, cell, ["loss"]),
+        "constant": lambda others, cell: pd.Series({CONSTANT: 0.0}),
     }
+    for way, expect in ways.items():
+        found = {}
+        for name in dict.fromkeys(data):
+            mine, others = table[data == name], table[data != name]
+            for cell, row in mine.iterrows():
+                order = expect(others, dict(zip(CELL, cell, strict=True)))
+                able = [one for one in order.index if pd.notna(row[one])]
+                if able:
+                    found[cell] = row[able[0]]
+        column = pd.Series(found).rename_axis(CELL)
+        above = column > table[CONSTANT].reindex(column.index)
+        for loss in LOSSES:
+            own = column[column.index.get_level_values("loss") == loss]
+            if len(own):
+                row = {"loss": loss, "choice": way, **_mean("regret", own)}
+                worse = float(above[own.index].mean())
+                rows.append({**row, "worst": own.max(), "above_constant": worse})
+    return rows
+
+
+def _alike(others: pd.DataFrame, cell: dict[str, Any], keys: list[str]) -> pd.Series:
+    """Expected regrets over the cells that share these keys, by the loss if none."""
+    levels = others.index.to_frame()
+    for some in (keys, ["loss"]):
+        same = (levels[some] == pd.Series(cell)[some]).all(axis=1).to_numpy()
+        if same.any():
+            return expected(others[same])
+    return pd.Series(dtype=float)
+
+
+# --- a published lead -----------------------------------------------------------------
+
+
+def compared(rows: pd.DataFrame, one: str, two: str) -> list[dict[str, Any]]:
+    """Shares of cells of a published lead, with intervals over data sets.
+
+    ``ahead`` counts cells with a smaller mean error than the second method, and ties by
+    half; ``lead`` counts those in which it is also below w = 0 and the labels' mean.
+    """
+    found = []
+    cell = ["data", "problem", "epsilon"]
+    for reading, some in rows.groupby("reading", sort=False):
+        table = some.pivot_table(
+            index=cell, columns="method", values="relative_error", sort=False
+        )
+        floors = some.groupby(cell)["floor"].first().reindex(table.index)
+        table[FLOOR] = floors
+        for name in (one, AGAIN, FLOOR):
+            both = table[[two, FLOOR]].assign(first=table[name]).dropna()
+            first, second = both["first"], both[two]
+            ahead = (first < second) + 0.5 * (first == second)
+            counts = {"wins": int((first < second).sum()), "cells": len(both)}
+            row = {"reading": reading, "method": name, "against": two, **counts}
+            below = (first < second) & (first < both[FLOOR])
+            for key, won in (("ahead", ahead), ("lead", below.astype(float))):
+                low, high = resampled(won)
+                row |= {key: won.mean(), f"{key}_low": low, f"{key}_high": high}
+            found.append(row)
+    return found

@@ -9,7 +9,7 @@ import pytest
 from conftest import make_problem
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian, Ledger
-from dperm.papers.arena import protocols
+from dperm.papers.arena import published, ranking
 from dperm.solvers.fits import ada_ssp, hessian_mixing
 from dperm.solvers.fits.scaled import Scaled
 
@@ -37,10 +37,10 @@ def rows(reading, quality, floor=1.0, seed=3):
     ids=["ahead", "itself", "behind", "worse than the mean"],
 )  # fmt: skip
 def test_a_lead_is_confirmed_only_where_it_takes_learning(quality, floor, expected):
-    table = pd.DataFrame(protocols.compared(rows("r", quality, floor), "one", "two"))
+    table = pd.DataFrame(ranking.compared(rows("r", quality, floor), "one", "two"))
     by = table.set_index("method")
     assert by.loc["again", "ahead_low"] < 0.5 < by.loc["again", "ahead_high"]
-    assert by.loc[protocols.FLOOR, "lead"] == 0.0 and (table["cells"] == 60).all()
+    assert by.loc[published.FLOOR, "lead"] == 0.0 and (table["cells"] == 60).all()
     low, high = by.loc["one", "lead_low"], by.loc["one", "lead_high"]
     verdict = "ahead" if low > 0.5 else "behind" if high < 0.5 else "open"
     assert verdict == expected
@@ -52,14 +52,14 @@ def test_the_noise_of_ada_ssp_is_that_of_its_algorithm():
     unit = 3 * math.sqrt(math.log(6 / at.delta)) / at.epsilon
     R = 1.2 * at.p**0.5
     np.testing.assert_allclose(
-        protocols.ada_ssp_noise(at, made), [unit * R**2, unit * R**2, 3 * unit * R]
+        published.ada_ssp_noise(at, made), [unit * R**2, unit * R**2, 3 * unit * R]
     )
 
 
 def test_each_half_of_mixing_has_the_epsilon_that_its_authors_give_it():
     at = Scaled(make_problem("least_squares", "l2"))
     made = hessian_mixing.Options()
-    lowest, root, scale = protocols.mixing_noise(at, made)
+    lowest, root, scale = published.mixing_noise(at, made)
     C = hessian_mixing.ledger(at, 1.0, made).events[2].sensitivity / 2
     one = Ledger((Gaussian(C, scale, 3, "", ""),))  # adding or removing a record
     assert true_epsilon(one, at.delta / 2) == pytest.approx(at.epsilon / 2, rel=1e-3)
@@ -72,11 +72,11 @@ def test_each_half_of_mixing_has_the_epsilon_that_its_authors_give_it():
     assert (curve + spent).min() == pytest.approx(at.epsilon / 2, rel=0.02)
 
 
-@pytest.mark.parametrize("name", [*protocols.NOISE])
+@pytest.mark.parametrize("name", [*published.NOISE])
 def test_published_noise_is_what_a_run_draws(name):
     problem = make_problem("least_squares", "l2")
-    method = protocols.published_on(name)(problem)
-    module, noise = protocols.NOISE[name]
+    method = published.published_on(name)(problem)
+    module, noise = published.NOISE[name]
     events = method.ledger({}, 7.0).events
     found = noise(method.at, module.Options())
     assert [event.scale for event in events] == pytest.approx([*found])

@@ -1,8 +1,8 @@
 r"""A published lead under the protocol of its paper, and under one true epsilon.
 
 A statement "X consistently outperforms Y" depends on the noise that each author's
-accountant allows, on whether labels are centred and on whether a grid is free. Here the
-same methods run on the same data under each of these readings, from fresh seeds. There
+accountant allows, and on whether labels are centred. Here the same methods run with
+their defaults on the same data under each of these readings, from fresh seeds. There
 are two controls: the second method again with other seeds, and the better of w = 0 and
 the labels' mean, which learns nothing. A win counts as a *lead* if the error is below
 that of the latter as well.
@@ -21,42 +21,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from scipy.special import entr
 
-from dperm.compare.contest import Prices, Row, Seeds, contest_rows
-from dperm.compare.contestants import Contestant, Fitting, method
+from dperm.compare.methods import Contestant, Fitting, method
+from dperm.compare.race import Row
+from dperm.core.calibrations import STRICT
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, schema
-from dperm.core.privacy.calibration import smallest
+from dperm.core.lanes.trials import seeds_of
+from dperm.core.privacy.calibration import calibrate, smallest
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.strict import RENYI_ORDERS, gaussian_epsilon
 from dperm.data.fetching import load_fetched
-from dperm.papers.arena import ranking
 from dperm.pipeline import inputs
 from dperm.solvers.fits import ada_ssp, hessian_mixing
 from dperm.solvers.fits.scaled import Scaled
 
-READINGS = {  # published noise, centred labels, tuning
-    "published noise, labels as they are": (True, False, "default"),
-    "published noise": (True, True, "default"),
-    "one epsilon": (False, True, "default"),
-    "one epsilon, a grid for free": (False, True, "grid"),
+READINGS = {  # published noise, centred labels
+    "published noise, labels as they are": (True, False),
+    "published noise": (True, True),
+    "one epsilon": (False, True),
 }
-AGAIN, FLOOR = "again", ranking.FLOOR_METHOD
-
-
-class Published(Prices):
-    """Prices of noise as published, which ledgers contain already."""
-
-    def one(self, method: Contestant, setting: Any) -> Any:
-        """The problem's epsilon, with the noise multiplier 1."""
-        return 1.0, method.problem.epsilon, ("the authors' accountant",)
+AGAIN, FLOOR = "again", "w = 0 or the mean"
 
 
 def ada_ssp_noise(at: Scaled, options: Any) -> tuple[float, ...]:
@@ -113,7 +104,6 @@ def lead(
     epsilons: list[float],
     methods: list[str],
     fresh: int,
-    work: float,
 ) -> list[Row]:
     """Runs of two methods, and of the second again, under every reading.
 
@@ -129,68 +119,35 @@ def lead(
     if centred is None:
         return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
     y = load_fetched(at.problem.dataset.name, config.data)[1]
-    mean = float(y.mean()) if at.problem.preparation.centre else 0.0
     rows: list[Row] = []
-    for reading, (published, is_centred, tuning) in READINGS.items():
-        moved = 0.0 if is_centred else mean
+    for reading, (published, is_centred) in READINGS.items():
+        moved = 0.0 if is_centred else float(y.mean())
         problem = replace(centred, offset=centred.offset - moved, public=None)
         best = solve(problem).value
-        zero = float(problem.objective(np.zeros((1, problem.p)))[0])
-        floor = (min(zero, constant(y, problem)) - best) / best
-        for k, name in enumerate((*methods, methods[1])):
-            on = published_on(name) if published else method(name).on
-            given = (problem, best, method(name).grid, method(name).default)
-            made = contest_rows(
-                on,
-                *given,
-                Seeds.of(seed + k, fresh, 0),
-                epsilons,
-                (tuning,),
-                work=work,
-                prices=Published() if published else Prices(),
-            )
-            known = {"reading": reading, "method": name if k < 2 else AGAIN}
-            rows += [{**known, "floor": floor, **row} for row in made]
+        zero = float(problem.objective(np.zeros(problem.p))[0])
+        floor = (min(zero, float(np.var(y)) / 2) - best) / best
+        for epsilon in epsilons:
+            for k, name in enumerate((*methods, methods[1])):
+                on, noise = _priced(name, replace(problem, epsilon=epsilon), published)
+                W = [on.weights({}, noise, one) for one in seeds_of(seed + k, fresh)]
+                who = name if k < 2 else AGAIN
+                known: Row = {"reading": reading, "method": who}
+                known |= {"floor": floor, "epsilon": epsilon, "status": "ok"}
+                errors = (problem.objective(np.array(W)) - best) / best
+                rows += [{**known, "relative_error": float(one)} for one in errors]
     return rows
+
+
+def _priced(name: str, problem: Problem, published: bool) -> tuple[Contestant, float]:
+    """A method on a problem, and the noise multiplier of its default setting."""
+    if published:
+        return published_on(name)(problem), 1.0
+    on = method(name).on(problem)
+    target = (problem.epsilon, problem.delta, STRICT)
+    return on, calibrate(partial(on.ledger, {}), *target).noise_multiplier
 
 
 def published_on(name: str) -> Callable[[Problem], Contestant]:
     """A function that puts a method on a problem, with its noise as published."""
     module, noise = NOISE[name]
     return lambda at: Fitting(as_published(module, noise), module.Options(), at)
-
-
-def constant(y: np.ndarray, problem: Problem) -> float:
-    """Loss of the best model without features, which predicts the labels' mean."""
-    if problem.loss.quadratic:
-        return float(np.var(y)) / 2
-    share = float(np.mean(y > 0))
-    return float(entr(share) + entr(1 - share))
-
-
-def compared(rows: pd.DataFrame, one: str, two: str) -> list[dict[str, Any]]:
-    """Shares of cells, with intervals over data sets.
-
-    ``ahead`` counts cells with a smaller mean error than the second method, and ties by
-    half; ``lead`` counts those in which it is also below w = 0 and the labels' mean.
-    """
-    found = []
-    cell = ["data", "problem", "epsilon"]
-    for reading, some in rows.groupby("reading", sort=False):
-        table = some.pivot_table(
-            index=cell, columns="method", values="relative_error", sort=False
-        )
-        floors = some.groupby(cell)["floor"].first().reindex(table.index)
-        table[FLOOR] = floors
-        for name in (one, AGAIN, FLOOR):
-            both = table[[two, FLOOR]].assign(first=table[name]).dropna()
-            first, second = both["first"], both[two]
-            ahead = (first < second) + 0.5 * (first == second)
-            counts = {"wins": int((first < second).sum()), "cells": len(both)}
-            row = {"reading": reading, "method": name, "against": two, **counts}
-            below = (first < second) & (first < both[FLOOR])
-            for key, won in (("ahead", ahead), ("lead", below.astype(float))):
-                low, high = ranking.resampled(won)
-                row |= {key: won.mean(), f"{key}_low": low, f"{key}_high": high}
-            found.append(row)
-    return found

@@ -1,0 +1,434 @@
+"""``dperm try mine.csv target=y``: private methods on data of one's own.
+
+The words of the command are checked before any slow import, and all that is wrong with
+them is said at once; then all that is wrong with the file, the ranges and the methods.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from dperm.core.experiment.locate import ConfigError
+from dperm.core.names import hint
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dperm.compare.methods import Method
+    from dperm.compare.race import Case
+
+log = logging.getLogger(__name__)
+
+OVERRIDES = ("data", "output")  # data.mirror=..., output.results=...
+OF_FILES = ("target", "positive", "drop", "missing", "separator", "decimal", "header")
+USUAL = {  # methods if none is named, by whether labels are classes
+    True: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
+    False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
+}
+FEWEST = 10  # records, of which a fifth is held out
+NO_RELEASE = (
+    "Ranges and classes that you did not declare, settings of a grid and all of these\n"
+    "numbers are read off your data, and no epsilon pays for that: they are for you\n"
+    "alone and no release. Release a fit by dperm.fit(..., release=True) instead."
+)
+
+
+def _listed(value: Any) -> Any:
+    """A list; text is split at commas."""
+    if isinstance(value, str):
+        return [one.strip() for one in value.split(",") if one.strip()]
+    return value
+
+
+def _key(help: str, default: Any = None, **limits: Any) -> Any:
+    return Field(default, description=help, **limits)
+
+
+Words = Annotated[list[str], BeforeValidator(_listed)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Pair = Annotated[
+    list[Finite], BeforeValidator(_listed), Field(min_length=2, max_length=2)
+]
+Epsilons = Annotated[
+    list[Annotated[Finite, Field(gt=0)]],
+    BeforeValidator(_listed),
+    Field(min_length=1),
+]
+Tunings = Annotated[
+    list[Literal["default", "grid"]], BeforeValidator(_listed), Field(min_length=1)
+]
+
+
+class Request(BaseModel):
+    """The keys of ``dperm try`` and their defaults."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    problem: str = _key("a CSV or Parquet file, or a problem of conf/problem", "")
+    target: str | None = _key("column that holds y; the last one")
+    positive: str | None = _key("class that is +1, all others -1; of two the larger")
+    drop: Words = _key("columns left out, [a, b]", [])
+    separator: str | None = _key("of fields; found in the first line")
+    decimal: Literal[".", ","] = _key("decimal mark", ".")
+    header: bool | None = _key("whether the first line has names")
+    missing: Literal["mean", "median", "drop"] | None = _key(
+        "mean, median or drop, for values that are missing; refused"
+    )
+    loss: str | None = _key("logistic for two values, least_squares for more; huber")
+    l1: Finite = _key("strength of the L1 norm of a fit", 0.0, ge=0)
+    l2: Finite | None = _key("strength of the squared norm; as dperm.fit has it", ge=0)
+    intercept: bool = _key("whether to add one", True)
+    bounds: Pair | dict[str, Pair] = _key(
+        "[0, 1], or bounds.age=[18, 90] for each column: ranges; those of the data", {}
+    )
+    label_bounds: Pair | None = _key("the range of real labels; that of the data")
+    solvers: Words = _key(
+        "names of conf/solver, or of a Python file here; all; diffprivlib", []
+    )
+    epsilon: Epsilons = _key(
+        "one or several, for neighbours that differ by replacing one record", [1.0]
+    )
+    delta: Finite | None = _key("of the guarantee; 1/n^2", gt=0, lt=1)
+    tunings: Tunings = _key("default, grid or both", ["default", "grid"])
+    defaults: dict[str, dict[str, Any]] = _key(
+        "defaults.mine.step=0.3: the setting without tuning", {}
+    )
+    grids: dict[str, dict[str, Any]] = _key(
+        "grids.mine.step=[0.1, 1]: the settings that are tried", {}
+    )
+    fresh: int = _key("fresh fits of each chosen setting", 20, ge=2)
+    seed: int = _key("all random numbers follow from it", 20220202, ge=0)
+    workers: int = _key("processes", 1, ge=1)
+    name: str | None = _key("name of the folder below results/try; the file's")
+    overrides: Words = Field([], exclude=True)
+
+
+KEYS = {
+    key: str(one.description)
+    for key, one in Request.model_fields.items()
+    if one.description
+}
+
+
+def usage() -> str:
+    """The command's purpose and keys."""
+    wrapper = textwrap.TextWrapper(86, "  ", " " * 18)
+    keys = [wrapper.fill(f"{key + '=':15} {text}") for key, text in KEYS.items()]
+    return (
+        "usage: dperm try mine.csv target=y solvers=[dp_cd,dp_gd,mine] epsilon=1\n\n"
+        "compare private methods on data of your own, at one true epsilon\n\n"
+        + "\n".join(keys)
+    )
+
+
+def main(words: list[str]) -> None:
+    """Print the comparison that the arguments of ``dperm try`` request."""
+    if not words or {"-h", "--help"} & {*words}:
+        print(usage())
+        return
+    request = parse(words)
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):
+        print(compare(request))
+
+
+# --- words ----------------------------------------------------------------------------
+
+
+def parse(words: Iterable[str]) -> Request:
+    """Parse the arguments of a command line.
+
+    Raises
+    ------
+    ConfigError
+        In one message, for all words that are not ``key=value`` and all wrong values.
+    """
+    given: dict[str, Any] = {"overrides": []}
+    faults = []
+    for word in words:
+        key, equals, text = word.partition("=")
+        first, *below = key.split(".")
+        if not equals and "problem" not in given:
+            given["problem"] = word
+        elif below and equals and first in OVERRIDES:
+            given["overrides"].append(word)
+        elif not equals or first not in KEYS:
+            near = hint(f"{first}=", [f"{known}=" for known in KEYS])
+            faults.append(f"{word!r}: expected one of {', '.join(KEYS)}{near}")
+        else:
+            try:
+                _put(given, [first, *below], _value(first, text))
+            except (yaml.YAMLError, TypeError):
+                faults.append(f"{word}: expected {KEYS[first]}")
+    try:
+        request = Request(**given)
+    except ValidationError as error:
+        faults += [_fault(one) for one in error.errors()]
+    if not given.get("problem"):
+        faults.append(f"problem=: expected {KEYS['problem']}")
+    if faults:
+        raise ConfigError("; ".join(faults))
+    return request
+
+
+def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
+    """Put a value below keys. Raises TypeError if a value is in the way."""
+    *folders, last = path
+    for name in folders:
+        tree = tree.setdefault(name, {})
+        if not isinstance(tree, dict):
+            raise TypeError(name)
+    tree[last] = value
+
+
+def _value(key: str, text: str) -> Any:
+    """A list or a number of YAML, or text without the quotes that a shell leaves."""
+    text = text.strip()
+    if key in ("defaults", "grids"):
+        made = yaml.safe_load(text)
+        is_one = key == "grids" and not isinstance(made, list)
+        return [made] if is_one else made
+    if text.startswith("["):
+        return yaml.load(text, yaml.BaseLoader)
+    quoted = re.fullmatch(r"(['\"])(.*)\1", text)
+    return quoted[2] if quoted else text
+
+
+def _fault(error: Mapping[str, Any]) -> str:
+    """One line of an error of pydantic."""
+    first = str(error["loc"][0])
+    found, message = error["input"], str(error["msg"])
+    said = message[:1].lower() + message[1:]
+    return f"{first}={found}: {said}: expected {KEYS.get(first, 'another key')}"
+
+
+# --- the race -------------------------------------------------------------------------
+
+
+def compare(request: Request) -> str:
+    """Race the methods of a request, write table and figure, and return text.
+
+    Raises
+    ------
+    ConfigError
+        For a request that cannot be carried out, before any run.
+    """
+    import pandas as pd
+
+    from dperm.compare import peers, race, results
+
+    case, chosen, python = planned(request)
+    name = re.sub(r"[^A-Za-z0-9_-]+", "_", request.name or case.name) or "data"
+    folder = _folder(request, name)
+    about = (name, len(case.y), len(case.y_held), case.X.shape[1], case.loss)
+    log.info("%s: %d records and %d held out, p = %d, %s", *about)
+    how = {"fresh": request.fresh, "tunings": request.tunings}
+    runs = race.race(
+        case, chosen, request.epsilon, request.seed, request.workers, **how
+    )
+    if python:
+        seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
+        rows = peers.rows(case, python, request.epsilon, seeds)
+        runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
+    table = results.means(runs)
+    labels = {one.name: one.section.label for one in chosen}
+    labels |= {"constant": "the best constant", "no privacy": "without privacy"}
+    table["algorithm"] = table["solver"].map(lambda one: labels.get(one, one))
+    _write(table, name, folder)
+    return f"{results.words(table)}\n{NO_RELEASE}"
+
+
+def planned(request: Request) -> tuple[Case, list[Method], str]:
+    """The data, the methods, and the Python of a peer, if that is named.
+
+    Raises
+    ------
+    ConfigError
+        In one message, for all that is wrong with the file and the methods.
+    """
+    from dperm.compare import methods, peers
+    from dperm.core.experiment.config import compose
+
+    faults: list[str] = []
+    case = _tried(faults, _case, request)
+    names = [*dict.fromkeys(request.solvers)]
+    if names == ["all"]:
+        names = [*compose(["paper=arena"]).paper.sweeps["race"].options["grids"]]
+    own = [one for one in names if one != peers.NAME]
+    if not names and case is not None:
+        own = [*USUAL[case.signed]]
+    given = (request.defaults, request.grids)
+    chosen = [_tried(faults, methods.method, name, *given) for name in own]
+    strange = {*request.defaults, *request.grids} - {*own}
+    if strange and own:
+        faults.append(
+            f"defaults, grids: {', '.join(sorted(strange))}: expected a method that "
+            f"runs, one of {', '.join(own)}; solvers= names others"
+        )
+    python = ""
+    if peers.NAME in names:
+        python, reason = peers.environment(Path(compose(request.overrides).data.dir))
+        faults += [f"solvers: {peers.NAME}: {reason}"] * bool(reason)
+    if faults or case is None:
+        raise ConfigError("; ".join(faults))
+    return case, [one for one in chosen if one is not None], python
+
+
+def _tried(faults: list[str], function: Callable[..., Any], *given: Any) -> Any:
+    """What a function returns; None, and its message among the faults, if it raises."""
+    try:
+        return function(*given)
+    except ConfigError as error:
+        faults.append(str(error))
+        return None
+
+
+def _case(request: Request) -> Case:
+    """The data of a request with its ranges; those not declared are the data's."""
+    import numpy as np
+
+    from dperm.compare.metrics import SIGNED
+    from dperm.compare.race import Case, ends
+    from dperm.core.erm.losses import bounded
+
+    path = Path(request.problem)
+    X, y, names, loss = _of_file(request, path) if path.is_file() else _known(request)
+    values = np.unique(y)
+    if len(y) < FEWEST:
+        raise ConfigError(
+            f"{path.name}: expected {FEWEST} records or more, found {len(y)}"
+        )
+    if len(values) < 2:
+        raise ConfigError(f"{path.name}: target: expected labels that differ")
+    is_two = len(values) == 2 and not request.label_bounds
+    loss = request.loss or loss or ("logistic" if is_two else "least_squares")
+    if loss not in bounded():
+        known = bounded()
+        raise ConfigError(
+            f"loss={loss}: expected one of {', '.join(known)}{hint(loss, known)}"
+        )
+    is_signed = loss in SIGNED
+    if is_signed and len(values) > 2:
+        raise ConfigError(
+            f"{path.name}: target: {loss} loss takes two classes, found {len(values)} "
+            "values: positive=VALUE makes one of them +1; or loss=least_squares"
+        )
+    if is_signed and request.label_bounds:
+        raise ConfigError("label_bounds: labels of two classes have none")
+    told: dict[str, Any] = {key: getattr(request, key) for key in ("l1", "l2", "delta")}
+    told["fit_intercept"] = request.intercept
+    if request.bounds:
+        low, high = ends(X)
+        told["bounds"] = _declared(request.bounds, low, high, names)
+    if request.label_bounds:
+        told["label_bounds"] = tuple(request.label_bounds)
+    return Case.of(path.stem.split(".")[0], X, y, loss, **told)
+
+
+def _of_file(request: Request, path: Path) -> tuple[Any, Any, list[str], str]:
+    """X (n, p), y (n,) and the columns' names of a table; no loss."""
+    from dperm import data
+    from dperm.data.arrays import RefusedError
+
+    separator = request.separator and request.separator.replace("\\t", "\t")
+    how: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
+    named = {key: getattr(request, key) for key in ("positive", "drop", "missing")}
+    try:
+        table = data.read_table(path, separator=separator, **how)
+        return *data.table_arrays(table, request.target, **named), ""
+    except RefusedError as error:
+        where = "" if str(error).startswith(path.name) else f"{path.name}: "
+        raise ConfigError(f"{where}{error}") from error
+
+
+def _known(request: Request) -> tuple[Any, Any, list[str], str]:
+    """X (n, p), y (n,), no names and the loss of a problem of conf/problem."""
+    from dperm.core.experiment.config import compose
+    from dperm.core.experiment.locate import available
+    from dperm.data.fetching import fetch, load_fetched
+    from dperm.pipeline import checks
+
+    names = available("problem")
+    if request.problem not in names:
+        files = [str(one) for one in Path().iterdir() if one.is_file()]
+        raise ConfigError(
+            f"problem={request.problem}: no such file, nor a problem of conf/problem"
+            f"{hint(request.problem, [*names, *files])}"
+        )
+    for key in OF_FILES:
+        if key in request.model_fields_set:
+            raise ConfigError(
+                f"{key}: expected with a file; how data are read is said in "
+                f"conf/problem/{request.problem}.yaml"
+            )
+    config = compose([f"problem={request.problem}", *request.overrides])
+    checks.problem(config.problem)
+    record = fetch(config.problem.dataset, config.data)
+    if not record.available:
+        raise ConfigError(f"problem={request.problem}: {record.reason}")
+    X, y = load_fetched(config.problem.dataset.name, config.data)
+    return X, y, [], config.problem.loss
+
+
+def _declared(bounds: Any, low: Any, high: Any, names: list[str]) -> Any:
+    """Ranges as declared: one for all columns, or by name; others are the data's."""
+    if isinstance(bounds, list):
+        pairs = {"": bounds}
+        low[:], high[:] = bounds
+    else:
+        pairs = bounds
+        for name in bounds:
+            if name not in names:
+                raise ConfigError(
+                    f"bounds: no column {name}; expected some of "
+                    f"{', '.join(names)}{hint(name, names)}"
+                )
+            k = names.index(name)
+            low[k], high[k] = bounds[name]
+    for name, (least, most) in pairs.items():
+        if not -math.inf < least < most < math.inf:
+            raise ConfigError(f"bounds{'.' * bool(name)}{name}: expected [low, high]")
+    return low, high
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def _folder(request: Request, name: str) -> Path:
+    """The folder of the results. Raises ConfigError if it cannot be written to."""
+    from dperm.core.experiment.config import compose
+
+    folder = Path(compose(request.overrides).output.results, "try", name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "try.csv").touch()
+    except OSError as error:
+        raise ConfigError(f"output.results: {error}") from error
+    return folder
+
+
+def _write(table: pd.DataFrame, name: str, folder: Path) -> None:
+    """Write the table and the figure; without the extra ``pipeline``, only a CSV."""
+    from dperm import extras
+    from dperm.compare import results
+    from dperm.core.experiment import files as store
+
+    written = [folder / "try.csv"]
+    store.write_csv(written[0], table.reindex(columns=results.OF_TRY))
+    if extras.has("pipeline"):
+        from dperm.present import drawing
+
+        written += drawing.save(*results.figure(table, name), folder / "errors")
+    else:
+        log.info("a figure: %s", extras.command("pipeline"))
+    log.info("%s", "\n".join(map(str, written)))

@@ -1,0 +1,103 @@
+"""diffprivlib on the data sets of a race, in an environment of its own.
+
+It is told the same ranges, and is measured by the same excess. Its epsilon is the
+library's own claim: pure, and for regressions one that our audit refutes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dperm.compare.race import Case, Row, ends
+
+NAME = "diffprivlib"
+REQUIRES = ("diffprivlib==0.6.6", "scikit-learn==1.7.2")
+SCRIPT = Path(__file__).parent / "peer_scripts" / "diffprivlib_models.py"
+NOTE = "the library's own claim"
+LIMIT = 900.0  # seconds allowed for making an environment, or for a data set
+
+
+def environment(data: Path) -> tuple[str, str]:
+    """A Python that has the library, made below ``data/peers``, or why there is none.
+
+    One of the two is empty. This process's own Python is taken if it has it.
+    """
+    if importlib.util.find_spec(NAME):
+        return sys.executable, ""
+    folder = data.absolute() / "peers" / REQUIRES[0].replace("==", "-")
+    python, done = folder / "bin" / "python", folder / "installed"
+    if done.is_file():
+        return str(python), ""
+    for step in (
+        [sys.executable, "-m", "venv", str(folder)],
+        [str(python), "-m", "pip", "install", "--quiet", *REQUIRES],
+    ):
+        if reason := failed(step):
+            return "", f"its environment cannot be made: {reason}"
+    done.touch()
+    return str(python), ""
+
+
+def failed(command: Sequence[str]) -> str:
+    """Reason why a command failed; empty if it did not."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    try:
+        how: dict[str, Any] = {"timeout": LIMIT, "capture_output": True, "text": True}
+        ended = subprocess.run(command, env=clean, check=False, **how)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    lines = ended.stderr.strip().splitlines() or ["no message"]
+    return lines[-1] if ended.returncode else ""
+
+
+def rows(
+    case: Case, python: str, epsilons: Sequence[float], seeds: Sequence[int]
+) -> list[Row]:
+    """A row for each epsilon and seed, or one with the reason for none."""
+    known = {**case.known(NAME), "tuning": "default"}
+    if not isinstance(case.X, np.ndarray):
+        return [{**known, "status": "gap", "reason": "its data are kept sparse"}]
+    low, high = ends(case.X)
+    asked = {
+        "X": case.X,
+        "y": case.y,
+        "X_held": case.X_held,
+        "low": low,
+        "high": high,
+        "label": np.ravel(ends(case.y[:, None])),
+        "signed": case.signed,
+        "epsilons": [*epsilons],
+        "seeds": [*seeds],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        read, written = Path(folder, "in.npz"), Path(folder, "out.npz")
+        np.savez(read, **asked)
+        if reason := failed([python, "-I", str(SCRIPT), str(read), str(written)]):
+            return [{**known, "status": "gap", "reason": reason}]
+        with np.load(written) as made:
+            found = {key: made[key] for key in made.files}
+    return [
+        {
+            **known,
+            "epsilon": epsilon,
+            "run_seed": seed,
+            "excess": case.excess(found["scores"][i, k]),
+            "metric": case.metric,
+            "test": case.held(found["held"][i, k]),
+            "seconds": found["seconds"][i, k],
+            "given": NOTE,
+            "status": "ok",
+            "reason": "",
+        }
+        for i, epsilon in enumerate(epsilons)
+        for k, seed in enumerate(seeds)
+    ]

@@ -1,0 +1,220 @@
+"""The race: fits as users make them, fresh seeds, and two ends to measure by."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from compare.conftest import drawn
+from dperm import DPClassifier
+from dperm.compare import methods, peers, race, results
+from dperm.compare.race import Case
+from dperm.present.intervals import student
+
+FEATURES = ["a", "b", "c"]
+
+
+def case(real=False, name="mine", **told):
+    table = pd.concat([drawn(real)] * 5)
+    y = table["y"].to_numpy(float)
+    loss = "least_squares" if real else "logistic"
+    return Case.of(name, table[FEATURES].to_numpy(), y, loss, **told)
+
+
+def one(name, **grid):
+    return methods.method(name, grids={name: grid} if grid else None)
+
+
+def test_excess_is_one_for_the_best_constant_and_zero_without_privacy():
+    made = case(real=True)
+    y = made.y
+    assert made.excess(np.full(len(y), y.mean())) == pytest.approx(1.0)
+    X = np.column_stack((made.X, np.ones(len(y))))
+    w = np.linalg.lstsq(X, y)[0]
+    assert made.excess(X @ w) == pytest.approx(0.0, abs=1e-4)
+    assert made.constant == pytest.approx(np.var(y) / 2)
+    signed = case()
+    share = signed.y.mean()
+    assert signed.constant == pytest.approx(
+        -share * np.log(share) - (1 - share) * np.log(1 - share)
+    )
+    assert signed.excess(np.full(len(signed.y), np.log(share / (1 - share)))) == (
+        pytest.approx(1.0)
+    )
+    constant, free = race.end_rows(signed)
+    assert (constant["excess"], constant["test"]) == (1.0, 0.5)
+    assert free["excess"] == 0.0 and free["test"] == signed.free[1] > 0.9
+
+
+def test_a_fifth_is_held_out_and_ranges_are_the_datas_unless_told():
+    made = case()
+    assert (len(made.y), len(made.y_held)) == (320, 80)
+    whole = np.concatenate((made.X, made.X_held))
+    assert np.array_equal(made.told["bounds"], (whole.min(0), whole.max(0)))
+    assert made.told["classes"] == (0.0, 1.0)
+    told = case(bounds=(-1, 1), classes=(1.0, 0.0))
+    assert told.told["bounds"] == (-1, 1) and told.told["classes"] == (1.0, 0.0)
+    low, high = race.ends(np.array([[1.0, 2.0], [1.0, 4.0]]))
+    assert low.tolist() == [1.0, 2.0] and high.tolist() == [2.0, 4.0]  # a constant
+    X = sparse.csr_array(np.array([[0.0, 2.0], [0.0, -4.0]]))
+    assert np.array_equal(race.ends(X), ([0, -4], [1, 2]))
+
+
+def test_a_row_is_the_fit_that_a_user_gets():
+    made = case()
+    (row, _) = race.rows(
+        made, one("dp_gd"), [2.0], seed=3, fresh=2, tunings=["default"]
+    )
+    told = {"classes": (0.0, 1.0), "bounds": made.told["bounds"], "setting": {}}
+    model = DPClassifier("dp_gd", epsilon=2.0, random_state=row["run_seed"], **told)
+    model.fit(made.X, made.y)
+    assert row["excess"] == made.excess(model.decision_function(made.X))
+    assert row["true_epsilon"] == model.epsilon_.high <= 2.0
+    assert row["given"] == "n" and row["metric"] == "AUC"
+    assert row["test"] == made.held(model.decision_function(made.X_held))
+
+
+def test_seeds_that_choose_do_not_judge_and_the_least_mean_is_chosen():
+    made, method = case(), one("dp_gd", steps=[3], step=[1e-6, 1.0])
+    found = pd.DataFrame(race.rows(made, method, [5.0], seed=3, fresh=4))
+    by = found.groupby("tuning")
+    assert by["run_seed"].unique().map(tuple).nunique() == 1  # fresh, and common
+    assert len({*found["run_seed"]}) == 4
+    assert {*by.get_group("grid")["setting"]} == {"steps 3, step 1"}
+    seen, real = [], Case.fit
+
+    def fit(self, method, epsilon, setting, seed):
+        seen.append((setting.get("step"), seed))
+        return real(self, method, epsilon, setting, seed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Case, "fit", fit)
+        race.rows(made, method, [5.0], 3, 4, tunings=["grid"])
+    tuned = {seed for _, seed in seen} - {*found["run_seed"]}
+    assert len(tuned) == race.TUNED
+
+
+def test_the_race_is_the_same_for_any_name_and_number_of_workers():
+    chosen = [one("dp_gd"), one("dp_cd")]
+    how = {"fresh": 2, "tunings": ["default"]}
+    found = [
+        race.race(case(name=name), chosen, [1.0], 7, workers, **how).drop(
+            columns=["problem", "seconds"]
+        )
+        for name, workers in (("mine", 1), ("other", 1), ("mine", 2))
+    ]
+    pd.testing.assert_frame_equal(found[0], found[1])
+    pd.testing.assert_frame_equal(found[0], found[2])
+    other = race.race(case(), chosen, [1.0], 8, **how)
+    assert not np.allclose(other["excess"][:4], found[0]["excess"][:4])
+
+
+def test_more_epsilon_helps():
+    found = race.rows(case(real=True), one("moments"), [0.3, 3.0, 30.0], 1, 6)
+    means = pd.DataFrame(found).groupby("epsilon")["excess"].mean()
+    assert means.is_monotonic_decreasing and means.iloc[-1] < 0.1
+
+
+def test_what_a_method_cannot_do_is_a_gap_with_a_reason():
+    (row,) = race.rows(case(), one("moments"), [1.0, 3.0], 1)
+    assert row["status"] == "gap" and "cannot do this" in row["reason"]
+    far = one("objective_perturbation", curvature=[1000.0])
+    rows = race.rows(case(), far, [0.01], 1, 2)
+    gaps = [row for row in rows if row["status"] == "gap"]
+    assert [row["tuning"] for row in gaps] == ["grid"] and len(rows) == 3
+
+
+# --- results --------------------------------------------------------------------------
+
+EXCESSES = {
+    ("A", "default"): [0.5, 0.7, 0.6],
+    ("A", "grid"): [0.2, 0.3, 0.25],
+    ("B", "default"): [np.inf, 1.0, 1.0],
+    ("C", "default"): [0.9, 1.5, 0.8],
+}
+
+
+@pytest.fixture
+def table():
+    rows = [
+        {"problem": "mine", "solver": name, "epsilon": 1.0, "tuning": tuning, "n": 9,
+         "excess": excess, "seconds": 0.5, "metric": "AUC", "test": 0.7 + 0.1 * k,
+         "true_epsilon": 1.0 if k == 0 else np.nan, "given": "n", "setting": "step 1",
+         "status": "ok", "reason": ""}
+        for (name, tuning), excesses in EXCESSES.items()
+        for k, excess in enumerate(excesses)
+    ]  # fmt: skip
+    gap = {"problem": "mine", "solver": "D", "status": "gap", "reason": "it cannot"}
+    found = results.means(pd.DataFrame([*rows, gap]))
+    return found.assign(algorithm=found["solver"])
+
+
+def test_means_have_students_interval(table):
+    first = table.iloc[0]
+    known = student(np.array(EXCESSES["A", "default"]))
+    assert (first["ci_low"], first["ci_high"]) == pytest.approx(known)
+    assert first["mean"] == pytest.approx(0.6) and first["true_epsilon"] == 1.0
+    assert first["test"] == pytest.approx(0.8)
+    assert np.isinf(table.iloc[2]["mean"]) and table.iloc[4]["reason"] == "it cannot"
+
+
+def test_whom_to_take_and_that_none_beats_the_constant(table):
+    default, grid = results.recommended(table)
+    assert default.startswith("epsilon 1, default: take A, excess 0.6 [0.35")
+    assert default.endswith("not significantly worse: C") and "worse" not in grid
+    (alone, *_) = results.recommended(table[table["solver"] == "C"])
+    assert "none beats the best constant; least is C" in alone and "take" not in alone
+    text = results.words(table)
+    assert "it cannot" in text and "epsilon of A, B, C holds given: n" in text
+
+
+def test_the_figure_shows_the_rows(table):
+    figure, rows = results.figure(table, "mine")
+    assert [row["algorithm"] for row in rows] == ["A", "A", "C"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [
+        "A",
+        "C",
+    ]
+
+
+# --- a peer ---------------------------------------------------------------------------
+
+FAKE = """
+import sys
+import numpy as np
+given = np.load(sys.argv[1])
+X, low, high = (given[k] for k in ("X", "low", "high"))
+assert (X >= low).all() and (X <= high).all() and {*given["y"]} == {0.0, 1.0}
+shape = len(given["epsilons"]), len(given["seeds"])
+share = given["y"].mean()
+best = np.log(share / (1 - share))
+np.savez(sys.argv[2], scores=np.full((*shape, len(X)), best),
+         held=np.full((*shape, len(given["X_held"])), best), seconds=np.ones(shape))
+"""
+
+
+def test_another_library_is_measured_like_ours(tmp_path, monkeypatch):
+    (tmp_path / "fake.py").write_text(FAKE)
+    monkeypatch.setattr(peers, "SCRIPT", tmp_path / "fake.py")
+    found = pd.DataFrame(peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2]))
+    assert found["epsilon"].tolist() == [1.0, 1.0, 3.0, 3.0]
+    assert found["excess"].to_numpy() == pytest.approx(1.0)
+    assert (found["test"] == 0.5).all() and (found["given"] == peers.NOTE).all()
+
+
+def test_a_library_that_cannot_be_had_is_a_gap_with_a_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr(peers, "SCRIPT", tmp_path / "absent.py")
+    (row,) = peers.rows(case(), sys.executable, [1.0], [1])
+    assert row["status"] == "gap" and "absent.py" in row["reason"]
+    monkeypatch.setattr(peers, "NAME", "no_such_library_at_all")
+    real = [
+        lambda command: "",
+        lambda command: peers_failed([sys.executable, "-c", "1/0"]),
+    ]
+    peers_failed = peers.failed
+    monkeypatch.setattr(peers, "failed", lambda command: real.pop(0)(command))
+    python, reason = peers.environment(Path(tmp_path))
+    assert python == "" and "cannot be made: ZeroDivisionError" in reason

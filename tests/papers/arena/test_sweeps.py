@@ -1,0 +1,100 @@
+"""The arena on data that are at hand."""
+
+import sys
+
+import pandas as pd
+import pytest
+
+from dperm import cli
+from dperm.compare import methods, results
+from dperm.compare import peers as libraries
+from dperm.core.experiment.config import read
+from dperm.papers.arena import ranking, sweeps, tables
+from dperm.pipeline import inputs
+
+
+@pytest.fixture
+def config(configured):
+    made = configured("scale=full", "paper=arena", "problem=breast_tumours")
+    inputs.fetch(made)
+    return made
+
+
+def test_a_row_is_that_of_the_solvers_own_setting_and_grid(config):
+    point = {"problem": "breast_tumours", "solver": "dp_cd"}
+    grid = {"passes": [2], "step": [0.3, 1], "clip": [1]}
+    default = {"passes": 3, "step": 1, "clip": 2}
+    rows = sweeps.race(config, point, 1, [1.0], 2, default, grid)
+    found = results.means(pd.DataFrame(rows)).set_index("tuning")
+    assert found.loc["default", "setting"] == "passes 3, step 1, clip 2"
+    assert found.loc["grid", "setting"].startswith("passes 2, step ")
+    assert (found["n"] == 455).all() and (found["p"] == 30).all()
+
+
+def test_both_ends_of_a_problem(config):
+    constant, free = sweeps.ends(config, {"problem": "breast_tumours"}, 1)
+    assert (constant["excess"], free["excess"]) == (1.0, 0.0) and free["test"] > 0.95
+
+
+def test_data_that_cannot_be_had_have_a_row_with_the_reason(config):
+    point = {"problem": "magic04"}
+    for made in (
+        sweeps.ends(config, point, 1),
+        sweeps.peers(config, point, 1, [1.0], 2),
+    ):
+        (row,) = made
+        assert row["status"] == "unavailable" and row["reason"]
+
+
+def test_a_library_without_an_environment_is_a_gap(config, monkeypatch):
+    monkeypatch.setattr(libraries, "environment", lambda data: ("", "no network"))
+    (row,) = sweeps.peers(config, {"problem": "breast_tumours"}, 1, [1.0], 2)
+    assert (row["status"], row["reason"]) == ("gap", "no network")
+    assert row["solver"] == libraries.NAME
+
+
+def test_a_published_lead_runs_under_every_reading(configured):
+    made = configured("scale=full", "paper=arena", "problem=diabetes_centred")
+    inputs.fetch(made)
+    inputs.prepare(made)
+    point = {"problem": "diabetes_centred"}
+    rows = sweeps.lead(made, point, 1, [1.0], ["hessian_mixing", "ada_ssp"], 3)
+    found = pd.DataFrame(rows)
+    assert len(rows) == 3 * 3 * 3 and (found["relative_error"] > 0).all()
+    one, *_ = ranking.compared(found.assign(data="a", problem="a"),
+                               "hessian_mixing", "ada_ssp")  # fmt: skip
+    assert one["cells"] == 1 and one["ahead"] in (0.0, 1.0)
+
+
+def test_methods_of_dperm_try_have_the_settings_of_the_arena():
+    options = read("paper", "arena").sweeps["race"].options
+    for name, default in options["defaults"].items():
+        method = methods.method(name)
+        assert method.default == default and len(method.grid) > 4
+
+
+def test_an_own_arena_is_the_one_that_dperm_try_takes(tmp_path, monkeypatch):
+    folder = tmp_path / "conf/paper/arena"
+    folder.mkdir(parents=True)
+    from dperm.core.experiment.locate import home
+
+    text = (home() / "conf/paper/arena/paper.yaml").read_text()
+    (folder / "paper.yaml").write_text(text.replace("passes: 10, ", "passes: 7, "))
+    (folder / "claims.yaml").write_text("[]\n")
+    monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
+    assert methods.method("dp_cd").default["passes"] == 7
+
+
+def test_problems_of_the_same_files_are_one_data_set(config):
+    names = ["energy_heating", "energy_cooling", "breast_tumours"]
+    found = tables.relatives(config, names)
+    assert found["energy_heating"] == found["energy_cooling"]
+    assert len({*found.values()}) == 2
+
+
+def test_the_whole_arena_is_snakemakes(monkeypatch):
+    seen = []
+    monkeypatch.setattr(cli, "_snakemake", seen.append)
+    monkeypatch.setattr(sys, "argv", ["dperm"])
+    cli._run(["arena", "-j", "2"])
+    assert seen == [["arena", "-j", "2"]]
