@@ -176,7 +176,7 @@ def test_an_audit_does_not_depend_on_another_solver_of_lanes(edited):
 
 
 def fetch(dataset) -> str:
-    problem = schema.Problem(name="own", dataset=dataset)
+    problem = schema.Problem(name="own", dataset=dataset, loss="logistic")
     return jobs.Paper(schema.Config()).fetch(problem).key
 
 
@@ -196,10 +196,9 @@ def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatc
     def made(**keys):
         source = schema.Source(kind="file", files=["one.csv"])
         dataset = schema.Dataset("own", sources=[replace(source, **keys)])
-        problem = schema.Problem(name="own", dataset=dataset)
+        problem = schema.Problem(name="own", dataset=dataset, loss="logistic")
         paper = jobs.Paper(schema.Config(problem=problem))
         monkeypatch.setattr(jobs.checks, "problem", lambda section: None)
-        problem.loss = "logistic"
         return (fetch(dataset), paper.prepare("own").key, paper.optimum("own").key)
 
     before = made()

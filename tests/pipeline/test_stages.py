@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from changing import changed
 from dperm.core.experiment import plan, results
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, PROVENANCE, Job
@@ -131,9 +132,9 @@ def test_the_paper_s_panels_know_no_stand_in():
 def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
     """The configuration with another grid, not thinned."""
     grid = {"passes": [passes], "step": list(steps), "clip": list(clips)}
-    config.paper.runs[config.solver.name].grid = grid
-    config.scale.keep = {}
-    return config
+    name, runs = config.solver.name, config.paper.runs
+    runs = runs | {name: changed(runs[name], "grid", grid)}
+    return changed(changed(config, "paper.runs", runs), "scale.keep", {})
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])

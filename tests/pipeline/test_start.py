@@ -67,13 +67,13 @@ def test_who_is_not_snakemake_asks_for_all():
 
 def test_only_what_is_asked_for_is_read(monkeypatch):
     """Each file once, by the jobs and by the digests of what sweeps name."""
-    real, read = config.read, []
+    real, read = config.sections, []
 
-    def seen(group, name, overrides=()):
-        read.append((group, name))
-        return real(group, name, overrides)
+    def seen(group, names, overrides=()):
+        read.extend((group, name) for name in names)
+        return real(group, names, overrides)
 
-    monkeypatch.setattr(config, "read", seen)
+    monkeypatch.setattr(config, "sections", seen)
     assert jobs.compose(["dpcd"], ["scale=smoke"]).papers == ["dpcd"]
     names = {group: {n for g, n in read if g == group} for group, _ in read}
     assert names["paper"] == {"dpcd"}

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from changing import changed
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.locate import ConfigError
@@ -47,8 +48,8 @@ def swept(configured, monkeypatch):
     def make(values, *overrides, results="results"):
         config = configured("scale=full", *overrides, results=results)
         axes = {"n": values, "kind": ["a", "b"]}
-        config.paper.sweeps = {"powers": schema.Sweep("power", axes, replicates=3)}
-        return config
+        sweep = schema.Sweep("power", axes, replicates=3)
+        return changed(config, "paper.sweeps", {"powers": sweep})
 
     return make
 
@@ -99,7 +100,8 @@ def test_unknown_names_are_refused(swept):
     with pytest.raises(ConfigError, match="did you mean powers"):
         sweeping.sweep(swept([1], "product=power"))
     config = swept([1])
-    config.paper.sweeps["powers"].kind = "powers"
+    other = changed(config.paper.sweeps["powers"], "kind", "powers")
+    config = changed(config, "paper.sweeps", {"powers": other})
     with pytest.raises(
         ConfigError, match=r"sweeps\.kind: expected one of .*found 'powers'"
     ):
@@ -135,8 +137,8 @@ def test_a_sweep_that_starts_from_tuning_follows_it(swept, caplog):
     config = swept([1])
     axes = {"problem": ["diabetes"], "solver": ["dp_cd"], "n": [1, 2]}
     sweep = schema.Sweep("power", axes, replicates=1, tuned=True)
-    config.paper.problems = ["diabetes"]
-    config.paper.sweeps = {"powers": sweep}
+    config = changed(config, "paper.problems", ["diabetes"])
+    config = changed(config, "paper.sweeps", {"powers": sweep})
     with pytest.raises(FileNotFoundError, match=r"tune\.parquet"):
         sweeping.sweep(config)
     tuned_to(config, 0.5)
@@ -194,10 +196,9 @@ def apart(configured, monkeypatch):
         code.update(codes)
         config = configured("scale=full")
         axes = {"problem": problems, "solver": [*given]}
-        config.paper.sweeps = {"pairs": schema.Sweep(
-            "entry", axes, replicates=1, problems=problems, apart=True,
-            options={"given": given})}  # fmt: skip
-        return config
+        sweep = schema.Sweep("entry", axes, replicates=1, problems=problems,
+                             apart=True, options={"given": given})  # fmt: skip
+        return changed(config, "paper.sweeps", {"pairs": sweep})
 
     return make
 
@@ -233,7 +234,7 @@ def test_an_own_option_or_own_code_computes_that_solver_again(apart, caplog):
 def test_arrays_that_changed_are_noticed_by_points_that_stand_apart(apart, monkeypatch):
     config = apart(["diabetes"], {"dp_cd": 1.0})
     what = config.paper.sweeps["pairs"]
-    what.prepared, meta = ["red_wine"], {"digest": "1"}
+    what, meta = changed(what, "prepared", ["red_wine"]), {"digest": "1"}
     read = SimpleNamespace(meta=meta)
     monkeypatch.setattr(sweeping.data, "load_prepared", lambda *_: read)
     monkeypatch.setattr(sweeping, "_solved", lambda *_: ["solved"])

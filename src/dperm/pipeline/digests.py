@@ -127,10 +127,20 @@ def sections(names: Iterable[str]) -> list[schema.Solver]:
     return [solver_of(name) for name in sorted(names)]
 
 
-@functools.cache
+SECTIONS: dict[tuple[str, str], Any] = {}
+
+
 def section(group: str, name: str) -> Any:
     """The section of a YAML file as it is there, without overrides; do not modify."""
-    return configuration.read(group, name)
+    ahead(group, [name])
+    return SECTIONS[group, name]
+
+
+def ahead(group: str, names: Iterable[str]) -> None:
+    """Read several sections that are needed, in a third of the time of one by one."""
+    unread = [name for name in names if (group, name) not in SECTIONS]
+    for name, found in configuration.sections(group, unread).items():
+        SECTIONS[group, name] = found
 
 
 def solver_of(name: str) -> schema.Solver:

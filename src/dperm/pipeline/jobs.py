@@ -227,7 +227,7 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
     ConfigError
         For any error in the configuration, before a single job runs.
     """
-    digests.section.cache_clear()  # of files as they were
+    digests.SECTIONS.clear()  # of files as they were
     base = settings(overrides)
     jobs, sections = Jobs(base.scale.folder), dict[tuple[str, str], Any]()
     printed = []
@@ -269,6 +269,14 @@ class Paper:
         """Add all jobs of the paper."""
         self.jobs.papers.append(self.name)
         paper = self.config.paper
+        named = set(plan.problem_names(self.config))
+        for what in paper.sweeps.values():
+            named |= {*products.sweep_problems(self.config, what)}
+            named |= {*products.sweep_prepared(self.config, what)}
+        digests.ahead("problem", sorted(named))
+        digests.ahead(
+            "solver", sorted({solver for _, solver in plan.runs(self.config)})
+        )
         for problem in plan.problem_names(self.config):
             self.optimum(problem)
         for run in plan.runs(self.config):

@@ -13,6 +13,7 @@ from dp_accounting.pld import PLDAccountant
 from scipy.stats import norm
 from scipy.stats import t as student
 
+from changing import changed
 from conftest import make_problem
 from dperm import cli
 from dperm.compare import contestants as methods
@@ -63,9 +64,11 @@ def few(configured):
 
     def thin(config):
         what = config.paper.sweeps["contest"]
-        what.options = {**what.options, "fresh": 3, "held": 2, "epsilons": [1.0, 3.0]}
+        options = {**what.options, "fresh": 3, "held": 2, "epsilons": [1.0, 3.0]}
         what.grid["solver"] = ["objective_perturbation", "moments", "dp_gd"]
-        return config
+        contest = changed(what, "options", options)
+        sweeps = config.paper.sweeps | {"contest": contest}
+        return changed(config, "paper.sweeps", sweeps)
 
     return lambda *overrides: thin(make(*overrides))
 

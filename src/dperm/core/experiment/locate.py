@@ -15,6 +15,7 @@ from pathlib import Path
 import dperm
 
 ROOT = "config.yaml"
+GROUPS = ("paper", "problem", "solver", "scale", "dataset")
 
 
 class ConfigError(ValueError):
