@@ -293,7 +293,11 @@ def run_by_hydra(command: Command, arguments: list[str]) -> None:
 
     text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
     with _refusing(), composition.refusing():
-        given = [word for word in arguments if "=" in word and word[0] != "-"]
+        given = [
+            word
+            for word in arguments
+            if not word.startswith("-") and ("=" in word or word.startswith("~"))
+        ]
         flags = [word for word in arguments if word not in given]
         keys = [composition.spelt(word, several=True) for word in given]
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
@@ -304,9 +308,7 @@ def _complete(arguments: list[str]) -> None:
     """Have Hydra install its completion in a shell, or complete a line."""
     from dperm.core.experiment import composition
 
-    line = os.environ.get(
-        "COMP_LINE", ""
-    )  # without the stage, which Hydra does not know
+    line = os.environ.get("COMP_LINE", "")  # from which the stage is removed
     os.environ["COMP_LINE"] = re.sub(r"^\s*(\S+)\s+\w+\s", r"\1 ", line)
     sys.argv = ["dperm", *arguments]
     composition.application(print)()

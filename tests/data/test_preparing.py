@@ -129,8 +129,7 @@ def test_what_was_not_fetched_is_not_prepared(data):
     problem = Problem(name="p", dataset=Dataset(name="none", sources=[SOURCE]))
     with pytest.raises(ValueError, match="p: data set none was not fetched"):
         prepare(problem, data)
-    other = replace(fetched(data))
-    other.dataset = replace(other.dataset, digest="sha256:" + "0" * 64)
+    other = changed(fetched(data), "dataset.digest", "sha256:" + "0" * 64)
     with pytest.raises(ValueError, match="fetch it again"):
         prepare(other, data)
 
