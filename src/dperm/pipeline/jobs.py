@@ -269,14 +269,14 @@ class Paper:
         """Add all jobs of the paper."""
         self.jobs.papers.append(self.name)
         paper = self.config.paper
-        named = set(plan.problem_names(self.config))
+        problems = plan.problem_names(self.config)
+        solvers = [solver for _, solver in plan.runs(self.config)]
         for what in paper.sweeps.values():
-            named |= {*products.sweep_problems(self.config, what)}
-            named |= {*products.sweep_prepared(self.config, what)}
-        digests.ahead("problem", sorted(named))
-        digests.ahead(
-            "solver", sorted({solver for _, solver in plan.runs(self.config)})
-        )
+            problems = [*problems, *products.sweep_problems(self.config, what)]
+            problems += products.sweep_prepared(self.config, what)
+            solvers += products.sweep_points(self.config, what).values("solver")
+        digests.ahead("problem", problems)
+        digests.ahead("solver", solvers)
         for problem in plan.problem_names(self.config):
             self.optimum(problem)
         for run in plan.runs(self.config):

@@ -283,8 +283,8 @@ def place_of(
             return f"conf/{ROOT}: {key}"
         group, *inner = path
         file = group_file(group, names[group])
-        found = [(f, at) for f, at in _files(file, inner) if _has(contents(f), at)]
-        file, inner = found[0] if found else (file, inner)
+        known = [(_lost(contents(f), at), f, at) for f, at in _files(file, inner)]
+        _, file, inner = min(known, key=lambda one: one[0])
         return below(f"conf/{file}: ", inner)
 
     return place
@@ -300,13 +300,14 @@ def _files(file: str, path: list[Any]) -> Iterator[tuple[str, list[Any]]]:
             yield from _files(group_file(file.partition("/")[0], entry), path)
 
 
-def _has(content: Any, path: Sequence[Any]) -> bool:
-    for step in path:
+def _lost(content: Any, path: Sequence[Any]) -> int:
+    """How many of the last keys and indices of a path are not there."""
+    for number, step in enumerate(path):
         inner = dict(enumerate(content)) if isinstance(content, list) else content
         if not isinstance(inner, dict) or step not in inner:
-            return False
+            return len(path) - number
         content = inner[step]
-    return True
+    return 0
 
 
 # --- the command line -----------------------------------------------------------------

@@ -37,7 +37,7 @@ CLASSES = {
     "dataset": schema.Dataset,
 }
 Place = Callable[[Sequence[Any]], str]
-TOGETHER = 8  # sections of one composition: its time grows with the square of its size
+TOGETHER = 16  # sections of one composition: its time grows with its square
 
 
 def read(group: str, name: str, overrides: Iterable[str] = ()) -> Any:

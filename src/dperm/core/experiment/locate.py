@@ -8,6 +8,7 @@ same name. Python modules that it names may lie next to it. A folder with its ow
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ class ConfigError(ValueError):
     """An invalid configuration; the text states the place and reason in one line."""
 
 
+@functools.cache
 def home() -> Path:
     """The folder of the package's ``conf/``, ``profiles/`` and Snakefile."""
     package = Path(dperm.__file__).resolve().parent
