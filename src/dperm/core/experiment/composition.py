@@ -52,7 +52,7 @@ _NOTHING = ["_self_", *({f"override hydra/{part}": None} for part in _PARTS)]
 # Besides its own errors OmegaConf raises these on senseless values.
 _SENSELESS = (
     *(HydraException, OmegaConfBaseException, OSError, ValueError, TypeError),
-    *(AttributeError, AssertionError, RecursionError),
+    *(AttributeError, AssertionError),
 )
 
 
@@ -120,6 +120,8 @@ def refusing(overrides: Sequence[str] = ()) -> Iterator[None]:
         group, _, name = str(error.missing_cfg_file).partition("/")
         check_name(group, name, "command line")
         raise
+    except RecursionError as error:
+        raise ConfigError("conf/: defaults: expected no circle, found one") from error
     except _SENSELESS as error:
         texts = [f"{error}", *([f"{error.__cause__}"] if error.__cause__ else [])]
         first = [text.strip().splitlines()[0] for text in texts if text.strip()]
@@ -277,7 +279,8 @@ def place_of(
         key = below("", path)
         for text in reversed(overrides):
             given = key_of(text)
-            if given not in GROUPS and f"{key}.".startswith((f"{given}.", f"{given}[")):
+            is_above = f"{key}.".startswith((f"{given}.", f"{given}["))
+            if given not in GROUPS and (is_above or given.startswith(f"{key}.")):
                 return f"command line: {text}: {key}"
         if not path or path[0] not in names:
             return f"conf/{ROOT}: {key}"
