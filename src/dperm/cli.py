@@ -1,15 +1,15 @@
 """The ``dperm`` command: a single stage, or papers and files through Snakemake.
 
 ``COMMANDS`` lists the package's own commands; ``python -m dperm tune`` is ``dperm
-tune``. A stage takes arguments ``key=value``. Any other first word is passed with all
-arguments to Snakemake, with the package's Snakefile and profile.
+tune``. A stage is a Hydra application: it takes ``key=value``, and Hydra's flags. Any
+other first word is passed with all arguments to Snakemake, with the package's Snakefile
+and profile.
 """
 
 from __future__ import annotations
 
 import argparse
 import atexit
-import functools
 import importlib
 import logging
 import os
@@ -17,7 +17,6 @@ import re
 import signal
 import sys
 import tempfile
-import textwrap
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -127,13 +126,14 @@ NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask f
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 DRAWN = (".png", ".pdf", ".svg", ".csv")  # files of figures and tables
 TOPS = ("figures/", "results/")
-GROUPS = ("paper", "problem", "solver", "scale")
-PAPER = re.compile(r"(paper=)([\w,-]+)")
-STAGE_HELP = """
-  any key of the configuration: product=figure1 problem.privacy.epsilon=2 seed=7
-flags, which are Hydra's:
-  --cfg job   show the configuration, run nothing
-  -m          every combination of several values: dperm tune -m solver=dp_cd,dp_sgd
+STAGE_HELP = """{what}
+
+Groups, one of each (group=name):
+$APP_CONFIG_GROUPS
+Any other key (key=value): problem.privacy.epsilon=2 product=figure1 seed=7
+
+--cfg job  show the configuration, run nothing
+-m         every combination of several values: solver=dp_cd,dp_sgd -m
 """
 EXAMPLES = """
 examples:
@@ -143,9 +143,8 @@ examples:
   dperm try mine.csv target=y                private methods on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
   dperm audit mine:fit --epsilon 1           is this function that private?
-to complete names in bash or zsh, and in fish:
-  eval "$(register-python-argcomplete dperm)"
-  register-python-argcomplete --shell fish dperm | source
+to complete keys and names of a stage, in bash, zsh or fish:
+  eval "$(dperm -sc install=bash)"
 Noise is seeded doubles, for study. To publish a model use dperm.fit(..., release=True).
 """
 
@@ -163,15 +162,13 @@ def main() -> None:
 
 
 def _run(arguments: list[str]) -> None:
-    if "_ARGCOMPLETE" in os.environ:
-        import argcomplete
-
-        argcomplete.autocomplete(parser())
     name = name_of(arguments)
     if not arguments or arguments[0] in ("-h", "--help"):
-        parser().print_help()
+        print(described())
     elif arguments[0] == "--version":
         print(f"dperm {__version__}")
+    elif arguments[0] in ("-sc", "--shell_completion"):
+        _complete(arguments)
     elif name is None:
         _refuse_unknown(arguments[0])
         _snakemake(arguments)
@@ -206,8 +203,6 @@ def _call(name: str, words: list[str]) -> None:
         with _refusing():
             given = _parsed(name, words) if command.form == OPTIONS else words
             run(function_of(command), given)
-    elif {"-h", "--help"} & {*words}:
-        print(stage_help(name))
     else:
         sys.argv = [f"dperm {name.split()[0]}", *words]  # shown in Hydra's help
         paper = [f"paper={command.paper}"] if command.paper else []
@@ -250,34 +245,66 @@ def function_of(command: Command) -> Callable[..., Any]:
 def run_stage(command: Command, arguments: list[str]) -> None:
     """Run one stage on the configuration of the command line.
 
-    Hydra's own flags (``--cfg job``, ``-m`` for multirun) work as usual. Any failure
+    Hydra's own flags (``--cfg job``, ``-m`` for multirun, ``--help``) make it an
+    application of Hydra's; without them the configuration is composed once. Any failure
     ends with one line and exit code 1, or with a traceback if the environment variable
     ``DPERM_DEBUG`` is set.
     """
     _log()
     if any(argument.startswith("-") for argument in arguments):
-        run_by_hydra(functools.partial(_composed, command), arguments)
-    else:
-        _composed(command, arguments)
+        run_by_hydra(command, arguments)
+        return
+    from dperm.core.experiment import config
+
+    with _refusing() as place:
+        _run_composed(command, config.compose(arguments), place)
+
+
+def run_by_hydra(command: Command, arguments: list[str]) -> None:
+    """Run a stage as an application of Hydra's, once for each job of a multirun."""
+    from dperm.core.experiment import composition, config
+
+    @composition.application
+    def job(composed: Any) -> None:
+        with _refusing() as place:
+            _run_composed(command, config.checked(*composition.job(composed)), place)
+
+    text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
+    with _refusing(), composition.refusing():
+        given = [
+            word
+            for word in arguments
+            if not word.startswith("-") and ("=" in word or word.startswith("~"))
+        ]
+        flags = [word for word in arguments if word not in given]
+        keys = [composition.spelt(word, several=True) for word in given]
+        sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
+        job()
+
+
+def _complete(arguments: list[str]) -> None:
+    """Have Hydra install its completion in a shell, or complete a line."""
+    from dperm.core.experiment import composition
+
+    line = os.environ.get("COMP_LINE", "")  # from which the stage is removed
+    os.environ["COMP_LINE"] = re.sub(r"^\s*(\S+)\s+\w+\s", r"\1 ", line)
+    sys.argv = ["dperm", *arguments]
+    composition.application(print)()
+
+
+def _run_composed(command: Command, config: Any, place: list[str]) -> None:
+    if command.form == SOLVES:
+        from dperm.pipeline import checks  # imports the solvers
+
+        place.append(_place(command, config))
+        checks.check(config)
+    run(function_of(command), config)
 
 
 def _log() -> None:
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("dperm").setLevel(logging.INFO)
     logging.captureWarnings(True)
-
-
-def _composed(command: Command, overrides: list[str]) -> None:
-    from dperm.core.experiment import config
-
-    with _refusing() as place:
-        composed = config.compose(overrides)
-        if command.form == SOLVES:
-            from dperm.pipeline import checks  # imports the solvers
-
-            place.append(_place(command, composed))
-            checks.check(composed)
-        run(function_of(command), composed)
 
 
 @contextmanager
@@ -331,54 +358,6 @@ def run(function: Callable[..., Any], given: Any) -> None:
 
     with threadpool_limits(1):
         function(given)
-
-
-def run_by_hydra(stage: Callable[[list[str]], Any], arguments: list[str]) -> None:
-    """Call a stage on the overrides of each job that Hydra makes of a command line.
-
-    Each job's overrides are composed again by :mod:`dperm.core.experiment.config`, so
-    that a stage sees the same configuration with and without Hydra's flags.
-    """
-    import hydra
-    from hydra.core.hydra_config import HydraConfig
-
-    register()
-    sys.argv[1:] = [in_folders(word) for word in arguments]
-
-    @hydra.main(
-        version_base="1.3", config_path=str(locate.conf_dir()), config_name="config"
-    )
-    def job(_: Any) -> None:
-        given = HydraConfig.get().overrides.task
-        stage([re.sub(r"^(paper=[\w-]+)/paper$", r"\1", text) for text in given])
-
-    job()
-
-
-@functools.cache
-def register() -> None:
-    """Register the typed classes and the user's own folder with Hydra."""
-    from hydra.core.config_store import ConfigStore
-    from hydra.core.plugins import Plugins
-    from hydra.plugins.search_path_plugin import SearchPathPlugin
-
-    from dperm.core.experiment import schema
-
-    class OwnFolder(SearchPathPlugin):
-        def manipulate_search_path(self, search_path: Any) -> None:
-            for folder in locate.conf_dirs()[:-1]:
-                search_path.prepend("own", f"file://{folder}", anchor="main")
-
-    ConfigStore.instance().store(name="schema", node=schema.Config)
-    Plugins.instance().register(OwnFolder)
-
-
-def in_folders(override: str) -> str:
-    """The override in Hydra's terms: ``paper=x`` becomes ``paper=x/paper``."""
-    found = PAPER.fullmatch(override)
-    if found is None:
-        return override
-    return found[1] + ",".join(f"{name}/paper" for name in found[2].split(","))
 
 
 # --- papers, files and Snakemake's options --------------------------------------------
@@ -486,18 +465,21 @@ def _snakemake(arguments: list[str]) -> None:
     snakemake()
 
 
-# --- help and completion --------------------------------------------------------------
+# --- help -----------------------------------------------------------------------------
 
 
-def stage_help(name: str) -> str:
-    """Help of a stage, with the names in each group."""
-    lines = [
-        f"usage: dperm {name.split()[0]} [key=value ...]\n\n{COMMANDS[name].help}\n"
+def described() -> str:
+    """Help of the command: its stages and papers, each with a line."""
+    lists = {
+        "commands": {name: command.help for name, command in sorted(COMMANDS.items())},
+        "papers, or all": papers(),
+    }
+    width = max(len(name) for rows in lists.values() for name in rows)
+    parts = [
+        "\n".join([f"{head}:", *(f"  {one:{width}} {rows[one]}" for one in rows)])
+        for head, rows in lists.items()
     ]
-    for group in GROUPS:
-        text = f"  {group + '=':10}{', '.join(locate.available(group))}"
-        lines.append(textwrap.fill(text, 88, subsequent_indent=" " * 12))
-    return "\n".join(lines) + STAGE_HELP
+    return "\n\n".join(["usage: dperm what [key=value, options]", *parts, EXAMPLES])
 
 
 def papers() -> dict[str, str]:
@@ -515,33 +497,3 @@ def _content(paper: str) -> dict[str, Any]:
     except yaml.YAMLError:  # reported later, by config.compose
         content = None
     return content if isinstance(content, dict) else {}
-
-
-def parser() -> argparse.ArgumentParser:
-    """The parser for ``--help`` and completion."""
-    lists = {
-        "commands": {name: command.help for name, command in sorted(COMMANDS.items())},
-        "papers, or all": papers(),
-    }
-    width = max(len(name) for rows in lists.values() for name in rows)
-    text = "\n".join(
-        "\n".join([f"{head}:", *(f"  {one:{width}} {rows[one]}" for one in rows)])
-        for head, rows in lists.items()
-    )
-    line = argparse.ArgumentParser("dperm", description=text, epilog=EXAMPLES)
-    line.formatter_class = argparse.RawDescriptionHelpFormatter
-    line.add_argument("--version", action="version", version=f"dperm {__version__}")
-    first = line.add_argument("what", help="a stage, a paper, all, or a file to make")
-    rest = line.add_argument("rest", nargs="*", help="options and key=value")
-    known = {name.split()[0] for names in lists.values() for name in names}
-    first.completer = lambda **_: [*known, "all"]  # type: ignore[attr-defined]
-    rest.completer = _values  # type: ignore[attr-defined]
-    return line
-
-
-def _values(prefix: str, **_: object) -> list[str]:
-    """``key=value`` for the groups of the configuration."""
-    group = prefix.partition("=")[0]
-    if group not in GROUPS:
-        return [f"{name}=" for name in GROUPS]
-    return [f"{group}={name}" for name in locate.available(group)]

@@ -10,8 +10,8 @@ import importlib.util
 # Extra to the modules it installs; the first is the one whose presence is checked.
 EXTRAS = {
     "pipeline": (
-        *("snakemake", "hydra", "matplotlib", "PIL", "pyarrow", "filelock", "tqdm"),
-        *("tabulate", "requests", "arff", "argcomplete", "openml", "pooch"),
+        *("snakemake", "matplotlib", "PIL", "pyarrow", "filelock", "tqdm"),
+        *("tabulate", "requests", "arff", "openml", "pooch"),
         *("cloudpickle", "dp_accounting"),
     ),
     "report": ("jinja2", "pygments"),

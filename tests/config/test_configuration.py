@@ -2,7 +2,7 @@
 """Configurations: what they mean, and what is refused in one line that helps.
 
 By day a hundred keys of the shipped files are spoilt by chance, ``make test-all``
-spoils two thousand and has Hydra compose every section as well.
+spoils two thousand.
 """
 
 import itertools
@@ -15,9 +15,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import yaml
-from omegaconf import OmegaConf
 
-from dperm import cli
 from dperm.core.experiment import config, grid, locate, validation
 from dperm.core.experiment.config import compose, read
 from dperm.core.experiment.grid import number
@@ -60,30 +58,6 @@ def test_values_of_overrides(text, value):
     assert again == value
 
 
-BELOW = {
-    "paper": ["paper.fresh=20", "++paper.evaluated=best", "paper.offline=[log1, log2]"],
-    "problem": ["problem.privacy.delta=1/n", "problem.penalty.upper=inf",
-                "+problem.dataset.reader.options={a: 1, b: [x]}"],
-    "solver": ["+solver.options.other=1e-3", "++solver.options.third=[a,2]"],
-    "scale": ["++scale.keep.clip=2", "++scale.keep.step=3", "~scale.keep.step"],
-}  # fmt: skip
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("group", "name"), SHIPPED)
-def test_a_section_read_is_what_hydra_composes(group, name):
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-
-    cli.register()
-    others = [f"~{other}" for other in config.CHOSEN if other != group]
-    for below in ([], BELOW[group]):
-        with initialize_config_dir(str(locate.conf_dir()), version_base="1.3"):
-            asked = map(cli.in_folders, [f"{group}={name}", *below])
-            theirs = hydra_compose("config", [*asked, *others])[group]
-        assert read(group, name, below) == OmegaConf.to_object(theirs)
-
-
 def test_overrides_change_add_and_remove():
     found = read(
         "problem", "diabetes", ["problem.privacy.epsilon=2", "problem.title='x, y'"]
@@ -118,7 +92,7 @@ def test_an_infinite_clip_is_accepted_without_noise(conf):
 
 
 def test_reading_imports_nothing_heavy():
-    heavy = "hydra", "numba", "scipy", "pandas", "dperm.core.solvers", "dperm.core.erm"
+    heavy = "numba", "scipy", "pandas", "dperm.core.solvers", "dperm.core.erm"
     code = ("import sys; from dperm.core.experiment import config;"
             f"config.read('paper', 'dpcd'); print({{*sys.modules}} & {{*{heavy}}})")  # fmt: skip
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -150,8 +124,8 @@ OVERRIDES = [
     ("seed=1,2", "seed=1,2: expected key=value, one value"),
     ("seed", "seed: expected key=value"),
     ("problem.title='a", "problem.title='a: expected key=value"),
-    ("+seed=3", "seed=3: is there; expected it without"),
-    ("~solver.options.nothing", "there is no solver.options.nothing"),
+    ("+seed=3", r"\+seed=3: .* already at 'seed'"),
+    ("~solver.options.nothing", "'solver.options.nothing' does not exist"),
     ("workers=0", "workers: expected 1 or more"),
     ("setting.passes=5e15", "setting.passes: expected at most 1000000, found 5"),
     ("setting.step=nan", "setting.step: expected a finite number"),
@@ -202,7 +176,7 @@ FILES = [
     (DPCD, "replicates", True, "replicates: expected a whole number, found True"),
     (DPCD, "title", None, "title: expected text, found nothing"),
     (DPCD, "runs", ["dp_cd"], "runs: expected keys and values"),
-    (DPCD, "runs", {"dp_cd": {}}, "runs.dp_cd.grid: expected a value, found none"),
+    (DPCD, "runs", {"dp_cd": {}}, "runs.dp_cd.grid: expected a mapping of axes"),
     (DPCD, "runs", {"dp_sg": {"grid": {}}}, "did you mean dp_sgd"),
     (DPCD, "runs.dp_cd.problems", [], "runs.dp_cd.problems: .*found none"),
     (DPCD, "runs.dp_cd.problems", ["log1"], "runs.dp_cd.problems: expected one of"),
@@ -310,8 +284,7 @@ def test_values_of_another_type_are_refused(value, hint, message):
 
 
 def test_values_of_a_type_are_accepted():
-    for value, hint in ((1, str), (1, float), (None, int | None), ([1], list[float]),
-                        ("${x}", int), ("???", int)):  # fmt: skip
+    for value, hint in ((1, str), (1, float), (None, int | None), ([1], list[float])):
         validation.check(value, hint, "k")
 
 

@@ -122,7 +122,7 @@ def test_arrays_with_the_declared_digest_outlive_their_source(known, data):
 @pytest.mark.parametrize("kind", ["file", "mirror"])
 def test_an_edit_is_read(own, data, kind):
     own = replace(own, sources=[replace(OWN, kind=kind)])
-    data.mirror = "."
+    data = replace(data, mirror=".")
     before = fetch(own, data)
     Path("own.csv").write_text(EDITED)
     after = fetch(own, data)

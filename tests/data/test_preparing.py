@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 from sklearn.preprocessing import scale
 
+from changing import changed
 from dperm.core.experiment.schema import Dataset, Preparation, Problem, Reader, Source
 from dperm.data import digest_arrays, fetch, load_prepared, prepare
 from dperm.data.preparing import prepared_folder
@@ -103,7 +104,7 @@ def test_what_was_learnt_from_the_data_is_recorded(
     data, preparation, missing, expected
 ):
     problem = replace(fetched(data), preparation=preparation)
-    problem.dataset.reader.missing = missing
+    problem = changed(problem, "dataset.reader.missing", missing)
     prepare(problem, data)
     assert load_prepared("small_norm", data).meta["uses_data"] == expected
 
@@ -124,8 +125,7 @@ def test_what_was_not_fetched_is_not_prepared(data):
     problem = Problem(name="p", dataset=Dataset(name="none", sources=[SOURCE]))
     with pytest.raises(ValueError, match="p: data set none was not fetched"):
         prepare(problem, data)
-    other = replace(fetched(data))
-    other.dataset = replace(other.dataset, digest="sha256:" + "0" * 64)
+    other = changed(fetched(data), "dataset.digest", "sha256:" + "0" * 64)
     with pytest.raises(ValueError, match="fetch it again"):
         prepare(other, data)
 

@@ -78,7 +78,7 @@ class Project:
         self.add("paper/tiny/paper", PAPER)
         root = (self.conf / "config.yaml").read_text()
         (self.conf / "config.yaml").write_text(
-            root.replace("paper: dpcd/paper", "paper: tiny/paper")
+            root.replace("paper: dpcd", "paper: tiny")
         )
         self.environment = {**os.environ, "DPERM_CONF": str(self.conf)}
         self.environment.pop("DPERM_MIRROR", None)

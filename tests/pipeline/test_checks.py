@@ -28,7 +28,8 @@ def test_labels_of_no_use(tmp_path, monkeypatch, rows, loss, message):
     config = compose(["problem=diabetes"])
     own = Dataset("own", sources=[Source(kind="file", files=["own.csv"])],
                   reader=Reader(format="csv"))  # fmt: skip
-    config.problem = replace(config.problem, dataset=own, loss=loss)
+    problem = replace(config.problem, dataset=own, loss=loss)
+    config = replace(config, problem=problem)
     inputs.fetch(config)
     with pytest.raises(ConfigError, match=rf"conf/problem/diabetes\.yaml: .*{message}"):
         inputs.prepare(config)
@@ -45,8 +46,9 @@ def test_classes_of_libsvm_are_refused_until_one_is_named(
     for positive in (None, str(one)):
         own = Dataset("own", sources=[Source(kind="file", files=["own.txt"])],
                       reader=Reader(format="libsvm", positive=positive))  # fmt: skip
-        config.problem = replace(config.problem, dataset=own, loss="logistic",
-                                 preparation=Preparation())  # fmt: skip
+        problem = replace(config.problem, dataset=own, loss="logistic",
+                          preparation=Preparation())  # fmt: skip
+        config = replace(config, problem=problem)
         inputs.fetch(config)
         if positive is None:
             said = r"conf/problem/diabetes\.yaml: loss: .*reader\.positive"

@@ -43,7 +43,7 @@ def test_a_stage_gets_its_keys():
 def test_help_of_a_stage_says_what_it_does(name):
     said = run(name, "--help")
     assert said.returncode == 0 and COMMANDS[name].help in said.stdout
-    assert "problem=" in said.stdout and "dpgcd" in said.stdout
+    assert "problem: " in said.stdout and "dpgcd" in said.stdout
 
 
 def test_every_command_has_a_function():
@@ -75,9 +75,14 @@ def test_several_values_of_a_group_and_one_line_of_refusal():
 
 def test_flags_keep_the_overrides_for_the_record(monkeypatch):
     seen = []
-    monkeypatch.setattr(sys, "argv", ["dperm tune"])
-    cli.run_by_hydra(seen.append, ["-m", "paper=dpcd,dpgcd", "seed=3"])
-    assert seen == [[f"paper={name}", "seed=3"] for name in ("dpcd", "dpgcd")]
+    monkeypatch.setattr(cli, "function_of", lambda command: seen.append)
+    flags = ["paper=dpcd,dpgcd", "-m", "seed=3", "problem.privacy.epsilon=2"]
+    cli.run_stage(COMMANDS["figure"], flags)
+    names = ["dpcd", "dpgcd"]
+    assert [config.paper.name for config in seen] == names
+    assert {config.problem.privacy.epsilon for config in seen} == {2.0}
+    rest = ["seed=3", "problem.privacy.epsilon=2"]
+    assert [c.overrides for c in seen] == [[f"paper={name}", *rest] for name in names]
 
 
 @pytest.mark.parametrize(
@@ -143,31 +148,18 @@ def test_anything_else_is_snakemakes():
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("dperm ev", {"evaluate"}),
-        ("dperm dps", {"dpsco", "dpskgd"}),
-        ("dperm tune problem=diab", {"problem=diabetes", "problem=diabetes_centred"}),
-        ("dperm tune sol", {"solver="}),
+        ("dperm tune problem=diab", "problem=diabetes problem=diabetes_centred"),
+        ("dperm tune problem=log1 sol", "solver. solver="),
+        ("dperm tune problem.priv", "problem.privacy."),
     ],
 )
-def test_completion(line, expected, tmp_path):
-    out = tmp_path / "out"
-    shell = {
-        "_ARGCOMPLETE": "1",
-        "_ARGCOMPLETE_STDOUT_FILENAME": str(out),
-        "_ARGCOMPLETE_SHELL": "fish",
-        "COMP_LINE": line,
-        "COMP_POINT": str(len(line)),
-    }
-    subprocess.run([sys.executable, "-m", "dperm"], env={**os.environ, **shell})
-    assert {word.strip() for word in out.read_text().split("\x0b")} == expected
+def test_hydra_completes_a_line(line, expected):
+    assert run("-sc", "query=bash", env={"COMP_LINE": line}).stdout.strip() == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_offered_to_every_shell(shell):
-    script = Path(sys.executable).parent / "register-python-argcomplete"
-    command = [str(script), "--shell", shell, "dperm"]
-    made = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "dperm" in made.stdout
+    assert "dperm" in run("-sc", f"install={shell}").stdout
 
 
 BURNS = """

@@ -60,11 +60,6 @@ def test_nothing_outside_is_read_into_a_configuration(own, title):
     assert SECRET not in str(said.value)
 
 
-def test_a_key_may_still_name_another(own):
-    (own / "conf/problem/own.yaml").write_text(TITLE.format(title="of ${problem.loss}"))
-    assert compose(["problem=own"]).problem.title == "of least_squares"
-
-
 # --- aliases --------------------------------------------------------------------------
 
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from changing import changed
 from dperm.core.experiment import results
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, PROVENANCE, Job
@@ -101,9 +102,9 @@ def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver, monkeypa
 def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
     """The configuration with another grid, not thinned."""
     grid = {"passes": [passes], "step": list(steps), "clip": list(clips)}
-    config.paper.runs[config.solver.name].grid = grid
-    config.scale.keep = {}
-    return config
+    name, runs = config.solver.name, config.paper.runs
+    runs = runs | {name: changed(runs[name], "grid", grid)}
+    return changed(changed(config, "paper.runs", runs), "scale.keep", {})
 
 
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])

@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from changing import changed
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
@@ -40,9 +41,8 @@ def swept(configured, monkeypatch):
 
     def make(sweep, *overrides, results="results", **code):
         config = configured("scale=full", *overrides, results=results)
-        config.paper.sweeps = {"powers": sweep}
         codes.update(code)
-        return config
+        return changed(config, "paper.sweeps", {"powers": sweep})
 
     return make
 
@@ -121,7 +121,7 @@ def tuned_to(config, objective):
 def test_a_sweep_that_starts_from_tuning_follows_it(swept, caplog):
     axes = {"problem": ["diabetes"], "solver": ["dp_cd"], "n": [1, 2]}
     config = swept(schema.Sweep("power", axes, replicates=1, tuned=True))
-    config.paper.problems = ["diabetes"]
+    config = changed(config, "paper.problems", ["diabetes"])
     with pytest.raises(FileNotFoundError, match=r"tune\.parquet"):
         stages.sweep(config)
     tuned_to(config, 0.5)

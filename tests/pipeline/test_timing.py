@@ -5,6 +5,7 @@ import shutil
 import pandas as pd
 import pytest
 
+from changing import changed
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.config import compose
@@ -55,8 +56,8 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
 
 def test_of_every_setting_so_many_runs_are_clocked(solved):
     timed = pd.read_parquet(stages.timing(solved))
-    solved.paper.clocked = 1
-    fewer = pd.read_parquet(stages.timing(solved))
+    once = changed(solved, "paper.clocked", 1)
+    fewer = pd.read_parquet(stages.timing(once))
     assert set(timed["replicate"]) == {0, 1, 2} and set(fewer["replicate"]) == {0}
 
 
@@ -76,8 +77,7 @@ def test_a_figure_and_a_table_show_what_was_clocked(solved):
 
 
 def test_seconds_are_shown_only_where_they_are_asked_for(solved):
-    product = solved.paper.figures["figure3"]
-    product.timed = False
+    product = changed(solved.paper.figures["figure3"], "timed", False)
     with pytest.raises(ConfigError, match="timed: true"):
         figures.trajectories(solved, product, ["diabetes"], **product.options)
     (found,) = results.load(solved, ["diabetes"], solvers=["dp_cd"])["diabetes"]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from changing import changed
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.locate import ConfigError
 from dperm.judge.judge import FAILS, HOLDS, PENDING, VERDICTS
@@ -31,11 +32,11 @@ CLAIM = {
 def made(config, tmp_path, monkeypatch):
     """Make claims of the DP-CD paper, and judge them."""
 
-    def make(*entries):
+    def make(*entries, of=None):
         monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
         (tmp_path / "own.yaml").write_text(yaml.safe_dump(list(entries)))
-        config.paper.claims = "own.yaml"
-        return list(claims.judged_paper(config))
+        own = changed(of or config, "paper.claims", "own.yaml")
+        return list(claims.judged_paper(own))
 
     return make
 
@@ -67,9 +68,9 @@ def test_a_group_that_a_table_lacks_is_an_error_at_full_scale(made, config):
     lost = CLAIM | {"each": {"problem": ["a", "c"]}}
     with pytest.raises(ConfigError, match=r"own.yaml: claim 1: each: table: c: no row"):
         made(lost)
-    config.scale.folder = "smoke"
-    write(config, "table", pd.DataFrame(ROWS, columns=COLUMNS))
-    assert made(lost)[0]["verdict"] == PENDING
+    small = changed(config, "scale.folder", "smoke")
+    write(small, "table", pd.DataFrame(ROWS, columns=COLUMNS))
+    assert made(lost, of=small)[0]["verdict"] == PENDING
 
 
 def test_what_the_authors_print_must_pass(made, monkeypatch):

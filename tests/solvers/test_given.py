@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
+from changing import changed
 from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
@@ -199,5 +200,5 @@ def test_preparation_that_reads_all_records():
 )
 def test_a_rule_for_missing_values_reads_all_records(rule, told):
     problem = schema.Problem(preparation=Preparation())
-    problem.dataset.reader.missing = rule
+    problem = changed(problem, "dataset.reader.missing", rule)
     assert inputs.public_information(problem) == (stated.N, *told)

@@ -7,7 +7,6 @@ accountant are found by name, so that an edit of one makes stale only what uses 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -94,15 +93,24 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(each)
 
 
-@functools.cache
+SECTIONS: dict[tuple[str, str, tuple[str, ...]], Any] = {}
+
+
 def section(group: str, name: str, *overrides: str) -> Any:
     """The section of a problem or a solver, read and checked once; do not modify it.
 
     Raises ConfigError for what is wrong with it.
     """
-    found = configuration.read(group, name, overrides)
-    getattr(checks, group)(found)
-    return found
+    ahead(group, [name], overrides)
+    return SECTIONS[group, name, overrides]
+
+
+def ahead(group: str, names: Iterable[str], overrides: tuple[str, ...] = ()) -> None:
+    """Read several sections that are needed, in a third of the time of one by one."""
+    unread = [name for name in names if (group, name, overrides) not in SECTIONS]
+    for name, found in configuration.sections(group, unread, overrides).items():
+        getattr(checks, group)(found)
+        SECTIONS[group, name, overrides] = found
 
 
 def solver_of(name: str) -> schema.Solver:

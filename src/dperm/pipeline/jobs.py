@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dperm.core.experiment import plan, schema
-from dperm.core.experiment.config import settings, with_paper
+from dperm.core.experiment.config import key_of, settings, with_paper
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import check_clips, one_of, paper_file
@@ -208,7 +208,7 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
     ConfigError
         For any error in the configuration, before a single job runs.
     """
-    digests.section.cache_clear()  # of files as they were
+    digests.SECTIONS.clear()  # of files as they were
     base = settings(overrides)
     jobs, printed = Jobs(base.scale.folder, papers), list[str]()
     for name in papers:
@@ -227,6 +227,7 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
 
 def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     paper, timed = config.paper, products.clocked(config)
+    _read_ahead(config)
     for problem in plan.problem_names(config):
         add_problem(jobs, config, problem)
     for run in plan.runs(config):
@@ -249,8 +250,25 @@ def _section(config: schema.Config, group: str, name: str) -> Any:
     if chosen is not None and chosen.name == name:
         getattr(checks, group)(chosen)
         return chosen
-    own = (text for text in config.overrides if re.match(rf"[+~]*{group}\.", text))
-    return digests.section(group, name, *own)
+    return digests.section(group, name, *_own(config, group))
+
+
+def _own(config: schema.Config, group: str) -> tuple[str, ...]:
+    """The overrides of keys below a group."""
+    given = config.overrides
+    return tuple(text for text in given if key_of(text).startswith(f"{group}."))
+
+
+def _read_ahead(config: schema.Config) -> None:
+    """Read the sections of problems and solvers that a paper needs, all at once."""
+    problems = [*plan.problem_names(config)]
+    solvers = [solver for _, solver in plan.runs(config)]
+    for what in config.paper.sweeps.values():
+        problems += products.sweep_problems(config, what)
+        problems += products.sweep_prepared(config, what)
+        solvers += products.sweep_points(config, what).values("solver")
+    for group, names in (("problem", problems), ("solver", solvers)):
+        digests.ahead(group, names, _own(config, group))
 
 
 def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:

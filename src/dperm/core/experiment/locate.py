@@ -8,6 +8,7 @@ same name. Python modules that it names may lie next to it. A folder with its ow
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from pathlib import Path
@@ -15,12 +16,14 @@ from pathlib import Path
 import dperm
 
 ROOT = "config.yaml"
+GROUPS = ("paper", "problem", "solver", "scale", "dataset")
 
 
 class ConfigError(ValueError):
     """An invalid configuration; the text states the place and reason in one line."""
 
 
+@functools.cache
 def home() -> Path:
     """The folder of the package's ``conf/``, ``profiles/`` and Snakefile."""
     package = Path(dperm.__file__).resolve().parent

@@ -208,8 +208,7 @@ def public(made: dict[str, Any]) -> dict[str, Any]:
 
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:
     """The problems' sections, for titles and privacy targets."""
-    overrides = config.overrides
-    return {name: configuration.read("problem", name, overrides) for name in problems}
+    return configuration.sections("problem", problems, config.overrides)
 
 
 def published(config: schema.Config, name: str) -> pd.DataFrame:

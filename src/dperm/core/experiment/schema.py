@@ -1,8 +1,8 @@
 """The typed configuration: the keys and values allowed in each YAML under ``conf/``.
 
-OmegaConf merges files into these classes. Pydantic checks the values against their
+Pydantic makes these sections of what Hydra composes, and checks it against their
 annotations: types, ranges and known keys. ``validation`` writes the error messages, and
-checks the rest (names, grids) before anything runs.
+``config`` checks the rest (names, grids) before anything runs.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from omegaconf import MISSING
 from pydantic import AfterValidator, Field, Strict
 from pydantic_core import PydanticCustomError
 
 from dperm.core import calibrations
 
+GIVEN = ""  # in place of a value that every YAML gives
 AXES = ("passes", "step", "clip")  # of the grid of a run
 MOST_PASSES = 10**6  # over the data; longer runs would not end
 
@@ -84,11 +84,20 @@ class Section:
     }
 
 
-@dataclass
-class Source(Section):
+class Part(Section):
+    """A section of ``conf/``; the empty default of what must be given is refused."""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {
+        **Section.__pydantic_config__,
+        "validate_default": True,
+    }
+
+
+@dataclass(frozen=True)
+class Source(Part):
     """One source of a data set; sources are tried in the listed order."""
 
-    kind: str = MISSING  # file | mirror | package | http | openml | sklearn | synthetic
+    kind: Text = GIVEN  # file | mirror | package | http | openml | sklearn | synthetic
     # paths below the current folder, data.mirror, or an installed package's folder
     files: list[str] = field(default_factory=list)
     members: list[str] = field(default_factory=list)  # of archives among these files
@@ -99,8 +108,8 @@ class Source(Section):
     options: dict[str, Any] = field(default_factory=dict)  # of loader, generator
 
 
-@dataclass
-class Reader(Section):
+@dataclass(frozen=True)
+class Reader(Part):
     """How the files become arrays X (n, p) and y (n,)."""
 
     format: str = "arrays"  # arrays | arff | csv | libsvm | cal_housing | nips2003
@@ -113,19 +122,19 @@ class Reader(Section):
     options: dict[str, Any] = field(default_factory=dict)  # of the format
 
 
-@dataclass
-class Dataset(Section):
+@dataclass(frozen=True)
+class Dataset(Part):
     """A data set: its sources, its reader, and the digest of its arrays."""
 
-    name: str = MISSING
+    name: Text = GIVEN
     title: str = ""
     sources: list[Source] = field(default_factory=list)
     reader: Reader = field(default_factory=Reader)
     digest: str | None = None  # sha256 of the parsed arrays; printed by fetch
 
 
-@dataclass
-class Preparation(Section):
+@dataclass(frozen=True)
+class Preparation(Part):
     """Preparation of the arrays before a problem is made of them."""
 
     # Columns to mean 0 and standard deviation 1 (ddof 0); refused where data are sparse
@@ -135,8 +144,8 @@ class Preparation(Section):
     intercept: Flag = False  # a last column of ones
 
 
-@dataclass
-class Penalty(Section):
+@dataclass(frozen=True)
+class Penalty(Part):
     """Separable penalty l1 |w_j| + (l2/2) w_j^2 on the box [lower, upper]."""
 
     l1: Any = 0.0  # a number, or "1/n"
@@ -145,52 +154,52 @@ class Penalty(Section):
     upper: Number = float("inf")
 
 
-@dataclass
-class Privacy(Section):
+@dataclass(frozen=True)
+class Privacy(Part):
     """The privacy target; neighbouring data sets differ by replacing one record."""
 
     epsilon: Positive = 1.0  # .inf runs the non-private method
     delta: Any = "1/n^2"  # a number in (0, 1), "1/n" or "1/n^2"
 
 
-@dataclass
-class Problem(Section):
+@dataclass(frozen=True)
+class Problem(Part):
     """Data set + preparation + loss + penalty + privacy target."""
 
-    name: Name = MISSING
+    name: Name = GIVEN
     title: str = ""
     dataset: Dataset = field(default_factory=Dataset)
     preparation: Preparation = field(default_factory=Preparation)
-    loss: str = MISSING  # name of one of dperm.core.erm.losses, except the linear one
+    loss: Text = GIVEN  # name of one of dperm.core.erm.losses, except the linear one
     penalty: Penalty = field(default_factory=Penalty)
     privacy: Privacy = field(default_factory=Privacy)
 
 
-@dataclass
-class Solver(Section):
+@dataclass(frozen=True)
+class Solver(Part):
     """A solver with its options; a variant is another YAML."""
 
-    name: Name = MISSING
-    label: str = MISSING  # as the paper writes it
-    algorithm: str = MISSING  # a module of this package, next to conf, or installed
+    name: Name = GIVEN
+    label: Text = GIVEN  # as the paper writes it
+    algorithm: Text = GIVEN  # a module of this package, next to conf, or installed
     options: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class Run(Section):
+@dataclass(frozen=True)
+class Run(Part):
     """One solver of a paper: its problems and its grid."""
 
-    grid: Any = MISSING
+    grid: Any = GIVEN
     problems: Problems | None = None  # None: all problems of the paper
     label: str | None = None  # its name in the paper; None: that of the solver
 
 
-@dataclass
-class Sweep(Section):
+@dataclass(frozen=True)
+class Sweep(Part):
     """An experiment other than a tuned grid: a function, called at every point."""
 
-    kind: str = MISSING  # a function of the paper's sweeps.py, or of dperm.kinds
-    grid: Any = MISSING  # axes of any name
+    kind: Text = GIVEN  # a function of the paper's sweeps.py, or of dperm.kinds
+    grid: Any = GIVEN  # axes of any name
     small: Any = None  # the grid at scales smoke and quickstart; None: the same
     replicates: Count = 10
     problems: Names = field(default_factory=list)  # whose optimum is needed
@@ -205,11 +214,11 @@ class Sweep(Section):
     smoke: Flag = True  # whether scales that are not thorough run it
 
 
-@dataclass
-class Product(Section):
+@dataclass(frozen=True)
+class Product(Part):
     """A figure or a table: the function that makes it, and its inputs."""
 
-    kind: str = MISSING  # a function of the paper's module
+    kind: Text = GIVEN  # a function of the paper's module
     problems: Problems | None = None
     sweeps: Names = field(default_factory=list)
     calibration: Calibration = calibrations.PAPER
@@ -219,11 +228,11 @@ class Product(Section):
     smoke: Flag = True  # whether scales that are not thorough make it
 
 
-@dataclass
-class Paper(Section):
+@dataclass(frozen=True)
+class Paper(Part):
     """Problems, solvers, grids, figures, tables and claims of one paper."""
 
-    name: Name = MISSING
+    name: Name = GIVEN
     title: str = ""
     reference: str = ""
     problems: Names = field(default_factory=list)
@@ -243,11 +252,11 @@ class Paper(Section):
     thresholds: str = ""  # when those of its claims were set; shown in the report
 
 
-@dataclass
-class Scale(Section):
+@dataclass(frozen=True)
+class Scale(Part):
     """How much of a paper runs: everything, or a thinned part without downloads."""
 
-    name: Name = MISSING
+    name: Name = GIVEN
     folder: Folder = ""  # below results/ and figures/
     problems: Annotated[str, among("all", "offline")] = "all"
     keep: dict[Axis, Count] = field(default_factory=dict)  # values kept per axis
@@ -256,8 +265,8 @@ class Scale(Section):
     thorough: Flag = True  # false: sweeps and products with smoke: false are left out
 
 
-@dataclass
-class Data(Section):
+@dataclass(frozen=True)
+class Data(Part):
     """Sources and storage of data."""
 
     mirror: str | None = None  # folder with copies of the sources' files
@@ -269,16 +278,16 @@ class Data(Section):
     required: Flag = True  # whether `dperm fetch` fails if no source has the data
 
 
-@dataclass
-class Output(Section):
+@dataclass(frozen=True)
+class Output(Part):
     """Folders of results and figures."""
 
     results: Text = "results"
     figures: Text = "figures"
 
 
-@dataclass
-class Setting(Section):
+@dataclass(frozen=True)
+class Setting(Part):
     """One lane, for commands that concern a single setting."""
 
     calibration: Calibration = calibrations.PAPER
@@ -289,13 +298,10 @@ class Setting(Section):
     noise_multiplier: Annotated[Number, Field(ge=0, allow_inf_nan=False)] | None = None
 
 
-@dataclass
-class Config(Section):
-    """The root: one paper, one problem, one solver, one scale."""
+@dataclass(frozen=True)
+class Settings(Part):
+    """The scale, and what belongs to no paper, problem or solver."""
 
-    paper: Paper = field(default_factory=Paper)
-    problem: Problem = field(default_factory=Problem)
-    solver: Solver = field(default_factory=Solver)
     scale: Scale = field(default_factory=Scale)
     data: Data = field(default_factory=Data)
     output: Output = field(default_factory=Output)
@@ -306,3 +312,12 @@ class Config(Section):
     made: str = ""  # complete: digest of the inputs of a paper's rows, by the Snakefile
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # of the command line, recorded
+
+
+@dataclass(frozen=True)
+class Config(Settings):
+    """The root: one paper, one problem, one solver, one scale."""
+
+    paper: Paper = field(default_factory=Paper)
+    problem: Problem = field(default_factory=Problem)
+    solver: Solver = field(default_factory=Solver)

@@ -1,35 +1,27 @@
-"""Validation of a configuration: types and ranges, then names, files and grids.
+"""Values against types, names against known ones: every refusal is one line.
 
 ``check`` compares a value with a type, by pydantic; the types of the configuration are
-those of ``schema``. Every refusal is a ``ConfigError`` whose one-line text names the
-file, the key, the value found and the value expected. Checks that need solvers, losses
-or papers' code are in ``dperm.pipeline.checks``.
+those of ``schema``. A ``ConfigError`` names the place, the value found and the value
+expected. Checks that need solvers, losses or papers' code are in
+``dperm.pipeline.checks``.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import yaml
-from omegaconf._utils import get_yaml_loader
 from pydantic import ConfigDict, TypeAdapter, ValidationError
-from yaml.constructor import SafeConstructor
-from yaml.cyaml import CParser  # type: ignore[attr-defined]
-from yaml.resolver import Resolver
 
 from dperm.core.experiment import grid, schema
-from dperm.core.experiment.locate import (
-    ConfigError,
-    available,
-    conf_file,
-    group_file,
-)
+from dperm.core.experiment.locate import ConfigError, available, conf_file
 from dperm.core.names import expected, hint
 
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
@@ -55,36 +47,39 @@ EXPECTED = {
     "less_than_equal": "at most {le:.0f}",
     "literal_error": "one of {words}",
 }
+Where = str | Callable[[Sequence[Any]], str]
 
 
 # --- types ----------------------------------------------------------------------------
 
 
-def check(value: Any, kind: Any, where: str = "") -> None:
-    """Refuse a value that is not of a type.
-
-    It is stricter than OmegaConf, which converts ``true`` to 1. Numbers may stand for
-    text, as in ``positive: 1``.
+def check(value: Any, kind: Any, where: Where = "") -> Any:
+    """The value as an object of a type; a value that is not of it is refused.
 
     Parameters
     ----------
     value : plain value, list, dict or section
-        As in a YAML file. References ``${...}``, which are resolved later, pass.
+        As in a YAML file.
     kind : type
-        Any type that pydantic knows, such as a class of ``schema``.
-    where : str
-        Beginning of the message: a key, or a file and a space.
+        Any type that pydantic knows, such as a class of ``schema``. Numbers may stand
+        for text, as in ``positive: 1``, but ``true`` is no number.
+    where : str or callable
+        Beginning of the message: a key, or a file and a space. Or a function that makes
+        the place of an error of its path of keys and indices.
 
     Raises
     ------
     ConfigError
     """
     try:
-        _adapter(kind).validate_python(value)
+        return _adapter(kind).validate_python(value)
     except ValidationError as error:
-        misfits = [one for one in error.errors(include_url=False) if _is_misfit(one)]
+        misfits = [
+            one for one in error.errors(include_url=False) if not _is_number(one)
+        ]
         if misfits:
             raise ConfigError(_message(misfits[-1], value, kind, where)) from error
+    return value
 
 
 @functools.lru_cache(256)
@@ -93,54 +88,55 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind, config=None if is_dataclass(kind) else strict)
 
 
-def _is_misfit(error: Any) -> bool:
-    """Whether the value is neither filled in later nor a number in place of text."""
-    value = error["input"]
-    if isinstance(value, str) and ("${" in value or value == "???"):
-        return False
+def _is_number(error: Any) -> bool:
+    """Whether the value is a number in place of text."""
+    value, is_value = error["input"], "[key]" not in error["loc"]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    is_value = "[key]" not in error["loc"]
-    return not (error["type"] == "string_type" and is_number and is_value)
+    return error["type"] == "string_type" and is_number and is_value
 
 
-def _message(error: Any, value: Any, kind: Any, where: str) -> str:
+def _message(error: Any, value: Any, kind: Any, where: Where) -> str:
     """One line: the key, the value expected, the value found."""
     reason, words = error["type"], error.get("ctx", {})
-    path = _path(value, [step for step in error["loc"] if step != "[key]"])
+    path = _path(value, kind, [step for step in error["loc"] if step != "[key]"])
     if "[key]" in error["loc"] or reason == "invalid_key":
         *path, _ = path
         reason = "key_type" if reason in ("string_type", "invalid_key") else reason
-    key = where
-    for name in path:
-        dot = "." if key and not key.endswith(" ") else ""
-        key += f"[{name}]" if isinstance(name, int) else f"{dot}{name}"
+    key = where(path) if callable(where) else below(where, path)
     if reason == "unexpected_keyword_argument":
-        known = [*_bare(type_of(kind, path[:-1])).__dataclass_fields__]
+        known = [*_bare(_type_of(kind, path[:-1])).__dataclass_fields__]
         return f"{key}: expected one of {', '.join(known)}{hint(path[-1], known)}"
     if reason == "literal_error":
         words = {"words": words["expected"].replace("' or '", ", ").replace("'", "")}
     expected = EXPECTED.get(reason, error["msg"]).format(**words)
     if expected == "text" and isinstance(error["input"], bool):
         expected = "text (in quotes, if it is meant as text)"
-    near = (
-        hint(str(error["input"]), words["words"].split(", "))
-        if "words" in words
-        else ""
-    )
+    known = words["words"].split(", ") if "words" in words else []
+    found = words.get("found") or _spelt(error)
     return (
-        f"{key}: expected {expected}, found {words.get('found') or _spelt(error)}{near}"
+        f"{key}: expected {expected}, found {found}{hint(str(error['input']), known)}"
     )
 
 
-def _path(value: Any, location: Sequence[Any]) -> list[Any]:
+def below(where: str, path: Iterable[Any]) -> str:
+    """A place with the keys and indices below it: ``sources[0].kind``."""
+    for name in path:
+        dot = "." if where and not where.endswith(" ") else ""
+        where += f"[{name}]" if isinstance(name, int) else f"{dot}{name}"
+    return where
+
+
+def _path(value: Any, kind: Any, location: Sequence[Any]) -> list[Any]:
     """The keys and indices of a location, without the branches of unions in it."""
-    path = []
+    path: list[Any] = []
     for step in location:
         inner = dict(enumerate(value)) if isinstance(value, list | tuple) else value
         if isinstance(inner, Mapping) and step in inner:
             value = inner[step]
         elif isinstance(step, str) and hasattr(value, step):
             value = getattr(value, step)
+        elif step in getattr(_bare(_type_of(kind, path)), "__dataclass_fields__", ()):
+            value = None  # it is left out
         elif not (location[-1] == step and isinstance(value, Mapping)):
             continue
         path.append(step)
@@ -155,7 +151,7 @@ def _spelt(error: Any) -> str:
     return "none" if value == [] else " ".join(repr(value).split())[:80]
 
 
-def type_of(kind: Any, path: Iterable[Any]) -> Any:
+def _type_of(kind: Any, path: Iterable[Any]) -> Any:
     """The type of the value at a path of keys; ``Any`` where it is not declared."""
     for name in path:
         kind = _bare(kind)
@@ -172,43 +168,7 @@ def _bare(kind: Any) -> Any:
     return inner[0] if type(None) in get_args(kind) else kind
 
 
-# --- sections -------------------------------------------------------------------------
-
-
-def validate(config: schema.Config, narrowed: bool = False) -> None:
-    """Check a whole configuration.
-
-    Parameters
-    ----------
-    config : Config
-    narrowed : bool
-        Whether overrides replace the problems of the paper's file: then the file may
-        name any known problem.
-
-    Raises
-    ------
-    ConfigError
-    """
-    for group in ("paper", "problem", "solver", "scale"):
-        validate_section(group, getattr(config, group), narrowed)
-    for name, run in config.paper.runs.items():
-        where = f"conf/{group_file('paper', config.paper.name)}: runs.{name}.grid"
-        check_clips(grid.points(run.grid, where), where, config.problem)
-    validate_settings(config)
-
-
-def validate_section(group: str, section: Any, narrowed: bool = False) -> None:
-    """Check one group's section; ``narrowed`` as in ``validate``."""
-    check(section, type(section), f"conf/{group_file(group, str(section.name))}: ")
-    if group == "paper":
-        _validate_paper(section, available("problem") if narrowed else None)
-    elif group == "problem":
-        _validate_problem(section)
-
-
-def validate_settings(config: schema.Config) -> None:
-    """Check the settings that belong to no group."""
-    check(config, schema.Config)
+# --- names and files ------------------------------------------------------------------
 
 
 def check_name(group: str, name: str, where: str) -> None:
@@ -230,91 +190,69 @@ def one_of(where: str, value: str, known: Any) -> None:
         )
 
 
-def _of(where: str, names: Iterable[Any] | None, known: Iterable[str]) -> None:
-    """Refuse a list with an unknown name; None passes."""
-    for name in names or ():
-        one_of(where, name, list(known))
+def paper_file(paper: schema.Paper, name: str) -> Path | None:
+    """A file in the paper's folder of configuration; None if missing."""
+    return conf_file(f"paper/{paper.name}/{name}")
 
 
-def _validate_problem(problem: schema.Problem) -> None:
-    where = f"conf/problem/{problem.name}.yaml"
-    delta = grid.number(problem.privacy.delta, 1000, f"{where}: privacy.delta")
+# --- grids and numbers ----------------------------------------------------------------
+
+
+def check_problem(problem: schema.Problem, where: str) -> None:
+    """Refuse a delta, penalty or box that no run could have."""
+    delta = grid.number(problem.privacy.delta, 1000, f"{where}privacy.delta")
     if not 0 < delta < 1:
-        raise ConfigError(f"{where}: privacy.delta: expected in (0, 1), found {delta}")
+        raise ConfigError(f"{where}privacy.delta: expected in (0, 1), found {delta}")
     for key in ("l1", "l2"):
-        strength = grid.number(
-            getattr(problem.penalty, key), 1000, f"{where}: penalty.{key}"
-        )
+        place, value = f"{where}penalty.{key}", getattr(problem.penalty, key)
+        strength = grid.number(value, 1000, place)
         if not 0 <= strength < float("inf"):
-            raise ConfigError(
-                f"{where}: penalty.{key}: expected 0 or more, found {strength}"
-            )
+            raise ConfigError(f"{place}: expected 0 or more, found {strength}")
     if not problem.penalty.lower <= 0 <= problem.penalty.upper:
-        raise ConfigError(f"{where}: penalty: the box must hold 0, where runs start")
+        raise ConfigError(f"{where}penalty: the box must hold 0, where runs start")
 
 
-def _validate_paper(paper: schema.Paper, problems: list[str] | None = None) -> None:
-    where = f"conf/{group_file('paper', paper.name)}"
-    if not any((paper.runs, paper.sweeps, paper.figures, paper.tables, paper.claims)):
-        raise ConfigError(f"{where}: runs: expected runs, sweeps or tables, found none")
-    if paper.runs and not (paper.problems or problems):
-        raise ConfigError(
-            f"{where}: problems: expected one or more of them, found none"
-        )
-    for key in ("problems", "offline"):
-        for name in getattr(paper, key):
-            check_name("problem", name, f"{where}: {key}")
-    allowed = problems or list(dict.fromkeys([*paper.problems, *paper.offline]))
-    for name, run in paper.runs.items():
-        check_name("solver", name, f"{where}: runs")
-        place = f"{where}: runs.{name}"
-        _of(f"{place}.problems", run.problems, allowed)
-        _validate_grid(run.grid, f"{place}.grid")
-    for name, sweep in paper.sweeps.items():
-        _validate_sweep(sweep, f"{where}: sweeps.{name}")
-    for kind in ("figures", "tables"):
-        for name, product in getattr(paper, kind).items():
-            place = f"{where}: {kind}.{name}"
-            _of(f"{place}.problems", product.problems, allowed)
-            _of(f"{place}.sweeps", product.sweeps, paper.sweeps)
-    _validate_files(paper, where)
+def check_grid(spec: Any, where: str) -> None:
+    """Refuse a grid of a run whose values no solver could take."""
+    points = grid.points(spec, where)
+    for name in schema.AXES:
+        for value in points.values(name):
+            if not value > 0:
+                raise ConfigError(f"{where}.{name}: expected positive, found {value}")
+            if value == float("inf") and name != "clip":
+                raise ConfigError(f"{where}.{name}: {INFINITE}")
+            if name == "passes" and value > schema.MOST_PASSES:
+                raise ConfigError(
+                    f"{where}.passes: expected at most {schema.MOST_PASSES} passes, "
+                    f"found {value:g}"
+                )
 
 
-def _validate_sweep(sweep: schema.Sweep, where: str) -> None:
-    for key in ("grid",) if sweep.small is None else ("grid", "small"):
-        points = grid.points(getattr(sweep, key), f"{where}.{key}", axes=None)
-        for group in ("problem", "solver"):  # axes that name something
-            for value in points.values(group):
-                check_name(group, str(value), f"{where}.{key}.{group}")
-    for key in ("problems", "prepared"):
-        _of(f"{where}.{key}", getattr(sweep, key), available("problem"))
+INFINITE = ".inf is accepted only for clip, without noise (privacy.epsilon: .inf)"
 
 
-def _validate_files(paper: schema.Paper, where: str) -> None:
-    named = {f"published.{name}": file for name, file in paper.published.items()}
-    named |= {"claims": paper.claims} if paper.claims else {}
-    for name, file in named.items():
-        path = paper_file(paper, file)
-        if path is None:
-            raise ConfigError(
-                f"{where}: {name}: no file conf/paper/{paper.name}/{file}"
-            )
+def check_clips(points: grid.Grid, where: str, problem: schema.Problem) -> None:
+    """Refuse an infinite clip on a problem with noise, which it would scale."""
+    private = problem.privacy.epsilon != float("inf")
+    if private and float("inf") in points.values("clip"):
+        raise ConfigError(f"{where}.clip: {INFINITE}")
+
+
+# --- YAML -----------------------------------------------------------------------------
 
 
 def load_yaml(where: str, text: bytes) -> Any:
-    """The content of a YAML document, read as OmegaConf reads it."""
+    """The content of a YAML document; ``where`` begins the message of a refusal."""
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
         if node is None or _written_out(node, {}) <= MOST_NODES:
             return None if node is None else loader.construct_document(node)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark, reason = (
-            getattr(error, "problem_mark", None),
-            " ".join(str(error).split()),
-        )
+        mark, reason = getattr(error, "problem_mark", None), str(error)
         if mark is not None:
             reason = f"line {mark.line + 1}: {getattr(error, 'problem', reason)}"
+        reason = " ".join(reason.split())
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
     raise ConfigError(
         f"{where}: expected at most {MOST_NODES} values, found more once its aliases "
@@ -334,44 +272,34 @@ def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
     return known[id(node)]
 
 
-class _Loader(CParser, get_yaml_loader()):  # type: ignore[misc]
-    """OmegaConf's loader with the parser in C, which takes a tenth of the time."""
+class _Loader(yaml.CSafeLoader):
+    """Reads as OmegaConf does: 1e-3 is a number, a date is text, a key stands once."""
 
-    def __init__(self, stream: bytes):
-        CParser.__init__(self, stream)
-        SafeConstructor.__init__(self)
-        Resolver.__init__(self)
+    yaml_implicit_resolvers = {  # as the base class has it
+        first: [one for one in known if not one[0].endswith((":timestamp", ":float"))]
+        for first, known in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
 
-
-def paper_file(paper: schema.Paper, name: str) -> Path | None:
-    """A file in the paper's folder of configuration; None if missing."""
-    return conf_file(f"paper/{paper.name}/{name}")
-
-
-def _validate_grid(spec: Any, where: str) -> None:
-    points = grid.points(spec, where)
-    for name in schema.AXES:
-        for value in points.values(name):
-            if not value > 0:
-                raise ConfigError(f"{where}.{name}: expected positive, found {value}")
-            if value == float("inf") and name != "clip":
-                _refuse_infinite(f"{where}.{name}")
-            if name == "passes" and value > schema.MOST_PASSES:
-                raise ConfigError(
-                    f"{where}.passes: expected at most {schema.MOST_PASSES} passes, "
-                    f"found {value:g}"
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        plain = [key for key, _ in node.value if key.tag.endswith(":str")]
+        for place, key in enumerate(plain):
+            if key.value in [one.value for one in plain[:place]]:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key.value!r} is given twice", key.start_mark
                 )
+        return super().construct_mapping(node, deep=deep)
 
 
-def check_clips(points: grid.Grid, where: str, problem: schema.Problem) -> None:
-    """Refuse an infinite clip on a problem with noise, which it would scale."""
-    private = problem.privacy.epsilon != float("inf")
-    if private and float("inf") in points.values("clip"):
-        _refuse_infinite(f"{where}.clip")
-
-
-def _refuse_infinite(where: str) -> NoReturn:
-    raise ConfigError(
-        f"{where}: .inf is accepted only for clip, without noise "
-        "(privacy.epsilon: .inf)"
-    )
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(
+        r"""^(?:[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?
+        |[-+]?[0-9]+(?:_[0-9]+)*[eE][-+]?[0-9]+
+        |\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?
+        |[-+]?[0-9]+(?:_[0-9]+)*(?::[0-5]?[0-9])+\.[0-9_]*
+        |[-+]?\.(?:inf|Inf|INF)
+        |\.(?:nan|NaN|NAN))$""",
+        re.VERBOSE,
+    ),
+    [*"-+0123456789."],
+)

@@ -1,0 +1,343 @@
+"""Hydra composes ``conf/``: where it finds the files, and its errors in one line.
+
+A :class:`Conf` is Hydra's source of configuration: a file is the user's own or the
+package's, and ``paper=dpcd`` is ``paper/dpcd/paper.yaml``. Everything else (groups,
+defaults lists, overrides, multirun, completion) is Hydra's.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import hydra
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.object_type import ObjectType
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.plugins import Plugins
+from hydra.errors import HydraException, MissingConfigException
+from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from dperm.core.experiment import schema
+from dperm.core.experiment.config import key_of
+from dperm.core.experiment.locate import (
+    GROUPS,
+    ROOT,
+    ConfigError,
+    available,
+    conf_dir,
+    conf_file,
+    group_file,
+)
+from dperm.core.experiment.validation import below, check_name, load_yaml
+
+VERSION = "1.3"  # of Hydra, whose rules hold
+# Primary configurations: the root's file, the same without paper, problem and solver,
+# and one of nothing, to which sections are added.
+WHOLE, SETTINGS, ALONE = "config", "settings", "alone"
+DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
+# Parts of Hydra's own configuration, which only its applications need.
+_PARTS = ("env", "help", "hydra_help", "hydra_logging", "job_logging", "launcher",
+          "output", "sweeper")  # fmt: skip
+_NOTHING = ["_self_", *({f"override hydra/{part}": None} for part in _PARTS)]
+# Besides its own errors OmegaConf raises these on senseless values.
+_SENSELESS = (
+    *(HydraException, OmegaConfBaseException, OSError, ValueError, TypeError),
+    *(AttributeError, AssertionError),
+)
+
+
+def compose(
+    name: str, overrides: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What Hydra composes, as plain values, and the name chosen in each group.
+
+    Parameters
+    ----------
+    name : str
+        ``WHOLE``, ``SETTINGS`` or ``ALONE``.
+    overrides : sequence of str
+        In Hydra's grammar.
+
+    Raises
+    ------
+    ConfigError
+    """
+    register()
+    with refusing(overrides), hydra.initialize(config_path=None, version_base=VERSION):
+        composed = hydra.compose(name, [*overrides], return_hydra_config=True)
+        chosen = _chosen(composed.hydra)
+        kept = [str(key) for key in composed if key != "hydra"]
+        return plain(OmegaConf.masked_copy(composed, kept)), chosen
+
+
+def application(task: Callable[[DictConfig], Any]) -> Callable[[], None]:
+    """A function on a composed configuration as an application of Hydra's."""
+    register()
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, to be told in one line
+    made: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(task)
+    return made
+
+
+def job(composed: DictConfig) -> tuple[dict[str, Any], dict[str, str], list[str]]:
+    """A job of a Hydra application: plain values, names of groups, its overrides."""
+    now = HydraConfig.get()
+    given = [text.removeprefix("++") for text in now.overrides.task]
+    return plain(composed), _chosen(now), given
+
+
+def plain(composed: Any) -> Any:
+    """A configuration of Hydra's as plain values."""
+    return OmegaConf.to_container(composed)
+
+
+def _chosen(node: Any) -> dict[str, str]:
+    """The name chosen in each group, as Hydra's own node has it."""
+    choices = node.runtime.choices.items()
+    return {group: name for group, name in choices if group in GROUPS and name}
+
+
+@contextmanager
+def refusing(overrides: Sequence[str] = ()) -> Iterator[None]:
+    """Turn errors of Hydra and OmegaConf into a ConfigError of one line.
+
+    It names the override of the command line that the error is about.
+    """
+    try:
+        yield
+    except ConfigError:
+        raise
+    except MissingConfigException as error:
+        group, _, name = str(error.missing_cfg_file).partition("/")
+        check_name(group, name, "command line")
+        raise
+    except RecursionError as error:
+        raise ConfigError("conf/: defaults: expected no circle, found one") from error
+    except _SENSELESS as error:
+        texts = [f"{error}", *([f"{error.__cause__}"] if error.__cause__ else [])]
+        first = [text.strip().splitlines()[0] for text in texts if text.strip()]
+        what = ": ".join(first) or type(error).__name__
+        about = [text for text in overrides if key_of(text) in what]
+        where = "".join(f"{text.removeprefix('++')}: " for text in about[-1:])
+        raise ConfigError(f"command line: {where}{what}") from error
+
+
+@functools.cache
+def register() -> None:
+    """Tell Hydra of :class:`Conf`."""
+    Plugins.instance().register(Conf)
+    Plugins.instance().register(_Searched)
+
+
+class _Searched(SearchPathPlugin):
+    """Has Hydra search :class:`Conf`."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        """Add it in front of Hydra's own configuration."""
+        search_path.prepend("dperm", f"{Conf.scheme()}://conf")
+
+
+class Conf(ConfigSource):
+    """The files below ``conf/``, each checked when it is read."""
+
+    @staticmethod
+    def scheme() -> str:
+        """Its name in a search path."""
+        return "dperm"
+
+    def available(self) -> bool:
+        """Whether it is there."""
+        return True
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """Read a file; ConfigError if it is not one of settings."""
+        made_of = _MADE.get(config_path)
+        content = made_of() if made_of else contents(_file(config_path))
+        made = OmegaConf.create(content)
+        return ConfigResult(self.provider, self.full_path(), made, {"package": None})
+
+    def is_config(self, config_path: str) -> bool:
+        """Whether there is such a file."""
+        return config_path in _MADE or conf_file(_file(config_path)) is not None
+
+    def is_group(self, config_path: str) -> bool:
+        """Whether it is a group, or the root."""
+        return config_path in ("", *GROUPS)
+
+    def list(self, config_path: str, results_filter: ObjectType | None) -> list[str]:
+        """The names in a group, or the groups."""
+        if config_path == "":
+            return [] if results_filter == ObjectType.CONFIG else [*GROUPS[:-1]]
+        return [] if results_filter == ObjectType.GROUP else available(config_path)
+
+
+def _settings() -> dict[str, Any]:
+    """The root's file without its paper, problem and solver."""
+    root = contents(ROOT)
+    scale = [one for one in root.get("defaults", []) if "scale" in one]
+    kept = {key: root[key] for key in root if key not in ("defaults", "hydra")}
+    return {**kept, "defaults": [*scale, *_NOTHING]}
+
+
+# Configurations that are no files; the schema has the keys that no file gives.
+_MADE: dict[str, Callable[[], dict[str, Any]]] = {
+    ALONE: lambda: {"defaults": _NOTHING},
+    SETTINGS: _settings,
+    "schema": lambda: asdict(schema.Config()),
+}
+
+
+def _file(config_path: str) -> str:
+    group, _, name = config_path.removesuffix(".yaml").partition("/")
+    return group_file(group, name) if name else f"{group}.yaml"
+
+
+# --- files ----------------------------------------------------------------------------
+
+
+def contents(file: str) -> dict[str, Any]:
+    """The content of a file below ``conf/``; ConfigError if it cannot be one."""
+    path, where = conf_file(file), f"conf/{file}"
+    if path is None:
+        raise ConfigError(f"{where}: no such file")
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{where}: {error.strerror}") from error
+    if re.search(rb"@\s*package", text):  # a directive of Hydra
+        raise ConfigError(f"{where}: expected settings of its group, not @package")
+    content = load_yaml(where, text)
+    if not content or not isinstance(content, dict):
+        raise ConfigError(f"{where}: expected keys and values, name first of all")
+    if b"${" in text or b"???" in text:
+        _refuse_reference(content, f"{where}: ")
+    if file != ROOT:
+        _check_defaults(file, content)
+    return content
+
+
+def _refuse_reference(value: Any, where: str) -> None:
+    """Refuse ``${...}``, which may read the environment, and ``???``."""
+    if isinstance(value, dict | list):
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, inner in pairs:
+            _refuse_reference(inner, below(where, [key]))
+    elif isinstance(value, str) and ("${" in value or value == "???"):
+        raise ConfigError(f"{where}: expected a value, found {value!r}")
+
+
+def _check_defaults(file: str, content: dict[str, Any]) -> None:
+    group = file.partition("/")[0]
+    taken, where = content.get("defaults", []), f"conf/{file}: defaults"
+    if not isinstance(taken, list):
+        raise ConfigError(f"{where}: expected a list, found {taken!r}")
+    for entry in taken:
+        if group == "problem" and isinstance(entry, dict) and [*entry] == [DATASET]:
+            check_name("dataset", str(entry[DATASET]), where)
+        elif isinstance(entry, str) and group != "paper":
+            if entry != "_self_":
+                check_name(group, entry, where)
+            if file == group_file(group, entry):
+                raise ConfigError(f"{where}: expected no circle, found {entry!r}")
+        else:
+            allowed = f"{DATASET}: name" if group == "problem" else "a name"
+            raise ConfigError(
+                f"{where}: expected {allowed} of its group or _self_, found {entry!r}"
+            )
+    inline = content.get("dataset") if group == "problem" else None
+    name = inline.get("name") if isinstance(inline, dict) else None
+    if name is not None and str(name) in available("dataset"):
+        raise ConfigError(  # fetched data are stored by name
+            f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
+            f"conf/dataset/{name}.yaml has (defaults: [{DATASET}: {name}] takes it)"
+        )
+
+
+def place_of(
+    names: dict[str, str], overrides: Sequence[str]
+) -> Callable[[Sequence[Any]], str]:
+    """A function that says where the value at a path of keys was given.
+
+    Parameters
+    ----------
+    names : dict
+        The chosen name in each group.
+    overrides : sequence of str
+        Of the command line, which are named before a file.
+    """
+
+    def place(path: Sequence[Any]) -> str:
+        key = below("", path)
+        for text in reversed(overrides):
+            given = key_of(text)
+            is_above = f"{key}.".startswith((f"{given}.", f"{given}["))
+            if given not in GROUPS and (is_above or given.startswith(f"{key}.")):
+                return f"command line: {text}: {key}"
+        if not path or path[0] not in names:
+            return f"conf/{ROOT}: {key}"
+        group, *inner = path
+        file = group_file(group, names[group])
+        known = [(_lost(contents(f), at), f, at) for f, at in _files(file, inner)]
+        _, file, inner = min(known, key=lambda one: one[0])
+        return below(f"conf/{file}: ", inner)
+
+    return place
+
+
+def _files(file: str, path: list[Any]) -> Iterator[tuple[str, list[Any]]]:
+    """A section's file, and those it takes, each with the path as it is in there."""
+    yield file, path
+    for entry in reversed(contents(file).get("defaults", [])):
+        if isinstance(entry, dict) and path[:1] == ["dataset"]:
+            yield from _files(group_file("dataset", entry[DATASET]), path[1:])
+        elif isinstance(entry, str) and entry != "_self_":
+            yield from _files(group_file(file.partition("/")[0], entry), path)
+
+
+def _lost(content: Any, path: Sequence[Any]) -> int:
+    """How many of the last keys and indices of a path are not there."""
+    for number, step in enumerate(path):
+        inner = dict(enumerate(content)) if isinstance(content, list) else content
+        if not isinstance(inner, dict) or step not in inner:
+            return len(path) - number
+        content = inner[step]
+    return 0
+
+
+# --- the command line -----------------------------------------------------------------
+
+
+def spelt(override: str, several: bool = False) -> str:
+    """An override as Hydra takes it, for keys that no file gives as well.
+
+    ``.inf`` may stand for ``inf``, as in a YAML. ``several`` allows several values.
+
+    Raises
+    ------
+    ConfigError
+        If it is not ``key=value``.
+    """
+    where = f"command line: {override}"
+    try:
+        text = re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", override)
+        order = OverridesParser.create().parse_override(text)
+    except HydraException as error:
+        what = str(error).splitlines()[0]
+        raise ConfigError(f"{where}: expected key=value: {what}") from error
+    if "${" in override:
+        raise ConfigError(f"{where}: {key_of(override)}: expected a value, found ${{")
+    if order.package is not None or (order.is_sweep_override() and not several):
+        raise ConfigError(
+            f"{where}: expected key=value, one value; --multirun takes several"
+        )
+    is_plain = not (order.is_add() or order.is_delete() or order.is_force_add())
+    return f"++{text}" if is_plain and order.key_or_group not in GROUPS else text
