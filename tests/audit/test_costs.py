@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.audit import bounds, costs
+from dperm.audit import costs
 from dperm.audit.checks import Audit
 from dperm.audit.costs import composed, ledger_bounds, run_epsilon
 from dperm.audit.mechanism import Draw
@@ -173,32 +173,3 @@ def test_strict_noise_that_is_less_than_was_asked_for_is_caught():
     m.epsilon = 0.9
     found = Audit(m, **BRIEF).epsilon()
     assert found.caught and found.note.endswith("0.9 was asked for")
-
-
-# --- bets and counts, of the audit of a function --------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("size", "coins", "share"), [(20_000, None, 0.85), (100_000, 0, 0.95)]
-)
-def test_lower_bounds_from_losses_of_a_gaussian(size, coins, share):
-    """By betting, and by coins."""
-    mu = 1.0
-    losses = mu**2 / 2 + mu * np.random.default_rng(3).standard_normal(size)
-    truth = accountant.gaussian_epsilon(mu, 0.02)
-    assert share * truth < bounds.losses_bound(losses, 0.02, 0.01, coins) < truth
-    assert bounds.losses_bound(np.zeros(500), 0.01, 0.01, coins) == 0
-
-
-@pytest.mark.parametrize("hits", [0, 1, 3, 17, 19, 20])
-def test_clopper_pearson_against_scipy(hits):
-    exact = stats.binomtest(hits, 20).proportion_ci(0.9, "exact")
-    found = bounds.clopper_pearson(np.array(hits), 20, 0.05)
-    assert found == pytest.approx((exact.low, exact.high), abs=1e-12)
-
-
-def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
-    rng, level, times = np.random.default_rng(0), 0.1, 400
-    one, two = rng.binomial(500, 0.4, times), rng.binomial(500, 0.4 / np.e, times)
-    wrong = (bounds.ratio_bound(one, two, 500, level, 0.0) > 1).sum()
-    assert 0 < wrong <= stats.binom.ppf(0.999, times, level)

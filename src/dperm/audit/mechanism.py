@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -275,17 +276,12 @@ class Mechanism:
         return Transcript(views, tap.draws, ends, published)
 
 
-class quiet(warnings.catch_warnings):  # noqa: N801
+@contextmanager
+def quiet() -> Iterator[None]:
     """Suppress warnings, of numpy too: records that overflow are intended here."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        self.errors = np.seterr(all="ignore")
-
-    def __exit__(self, *exception: object) -> None:
-        np.seterr(**self.errors)
-        super().__exit__(*exception)  # type: ignore[arg-type]
+        yield
 
 
 def seeded(seed: Seed) -> Streams:

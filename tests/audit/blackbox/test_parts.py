@@ -12,12 +12,18 @@ from dperm.audit.functions import (
     Pair,
     RefusedError,
     Target,
+    begin,
     numbers,
     recorded,
-    run,
 )
 from dperm.audit.mechanism import LAWS, Records
-from dperm.audit.proofs import compare_laws, judge, learn
+from dperm.audit.proofs import (
+    compare_laws,
+    judge,
+    learn,
+    losses_bound,
+    ratio_bound,
+)
 from dperm.core.privacy.strict import gaussian_epsilon
 
 DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))
@@ -57,7 +63,8 @@ def test_numpy_is_as_before_afterwards():
 
 @pytest.mark.parametrize("law", sorted({*LAWS} - {"gaussian"}))
 def test_recorded_noise_has_its_law_and_scale(law):
-    with recorded(), run(5) as record:
+    with recorded():
+        record = begin(5)
         rng = np.random.default_rng(3)
         if law == "exponential":
             values = rng.exponential(2.0, 4000)
@@ -68,7 +75,8 @@ def test_recorded_noise_has_its_law_and_scale(law):
 
 
 def test_a_script_is_handed_out_in_units_of_the_scale():
-    with recorded(), run(5, [np.array([1.0, -1.0])]):
+    with recorded():
+        begin(5, [np.array([1.0, -1.0])])
         values = np.random.default_rng(0).laplace(10.0, 3.0, 2)
     np.testing.assert_array_equal(values, [13.0, 7.0])
 
@@ -201,8 +209,22 @@ def test_an_event_is_judged_on_other_runs_than_it_was_chosen_on():
     rng = np.random.default_rng(0)
     one, two, fresh, other = rng.standard_normal((4, 60, 30))
     event = learn(one, two, 0.5, 0.0)
-    assert event.bound > 0
-    assert judge(event, fresh, other, 0.05, 0.0).epsilon == 0
+    assert judge(event, one, two, 0.5, 0.0).bound > 0
+    assert judge(event, fresh, other, 0.05, 0.0).bound < 0
+
+
+def test_the_lower_bound_from_losses_of_a_gaussian():
+    losses = 0.5 + np.random.default_rng(3).standard_normal(100_000)
+    truth = gaussian_epsilon(1.0, 0.02)
+    assert 0.95 * truth < losses_bound(losses, 0.02, 0.01) < truth
+    assert losses_bound(np.zeros(500), 0.01, 0.01) < 1e-9
+
+
+def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
+    rng, level, times = np.random.default_rng(0), 0.1, 400
+    one, two = rng.binomial(500, 0.4, times), rng.binomial(500, 0.4 / np.e, times)
+    wrong = (ratio_bound(one, two, 500, level, 0.0) > 1).sum()
+    assert 0 < wrong <= stats.binom.ppf(0.999, times, level)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +242,7 @@ def test_events_of_every_kind_are_found(first, second, least):
         np.asarray(make(rng), dtype=float) for make in (first, second, first, second)
     ]
     event = learn(samples[0], samples[1], 0.1, 0.0)
-    assert judge(event, samples[2], samples[3], 1e-3, 0.0).epsilon > least
+    assert judge(event, samples[2], samples[3], 1e-3, 0.0).bound > least
 
 
 def test_outputs_of_every_form_are_numbers():
