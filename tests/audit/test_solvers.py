@@ -28,7 +28,7 @@ from subjects import subjects
 ROOT = Path(__file__).parents[2]
 SOLVERS = sorted((ROOT / "conf/solver").glob("*.yaml"))
 MINE = ROOT / "docs/examples/mine/noisy_gd.py"
-BRIEF = {"neighbours": 4, "runs": 12, "closely": 1}
+BRIEF = {"neighbours": 4, "runs": 12}
 OPEN = ("fw", "bcfw")  # they state no privacy
 ALGORITHMS = [  # of estimators; variants by options are fitted as these are
     name
@@ -107,7 +107,7 @@ def test_every_estimator_keeps_its_ledger(name):
 
 @pytest.mark.parametrize(
     ("stem", "least"),
-    [("dp_cd", 0.999), ("dp_sgd", 0.97), ("dp_gcd", 0.8), ("phased_sgd", 0.999)],
+    [("dp_cd", 0.999), ("dp_sgd", 0.97), ("dp_gd", 0.6), ("phased_sgd", 0.999)],
 )
 def test_most_of_the_bound_is_reached(stem, least):
     m = strict(stem)

@@ -178,7 +178,5 @@ def planted(name: str, m: Mechanism) -> Mechanism | None:
         return None
     if m.bound is not None and name.startswith("an extreme record"):
         return None
-    if not m.whole and name.startswith(("a last", "an extreme record gives")):
-        return None
     tilted = any(isinstance(e, PerturbedObjective) for e in m.ledger.events)
     return None if tilted and name == "a record counts twice" else broken

@@ -182,13 +182,6 @@ class Mechanism:
     #: noise, in units of its scale, that takes weights so far that products with
     #: extreme records overflow, but not so far that releases lose their digits
     far: float = 1e5
-    #: whether a release is a value with noise of the event's scale added
-    plain: bool = False
-    #: whether views are all that a run releases, so that they determine the weights
-    whole: bool = True
-    #: whether every draw is a release of the ledger; not so where a record is in some
-    #: of the releases only
-    each: bool = True
     #: what it is made of: module, options, and problem or setup
     setting: Mapping[str, Any] = field(default_factory=dict)
 
