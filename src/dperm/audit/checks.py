@@ -36,7 +36,7 @@ from dperm.audit.mechanism import (
     seeded,
 )
 from dperm.audit.pairs import odd_pairs, pairs
-from dperm.audit.replay import SAME, Coupling, Replay, Shift
+from dperm.audit.replay import HIDES, SAME, Coupling, Replay, Shift
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Event, Laplace, Ledger, SampledGaussian
@@ -169,8 +169,14 @@ class Audit:
     def count(self) -> Finding:
         """No more releases are made, or move with a record, than the ledger counts.
 
-        Numbers of Laplace noise count one by one.
+        Numbers of Laplace noise count one by one. Noise of a kind that hides nothing in
+        the ledger is that of a release that is not stated.
         """
+        events = self.m.ledger.events
+        for kind in sorted({draw.kind for draw in self.plain.draws}):
+            if not any(isinstance(event, HIDES.get(kind, ())) for event in events):
+                note = f"{kind} noise hides no release of the ledger"
+                return Finding("count", math.inf, 1.0, True, note)
         stated, most = _stated(self.m.ledger), self._made()
         for _, coupling in self.couplings:
             most |= _moved(coupling.shifts)

@@ -19,7 +19,6 @@ from dperm.audit.functions import (
     NORMS,
     RELATIONS,
     Domain,
-    Fit,
     RefusedError,
     load,
 )
@@ -27,7 +26,6 @@ from dperm.audit.functions import (
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 LARGEST = 10**4  # records, features
-FEATURES = (1, 2, 4)  # 4 without bounds only: few sums of two numbers overflow
 
 DESCRIPTION = "Try to refute that fit(X, y, seed) is (epsilon, delta)-private."
 EPILOG = """
@@ -50,11 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="what it claims, from 0; default 0",
     )
     add("--n", type=_between(int, 1, LARGEST), default=8, help="records; default 8")
-    add(
-        "--p",
-        type=_between(int, 0, LARGEST),
-        help="features; default 1, 2, and 4 without bounds",
-    )
+    add("--p", type=_between(int, 0, LARGEST), default=2, help="features; default 2")
     bounds: dict[str, Any] = {"type": _range, "metavar": "B or LOW:HIGH"}
     add(
         "--x-bound",
@@ -128,67 +122,36 @@ def _labels(text: str) -> tuple[float, ...]:
     return found
 
 
-def domains(given: argparse.Namespace) -> list[Domain]:
-    """The domains that are tried, with few features first."""
+def domain_of(given: argparse.Namespace) -> Domain:
+    """The domain that the options declare.
+
+    Raises RefusedError if two of them exclude each other.
+    """
     if given.labels and given.y_bound:
         raise RefusedError("--labels and --y-bound: expected one of them")
     if given.norm != "linf" and given.x_bound is None:
         raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
     y, listed = given.labels or given.y_bound, bool(given.labels)
-    rest = (given.x_bound, given.norm, y, listed, given.relation)
-    if given.p:
-        return [Domain(given.n, given.p, *rest)]
-    found = [Domain(given.n, p, *rest) for p in FEATURES]
-    return found[:-1] if found[0].bounded else found
+    sizes = (given.n, given.p)
+    return Domain(*sizes, given.x_bound, given.norm, y, listed, given.relation)
 
 
 def main(given: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
     try:
         claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
-        tried = domains(given)
-        fit = load(given.function)
+        domain, fit = domain_of(given), load(given.function)
         show: Progress = lambda text: print(f"  {text}", file=sys.stderr, flush=True)  # noqa: E731
-        verdict, domain = best(fit, claim, tried, given.seed, show)
+        verdict = audit(fit, claim, domain, given.seed, show)
         name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
         folder = Path(given.out or f"results/audit/functions/{name}")
         text = verdict_text(given.function, claim, domain, verdict, folder)
-        save(folder, verdict, {**vars(given), "relation": domain.relation}, text)
+        save(folder, verdict, vars(given), text)
     except (RefusedError, OSError) as error:
         print(f"dperm audit: {error}", file=sys.stderr)
         raise SystemExit(REFUSED) from error
     print(text)
     raise SystemExit(REFUTED if verdict.refuted else NOT_REFUTED)
-
-
-def best(
-    fit: Fit,
-    claim: Claim,
-    tried: list[Domain],
-    seed: int,
-    progress: Progress | None = None,
-) -> tuple[Verdict, Domain]:
-    """The verdict on the first domain that refutes, or the largest bound.
-
-    The domains share the time and 1 - confidence. Raises RefusedError if the function
-    runs on none of them.
-    """
-    confidence = 1 - (1 - claim.confidence) / len(tried)
-    seconds = claim.seconds / len(tried)
-    each = replace(claim, confidence=confidence, seconds=seconds)
-    found: list[tuple[Verdict, Domain]] = []
-    for domain in tried:
-        try:
-            found.append((audit(fit, each, domain, seed, progress), domain))
-        except RefusedError:
-            if domain is tried[-1] and not found:
-                raise
-        if found and found[-1][0].refuted:
-            break
-    verdict, domain = max(found, key=lambda one: (one[0].refuted, one[0].epsilon))
-    verdict.seconds = sum(one.seconds for one, _ in found)
-    verdict.runs = sum(one.runs for one, _ in found)
-    return verdict, domain
 
 
 def verdict_text(

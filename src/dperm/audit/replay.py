@@ -30,10 +30,12 @@ _MIXED = 1e-6  # relative error of a repeated sketch
 _DONE = 1e-12  # relative to the view, or units of noise: negligible
 _LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unmatched
 _ENTRIES = 3  # of a selection, whose thresholds are compared
-_HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
+HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
     "gaussian": (Gaussian, SampledGaussian, PerturbedObjective, GaussianSketch),
     "generalised_gaussian": (GeneralisedGaussian,),
-    "laplace": (Laplace,),
+    "laplace": (Laplace, NoisyMax),
+    "gumbel": (NoisyMax,),
+    "exponential": (NoisyMax,),
 }
 
 
@@ -139,7 +141,7 @@ class Replay:
         left = left[:first] if places and places[-1] < first else left[first:]
         found: list[tuple[int, Event]] = []
         for place in reversed(places):
-            kinds = _HIDES.get(seen.draws[place].kind, ())
+            kinds = HIDES.get(seen.draws[place].kind, ())
             able = [k for k, event in enumerate(left) if isinstance(event, kinds)]
             if able:
                 found.insert(0, (place, left[able[-1]]))
@@ -305,10 +307,10 @@ class Replay:
     def margins(self, seen: Transcript, t: int) -> list[Shift]:
         """How far the noise at which an entry wins selection t moves on D'.
 
-        For a few entries that win neither on D nor on D' without their own noise. The
-        shift is infinite for one whose noise decides nothing, however large.
+        For a few entries that win neither on D nor on D' without their own noise. A
+        shift is infinite if the noise of none decides anything, however large.
         """
-        place, shifts = seen.behind(t)[0], list[Shift]()
+        place, shifts, every = seen.behind(t)[0], list[Shift](), set[tuple]()
         noise = seen.draws[place]
         event = max(self.m.selections, key=lambda one: one.sensitivity / one.scale)
         entries = np.random.default_rng(self.seed).permutation(noise.unit.size)
@@ -317,17 +319,16 @@ class Replay:
             bare[place] = raised(noise, entry, -noise.unit.flat[entry])
             wins = partial(self.selected, script=bare, t=t, place=place, entry=entry)
             unforced = {wins(which, by=0.0) for which in (0, 1)}
-            forced = {by: {wins(k, by=by) for k in (0, 1)} for by in (HUGE, -HUGE)}
-            if len(unforced.union(*forced.values())) == 1:
-                shifts.append(Shift(t, event, np.full(1, np.inf)))
-            for by, names in forced.items():
+            for sign in (1.0, -1.0):
+                names = {wins(which, by=sign * HUGE) for which in (0, 1)}
+                every |= unforced | names
                 if len(names) > 1 or names & unforced:
                     continue  # it wins by itself, or never does
-                name, sign = names.pop(), math.copysign(1.0, by)
                 sides = (partial(wins, which) for which in (0, 1))
-                one, two = (threshold(side, sign, name) for side in sides)
+                one, two = (threshold(side, sign, *names) for side in sides)
                 shifts.append(Shift(t, event, np.array([two - one])))
-        return shifts
+        never = Shift(t, event, np.full(1, np.inf))
+        return shifts if len(every) > 1 else [never]
 
 
 def threshold(select: Callable[..., tuple], sign: float, name: tuple) -> float:

@@ -12,7 +12,7 @@ from commands import dperm
 from dperm import cli
 from dperm.audit import blackbox, proofs
 from dperm.audit.blackbox import Claim
-from dperm.audit.command import NOT_REFUTED, REFUSED, REFUTED, best
+from dperm.audit.command import NOT_REFUTED, REFUSED, REFUTED
 from dperm.audit.functions import Domain, load
 
 MINE = """
@@ -33,9 +33,6 @@ def whole(X, y, seed):
 def normal(X, y, seed):
     noise = np.random.default_rng(seed).normal(0, 1 + 0.5 * (X[0, 0] > 0), 1)
     return np.clip(np.nan_to_num(X), -1, 1).mean() + noise
-
-def second(X, y, seed):
-    return X[:, 1].sum() + np.random.default_rng(seed).laplace()
 
 def words(X, y, seed):
     return "weights"
@@ -98,14 +95,6 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
         for name in ("D", "D_prime")
     )
     assert (one != two).any(axis=1).sum() == 1
-
-
-def test_few_features_are_tried_first(here, monkeypatch, capsys):
-    assert call(monkeypatch, "of_mine:half", "--epsilon", "1") == REFUTED
-    assert "p = 1" in capsys.readouterr().out
-    given = ("--epsilon", "1", "--seconds", "20")
-    assert call(monkeypatch, "of_mine:second", *given) == REFUTED
-    assert "p = 2" in capsys.readouterr().out
 
 
 def test_a_sound_function_ends_with_zero(here, monkeypatch, capsys):
@@ -184,7 +173,7 @@ def test_the_command_tells_a_function_from_a_solver(here):
 
 
 def test_all_tests_of_an_audit_share_its_level(here, monkeypatch):
-    """All counts and sampled laws on all domains err by 1 - confidence at most."""
+    """All counts and sampled laws err by 1 - confidence at most."""
     spent = []
 
     def compared(target, pair, seed, delta, level):
@@ -197,9 +186,8 @@ def test_all_tests_of_an_audit_share_its_level(here, monkeypatch):
 
     monkeypatch.setattr(proofs, "compare_laws", compared)
     monkeypatch.setattr(proofs, "judge", judged)
-    domains = [Domain(p=p) for p in (1, 2, 4)]
     claim = Claim(1.0, 1e-6, confidence=0.9, seconds=1e9, runs=6000)
-    verdict, _ = best(load("of_mine:normal"), claim, domains, 0)
+    verdict = blackbox.audit(load("of_mine:normal"), claim, Domain())
     assert not verdict.refuted and len(spent) > 100
     assert sum(level for level in spent if level < 0.5) <= 0.1  # others rank pairs
 
