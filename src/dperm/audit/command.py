@@ -5,16 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import re
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dperm.audit.blackbox import Claim, Progress, Verdict, audit
+from dperm.audit.blackbox import Claim, Verdict, audit
 from dperm.audit.functions import (
     NORMS,
     RELATIONS,
@@ -26,6 +29,8 @@ from dperm.audit.functions import (
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 LARGEST = 10**4  # records, features
+leave = os._exit  # which a function that is audited cannot reach
+GRACE = 3.0  # seconds in which a function that is broken off may end
 
 DESCRIPTION = "Try to refute that fit(X, y, seed) is (epsilon, delta)-private."
 EPILOG = """
@@ -140,18 +145,43 @@ def main(given: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
     try:
         claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
-        domain, fit = domain_of(given), load(given.function)
-        show: Progress = lambda text: print(f"  {text}", file=sys.stderr, flush=True)  # noqa: E731
-        verdict = audit(fit, claim, domain, given.seed, show)
+        domain = domain_of(given)
+        with watched(given.seconds + GRACE):
+            verdict = audit(load(given.function), claim, domain, given.seed, _show)
         name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
         folder = Path(given.out or f"results/audit/functions/{name}")
         text = verdict_text(given.function, claim, domain, verdict, folder)
         save(folder, verdict, vars(given), text)
     except (RefusedError, OSError) as error:
-        print(f"dperm audit: {error}", file=sys.stderr)
+        _complain(str(error))
         raise SystemExit(REFUSED) from error
     print(text)
     raise SystemExit(REFUTED if verdict.refuted else NOT_REFUTED)
+
+
+def _show(text: str) -> None:
+    print(f"  {text}", file=sys.stderr, flush=True)
+
+
+def _complain(text: str) -> None:
+    print(f"dperm audit: {text}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def watched(seconds: float) -> Iterator[None]:
+    """End the process where a function cannot be broken off in time."""
+
+    def end() -> None:
+        _complain(f"the function does not stop: ended after {seconds:g} seconds")
+        leave(REFUSED)
+
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def verdict_text(

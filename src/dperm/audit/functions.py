@@ -12,6 +12,7 @@ import importlib.util
 import inspect
 import itertools
 import math
+import os
 import random
 import sys
 import time
@@ -362,6 +363,10 @@ def _urandom(count: int) -> bytes:
     return _entropy.randbytes(count)
 
 
+def _leave(code: int) -> None:
+    raise SystemExit(f"os._exit({code})")
+
+
 @contextmanager
 def recorded() -> Iterator[None]:
     """Replace numpy's generators by the recording ones."""
@@ -374,6 +379,7 @@ def recorded() -> Iterator[None]:
     made = (Generator, RandomState, default_rng)
     places += [(np.random, one.__name__, one) for one in made]
     places += [(np.random.mtrand, "_rand", _everyone), (random, "_urandom", _urandom)]
+    places += [(os, "_exit", _leave)]
     with ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch.object(*place))

@@ -16,6 +16,7 @@ from dperm.audit.command import NOT_REFUTED, REFUSED, REFUTED
 from dperm.audit.functions import Domain, load
 
 MINE = """
+import os
 import time
 from pathlib import Path
 import numpy as np
@@ -62,6 +63,16 @@ def endless(X, y, seed):
             time.sleep(60)
         except Exception:
             pass
+
+def stubborn(X, y, seed):
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+
+def exits(X, y, seed):
+    os._exit(0)
 """
 
 
@@ -137,6 +148,7 @@ def test_bad_arguments_are_refused_before_the_module_is_imported(
         ("of_mine:silent", "the output: expected numbers, found None"),
         ("of_mine:never", "RuntimeError: not today"),
         ("of_mine:leaves", "SystemExit: goodbye"),
+        ("of_mine:exits", "SystemExit: os._exit(0)"),
         ("of_mine:opaque", "RuntimeError: look elsewhere"),
     ],
 )
@@ -166,10 +178,14 @@ def test_a_function_that_never_ends_is_broken_off(here, monkeypatch, capsys):
 
 
 def test_the_command_tells_a_function_from_a_solver(here):
-    words = ["audit", "of_mine:half", "--epsilon", "1", "--p", "1"]
-    done = dperm(*words)
+    done = dperm("audit", "of_mine:half", "--epsilon", "1", "--p", "1")
     assert done.returncode == REFUTED, done.stderr
     assert Path("results/audit/functions/of_mine-half/D.csv").is_file()
+
+
+def test_a_function_that_catches_everything_is_ended(here):
+    done = dperm("audit", "of_mine:stubborn", "--epsilon", "1", "--seconds", "1")
+    assert done.returncode == REFUSED and "the function does not stop" in done.stderr
 
 
 def test_all_tests_of_an_audit_share_its_level(here, monkeypatch):
