@@ -9,9 +9,10 @@ number is a lower bound up to rounding.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from scipy.optimize import brentq
 
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.audit.mechanism import DELTA, Array, Mechanism, Pair
-from dperm.audit.replay import Replay, Shift
+from dperm.audit.replay import Coupling, Replay, Shift
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 
 ALIKE = 1e-4  # relative, between shifts after different histories
@@ -31,7 +32,6 @@ _GRID = 1e-4  # spacing of losses, or a share of the largest one of a release
 _SHARE = 2000
 
 Release = tuple[str, tuple]  # kind, and its numbers
-APART: Release = ("apart", ())  # no noise makes D' repeat it
 
 
 def gaussian_epsilon(mu: float, delta: float = DELTA) -> float:
@@ -161,31 +161,39 @@ def _response(pure: float) -> Release:
 # --- a run on a pair ------------------------------------------------------------------
 
 
-def run_epsilon(m: Mechanism, pair: Pair, seeds: Sequence[int]) -> float | None:
-    """Epsilon of a run on a pair; None where its law is not known.
+def run_epsilon(m: Mechanism, pair: Pair, seeds: Sequence[int]) -> float:
+    """Lower bound on the epsilon of a run on a pair, from its first releases.
 
-    It is known where the noise of every release needs the same shift after the
-    histories of all seeds: then releases cost what independent ones do. Chances of
-    selections, and noise of a norm other than the Euclidean one, are not computed.
+    As far as the noise of each needs the same shift after the histories of all seeds:
+    then releases cost what independent ones do. What follows a selection, a tilted
+    minimum or noise of a norm other than the Euclidean one does not count.
     """
-    if (
-        m.selections
-        or m.bent
-        or (m.hidden and not _others_are_alike(m, pair, seeds[0]))
-    ):
-        return None
-    first: list[Release] | None = None
+    if m.hidden and not _others_are_alike(m, pair, seeds[0]):
+        return 0.0
+    found: list[tuple[int, Release]] | None = None
     for seed in seeds:
         coupling = Replay(m, pair, seed).couple()
         if coupling.other is None:
             return math.inf
-        found = [release_of(shift) for shift in coupling.shifts]
-        known = [one for one in found if one is not None]
-        first = known if first is None else first
-        same = len(known) == len(found) == len(first)
-        if not same or not all(map(alike, first, known)):
-            return None
-    return composed(first) if first else 0.0
+        known = list(_known(m, coupling))
+        same = takewhile(
+            lambda two: two[0][0] == two[1][0] and alike(two[0][1], two[1][1]),
+            zip(known, known if found is None else found, strict=False),
+        )
+        found = [one for one, _ in same]
+    return composed([release for _, release in found]) if found else 0.0
+
+
+def _known(m: Mechanism, coupling: Coupling) -> Iterator[tuple[int, Release]]:
+    """Views and their releases, up to the first whose law is not known."""
+    seen = coupling.seen
+    chosen = (t for t in range(len(seen.views)) if m.selects(seen, t))
+    end = next(chosen, len(seen.views)) if not m.bent else 0
+    for shift in coupling.shifts:
+        release = release_of(shift)
+        if release is None or shift.step >= end:
+            return
+        yield shift.step, release
 
 
 def _others_are_alike(m: Mechanism, pair: Pair, seed: int) -> bool:
