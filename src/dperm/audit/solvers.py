@@ -356,45 +356,31 @@ def _sequence(needs: Needs, d: int) -> Records:
 def _streams(
     name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
 ) -> Made:
-    for p, d in needs.balls:
-        title = f"{name}, p = {p:g}" if len(needs.balls) > 1 else name
-        yield stream(title, module, options, kind, needs, p, d)
-
-
-def stream(
-    name: str,
-    module: ModuleType,
-    options: Any,
-    kind: str,
-    needs: Needs,
-    p: float,
-    d: int,
-) -> Mechanism:
-    """One setup over a stream of records, with one target."""
-    setup = Setup(needs.loss, p, d, needs.radius)
+    """A stream of records in each ball, with one target."""
     target = family.Target(needs.epsilon, DELTA, kind)
-    noise = module.noise(setup, needs.n, target, options)
+    for p, d in needs.balls:
+        setup = Setup(needs.loss, p, d, needs.radius)
 
-    def begun(data: Records, own: Streams) -> Any:
-        given = (setup, [target], own, Rows(data.X, data.y))
-        return module.Run(*given, needs.n, options)
+        def begun(data: Records, own: Streams, setup: Setup = setup) -> Any:
+            given = (setup, [target], own, Rows(data.X, data.y))
+            return module.Run(*given, needs.n, options)
 
-    def start(data: Records, own: Streams) -> Started:
-        run = begun(data, own)
-        return run.releases(), lambda: run.weights[0]
+        def start(data: Records, own: Streams, begun: Any = begun) -> Started:
+            run = begun(data, own)
+            return run.releases(), lambda: run.weights[0]
 
-    return Mechanism(
-        name,
-        kind,
-        noise.ledger,
-        _sequence(needs, d),
-        start,
-        lambda data, own: np.array(begun(data, own).solve()[0]),
-        select=vertex(d),
-        epsilon=needs.epsilon,
-        positions=needs.positions,
-        setting={"module": module, "options": options, "setup": setup},
-    )
+        yield Mechanism(
+            f"{name}, p = {p:g}" if len(needs.balls) > 1 else name,
+            kind,
+            module.noise(setup, needs.n, target, options).ledger,
+            _sequence(needs, d),
+            start,
+            lambda data, own, begun=begun: np.array(begun(data, own).solve()[0]),
+            select=vertex(d),
+            epsilon=needs.epsilon,
+            positions=needs.positions,
+            setting={"module": module, "options": options, "setup": setup},
+        )
 
 
 def _frank_wolfe(
