@@ -241,8 +241,8 @@ def _said(record: Row) -> str:
 
 
 @dataclass
-class Record:
-    """The draws of one run."""
+class Run:
+    """One run: its output, and what it drew."""
 
     seed: int = 0
     #: numbers of unit scale to return instead, as long as their shapes fit
@@ -250,6 +250,8 @@ class Record:
     draws: list[Draw] = field(default_factory=list)
     others: set[str] = field(default_factory=set)  #: randomness without a record
     made: int = 0  #: generators that were requested without a seed
+    output: Array = field(default_factory=lambda: np.empty(0))  #: shape (k,)
+    raised: str = ""  #: the exception in words; the output is empty then
 
     def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
         """Record a draw and return it, with the script's numbers where they fit."""
@@ -268,13 +270,13 @@ class Record:
         return [self.seed, self.made]
 
 
-_now = Record()  # of the current run
+_now = Run()  # of the current run
 
 
-def begin(seed: int, script: Sequence[Array] = ()) -> Record:
+def begin(seed: int, script: Sequence[Array] = ()) -> Run:
     """Start a run: every source of randomness starts again from the seed."""
     global _now
-    _now = Record(seed, script)
+    _now = Run(seed, script)
     _everyone.seed(seed % 2**32)
     random.seed(seed)
     _entropy.seed(seed)
@@ -389,15 +391,6 @@ def recorded() -> Iterator[None]:
 # --- a run ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run: its output (k,), which is empty where it raised, and what it drew."""
-
-    output: Array
-    raised: str
-    record: Record
-
-
 class Target:
     """``fit`` as a function of data and noise.
 
@@ -432,7 +425,7 @@ class Target:
         if time.perf_counter() > self.until:
             raise TimeUpError
         self.runs += 1
-        record = begin(seed, script)
+        run = begin(seed, script)
         given = default_rng(seed) if self.wants_generator else seed
         before = random.getstate() if careful else None
         try:
@@ -440,15 +433,15 @@ class Target:
             value = self.fit(data.X.copy(), data.y.copy(), given)
             if value is None:  # numpy would take it for NaN, on all records
                 raise RefusedError("the output: expected numbers, found None")
-            run = Run(numbers(value), "", record)
+            run.output = numbers(value)
         except (RefusedError, TimeUpError, KeyboardInterrupt):
             raise
         except BaseException as error:  # other people's code may raise anything
-            run = Run(np.empty(0), told(error), record)
+            run.raised = told(error)
         finally:
             self.running = False
         if careful and random.getstate() != before:
-            record.others.add("Python's random")
+            run.others.add("Python's random")
         return run
 
     def repeats(self, data: Records) -> bool:

@@ -83,10 +83,10 @@ class Exact:
 def law(target: Target, data: Records, seed: int) -> Law | None:
     """The law of the output on these data; None if it is not affine in known noise."""
     plain = target(data, seed, careful=True)
-    size = sum(draw.unit.size for draw in plain.record.draws)
-    if plain.raised or plain.record.others or not 0 < size <= MOST:
+    size = sum(draw.unit.size for draw in plain.draws)
+    if plain.raised or plain.others or not 0 < size <= MOST:
         return None
-    still = [np.zeros_like(draw.unit) for draw in plain.record.draws]
+    still = [np.zeros_like(draw.unit) for draw in plain.draws]
     centre = target(data, seed, still).output
     columns = []
     for k, unit in enumerate(still):
@@ -96,7 +96,7 @@ def law(target: Target, data: Records, seed: int) -> Law | None:
             columns.append(target(data, seed, moved).output)
     if any(c.shape != centre.shape for c in columns) or not np.isfinite(columns).all():
         return None
-    laws = tuple(d.kind for d in plain.record.draws for _ in range(d.unit.size))
+    laws = tuple(d.kind for d in plain.draws for _ in range(d.unit.size))
     fitted = Law(centre, np.column_stack(columns) - centre[:, None], laws)
     return fitted if _holds(target, data, seed, fitted, plain) else None
 
@@ -105,11 +105,11 @@ def _holds(target: Target, data: Records, seed: int, fitted: Law, plain: Run) ->
     """Whether the law predicts the outputs of runs on fresh noise with other seeds."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
     for k in range(CHECKS):
-        draws = plain.record.draws
+        draws = plain.draws
         units = [(1 + k % 3) * sample(d.kind, rng, d.unit.shape) for d in draws]
         run = target(data, seed + 1 + k, units, careful=True)
         z = np.concatenate([np.ravel(unit) for unit in units])
-        if run.record.others or run.output.shape != fitted.centre.shape:
+        if run.others or run.output.shape != fitted.centre.shape:
             return False
         error = np.abs(run.output - fitted.centre - fitted.slopes @ z)
         reach = np.abs(fitted.centre) + np.abs(fitted.slopes) @ np.abs(z)

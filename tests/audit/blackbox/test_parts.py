@@ -48,8 +48,8 @@ def test_a_seed_repeats_every_source_of_noise(name):
         first, other, again = (target(DATA, seed, careful=True) for seed in (1, 2, 1))
     np.testing.assert_array_equal(first.output, again.output)
     assert (first.output != other.output).all()
-    assert first.record.others == ({NOTED[name]} if name in NOTED else set())
-    assert len(first.record.draws) == (name not in NOTED)
+    assert first.others == ({NOTED[name]} if name in NOTED else set())
+    assert len(first.draws) == (name not in NOTED)
 
 
 def pair(first=DATA, second=OTHER):
