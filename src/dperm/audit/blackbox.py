@@ -224,6 +224,7 @@ class Search:
             (pairs, 1.0, True, COUNTED),
         ):
             self._stage(chosen, share, ordinary, most)
+            self._exceptions()
             if self.best.refuted:
                 break
         if self.best.refuted and not self.best.ordinary:
@@ -232,7 +233,7 @@ class Search:
     def _stage(
         self, pairs: list[Pair], share: float, ordinary: bool, most: int = COUNTED
     ) -> None:
-        """Exact laws of the worst pairs, clear-cut events, exceptions, rare events.
+        """Exact laws of the worst pairs, clear-cut events, rare events.
 
         ``most``: pairs on which rare events are counted.
         """
@@ -242,7 +243,6 @@ class Search:
         if self.replayed:
             self._lawful(ranked[:LAWFUL])
         self._clear_cut(ranked[:CLEAR])
-        self._exceptions()
         self._counted(ranked[:most])
 
     def _ordinary_too(self, pairs: list[Pair]) -> None:
