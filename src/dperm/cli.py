@@ -48,7 +48,7 @@ class Command(NamedTuple):
 _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
     OPTIONS: {
         "audit module:function": (
-            "audit.blackbox:main",
+            "audit.command:main",
             "audit the privacy of a function of yours",
         ),
         "verify": (

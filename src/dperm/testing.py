@@ -48,7 +48,7 @@ from dperm.solvers.streams.sources import Rows
 
 NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-200, 5e-324)
 LABELS = (1.0, -1.0, math.nan, -1e308)  # the last two where labels are numbers
-EFFORT = {"neighbours": 4, "runs": 12, "closely": 1}  # of the audit
+EFFORT = {"neighbours": 4, "runs": 12}  # of the audit
 STEPS = 12  # of a block of lanes
 SEEDS = range(1, 5)
 

@@ -4,32 +4,17 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import stats
 
-from dperm.accountants.noisy_max import NoisyMax
-from dperm.audit import bounds, costs
+from dperm.audit import costs
 from dperm.audit.checks import Audit
-from dperm.audit.costs import composed, ledger_bounds, run_epsilon
-from dperm.audit.mechanism import Draw
+from dperm.audit.costs import composed, run_epsilon
 from dperm.audit.pairs import pairs
-from dperm.audit.replay import Replay
 from dperm.audit.solvers import Shape, lane
 from dperm.core.lanes import dp_cd
 from dperm.core.privacy import strict as accountant
-from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
 
 from .test_replay import loud_pair
 from .test_solvers import BRIEF, strict
-
-
-@pytest.mark.parametrize("mu", [0.2, 1.0, 3.0])
-@pytest.mark.parametrize("delta", [1e-6, 1e-2])
-def test_a_gaussian_in_closed_form_and_in_cells(mu, delta):
-    exact = costs.gaussian_epsilon(mu, delta)
-    assert exact == pytest.approx(accountant.gaussian_epsilon(mu, delta), rel=1e-9)
-    found = composed([("cells", costs._as_cells("gaussian", (mu,)))], delta)
-    assert 0.97 * exact - 1e-3 < found < exact * (1 + 1e-9)
 
 
 def test_many_releases_are_composed():
@@ -38,60 +23,10 @@ def test_many_releases_are_composed():
     both = [("laplace", (0.3,)), ("gaussian", (0.4,)), ("laplace", (0.3,))]
     assert composed(both) > max(composed(both[:1]), composed(both[1:2]))
     assert composed([("gaussian", (0.3,))] * 4) == costs.gaussian_epsilon(0.6)
-
-
-def test_a_laplace_number_loses_its_shift_at_most():
-    found = composed([("cells", costs._laplace(0.5))], 1e-6)
-    assert 0.49 < found <= 0.5 + 1e-9
-
-
-def test_noise_of_another_norm_at_order_two_is_gaussian():
-    shift = np.array([0.2, 0.1])
-    exact = costs.gaussian_epsilon(float(np.linalg.norm(shift)), 1e-4)
-    found = composed([("cells", costs._planar(shift, 2.0))], 1e-4)
-    assert found == pytest.approx(exact, rel=2e-2)
-
-
-# --- selections -----------------------------------------------------------------------
-
-
-def wins(behind, kind):
-    chances = costs._one_sided(np.array(behind), kind)
-    return chances / chances.sum()
-
-
-@pytest.mark.parametrize("gap", [0.0, 0.3, 4.0])
-def test_two_candidates_in_closed_form(gap):
-    """The difference of two Laplace numbers; permute-and-flip; Gumbel noise."""
-    behind = 0.5 * np.exp(-gap)
-    found = wins([0.0, gap], "laplace")[1]
-    assert found == pytest.approx(behind * (1 + gap / 2), rel=1e-4)
-    assert wins([0.0, gap], "exponential")[1] == pytest.approx(behind, rel=1e-2)
-    assert wins([0.0, gap], "gumbel")[1] == pytest.approx(1 / (1 + np.exp(gap)))
-
-
-def test_noise_inside_an_absolute_value_against_counting():
-    """Values 2 and 1: their thresholds above and below are what a run would show."""
-    up, down = np.array([0.0, 1.0]), np.array([0.0, -3.0])
-    found = costs._two_sided(up, down, 0, "laplace")
-    noise = np.random.default_rng(2).laplace(size=(200_000, 2))
-    counted = np.abs(np.array([2.0, 1.0]) + noise).argmax(axis=1).mean()
-    assert (found / found.sum())[1] == pytest.approx(counted, abs=5e-3)
-
-
-def test_chances_of_a_selection_against_counting():
-    m, runs = strict("dp_gcd"), 1000
-    replay = Replay(m, loud_pair(m), 1)
-    draws = replay.run(0).draws
-    chances = costs.chances(replay, 0, draws, 1)
-    rng, place, seen = np.random.default_rng(0), replay.place(0, draws, 1), []
-    for _ in range(runs):
-        unit = rng.laplace(size=draws[place].unit.shape)
-        script = [*draws[:place], Draw("laplace", unit), *draws[place + 1 :]]
-        seen.append(m.select(replay.run(0, script, 1).views[1]))
-    for name, chance in chances.items():
-        hits = sum(one == name for one in seen)
-        assert stats.binomtest(hits, runs, chance).pvalue > 1e-4
+    exact = accountant.gaussian_epsilon(0.6, 1e-5)
+    assert costs.gaussian_epsilon(0.6) == pytest.approx(exact, rel=1e-9)
+    cells = composed([("cells", costs.laplace_cells(0.5))], 1e-6)
+    assert 0.49 < cells <= 0.5 + 1e-9
 
 
 # --- runs -----------------------------------------------------------------------------
@@ -103,7 +38,7 @@ def test_the_law_of_gaussians_is_the_bound():
     assert found == pytest.approx(m.true, rel=1e-6)
 
 
-def test_a_law_that_depends_on_what_came_out_is_not_known():
+def test_releases_count_up_to_a_law_that_depends_on_what_came_out():
     class Restless(dp_cd.Run):
         def advance(self, count):
             self.constants[:, 1] *= 1.5 + np.sin(1e6 * self.weights.sum())
@@ -111,38 +46,16 @@ def test_a_law_that_depends_on_what_came_out_is_not_known():
 
     module = SimpleNamespace(**{**vars(dp_cd), "Run": Restless})
     m = lane("restless", module, dp_cd.Options(), "strict", Shape(), 4)
-    assert run_epsilon(m, loud_pair(m), [1, 2, 3]) is None
+    assert 0 < run_epsilon(m, loud_pair(m), [1, 2, 3]) < m.true
 
 
 def test_records_that_are_not_alike_have_no_law_under_sampling():
     m = strict("dp_sgd")
-    assert run_epsilon(m, loud_pair(m), [1, 2]) is None
-    assert run_epsilon(m, pairs(m, 1)[0], [1, 2]) is not None
+    assert run_epsilon(m, loud_pair(m), [1, 2]) == 0
+    assert run_epsilon(m, pairs(m, 1)[0], [1, 2]) > 0
 
 
 # --- a second accountant --------------------------------------------------------------
-
-AT = ("unit", "source")
-LEDGERS = {
-    "gaussian": (Gaussian(1.0, 4.0, 9, *AT),),
-    "sampled": (SampledGaussian(1.0, 1.2, 4, *AT, 1, 8),),
-    "laplace": (Laplace(1.0, 8.0, 6, *AT),),
-    "max": (NoisyMax(1.0, 20.0, 5, *AT),),
-    "gumbel": (NoisyMax(1.0, 20.0, 40, *AT, noise="gumbel"),),
-    "both": (Gaussian(1.0, 4.0, 3, *AT), NoisyMax(1.0, 20.0, 5, *AT)),
-}
-
-
-@pytest.mark.parametrize("name", LEDGERS)
-@pytest.mark.parametrize("delta", [1e-5, 1e-2])
-def test_both_agree_within_rounding(name, delta):
-    ledger = Ledger(LEDGERS[name])
-    low, high = ledger_bounds(ledger, delta)
-    known = name not in ("sampled", "gumbel")
-    assert low * 0.997 <= true_epsilon(ledger, delta) <= high * 1.003
-    assert (high < np.inf) == known
-    if known:
-        assert low >= 0.99 * high > 0
 
 
 def scaled(monkeypatch, factor):
@@ -173,32 +86,3 @@ def test_strict_noise_that_is_less_than_was_asked_for_is_caught():
     m.epsilon = 0.9
     found = Audit(m, **BRIEF).epsilon()
     assert found.caught and found.note.endswith("0.9 was asked for")
-
-
-# --- bets and counts, of the audit of a function --------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("size", "coins", "share"), [(20_000, None, 0.85), (100_000, 0, 0.95)]
-)
-def test_lower_bounds_from_losses_of_a_gaussian(size, coins, share):
-    """By betting, and by coins."""
-    mu = 1.0
-    losses = mu**2 / 2 + mu * np.random.default_rng(3).standard_normal(size)
-    truth = accountant.gaussian_epsilon(mu, 0.02)
-    assert share * truth < bounds.losses_bound(losses, 0.02, 0.01, coins) < truth
-    assert bounds.losses_bound(np.zeros(500), 0.01, 0.01, coins) == 0
-
-
-@pytest.mark.parametrize("hits", [0, 1, 3, 17, 19, 20])
-def test_clopper_pearson_against_scipy(hits):
-    exact = stats.binomtest(hits, 20).proportion_ci(0.9, "exact")
-    found = bounds.clopper_pearson(np.array(hits), 20, 0.05)
-    assert found == pytest.approx((exact.low, exact.high), abs=1e-12)
-
-
-def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
-    rng, level, times = np.random.default_rng(0), 0.1, 400
-    one, two = rng.binomial(500, 0.4, times), rng.binomial(500, 0.4 / np.e, times)
-    wrong = (bounds.ratio_bound(one, two, 500, level, 0.0) > 1).sum()
-    assert 0 < wrong <= stats.binom.ppf(0.999, times, level)

@@ -3,24 +3,18 @@
 Small efforts: the full audit is ``dperm audit``.
 """
 
-import inspect
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from omegaconf import OmegaConf
 
-from dperm import audit
-from dperm.audit import solvers, tables
+from dperm.audit import tables
 from dperm.audit.checks import BLIND, CHECKS, Audit
-from dperm.audit.solvers import NEEDS, NoSubjectError, lane, mechanisms
+from dperm.audit.solvers import NoSubjectError, mechanisms
 from dperm.compare import audited, methods
 from dperm.core import solvers as registry
-from dperm.core.lanes import dp_cd
-from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.fits import hessian_mixing
 from mutants.operators import SLIPS, planted
 from subjects import subjects
@@ -28,7 +22,7 @@ from subjects import subjects
 ROOT = Path(__file__).parents[2]
 SOLVERS = sorted((ROOT / "conf/solver").glob("*.yaml"))
 MINE = ROOT / "docs/examples/mine/noisy_gd.py"
-BRIEF = {"neighbours": 4, "runs": 12, "closely": 1}
+BRIEF = {"neighbours": 4, "runs": 12}
 OPEN = ("fw", "bcfw")  # they state no privacy
 ALGORITHMS = [  # of estimators; variants by options are fitted as these are
     name
@@ -79,10 +73,6 @@ def test_every_estimator_and_the_search_have_a_subject():
     assert "PrivateSearch, classifier" in names and "PrivateSearch, regr" in names
 
 
-def test_needs_are_of_solvers_that_exist():
-    assert {*NEEDS} <= {*registry.names()}
-
-
 def test_a_solver_without_a_subject_is_a_failure(monkeypatch):
     monkeypatch.setattr(hessian_mixing, "refuses", lambda *_: "nothing")
     with pytest.raises(NoSubjectError, match="the audit has no subject"):
@@ -107,22 +97,11 @@ def test_every_estimator_keeps_its_ledger(name):
 
 @pytest.mark.parametrize(
     ("stem", "least"),
-    [("dp_cd", 0.999), ("dp_sgd", 0.97), ("dp_gcd", 0.8), ("phased_sgd", 0.999)],
+    [("dp_cd", 0.999), ("dp_sgd", 0.97), ("dp_gd", 0.6), ("phased_sgd", 0.999)],
 )
 def test_most_of_the_bound_is_reached(stem, least):
     m = strict(stem)
     assert least < Audit(m, runs=12).lower / m.true <= 1 + 1e-9
-
-
-@each
-def test_a_run_that_is_cut_short_is_the_beginning_of_the_whole(path):
-    for m in subjects(path):
-        whole = m.run(m.base, 5)
-        for t in range(0, len(whole.views), 1 + len(whole.views) // 4):
-            part = m.run(m.base, 5, until=t)
-            assert part.ends == whole.ends[: t + 2] and len(part.views) == t + 1
-            for one, other in zip(part.views, whole.views, strict=False):
-                np.testing.assert_array_equal(one, other)
 
 
 # --- what is broken -------------------------------------------------------------------
@@ -219,28 +198,3 @@ def test_what_it_leaks_is_attacked(own, changes):
 def test_one_that_states_a_release_too_few_is_caught(own):
     found = Audit(own(FEWER)[0], **BRIEF).count()
     assert found.caught and found.note == "vectors 4 of 3"
-
-
-def test_constants_that_are_estimated_are_the_neighbours_own():
-    m = strict("dp_cd_priv")
-    base, other = m.setting["problem"], m.base.replaced(0, (m.bound, 1.0))
-    shape = NEEDS["dp_cd_priv"].shape
-    problem = shape.problem(other, base)
-    expected = problem.loss.curvature * (other.X**2).mean(axis=0)
-    np.testing.assert_allclose(problem.smoothness, expected)
-    assert (problem.smoothness > base.smoothness).all() and problem.known is base
-
-
-def test_the_audit_overwrites_nothing():
-    """No attribute of a module or class of the solvers is set, no private one read."""
-    for path in Path(inspect.getfile(audit)).parent.glob("*.py"):
-        text = path.read_text()
-        assert not re.search(r"setattr\((?!_Noted,)", text), path.name  # its own class
-        assert not re.search(r"\b(run|part|module|node|solver)\._[a-z]", text), path
-
-
-def test_a_lane_states_what_it_is_made_of():
-    m = lane("x", dp_cd, dp_cd.Options(), "strict", solvers.Shape(), 3)
-    (event,) = m.ledger.events
-    assert m.ledger == Ledger((event,), given=m.ledger.given)
-    assert isinstance(event, Gaussian) and event.count == 3

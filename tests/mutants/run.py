@@ -135,14 +135,13 @@ def of_edit(edit: Edit, folder: Path, tested: bool) -> Row:
 
 
 def _process(command: list[str], folder: Path) -> str:
+    """What a command prints; kernels of each bug are compiled anew."""
     paths = f"{folder / 'src'}{os.pathsep}{folder / 'tests'}"
-    known = {
-        **os.environ,
-        "PYTHONPATH": paths,
-        "NUMBA_CACHE_DIR": str(folder / "numba"),
-    }
-    ran = subprocess.run(command, cwd=folder, env=known, text=True, capture_output=True)
-    return ran.stdout
+    with tempfile.TemporaryDirectory(prefix="mutants-cache-") as cache:
+        known = {**os.environ, "PYTHONPATH": paths, "XDG_CACHE_HOME": cache}
+        known.pop("NUMBA_CACHE_DIR", None)
+        given: dict[str, Any] = {"cwd": folder, "env": known, "text": True}
+        return subprocess.run(command, capture_output=True, **given).stdout
 
 
 def _failed(changed: dict[str, str], folder: Path) -> str:

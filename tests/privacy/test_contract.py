@@ -22,7 +22,6 @@ from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.accountants.noisy_max import ChosenValue, NoisyMax, TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.audit.costs import ledger_bounds
 from dperm.core.calibrations import UnknownCalibrationError
 from dperm.core.privacy import NonPrivate, true_epsilon
 from dperm.core.privacy.accounting import epsilon, estimate
@@ -41,6 +40,8 @@ from dperm.core.privacy.ledger import (
     UnsupportedEventError,
 )
 from dperm.core.privacy.strict import profile
+
+from .tilts import tilted_epsilon
 
 DELTA = 1e-6
 LOG = math.log(1 / DELTA)
@@ -198,7 +199,7 @@ KINDS = {
         lambda e: math.sqrt(2 * e.count * 4 * LOG) * e.sensitivity / e.scale),
     "PerturbedObjective": Kind(
         lambda z, k: PerturbedObjective(2.0, 2 * z, k, *NAMED, 0.3), 6.0, 1,
-        lambda e: ledger_bounds(Ledger((e,)), DELTA)[1], None),
+        lambda e: tilted_epsilon(e, 0.0, DELTA), None),
     "GaussianSketch": Kind(
         lambda z, k: GaussianSketch(2.0, 2 * z, k, *NAMED, rows=10), 6.0, 4,
         sketch_law, None),

@@ -10,15 +10,14 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
-import io
 import itertools
 import math
+import os
 import random
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from dperm.core.experiment import locate
 
 Row = tuple[Array, float]  # features and label
 Rng = np.random.Generator
+Fit = Callable[[Array, Array, Any], Any]
 
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 RELATIONS = ("replace", "add-remove")
@@ -47,17 +47,15 @@ COMPANIES = (  # sizes of features and labels of the records next to an extreme 
 )
 QUIET = 1e-3  # size of a small record, relative to the bound
 SHOWN = 4  # features of a record that are printed
+GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
 
 
-# Methods whose draws are not noise of a known scale; they are not replayed.
-OTHERS = """
-random integers choice permutation permuted shuffle bytes uniform random_sample rand
-randint random_integers tomaxint beta binomial chisquare dirichlet f gamma geometric
-hypergeometric logseries lognormal multinomial negative_binomial
-noncentral_chisquare noncentral_f pareto poisson power rayleigh standard_cauchy
-standard_gamma standard_t triangular vonmises wald weibull zipf
-multivariate_hypergeometric
-"""
+class TimeUpError(BaseException):
+    """The time of an audit is over; no ``except Exception`` of a function hides it."""
+
+
+class RefusedError(ValueError):
+    """A function that cannot be audited; the message states why, in one line."""
 
 
 # --- neighbours within what a function assumes of its data ----------------------------
@@ -84,7 +82,7 @@ class Pair:
     @property
     def finite(self) -> bool:
         """Whether all numbers are finite."""
-        return bool(np.isfinite(self.largest))
+        return math.isfinite(self.largest)
 
 
 @dataclass(frozen=True)
@@ -104,6 +102,11 @@ class Domain:
     labels: bool = False  #: whether ``y`` lists all labels
     relation: str = "replace"  #: {"replace", "add-remove"}
 
+    @property
+    def bounded(self) -> bool:
+        """Whether features and labels are both bounded."""
+        return self.x is not None and self.y is not None
+
     def pairs(self, rng: Rng) -> list[Pair]:
         """Neighbours worth trying, each once, from each kind of data in turn."""
         return self._in_turn((1.0,) if self.bounded else LOUD, rng)
@@ -117,63 +120,54 @@ class Domain:
         if self.bounded:
             return []
         pairs = []
-        for base in self._companies(rng):
-            own = base.X[0], float(base.y[0])
+        for x_size, y_size, kind in COMPANIES:
+            X = list(self._bases(x_size, rng))[kind].X
+            base = Records(X, list(self._bases(y_size, rng))[kind].y)
             for record in self._extreme_records():
-                both = (own, record) if self.relation == "replace" else (record, own)
+                both = [(X[0], float(base.y[0])), record]
+                both = both if self.relation == "replace" else both[::-1]
                 pairs.append(self._pair(base, 0, *both))
-        finite = [pair for pair in pairs if pair.finite]
-        rest = [pair for pair in pairs if not pair.finite]
         huge = [pair for pair in self._in_turn((HUGE,), rng) if pair.largest > 1e6]
-        return finite + huge + rest
-
-    @property
-    def bounded(self) -> bool:
-        """Whether features and labels are both bounded."""
-        return self.x is not None and self.y is not None
+        finite = [pair for pair in pairs if pair.finite]
+        return finite + huge + [pair for pair in pairs if not pair.finite]
 
     def _in_turn(self, sizes: tuple[float, ...], rng: Rng) -> list[Pair]:
         groups = [
             [
                 self._pair(base, position, one, two)
-                for position in sorted({0, self.n - 1})
+                for position in (0, self.n - 1)
                 for one, two in self._exchanges(size, rng)
             ]
             for size in sizes
             for base in self._bases(size, rng)
         ]
         turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
-        keys = (
-            (b"|".join(part.tobytes() for part in pair.arrays), pair)
-            for pair in turns
-            if pair is not None
-        )
-        return list(dict(keys).values())
+        some = (pair for pair in turns if pair is not None)
+        known = {b"|".join(part.tobytes() for part in p.arrays): p for p in some}
+        return list(known.values())
 
     def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
         """Neighbours: one record in D, and another one or none in its place in D'."""
         first, place = base.replaced(at, one), f"record {at + 1} of {self.n}"
         if self.relation == "replace":
-            text = f"{place}: {_record_text(two)} on D' in place of {_record_text(one)}"
+            text = f"{place}: {_said(two)} on D' in place of {_said(one)}"
             return Pair(first, base.replaced(at, two), text)
-        return Pair(
-            first,
-            Records(np.delete(first.X, at, axis=0), np.delete(first.y, at)),
-            f"{place}: {_record_text(one)} not on D'",
-        )
+        rest = Records(np.delete(first.X, at, axis=0), np.delete(first.y, at))
+        return Pair(first, rest, f"{place}: {_said(one)} not on D'")
 
     def _exchanges(self, size: float, rng: Rng) -> Iterator[tuple[Row, Row]]:
+        """Opposite records, a record and zero, labels, a small record, random ones."""
         loud, ends = self._loud(size), self._ends(size)
-        zero = self._fit(np.zeros(self.p), size)
+        zero, last = self._fit(np.zeros(self.p), size), ends[-1]
         for x, other in loud:
             for y in ends:
                 yield (x, y), (other, y)
                 yield (zero, y), (x, y)
                 yield (x, y), (zero, y)
-            yield (x, ends[-1]), (x, ends[0])
-            yield (x, ends[0]), (other, ends[-1])
-        yield (zero, ends[-1]), (zero, ends[0])
-        yield (zero, ends[-1]), (self._fit(QUIET * loud[0][0], size), ends[-1])
+            yield (x, last), (x, ends[0])
+            yield (x, ends[0]), (other, last)
+        yield (zero, last), (zero, ends[0])
+        yield (zero, last), (self._fit(QUIET * loud[0][0], size), last)
         for _ in range(4):
             x, other = (self._random(size, rng) for _ in range(2))
             yield (x, float(rng.choice(ends))), (other, float(rng.choice(ends)))
@@ -186,18 +180,10 @@ class Domain:
         middle = ends[0] if self.labels else 0.5 * (ends[0] + ends[-1])
         yield Records(np.tile(zero, (self.n, 1)), np.full(self.n, middle))
         yield Records(np.tile(high, (self.n, 1)), np.full(self.n, ends[-1]))
-        yield Records(
-            np.where(alternating[:, None], high, low),
-            np.where(alternating, ends[-1], ends[0]),
-        )
+        halves = np.where(alternating[:, None], high, low)
+        yield Records(halves, np.where(alternating, ends[-1], ends[0]))
         X = np.array([self._random(size, rng) for _ in range(self.n)])
         yield Records(X, rng.choice(ends, self.n))
-
-    def _companies(self, rng: Rng) -> Iterator[Records]:
-        """Ordinary records to go with an extreme one, by :data:`COMPANIES`."""
-        for x_size, y_size, kind in COMPANIES:
-            X = list(self._bases(x_size, rng))[kind].X
-            yield Records(X, list(self._bases(y_size, rng))[kind].y)
 
     # --- records ----------------------------------------------------------------------
 
@@ -209,20 +195,14 @@ class Domain:
 
     def _loud(self, size: float) -> list[tuple[Array, Array]]:
         """Records at the ends of the range, each with its opposite."""
-        low, high = self._range(size)
-        place = np.arange(self.p)
+        (low, high), place = self._range(size), np.arange(self.p)
         kinds = (place >= 0, place % 2 == 0, place < self.p / 2, place < self.p - 1)
-        signs = [np.where(kind, 1.0, -1.0) for kind in kinds]
-        corners = [
-            (np.where(s > 0, high, low), np.where(s > 0, low, high)) for s in signs
-        ]
+        both = [(np.where(k, high, low), np.where(k, low, high)) for k in kinds]
         middle = np.clip(0.0, low, high)
-        for j in range(min(self.p, 4)):
-            axis = np.arange(self.p) == j
-            corners.append((np.where(axis, high, middle), np.where(axis, low, middle)))
-        pairs = [(self._fit(a, size), self._fit(b, size)) for a, b in corners]
-        keys = [a.tobytes() + b.tobytes() for a, b in pairs]
-        return [pair for k, pair in enumerate(pairs) if keys[k] not in keys[:k]]
+        for axis in np.eye(self.p, dtype=bool)[:4]:
+            both.append((np.where(axis, high, middle), np.where(axis, low, middle)))
+        fitted = [(self._fit(a, size), self._fit(b, size)) for a, b in both]
+        return list({a.tobytes() + b.tobytes(): (a, b) for a, b in fitted}.values())
 
     def _extreme_records(self) -> Iterator[Row]:
         """Every feature vector with every label, where at least one is extreme."""
@@ -251,24 +231,27 @@ class Domain:
         return x * min(1.0, bound / length) if length > 0 else x
 
 
-def _record_text(record: Row) -> str:
+def _said(record: Row) -> str:
     x = [f"{value:g}" for value in record[0][:SHOWN]]
     x += ["..."] if len(record[0]) > SHOWN else []
     return f"x = ({', '.join(x)}), y = {record[1]:g}"
 
 
-# --- what a run draws ----------------------------------------------------------------
+# --- what a run draws -----------------------------------------------------------------
 
 
 @dataclass
-class Record:
-    """The draws of one run."""
+class Run:
+    """One run: its output, and what it drew."""
 
+    seed: int = 0
     #: numbers of unit scale to return instead, as long as their shapes fit
     script: Sequence[Array] = ()
     draws: list[Draw] = field(default_factory=list)
-    #: methods and modules whose draws are not recorded
-    others: set[str] = field(default_factory=set)
+    others: set[str] = field(default_factory=set)  #: randomness without a record
+    made: int = 0  #: generators that were requested without a seed
+    output: Array = field(default_factory=lambda: np.empty(0))  #: shape (k,)
+    raised: str = ""  #: the exception in words; the output is empty then
 
     def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
         """Record a draw and return it, with the script's numbers where they fit."""
@@ -277,16 +260,9 @@ class Record:
             unit = self.script[at] if shape else float(self.script[at])
         elif self.script:
             self.others.add("another sequence of draws")
-        self.draws.append(
-            Draw(kind, np.array(unit, dtype=float), scale=np.asarray(scale))
-        )
+        drawn = np.array(unit, dtype=float)
+        self.draws.append(Draw(kind, drawn, scale=np.asarray(scale)))
         return loc + scale * unit
-
-
-class _Now:
-    """The record and the seed of the current run."""
-
-    record, seed, made = Record(), 0, 0
 
     def fresh(self) -> list[int]:
         """A seed for a generator that was requested without one."""
@@ -294,12 +270,17 @@ class _Now:
         return [self.seed, self.made]
 
 
-_now = _Now()
+_now = Run()  # of the current run
 
 
-def _shape(size: Any, *parameters: Any) -> Any:
-    """The shape of a draw: ``size``, or what the parameters broadcast to."""
-    return np.broadcast(*parameters).shape or None if size is None else size
+def begin(seed: int, script: Sequence[Array] = ()) -> Run:
+    """Start a run: every source of randomness starts again from the seed."""
+    global _now
+    _now = Run(seed, script)
+    _everyone.seed(seed % 2**32)
+    random.seed(seed)
+    _entropy.seed(seed)
+    return _now
 
 
 class _Noted:
@@ -315,32 +296,39 @@ class _Noted:
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
-        return _now.record.noise("exponential", unit, 0.0, scale)
+        return _now.noise("exponential", unit, 0.0, scale)
 
     def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
         return self.exponential(size=size)
 
 
+def _shape(size: Any, *parameters: Any) -> Any:
+    """The shape of a draw: ``size``, or what the parameters broadcast to."""
+    return np.broadcast(*parameters).shape or None if size is None else size
+
+
 def _located(law: str) -> Callable[..., Any]:
     def draw(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         unit = getattr(super(_Noted, self), law)(0.0, 1.0, _shape(size, loc, scale))
-        return _now.record.noise(law, unit, loc, scale)
+        return _now.noise(law, unit, loc, scale)
 
     return draw
 
 
 def _not_replayed(name: str) -> Callable[..., Any]:
     def draw(self: Any, *args: Any, **named: Any) -> Any:
-        _now.record.others.add(name)
+        _now.others.add(name)
         return getattr(super(_Noted, self), name)(*args, **named)
 
     return draw
 
 
+_STATE = ("bit_generator", "seed", "get_state", "set_state", "spawn")  # draw nothing
 for _name in ("normal", "laplace", "logistic", "gumbel"):
     setattr(_Noted, _name, _located(_name))
-for _name in OTHERS.split():
-    setattr(_Noted, _name, _not_replayed(_name))
+for _name in {*dir(np.random.Generator), *dir(np.random.RandomState)} - {*_STATE}:
+    if not (_name.startswith("_") or hasattr(_Noted, _name)):
+        setattr(_Noted, _name, _not_replayed(_name))
 
 
 class Generator(_Noted, np.random.Generator):
@@ -373,68 +361,34 @@ _entropy = random.Random(0)  # in place of the system's entropy
 
 
 def _urandom(count: int) -> bytes:
-    _now.record.others.add("the system's entropy (secrets)")
+    _now.others.add("the system's entropy (secrets)")
     return _entropy.randbytes(count)
 
 
-def _replacements() -> Iterator[tuple[Any, str, Any]]:
-    hidden = np.random.mtrand._rand  # type: ignore[attr-defined]
-    for name in dir(np.random):
-        if getattr(getattr(np.random, name), "__self__", None) is hidden:
-            yield np.random, name, getattr(_everyone, name)
-    for made in (Generator, RandomState, default_rng):
-        yield np.random, made.__name__, made
-    yield np.random.mtrand, "_rand", _everyone
-    yield random, "_urandom", _urandom
+def _leave(code: int) -> None:
+    raise SystemExit(f"os._exit({code})")
 
 
 @contextmanager
 def recorded() -> Iterator[None]:
     """Replace numpy's generators by the recording ones."""
+    hidden = np.random.mtrand._rand  # type: ignore[attr-defined]
+    places: list[tuple[Any, str, Any]] = [
+        (np.random, name, getattr(_everyone, name))
+        for name in dir(np.random)
+        if getattr(getattr(np.random, name), "__self__", None) is hidden
+    ]
+    made = (Generator, RandomState, default_rng)
+    places += [(np.random, one.__name__, one) for one in made]
+    places += [(np.random.mtrand, "_rand", _everyone), (random, "_urandom", _urandom)]
+    places += [(os, "_exit", _leave)]
     with ExitStack() as stack:
-        for place in list(_replacements()):
+        for place in places:
             stack.enter_context(mock.patch.object(*place))
         yield
 
 
-@contextmanager
-def run(
-    seed: int, script: Sequence[Array] = (), careful: bool = False
-) -> Iterator[Record]:
-    """One run: every source of randomness starts again from the seed.
-
-    ``careful`` also checks whether Python's ``random`` was used, which takes time.
-    """
-    _now.record, _now.seed, _now.made = Record(script), seed, 0
-    _everyone.seed(seed % 2**32)
-    random.seed(seed)
-    _entropy.seed(seed)
-    before = random.getstate() if careful else None
-    yield _now.record
-    if careful and random.getstate() != before:
-        _now.record.others.add("Python's random")
-
-
-Fit = Callable[[Array, Array, Any], Any]
-
-GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
-
-
-class TimeUpError(BaseException):
-    """The time of an audit is over; no ``except Exception`` of a function hides it."""
-
-
-class RefusedError(ValueError):
-    """A function that cannot be audited; the message states why, in one line."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """One run: its output (k,), which is empty where it raised, and what it drew."""
-
-    output: Array
-    raised: str
-    record: Record
+# --- a run ----------------------------------------------------------------------------
 
 
 class Target:
@@ -450,7 +404,11 @@ class Target:
     def __init__(self, fit: Fit):
         self.fit, self.runs, self.until = fit, 0, math.inf
         self.running = False  # whether the function itself runs
-        self.wants_generator = _third(fit) in GENERATORS
+        try:
+            names = list(inspect.signature(fit).parameters)
+        except (TypeError, ValueError):
+            names = []
+        self.wants_generator = len(names) > 2 and names[2] in GENERATORS
 
     def __call__(
         self,
@@ -459,27 +417,32 @@ class Target:
         script: Sequence[Array] = (),
         careful: bool = False,
     ) -> Run:
-        """Run once, on copies of the data; see :func:`run`.
+        """Run once, on copies of the data, with noise of the script as far as it goes.
 
+        ``careful`` also checks whether Python's ``random`` was used, which takes time.
         Raises TimeUpError if the time is over before it starts.
         """
         if time.perf_counter() > self.until:
             raise TimeUpError
         self.runs += 1
-        with run(seed, script, careful) as record:
-            given = default_rng(seed) if self.wants_generator else seed
-            try:
-                self.running = True
-                value = self.fit(data.X.copy(), data.y.copy(), given)
-                if value is None:  # numpy would take it for NaN, on all records
-                    raise RefusedError("the output: expected numbers, found None")
-                return Run(numbers(value), "", record)
-            except (RefusedError, TimeUpError, KeyboardInterrupt):
-                raise
-            except BaseException as error:  # other people's code may raise anything
-                return Run(np.empty(0), said(error), record)
-            finally:
-                self.running = False
+        run = begin(seed, script)
+        given = default_rng(seed) if self.wants_generator else seed
+        before = random.getstate() if careful else None
+        try:
+            self.running = True
+            value = self.fit(data.X.copy(), data.y.copy(), given)
+            if value is None:  # numpy would take it for NaN, on all records
+                raise RefusedError("the output: expected numbers, found None")
+            run.output = numbers(value)
+        except (RefusedError, TimeUpError, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # other people's code may raise anything
+            run.raised = told(error)
+        finally:
+            self.running = False
+        if careful and random.getstate() != before:
+            run.others.add("Python's random")
+        return run
 
     def repeats(self, data: Records) -> bool:
         """Whether a seed fixes the output, whatever ran before."""
@@ -487,32 +450,12 @@ class Target:
         return first.tobytes() == again.tobytes()
 
 
-def said(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """The kind of an exception and the first line of what it says."""
     try:
         return f"{type(error).__name__}: {error}".split("\n")[0]
     except Exception:  # it does not even say what it is
         return type(error).__name__
-
-
-def _third(fit: Fit) -> str:
-    try:
-        names = list(inspect.signature(fit).parameters)
-    except (TypeError, ValueError):
-        return ""
-    return names[2] if len(names) > 2 else ""
-
-
-@contextmanager
-def quiet() -> Any:
-    """Suppress warnings and printed output of other people's code."""
-    with (
-        warnings.catch_warnings(),
-        np.errstate(all="ignore"),
-        redirect_stdout(io.StringIO()),
-    ):
-        warnings.simplefilter("ignore")
-        yield
 
 
 def numbers(value: Any) -> Array:
@@ -541,35 +484,28 @@ def load(place: str) -> Fit:
     """
     module, _, name = place.rpartition(":")
     try:
-        loaded = _by_path(module) if module.endswith(".py") else _by_name(module)
+        fit: Any = _imported(module)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # it may even exit
-        text = said(error)
-        raise RefusedError(f"{place}: {module} does not import: {text}") from error
-    fit: Any = loaded
+        text = f"{place}: {module} does not import: {told(error)}"
+        raise RefusedError(text) from error
     for part in name.split("."):
         fit = getattr(fit, part, None)
     if not callable(fit):
-        raise RefusedError(
-            f"{place}: expected a function {name} in {module}, found none"
-        )
+        raise RefusedError(f"{place}: expected a function {name} in it, found none")
     return fit
 
 
-def _by_name(module: str) -> Any:
-    locate.conf_dirs()  # the folder next to the user's conf/ joins the path
-    if str(Path.cwd()) not in sys.path:
+def _imported(module: str) -> Any:
+    if not module.endswith(".py"):
+        locate.conf_dirs()  # the folder next to the user's conf/ joins the path
         sys.path.append(str(Path.cwd()))
-    return importlib.import_module(module)
-
-
-def _by_path(module: str) -> Any:
+        return importlib.import_module(module)
     path = Path(module).resolve()
     sys.path.append(str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = loaded
+    loaded = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -181,13 +182,6 @@ class Mechanism:
     #: noise, in units of its scale, that takes weights so far that products with
     #: extreme records overflow, but not so far that releases lose their digits
     far: float = 1e5
-    #: whether a release is a value with noise of the event's scale added
-    plain: bool = False
-    #: whether views are all that a run releases, so that they determine the weights
-    whole: bool = True
-    #: whether every draw is a release of the ledger; not so where a record is in some
-    #: of the releases only
-    each: bool = True
     #: what it is made of: module, options, and problem or setup
     setting: Mapping[str, Any] = field(default_factory=dict)
 
@@ -275,17 +269,12 @@ class Mechanism:
         return Transcript(views, tap.draws, ends, published)
 
 
-class quiet(warnings.catch_warnings):  # noqa: N801
+@contextmanager
+def quiet() -> Iterator[None]:
     """Suppress warnings, of numpy too: records that overflow are intended here."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        self.errors = np.seterr(all="ignore")
-
-    def __exit__(self, *exception: object) -> None:
-        np.seterr(**self.errors)
-        super().__exit__(*exception)  # type: ignore[arg-type]
+        yield
 
 
 def seeded(seed: Seed) -> Streams:

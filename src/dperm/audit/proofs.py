@@ -3,9 +3,9 @@
 An output that is affine in its noise has a law whose slopes are measured by moving one
 number of the noise at a time, and checked on fresh noise and other seeds. Then its
 density is known on D and on D', and with it the privacy loss: only an expectation is
-estimated. Otherwise an event is chosen on some runs and counted on others. A statistic
-is a function of the output that is larger where D is likelier. Many are tried: counts
-on fresh runs are valid whatever the choice.
+estimated. Otherwise an event is chosen on some runs and counted on others, which is
+valid whatever the choice. A statistic is a function of the output that is larger where
+D is likelier.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit.bounds import losses_bound, ratio_bound
 from dperm.audit.functions import Pair, Run, Target
 from dperm.audit.mechanism import LAWS, Array, Records
 from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.present.intervals import binomial_bounds
 
 Statistic = Callable[[Array], Any]  # (m, k) outputs to (m,) numbers
 
@@ -30,15 +30,15 @@ MOST = 64  # numbers drawn in a run, beyond which slopes are not measured
 CHECKS = 12  # runs on fresh noise that an affine output must reproduce
 EXACT = 1e-7  # relative error of those
 ZERO = 1e-12  # relative size below which a slope is rounding
+MOVED = 1e-6  # relative size of a move that is no rounding
 SAMPLES = 20000  # outputs at which the privacy loss is computed
+HALVINGS = 40  # bisections of a lower bound on epsilon
 
 RIDGE = 1e-9  # of a covariance, relative: directions with next to no noise stay
 FEW = 2e-3  # least share of runs with an exact value, for that to be tried
-MANY = 64  # most outputs whose histograms are added up
-WIDE = 8  # most outputs of which single ones and differences of two are tried
+WIDE = 8  # most outputs of which single ones are tried
 EASE = 0.05  # of epsilon, given up for a simpler event: simple ones come first
-HASTE = 4.0  # the same, divided by the runs it is chosen on: histograms overfit few
-CELLS = 24  # of the histogram of a statistic
+HASTE = 4.0  # the same, divided by the runs it is chosen on: rare values overfit few
 NAN, INFINITE = 1e4, 9e3  # their substitutes, beyond arcsinh of any number
 
 
@@ -53,6 +53,23 @@ class Law:
     slopes: Array  #: shape (k, m)
     laws: tuple[str, ...]
 
+    def seen(self, directions: Array) -> Law:
+        """The law of the products of the output with some directions, (k, j)."""
+        return Law(directions.T @ self.centre, directions.T @ self.slopes, self.laws)
+
+    @property
+    def rooted(self) -> Law:
+        """The same Gaussian law with as many numbers as the output has."""
+        root = np.linalg.cholesky(self.slopes @ self.slopes.T)
+        return Law(self.centre, root, ("normal",) * len(root))
+
+    @property
+    def used(self) -> Law:
+        """The law without numbers that do not reach the output."""
+        kept = np.abs(self.slopes).max(axis=0) > ZERO * np.abs(self.slopes).max()
+        laws = tuple(name for name, keep in zip(self.laws, kept, strict=True) if keep)
+        return Law(self.centre, self.slopes[:, kept], laws)
+
 
 @dataclass(frozen=True)
 class Exact:
@@ -66,10 +83,10 @@ class Exact:
 def law(target: Target, data: Records, seed: int) -> Law | None:
     """The law of the output on these data; None if it is not affine in known noise."""
     plain = target(data, seed, careful=True)
-    size = sum(draw.unit.size for draw in plain.record.draws)
-    if plain.raised or plain.record.others or not 0 < size <= MOST:
+    size = sum(draw.unit.size for draw in plain.draws)
+    if plain.raised or plain.others or not 0 < size <= MOST:
         return None
-    still = [np.zeros_like(draw.unit) for draw in plain.record.draws]
+    still = [np.zeros_like(draw.unit) for draw in plain.draws]
     centre = target(data, seed, still).output
     columns = []
     for k, unit in enumerate(still):
@@ -79,7 +96,7 @@ def law(target: Target, data: Records, seed: int) -> Law | None:
             columns.append(target(data, seed, moved).output)
     if any(c.shape != centre.shape for c in columns) or not np.isfinite(columns).all():
         return None
-    laws = tuple(d.kind for d in plain.record.draws for _ in range(d.unit.size))
+    laws = tuple(d.kind for d in plain.draws for _ in range(d.unit.size))
     fitted = Law(centre, np.column_stack(columns) - centre[:, None], laws)
     return fitted if _holds(target, data, seed, fitted, plain) else None
 
@@ -88,11 +105,11 @@ def _holds(target: Target, data: Records, seed: int, fitted: Law, plain: Run) ->
     """Whether the law predicts the outputs of runs on fresh noise with other seeds."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
     for k in range(CHECKS):
-        units = [sample(draw.kind, rng, draw.unit.shape) for draw in plain.record.draws]
-        units = [(1 + k % 3) * unit for unit in units]
+        draws = plain.draws
+        units = [(1 + k % 3) * sample(d.kind, rng, d.unit.shape) for d in draws]
         run = target(data, seed + 1 + k, units, careful=True)
         z = np.concatenate([np.ravel(unit) for unit in units])
-        if run.record.others or run.output.shape != fitted.centre.shape:
+        if run.others or run.output.shape != fitted.centre.shape:
             return False
         error = np.abs(run.output - fitted.centre - fitted.slopes @ z)
         reach = np.abs(fitted.centre) + np.abs(fitted.slopes) @ np.abs(z)
@@ -106,140 +123,123 @@ def sample(name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array
     return np.asarray(LAWS[name].rvs(size=shape, random_state=rng))
 
 
-# --- a pair ---------------------------------------------------------------------------
-
-
 def compare_laws(
     target: Target, pair: Pair, seed: int, delta: float, level: float
 ) -> Exact | None:
-    """The epsilon that the laws of a pair prove; None where they are not known."""
+    """The epsilon that the laws of a pair prove; None where they are not known.
+
+    Outputs are taken in units of their size, which tells differences from rounding.
+    """
     one = law(target, pair.first, seed)
     two = law(target, pair.second, seed) if one is not None else None
     if one is None or two is None or one.centre.shape != two.centre.shape:
         return None
-    bare = _no_noise(one, two) or _no_noise(two, one)
-    if bare is not None:
-        return bare
-    # both laws in coordinates that noise reaches; the others are equal
-    scales = _scales(one, two)
-    _, span = _split(one.slopes, scales)
-    one, two = (
-        Law(span.T @ _over(a.centre, scales), span.T @ _over(a.slopes, scales), a.laws)
-        for a in (one, two)
-    )
+    both = [
+        np.abs(np.column_stack([a.centre, a.slopes])).sum(axis=1) for a in (one, two)
+    ]
+    sizes = np.max(both, axis=0)
+    units = np.diag(1 / np.where(sizes > 0, sizes, 1.0))
+    one, two = one.seen(units), two.seen(units)
+    for a, b in ((one, two), (two, one)):
+        bare = _no_noise(a, b)
+        if bare is not None:
+            return bare
+    # in coordinates that noise reaches; the others are equal
+    span = _split(one.slopes)[1]
+    one, two = one.seen(span), two.seen(span)
     if not one.centre.size:
         return Exact(0.0, "the output has the same law on both")
     known = [_losses(a, b, delta, level) for a, b in ((one, two), (two, one))]
-    return max(
-        (e for e in known if e is not None), key=lambda e: e.epsilon, default=None
-    )
+    return max(filter(None, known), key=lambda e: e.epsilon, default=None)
 
 
-def _scales(one: Law, two: Law) -> Array:
-    """Size of every output, which separates differences from rounding."""
-    centres = [np.abs(law.centre) for law in (one, two)]
-    return np.max(
-        [*centres, *(np.abs(law.slopes).sum(axis=1) for law in (one, two))], axis=0
-    )
+def _split(slopes: Array) -> tuple[Array, Array]:
+    """Directions of the output without noise and with it."""
+    left, values, _ = np.linalg.svd(slopes)
+    rank = int((values > ZERO * max(values.max(initial=0.0), ZERO)).sum())
+    return left[:, rank:], left[:, :rank]
 
 
 def _no_noise(one: Law, two: Law) -> Exact | None:
     """Infinite bound where a part of the output has no noise and differs; else None."""
-    scales = _scales(one, two)
-    free, _ = _split(one.slopes, scales)
+    free, _ = _split(one.slopes)
     if not free.shape[1]:
         return None
-    moved = np.abs(free.T @ _over(two.centre - one.centre, scales))
-    shaken = np.abs(free.T @ _over(two.slopes, scales)).max(axis=1, initial=0.0)
+    moved = np.abs(free.T @ (two.centre - one.centre))
+    shaken = np.abs(free.T @ two.slopes).max(axis=1, initial=0.0)
     worst = int(np.argmax(np.maximum(moved, shaken)))
-    if max(moved[worst], shaken[worst]) <= 1e-6:
+    if max(moved[worst], shaken[worst]) <= MOVED:
         return None
-    weights = _over(free[:, worst], scales)
-    weights /= np.abs(weights).max()
-    places = np.flatnonzero(np.abs(free[:, worst]) > 1e-6)
-    by = abs(float(weights @ (two.centre - one.centre)))
-    names = "+".join(f"{weights[j]:.3g}*output[{j}]" for j in places[:4])
-    return Exact(
-        math.inf,
-        f"with the same noise {names} moved by {by:.4g} while the scale of its noise is"
-        f" {np.abs(weights @ one.slopes).max(initial=0.0):.3g}"
-        f" and {np.abs(weights @ two.slopes).max(initial=0.0):.3g}",
-    )
-
-
-def _over(values: Array, scales: Array) -> Array:
-    safe = np.where(scales > 0, scales, 1.0)
-    return values / (safe[:, None] if values.ndim == 2 else safe)
-
-
-def _split(slopes: Array, scales: Array) -> tuple[Array, Array]:
-    """Directions of the output, in units of its size, without noise and with it."""
-    left, values, _ = np.linalg.svd(_over(slopes, scales))
-    rank = int((values > ZERO * max(values.max(initial=0.0), ZERO)).sum())
-    return left[:, rank:], left[:, :rank]
+    weights = free[:, worst]
+    places = np.flatnonzero(np.abs(weights) > MOVED)[:4]
+    names = "+".join(f"{weights[j]:.3g}*output[{j}]" for j in places)
+    text = f"with the same noise {names} moved by {moved[worst]:.4g}, in units of the"
+    return Exact(math.inf, f"{text} outputs' sizes, where one data set has no noise")
 
 
 def _losses(one: Law, two: Law, delta: float, level: float) -> Exact | None:
     """Epsilon from the privacy losses of outputs on the first data."""
     if set(one.laws) == set(two.laws) == {"normal"}:
-        return _gaussian(one, two, delta, level)
-    one, two = _used(one), _used(two)
+        one, two = one.rooted, two.rooted
+        if np.abs(one.slopes - two.slopes).max() < MOVED * np.abs(one.slopes).max():
+            return _gaussian(one, two, delta)
+    one, two = one.used, two.used
     square = one.slopes.shape[0] == one.slopes.shape[1]
     if one.laws != two.laws or not square or two.slopes.shape != one.slopes.shape:
         return None
-    z = _noise(one.laws, delta)
-    other = np.linalg.solve(
-        two.slopes, one.slopes @ z + (one.centre - two.centre)[:, None]
-    )
+    rng = np.random.Generator(np.random.PCG64(5))
+    z = np.array([sample(name, rng, (SAMPLES,)) for name in one.laws])
+    if not delta:  # any points of the support will do
+        z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)
+    seen = one.slopes @ z + (one.centre - two.centre)[:, None]
+    other = np.linalg.solve(two.slopes, seen)
     sizes = [np.linalg.slogdet(a.slopes)[1] for a in (two, one)]
     losses = _density(one.laws, z) - _density(one.laws, other) + sizes[0] - sizes[1]
-    return _bound(losses, delta, level, "the output's density on both data sets")
-
-
-def _noise(names: Sequence[str], delta: float) -> Array:
-    """Where losses are computed; at delta 0 any points of the support will do."""
-    rng = np.random.Generator(np.random.PCG64(5))
-    z = np.array([sample(name, rng, (SAMPLES,)) for name in names])
-    return z if delta else z * 10.0 ** rng.uniform(0, 1.5, SAMPLES)
-
-
-def _used(fitted: Law) -> Law:
-    used = np.abs(fitted.slopes).max(axis=0) > ZERO * np.abs(fitted.slopes).max()
-    laws = tuple(name for name, keep in zip(fitted.laws, used, strict=True) if keep)
-    return Law(fitted.centre, fitted.slopes[:, used], laws)
+    text = "the output's density on both data sets"
+    if not delta:
+        return Exact(float(losses.max()), f"{text}: their ratio at one output")
+    found = losses_bound(losses, delta, level)
+    return Exact(found, f"{text}, at {SAMPLES} outputs", certain=False)
 
 
 def _density(names: Sequence[str], z: Array) -> Array:
-    return np.sum(
-        [LAWS[n].logpdf(row) for n, row in zip(names, z, strict=True)], axis=0
-    )
+    rows = zip(names, z, strict=True)
+    return np.sum([LAWS[name].logpdf(row) for name, row in rows], axis=0)
 
 
-def _gaussian(one: Law, two: Law, delta: float, level: float) -> Exact:
-    """Two Gaussians: closed form where their covariances agree."""
-    root = np.linalg.cholesky(one.slopes @ one.slopes.T)
-    shift = np.linalg.solve(root, two.centre - one.centre)
-    slopes = np.linalg.solve(root, two.slopes)
-    covariance = slopes @ slopes.T
-    if np.abs(covariance - np.eye(len(shift))).max() < 1e-6:
-        mu = float(np.linalg.norm(shift))
-        found = gaussian_epsilon(mu, delta) if mu > 0 and delta > 0 else math.inf * mu
-        return Exact(
-            float(np.nan_to_num(found, nan=0.0, posinf=math.inf)),
-            f"the output is Gaussian and moved by {mu:.4g} of its standard deviations",
-        )
-    z = _noise(("normal",) * len(shift), delta)
-    away = np.linalg.solve(np.linalg.cholesky(covariance), z - shift[:, None])
-    half = 0.5 * np.linalg.slogdet(covariance)[1]
-    losses = 0.5 * ((away**2).sum(axis=0) - (z**2).sum(axis=0)) + half
-    return _bound(losses, delta, level, "two Gaussians of different spread")
+def _gaussian(one: Law, two: Law, delta: float) -> Exact:
+    """Two Gaussians of one covariance, in closed form."""
+    mu = float(np.linalg.norm(np.linalg.solve(one.slopes, two.centre - one.centre)))
+    text = f"the output is Gaussian and moved by {mu:.4g} of its deviations"
+    if mu == 0:
+        return Exact(0.0, text)
+    return Exact(gaussian_epsilon(mu, delta) if delta > 0 else math.inf, text)
 
 
-def _bound(losses: Array, delta: float, level: float, text: str) -> Exact:
-    if delta == 0:
-        return Exact(float(losses.max()), f"{text}: their ratio at one output")
-    found = losses_bound(losses, delta, level, 1)
-    return Exact(found, f"{text}, at {SAMPLES} outputs", certain=False)
+def losses_bound(losses: Array, delta: float, level: float) -> float:
+    """Lower bound on epsilon at delta from privacy losses of outputs on D; at least 0.
+
+    delta(epsilon) = E (1 - e^(epsilon - loss))_+ is bounded from below by coins that
+    show each term with its own chance, so that Clopper and Pearson's bound is exact.
+
+    Parameters
+    ----------
+    losses : ndarray
+        log P(o | D) / P(o | D') of independent outputs o; infinity is allowed.
+    level : float
+        Chance that the bound is wrong.
+    """
+    coins = np.random.Generator(np.random.PCG64(1)).random(len(losses))
+    low, high = 0.0, float(np.minimum(losses, 1e6).max(initial=0.0))
+
+    def enough(epsilon: float) -> bool:
+        hits = (coins < -np.expm1(np.minimum(epsilon - losses, 0.0))).sum()
+        return float(binomial_bounds(hits, len(losses), level)[0]) >= delta
+
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low
 
 
 # --- events ---------------------------------------------------------------------------
@@ -252,48 +252,41 @@ class Event:
     text: str  #: the event in words; a statistic that was fitted is only named
     statistic: Statistic  #: (m, k) outputs to (m,) numbers
     at: float
-    bound: float  #: lower bound on epsilon on the runs it was chosen on; optimistic
     swapped: bool  #: whether it is likelier on D' than on D
-
-    def count(self, outputs: Array) -> int:
-        """How many of the outputs are in the event."""
-        return int((self.statistic(outputs) >= self.at).sum())
 
 
 @dataclass(frozen=True)
 class Judged:
     """An event, counted on fresh runs."""
 
-    event: Event
-    on_first: int
-    on_second: int
-    runs: int
-    level: float
-    raw: float  # the bound, which may be negative
-
-    @property
-    def epsilon(self) -> float:
-        """The bound on epsilon, at least 0."""
-        return max(self.raw, 0.0)
-
-    @property
-    def text(self) -> str:
-        """The event and its counts in words."""
-        return (
-            f"{self.event.text}: {self.on_first} of {self.runs} runs on D,"
-            f" {self.on_second} of {self.runs} on D'"
-        )
+    bound: float  #: lower bound on epsilon, which may be negative
+    text: str  #: the event and its counts in words
 
 
 def judge(
     event: Event, first: Array, second: Array, level: float, delta: float
 ) -> Judged:
     """Lower bound on epsilon from fresh runs (Clopper and Pearson on both sides)."""
-    counts = event.count(first), event.count(second)
-    under, over = counts[::-1] if event.swapped else counts
-    hits = (np.array(under), np.array(over))
-    found = float(ratio_bound(*hits, len(first), level, delta))
-    return Judged(event, *counts, len(first), level, found)
+    runs = len(first)
+    hits = [int((event.statistic(side) >= event.at).sum()) for side in (first, second)]
+    under, over = map(np.array, hits[::-1] if event.swapped else hits)
+    counts = f"{hits[0]} of {runs} runs on D, {hits[1]} of {runs} on D'"
+    found = float(ratio_bound(under, over, runs, level, delta))
+    return Judged(found, f"{event.text}: {counts}")
+
+
+def ratio_bound(
+    under: Array, over: Array, trials: int, level: float, delta: float
+) -> Array:
+    """Lower bounds on epsilon from numbers of hits of events on D and on D'.
+
+    (epsilon, delta)-privacy means P(E | D) <= e^epsilon P(E | D') + delta.
+    """
+    low, _ = binomial_bounds(under, trials, level / 2)
+    _, high = binomial_bounds(over, trials, level / 2)
+    none = -math.expm1(math.log(level / 2) / trials)  # 1 - level loses its digits
+    high = np.where(over == 0, none, high)
+    return np.log(np.maximum(low - delta, 1e-300) / high)
 
 
 def learn(first: Array, second: Array, level: float, delta: float) -> Event:
@@ -316,8 +309,7 @@ def learn(first: Array, second: Array, level: float, delta: float) -> Event:
     name = f"{text} {'>=' if sign > 0 else '<='} {sign * at + 0.0:.6g}"
     if statistic(first[:1]).dtype == bool:
         name = text if sign > 0 else f"not ({text})"
-    best = float(bounds[swapped, k])
-    return Event(name, lambda w: sign * statistic(w), at, best, bool(swapped))
+    return Event(name, lambda w: sign * statistic(w), at, bool(swapped))
 
 
 def _thresholds(one: Array, two: Array) -> tuple[Array, Array]:
@@ -331,10 +323,10 @@ def _thresholds(one: Array, two: Array) -> tuple[Array, Array]:
 # --- statistics -----------------------------------------------------------------------
 
 
-def plain(outputs: Array, scale: Array | float) -> Array:
+def tame(outputs: Array, scale: Array | float) -> Array:
     """Outputs on an arcsinh scale, NaN and infinity as large numbers, (m, k)."""
-    tame = np.arcsinh(outputs / scale)
-    return np.nan_to_num(tame, nan=NAN, posinf=INFINITE, neginf=-INFINITE)
+    small = np.arcsinh(outputs / scale)
+    return np.nan_to_num(small, nan=NAN, posinf=INFINITE, neginf=-INFINITE)
 
 
 def scale_of(outputs: Array) -> Array:
@@ -347,123 +339,67 @@ def scale_of(outputs: Array) -> Array:
 
 
 def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
-    """Statistics and their names, learned on runs on D and on D'."""
+    """Statistics and their names, learned on runs on D and on D'; simple ones first."""
     p, scale = first.shape[1], scale_of(np.concatenate([first, second]))
     yield "an output is no number", lambda w: ~np.isfinite(w).all(axis=1)
     yield "the outputs that are no numbers", lambda w: (~np.isfinite(w)).sum(axis=1)
-    yield from _constant(first, second)
-    # one output, its distance from the middle, its histogram; the same of the sum
-    for j in range(min(p, WIDE)):
-        yield from _one(f"output[{j}]", _column(j), scale[j], first, second)
-    if 1 < p <= WIDE:
-        given = (float(scale.max()), first, second)
-        yield from _one("the sum of |outputs|", lambda w: abs(w).sum(axis=1), *given)
-    if 1 < p <= MANY:
-        yield "the histograms of all outputs", _histograms(scale, first, second)
-    views: list[tuple[str, Statistic]] = [
-        ("", lambda w: np.clip(np.nan_to_num(w / scale, nan=1e6), -1e6, 1e6)),
-        (" of arcsinh", lambda w: plain(w, scale)),
-    ]
-    for name, view in views:
-        yield from _fitted(name, view, view(first), view(second))
-    # values that recur exactly: of the whole output, and of each number
-    yield from _rarity("the exact output", lambda w: w, first, second)
-    for j in range(p if 1 < p <= WIDE else 0):
-        number = _column(slice(j, j + 1))
-        yield from _rarity(f"the exact output[{j}]", number, first, second)
-
-
-def _column(j: int | slice) -> Statistic:
-    return lambda w: w[:, j]
-
-
-def _constant(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
-    """The output of most runs on one side, where there is one."""
-    for side in (first, second):
+    for side in (first, second):  # the output of most runs, where there is one
         row = np.median(side, axis=0)
         if np.isfinite(row).all() and 2 * (side == row).all(axis=1).sum() > len(side):
-            values = [f"{value:.6g}" for value in row[:WIDE]]
-            values += ["..."] if len(row) > WIDE else []
-            same = f"all outputs exactly {values[0]}"
-            each = f"outputs exactly {', '.join(values)}"
-            text = same if (row == row[0]).all() else each
-            yield text, _equal(row)
+            yield _exactly(row), lambda w, row=row: (w == row).all(axis=1)
+    for j in range(min(p, WIDE)):
+        yield from _number(f"output[{j}]", lambda w, j=j: w[:, j], first, second)
+    if 1 < p <= WIDE:
+        total: Statistic = lambda w: abs(w).sum(axis=1)  # noqa: E731
+        yield from _number("the sum of |outputs|", total, first, second)
+    yield from _fitted(
+        lambda w: tame(w, scale), tame(first, scale), tame(second, scale)
+    )
+    yield from _rarity(first, second)
 
 
-def _equal(row: Array) -> Statistic:
-    return lambda w: (w == row).all(axis=1)
+def _exactly(row: Array) -> str:
+    if (row == row[0]).all():
+        return f"all outputs exactly {row[0]:.6g}"
+    values = [f"{value:.6g}" for value in row[:WIDE]]
+    values += ["..."] if len(row) > WIDE else []
+    return f"outputs exactly {', '.join(values)}"
 
 
-def _one(
-    name: str, part: Statistic, scale: float, first: Array, second: Array
+def _number(
+    name: str, part: Statistic, first: Array, second: Array
 ) -> Iterator[tuple[str, Statistic]]:
+    """A number, and its distance from the middle on either side."""
+
     def value(w: Array) -> Array:
         """In its own unit; NaN counts as infinite."""
         finite = np.nan_to_num(w, nan=np.inf, posinf=np.inf, neginf=-np.inf)
         return np.asarray(part(finite))
 
-    def away(middle: float) -> Statistic:
-        return lambda w: np.abs(value(w) - middle)
-
     yield name, value
-    medians = [float(np.median(value(side))) for side in (first, second)]
-    for middle in sorted({m for m in medians if np.isfinite(m)}):
-        yield f"|{name} - {middle:.6g}|", away(middle)
-    tame = _histogram(lambda w: plain(value(w), scale), first, second)
-    yield f"the histogram of {name}", tame
+    for middle in sorted({float(np.median(value(side))) for side in (first, second)}):
+        if math.isfinite(middle):
+            away: Statistic = lambda w, at=middle: np.abs(value(w) - at)  # noqa: E731
+            yield f"|{name} - {middle:.6g}|", away
 
 
-def _histogram(value: Statistic, one: Array, two: Array) -> Statistic:
-    """Log ratio of how often a cell occurs on D and on D'."""
-    sides = value(one), value(two)
-    # edges of cells: values that recur have their own cells, the rest equal shares
-    values = np.concatenate(sides)
-    unique, often = np.unique(values, return_counts=True)
-    again = often >= max(3, FEW * len(values))
-    atoms, rest = unique[again], values[~np.isin(values, unique[again])]
-    shares = np.quantile(rest, np.linspace(0, 1, CELLS)) if rest.size else rest
-    edges = np.unique(np.concatenate([atoms, np.nextafter(atoms, np.inf), shares]))
-    counts = [
-        np.bincount(np.searchsorted(edges, s, side="right"), minlength=len(edges) + 1)
-        for s in sides
-    ]
-    ratio = np.log((counts[0] + 1) / (counts[1] + 1))
-    return lambda w: ratio[np.searchsorted(edges, value(w), side="right")]
-
-
-def _histograms(scale: Array, first: Array, second: Array) -> Statistic:
-    """The same for all outputs: the sum over their histograms, as if independent."""
-    tame = [plain(side, scale) for side in (first, second)]
-    each = [_histogram(_column(j), *tame) for j in range(len(scale))]
-
-    def total(w: Array) -> Array:
-        tame = plain(w, scale)
-        return np.sum([ratio(tame) for ratio in each], axis=0)
-
-    return total
-
-
-def _fitted(
-    name: str, view: Statistic, one: Array, two: Array
-) -> Iterator[tuple[str, Statistic]]:
+def _fitted(view: Statistic, one: Array, two: Array) -> Iterator[tuple[str, Statistic]]:
     """Fisher's linear function, and the likelihood ratio of two fitted Gaussians."""
     centres = one.mean(axis=0), two.mean(axis=0)
     spreads = [np.atleast_2d(np.cov(s, rowvar=False)) for s in (one, two)]
     normal = np.linalg.solve(_ridged(spreads[0] + spreads[1]), centres[0] - centres[1])
     if np.isfinite(normal).all():
-        yield f"a linear function{name}", lambda w: view(w) @ normal
+        yield "a linear function", lambda w: view(w) @ normal
     inverses = [np.linalg.inv(_ridged(s)) for s in spreads]
 
     def ratio(w: Array) -> Array:
         away = [view(w) - centre for centre in centres]
-        sizes = [
-            np.einsum("ij,jk,ik->i", a, inverse, a)
-            for a, inverse in zip(away, inverses, strict=True)
-        ]
+        both = zip(away, inverses, strict=True)
+        sizes = [np.einsum("ij,jk,ik->i", a, inverse, a) for a, inverse in both]
         return sizes[1] - sizes[0]
 
-    if all(np.isfinite(inverse).all() for inverse in inverses):
-        yield f"the ratio of fitted Gaussians{name}", ratio
+    if np.isfinite(inverses).all():
+        yield "the ratio of fitted Gaussians", ratio
 
 
 def _ridged(spread: Array) -> Array:
@@ -471,20 +407,16 @@ def _ridged(spread: Array) -> Array:
     return spread + RIDGE * size * np.eye(len(spread))
 
 
-def _rarity(
-    name: str, part: Statistic, first: Array, second: Array
-) -> Iterator[tuple[str, Statistic]]:
-    counts = [
-        Counter(map(bytes, np.ascontiguousarray(part(s)))) for s in (first, second)
-    ]
+def _rarity(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
+    """Log ratio of how often the exact output occurred on D and on D'."""
+    one, two = (Counter(map(bytes, np.ascontiguousarray(s))) for s in (first, second))
     least = max(3, FEW * len(first))
-    known = {key for count in counts for key, often in count.items() if often >= least}
-    if not known:
-        return
-    ratios = {key: np.log((counts[0][key] + 1) / (counts[1][key] + 1)) for key in known}
-
-    def rarity(w: Array) -> Array:
-        rows = map(bytes, np.ascontiguousarray(part(w)))
-        return np.array([ratios.get(row, 0.0) for row in rows])
-
-    yield f"how rare {name} is", rarity
+    known = {key for key in one | two if max(one[key], two[key]) >= least}
+    ratios = {key: math.log((one[key] + 1) / (two[key] + 1)) for key in known}
+    if ratios:
+        yield (
+            "how rare the exact output is",
+            lambda w: np.array(
+                [ratios.get(bytes(row), 0.0) for row in np.ascontiguousarray(w)]
+            ),
+        )

@@ -9,8 +9,9 @@ the change of the covariance of its rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,10 +30,12 @@ _MIXED = 1e-6  # relative error of a repeated sketch
 _DONE = 1e-12  # relative to the view, or units of noise: negligible
 _LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unmatched
 _ENTRIES = 3  # of a selection, whose thresholds are compared
-_HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
+HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
     "gaussian": (Gaussian, SampledGaussian, PerturbedObjective, GaussianSketch),
     "generalised_gaussian": (GeneralisedGaussian,),
-    "laplace": (Laplace,),
+    "laplace": (Laplace, NoisyMax),
+    "gumbel": (NoisyMax,),
+    "exponential": (NoisyMax,),
 }
 
 
@@ -90,10 +93,6 @@ class Coupling:
     script: list[Draw]
     other: Transcript | None  #: the run on D' with the same views; None if none has
 
-    def at(self, t: int) -> list[Shift]:
-        """The shifts behind view t."""
-        return [shift for shift in self.shifts if shift.step == t]
-
 
 class Replay:
     """A mechanism on two neighbours, both run from one seed.
@@ -104,7 +103,6 @@ class Replay:
     def __init__(self, m: Mechanism, pair: Pair, seed: int):
         self.m, self.pair, self.seed = m, pair, seed
         self.taken = pair.at if m.hidden else None
-        self._places: dict[int, int] = {}
 
     def run(
         self, which: int, script: Sequence[Draw] = (), until: float = math.inf
@@ -143,7 +141,7 @@ class Replay:
         left = left[:first] if places and places[-1] < first else left[first:]
         found: list[tuple[int, Event]] = []
         for place in reversed(places):
-            kinds = _HIDES.get(seen.draws[place].kind, ())
+            kinds = HIDES.get(seen.draws[place].kind, ())
             able = [k for k, event in enumerate(left) if isinstance(event, kinds)]
             if able:
                 found.insert(0, (place, left[able[-1]]))
@@ -246,24 +244,23 @@ class Replay:
         """
         event, drawn = self.m.events[place], script[place].unit
         assert isinstance(event, GaussianSketch)
-        width = drawn.size // event.rows
+        width, columns = drawn.size // event.rows, list[Array]()
 
         def gram(row: Array) -> Array:
             unit = np.zeros((event.rows, width))
             unit[0] = math.sqrt(event.rows) * row
-            shown = Draw("gaussian", unit.reshape(drawn.shape))
-            changed = [*script[:place], shown, *script[place + 1 :]]
+            changed = list(script)
+            changed[place] = Draw("gaussian", unit.reshape(drawn.shape))
             return square(self.run(which, changed, t).views[t])
 
-        columns = list[Array]()
         for unit in np.eye(width):
             own = gram(unit)
             k = int(np.argmax(np.diag(own)))
             column = own[k] / math.sqrt(own[k, k])
             if columns:
-                both = gram(unit + np.eye(width)[0]) - own
-                across = both - np.outer(columns[0], columns[0])
-                column *= np.sign((across * np.outer(columns[0], column)).sum()) or 1.0
+                first = columns[0]
+                across = gram(unit + np.eye(width)[0]) - own - np.outer(first, first)
+                column *= np.sign((across * np.outer(first, column)).sum()) or 1.0
             columns.append(column)
         return np.column_stack(columns)
 
@@ -282,105 +279,71 @@ class Replay:
         if self.m.select(now.views[t]) == name:
             return False
         place = seen.behind(t)[0]
-        if self._event(place, TopK):
+        if self._is_top(place):
             unit = script[place].unit.copy()
             for rank, winner in enumerate(name):
                 unit.flat[int(winner)] += HUGE * (len(name) - rank)
             script[place] = replace(script[place], unit=unit)
             return True
-        for entry, sign in self.ways(1, script, t, name):
-            script[place] = raised(script[place], entry, sign * HUGE)
-            return True
+        for entry in range(script[place].unit.size):
+            for by in (HUGE, -HUGE):
+                if self.selected(1, script, t, place, entry, by) == name:
+                    script[place] = raised(script[place], entry, by)
+                    return True
         return None
 
-    def ways(
-        self, which: int, script: list[Draw], t: int, name: tuple
-    ) -> Iterator[tuple[int, float]]:
-        """Entries, and directions, whose noise alone can force a selection."""
-        for entry in range(script[self.place(which, script, t)].unit.size):
-            for sign in (1.0, -1.0):
-                if self.selected(which, script, t, entry, sign * HUGE) == name:
-                    yield entry, sign
-
     def selected(
-        self, which: int, script: list[Draw], t: int, entry: int, by: float
+        self, which: int, script: list[Draw], t: int, place: int, entry: int, by: float
     ) -> tuple:
-        """What is selected at view t if one number of the noise is raised."""
-        changed, place = list(script), self.place(which, script, t)
+        """What is selected at view t if one number of a draw is raised."""
+        changed = list(script)
         changed[place] = raised(script[place], entry, by)
         name = self.m.select(self.run(which, changed, t).views[t])
-        return name[:1] if self._event(place, TopK) else name
+        return name[:1] if self._is_top(place) else name
 
-    def _event(self, place: int, kind: type[Event]) -> bool:
-        """Whether a draw is known to be of an event of a kind."""
-        return bool(self.m.events) and isinstance(self.m.events[place], kind)
+    def _is_top(self, place: int) -> bool:
+        return bool(self.m.events) and isinstance(self.m.events[place], TopK)
 
-    def place(self, which: int, script: list[Draw], t: int) -> int:
-        """The draw that decides the selection of view t: its first."""
-        if t not in self._places:
-            self._places[t] = self.run(which, script, t).behind(t)[0]
-        return self._places[t]
-
-    def threshold(
-        self,
-        which: int,
-        script: list[Draw],
-        t: int,
-        entry: int,
-        name: tuple,
-        sign: float,
-        near: float = 0.0,
-    ) -> float:
-        """Least raise, of that sign, after which ``name`` is selected.
-
-        ``near``: a guess of its size.
-        """
-
-        def wins(by: float) -> bool:
-            return self.selected(which, script, t, entry, sign * by) == name
-
-        if not wins(HUGE):
-            return sign * math.inf
-        low, high, width = 0.0, 1.0, 1.0
-        if near:
-            low, high, width = near, near, 0.25
-            while low > 0 and wins(low):
-                low, high, width = max(low - width, 0.0), low, 2 * width
-        while not wins(high):
-            low, high, width = high, high + width, 4 * width
-        while high - low > _FINE * max(high, 1.0):
-            middle = (low + high) / 2
-            low, high = (low, middle) if wins(middle) else (middle, high)
-        return sign * high
-
-    def margins(self, script: list[Draw], t: int) -> list[Shift]:
+    def margins(self, seen: Transcript, t: int) -> list[Shift]:
         """How far the noise at which an entry wins selection t moves on D'.
 
-        For a few entries that win neither on D nor on D' without their own noise. The
-        shift is infinite for one whose noise decides nothing, however large.
+        For a few entries that win neither on D nor on D' without their own noise. A
+        shift is infinite if the noise of none decides anything, however large.
         """
-        place, shifts = self.place(0, script, t), list[Shift]()
-        noise = script[place]
+        place, shifts, every = seen.behind(t)[0], list[Shift](), set[tuple]()
+        noise = seen.draws[place]
         event = max(self.m.selections, key=lambda one: one.sensitivity / one.scale)
         entries = np.random.default_rng(self.seed).permutation(noise.unit.size)
         for entry in entries[:_ENTRIES]:
-            bare = list(script)
+            bare = list(seen.draws)
             bare[place] = raised(noise, entry, -noise.unit.flat[entry])
-            given = (bare, t, entry)
-            forced = [self.selected(0, *given, sign * HUGE) for sign in (1.0, -1.0)]
-            if len({*forced, self.selected(0, *given, 0.0)}) == 1:
-                shifts.append(Shift(t, event, np.full(1, np.inf)))
-                continue
+            wins = partial(self.selected, script=bare, t=t, place=place, entry=entry)
+            unforced = {wins(which, by=0.0) for which in (0, 1)}
             for sign in (1.0, -1.0):
-                names = {self.selected(k, *given, sign * HUGE) for k in (0, 1)}
-                unforced = {self.selected(k, *given, 0.0) for k in (0, 1)}
+                names = {wins(which, by=sign * HUGE) for which in (0, 1)}
+                every |= unforced | names
                 if len(names) > 1 or names & unforced:
                     continue  # it wins by itself, or never does
-                name = names.pop()
-                one = self.threshold(0, *given, name, sign)
-                two = self.threshold(1, *given, name, sign, abs(one))
+                sides = (partial(wins, which) for which in (0, 1))
+                one, two = (threshold(side, sign, *names) for side in sides)
                 shifts.append(Shift(t, event, np.array([two - one])))
-        return shifts
+        never = Shift(t, event, np.full(1, np.inf))
+        return shifts if len(every) > 1 else [never]
+
+
+def threshold(select: Callable[..., tuple], sign: float, name: tuple) -> float:
+    """The least raise of a number, with that sign, after which ``name`` is selected."""
+
+    def wins(size: float) -> bool:
+        return select(by=sign * size) == name
+
+    low, high = 0.0, 1.0
+    while not wins(high):
+        low, high = high, 4 * high
+    while high - low > _FINE * max(high, 1.0):
+        middle = (low + high) / 2
+        low, high = (low, middle) if wins(middle) else (middle, high)
+    return high
 
 
 def raised(draw: Draw, entry: int, by: float) -> Draw:

@@ -20,7 +20,7 @@ from scipy import sparse
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.audit.mechanism import DELTA, LOUD, Array, Mechanism, Records, Started
 from dperm.core import solvers
-from dperm.core.calibrations import OURS, PAPER, STRICT
+from dperm.core.calibrations import OURS, STRICT
 from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
@@ -41,7 +41,6 @@ WIDER = 2.0  # bound on a record in another run, over this one's
 COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
 ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
 ALMOST = 0.9  # nearly opposite records: far out between them neither slope is small
-CROWD, L1 = 24, 0.02  # coordinates, of which about one leaves zero in a step
 WEAK = (  # penalties so weak that no weight reaches zero or a bound
     Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
     Penalty(l2=1e-4),
@@ -220,8 +219,9 @@ def _lanes(
     options = replace(options, **capped)
     make = partial(lane, module=module, kind=kind)
     yield make(name, options=options, shape=needs.shape, count=needs.steps)
-    if getattr(module, "__name__", "").endswith(".dp_gcd"):
-        yield from _greedy(name, options, kind, needs, make)
+    if hasattr(options, "rule"):  # later steps depend on the weights: no known law
+        shape = replace(needs.shape, penalty=RIDGE, balance=1.0)
+        yield make(f"{name}, ridge", options=options, shape=shape, count=1)
     if not varied:
         return
     for words, shape in shapes(module, options, needs.shape):
@@ -231,18 +231,6 @@ def _lanes(
         made = replace(options, **other)
         given: dict[str, Any] = {"shape": needs.shape, "count": needs.steps}
         yield make(f"{name}, {words}", options=made, **given)
-
-
-def _greedy(name: str, options: Any, kind: str, needs: Needs, make: Any) -> Made:
-    """For DP-GCD: its noise inside the L1 rule, as published; a ridge otherwise."""
-    if options.noise == "laplace" and kind == PAPER:
-        shape = Shape(p=CROWD, penalty=Penalty(l1=L1), balance=1.0)
-        given: dict[str, Any] = {"count": needs.steps, "shown": CROWD}
-        yield make(f"{name}, L1", options=options, shape=shape, **given)
-        return
-    shape = replace(needs.shape, penalty=RIDGE, balance=1.0)
-    # later steps depend on the weights: no known law
-    yield make(f"{name}, ridge", options=options, shape=shape, count=1)
 
 
 def shapes(
@@ -267,12 +255,8 @@ def lane(
     kind: str,
     shape: Shape,
     count: int,
-    shown: int = 0,
 ) -> Mechanism:
-    """One lane over a finite sum, step by step.
-
-    ``shown``: the last numbers of what it released, which alone are looked at; 0: all.
-    """
+    """One lane over a finite sum, step by step."""
     base = shape.records()
     problem = shape.problem(base)
 
@@ -292,10 +276,10 @@ def lane(
 
         def releases() -> Iterator[Array]:
             """What is known before the first step, and after each."""
-            yield np.array(run.released[0])[-shown:]
+            yield np.array(run.released[0])
             for _ in range(count):
                 run.advance(1)
-                yield np.array(run.released[0])[-shown:]
+                yield np.array(run.released[0])
 
         return releases(), lambda: run.weights[0]
 
@@ -315,7 +299,6 @@ def lane(
         select=lambda view: tuple(np.flatnonzero(view[-shape.p :]).tolist()),
         real=shape.real,
         bound=bound,
-        whole=not shown,
         setting={"module": module, "options": options, "problem": problem},
     )
 
@@ -367,47 +350,31 @@ def _sequence(needs: Needs, d: int) -> Records:
 def _streams(
     name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
 ) -> Made:
-    for p, d in needs.balls:
-        title = f"{name}, p = {p:g}" if len(needs.balls) > 1 else name
-        yield stream(title, module, options, kind, needs, p, d)
-
-
-def stream(
-    name: str,
-    module: ModuleType,
-    options: Any,
-    kind: str,
-    needs: Needs,
-    p: float,
-    d: int,
-    source: Any = Rows,
-) -> Mechanism:
-    """One setup over a stream of records, with one target."""
-    setup = Setup(needs.loss, p, d, needs.radius)
+    """A stream of records in each ball, with one target."""
     target = family.Target(needs.epsilon, DELTA, kind)
-    noise = module.noise(setup, needs.n, target, options)
+    for p, d in needs.balls:
+        setup = Setup(needs.loss, p, d, needs.radius)
 
-    def begun(data: Records, own: Streams) -> Any:
-        given = (setup, [target], own, source(data.X, data.y))
-        return module.Run(*given, needs.n, options)
+        def begun(data: Records, own: Streams, setup: Setup = setup) -> Any:
+            given = (setup, [target], own, Rows(data.X, data.y))
+            return module.Run(*given, needs.n, options)
 
-    def start(data: Records, own: Streams) -> Started:
-        run = begun(data, own)
-        return run.releases(), lambda: run.weights[0]
+        def start(data: Records, own: Streams, begun: Any = begun) -> Started:
+            run = begun(data, own)
+            return run.releases(), lambda: run.weights[0]
 
-    return Mechanism(
-        name,
-        kind,
-        noise.ledger,
-        _sequence(needs, d),
-        start,
-        lambda data, own: np.array(begun(data, own).solve()[0]),
-        select=vertex(d),
-        epsilon=needs.epsilon,
-        positions=needs.positions,
-        each=False,
-        setting={"module": module, "options": options, "setup": setup},
-    )
+        yield Mechanism(
+            f"{name}, p = {p:g}" if len(needs.balls) > 1 else name,
+            kind,
+            module.noise(setup, needs.n, target, options).ledger,
+            _sequence(needs, d),
+            start,
+            lambda data, own, begun=begun: np.array(begun(data, own).solve()[0]),
+            select=vertex(d),
+            epsilon=needs.epsilon,
+            positions=needs.positions,
+            setting={"module": module, "options": options, "setup": setup},
+        )
 
 
 def _frank_wolfe(
@@ -484,7 +451,6 @@ def fit(
     options: Any,
     shape: Shape,
     company: bool = False,
-    kind: Any = None,
 ) -> Mechanism:
     """A few releases on all records, under strict noise.
 
@@ -495,10 +461,8 @@ def fit(
     ----------
     company : bool
         Whether the other records drive the minimiser far out, where one moves it most.
-    kind : class, optional
-        In place of ``module.Run`` (broken mechanisms).
     """
-    base, run_of = shape.records(), kind or module.Run
+    base = shape.records()
     tried: tuple[tuple[Array, Array], ...] = ()
     problem = shape.problem(base)
     if company:
@@ -518,8 +482,8 @@ def fit(
             # what it leaves behind must not change this run
             wide = replace(options, radius=WIDER * options.radius)
             other = module.ledger(there, 1.0, wide)
-            next(run_of(there, other, [streams(0)], wide).steps())
-        run = run_of(there, ledger, [own], options)
+            next(module.Run(there, other, [streams(0)], wide).steps())
+        run = module.Run(there, ledger, [own], options)
         views = (
             np.ravel(linear_terms(module, options, problem, u) if bent else u)
             for u in run.releases()
@@ -541,7 +505,6 @@ def fit(
         real=shape.real,
         tried=tried,
         events=rounds(ledger),
-        plain=not bent,
         setting={"module": module, "options": options, "problem": problem},
     )
 

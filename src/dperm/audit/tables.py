@@ -17,7 +17,7 @@ from dperm.core.privacy.ledger import N, united
 
 ESTIMATORS = "dperm.compare.audited"  # a higher layer, so imported by its name
 FULL: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
-SMALL = {"neighbours": 8, "runs": 40, "closely": 2}
+SMALL = {"neighbours": 8, "runs": 40}
 NEAR = 1e-3  # relative, between epsilons that grids have rounded
 
 

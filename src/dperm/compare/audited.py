@@ -30,6 +30,7 @@ from dperm.audit.mechanism import (
 from dperm.audit.solvers import Kept, as_vertex, rounds, vertex
 from dperm.compare import methods, ranges
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
+from dperm.compare.guarantee import Guarantee
 from dperm.compare.scores import Drawn, scored
 from dperm.compare.search import PrivateSearch
 from dperm.core import solvers
@@ -108,6 +109,7 @@ def estimator(model: DPLinear) -> Mechanism:
         return first + on.ledger(setting, noise)
 
     noise = calibrate(ledger, EPSILON, DELTA, STRICT)
+    model._guarantee = Guarantee(noise.ledger, DELTA, ())  # the shrinkage reads it
 
     def start(data: Records, own: Streams) -> Started:
         def normal(scale: Any, size: int) -> Array:
@@ -127,7 +129,12 @@ def estimator(model: DPLinear) -> Mechanism:
             finally:
                 context.__exit__(None, None, None)
 
-        return releases(), lambda: run.weights[0]
+        def published() -> Array:
+            """Coefficients in the units of the columns, which follow from releases."""
+            model._published(np.atleast_2d(run.weights[0]))
+            return np.append(model.coef_, model.intercept_)
+
+        return releases(), published
 
     def select(view: Array) -> tuple:
         """The vertex, the places of the largest, or the changed coordinate."""

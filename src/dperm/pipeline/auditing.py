@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,7 +34,7 @@ from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.lanes import trials
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
-from dperm.core.privacy.ledger import Event, Ledger, NonPrivate, as_set, moves_with_data
+from dperm.core.privacy.ledger import Ledger, NonPrivate, as_set, moves_with_data
 from dperm.core.privacy.mechanisms import STUDY
 from dperm.core.privacy.strict import converted
 from dperm.core.solvers.capabilities import obstacle
@@ -175,72 +175,45 @@ PRODUCTS: dict[str, Callable[[schema.Config], pd.DataFrame]] = {
 
 @dataclass(frozen=True)
 class Request:
-    """A solver on a problem, for a given number of passes."""
+    """A solver on a problem, for a given number of passes; fits have none."""
 
     problem: Problem
     module: ModuleType
     options: Any
     passes: float
 
-    @property
+    @cached_property
+    def family(self) -> str:
+        """The solver's family."""
+        return solvers.family(self.module)
+
+    @cached_property
     def count(self) -> int:
-        """Number of steps."""
-        steps: int = self.module.steps(self.problem, self.passes, self.options)
-        return steps
-
-    @property
-    def length(self) -> str:
-        """Length of a run, in words."""
-        return f"{self.passes:g} passes = {self.count} steps"
-
-    def kinds(self, known: Sequence[str]) -> Sequence[str]:
-        """Calibrations of a paper whose cost can be computed."""
-        return known
+        """Number of steps; 0 of a fit."""
+        if self.family == "fits":
+            return 0
+        return int(self.module.steps(self.problem, self.passes, self.options))
 
     def noise(self, kind: str) -> tuple[str, Ledger]:
         """The noise of a calibration, in words, and its ledger."""
-        problem = self.problem
-        if solvers.family(self.module) == "lanes":
-            found = trials.noise(problem, self.module, self.options, self.passes, kind)
-            return f"{found.noise_multiplier:.5g}", found.ledger
+        problem, given = self.problem, (self.options, self.passes, kind)
         goal = (problem.epsilon, problem.delta, kind)
-        noise = self.module.noise(problem, self.count, self.options, *goal)
-        return "see below", noise.ledger.assuming(*problem.given)
-
-    def ledger(self, noise: float, kind: str) -> Ledger:
-        """The ledger under a noise multiplier."""
-        ledger: Ledger = self.module.ledger(
-            self.problem, self.count, noise, self.options, kind
-        )
-        return ledger.assuming(*self.problem.given)
-
-
-class Fitted(Request):
-    """A method without passes; its options are its whole setting."""
-
-    @cached_property
-    def at(self) -> Scaled:
-        """The problem in units of its public scales."""
-        return Scaled(self.problem)
-
-    @property
-    def length(self) -> str:
-        """Its options."""
-        return str(self.options)
-
-    def kinds(self, known: Sequence[str]) -> Sequence[str]:
-        """Strict calibration only: no paper has printed a formula for the method."""
-        return (STRICT,)
-
-    def noise(self, kind: str) -> tuple[str, Ledger]:
-        """The least noise that the strict accountant allows, and its ledger."""
-        goal = (self.problem.epsilon, self.problem.delta, STRICT)
-        found = calibrate(lambda noise: self.ledger(noise, kind), *goal)
+        if self.family == "frank_wolfe":
+            noise = self.module.noise(problem, self.count, self.options, *goal)
+            return "see below", noise.ledger.assuming(*problem.given)
+        if self.family == "lanes":
+            found = trials.noise(problem, self.module, *given)
+        else:
+            found = calibrate(lambda noise: self.ledger(noise, kind), *goal)
         return f"{found.noise_multiplier:.5g}", found.ledger
 
     def ledger(self, noise: float, kind: str) -> Ledger:
         """The ledger under a noise multiplier."""
-        ledger: Ledger = self.module.ledger(self.at, noise, self.options)
+        if self.family == "fits":
+            ledger = self.module.ledger(Scaled(self.problem), noise, self.options)
+        else:
+            given = (self.problem, self.count, noise, self.options, kind)
+            ledger = self.module.ledger(*given)
         return ledger.assuming(*self.problem.given)
 
 
@@ -256,10 +229,13 @@ def report(config: schema.Config) -> None:
     """
     request = _request(config)
     problem, asked = request.problem, config.setting.calibration
-    kinds = request.kinds(list(dict.fromkeys([*config.paper.calibrations, asked])))
+    kinds = list(dict.fromkeys([*config.paper.calibrations, asked]))
+    length = f"{request.passes:g} passes = {request.count} steps"
+    if request.family == "fits":  # no paper has printed a formula for one
+        kinds, asked, length = [STRICT], STRICT, str(request.options)
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
-    print(f"{request.length}; target {target}")
+    print(f"{length}; target {target}")
     print("Neighbouring data sets differ by replacing one record.\n")
     rows = [_row(request, kind, *request.noise(kind)) for kind in kinds]
     own = config.setting.noise_multiplier
@@ -277,7 +253,9 @@ def report(config: schema.Config) -> None:
         print(f"Not charged for: {', '.join(moving)}; without that, infinite.")
     print(f"{STUDY}\n")
     for event in ledger.events:
-        print(_line(event))
+        size = f"scale {event.scale:.5g} in units of "
+        size = "" if isinstance(event, NonPrivate) else size
+        print(f"{type(event).__name__} x {event.count}: {size}{event.unit}")
         print(f"    {event.source}")
 
 
@@ -292,13 +270,12 @@ def _request(config: schema.Config) -> Request:
     problem = inputs.load_problem(config)
     if problem is None:
         raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
-    made = Fitted if kind == "fits" else Request
-    request = made(problem, module, options, config.setting.passes)
+    request = Request(problem, module, options, config.setting.passes)
     reason = ""
     if kind == "lanes":
         reason = obstacle(module, options, config.problem, problem.is_sparse)
-    elif isinstance(request, Fitted):
-        reason = module.refuses(options, request.at)
+    elif kind == "fits":
+        reason = module.refuses(options, Scaled(problem))
     if reason:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
     return request
@@ -307,10 +284,3 @@ def _request(config: schema.Config) -> Request:
 def _row(request: Request, kind: str, noise: str, ledger: Ledger) -> tuple:
     delta = request.problem.delta
     return kind, noise, epsilon(ledger, delta, PAPER), true_epsilon(ledger, delta)
-
-
-def _line(event: Event) -> str:
-    kind = type(event).__name__
-    if isinstance(event, NonPrivate):
-        return f"{kind} x {event.count}: {event.unit}"
-    return f"{kind} x {event.count}: scale {event.scale:.5g} in units of {event.unit}"

@@ -67,26 +67,17 @@ mended = descent(scaled_norms, safe_clip)
 # --- others ---------------------------------------------------------------------------
 
 
-class QuantileClip:
-    """Descent whose clip is a quantile of the gradients' lengths, as if public."""
-
-    def __init__(self, seed):
-        self.state = np.random.RandomState(seed)
-
-    def fit(self, X, y):
-        self.coef_ = np.zeros(X.shape[1])
-        for _ in range(4):
-            slopes = (X @ self.coef_ - y)[:, None] * X
-            norms = np.linalg.norm(slopes, axis=1, keepdims=True) + 1e-9
-            most = np.quantile(norms, 0.9)
-            total = (slopes * np.minimum(1.0, most / norms)).sum(axis=0)
-            noise = self.state.normal(0, 4 * most * SIGMA, X.shape[1])
-            self.coef_ = self.coef_ - 0.5 * (total + noise) / len(X)
-        return self
-
-
 def quantile_clip(X, y, seed):
-    return QuantileClip(seed).fit(X, y)
+    """Descent whose clip is a quantile of the gradients' lengths, as if public."""
+    state, w = np.random.RandomState(seed), np.zeros(X.shape[1])
+    for _ in range(4):
+        slopes = (X @ w - y)[:, None] * X
+        norms = np.linalg.norm(slopes, axis=1, keepdims=True) + 1e-9
+        most = np.quantile(norms, 0.9)
+        total = (slopes * np.minimum(1.0, most / norms)).sum(axis=0)
+        noise = state.normal(0, 4 * most * SIGMA, X.shape[1])
+        w = w - 0.5 * (total + noise) / len(X)
+    return w
 
 
 def stopping_count(X, y, seed):

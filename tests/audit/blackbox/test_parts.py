@@ -14,10 +14,15 @@ from dperm.audit.functions import (
     Target,
     numbers,
     recorded,
-    run,
 )
-from dperm.audit.mechanism import LAWS, Records
-from dperm.audit.proofs import compare_laws, judge, learn
+from dperm.audit.mechanism import Records
+from dperm.audit.proofs import (
+    compare_laws,
+    judge,
+    learn,
+    losses_bound,
+    ratio_bound,
+)
 from dperm.core.privacy.strict import gaussian_epsilon
 
 DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))
@@ -43,34 +48,8 @@ def test_a_seed_repeats_every_source_of_noise(name):
         first, other, again = (target(DATA, seed, careful=True) for seed in (1, 2, 1))
     np.testing.assert_array_equal(first.output, again.output)
     assert (first.output != other.output).all()
-    assert first.record.others == ({NOTED[name]} if name in NOTED else set())
-    assert len(first.record.draws) == (name not in NOTED)
-
-
-def test_numpy_is_as_before_afterwards():
-    before = (np.random.normal, np.random.default_rng, np.random.mtrand._rand)
-    with recorded():
-        assert np.random.normal is not before[0]
-    after = (np.random.normal, np.random.default_rng, np.random.mtrand._rand)
-    assert all(a is b for a, b in zip(before, after, strict=True))
-
-
-@pytest.mark.parametrize("law", sorted({*LAWS} - {"gaussian"}))
-def test_recorded_noise_has_its_law_and_scale(law):
-    with recorded(), run(5) as record:
-        rng = np.random.default_rng(3)
-        if law == "exponential":
-            values = rng.exponential(2.0, 4000)
-        else:
-            values = 1 + getattr(rng, law)(-1.0, 2.0, 4000)
-    assert stats.kstest(values / 2, LAWS[law].cdf).pvalue > 1e-3
-    assert record.draws[0].kind == law and record.draws[0].scale == 2
-
-
-def test_a_script_is_handed_out_in_units_of_the_scale():
-    with recorded(), run(5, [np.array([1.0, -1.0])]):
-        values = np.random.default_rng(0).laplace(10.0, 3.0, 2)
-    np.testing.assert_array_equal(values, [13.0, 7.0])
+    assert first.others == ({NOTED[name]} if name in NOTED else set())
+    assert len(first.draws) == (name not in NOTED)
 
 
 def pair(first=DATA, second=OTHER):
@@ -97,15 +76,6 @@ def test_the_law_of_a_laplace_release_is_exact():
     assert compared(fit).epsilon == pytest.approx(4.0, rel=1e-9)
 
 
-def test_noise_of_another_scale_has_another_density():
-    """Laplace noise of scales 2 and 1 at zero: the densities' ratio is 2."""
-
-    def fit(X, y, seed):
-        return np.random.default_rng(seed).laplace(0, X.sum() + 0.5)
-
-    assert compared(fit).epsilon > 5  # it grows without bound in the tail
-
-
 def test_a_direction_without_noise_is_seen():
     def fit(X, y, seed):
         noise = np.random.default_rng(seed).laplace(0, 1.0)
@@ -129,13 +99,6 @@ def test_there_is_no_law_where_something_else_is_random(decide):
 
     def fit(X, y, seed):
         return X[int(decide(seed))] + np.random.default_rng(seed).laplace(0, 1.0)
-
-    assert compared(fit) is None
-
-
-def test_a_clipped_output_has_no_law():
-    def fit(X, y, seed):
-        return np.clip(X.sum() + np.random.default_rng(seed).laplace(), 0, 1)
 
     assert compared(fit) is None
 
@@ -183,26 +146,27 @@ def test_one_record_is_extreme_where_no_bound_is_declared(bounded, relation):
     assert every <= found
 
 
-def test_there_is_no_extreme_record_within_bounds():
-    domain = Domain(x=(0.0, 1.0), y=(0.0, 1.0))
-    assert domain.extremes(np.random.default_rng(0)) == []
-
-
-def test_a_constant_output_is_told_in_plain_words():
-    noise = np.random.default_rng(0).standard_normal((16, 2))
-    event = learn(noise, np.zeros((16, 2)), 0.1, 0.0)
-    assert event.text == "all outputs exactly 0" and event.swapped
-    event = learn(noise, np.tile([2.0, 3.0], (16, 1)), 0.1, 0.0)
-    assert event.text == "outputs exactly 2, 3"
-
-
 def test_an_event_is_judged_on_other_runs_than_it_was_chosen_on():
     """Chosen and judged on the same pure noise, it would seem to tell them apart."""
     rng = np.random.default_rng(0)
     one, two, fresh, other = rng.standard_normal((4, 60, 30))
     event = learn(one, two, 0.5, 0.0)
-    assert event.bound > 0
-    assert judge(event, fresh, other, 0.05, 0.0).epsilon == 0
+    assert judge(event, one, two, 0.5, 0.0).bound > 0
+    assert judge(event, fresh, other, 0.05, 0.0).bound < 0
+
+
+def test_the_lower_bound_from_losses_of_a_gaussian():
+    losses = 0.5 + np.random.default_rng(3).standard_normal(100_000)
+    truth = gaussian_epsilon(1.0, 0.02)
+    assert 0.95 * truth < losses_bound(losses, 0.02, 0.01) < truth
+    assert losses_bound(np.zeros(500), 0.01, 0.01) < 1e-9
+
+
+def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
+    rng, level, times = np.random.default_rng(0), 0.1, 400
+    one, two = rng.binomial(500, 0.4, times), rng.binomial(500, 0.4 / np.e, times)
+    wrong = (ratio_bound(one, two, 500, level, 0.0) > 1).sum()
+    assert 0 < wrong <= stats.binom.ppf(0.999, times, level)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +184,7 @@ def test_events_of_every_kind_are_found(first, second, least):
         np.asarray(make(rng), dtype=float) for make in (first, second, first, second)
     ]
     event = learn(samples[0], samples[1], 0.1, 0.0)
-    assert judge(event, samples[2], samples[3], 1e-3, 0.0).epsilon > least
+    assert judge(event, samples[2], samples[3], 1e-3, 0.0).bound > least
 
 
 def test_outputs_of_every_form_are_numbers():
@@ -231,11 +195,3 @@ def test_outputs_of_every_form_are_numbers():
     np.testing.assert_array_equal(numbers({"b": [1], "a": (2, True)}), [2, 1, 1])
     with pytest.raises(RefusedError, match="expected numbers, found str"):
         numbers("words")
-
-
-def test_a_parameter_called_rng_gets_a_generator():
-    def fit(X, y, rng):
-        return rng.laplace()
-
-    with recorded():
-        assert Target(fit)(DATA, 1).record.draws[0].kind == "laplace"
