@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store

@@ -1,4 +1,4 @@
-"""Claims have the verdicts that 28 rules gave them, or docs/changes.csv says why not."""
+"""Claims have the verdicts that 28 rules gave, or docs/changes.csv says why not."""
 
 import json
 import math
