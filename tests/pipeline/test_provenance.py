@@ -296,6 +296,6 @@ def test_a_wider_grid_is_no_other_lane(configured):
     config.paper.runs["dp_cd"].grid["clip"] = [1.0]
     assert keys() == before
     one, other = (jobs.compose(["dpcd"], ["scale=smoke", *text]) for text in
-                  ([], ["paper.fresh=3"]))  # fmt: skip
+                  ([], ["scale.keep.clip=5"]))  # fmt: skip
     name = ("solve", "dpcd", "diabetes", "dp_cd")
     assert one.job(*name).key != other.job(*name).key

@@ -33,6 +33,7 @@ FORMATS = {  # of products: the first is shown in Snakemake's report
     "figures": ("png", "pdf", "svg", "csv"),
     "tables": ("csv",),
 }
+ROWS = ("tune", "evaluate")  # tables of a run
 # The first arguments are no options: configuration, point and seed of a sweep;
 # configuration, product and problems of a figure or a table.
 PASSED = 3
@@ -137,7 +138,7 @@ def rows(config: schema.Config) -> list[Path]:
     """Existing files of a paper's rows at the configured scale."""
     folder = plan.results_folder(config, config.paper.name)
     solved = (folder.joinpath(*run) for run in plan.runs(config))
-    files = [one / f"{name}.parquet" for one in solved for name in ("tune", "evaluate")]
+    files = [one / f"{name}.parquet" for one in solved for name in ROWS]
     files += [sweep_path(config, name) for name in config.paper.sweeps]
     return [path for path in (*files, folder / "timing.parquet") if path.is_file()]
 
@@ -277,6 +278,15 @@ def product_runs(
         return []
     shown = product_problems(config, product)
     return [run for run in plan.runs(config) if run[0] in shown]
+
+
+def read_by(config: schema.Config, product: schema.Product) -> list[Path]:
+    """Files of rows that a product is made of."""
+    folder, runs = plan.results_folder(config, config.paper.name), []
+    for run in product_runs(config, product):
+        runs += [folder.joinpath(*run, f"{name}.parquet") for name in ROWS]
+    swept = [sweep_path(config, name) for name in product.sweeps]
+    return [*runs, *swept, *([folder / "timing.parquet"] if product.timed else [])]
 
 
 def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:

@@ -160,14 +160,12 @@ def _rows(config: schema.Config) -> Iterator[str]:
 def _made_again(config: schema.Config) -> Iterator[str]:
     """Find tables and data of figures that their rows do not give."""
     for kind in products.FORMATS:
-        for name in getattr(config.paper, kind):
+        for name, product in getattr(config.paper, kind).items():
             path = products.stem(config, kind, name).with_suffix(".csv")
-            try:
-                made = products.data_of(config, kind, name) if path.is_file() else None
-            except FileNotFoundError:  # as in a clone
-                continue
-            if made is not None and (text := _other(path, made)):
-                yield f"{path} is not what its rows give: {text}"
+            read = (path, *products.read_by(config, product))  # a clone has no rows
+            if all(file.is_file() for file in read):
+                text = _other(path, products.data_of(config, kind, name))
+                yield from [f"{path} is not what its rows give: {text}"] if text else ()
 
 
 def _other(path: Path, made: pd.DataFrame) -> str:
