@@ -205,8 +205,8 @@ class Search:
                 " whether a data set holds one: map them to a fixed record, or declare"
                 " --x-bound and --y-bound"
             )
-        known = {"seconds": self.seconds, "runs": self.target.runs}
-        return replace(self.best, notes=self.notes, **known)
+        runs = self.target.runs
+        return replace(self.best, notes=self.notes, seconds=self.seconds, runs=runs)
 
     def _search(self) -> None:
         pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
@@ -434,9 +434,9 @@ class Search:
             event = proofs.learn(one, two, 0.1, delta)
         self._more(candidate, count)
         self.tests += 1
-        fresh = [side[-1] for side in candidate.sides]
-        found = proofs.judge(event, *fresh, self._level(self.tests), delta)
-        candidate.score = proofs.judge(event, *fresh, LENIENT, delta).bound
+        one, two = (side[-1] for side in candidate.sides)
+        found = proofs.judge(event, one, two, self._level(self.tests), delta)
+        candidate.score = proofs.judge(event, one, two, LENIENT, delta).bound
         self._keep(found.bound, candidate.pair, found.text)
 
     def _more(self, candidate: Candidate, count: int) -> None:

@@ -15,6 +15,8 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -346,9 +348,9 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     for side in (first, second):  # the output of most runs, where there is one
         row = np.median(side, axis=0)
         if np.isfinite(row).all() and 2 * (side == row).all(axis=1).sum() > len(side):
-            yield _exactly(row), lambda w, row=row: (w == row).all(axis=1)
+            yield _exactly(row), partial(_equal, row)
     for j in range(min(p, WIDE)):
-        yield from _number(f"output[{j}]", lambda w, j=j: w[:, j], first, second)
+        yield from _number(f"output[{j}]", itemgetter(np.s_[:, j]), first, second)
     if 1 < p <= WIDE:
         total: Statistic = lambda w: abs(w).sum(axis=1)  # noqa: E731
         yield from _number("the sum of |outputs|", total, first, second)
@@ -379,8 +381,15 @@ def _number(
     yield name, value
     for middle in sorted({float(np.median(value(side))) for side in (first, second)}):
         if math.isfinite(middle):
-            away: Statistic = lambda w, at=middle: np.abs(value(w) - at)  # noqa: E731
-            yield f"|{name} - {middle:.6g}|", away
+            yield f"|{name} - {middle:.6g}|", partial(_away, value, middle)
+
+
+def _equal(row: Array, w: Array) -> Array:
+    return np.asarray((w == row).all(axis=1))
+
+
+def _away(value: Statistic, middle: float, w: Array) -> Array:
+    return np.abs(np.asarray(value(w)) - middle)
 
 
 def _fitted(view: Statistic, one: Array, two: Array) -> Iterator[tuple[str, Statistic]]:

@@ -347,6 +347,11 @@ def _sequence(needs: Needs, d: int) -> Records:
     return Records(X, np.where(np.arange(needs.n) % 3 == 0, -1.0, 1.0))
 
 
+def _solved(begun: Callable[[Records, Streams], Any], data: Any, own: Any) -> Array:
+    """What a run of a stream publishes without anybody looking on."""
+    return np.array(begun(data, own).solve()[0])
+
+
 def _streams(
     name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
 ) -> Made:
@@ -369,7 +374,7 @@ def _streams(
             module.noise(setup, needs.n, target, options).ledger,
             _sequence(needs, d),
             start,
-            lambda data, own, begun=begun: np.array(begun(data, own).solve()[0]),
+            partial(_solved, begun),
             select=vertex(d),
             epsilon=needs.epsilon,
             positions=needs.positions,
