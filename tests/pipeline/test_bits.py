@@ -19,12 +19,12 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
+from dperm.core.erm.sets import Ball
 from dperm.core.lanes import Lanes
 from dperm.solvers import records
 from dperm.solvers.distributed import columns, sketch
 from dperm.solvers.streams import Target, noisy_sfw, phased_sgd, poly_sfw
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
-from dperm.solvers.streams.projecting import CompiledBall
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows
 
@@ -67,7 +67,7 @@ named("logistic").compiled(gradient_sums)(X, signs, unit, 0.5, W, out)
 whole = np.sign(X).astype(np.int8)
 named("huber").compiled(difference_sums)(whole, y, unit, 0.5, W, -W, out)
 told("sums", out)
-told("projected", CompiledBall(3.0, 1.0).project(X[:9]))
+told("projected", Ball(3.0, 1.0).project(X[:9]))
 A = columns.Columns(sparse.csc_array(few))
 told("products", A.products(y))
 w, v = np.zeros(p), y.copy()
@@ -76,7 +76,7 @@ found = np.empty(n)
 sketch._project(X, X[0], found)
 told("distributed", w, v, found)
 entries = records._entries(X)
-named("logistic").compiled(records._slopes_apart)(*entries, y, X[0], 0.3, found)
+records._products(*entries, X[0], found)
 told("records", found)
 """
 
