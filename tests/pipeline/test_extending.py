@@ -175,7 +175,8 @@ def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(copy):
         copy.root / "src/dperm/core/erm/losses/logistic.py",
     )
     text = path.read_text()
-    path.write_text(text.replace("return softplus(-v)", "return 2.0 * softplus(-v)"))
+    assert text.count("softplus(-v)") == 1
+    path.write_text(text.replace("softplus(-v)", "2.0 * softplus(-v)"))
     after = copy.digests("dpcd")
     path.write_text(text)
     stale = {name for name, digest in before.items() if after[name] != digest}
