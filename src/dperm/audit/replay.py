@@ -138,9 +138,10 @@ class Replay:
             return [(place, self.m.events[place]) for place in places]
         left = [e for e in self.m.ledger.events if not isinstance(e, NoisyMax)]
         first = self.m.ahead  # of the draws, whose events are the ledger's first
-        left = left[:first] if places and places[-1] < first else left[first:]
+        ahead, later = left[:first], left[first:]
         found: list[tuple[int, Event]] = []
         for place in reversed(places):
+            left = ahead if place < first else later
             kinds = HIDES.get(seen.draws[place].kind, ())
             able = [k for k, event in enumerate(left) if isinstance(event, kinds)]
             if able:
