@@ -296,6 +296,8 @@ EDITS = (
         "slope = {{clamp(slopes[i, lane], steepest if steepest < most else most) => "
         "np.minimum(np.maximum(slopes[i, lane], -min(steepest, most)), "
         "min(steepest, most))}}",
+        "cleaning:cleaned",
+        "keep = {{_is_finite(A) & np.isfinite(offset) => _is_finite(A)}}",
     ),
     plant("norms_underflow", "dp_gd dp_minibatch",
         "max(norm, 1e-300), norms by squares", "norms",
