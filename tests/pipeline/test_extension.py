@@ -158,7 +158,7 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
     (mine / "yields.csv").rename(mine / "other.csv")
     done = dperm("fetch", "problem=yields")
     assert done.returncode == 1 and "correct yields.csv" in done.stderr
-    last = "NothingFetchedError: data set yields: no source serves it. By hand: "
+    last = "NothingFetchedError: data set yields: no source serves it: correct "
     assert done.stderr.splitlines()[-1].startswith(last)
     assert dperm("fetch", "problem=yields", "data.required=false").returncode == 0
     for stage in ("prepare", "optimum", "tune"):

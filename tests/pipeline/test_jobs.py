@@ -174,13 +174,13 @@ def test_overrides_reach_a_shell_as_they_are():
 
 def test_only_what_is_asked_for_is_read(monkeypatch):
     """Each file once, by the jobs and by the digests of what sweeps name."""
-    real, read = configuration.read, []
+    real, read = configuration.sections, []
 
-    def seen(group, name, overrides=()):
-        read.append((group, name))
-        return real(group, name, overrides)
+    def seen(group, names, overrides=()):
+        read.extend((group, name) for name in names)
+        return real(group, names, overrides)
 
-    monkeypatch.setattr(configuration, "read", seen)
+    monkeypatch.setattr(configuration, "sections", seen)
     assert jobs.compose(["dpcd"], ["scale=smoke"]).papers == ["dpcd"]
     names = {group: {n for g, n in read if g == group} for group, _ in read}
     assert names["paper"] == {"dpcd"}

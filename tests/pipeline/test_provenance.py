@@ -108,6 +108,7 @@ def test_a_helper_beside_an_own_solver_counts(tmp_path, monkeypatch):
     (tmp_path / "solver_of_mine.py").write_text(
         "from dperm.core.lanes import dp_cd\nimport helper_of_mine\n"
         "Options, steps, ledger = dp_cd.Options, dp_cd.steps, dp_cd.ledger\n"
+        "lane_bytes = dp_cd.lane_bytes\n"
         "class Run(dp_cd.Run):\n"
         "    def advance(self, count):\n"
         "        super().advance(helper_of_mine.half(count))\n"
@@ -209,7 +210,8 @@ def product(paper, kind, name):
 def added(edited, made, module):
     """Whether it matters what the functions of a module return."""
     text = Path(importlib.util.find_spec(module).origin).read_text()
-    before, after = edited(made, module, text, text.replace("return ", "return (), "))
+    other = text.replace("return ", "return (), ").replace("yield ", "yield (), ")
+    before, after = edited(made, module, text, other)
     return before != after
 
 
@@ -217,7 +219,7 @@ def added(edited, made, module):
     ("paper", "kind", "name", "module"),
     [
         ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sources"),
-        ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sco_dp_fw"),
+        ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sco_dp_sgd"),
         ("dpsco", "sweeps", "rates", "dperm.accountants.generalised_gaussian"),
         ("dpskgd", "sweeps", "regimes", "dperm.solvers.lanes.dp_sgd"),
         ("dpcd", "figures", "figure1", "dperm.present.drawing"),
@@ -275,7 +277,6 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
             return found
         return replace(found, options={**found.options, "batch": "all"})
 
-    changed.cache_clear = known.cache_clear
     monkeypatch.setattr(digests, "section", changed)
     after = keys()
     assert {at[0] for at in before if before[at] != after[at]} == {"noisy_sfw"}

@@ -534,7 +534,9 @@ def moments(d, options, z, streams):
     )
     Q = t.T @ t + symmetric(sigma * normal(streams, (p + 1) * (p + 2) // 2), p + 1)
     top = floored(Q[:p, :p], options.floor * sigma * math.sqrt(2 * p))
-    return np.linalg.solve(top + ridge(d), d.label * Q[:p, p])
+    q, s = Q[:p, p], sigma / math.sqrt(2)
+    kept = max(0.0, 1 - options.shrink * (p - 2) * s**2 / (q @ q))
+    return np.linalg.solve(top + ridge(d), d.label * kept * q)
 
 
 def metric_steps(d, metrics, scale, streams):

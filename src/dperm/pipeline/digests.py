@@ -22,6 +22,7 @@ RUNNING = ("dperm.core.experiment.unit:lane_rows", "dperm.core.erm.problem:build
 CALIBRATING = "dperm.core.privacy.calibration:calibrate"
 LOOKUP = "dperm.core.calibrations"  # looks up an accountant by name
 LOSSES = "dperm.core.erm.losses"  # looks up a loss by name
+OFFERED = ("Run", "Options", "steps", "lane_bytes")  # by a solver, for its lanes
 
 
 def lanes(algorithm: str, loss: str | None = None) -> str:
@@ -37,7 +38,7 @@ def lanes(algorithm: str, loss: str | None = None) -> str:
 
 def running(algorithm: str, loss: str | None = None) -> list[str]:
     """The entry points of that code."""
-    offered = (f"{place(algorithm)}:{name}" for name in ("Run", "Options", "steps"))
+    offered = (f"{place(algorithm)}:{name}" for name in OFFERED)
     return [*RUNNING, *offered, *_losses({loss})]
 
 
@@ -107,6 +108,7 @@ def section(group: str, name: str, *overrides: str) -> Any:
 
 def ahead(group: str, names: Iterable[str], overrides: tuple[str, ...] = ()) -> None:
     """Read several sections that are needed, in a third of the time of one by one."""
+    names = dict.fromkeys(names)
     unread = [name for name in names if (group, name, overrides) not in SECTIONS]
     for name, found in configuration.sections(group, unread, overrides).items():
         getattr(checks, group)(found)

@@ -215,9 +215,7 @@ def fetch_required(config: schema.Config) -> FetchRecord:
     """
     record = fetch(config)
     if config.data.required and not record.available:
-        cure = record.reason.rpartition("\n")[2]  # what to do by hand
-        text = f"data set {record.name}: no source serves it. {cure}"
-        raise NothingFetchedError(text)
+        raise NothingFetchedError(f"data set {record.reason}")
     return record
 
 
