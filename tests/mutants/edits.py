@@ -274,7 +274,7 @@ EDITS = (
     ),
     plant("gd_clips_to_two", "dp_gd dp_gram", "gradients are clipped to 2 C",
         "Scaled.gradient_sum",
-        "(self._together or self._behind()).gradient(u, {{ => 2 * }}C)",
+        "self._behind().gradient(u, {{ => 2 * }}C)",
     ),
     plant("gram_root_forgotten", "dp_gram",
         "x x^T moves by R^2, in the ledger and beside it", "scales",

@@ -27,7 +27,6 @@ from dperm.core.erm.problem import Problem
 SPARSE = 0.2  # share of non-zero entries below which rows are stored sparse
 _BLOCK = 1024  # columns that are made dense at a time
 ROUNDING = 1e-9  # relative excess over its bound that a contribution may have
-WIDE, TALL = 8, 512  # columns, and records, of a product for several runs
 STEEP = 1e300  # largest slope; records of norm below C / STEEP contribute less than C
 
 
@@ -171,32 +170,6 @@ class Records:
         """Margins at 0, for u (p,) or (p, L)."""
         return self.offset if u.ndim > 1 else self.offset[:, 0]
 
-    def gradients(self, u: np.ndarray, C: np.ndarray) -> np.ndarray:
-        """Sums of gradients at each column of u (p, L), clipped to its own C (L,).
-
-        Dense records are taken in chunks that stay in the cache. Columns are padded
-        with zeros to multiples of ``WIDE``. The last bits of a product, and of a
-        kernel, depend on the number of columns, and no column may depend on the others.
-
-        Raises
-        ------
-        ContributionError
-        """
-        lanes, tall = u.shape[1], self.n if sparse.issparse(self.rows) else TALL
-        blocks = -(-lanes // WIDE)
-        points, bounds = np.zeros((len(u), blocks * WIDE)), np.ones(blocks * WIDE)
-        points[:, :lanes], bounds[:lanes] = u, C
-        points = np.stack(np.split(points, blocks, axis=1))
-        found = np.zeros_like(points)
-        for start in range(0, self.n, tall):
-            some = slice(start, start + tall)
-            rows = self.rows[some]
-            for k, bound in enumerate(bounds.reshape(blocks, WIDE)):
-                with np.errstate(all="ignore"):
-                    margins = rows @ points[k] + self.offset[some]
-                found[k] += rows.T @ self._within(margins, bound, some)
-        return np.concatenate([*found], axis=1)[:, :lanes]
-
     def of_columns(self, columns: np.ndarray) -> Records:
         """The same records with some of their features."""
 
@@ -286,40 +259,6 @@ def _clip(slopes, norms, largest, bounds, most, margin):
             slopes[i, lane] = slope
             within &= abs(slope) * largest[i] <= bounds[lane] * margin
     return within
-
-
-class Together:
-    """Sums of gradients for several runs, computed together when one is needed.
-
-    Parameters
-    ----------
-    records : Records
-    """
-
-    def __init__(self, records: Records):
-        self._records, self._asked = records, list[tuple[np.ndarray, float]]()
-        self._found = list[np.ndarray]()
-
-    def gradient(self, u: np.ndarray, C: float) -> Callable[[], np.ndarray]:
-        """Request ``Records.gradient``, (p, L); the callable returned yields it."""
-        if self._found:  # all that was asked before is known: a new round
-            self._asked, self._found = [], []
-        asked, found, place = self._asked, self._found, len(self._asked)
-        asked.append((u, C))
-
-        def sums() -> np.ndarray:
-            if not found:
-                found.extend(self._sums(asked))
-            return found[place]
-
-        return sums
-
-    def _sums(self, asked: list[tuple[np.ndarray, float]]) -> list[np.ndarray]:
-        points, bounds = zip(*asked, strict=True)
-        widths = [u.shape[1] for u in points]
-        u = np.concatenate(points, axis=1)
-        whole = self._records.gradients(u, np.repeat(bounds, widths))
-        return np.split(whole, np.cumsum(widths)[:-1], axis=1)
 
 
 def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -70,12 +69,6 @@ class Fit(ABC):
         Raises UndeclaredError if the algorithm requests a release that the ledger does
         not state, or one that noise for release has no proof for.
         """
-        for found in self.stepwise():
-            if found is not None:
-                yield isometric(found) if found.ndim == 3 else found
-
-    def stepwise(self) -> Iterator[np.ndarray | None]:
-        """Yield None before each release, so that runs side by side ask together."""
         steps, events, found = self.steps(), in_rounds(self.ledger), None
         noise: Any = self.exact or self.normal
         while True:
@@ -84,26 +77,19 @@ class Fit(ABC):
                     wanted = next(steps) if found is None else steps.send(found)
                 except StopIteration:
                     return
-            yield None
-            with np.errstate(all="ignore"):
                 found = wanted.released(events, noise)
-            yield found
+            yield isometric(found) if found.ndim == 3 else found
 
     def solve(self) -> np.ndarray:
         """Make the runs and return their weights, shape (L, p)."""
-        side_by_side([self])
+        for _ in self.releases():
+            pass
         return self.weights
 
     def normal(self, scale: Any, size: int, law: Any = gaussian) -> np.ndarray:
         """Draw noise of a scale and law, each column from its run's own stream."""
         drawn = [law(one.noise, size) for one in self.streams]
         return scale * np.stack(drawn, axis=1)
-
-
-def side_by_side(runs: Sequence[Fit]) -> None:
-    """Advance runs of any settings together, one release of each at a time."""
-    for _ in zip_longest(*(run.stepwise() for run in runs)):
-        pass
 
 
 def too_wide(at: Scaled) -> str:

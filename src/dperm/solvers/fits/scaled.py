@@ -12,7 +12,6 @@ that a method computes follows from public numbers and from releases.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.exact_noise import sum_error
 from dperm.solvers.fits import minimise, secret
 from dperm.solvers.fits.secret import Secret
-from dperm.solvers.records import Records, Together, relevance
+from dperm.solvers.records import Records, relevance
 from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 
@@ -60,20 +59,6 @@ class Scaled:
             self.given = (*problem.given, *read)
         self.apart = apart
         self._records: Records | Problem = problem
-        self._together: Together | None = None
-
-    def aiming(self, epsilon: float) -> Scaled:
-        """Return the same records with another target; cached values are shared."""
-        self._behind()  # scaled now, once for all targets
-        other = copy.copy(self)
-        other.epsilon = epsilon
-        return other
-
-    def together(self) -> Scaled:
-        """Return a copy for runs side by side, which compute gradients together."""
-        other = copy.copy(self)
-        other._together = Together(self._behind())
-        return other
 
     def _behind(self) -> Records:
         """Return the records, scaling them when they are first needed."""
@@ -106,7 +91,7 @@ class Scaled:
         Replacing a record moves it by 2 C.
         """
         error = sum_error(self.n, self.p, C) if self.apart else None
-        found = (self._together or self._behind()).gradient(u, C)
+        found = self._behind().gradient(u, C)
         return secret.noisy(found, 2 * C, error=error)
 
     def batch_gradient_sum(

@@ -96,16 +96,15 @@ def noisy(
 ) -> Secret:
     """A value that replacing a record moves by at most a known distance.
 
-    The value is (), (p,), (1, L), (p, L), or symmetric (p, p), or a callable without
-    arguments, which returns it when it is released. The sensitivity, a number or (L,),
-    is in the Euclidean, or Frobenius, norm. ``rate`` is the share of the records that
-    was drawn, if not all. ``error`` bounds the value's distance from the exact one, in
-    that norm; without it the value gets no exact noise.
+    The value is (), (p,), (1, L), (p, L), or symmetric (p, p). The sensitivity, a
+    number or (L,), is in the Euclidean, or Frobenius, norm. ``rate`` is the share of
+    the records that was drawn, if not all. ``error`` bounds the value's distance from
+    the exact one, in that norm; without it the value gets no exact noise.
     """
     needs = {"sensitivity": sensitivity}
 
     def release(event: Gaussian, normal: Normal | Exact) -> np.ndarray:
-        whole = np.asarray(value() if callable(value) else value, dtype=float)
+        whole = np.asarray(value, dtype=float)
         if isinstance(normal, Exact):
             assert error is not None
             return normal.added(whole, event.scale, event.sensitivity, error, symmetric)
