@@ -150,6 +150,12 @@ def test_a_data_set_has_no_say_in_what_is_taken_on_it():
     assert row["above_constant"] == pytest.approx(1 / 21)
 
 
+def test_with_one_data_set_only_the_constant_is_a_choice():
+    """As at the smallest scale: nothing is left to learn a method from."""
+    (row,) = ranking.model(ranking.cells(table({"p": {"A": 0.1, "B": 0.2}})))
+    assert row["choice"] == "constant" and row["regret"] == pytest.approx(0.9)
+
+
 def test_changes_of_nothing_change_nothing():
     both = pd.concat([table(THREE, tuning) for tuning in ("grid", "default")])
     found = pd.DataFrame(ranking.changes(both))

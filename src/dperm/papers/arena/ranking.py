@@ -233,6 +233,8 @@ def model(errors: pd.DataFrame) -> list[dict[str, Any]]:
                 able = [one for one in order.index if pd.notna(row[one])]
                 if able:
                     found[cell] = row[able[0]]
+        if not found:  # each loss has a single data set
+            continue
         column = pd.Series(found).rename_axis(CELL)
         above = column > table[CONSTANT].reindex(column.index)
         for loss in LOSSES:
