@@ -10,6 +10,7 @@ from dp_accounting import (
     NeighboringRelation,
     PoissonSampledDpEvent,
     SampledWithoutReplacementDpEvent,
+    dp_event,
     get_epsilon_gaussian,
 )
 from dp_accounting.pld import PLDAccountant
@@ -202,7 +203,71 @@ def test_strict_stays_below_the_renyi_bound_without_replacement(batch, sigma, co
     assert 0.4 < ours / accountant.get_epsilon(DELTA) < 1
 
 
+def test_full_batches_are_gaussian():
+    everything, plain = sampled(4.0, 10, 50, batch=50), gaussian(4.0, 10)
+    expected = true_epsilon(plain, DELTA)
+    assert true_epsilon(everything, DELTA) == pytest.approx(expected, rel=2e-3)
+
+
+def composed(p, q, count, width, half):
+    """Epsilon of the pair (p, q) of densities on a fine grid; losses rounded to a grid.
+
+    A plain cyclic Fourier transform of the losses under p, rounded to the nearest: an
+    estimate, right to the digits that are compared.
+    """
+    loss = np.log(p / q)
+    cells = np.clip(np.rint(loss / width), -half, half).astype(int)
+    law = np.bincount(cells % (2 * half), p, 2 * half)
+    power = np.maximum(np.fft.irfft(np.fft.rfft(law) ** count, 2 * half), 0)
+    losses = width * np.fft.fftfreq(2 * half, 1 / (2 * half))
+    low, high = 0.0, width * half
+    for _ in range(50):
+        middle = (low + high) / 2
+        kept = losses > middle
+        delta = -np.expm1(middle - losses[kept]) @ power[kept]
+        low, high = (middle, high) if delta > DELTA else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize(
+    ("n", "batch", "sigma", "count", "up", "down", "high"),
+    [
+        (2000, 1, 0.8, 10**4, 0.458, 0.355, 0.554),
+        (800, 40, 1.5, 200, 2.694, 2.057, 3.014),
+    ],
+)
+def test_sampled_gaussians_cost_more_than_their_pair_in_either_direction(
+    n, batch, sigma, count, up, down, high
+):
+    """The figures of docs/accounting.md."""
+    q, mu = batch / n, 1 / sigma
+    z = np.linspace(-12, 12 + mu, 40_001)
+    null = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+    mixed = (1 - q) * null + q * null * np.exp(mu * z - mu**2 / 2)
+    width, half = (2e-5, 2**18) if batch == 1 else (2e-4, 2**17)
+    ends = [composed(*pair, count, width, half)
+            for pair in ((mixed, null), (null, mixed))]  # fmt: skip
+    assert ends == pytest.approx([up, down], abs=6e-4)
+    found = true_epsilon(sampled(sigma, count, n, batch), DELTA)
+    assert found == pytest.approx(high, abs=6e-4) and found > max(ends)
+
+
 # --- what the papers print ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "target", "delta", "true"),
+    [
+        (ELECTRICITY, 1.0, ELECTRICITY**-2, 0.841),
+        (CALIFORNIA, 1.0, CALIFORNIA**-2, 0.831),
+        (1000, 10.0, 1e-6, 8.70),
+    ],
+)
+def test_published_dp_cd_noise_costs_less_than_claimed(n, target, delta, true):
+    root = math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
+    ledger = gaussian(math.sqrt(400 / 2) / root, 400)
+    assert epsilon(ledger, delta, "paper") == pytest.approx(target, rel=1e-12)
+    assert true_epsilon(ledger, delta) == pytest.approx(true, abs=5e-4 * target)
 
 
 def test_paper_adds_pure_epsilons_of_the_published_sensitivity():
@@ -235,3 +300,24 @@ def test_replace_one_doubles_the_sensitivity_in_one_accountant(
     account.compose(GaussianDpEvent(2.0))
     assert account.get_epsilon(DELTA) == pytest.approx(expected, abs=6e-4)
     assert true_epsilon(gaussian(2.0), DELTA) == pytest.approx(2.254, abs=6e-4)
+
+
+def test_their_randomised_response_forgets_its_count():
+    event = dp_event.RandomizedResponseDpEvent(0.5, 2)
+    costs = []
+    for calls, count in ((1, 1), (1, 10), (10, 1)):
+        account = PLDAccountant(neighboring_relation=REPLACE)
+        for _ in range(calls):
+            account.compose(event, count)
+        costs.append(account.get_epsilon(DELTA))
+    assert costs[0] == costs[1]
+    assert costs[2] == pytest.approx(10 * costs[0], rel=1e-3)
+
+
+def test_their_accountants_disagree_on_what_replace_one_covers():
+    noise, sample = dp_event.LaplaceDpEvent(1.0), GaussianDpEvent(1.0)
+    events = noise, PoissonSampledDpEvent(0.1, sample)
+    known = [[kind(neighboring_relation=REPLACE).supports(event) for event in events]
+             for kind in (PLDAccountant, RdpAccountant)]  # fmt: skip
+    assert known == [[False, True], [True, False]]
+    assert not hasattr(dp_event, "ExponentialMechanismDpEvent")

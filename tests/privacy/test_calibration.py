@@ -59,6 +59,26 @@ def test_coarse_grids_find_what_the_bounds_find(ledger_of, target):
 
 
 @pytest.mark.parametrize(
+    ("n", "target", "delta", "ratio"),
+    [
+        (ELECTRICITY, 1.0, ELECTRICITY**-2, 0.85),
+        (CALIFORNIA, 1.0, CALIFORNIA**-2, 0.84),
+        (1000, 10.0, 1e-6, 0.89),
+    ],
+)
+def test_strict_noise_of_dp_cd(n, target, delta, ratio):
+    paper, strict = (
+        calibrate(dp_cd(80), target, delta, name) for name in ("paper", "strict")
+    )
+    share = strict.noise_multiplier / paper.noise_multiplier
+    assert share == pytest.approx(ratio, abs=5e-3)
+    closed = math.sqrt(40) / (
+        math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
+    )
+    assert paper.noise_multiplier == pytest.approx(closed, rel=1e-6)
+
+
+@pytest.mark.parametrize(
     ("n", "passes", "paper", "strict", "true"),
     [
         (CALIFORNIA, 2, 0.954, 0.623, 0.09),
@@ -76,6 +96,15 @@ def test_noise_of_dp_sgd(n, passes, paper, strict, true):
     assert 0.998 < least.true_epsilon == least.claimed_epsilon <= 1
 
 
+@pytest.mark.parametrize(
+    ("passes", "paper", "true"), [(2, 0.446, 7.0), (50, 0.525, 10.46)]
+)
+def test_noise_of_dp_sgd_on_the_sparse_lasso(passes, paper, true):
+    found = calibrate(dp_sgd(1000, passes), 10.0, 1e-6, "paper")
+    assert found.noise_multiplier == pytest.approx(paper, abs=6e-4)
+    assert found.true_epsilon == pytest.approx(true, abs=0.02)
+
+
 def test_published_dp_cd_with_private_constants_splits_its_budget():
     delta = CALIFORNIA**-2
     whole = calibrate(private_constants(8, 160, "paper"), 1.0, delta, "paper")
@@ -84,6 +113,11 @@ def test_published_dp_cd_with_private_constants_splits_its_budget():
     assert rest.true_epsilon < whole.true_epsilon < 0.9
     strict = calibrate(private_constants(8, 160, "strict"), 1.0, delta, "strict")
     assert strict.noise_multiplier < 0.8 * whole.noise_multiplier
+
+
+def test_calibration_is_deterministic():
+    found = calibrate(dp_sgd(1000, 3), 1.0, 1e-6, "strict")
+    assert calibrate(dp_sgd(1000, 3), 1.0, 1e-6, "strict") == found
 
 
 @pytest.mark.parametrize("target", [0.0, -1.0, math.nan])

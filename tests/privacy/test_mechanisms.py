@@ -43,6 +43,13 @@ def test_laplace_follows_its_scales():
         laplace(streams(2).smoothness, -1.0)
 
 
+def test_scales_do_not_change_the_stream():
+    rngs = streams(3).noise, streams(3).noise
+    first, second = laplace(rngs[0], np.ones(5)), laplace(rngs[1], 3 * np.ones(5))
+    assert second == pytest.approx(3 * first)
+    assert rngs[0].random() == rngs[1].random()
+
+
 @pytest.mark.parametrize("block", [1, 7, 64, 999])
 def test_blocks_draw_what_one_call_draws(block):
     def cut(draw, seed):
@@ -55,6 +62,19 @@ def test_blocks_draw_what_one_call_draws(block):
 
     for draw in (integers, gaussian, lambda rng, size: laplace(rng, np.ones(size))):
         assert (cut(draw, 4) == draw(streams(4).noise, 1000)).all()
+
+
+def test_shapes_fill_row_by_row():
+    rows = gaussian(streams(5).noise, (30, 4))
+    assert (rows.ravel() == gaussian(streams(5).noise, 120)).all()
+
+
+def test_streams_repeat_and_do_not_meet():
+    drawn = [rng.random(50) for rng in (*streams(6), *streams(7))]
+    again = [rng.random(50) for rng in (*streams(6), *streams(7))]
+    assert np.array_equal(drawn, again)
+    assert len({tuple(values) for values in drawn}) == 6
+    assert np.abs(np.corrcoef(drawn) - np.eye(6)).max() < 0.5
 
 
 def test_huge_seeds_are_accepted_and_negative_ones_refused():

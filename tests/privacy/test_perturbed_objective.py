@@ -1,6 +1,7 @@
 """Objective perturbation: the bound, against printed numbers and exact densities."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,6 +28,18 @@ def tilted(K, noise, mu=0.0):
     if mu:
         events.append(Gaussian(1.0, 1 / mu, 1, "", ""))
     return Ledger(tuple(events))
+
+
+@pytest.mark.parametrize(
+    ("K", "mu"),
+    [(0.3, 0.1781), (0.45, 0.1781), (0.5, 0.1764), (0.886, 0.1603), (1.6, 0.1405),
+     (2.4, 0.1162)],
+)  # fmt: skip
+def test_the_budget_is_that_of_the_proof(K, mu):
+    """Worked out independently, by hand, at epsilon 1."""
+    found = calibrate(lambda noise: tilted(K, noise), 1.0, DELTA, "strict")
+    assert 1 / found.noise_multiplier == pytest.approx(mu, abs=6e-5)
+    assert 1 - 1e-6 < found.true_epsilon <= 1
 
 
 def test_a_strong_ridge_costs_nothing_beside_the_gaussian_mechanism():
@@ -75,6 +88,16 @@ def test_the_shifts_cover_every_loss(K, M):
         m = (a + other) * M
         loss = (m * x + m**2 / 2 + np.log1p(K * a * (1 - a))).max(axis=1)
         assert (loss <= covered + 1e-12).all()
+
+
+def test_two_minima_cost_what_one_and_another_do():
+    beside = Laplace(1.0, 20.0, 1, "", "")
+    (event,) = tilted(0.45, 20.0).events
+    twice = replace(event, count=2)
+    both = true_epsilon(Ledger((twice, beside)), 1e-6)
+    apart = true_epsilon(Ledger((event, event, beside)), 1e-6)
+    assert both == pytest.approx(apart, rel=2e-3)
+    assert both > 1.2 * true_epsilon(Ledger((event, beside)), 1e-6)
 
 
 # --- exact divergences, by the densities of small problems ----------------------------
@@ -147,3 +170,17 @@ def test_twice_the_radius_is_needed():
 
 
 # --- what it costs at least -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [1e-5, DELTA])
+@pytest.mark.parametrize("target", [0.3, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("mu", [0.0, 1e-4])
+def test_the_default_is_priced_within_a_hundredth(target, delta, mu):
+    """Exact minima, and approximate ones with the noise on their digits."""
+    found = calibrate(
+        lambda noise: tilted(0.45 * target, noise, mu and 1e-4), target, delta, "strict"
+    )
+    high, shift = found.true_epsilon, 1 / found.ledger.events[0].noise_multiplier
+    low = gaussian_epsilon(math.hypot(shift, mu), delta)
+    assert 0.99 * high < low <= high <= target
+    assert gaussian_epsilon(math.hypot(1.05 * shift, mu), delta) > high

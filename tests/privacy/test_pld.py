@@ -147,3 +147,15 @@ def test_rounding_of_millions_of_steps_is_relative_to_delta():
     tilted, _ = epsilon_on_grid([release], [2.4140625], delta, interval)
     assert tilted == pytest.approx(1.003, abs=2e-3)
     assert abs(untilted - 1.003) > 0.01
+
+
+def test_masses_are_a_symmetric_distribution():
+    one = discretise(sgd(1000, 1, 0.7), 6.0, 1e-2)
+    losses = 1e-2 * np.arange(-600, 601)
+    assert one.masses.min() >= 0
+    assert one.masses[::-1] == pytest.approx(one.masses * np.exp(-losses), rel=1e-9)
+    assert one.masses.sum() + one.infinite == pytest.approx(1, abs=1e-12)
+
+
+def test_nothing_to_lose():
+    assert composed_epsilon([Profile(lambda e: gaussian_delta(e, 1e-9))], 1e-3) == 0.0

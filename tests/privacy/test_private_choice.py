@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from dperm.accountants import private_choice
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.private_choice import (
     GAMMA,
@@ -21,6 +22,7 @@ from dperm.accountants.private_choice import (
     tuned_epsilon,
 )
 from dperm.accountants.sampled_renyi import renyi_curve
+from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger, NonPrivate, SampledGaussian
 from dperm.core.privacy.strict import (
     converted,
@@ -40,6 +42,14 @@ def gaussian(noise, count=1):
     return Ledger((Gaussian(1.0, noise, count, "", ""),))
 
 
+def test_the_share_that_is_left_for_a_run():
+    """3.9 runs leave each 0.756 of the budget at epsilon 1 (worked out by hand)."""
+    one = calibrate(gaussian, 1.0, DELTA, "strict").noise_multiplier
+    (every,) = calibrate_choice([gaussian], 1.0, DELTA)
+    assert one / every == pytest.approx(0.756, abs=1e-3)
+    assert 0.999 < choice_epsilon([gaussian(every)], DELTA) <= 1
+
+
 def tilted(K):
     return lambda z: Ledger((PerturbedObjective(1.0, z, 1, "", "", K),))
 
@@ -51,6 +61,13 @@ def chosen(ways, delta):
 
 def sampled(count):
     return lambda z: Ledger((SampledGaussian(1.0, z, count, "", "", 10, 1000),))
+
+
+def test_sampled_releases_are_priced_by_their_renyi_curve():
+    every = chosen([sampled(20), sampled(100)], 1e-6)
+    assert 0.95 < choice_epsilon(every, 1e-6) <= 1
+    alone = calibrate(sampled(100), 1.0, 1e-6, "strict").noise_multiplier
+    assert every[1].events[0].noise_multiplier > alone
 
 
 def test_mixed_settings_keep_the_target_whichever_comes_first():
@@ -170,6 +187,23 @@ def test_more_settings_cost_more_and_always_more_than_one_run():
     assert tuned_epsilon(open_, 1e-6, 10) == math.inf
 
 
+def test_never_below_the_exact_cost_of_the_best_of_random_answers():
+    """Of K answers by randomised response the largest is released."""
+    pure, gamma = 0.5, 0.1
+    one = Ledger((NoisyMax(1.0, 2 / pure, 1, "", ""),))
+    high = 1 / (1 + math.exp(-pure))
+    none = [math.log(1 - (1 - gamma) * (1 - p)) / math.log(gamma)
+            for p in (high, 1 - high)]  # fmt: skip
+    tried = 0
+    for epsilon in (0.1, 0.3, 0.5):
+        delta = max(none[1] - math.exp(epsilon) * none[0],
+                    (1 - none[0]) - math.exp(epsilon) * (1 - none[1]))  # fmt: skip
+        if delta > 0:
+            tried += 1
+            assert tuned_epsilon(one, delta, expected_runs(gamma)) >= epsilon
+    assert tried > 1
+
+
 # --- Rényi curves of sampled releases -------------------------------------------------
 
 
@@ -213,3 +247,10 @@ def test_the_curve_is_that_of_the_deltas_in_both_directions(n, sigma, order):
     moment = order * (order - 1) * np.trapezoid(both, e)
     (found,) = renyi_curve(steps(n, sigma), np.array([order]))
     assert found == pytest.approx(7 * np.log1p(moment) / (order - 1), rel=2e-3)
+
+
+def test_without_sampling_the_curve_is_the_gaussians():
+    orders = np.array([1.2, 2.0, 7.0, 40.0])
+    whole = Ledger((SampledGaussian(1.0, 5.0, 1, "", "", 50, 50),))
+    expected = renyi_curve(gaussian(5.0), orders)
+    np.testing.assert_allclose(renyi_curve(whole, orders), expected, rtol=1e-6)
