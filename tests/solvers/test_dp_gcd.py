@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conftest import PENALTIES, raw_data
+from conftest import PENALTIES, make_problem, raw_data
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes
@@ -50,6 +50,21 @@ def test_scores_move_as_far_as_the_sensitivity_says(rule, penalty):
     assert 0.999 < max(reached) <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("penalty", ["none", "l2"])
+def test_rules_agree_without_an_l1_norm_or_a_box(penalty):
+    """With a ridge and equal M their scores differ by a common factor."""
+    X, y = raw_data("logistic")
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    problem = build("even", X, y, "logistic", PENALTIES[penalty], 1.0, 1e-4)
+    found = []
+    for rule in RULES if penalty == "none" else RULES[:2]:
+        run = started(problem, 0.3, 0.4, "paper", step=0.5, rule=rule)
+        run.advance(12)
+        found.append(run.weights)
+    for other in found[1:]:
+        np.testing.assert_allclose(found[0], other, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("penalty", "rule", "standard", "sound"),
     [
@@ -72,6 +87,39 @@ def test_where_noise_inside_a_rule_has_a_bound(penalty, rule, standard, sound):
         options = dp_gcd.Options(rule=rule, noise=noise)
         ledger = dp_gcd.ledger(problem, 3, 20.0, options, kind)
         assert ledger.events[0].sound == expected
+
+
+# --- the noise of the selection -------------------------------------------------------
+
+
+@pytest.mark.parametrize("noise", dp_gcd.NOISES)
+def test_the_lower_of_two_scores_wins_as_often_as_its_noise_says(noise):
+    """At a gap of x b with noise b: e^(-x) (1/2 + x/4) for Laplace, logistic(-x)."""
+    rng, clip, n = np.random.default_rng(4), 0.3, 50
+    x, y = rng.standard_normal(n), rng.choice([-1.0, 1.0], n)
+    problem = build("level", np.tile(x[:, None], (1, 2)), y, "logistic", Penalty())
+    M, A = problem.smoothness, problem.A.copy()
+    A[:, 1] *= 0.2  # a smaller derivative, but the same M is kept
+    object.__setattr__(problem, "A", A)
+    bound = clip * np.sqrt(M / M.sum())
+    scores = np.abs(np.clip(A * -0.5, -bound, bound).mean(axis=0)) / np.sqrt(M)
+    D = 2 * clip / (n * np.sqrt(M.sum()))
+    run = started(problem, clip, (scores[0] - scores[1]) / D / 1.5, seed=1, noise=noise)
+    gap = 1.5
+    expected = (
+        np.exp(-gap) * (0.5 + gap / 4) if noise == "laplace" else 1 / (1 + np.exp(gap))
+    )
+    found = taken(run, 4000)[1] / 4000
+    assert abs(found - expected) < 4 * np.sqrt(expected / 4000)
+
+
+def test_what_is_released_names_the_coordinate():
+    run = started(make_problem("logistic"), 0.3, 1.0, step=1.0)
+    assert run.chosen[0] == -1 and not run.released.any()
+    run.advance(1)
+    weights, chosen = run.released[0, :5], run.released[0, 5:]
+    assert chosen.sum() == 1 and np.flatnonzero(chosen) == run.chosen[0]
+    np.testing.assert_array_equal(weights, run.weights[0])
 
 
 # --- privacy of the selection ---------------------------------------------------------

@@ -1,7 +1,10 @@
 """Noise for release: on a public grid, of the stated law, and never too small."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +23,9 @@ from dperm.solvers.exact_noise import (
     slack,
     step,
     sum_error,
+    widened,
 )
+from dperm.solvers.fits import Fit
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import UndeclaredError, noisy
 from dperm.solvers.records import Records
@@ -66,6 +71,15 @@ def test_the_noise_has_the_scale_of_the_event_and_less_beside_the_diagonal():
     assert abs(many.std() / 3 - 1) < 5 / math.sqrt(2 * len(many))
 
 
+def test_small_discrete_noise_has_the_masses_of_the_discrete_law():
+    found = np.array(exact_noise.drawn(1.5, 40_000))
+    places = np.arange(-4, 5)
+    masses = np.exp(-(np.arange(-60, 61) ** 2) / 4.5)
+    wanted = np.exp(-(places**2) / 4.5) / masses.sum()
+    seen = np.array([(found == k).mean() for k in places])
+    assert (np.abs(seen - wanted) < 5 * np.sqrt(wanted / 40_000)).all()
+
+
 def test_a_lower_triangle_that_differs_in_its_last_bits_shows_nothing(monkeypatch):
     monkeypatch.setattr(exact_noise, "drawn", lambda scale, size: [0] * size)
     value = np.array([[1.0, 0.5], [0.5 + 2.0**-40, 2.0]])
@@ -95,6 +109,12 @@ def test_neighbours_after_rounding_are_within_what_the_noise_hides(
     moved = np.linalg.norm(pair[1] - pair[0])
     assert moved == 2 * size * h  # twice the sensitivity of the exact values
     assert scales[0] * h / moved >= 3.0 / (size * h * (1 + 2e-9)) * (1 - 1e-12)
+
+
+def test_the_error_of_doubles_is_paid_for_twice():
+    plain, more = widened(3.0, 2.0, 0.0, 9), widened(3.0, 2.0, 0.25, 9)
+    assert plain > 3.0 * (1 + 3 * step(3.0) / 2.0)
+    assert more / plain == pytest.approx(1.25, rel=1e-9)
 
 
 @pytest.mark.parametrize("far", [1.0, 1e120])
@@ -161,6 +181,56 @@ def test_bits_of_a_slope_depend_on_its_record_alone(loss):
     np.testing.assert_allclose(every[0], plain, rtol=1e-12)
 
 
+def test_a_slope_is_added_up_entry_by_entry():
+    """A sum 1 + 2^-53 + ... stays 1 in this order, and in no other."""
+    X = np.full((9, 64), 2.0**-53)
+    X[:, 0] = 1.0
+    records = Records(dperm_problem(X, np.zeros(9)), apart=True)
+    assert (records.clipped_slopes(np.ones((64, 1)), 9.0) == 1.0).all()
+
+
+def test_discrete_numbers_cost_next_to_nothing_of_delta():
+    assert slack(1000, 1.0) == pytest.approx((1 + math.e) * 1000 * 2.0**-102)
+    assert slack(1, 1e6) > 1
+
+
+# --- Mironov's attack -----------------------------------------------------------------
+
+
+def finer(found):
+    """Of outputs near 0, the share that are no multiples of 2^-53."""
+    near = found[np.abs(found) < 2.0**-6]
+    assert len(near) > 50
+    return np.mean(np.rint(near * 2.0**53) != near * 2.0**53)
+
+
+def test_which_doubles_come_out_tells_the_value_unless_noise_is_exact():
+    """1 + z near 0 is a multiple of 2^-53, as z near -1 is; 0 + z seldom is one."""
+    event, drawing = replace(EVENT, scale=1.0), SimpleNamespace(streams=[streams(0)])
+    near, far = (noisy(np.full((40_000, 1), one), 1.0, error=0.0) for one in (0, 1))
+    doubles = partial(Fit.normal, drawing)
+    assert finer(near.released(iter([event]), doubles)) > 0.9
+    assert finer(far.released(iter([event]), doubles)) == 0
+    assert finer(near.released(iter([event]), Exact())) == 0
+    assert finer(far.released(iter([event]), Exact())) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "loss"), [("dp_gd", "logistic"), ("dp_gram", "logistic")]
+)
+def test_every_gradient_that_is_released_is_on_the_grid_of_its_event(name, loss):
+    X = np.array([[1.0, 0.3], [0.0, 1.0], [0.2, 0.0], [0.0, 0.0]])
+    module = solvers.load(name)
+    at = Scaled(declared(dperm_problem(X, np.ones(4), loss, l2=0.1)), apart=True)
+    options = module.Options()
+    ledger = module.ledger(at, 0.5, options)
+    run = module.Run(at, ledger, [streams(0)], options)
+    run.exact = Exact()
+    h = step(ledger.events[-1].scale)
+    for release in [*run.releases()][len(ledger.events) - 1 :]:
+        np.testing.assert_array_equal(release / h, np.rint(release / h))
+
+
 # --- whole fits -----------------------------------------------------------------------
 
 
@@ -172,6 +242,16 @@ def data():
 
 
 DECLARED = {"bounds": (-1, 1), "label_bounds": (-2, 2), "epsilon": 2.0}
+
+
+def test_a_fit_for_release_is_as_good(data):
+    model = dperm.fit(*data, release=True, **DECLARED)
+    assert model.solver_ == "moments"
+    assert model.score(*data) > 0.9
+    assert model.epsilon_.high <= 2.0
+    assert not np.array_equal(
+        model.coef_, dperm.fit(*data, release=True, **DECLARED).coef_
+    )
 
 
 SIGNS = {"bounds": (-1, 1), "epsilon": 2.0, "classes": (False, True)}
@@ -263,6 +343,11 @@ def test_no_number_of_a_fit_for_release_is_drawn_in_doubles(data, monkeypatch):
 def test_what_cannot_be_released_is_refused(data, given, said):
     with pytest.raises(ValueError, match=said):
         dperm.fit(*data, release=True, **{**DECLARED, **given})
+
+
+def test_a_secret_without_a_bound_on_its_error_gets_no_exact_noise():
+    with pytest.raises(UndeclaredError, match="exact"):
+        noisy(np.ones((2, 1)), 1.0).released(iter([EVENT]), Exact())
 
 
 @pytest.mark.parametrize(("name", "loss"), [

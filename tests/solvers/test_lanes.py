@@ -228,3 +228,25 @@ def test_full_sampling_diverges_with_the_constants_of_single_coordinates():
     assert not problem.objective(printed)[0] < 1e6 * start
     assert problem.objective(valid)[0] < start
     assert twins.valid_factor(X, np.arange(5)) > 4
+
+
+def test_an_epoch_that_is_not_whole_costs_a_whole_one():
+    given = (make_problem("logistic"), 121, 0.7, dp_svrg.Options(inner=0.5))
+    assert dp_svrg.ledger(*given).events[0].count == 5
+
+
+def test_a_sparse_problem_has_the_numbers_of_the_dense_one(loss):
+    X, y = thin_data(loss)
+    thin, full = (build("x", A, y, loss, PENALTIES["elastic"], 1.0, 1e-4)
+                  for A in (sparse.csc_array(X), X))  # fmt: skip
+    assert thin.is_sparse and not full.is_sparse
+    W = np.random.default_rng(0).standard_normal((37, full.p))
+    W[5], W[7, 3], W[9, :20] = 0.0, np.inf, 0.0
+    for name in ("smoothness", "global_smoothness", "row_norms"):
+        np.testing.assert_allclose(getattr(thin, name), getattr(full, name), rtol=1e-10)
+    found = thin.objective(W)
+    np.testing.assert_allclose(found, full.objective(W), rtol=1e-12)
+    for row in (0, 5, 7, 9, 36):
+        assert thin.objective(W[row])[0] == found[row]
+    np.testing.assert_array_equal(found, thin.objective(W, workers=3))
+    np.testing.assert_allclose(thin.gradient(W[0]), full.gradient(W[0]), atol=1e-10)

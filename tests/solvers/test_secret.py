@@ -108,6 +108,19 @@ def test_what_the_ledger_does_not_state_is_not_released(secret, events, said):
         secret.released(iter(events), ones)
 
 
+@pytest.mark.parametrize(
+    ("secret", "events"),
+    [
+        (plain(sensitivity=0.5), [PLAIN]),
+        (plain(rate=2 / 13), [SAMPLED]),
+        (tilt(reach=0.9, curvature=0.3), [TILT]),
+        (tilt(off=1e-6), [TILT, DIGITS]),
+    ],
+)
+def test_a_ledger_may_state_more(secret, events):
+    assert np.isfinite(secret.released(iter(events), ones)).all()
+
+
 def test_what_is_released_has_the_noise_of_the_event():
     found = plain().released(iter([PLAIN]), ones)
     np.testing.assert_allclose(found, np.add(VALUE, [2.0, 2.0]))

@@ -13,7 +13,14 @@ from dperm.core.erm.sets import norms
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.streams import Target, noisy_sfw, phased_sgd, poly_sfw, sco_dp_fw
+from dperm.solvers.streams import (
+    Target,
+    noisy_sfw,
+    phased_sgd,
+    poly_sfw,
+    sco_dp_fw,
+    sco_mirror_descent,
+)
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows, Signs
 from solvers import twins
@@ -80,6 +87,23 @@ def test_ledger_of_noisy_sfw(p):
         assert event.count == 1 and true_epsilon(noise.ledger, DELTA) <= 1.01
         if kind == "paper":
             assert epsilon(noise.ledger, DELTA, "paper") == pytest.approx(1.0)
+
+
+def test_sensitivities_of_the_right_children():
+    """At most 7.97 L1 M / b where 8 is printed; 4 with the proof's steps."""
+    setup, worst = Setup("least_squares", 2.0, 4), []
+    tree = noisy_sfw.tree(10**6, OPTIONS[0])
+    unit = setup.smoothness * setup.diameter / tree.batch
+    for options in OPTIONS:
+        found = []
+        for t in range(1, tree.phases + 1):
+            for leaf in range(1, 2**t):
+                depth = t - int(math.log2(leaf & -leaf))  # where the leaf's path turns
+                given = (setup, tree.batch, t, depth, leaf, options)
+                found.append(noisy_sfw.child_sensitivity(*given) / unit)
+        worst.append(max(found))
+    assert worst[0] == pytest.approx(7.97, abs=0.005)
+    assert worst[1] == pytest.approx(4.0, abs=1e-9)
 
 
 def test_blocks_of_records_do_not_matter(monkeypatch):
@@ -173,6 +197,67 @@ def test_poly_sfw_charges_the_record_of_larger_epsilon():
     assert true_epsilon(many, delta) > 1.5 * true_epsilon(loud, delta)
     assert poly_sfw.ledger(setup, n, scales, delta) == many
     assert poly_sfw.costlier(many, loud, delta) == many
+
+
+def test_energies_are_sums():
+    setup, n = Setup("least_squares", 1.0, 8), 300
+    scores = poly_sfw.sensitivities(setup, n)
+    batch, own = poly_sfw.energies(scores, 2.0)
+    keep = (1 - scores.eta) ** np.arange(scores.steps + 1)
+    assert batch == pytest.approx(scores.first**2 * (1 / 4 + (keep[1:] ** 2).sum()))
+    assert own == pytest.approx(scores.own**2 * (keep[:-1] ** 2).sum())
+    moved = (1 - scores.eta) * setup.smoothness * setup.diameter**2
+    moved += setup.lipschitz * setup.diameter
+    assert scores.own == pytest.approx(scores.eta * moved)
+
+
+# --- phased_sgd -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [2.0, INF])
+def test_one_record_moves_an_average_by_two_steps_at_most(p):
+    n, d = 64, 3
+    setup = Setup("least_squares", p, d)
+    x, y = records(n, d, setup.q)
+    eta, worst, rng = 2 / setup.smoothness, 0.0, np.random.default_rng(0)
+    for at in range(0, 32, 3):
+        z, t = x.copy(), y.copy()
+        far = setup.ball.oracle(-rng.standard_normal(d))[0] if p == 2 else np.eye(d)[0]
+        z[at], t[at] = far / norms(far, setup.q)[0], -np.sign(y[at])
+        first, second = (
+            twins.phased_sgd(rows, labels, "least_squares",
+                             lambda v: setup.ball.project(v)[0], setup.lipschitz, eta,
+                             0.0, np.zeros((6, d)))[1][0]
+            for rows, labels in ((x, y), (z, t))
+        )  # fmt: skip
+        moved = np.linalg.norm(first - second)
+        worst = max(worst, moved / phased_sgd.sensitivity(setup, eta / 4))
+    assert 0.02 < worst <= 1.0
+
+
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, INF])
+def test_sensitivity_search_of_full_batches(p):
+    """A replaced record moves the mean gradient by 2 L / n at most, in both norms."""
+    n, d, worst = 40, 5, 0.0
+    setup, module = Setup("least_squares", p, d), sco_mirror_descent
+    (x, y), rng = records(n, d, setup.q), np.random.default_rng(0)
+
+    def mean(rows, labels, w):
+        given = (setup, [NONE], streams(1), Rows(rows, labels), n, module.Options())
+        return module.Run(*given).gradient(w[None])[0]
+
+    for trial in range(60):
+        w = setup.ball.project(3 * rng.standard_normal(d))[0]
+        z, t = x.copy(), y.copy()
+        z[0] = rng.choice([-1.0, 1.0], d) * (1e3 if trial % 3 else 1.0)
+        t[0] = rng.choice([-1.0, 1.0]) * (1e3 if trial % 2 else 1.0)
+        moved = (mean(x, y, w) - mean(z, t, w)) * n / 2
+        bound = setup.euclidean_lipschitz * (1 + 1e-9)
+        assert np.linalg.norm(moved) <= bound
+        dual = norms(moved, setup.q)[0] / setup.lipschitz
+        assert dual <= 1 + 1e-9
+        worst = max(worst, dual)
+    assert worst > 0.4
 
 
 # --- refusals -------------------------------------------------------------------------
