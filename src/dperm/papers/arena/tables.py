@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pandas as pd
 
 from dperm.compare.race import TUNINGS
@@ -86,21 +89,22 @@ def choices(config: Config, product: Product, problems: list[str]) -> pd.DataFra
 
 def advice(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Recommended method for each kind of problem, under both tunings."""
-    table = outcomes(config)
-    return pd.DataFrame([
-        {"tuning": tuning, **row}
-        for tuning in TUNINGS
-        for row in ranking.advice(ranking.cells(table, tuning))
-    ])  # fmt: skip
+    return _by_tuning(config, ranking.advice)
 
 
 def model(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Regret of the choice on data sets that were left out, under both tunings."""
+    return _by_tuning(config, ranking.model)
+
+
+def _by_tuning(
+    config: Config, made: Callable[[pd.DataFrame], list[dict[str, Any]]]
+) -> pd.DataFrame:
     table = outcomes(config)
     return pd.DataFrame([
         {"tuning": tuning, **row}
         for tuning in TUNINGS
-        for row in ranking.model(ranking.cells(table, tuning))
+        for row in made(ranking.cells(table, tuning))
     ])  # fmt: skip
 
 
