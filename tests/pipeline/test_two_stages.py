@@ -7,7 +7,7 @@ import pytest
 from dperm.core.experiment import files as store
 from dperm.core.experiment.results import best
 from dperm.core.experiment.tune import LEADERS, ONE_RUN, leaders
-from dperm.core.experiment.unit import IDENTITY
+from dperm.core.experiment.unit import HOPELESS, IDENTITY
 from dperm.pipeline import stages
 
 MORE = ("scale.replicates=4", "scale.keep={step: 5, clip: 8, passes: 2}")
@@ -36,6 +36,25 @@ def test_the_whole_grid_chooses_the_same_and_has_the_same_rows(configured, solve
     assert set(counts["count"]) == {1, 4} and (counts["min"] == 0).all()
     led = counts[counts["count"] == 4].groupby(["calibration", "passes"]).size()
     assert led.max() <= LEADERS and led.min() > LEADERS / 2
+
+
+def test_a_hopeless_setting_ends_early_and_the_choice_is_the_same(configured):
+    """Its end changes no other row; at the limit's time it is beyond the limit."""
+    given = ("paper=dpgcd", "problem=sparse_small", "solver=dp_sgd", *MORE)
+    key = "paper.runs.dp_sgd.hopeless"
+    limited, free = (
+        store.read_table(stages.tune(configured(*given, f"{key}={to}", results=to)))
+        for to in ("1.05", "null")
+    )
+    pd.testing.assert_frame_equal(best(limited), best(free))
+    ended = limited["status"] == HOPELESS
+    assert ended.any() and (limited["replicate"][ended] == 0).all()
+    assert (limited["passes"][ended] > 1 / 16).all()
+    others = limited[~ended].merge(free, on=IDENTITY, suffixes=("", "_free"))
+    assert (others["replicate"] == 0).sum() == (~ended & (limited.replicate == 0)).sum()
+    for name in ("objective", "seed"):
+        assert others[name].equals(others[f"{name}_free"]), name
+    assert (limited["objective"][ended] > 1.05 * np.log(2)).all()
 
 
 def test_what_was_begun_is_gone_on_with(configured, caplog):

@@ -95,6 +95,7 @@ class Design:
     replicates: int
     fresh: int
     race: bool  #: whether only the best of the first replicate run in the others
+    hopeless: float | None  #: as in a paper's ``runs``, where only the best run again
     evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
 
 
@@ -116,6 +117,7 @@ def design(config: schema.Config) -> Design:
         scale.replicates or paper.replicates,
         scale.fresh or paper.fresh,
         paper.race,
+        paper.runs[config.solver.name].hopeless if paper.race else None,
         paper.evaluated,
     )
 

@@ -192,6 +192,10 @@ class Run(Part):
     grid: Any = GIVEN
     problems: Problems | None = None  # None: all problems of the paper
     label: str | None = None  # its name in the paper; None: that of the solver
+    # On sparse data, a setting whose objective is this many times F(0) after a
+    # sixteenth of a pass runs no further in the first replicate of tuning, from which
+    # the best are taken; None: it does
+    hopeless: Finite | None = None
 
 
 @dataclass(frozen=True)

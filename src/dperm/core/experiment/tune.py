@@ -124,7 +124,8 @@ def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
         noise = noises[kind, value]
         chosen = [point for point in points if point["passes"] == value]
         for replicate in range(design.replicates):
-            yield Unit("tune", noise, value, replicate, chosen, (value,))
+            limit = design.hopeless if replicate == 0 else None
+            yield Unit("tune", noise, value, replicate, chosen, (value,), limit)
 
 
 def fresh_units(job: Job, design: Design) -> list[Unit]:

@@ -22,7 +22,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
 from dperm.core.experiment.files import POINT, Key, Parts
 from dperm.core.lanes import Lanes, trials
-from dperm.core.lanes.engine import Snapshot, run_lanes
+from dperm.core.lanes.engine import DIVERGED, Snapshot, run_lanes
 from dperm.core.privacy.calibration import Calibration
 from dperm.core.privacy.ledger import RELATION
 
@@ -37,6 +37,7 @@ COLUMNS = [
 ]
 CHECKPOINTS = 10  # of a fresh run, at least, if it has more steps than that
 PROVENANCE = ["seconds", "commit", "versions", "config_digest"]
+HOPELESS = "hopeless"  # status of a setting that its paper's limit ended early
 SUPPORT = ("support_size", "true_positives", "false_positives")
 
 
@@ -89,7 +90,8 @@ class Job:
 class Unit:
     """Many lanes on one seed.
 
-    ``observed`` are the passes after which a row is stored; 0 is the start.
+    ``observed`` are the passes after which a row is stored; 0 is the start. A lane's
+    limit, ``hopeless``, is that of ``lane_rows``.
     """
 
     stage: str
@@ -98,6 +100,7 @@ class Unit:
     replicate: int
     points: list[dict[str, float]]
     observed: tuple[float, ...]
+    hopeless: float | None = None
 
     @property
     def work(self) -> float:
@@ -144,7 +147,7 @@ def part_key(job: Job, unit: Unit) -> Key:
             *(job.names.solver, job.algorithm),
             *(asdict(job.options), unit.stage, unit.calibration.calibration),
             *(repr(unit.passes), repr(unit.calibration.noise_multiplier)),
-            *(seed(job, unit), unit.observed, job.names.paper),
+            *(seed(job, unit), unit.observed, unit.hopeless, job.names.paper),
         ]
     )
     return Key(identity, job.code.lanes)
@@ -169,6 +172,7 @@ def compute(job: Job, unit: Unit, todo: pd.DataFrame, workers: int) -> pd.DataFr
         unit.observed,
         seed(job, unit),
         workers,
+        unit.hopeless,
     )
     return table.assign(**_described(job, unit), reason="")[COLUMNS]
 
@@ -222,10 +226,14 @@ def lane_rows(
     observed: Sequence[float],
     seed: int,
     workers: int,
+    hopeless: float | None = None,
 ) -> pd.DataFrame:
     """Results of lanes: one row for every lane and observed pass.
 
-    Everything a lane's numbers depend on is an argument or code of this function.
+    Everything a lane's numbers depend on is an argument or code of this function. On
+    sparse data a lane that is above ``hopeless`` times F(0) after a sixteenth of a pass
+    ends there, with the status ``hopeless``. This is part of tuning, never of what is
+    released: the objective is not private.
 
     Returns
     -------
@@ -246,16 +254,12 @@ def lane_rows(
     fixed = [value for value in (*early, 1.0, 4.0, 16.0, 64.0) if value < passes]
     kept = {steps(at): at for at in observed if at > 0}
     watched = sorted({*map(steps, fixed), *kept})
-    snapshots = [
-        (at, kept[at.count])
-        for at in run_lanes(
-            module, options, problem, lanes, watched, seed, measures, workers
-        )
-        if at.count in kept
-    ]
+    limit = hopeless if hopeless and problem.is_sparse else DIVERGED
+    given = (module, options, problem, lanes, watched, seed, measures, workers, limit)
+    snapshots = [(at, kept[at.count]) for at in run_lanes(*given) if at.count in kept]
+    size, start = len(lanes.step), _start(problem, len(lanes.step))
     if 0.0 in observed:
-        snapshots.insert(0, (_start(problem, len(lanes.step)), 0.0))
-    size = len(lanes.step)
+        snapshots.insert(0, (start, 0.0))
     found = [
         {
             "step": lanes.step,
@@ -264,13 +268,20 @@ def lane_rows(
             "objective": at.objective,
             "relative_error": (at.objective - optimum.value) / optimum.value,
             "seconds": np.full(size, at.seconds / size),
-            "status": np.where(at.diverged, "diverged", "ok"),
+            "status": _status(at, start),
             **at.measures,
         }
         for at, checkpoint in snapshots
     ]
     columns = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
     return pd.DataFrame({**columns, "steps": steps(passes)})
+
+
+def _status(at: Snapshot, start: Snapshot) -> np.ndarray:
+    """Status of each lane, (L,); one that stopped without diverging was hopeless."""
+    far = ~(at.objective <= DIVERGED * start.objective)
+    stopped = np.where(far, "diverged", HOPELESS)
+    return np.where(at.diverged, stopped, "ok")
 
 
 def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:

@@ -47,11 +47,12 @@ def run_lanes(
     seed: int,
     measure: Measure = lambda weights: {},
     workers: int = 1,
+    hopeless: float = DIVERGED,
 ) -> list[Snapshot]:
     """Run lanes of one solver and measure them at the checkpoints.
 
     A lane's result depends only on its setting, the seed and the checkpoints before it
-    diverged: not on the other lanes, the blocks or the workers.
+    stopped: not on the other lanes, the blocks or the workers.
 
     Parameters
     ----------
@@ -62,6 +63,10 @@ def run_lanes(
         lanes that have not diverged before. Nothing is measured by default.
     workers : int
         Threads.
+    hopeless : float
+        An objective this many times F(0) ends a lane at the first of several
+        checkpoints, as one that diverged. The objective is not private: this is for
+        tuning by whoever holds the data, and no part of what is released.
     """
     memory = SPARSE_BYTES if problem.is_sparse else BLOCK_BYTES
     size = max(workers, memory // module.lane_bytes(problem))
@@ -70,8 +75,8 @@ def run_lanes(
         part = lanes.take(slice(low, low + size))
         given, total = (problem, part, streams(seed), options), checkpoints[-1]
         begin = functools.partial(module.Run, *given, workers=workers, total=total)
-        found = _measured(begin, len(part.step), problem, checkpoints, measure, workers)
-        blocks.append(list(found))
+        on = (len(part.step), problem, checkpoints, measure, workers, hopeless)
+        blocks.append(list(_measured(begin, *on)))
     return [_joined(parts) for parts in zip(*blocks, strict=True)]
 
 
@@ -82,6 +87,7 @@ def _measured(
     checkpoints: Sequence[int],
     measure: Measure,
     workers: int,
+    hopeless: float,
 ) -> Iterator[Snapshot]:
     """A block of so many lanes at every checkpoint; its memory is free afterwards."""
     start = float(problem.objective(np.zeros(problem.p))[0])
@@ -103,7 +109,9 @@ def _measured(
                 known = measures.setdefault(name, np.zeros(size, values.dtype))
                 known[alive] = values
             del weights  # may be a large copy
-            lost = ~(objective[alive] <= DIVERGED * start)
+            is_first = done == 0 and count < checkpoints[-1]
+            limit = (hopeless if is_first else DIVERGED) * start
+            lost = ~(objective[alive] <= limit)
             diverged[alive[lost]] = True
             alive = alive[~lost]
             if lost.any() and len(alive):  # a run cannot go on without lanes
