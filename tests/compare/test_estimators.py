@@ -241,8 +241,8 @@ def test_the_sums_and_the_solver_share_one_epsilon(data, slip, monkeypatch):
     monkeypatch.setattr(estimators, "weights", spent)
     monkeypatch.setattr(ranges, "released", released)
     if slip:
-        calibrate = estimators.calibrate
-        monkeypatch.setattr(estimators, "calibrate", lambda ledger, *goal: calibrate(
+        calibrated = estimators.calibrated
+        monkeypatch.setattr(estimators, "calibrated", lambda ledger, *goal: calibrated(
             lambda noise: Ledger(ledger(noise).events[1:]), *goal))  # fmt: skip
     DPRegressor("dp_gd", epsilon=0.7, delta=1e-4, random_state=0, **WHOLE).fit(X, y)
     price = true_epsilon(sums[0] + runs[0], 1e-4)

@@ -8,7 +8,7 @@ from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from scipy import sparse
 
 from dperm.compare import metrics as arrays
-from dperm.compare.guarantee import Guarantee
+from dperm.compare.guarantee import Guarantee, calibrated
 from dperm.compare.methods import contestant
 from dperm.core.erm.losses import bounded
 from dperm.core.erm.penalties import Penalty
@@ -39,6 +39,21 @@ def test_what_is_public_is_said_and_stays_said():
     read = Guarantee(ledger, 1e-6, (N, SMOOTHNESS)).assuming(MEDIAN, N)
     assert read.given == (N, SMOOTHNESS, MEDIAN) and not read.unconditional
     assert str(read).endswith(f"given {N}, {SMOOTHNESS}, {MEDIAN}")
+
+
+def test_noise_is_found_again_where_other_releases_look_alike_at_first():
+    """They agree at a multiplier of 1, and not where the noise of the first is."""
+
+    def releases(count):
+        return lambda noise: Ledger(
+            (Gaussian(1.0, noise, 1 if noise == 1.0 else count, "", ""),)
+        )
+
+    one, four = (calibrated(releases(count), 0.5, 1e-6) for count in (1, 4))
+    assert four.noise_multiplier == pytest.approx(2 * one.noise_multiplier, rel=1e-6)
+    assert calibrated(releases(4), 0.5, 1e-6) is four
+    for found in (one, four):
+        assert Guarantee(found.ledger, 1e-6, (N,)).high <= 0.5
 
 
 @pytest.mark.parametrize("loss", bounded())

@@ -38,6 +38,7 @@ from dperm.compare import choosing, frames, methods, metrics, ranges
 from dperm.compare.choosing import AUTO
 from dperm.compare.guarantee import (
     Guarantee,
+    calibrated,
     charge,
     check_target,
     use_seed,
@@ -50,7 +51,6 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.accounting import is_closed_form
-from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, N, united
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
@@ -318,8 +318,11 @@ class DPLinear(BaseEstimator):
         runs, seed = self._runs(t, every), noise_seed(self.random_state)
         spent = self._spent(t.shape, _composed(runs, 1.0))
         first = ranges.ledger(self._ranges, len(every[0]), self.epsilon, self._delta)
-        goal = (self.epsilon, self._delta - spent, STRICT)
-        found = calibrate(lambda noise: first + _composed(runs, noise), *goal)
+        found = calibrated(
+            lambda noise: first + _composed(runs, noise),
+            self.epsilon,
+            self._delta - spent,
+        )
         public = [on.public_information(found.ledger) for on, _ in runs]
         known = (*united(*public), *types)
         charge(found.true_epsilon, self._delta, known)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
+from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import RELATION, Ledger, moves_with_data, united
 
 
@@ -63,6 +66,27 @@ class Choice(Guarantee):
     def high(self) -> float:  # type: ignore[override]
         """The bound ``cost``."""
         return self.cost
+
+
+FOUND = 64  # noise levels that are kept
+_FOUND: dict[tuple[Ledger, float, float], Calibration] = {}
+
+
+def calibrated(
+    ledger_of: Callable[[float], Ledger], epsilon: float, delta: float
+) -> Calibration:
+    """The least noise that meets a target, found once for fits with equal releases.
+
+    Raises as ``core.privacy.calibration.calibrate``.
+    """
+    key = (ledger_of(1.0), epsilon, delta)
+    found = _FOUND.get(key)
+    if found is None or ledger_of(found.noise_multiplier) != found.ledger:
+        found = calibrate(ledger_of, epsilon, delta, STRICT)
+        if len(_FOUND) >= FOUND:
+            _FOUND.clear()
+        _FOUND[key] = found
+    return found
 
 
 class BudgetError(ValueError):
