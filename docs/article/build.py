@@ -1,7 +1,8 @@
 """Fill the article's numbers in from results/, and make the PDF of it.
 
-``make article`` writes article.md, in which every measured number comes from results/,
-and article.pdf by pandoc and Typst (the extra ``article``).
+``make article`` renders article.md.j2, in which every measured number comes from
+results/, and makes article.pdf of it by pandoc and Typst (the extra ``article``).
+``--markdown`` stops at article.md, which Git does not hold.
 """
 
 import sys

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__version__ = "1.0.0"
+__version__ = "2.0.0"
 
 
 # Files and folders that define compiled functions.

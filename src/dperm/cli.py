@@ -123,6 +123,7 @@ LOUD = re.compile(
 )
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
 NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask for 0
+DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 DRAWN = (".png", ".pdf", ".svg", ".csv")  # files of figures and tables
 TOPS = ("figures/", "results/")
@@ -170,7 +171,8 @@ def _run(arguments: list[str]) -> None:
     elif arguments[0] in ("-sc", "--shell_completion"):
         _complete(arguments)
     elif name is None:
-        _refuse_unknown(arguments[0])
+        first = next((word for word in arguments if word not in DRY), "all")
+        _refuse_unknown(first)
         _snakemake(arguments)
     else:
         _call(name, [word for word in arguments[1:] if word not in name.split()])

@@ -51,6 +51,7 @@ def test_columns_that_are_not_numbers_are_refused_with_the_recipe(frame, column,
         dperm.fit(other.drop(columns="city"), labels(frame), **ends)
     text = str(found.value)
     assert "OneHotEncoder(categories=[[...]]" in text and "SimpleImputer(" in text
+    assert "astype(float)" in text
     assert "['first', 'last']" in text and "n/a" not in text and "age" not in text
 
 

@@ -93,6 +93,7 @@ def test_every_digit_is_read(tmp_path):
         ("", {}, "is empty"),
         ("y\n1\n", {}, "line 1: .*`separator`"),
         ("a#y\n1#2\n", {}, "line 1: .*`separator`"),
+        ("a::y\n1::2\n", {"separator": "::"}, "separator: expected one character"),
         ("1,2\n3,4\n", {}, "line 1: .*found 1: `header: false`"),
         ("28.8,16,g\n31,11,h\n", {}, "line 1: .*found 28.8: `header: false`"),
         ("a,a,y\n1,2,3\n", {}, "line 1: two columns are named 'a'"),

@@ -18,11 +18,9 @@ from dperm.data import load_prepared
 from dperm.pipeline import inputs
 
 pytestmark = pytest.mark.long
-DOCS = Path(__file__).parents[2] / "docs"
-FORMATS = (
-    *("spam.txt", "conf/problem/spam.yaml"),
-    *("flats.csv", "conf/problem/flats.yaml"),
-)
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("[!_a]*/*.md")]
 
 
 @pytest.mark.parametrize(
@@ -30,14 +28,33 @@ FORMATS = (
     [
         ("data-set", "mine/conf/problem/yields.yaml"),
         ("algorithm", "mine/conf/solver/noisy_gd.yaml"),
-        ("algorithm", "mine/noisy_gd.py"),
-        *(("data-set", f"formats/{name}") for name in FORMATS),
-        ("paper", "sixth/conf/paper/tiny/paper.yaml"),
     ],
 )
 def test_the_page_prints_the_file(page, file):
     text = (DOCS / "examples" / file).read_text().rstrip()
     assert f"\n{text}\n```" in (DOCS / "howto" / f"{page}.md").read_text()
+
+
+@pytest.mark.parametrize("file", ["spam", "flats"])
+def test_the_page_prints_how_the_file_is_read(file):
+    text = (DOCS / f"examples/formats/conf/problem/{file}.yaml").read_text()
+    reader = re.search(r"\n  reader: .*\n", text)[0]
+    assert reader in (DOCS / "howto/data-set.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_files_and_headings(page):
+    text = page.read_text()
+    links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", text)
+    links += re.findall(r"{literalinclude} (\S+)", text)
+    for link in links:
+        path, _, heading = link.partition("#")
+        other = page.parent / path if path else page
+        assert other.exists(), link
+        if heading:
+            heads = re.findall(r"^#+ (.*)$", other.read_text(), re.M)
+            slugs = [re.sub(r"[^\w -]", "", one.lower()) for one in heads]
+            assert heading in [one.replace(" ", "-") for one in slugs], link
 
 
 def prepared(name, tmp_path, monkeypatch):

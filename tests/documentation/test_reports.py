@@ -1,6 +1,7 @@
 """Reports, README and the artifact's files are what ``claims.csv`` gives."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pandas as pd
@@ -59,6 +60,12 @@ def test_the_readme_has_a_row_a_paper(of, claims):
 def test_the_artifact_has_a_command_for_every_major_claim(claims):
     told = between("docs/howto/artifact.md", "claims")
     assert told == reports.appendix(claims)
+
+
+def test_the_article_finds_its_numbers():
+    """A claim or cell that is gone would raise."""
+    made = runpy.run_path(str(ROOT / "docs/article/build.py"))["rendered"]()
+    assert "{{" not in made and "nan" not in made
 
 
 def test_the_codecheck_manifest_names_the_files_of_major_claims(of, claims):

@@ -27,9 +27,16 @@ def test_help_lists_stages_and_papers_each_with_a_line():
     assert set(papers()) == set(available("paper"))
 
 
-@pytest.mark.parametrize(("word", "near"), [("tnue", "tune"), ("dpdc", "dpcd")])
-def test_an_unknown_word_is_refused(word, near):
-    done = run(word, "problem=diabetes")
+@pytest.mark.parametrize(
+    ("line", "near"),
+    [
+        ("tnue problem=diabetes", "tune"),
+        ("-n dpdc", "dpcd"),
+        ("-n figures/smoke/dpcd/figur1.png", "figure1"),
+    ],
+)
+def test_an_unknown_word_is_refused(line, near):
+    done = run(*line.split())
     assert done.returncode == 1 and f"did you mean {near}?" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 

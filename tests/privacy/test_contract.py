@@ -432,8 +432,8 @@ def test_events_are_written_and_read_whole(name):
 @each_kind
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("scale", -0.1), ("scale", math.nan), ("sensitivity", 0.0), ("sensitivity", -1.0),
-     ("sensitivity", math.inf), ("count", 0)],
+    [("scale", -0.1), ("scale", math.nan), ("scale", math.inf), ("sensitivity", 0.0),
+     ("sensitivity", -1.0), ("sensitivity", math.inf), ("count", 0)],
 )  # fmt: skip
 def test_impossible_values_are_refused_by_name(name, field, value):
     (event,) = made(name).events

@@ -484,8 +484,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
         Whether noise is exact and discrete instead of made of doubles, so that results
         may be published (:mod:`dperm.solvers.exact_noise`). It needs ``pip install
         'dperm[release]'``, no ``random_state``, and a solver whose sums have a proof:
-        ``ada_ssp``, ``dp_gd``, ``dp_gram``, ``moments``, objective and output
-        perturbation. Others refuse; docs/howto/fit.md gives the reasons.
+        ``dp_gd``, ``dp_gram`` or ``moments``. Others add noise to weights that they
+        update in doubles, compare noisy scores, or iterate to a minimum.
 
     Attributes
     ----------

@@ -90,8 +90,9 @@ def refuse_others(frame: pd.DataFrame) -> None:
     if other:
         found = ", ".join(f"{name} ({kind})" for name, kind in other.items())
         raise ValueError(
-            f"X: expected columns of numbers, found {found}. Make text numbers by "
-            "values that are public: ColumnTransformer([('text', OneHotEncoder("
+            f"X: expected columns of numbers, found {found}. Numbers held as objects "
+            "need astype(float). Make text numbers by values that are public: "
+            "ColumnTransformer([('text', OneHotEncoder("
             f"categories=[[...]], handle_unknown='ignore'), {[*other]})], "
             "remainder='passthrough'). SimpleImputer(strategy='constant', "
             "fill_value=..., add_indicator=True) fills gaps"

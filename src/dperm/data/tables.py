@@ -71,6 +71,8 @@ def read_table(
         if path.suffix.lower() in (".parquet", ".pq"):
             table = unthreaded(path).rename(columns=str)
             table.index = pd.RangeIndex(1, len(table) + 1, name="record")
+        elif separator is not None and len(separator) != 1:
+            raise RefusedError(f"separator: expected one character, found {separator}")
         else:
             table = _text_table(path, separator, decimal, header)
         return typed(table, decimal)

@@ -126,8 +126,10 @@ class Event:
                 object.__setattr__(self, one.name, plain(value))
         require_positive("sensitivity", self.sensitivity)
         require_one("count", self.count)
-        if not self.scale >= 0:
-            raise LedgerError(f"scale must not be negative, got {self.scale}")
+        if not 0 <= self.scale < math.inf:
+            raise LedgerError(
+                f"scale must be finite and not negative, got {self.scale}"
+            )
 
     @property
     def noise_multiplier(self) -> float:
