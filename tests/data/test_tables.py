@@ -47,7 +47,9 @@ def test_odd_forms_are_the_same_data(tmp_path, text, options):
     assert names == ["a", "b"]
 
 
-def test_a_word_among_decimal_commas_is_found(tmp_path):
+def test_a_word_or_a_point_among_decimal_commas_is_found(tmp_path):
+    with pytest.raises(RefusedError, match=r"'a', line 2: found '1_234'"):
+        read(tmp_path, "a;y\n1.234;2\n5,5;3\n", decimal=",")
     with pytest.raises(RefusedError, match=r"'a', line 3: found 'x'.*\(1 of 3 "):
         read(tmp_path, "a;y\n1,5;2\nx;3\nNA;4\n", decimal=",")
 
@@ -97,6 +99,7 @@ def test_every_digit_is_read(tmp_path):
         ("1,2\n3,4\n", {}, "line 1: .*found 1: `header: false`"),
         ("28.8,16,g\n31,11,h\n", {}, "line 1: .*found 28.8: `header: false`"),
         ("a,a,y\n1,2,3\n", {}, "line 1: two columns are named 'a'"),
+        (PLAIN, {"separator": ",,"}, "separator: expected one character, found ',,'"),
         ('a,y\n1,"2\n', {}, "cannot be read as a table"),
         ("<HTML>", {}, "web page"),
         ("a,y\n1,é\n".encode("latin-1"), {}, "save it as UTF-8"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -124,43 +123,36 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
         values = part.data if sparse.issparse(part) else part
         wrong = np.argwhere(~(np.abs(values) <= LARGEST))
         if len(wrong):
-            place = ""
-            if not sparse.issparse(part):
-                record, *column = wrong[0] + 1
-                place = f", first in record {record}"
-                place += f", feature {column[0]}" if column else ""
+            at = zip(("record", "feature"), wrong[0] + 1, strict=False)
+            first = ", ".join(f"{what} {number}" for what, number in at)
+            place = "" if sparse.issparse(part) else f", first in {first}"
             raise RefusedError(
                 f"{name} has {len(wrong)} values that are missing or beyond "
                 f"{LARGEST:g}, whose squares overflow{place}"
             )
 
 
-def standardize(X: np.ndarray, names: Sequence[str] = ()) -> np.ndarray:
+def standardize(X: np.ndarray) -> np.ndarray:
     """Give every column of X (n, p) mean 0 and standard deviation 1 (ddof 0).
 
-    Raises ValueError for a column that is constant or varies by too little, by its
-    name, or by its place if no ``names`` (p,) are given.
+    Raises ValueError for columns that are constant or vary by too little, by place.
 
     Examples
     --------
     >>> standardize(np.array([[1.0], [3.0]])).ravel().tolist()
     [-1.0, 1.0]
     """
-    _refuse(X.max(axis=0) == X.min(axis=0), "is constant and cannot be", names)
     # C order sums row after row, which gives the same bits on every processor.
     X = np.ascontiguousarray(X)
     centred = X - X.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         made = centred / np.sqrt((centred * centred).mean(axis=0))
-    _refuse(~np.isfinite(made).all(axis=0), "varies by too little to be", names)
+    is_wrong = (X.max(axis=0) == X.min(axis=0)) | ~np.isfinite(made).all(axis=0)
+    if is_wrong.any():
+        some = ", ".join(map(str, np.flatnonzero(is_wrong)[:10]))
+        some += ", ..." if is_wrong.sum() > 10 else ""
+        raise ValueError(
+            f"column {some} (counted from 0) of {is_wrong.size} varies by too little "
+            "to be standardised"
+        )
     return made
-
-
-def _refuse(wrong: np.ndarray, what: str, names: Sequence[str]) -> None:
-    """Refuse the columns that are wrong (p,); the text names the first ones."""
-    columns = np.flatnonzero(wrong)
-    if columns.size:
-        some = ", ".join(names[j] if names else str(j) for j in columns[:10])
-        some += ", ..." if columns.size > 10 else ""
-        counted = "" if names else f" (counted from 0) of {wrong.size}"
-        raise ValueError(f"column {some}{counted} {what} standardised")

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable
 from dataclasses import field, make_dataclass
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from dperm.core.experiment.schema import (
-    Count,
-    Dataset,
-    Flag,
-    Name,
-    Names,
-    Number,
-    Section,
-    Source,
-    Whole,
-    among,
-)
+from dperm.core.experiment.schema import Count, Dataset, Name, Names, Section, among
 from dperm.core.experiment.validation import check
 from dperm.data.readers import FORMATS
-from dperm.data.synthetic import GENERATORS, RANGES
+from dperm.data.synthetic import GENERATORS
 from dperm.data.tables import RULES
 
 
@@ -48,43 +38,53 @@ def _keys(required: dict[str, Any], **others: Any) -> Any:
     return make_dataclass("Keys", listed, bases=(Section,))
 
 
+@functools.cache
+def _arguments(function: Callable[..., Any]) -> Any:
+    """The keyword arguments of a function as such a section."""
+    kinds = get_type_hints(function, include_extras=True)
+    given = inspect.signature(function).parameters.values()
+    named = [one for one in given if one.kind is one.KEYWORD_ONLY]
+    required = {one.name: kinds[one.name] for one in named if one.default is one.empty}
+    others = [one.name for one in named if one.name not in required]
+    return _keys(required, **{name: kinds[name] for name in others})
+
+
 def _is_inside(path: str) -> bool:
     parts = PurePosixPath(path)
     return bool(path) and not parts.is_absolute() and ".." not in parts.parts
 
 
-DIGEST = re.compile("sha256:[0-9a-f]{64}").fullmatch
-WEB = re.compile("https?://[^/]").match
-MARK = re.compile('[^\r\n"]').fullmatch
-FILES = Annotated[Names, _must(lambda names: all(map(_is_inside, names)),
-                               "paths below the folder")]  # fmt: skip
-URLS = Annotated[Names, _must(lambda urls: all(map(WEB, urls)), "http:// or https://")]
+def _are_web(urls: list[str]) -> bool:
+    return all(re.match("https?://[^/]", url) for url in urls)
+
+
+def _are_inside(paths: list[str]) -> bool:
+    parts = [PurePosixPath(path).parts for path in paths]
+    return all(one and one[0] != "/" and ".." not in one for one in parts)
+
+
+FILES = Annotated[Names, _must(_are_inside, "paths below the folder")]
+URLS = Annotated[Names, _must(_are_web, "http:// or https://")]
 PACKAGE = Annotated[str, _must(str.isidentifier, "the name of a package")]
-BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")
-LOADERS = [f"load_{name}" for name in BUNDLED]  # of scikit-learn
+BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")  # in scikit-learn
+LOADER = Annotated[str, among(*(f"load_{name}" for name in BUNDLED))]
+GENERATOR = Annotated[str, among(*GENERATORS)]
 SOURCES = {
     "file": _keys({"files": FILES}, members=Names),
     "mirror": _keys({"files": FILES}, members=Names),
     "package": _keys({"files": FILES, "loader": PACKAGE}),
     "http": _keys({"urls": URLS}, members=Names),
     "openml": _keys({"id": Count}),
-    "sklearn": _keys({"loader": Annotated[str, among(*LOADERS)]}),
-    "synthetic": _keys(
-        {"generator": Annotated[str, among(*GENERATORS)], "options": dict}
-    ),
+    "sklearn": _keys({"loader": LOADER}),
+    "synthetic": _keys({"generator": GENERATOR, "options": dict}),
 }
-OPTIONS = {  # of formats
-    "csv": _keys(
-        {},
-        separator=Annotated[str, _must(MARK, "one character")],
-        decimal=Annotated[str, among(".", ",")],
-        header=Flag,
-    ),
-    "libsvm": _keys(
-        {}, n_features=Count, zero_based=Flag | Literal["auto"], dense=Flag
-    ),
-    "nips2003": _keys({}, n_features=Count),
-}
+KIND = Annotated[str, among(*SOURCES)]
+FORMAT = Annotated[str, among(*FORMATS)]
+RULE = Annotated[str, among(*RULES)]
+SOME = Annotated[list, Field(min_length=1)]
+DIGEST = Annotated[
+    str, _must(re.compile("sha256:[0-9a-f]{64}").fullmatch, "sha256: and 64 hex digits")
+]
 OF_TABLES = ("target", "drop", "missing", "categories")  # keys of a reader
 
 
@@ -96,47 +96,27 @@ def check_dataset(dataset: Dataset) -> None:
     ValueError
         The message names data set, key, value, expected values and the nearest name.
     """
-    where = f"data set {dataset.name}: "
-    reader = dataset.reader
-    digest = Annotated[str, _must(DIGEST, "sha256: and 64 hex digits")]
+    where, reader = f"data set {dataset.name}: ", dataset.reader
     check(dataset.name, Name, f"{where}name")
-    check(dataset.digest, digest | None, f"{where}digest")
-    check(
-        dataset.sources, Annotated[list, _must(len, "one or more")], f"{where}sources"
-    )
+    check(dataset.digest, DIGEST | None, f"{where}digest")
+    check(dataset.sources, SOME, f"{where}sources")
     for position, source in enumerate(dataset.sources):
-        _check_source(source, f"{where}sources[{position}]")
-    check(reader.format, Annotated[str, among(*FORMATS)], f"{where}reader.format")
-    check(
-        reader.options, OPTIONS.get(reader.format, _keys({})), f"{where}reader.options"
-    )
-    check(
-        reader.missing, Annotated[str, among(*RULES)] | None, f"{where}reader.missing"
-    )
+        place = f"{where}sources[{position}]"
+        check(source.kind, KIND, f"{place}.kind")
+        keys = {key: value for key, value in vars(source).items() if value}
+        del keys["kind"]
+        check(keys, SOURCES[source.kind], place)
+        if source.kind == "synthetic":
+            made = _arguments(GENERATORS[str(source.generator)])
+            check(source.options, made, f"{place}.options")
+            if source.options.get("active", 0) > source.options["p"]:
+                raise ValueError(f"{place}.options.active: expected at most p")
+    where += "reader."
+    check(reader.format, FORMAT, f"{where}format")
+    check(reader.options, _arguments(FORMATS[reader.format]), f"{where}options")
+    check(reader.missing, RULE | None, f"{where}missing")
     from_openml = any(source.kind == "openml" for source in dataset.sources)
     is_table = reader.format in ("csv", "arff") or from_openml  # which are ARFF
     found = [key for key in OF_TABLES if getattr(reader, key)]
     if found and not is_table:
-        raise ValueError(f"{where}reader.{found[0]}: only csv and arff have columns")
-
-
-def _check_source(source: Source, where: str) -> None:
-    check(source.kind, Annotated[str, among(*SOURCES)], f"{where}.kind")
-    keys = {key: value for key, value in vars(source).items() if value}
-    del keys["kind"]
-    check(keys, SOURCES[source.kind], where)
-    if source.kind == "synthetic":
-        options = source.options
-        check(options, _arguments(str(source.generator)), f"{where}.options")
-        if options.get("active", 0) > options["p"]:
-            raise ValueError(f"{where}.options.active: expected at most p")
-
-
-def _arguments(generator: str) -> Any:
-    """The arguments of a generator, by their types and ranges."""
-    arguments: dict[str, Any] = {}
-    for name, given in inspect.signature(GENERATORS[generator]).parameters.items():
-        low, high = RANGES[name]
-        kind = Number if given.annotation == "float" else Whole
-        arguments[name] = Annotated[kind, Field(ge=low, le=high)]
-    return _keys(arguments)
+        raise ValueError(f"{where}{found[0]}: only csv and arff have columns")

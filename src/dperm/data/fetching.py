@@ -24,7 +24,7 @@ from dperm.data.arrays import (
     save_arrays,
 )
 from dperm.data.checking import check_dataset
-from dperm.data.sources import REMOTE, describe, forget_openml, serve
+from dperm.data.sources import REMOTE, describe, serve
 from dperm.store import closure
 from dperm.store.folders import locked
 
@@ -75,18 +75,17 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
     with locked(folder):
-        kept = _sound_record(dataset, data)
-        made_of = _made_of(dataset, data)
+        kept, made = _sound_record(dataset, data), made_of(dataset, data.mirror)
         # Files of one's own are read again even where a digest says what is in them.
-        is_declared = dataset.digest is not None and not contents(dataset)
-        if kept is not None and (is_declared or kept.made_of == made_of):
+        is_own = any(source.kind == "file" for source in dataset.sources)
+        is_known = dataset.digest is not None and not is_own
+        if kept is not None and (is_known or kept.made_of == made):
             log.info("%s: reused from %s", dataset.name, folder)
             if kept.warning and dataset.digest:  # declared after the fetch
                 kept = replace(kept, warning="")
                 store.write_json(folder / RECORD, asdict(kept))
             return kept
         arrays, record, was_refused = _first_served(dataset, data)
-        record = replace(record, made_of=made_of)
         if arrays is not None:
             save_arrays(folder, *arrays)
         elif kept is not None and not was_refused:
@@ -94,15 +93,9 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
             return kept
         else:
             (folder / FILE).unlink(missing_ok=True)
+        record = replace(record, made_of=made)
         store.write_json(folder / RECORD, asdict(record))
         return record
-
-
-def taken_as_it_came(dataset: Dataset) -> str:
-    """A warning for data from outside that no declared digest verifies."""
-    kinds = {source.kind for source in dataset.sources}
-    from_outside = kinds & {"file", "mirror", *REMOTE}
-    return UNVERIFIED if from_outside and not dataset.digest else ""
 
 
 def read_record(name: str, data: Data) -> FetchRecord | None:
@@ -138,30 +131,24 @@ def _sound_record(dataset: Dataset, data: Data) -> FetchRecord | None:
     return record
 
 
-def _made_of(dataset: Dataset, data: Data) -> str:
-    """Digest of the section, the files at hand, and the code that reads them."""
-    section = [dataset.digest, *map(asdict, dataset.sources), asdict(dataset.reader)]
-    files = contents(dataset, None if dataset.digest else data.mirror)
-    return store.digest([section, files, reading_code(dataset)])
+def made_of(dataset: Dataset, mirror: str | None = None) -> str:
+    """Digest of the section of a data set and of the user's own files in it.
 
-
-def reading_code(dataset: Dataset) -> str:
-    """Digest of the code that reads it; empty if its arrays' digest is declared."""
-    return "" if dataset.digest else closure.digest(*READING)
-
-
-def contents(dataset: Dataset, mirror: str | None = None) -> dict[str, str]:
-    """SHA-256 of the user's own files that a data set is read from, by kind and path.
-
-    Files of a mirror count if it is given; files that do not exist are left out.
+    Where no digest of its arrays is declared, the code that reads it and the files of a
+    ``mirror`` count too.
     """
-    folders = {"file": Path()} | ({"mirror": Path(mirror)} if mirror else {})
-    return {
-        f"{source.kind} {name}": store.file_digest(path)
+    section = [dataset.digest, *map(asdict, dataset.sources), asdict(dataset.reader)]
+    folders, code = {"file": Path()}, ""
+    if dataset.digest is None:
+        folders |= {"mirror": Path(mirror)} if mirror else {}
+        code = closure.digest(*READING)
+    paths = [
+        folders[source.kind] / name
         for source in dataset.sources
         for name in (source.files if source.kind in folders else ())
-        if (path := folders[source.kind] / name).is_file()
-    }
+    ]
+    files = [store.file_digest(path) if path.is_file() else "" for path in paths]
+    return store.digest([section, files, code])
 
 
 def _first_served(
@@ -174,50 +161,51 @@ def _first_served(
     attempts: list[str] = []
     was_refused = False
     for source in dataset.sources:
-        for _ in range(2 if source.kind in REMOTE else 1):
+        for again in (False, True)[: 2 if source.kind in REMOTE else 1]:
             try:
-                X, y = _accept(serve(source, dataset, data), dataset)
-                return (X, y), _served(source, dataset, X, y), False
+                arrays, digest = _accept(serve(source, dataset, data, again), dataset)
+                return arrays, _served(source, dataset, digest, *arrays), False
             except SourceError as error:
                 attempts.append(f"{describe(source)}: {error}")
                 log.info("%s: %s", dataset.name, attempts[-1])
                 if not isinstance(error, RefusedError):
                     break
                 was_refused = True
-                if source.kind == "openml":
-                    forget_openml(int(source.id or 0))
     tried = "; ".join(dict.fromkeys(attempts))
     reason = f"{dataset.name}: no source serves it: {_by_hand(dataset)} ({tried})"
     log.warning("%s", reason)
     return None, FetchRecord(dataset.name, "unavailable", reason), was_refused
 
 
-def _served(source: Source, dataset: Dataset, X: Any, y: np.ndarray) -> FetchRecord:
-    warning = taken_as_it_came(replace(dataset, sources=[source]))
-    if warning:
-        log.warning("%s: %s", dataset.name, warning)
-    return FetchRecord(
-        dataset.name,
-        "ok",
-        source=describe(source),
-        digest=dataset.digest or digest_arrays(X, y),
-        n=X.shape[0],
-        p=X.shape[1],
-        nnz=nonzeros(X),
-        warning=warning,
-    )
-
-
-def _accept(arrays: Arrays, dataset: Dataset) -> Arrays:
+def _accept(arrays: Arrays, dataset: Dataset) -> tuple[Arrays, str]:
+    """Canonical, checked arrays, and their digest, which is the declared one if any."""
     X, y = canonical(*arrays)
     check_arrays(X, y)
-    digest = digest_arrays(X, y) if dataset.digest else None
-    if digest != dataset.digest:
+    digest = digest_arrays(X, y)
+    if dataset.digest not in (None, digest):
         raise RefusedError(
             f"other content: the arrays, {X.shape[0]} x {X.shape[1]}, have digest "
             f"{digest}, expected {dataset.digest}"
         )
-    return X, y
+    return (X, y), digest
+
+
+def _served(
+    source: Source, dataset: Dataset, digest: str, X: Any, y: np.ndarray
+) -> FetchRecord:
+    is_unknown = not dataset.digest and source.kind in ("file", "mirror", *REMOTE)
+    if is_unknown:
+        log.warning("%s: %s", dataset.name, UNVERIFIED)
+    return FetchRecord(
+        dataset.name,
+        "ok",
+        source=describe(source),
+        digest=digest,
+        n=X.shape[0],
+        p=X.shape[1],
+        nnz=nonzeros(X),
+        warning=UNVERIFIED if is_unknown else "",
+    )
 
 
 def _by_hand(dataset: Dataset) -> str:

@@ -1,23 +1,34 @@
-"""Files as they come: damaged ones are refused in one line, packed ones unpacked."""
+"""Files as they come: packed ones are unpacked, damaged ones refused in one line.
+
+Whatever an archive holds is read into memory: nothing in it is written anywhere.
+"""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import tarfile
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from dperm.core.experiment.schema import Data
 from dperm.data.arrays import RefusedError
 
 WEB = (b"<!doctype", b"<html", b"<head", b"<?xml")
 PACKED: dict[bytes, Any] = {b"\x1f\x8b\x08": gzip, b"BZh": bz2, b"\xfd7z": lzma}
+
+
+class Content(NamedTuple):
+    """What a file holds, unpacked."""
+
+    name: str
+    content: bytes
 
 
 @contextmanager
@@ -45,86 +56,55 @@ def refusing(names: str, kind: str) -> Iterator[None]:
         raise RefusedError(f"{names} cannot be read as {kind}: {reason}") from error
 
 
-def check_start(path: Path) -> None:
-    """Refuse an empty file, and a web page in place of data."""
-    with open(path, "rb") as handle:
-        start = handle.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if not start:
-        raise RefusedError(f"{path.name} is empty")
-    if start.startswith(WEB):
-        raise RefusedError(f"{path.name} is a web page (HTML or XML), not data")
-
-
-@contextmanager
-def members(path: Path) -> Iterator[dict[str, Callable[[], Any]]]:
-    """What opens each packed file, by its name; nothing if ``path`` is not packed.
-
-    Its first bytes tell how it is packed. One that is packed by itself, not in an
-    archive, has no name. Raises RefusedError if it is damaged, or an
-    archive with links, devices or names that point outside.
-    """
-    if path.suffix == ".npz":
-        yield {}
-    elif zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as zipped:
-            listed = [one for one in zipped.infolist() if not one.is_dir()]
-            _check_names(one.filename for one in listed)
-            yield {one.filename: partial(zipped.open, one) for one in listed}
-    elif tarfile.is_tarfile(path):
-        with tarfile.open(path) as archive:
-            held = [one for one in archive if not one.isdir()]
-            _check_names(one.name if one.isfile() else ".." for one in held)
-            yield {one.name: partial(archive.extractfile, one) for one in held}
-    else:
-        with open(path, "rb") as handle:
-            module = PACKED.get(handle.read(3))
-        yield {"": partial(module.open, path)} if module else {}
-
-
-def _check_names(names: Iterator[str]) -> None:
-    for name in names:
-        inside = PurePosixPath(name.replace("\\", "/"))
-        if inside.is_absolute() or ".." in inside.parts or ":" in name:
-            raise RefusedError("it has a link, a device or a name that points outside")
-
-
 def unpack(
-    path: Path, folder: Path, wanted: Sequence[str] = (), most: int = Data.most_bytes
-) -> list[Path]:
-    """Unpack a file into a folder; leave it if it is not packed.
+    path: Path, wanted: Sequence[str] = (), most: int = Data.most_bytes
+) -> list[Content]:
+    """The content of a file; of an archive, those of its wanted members.
 
-    ``wanted`` are members of an archive, by path or base name, in this order; it may
-    be empty if the archive holds one file.
+    Its first bytes tell how it is packed (gzip, bzip2, xz, zip, tar). ``wanted`` are
+    members by path or base name, in this order; it may be empty if there is only one.
 
-    Raises RefusedError if it is damaged, unpacks to more than ``most`` bytes, or lacks
-    a wanted member.
+    Raises RefusedError if a content is empty, a web page, damaged or of more than
+    ``most`` bytes, or if a wanted member is missing.
     """
-    unpacked, left = [], most
-    with refusing(path.name, "an archive"), members(path) as packed:
-        if not packed:
-            return [path]
-        wanted = [""] if "" in packed else wanted
-        if not wanted and len(packed) != 1:
-            raise RefusedError(
-                f"it is an archive of {', '.join(packed) or 'nothing'}: name the "
-                "wanted members in the source"
-            )
-        for position, name in enumerate(wanted or packed):
-            alike = [one for one in packed if name in (one, PurePosixPath(one).name)]
-            if len(alike) != 1:
-                held = ", ".join(packed)
-                raise RefusedError(f"{len(alike)} members {name!r}; it holds {held}")
-            target = (
-                folder / str(position) / (PurePosixPath(alike[0]).name or path.stem)
-            )
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with packed[alike[0]]() as stream, open(target, "wb") as out:
-                while chunk := stream.read(1 << 20):
-                    left -= len(chunk)
-                    if left < 0:
-                        raise RefusedError(
-                            f"it unpacks to more than {most} bytes (data.most_bytes)"
-                        )
-                    out.write(chunk)
-            unpacked.append(target)
-    return unpacked
+    with ExitStack() as opened:
+        held = _members(path, opened)
+        names = [*held]
+        if wanted and names != [path.name]:
+            names = [_chosen(held, name) for name in wanted]
+        elif len(names) != 1:
+            listed = ", ".join(names) or "nothing"
+            raise RefusedError(f"it is an archive of {listed}: `members` names some")
+        streams = {name: opened.enter_context(held[name]()) for name in names}
+        found = [Content(name, one.read(most + 1)) for name, one in streams.items()]
+    for name, content in found:
+        start = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+        if not start:
+            raise RefusedError(f"{name} is empty")
+        if start.startswith(WEB):
+            raise RefusedError(f"{name} is a web page (HTML or XML), not data")
+        if len(content) > most:
+            raise RefusedError(f"{name} has more than {most} bytes (data.most_bytes)")
+    return found
+
+
+def _members(path: Path, opened: ExitStack) -> dict[str, Any]:
+    """What opens each member, by name; a file that is no archive is its only one."""
+    with open(path, "rb") as handle:
+        module = PACKED.get(handle.read(3), io)
+    if zipfile.is_zipfile(path):
+        zipped = opened.enter_context(zipfile.ZipFile(path))
+        held = [one for one in zipped.infolist() if not one.is_dir()]
+        if not all(one.filename.endswith(".npy") for one in held):  # else it is .npz
+            return {one.filename: partial(zipped.open, one) for one in held}
+    elif tarfile.is_tarfile(path):
+        tar = opened.enter_context(tarfile.TarFile.open(path))
+        return {one.name: partial(tar.extractfile, one) for one in tar if one.isfile()}
+    return {path.name: partial(module.open, path, "rb")}
+
+
+def _chosen(held: dict[str, Any], name: str) -> str:
+    alike = [one for one in held if name in (one, PurePosixPath(one).name)]
+    if len(alike) != 1:
+        raise RefusedError(f"{len(alike)} members {name!r}; it holds {', '.join(held)}")
+    return alike[0]

@@ -23,6 +23,9 @@ from dperm.data.fetching import FetchRecord, load_fetched, read_record
 from dperm.store.folders import locked
 
 META = "meta.json"
+# Steps of a preparation that depend on all records: the columns that are not zero,
+# their mean and deviation, the mean of the labels. No privacy is accounted for them.
+USES_DATA = ("drop_zero_columns", "standardize", "centre")
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,7 @@ class Prepared:
     X: Any  #: shape (n, p), float64, in Fortran order or a scipy CSC array
     y: Any  #: shape (n,), float64
     #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
-    #: dropped (columns), uses_data (steps that looked at all records, for which no
-    #: privacy is accounted)
+    #: uses_data (steps that looked at all records, for which no privacy is accounted)
     meta: dict[str, Any]
 
     @property
@@ -104,7 +106,8 @@ def load_prepared(problem_name: str, data: Data) -> Prepared:
 
 def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:
     """The arrays and what is known of them; of an unavailable data set, only that."""
-    steps = problem.preparation
+    steps, missing = problem.preparation, problem.dataset.reader.missing
+    used = [f"preparation.{key}" for key in USES_DATA if getattr(steps, key)]
     meta = {
         "name": problem.name,
         "status": record.status,
@@ -112,20 +115,18 @@ def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:
         "dataset": record.name,
         "dataset_digest": record.digest,
         "preparation": asdict(steps),
-        "uses_data": uses_data(problem),
-        **dict.fromkeys(("n", "p", "nnz", "dropped", "digest")),
+        "uses_data": [f"reader.missing: {missing}", *used] if missing else used,
+        **dict.fromkeys(("n", "p", "nnz", "digest")),
     }
     if X is None:
         return Prepared(None, None, meta)
-    before = X.shape[1] + steps.intercept
     try:
         X = _apply(steps, X)
     except ValueError as error:
         raise ValueError(f"problem {problem.name}: preparation: {error}") from error
     y = y - y.mean() if steps.centre else y
     meta |= {"n": X.shape[0], "p": X.shape[1], "nnz": nonzeros(X)}
-    meta |= {"dropped": before - X.shape[1], "digest": digest_arrays(X, y)}
-    return Prepared(X, y, meta)
+    return Prepared(X, y, meta | {"digest": digest_arrays(X, y)})
 
 
 def _apply(steps: Preparation, X: Any) -> Any:
@@ -141,18 +142,3 @@ def _apply(steps: Preparation, X: Any) -> Any:
     if steps.standardize:
         raise ValueError("standardize: expected false, as the data are kept sparse")
     return sparse.csc_array(sparse.hstack([X, ones])) if steps.intercept else X
-
-
-def uses_data(problem: Problem) -> list[str]:
-    """Steps of a problem's preparation that depend on all of its records.
-
-    No privacy is accounted for them, which users who publish the result must know.
-    """
-    missing, steps = problem.dataset.reader.missing, problem.preparation
-    every = {
-        f"reader.missing: {missing}": missing is not None,
-        "preparation.drop_zero_columns": steps.drop_zero_columns,
-        "preparation.standardize: mean and deviation of columns": steps.standardize,
-        "preparation.centre: mean of labels": steps.centre,
-    }
-    return [what for what, is_done in every.items() if is_done]

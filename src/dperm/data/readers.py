@@ -1,7 +1,8 @@
 """Readers of files in one format, which return arrays X (n, p) and y (n,).
 
-Nothing is guessed: a missing value or a category is refused with its line and column,
-unless the reader declares how to replace it.
+A reader takes the files and the declared columns; its keyword arguments are the options
+of the format. Nothing is guessed: a missing value or a category is refused with its
+line and column, unless the reader's section declares how to replace it.
 """
 
 from __future__ import annotations
@@ -10,49 +11,83 @@ import warnings
 from collections.abc import Callable, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from dperm.core.experiment.schema import Reader
+from dperm.core.experiment.schema import Count, Data, Flag, Reader
 from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
-from dperm.data.packed import check_start, refusing
-from dperm.data.tables import labels, read_table, table_arrays, typed
+from dperm.data.packed import Content, refusing, unpack
+from dperm.data.tables import labels, parse_table, table_arrays, typed
 
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
 WIDEST = 10**8  # most features: a wrong index must not allocate all memory
 
 
-def read_files(files: Sequence[Path], reader: Reader) -> Arrays:
+def read_files(
+    paths: Sequence[Path],
+    reader: Reader,
+    members: Sequence[str] = (),
+    most: int = Data.most_bytes,
+) -> Arrays:
     """Read the files of a data set, in the order of the configuration.
+
+    ``members`` names the files in archives that are read.
 
     Returns canonical, checked X (n, p), an ndarray or a scipy CSC array, and y (n,).
 
     Raises RefusedError, in one line that names the file, if one is a web page, damaged,
-    of another format or not finite.
+    of another format, not finite or of more than ``most`` bytes.
     """
-    names = ", ".join(path.name for path in files)
+    names = ", ".join(path.name for path in paths)
     with refusing(names, reader.format), warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # numpy's about files without data
-        for path in files:
-            check_start(path)
+        for kind in (UserWarning, RuntimeWarning):  # numpy's: no data, division by zero
+            warnings.simplefilter("error", kind)
+        files = [file for path in paths for file in unpack(path, members, most)]
         made = FORMATS[reader.format](files, reader, **reader.options)
         X, y = canonical(*made)
         check_arrays(X, y)
         return X, y
 
 
-def _one(files: Sequence[Path], format_: str) -> Path:
+def _one(files: Sequence[Content]) -> bytes:
     if len(files) != 1:
-        raise RefusedError(f"{format_} reads one file, found {len(files)}")
-    return files[0]
+        raise RefusedError(f"expected one file, found {len(files)}")
+    return files[0].content
 
 
-def read_csv(files: Sequence[Path], reader: Reader, **options: Any) -> Arrays:
-    """Read one table by ``read_table``, which takes the options."""
-    return _declared(read_table(_one(files, "csv"), **options), reader)
+def read_csv(
+    files: Sequence[Content],
+    reader: Reader,
+    *,
+    separator: str | None = None,
+    decimal: Literal[".", ","] = ".",
+    header: Flag | None = None,
+) -> Arrays:
+    """Read one table by ``parse_table``, with its options."""
+    return _declared(parse_table(_one(files), separator, decimal, header), reader)
+
+
+def read_arff(files: Sequence[Content], reader: Reader) -> Arrays:
+    """Read an ARFF file by liac-arff; nominal columns are numeric or listed.
+
+    Of a sparse one, what a row omits is filled in: 0, or a column's first category.
+    """
+    import arff
+
+    text = StringIO(_one(files).decode("utf-8-sig"), newline=None)
+    lines = [line.strip() for line in text.getvalue().split("\n")]
+    start = [line.lower()[:5] for line in lines].index("@data") + 1
+    rows = enumerate(lines[start:], start + 1)
+    used = pd.Index([j for j, row in rows if row[:1] not in ("", "%")], name="line")
+    content = arff.load(text)
+    if not content["data"]:
+        raise RefusedError("the file has no rows")
+    names = [name for name, _ in content["attributes"]]
+    table = pd.DataFrame(content["data"], used, names, dtype=object)
+    return _declared(typed(table), reader)
 
 
 def _declared(table: pd.DataFrame, reader: Reader) -> Arrays:
@@ -68,41 +103,23 @@ def _declared(table: pd.DataFrame, reader: Reader) -> Arrays:
     return X, y
 
 
-def read_arff(files: Sequence[Path], reader: Reader) -> Arrays:
-    """Read an ARFF file by liac-arff; nominal columns are numeric or listed.
-
-    Of a sparse one, what a row omits is filled in: 0, or a column's first category.
-    """
-    import arff
-
-    text = _one(files, "arff").read_text("utf-8-sig")
-    lines = [line.strip() for line in text.split("\n")]
-    start = [line.lower()[:5] for line in lines].index("@data") + 1
-    rows = enumerate(lines[start:], start + 1)
-    used = pd.Index([j for j, row in rows if row[:1] not in ("", "%")], name="line")
-    content = arff.load(StringIO(text))
-    if not content["data"]:
-        raise RefusedError("the file has no rows")
-    names = [name for name, _ in content["attributes"]]
-    table = pd.DataFrame(content["data"], used, names, dtype=object)
-    return _declared(typed(table), reader)
-
-
 def read_libsvm(
-    files: Sequence[Path],
+    files: Sequence[Content],
     reader: Reader,
     *,
-    dense: bool = False,
-    **options: Any,
+    n_features: Count | None = None,
+    zero_based: Flag | Literal["auto"] = "auto",
+    dense: Flag = False,
 ) -> Arrays:
     """Read LIBSVM text by scikit-learn with its options, several parts stacked."""
     from sklearn.datasets import load_svmlight_files
 
-    texts = [path.read_bytes().removeprefix(MARK) for path in files]
+    options = {"n_features": n_features, "zero_based": zero_based}
+    texts = [BytesIO(file.content.removeprefix(MARK)) for file in files]
     try:
-        loaded = load_svmlight_files([*map(BytesIO, texts)], **options)
+        loaded = load_svmlight_files(texts, **options)
     except ValueError as error:
-        fault = _libsvm_fault(files, texts, options) or str(error)
+        fault = _libsvm_fault(files, options) or str(error)
         raise RefusedError(fault) from error
     if loaded[0].shape[1] > WIDEST:
         raise RefusedError(
@@ -111,22 +128,20 @@ def read_libsvm(
     X = sparse.vstack(loaded[0::2], format="csc")
     y = np.concatenate(loaded[1::2])
     if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
-        raise RefusedError(_libsvm_fault(files, texts, options))
+        raise RefusedError(_libsvm_fault(files, options))
     y = y if reader.positive is None else labels(pd.Series(y), reader.positive)
     return (X.toarray() if dense else X), y
 
 
-def _libsvm_fault(
-    files: Sequence[Path], texts: Sequence[bytes], options: dict[str, Any]
-) -> str:
+def _libsvm_fault(files: Sequence[Content], options: dict[str, Any]) -> str:
     """File and line of the first error in LIBSVM text; empty if no line has one."""
     from sklearn.datasets import load_svmlight_file
 
-    for path, text in zip(files, texts, strict=True):
-        for number, line in enumerate(text.splitlines(), 1):
+    for name, content in files:
+        for number, line in enumerate(content.removeprefix(MARK).splitlines(), 1):
             if not line.partition(b"#")[0].strip():
                 continue
-            where = f"{path.name}, line {number}: "
+            where = f"{name}, line {number}: "
             try:
                 X, y = load_svmlight_file(BytesIO(line), **options)
             except ValueError as error:
@@ -136,72 +151,65 @@ def _libsvm_fault(
     return ""
 
 
-def read_cal_housing(files: Sequence[Path], reader: Reader) -> Arrays:
+def read_cal_housing(files: Sequence[Content], reader: Reader) -> Arrays:
     """Read StatLib's cal_housing.data into scikit-learn's eight features and target.
 
     The features are MedInc, HouseAge, AveRooms, AveBedrms, Population, AveOccup,
     Latitude and Longitude, the target is the median value in 100 000 dollars.
     """
-    table = np.loadtxt(_one(files, "cal_housing"), delimiter=",", ndmin=2)
-    if table.shape[1] != 9:
-        raise RefusedError(f"cal_housing has 9 columns, found {table.shape[1]}")
-    longitude, latitude, age, rooms, bedrooms, population = table.T[:6]
-    households, income, value = table.T[6:]
-    if not (households > 0).all():
-        raise RefusedError("cal_housing: a block without households")
+    table = np.loadtxt(BytesIO(_one(files)), delimiter=",", ndmin=2)
+    longitude, latitude, age, *counts, income, value = table.T
+    rooms, bedrooms, population, households = counts
     features = [income, age, rooms / households, bedrooms / households]
     features += [population, population / households, latitude, longitude]
     return np.column_stack(features), value / 100000.0
 
 
 def read_nips2003(
-    files: Sequence[Path], reader: Reader, *, n_features: int | None = None
+    files: Sequence[Content], reader: Reader, *, n_features: Count | None = None
 ) -> Arrays:
     """Read pairs of .data and .labels files of the NIPS 2003 challenge, stacked.
 
-    With ``n_features``, a line lists the 1-based indices of the features that are 1;
-    without it, a line holds all values.
+    With ``n_features``, a line lists the 1-based indices of the features that are 1, as
+    LIBSVM does with values; without it, a line holds all values.
     """
-    if not files or len(files) % 2:
+    if len(files) % 2:
         raise RefusedError(
             f"nips2003 reads pairs of data and labels, found {len(files)}"
         )
-    y = np.concatenate([np.loadtxt(path, ndmin=1) for path in files[1::2]])
+    data, signs = files[0::2], files[1::2]
+    if n_features is None:
+        X = np.vstack([np.loadtxt(BytesIO(file.content), ndmin=2) for file in data])
+        y = np.hstack([np.loadtxt(BytesIO(file.content), ndmin=1) for file in signs])
+    else:
+        texts = [_as_libsvm(*pair) for pair in zip(data, signs, strict=True)]
+        X, y = read_libsvm(texts, Reader(), n_features=n_features, zero_based=False)
     if not np.isin(y, (-1.0, 1.0)).all():
         raise RefusedError("labels other than -1 and 1")
-    if n_features is None:
-        return np.vstack([np.loadtxt(path, ndmin=2) for path in files[0::2]]), y
-    lists = [
-        np.array(line.split(), dtype=np.int64)
-        for path in files[0::2]
-        for line in path.read_text(encoding="ascii").splitlines()
-    ]
-    indices = np.concatenate(lists) - 1
-    if indices.size and not 0 <= indices.min() <= indices.max() < n_features:
-        raise RefusedError(f"an index outside 1 to {n_features}")
-    rows = np.repeat(np.arange(len(lists)), [*map(len, lists)])
-    ones = np.ones(len(indices))
-    X = sparse.csc_array((ones, (rows, indices)), shape=(len(lists), n_features))
-    if X.nnz != len(indices):
-        raise RefusedError("a feature is named twice in one line")
     return X, y
 
 
-def read_arrays(files: Sequence[Path], reader: Reader) -> Arrays:
+def _as_libsvm(data: Content, signs: Content) -> Content:
+    """Lists of features in LIBSVM's format."""
+    lines = zip(signs.content.split(), data.content.splitlines(), strict=True)
+    made = (b" ".join([y, *(j + b":1" for j in line.split())]) for y, line in lines)
+    return Content(data.name, b"\n".join(made))
+
+
+def read_arrays(files: Sequence[Content], reader: Reader) -> Arrays:
     """Read one .npz file with X and y, or X.npy and y.npy."""
-    if not all(path.suffix in (".npz", ".npy") for path in files) or len(files) > 2:
+    numpy = (b"PK", b"\x93NUMPY")
+    if len(files) > 2 or not all(file.content.startswith(numpy) for file in files):
         raise RefusedError(
             "expected one .npz or two .npy files, or a reader: {format: csv, target: "
             "...} or of another format"
         )
+    loaded = [np.load(BytesIO(file.content), allow_pickle=False) for file in files]
     if len(files) == 2:
-        X, y = (np.load(path, allow_pickle=False) for path in files)
-        return X, y
-    with np.load(files[0], allow_pickle=False) as content:
-        if {"X", "y"} - {*content}:
-            found = ", ".join(content)
-            raise RefusedError(f"expected the arrays X and y, found {found}")
-        return content["X"], content["y"]
+        return loaded[0], loaded[1]
+    if {"X", "y"} - {*loaded[0]}:
+        raise RefusedError(f"expected the arrays X and y, found {', '.join(loaded[0])}")
+    return loaded[0]["X"], loaded[0]["y"]
 
 
 FORMATS: dict[str, Callable[..., Arrays]] = {

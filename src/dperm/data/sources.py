@@ -20,7 +20,6 @@ import pandas as pd
 
 from dperm.core.experiment.schema import Data, Dataset, Source
 from dperm.data.arrays import Arrays, RefusedError, SourceError, standardize
-from dperm.data.packed import unpack
 from dperm.data.readers import read_files
 from dperm.data.synthetic import GENERATORS
 from dperm.data.tables import labels
@@ -29,8 +28,10 @@ REMOTE = ("http", "openml")  # a second download may succeed where the first fai
 CHUNK = 1 << 14  # bytes between two looks at the limits
 
 
-def serve(source: Source, dataset: Dataset, data: Data) -> Arrays:
-    """The arrays of one source; what is downloaded or unpacked for them is removed.
+def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> Arrays:
+    """The arrays of one source; what is downloaded for them is removed.
+
+    With ``again``, what openml has in its cache is downloaded again.
 
     Raises SourceError if the source cannot be reached or lacks a file, and RefusedError
     if a file is damaged.
@@ -42,19 +43,15 @@ def serve(source: Source, dataset: Dataset, data: Data) -> Arrays:
     reader, work = dataset.reader, Path(data.dir, "downloads", dataset.name)
     try:
         if source.kind == "openml":
-            path, target = _of_openml(int(source.id or 0), data)
+            path, target = _of_openml(int(source.id or 0), data, again)
             reader = replace(reader, format="arff", options={})
             reader, paths = replace(reader, target=reader.target or target), [path]
         elif source.kind == "http":
             urls = enumerate(source.urls)
-            paths = [download(url, work / str(i), data) for i, url in urls]
+            paths = [_download(url, work / str(i), data) for i, url in urls]
         else:
             paths = _in_folder(source, data)
-        files: list[Path] = []
-        for i, path in enumerate(paths):
-            into = work / f"{i}.unpacked"
-            files += unpack(path, into, source.members, data.most_bytes)
-        return read_files(files, reader)
+        return read_files(paths, reader, source.members, data.most_bytes)
     except PermissionError as error:
         raise SourceError(str(error)) from error
     finally:
@@ -112,7 +109,7 @@ def _included(loader: str, positive: str | None) -> Arrays:
 # --- downloads ------------------------------------------------------------------------
 
 
-def download(url: str, folder: Path, data: Data) -> Path:
+def _download(url: str, folder: Path, data: Data) -> Path:
     """Download one file by pooch, whole or not at all, within the limits of ``data``.
 
     Raises SourceError if the file is not available.
@@ -123,13 +120,10 @@ def download(url: str, folder: Path, data: Data) -> Path:
     name = re.sub(r"[^A-Za-z0-9._-]", "_", urlsplit(url).path.rsplit("/", 1)[-1])
     name = name.lstrip(".") or "download"
     by = pooch.HTTPDownloader(_Limits(data), CHUNK, timeout=data.timeout)
-    retries = data.retries
-    site = pooch.create(
-        folder, "", None, None, None, {name: None}, {name: url}, retries
-    )
+    site = pooch.Pooch(folder, "", {name: None}, {name: url}, data.retries)
     try:
         return Path(site.fetch(name, downloader=by))
-    except (RequestException, SourceError) as error:
+    except RequestException as error:
         raise SourceError(f"{name}: {_cause(error)}") from error
 
 
@@ -159,8 +153,6 @@ class _Limits:
 
 def _cause(error: Exception) -> str:
     """The cause of an error in one line; for a failed request the innermost cause."""
-    if isinstance(error, SourceError):
-        return str(error)
     response = getattr(error, "response", None)
     if response is not None:
         return f"HTTP {response.status_code} {response.reason}"
@@ -168,7 +160,7 @@ def _cause(error: Exception) -> str:
     return " ".join(f"{type(cause).__name__}: {cause}".split())
 
 
-def _of_openml(identifier: int, data: Data) -> tuple[Path, str | None]:
+def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | None]:
     """A data set of OpenML as ARFF, and the target column that OpenML names.
 
     The file ``openml/<identifier>.arff`` of a mirror comes first; its target is not
@@ -182,23 +174,15 @@ def _of_openml(identifier: int, data: Data) -> tuple[Path, str | None]:
 
     # The declared digests are of ARFF: the types of a Parquet file may differ.
     os.environ[openml.config.OPENML_SKIP_PARQUET_ENV_VAR] = "true"
-    get = openml.datasets.get_dataset
+    get, patience = openml.datasets.get_dataset, data.timeout * (1 + data.retries)
     try:
-        _limited(data.timeout * (1 + data.retries), get, identifier)
+        _limited(patience, get, identifier, force_refresh_cache=again)
         found = _limited(data.most_seconds, get, identifier, download_data=True)
     except OpenMLHashException as error:
         raise RefusedError(f"other content: {_cause(error)}") from error
     except Exception as error:  # whatever openml makes of an answer
         raise SourceError(_cause(error)) from error
     return Path(found.data_file), found.default_target_attribute
-
-
-def forget_openml(identifier: int) -> None:
-    """Remove a data set from openml's cache."""
-    import openml
-
-    folder = Path(openml.config.get_cache_directory(), "datasets", str(identifier))
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _limited(seconds: float, call: Callable, *given: Any, **options: Any) -> Any:
@@ -210,4 +194,4 @@ def _limited(seconds: float, call: Callable, *given: Any, **options: Any) -> Any
         with ThreadPool(1) as pool:
             return pool.apply_async(call, given, options).get(seconds)
     except LateError:
-        raise SourceError(f"time-out: no answer within {seconds:g} s") from None
+        raise TimeoutError(f"no answer within {seconds:g} s") from None

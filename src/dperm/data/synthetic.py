@@ -7,16 +7,28 @@ no effect. Sums run in a fixed order, so that the processor has none either.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field, Strict
 from scipy import sparse
 
+from dperm.core.experiment.schema import Count, Natural
 from dperm.data.arrays import standardize
+
+Rows = Annotated[int, Strict(), Field(ge=2)]
+Scale = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Strict(), Field(ge=0, le=1)]
 
 
 def sparse_regression(
-    n: int, p: int, active: int, coefficient_scale: float, noise: float, seed: int
+    *,
+    n: Rows,
+    p: Count,
+    active: Natural,
+    coefficient_scale: Scale,
+    noise: Scale,
+    seed: Natural,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Least squares y (n,) = Xw + noise with ``active`` nonzero coefficients.
 
@@ -33,7 +45,7 @@ def sparse_regression(
 
 
 def logistic_lognormal(
-    n: int, p: int, sigma: float, seed: int
+    *, n: Rows, p: Count, sigma: Scale, seed: Natural
 ) -> tuple[np.ndarray, np.ndarray]:
     """Classification with lognormal(0, sigma) coefficients w.
 
@@ -48,7 +60,7 @@ def logistic_lognormal(
 
 
 def sparse_classification(
-    n: int, p: int, density: float, active: int, seed: int
+    *, n: Rows, p: Count, density: Share, active: Natural, seed: Natural
 ) -> tuple[sparse.csc_array, np.ndarray]:
     """Classification on zeros and ones, with few active coefficients.
 
@@ -63,42 +75,6 @@ def sparse_classification(
     w[:active] = np.where(np.arange(active) % 2, -1.0, 1.0)
     scores = _product(X, w) + 0.25 * _normal(rng, n)
     return sparse.csc_array(X), np.where(scores >= 0.0, 1.0, -1.0)
-
-
-def dialled_regression(
-    n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Least squares on X (n, p) with adjustable column sizes and correlation.
-
-    ``imbalance`` is the ratio of the largest to the smallest M_j, at least 1; they are
-    evenly spaced. ``active`` coefficients are alternately -1 and +1 in units of the
-    columns' sizes, at evenly spread positions. Any two features have the given
-    ``correlation``, in [0, 1). y (n,) is Xw plus normal noise of standard deviation
-    ||w|| / 2.
-    """
-    X, scores, size, rng = _dialled(n, p, imbalance, active, correlation, seed)
-    return X, scores + 0.5 * size * _normal(rng, n)
-
-
-def dialled_classification(
-    n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Classification with the same parameters; y is the sign of Xw plus such noise."""
-    X, scores, size, rng = _dialled(n, p, imbalance, active, correlation, seed)
-    return X, np.where(scores + 0.5 * size * _normal(rng, n) >= 0.0, 1.0, -1.0)
-
-
-def _dialled(
-    n: int, p: int, imbalance: float, active: int, correlation: float, seed: int
-) -> tuple[np.ndarray, np.ndarray, float, np.random.Generator]:
-    rng = _generator(seed)
-    own, shared = _normal(rng, (n, p)), _normal(rng, (n, 1))
-    X = standardize(np.sqrt(1 - correlation) * own + np.sqrt(correlation) * shared)
-    w = np.zeros(p)
-    places = np.linspace(0, p - 1, active).astype(int)
-    w[places] = np.where(np.arange(active) % 2, -1.0, 1.0)
-    sizes = np.round(float(imbalance) ** np.linspace(-0.5, 0.0, p), 9)
-    return X * sizes, _product(X, w), float(np.sqrt(active)), rng
 
 
 def _generator(seed: int) -> np.random.Generator:
@@ -121,20 +97,4 @@ GENERATORS: dict[str, Callable[..., tuple[Any, np.ndarray]]] = {
     "sparse_classification": sparse_classification,
     "sparse_regression": sparse_regression,
     "logistic_lognormal": logistic_lognormal,
-    "dialled_regression": dialled_regression,
-    "dialled_classification": dialled_classification,
-}
-
-# Smallest and largest values of their arguments.
-RANGES: dict[str, tuple[float, float]] = {
-    "n": (2, 1e8),
-    "p": (1, 1e8),
-    "active": (0, 1e8),
-    "coefficient_scale": (0, 1e100),
-    "noise": (0, 1e100),
-    "sigma": (0, 100),
-    "density": (0, 1),
-    "imbalance": (1, 1e12),
-    "correlation": (0, 0.999),
-    "seed": (0, 2**63),
 }

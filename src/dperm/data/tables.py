@@ -10,8 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from pandas.api.types import is_numeric_dtype
 from dperm.core.experiment.files import unthreaded
 from dperm.core.names import hint
 from dperm.data.arrays import LARGEST, RefusedError
-from dperm.data.packed import check_start, members, refusing
+from dperm.data.packed import refusing, unpack
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
@@ -31,20 +30,27 @@ RULES = ("mean", "median", "drop")
 MOST_FAULTS = 10  # in a message
 
 
-def read_table(
-    path: Path | str,
-    *,
+def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
+    """Read one file by ``parse_table``, with its options; it may be packed.
+
+    Raises RefusedError as that does, in one line that names the file.
+    """
+    path = Path(path)
+    with refusing(path.name, "a table"):
+        (file,) = unpack(path)
+        return parse_table(file.content, **options)
+
+
+def parse_table(
+    content: bytes,
     separator: str | None = None,
     decimal: str = ".",
     header: bool | None = None,
 ) -> pd.DataFrame:
-    """Read a table of separated values in UTF-8, or a Parquet file.
+    """The table in the content of a file of separated values in UTF-8, or of Parquet.
 
     Parameters
     ----------
-    path : Path
-        A Parquet file is told by its name (``.parquet``), a packed one (gzip, bzip2,
-        xz, zip) by its first bytes.
     separator : str, optional
         By default, the commonest of comma, semicolon, tab and bar in the first line.
     decimal : str
@@ -62,32 +68,22 @@ def read_table(
     Raises
     ------
     RefusedError
-        In one line that names the file, if it is damaged or its records differ in
-        length.
+        If it is damaged or its records differ in length.
     """
-    path = Path(path)
-    with refusing(path.name, "a table"):
-        check_start(path)
-        if path.suffix.lower() in (".parquet", ".pq"):
-            table = unthreaded(path).rename(columns=str)
-            table.index = pd.RangeIndex(1, len(table) + 1, name="record")
-        elif separator is not None and len(separator) != 1:
-            raise RefusedError(f"separator: expected one character, found {separator}")
-        else:
-            table = _text_table(path, separator, decimal, header)
+    if content.startswith(b"PAR1"):
+        table = unthreaded(io.BytesIO(content)).rename(columns=str)
+        table.index = pd.RangeIndex(1, len(table) + 1, name="record")
         return typed(table, decimal)
+    if separator is not None and len(separator) != 1:
+        raise RefusedError(f"separator: expected one character, found {separator}")
+    text = content.decode("utf-8-sig")
+    return typed(_text_table(text, separator, decimal, header), decimal)
 
 
 def _text_table(
-    path: Path, separator: str | None, decimal: str, header: bool | None
+    text: str, separator: str | None, decimal: str, header: bool | None
 ) -> pd.DataFrame:
     """Cells of text, by name and line."""
-    with members(path) as packed:
-        if len(packed) > 1:
-            raise RefusedError(f"it is an archive of {', '.join(packed)}")
-        opened: list[Callable[[], Any]] = [partial(open, path, "rb"), *packed.values()]
-        with opened[-1]() as stream:
-            text = stream.read().decode("utf-8-sig")
     separator, records = _records(text, separator, decimal)
     line = min(records)
     p = len(records[line])
@@ -121,6 +117,8 @@ def _records(
     elif separator is None:
         bare = re.sub('"[^"]*"', "", start)
         separator = max(SEPARATORS.replace(decimal, ""), key=bare.count)
+    elif len(separator) != 1:
+        raise RefusedError(f"separator: expected one character, found {separator!r}")
     cells = csv.reader(io.StringIO(text, newline=""), delimiter=separator,
                        skipinitialspace=True, strict=True)  # fmt: skip
     records = {}
@@ -160,8 +158,7 @@ def _is_number(text: str) -> bool:
 
 def typed(table: pd.DataFrame, decimal: str = ".") -> pd.DataFrame:
     """The table with columns of numbers as float64, any other as text."""
-    made = {name: _typed(column, decimal) for name, column in table.items()}
-    return pd.DataFrame(made, index=table.index).__finalize__(table)
+    return table.apply(_typed, decimal=decimal).__finalize__(table)
 
 
 def _typed(column: pd.Series, decimal: str) -> pd.Series:
@@ -178,8 +175,8 @@ def _typed(column: pd.Series, decimal: str) -> pd.Series:
             return plain.astype(float)
         except ValueError:
             pass
-    if decimal != ".":
-        text = text.where(~plain.map(_is_number), plain)
+    if decimal != ".":  # 1.234 is refused as 1_234
+        text = text.where(~(text.map(_is_number) | plain.map(_is_number)), plain)
     return text.where(~text.isin(ABSENT), None)
 
 
@@ -223,8 +220,7 @@ def table_arrays(
     RefusedError
         In one line, with everything in the table that is neither a number nor declared.
     """
-    categories = categories or {}
-    held = [*table.columns]
+    listed, held = categories or {}, [*table.columns]
     target = target or str(held[-1])
     if lost := [name for name in (target, *drop) if name not in held]:
         some = ", ".join(held[:20]) + (", ..." if len(held) > 20 else "")
@@ -234,30 +230,27 @@ def table_arrays(
     table = table.drop(columns=[*drop])
     if missing == "drop":
         table = table.dropna()
-    X = table.drop(columns=[target])
-    if table.empty or X.empty:
+    if table.empty or table.shape[1] < 2:
         raise RefusedError("there are no features beside the target, or no records")
     faults = [f"column {j} has no name: `drop: [{j}]` leaves it out" for j in unnamed]
-    strange = [name for name in categories if name not in X]
+    strange = [name for name in listed if name == target or name not in table]
     faults += [f"categories: {name!r} is no feature" for name in strange]
-    columns: dict[str, np.ndarray] = {}
-    for name, column in X.items():
+    made: dict[str, np.ndarray] = {}
+    for name, column in table.items():
         try:
-            if name not in categories:
-                columns[str(name)] = numbers(column, missing)
+            if name == target:
+                y = labels(column, positive)
+            elif name in listed:
+                made |= _coded(column, listed[name])
             else:
-                columns |= _coded(column, categories[str(name)])
+                made[name] = numbers(column, missing)
         except RefusedError as error:
             faults.append(str(error))
-    try:
-        y = labels(table[target], positive)
-    except RefusedError as error:
-        faults.append(str(error))
     if faults:
         more = len(faults) - MOST_FAULTS
         some = "; ".join(faults[:MOST_FAULTS])
         raise RefusedError(f"{some}; and {more} more" if more > 0 else some)
-    return np.column_stack([*columns.values()]), y, [*columns]
+    return np.column_stack([*made.values()]), y, [*made]
 
 
 def numbers(
@@ -277,17 +270,16 @@ def numbers(
         elif wrong.mean() < 0.5:
             cure = f"correct the file, or {cure}"
         _refuse(column, wrong, "a number", cure)
-    values = column.to_numpy(float, copy=True)
+    values = column.astype(float)
     largest = f"at most {LARGEST:g}"
-    _refuse(column, np.abs(values) > LARGEST, largest, "its square overflows")
-    gaps = np.isnan(values)
+    _refuse(column, values.abs() > LARGEST, largest, "its square overflows")
     if missing not in ("mean", "median"):
-        _refuse(column, gaps, "one", f"`missing` may be {', '.join(RULES)}")
-    elif gaps.all():
+        _refuse(column, values.isna(), "one", f"`missing` may be {', '.join(RULES)}")
+    elif values.isna().all():
         raise RefusedError(f"column {column.name!r} has no value at all")
     else:
-        values[gaps] = getattr(np, missing)(values[~gaps])
-    return values
+        values = values.fillna(getattr(np, missing)(values.dropna().to_numpy()))
+    return values.to_numpy()
 
 
 def labels(column: pd.Series, positive: str | None = None) -> np.ndarray:
@@ -314,14 +306,12 @@ def labels(column: pd.Series, positive: str | None = None) -> np.ndarray:
 
 def _coded(column: pd.Series, listed: Sequence[Any]) -> dict[str, np.ndarray]:
     """A column of 0 and 1 for every listed value, by ``column=value``."""
-    position = {_spelt(value): float(k) for k, value in enumerate(listed)}
-    codes = column.map(_spelt, na_action="ignore").map(position)
+    spelt = column.map(_spelt, na_action="ignore")
+    made = {f"{column.name}={value}": spelt == _spelt(value) for value in listed}
+    wrong = ~np.logical_or.reduce([*made.values()])
     expected = f"one of {', '.join(map(str, listed))}"
-    _refuse(column, codes.isna(), expected, "`categories` lists them")
-    return {
-        f"{column.name}={value}": (codes == k).to_numpy(float)
-        for k, value in enumerate(listed)
-    }
+    _refuse(column, wrong, expected, "`categories` lists them")
+    return {name: is_value.to_numpy(float) for name, is_value in made.items()}
 
 
 def _words(column: pd.Series) -> pd.Series:

@@ -18,7 +18,7 @@ from dperm.core.experiment.config import key_of, settings, with_paper
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import check_clips, one_of, paper_file
-from dperm.data.fetching import contents, reading_code
+from dperm.data.fetching import made_of
 from dperm.pipeline import checks, digests, products
 from dperm.pipeline.digests import code, place, priced
 from dperm.pipeline.products import FORMATS
@@ -281,9 +281,7 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         return
     problem = _section(config, "problem", name)
     dataset = problem.dataset
-    sources = [asdict(source) for source in dataset.sources]
-    of = [dataset.digest, sources, asdict(dataset.reader), contents(dataset)]
-    of.append(reading_code(dataset))
+    of: Any = made_of(dataset)
     known = jobs.jobs.get(f"fetch/{dataset.name}")
     if known is not None and known.key != digest([of, []]):
         raise ConfigError(

@@ -22,7 +22,7 @@ import hashlib
 import importlib.util
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -92,7 +92,7 @@ def versions() -> dict[str, str]:
 
 def forget() -> None:
     """Read sources again; they are assumed fixed during a process."""
-    for known in (digest, versions, _closure, _code, _reached, _tree, _path, _folder):
+    for known in (digest, versions, _closure, _code, _reached, _tree, _path, _spec):
         known.cache_clear()
 
 
@@ -121,10 +121,9 @@ def _counts(module: str, tops: Iterable[str]) -> bool:
     """Whether a module is own code and no plumbing."""
     if module in PLUMBING or f"{module}.".startswith(PACKAGES):
         return False
-    top, _, _ = module.partition(".")
-    installed = {"site-packages", "dist-packages"}
-    is_library = bool(installed & {*(_folder(top) or Path()).parts})
-    return (top in tops or not is_library) and _path(module) is not None
+    path, top = _path(module), module.partition(".")[0]
+    is_library = bool(path and {"site-packages", "dist-packages"} & {*path.parts})
+    return path is not None and (top in tops or not is_library)
 
 
 # --- one module -----------------------------------------------------------------------
@@ -227,27 +226,22 @@ def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
 @functools.cache
 def _path(module: str) -> Path | None:
     """The source file of a module; None if there is none."""
-    top, *below = module.split(".")
-    base = (_folder(top) or Path("nowhere")).joinpath(top, *below)
-    named = (base / "__init__.py", base.with_name(f"{base.name}.py"))
-    found = next((path for path in named if path.is_file()), None)
-    if found is None and module.startswith("dperm.papers."):  # a user's own paper
-        spec = _spec(module)
-        found = Path(spec.origin) if spec and spec.origin else None
-    return found
+    spec = _spec(module)
+    origin = (spec.origin if spec else None) or ""
+    return Path(origin) if origin.endswith(".py") else None
 
 
 @functools.cache
-def _folder(top: str) -> Path | None:
-    """The folder with a package or module; None for Python's own library."""
-    spec = None if top in sys.stdlib_module_names else _spec(top)
-    if spec is not None and spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations))).parent
-    return Path(spec.origin).parent if spec and spec.origin else None
-
-
 def _spec(module: str) -> ModuleSpec | None:
-    try:
-        return importlib.util.find_spec(module)
-    except (ImportError, ValueError):
+    """Where a module is, found without importing the package that it is in."""
+    package, _, _ = module.rpartition(".")
+    if module in sys.stdlib_module_names:
         return None
+    if package in ("", "dperm.papers"):  # which knows where a user's own papers are
+        try:
+            return importlib.util.find_spec(module)
+        except (ImportError, ValueError):
+            return None
+    above = _spec(package)
+    folders = above.submodule_search_locations if above else None
+    return PathFinder.find_spec(module, folders) if folders is not None else None

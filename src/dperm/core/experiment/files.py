@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from dperm import __version__
 
@@ -126,7 +126,7 @@ def read_table(path: Path) -> pd.DataFrame:
     return table
 
 
-def unthreaded(path: Path) -> pd.DataFrame:
+def unthreaded(path: Path | IO[bytes]) -> pd.DataFrame:
     """Read a Parquet file without Arrow's threads.
 
     A thread that is still alive when Python exits aborts the process (3 of 40 did under
