@@ -75,7 +75,7 @@ def parse_table(
         table.index = pd.RangeIndex(1, len(table) + 1, name="record")
         return typed(table, decimal)
     if separator is not None and len(separator) != 1:
-        raise RefusedError(f"separator: expected one character, found {separator}")
+        raise RefusedError(f"separator: expected one character, found {separator!r}")
     text = content.decode("utf-8-sig")
     return typed(_text_table(text, separator, decimal, header), decimal)
 
