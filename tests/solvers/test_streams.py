@@ -149,7 +149,7 @@ def test_sensitivity_of_the_scores(late):
     at = 10 if late == 0 else n // 2 + late - 1
     rng, worst = np.random.default_rng(0), 0.0
     for _ in range(60):
-        chain = [setup.ball.project(2 * rng.standard_normal(d))[0]]
+        chain = [setup.ball.oracle(rng.standard_normal(d))[0]]
         for _ in range(n - n // 2 + 1):
             vertex = rng.choice([-1.0, 1.0]) * np.eye(d)[rng.integers(0, d)]
             chain.append((1 - eta) * chain[-1] + eta * vertex)
@@ -247,7 +247,7 @@ def test_sensitivity_search_of_full_batches(p):
         return module.Run(*given).gradient(w[None])[0]
 
     for trial in range(60):
-        w = setup.ball.project(3 * rng.standard_normal(d))[0]
+        w = setup.ball.oracle(rng.standard_normal(d))[0]
         z, t = x.copy(), y.copy()
         z[0] = rng.choice([-1.0, 1.0], d) * (1e3 if trial % 3 else 1.0)
         t[0] = rng.choice([-1.0, 1.0]) * (1e3 if trial % 2 else 1.0)
@@ -286,8 +286,10 @@ def test_what_a_method_cannot_run_on_is_refused():
 # --- baselines ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["sco_dp_sgd", "sco_mirror_descent"])
-@pytest.mark.parametrize("p", [1.5, INF])
+@pytest.mark.parametrize(
+    ("name", "p"),
+    [("sco_mirror_descent", 1.5), ("sco_mirror_descent", INF), ("sco_dp_sgd", INF)],
+)
 def test_baselines_stay_inside_other_balls_and_learn(name, p):
     n, d, module = 3000, 6, solvers.load(name)
     setup, source = Setup("least_squares", p, d), Signs(d, 4)
