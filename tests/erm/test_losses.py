@@ -10,14 +10,14 @@ import pytest
 from conftest import make_problem, raw_data
 from dperm.core import solvers
 from dperm.core.erm import losses, optimum
-from dperm.core.erm.losses import Loss, bounded, named, names
+from dperm.core.erm.losses import PLACES, Loss, bounded, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import streams
 
-KINDS = [named(name) for name in names()]
-every = pytest.mark.parametrize("kind", KINDS, ids=names())
+KINDS = [named(name) for name in PLACES]
+every = pytest.mark.parametrize("kind", KINDS, ids=PLACES)
 SPREAD = np.linspace(-4.0, 4.0, 1001) + 1e-4  # no kink is met
 
 

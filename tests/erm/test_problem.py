@@ -10,8 +10,7 @@ from conftest import PENALTIES, make_problem, raw_data
 from dperm.core.compiled import exp, softplus
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import bounded
-from dperm.core.erm.penalties import Penalty, prox, prox_constants
-from dperm.core.erm.problem import build
+from dperm.core.erm.penalties import prox, prox_constants
 
 KINDS = {"dense": np.asarray, "csr": sparse.csr_array, "csc": sparse.csc_array}
 
@@ -71,18 +70,6 @@ def test_gradient(loss):
         np.testing.assert_allclose(
             problem.gradient(w)[j], (high - low) / 2e-6, rtol=1e-6
         )
-
-
-def test_sparse_columns_give_the_same_problem(loss):
-    X, y = raw_data(loss)
-    X[np.abs(X) < 0.5] = 0.0
-    dense = build("dense", X, y, loss, Penalty(l1=0.05))
-    thin = build("sparse", sparse.csc_array(X), y, loss, Penalty(l1=0.05))
-    for name in ("smoothness", "global_smoothness", "row_norms"):
-        np.testing.assert_allclose(getattr(thin, name), getattr(dense, name))
-    np.testing.assert_allclose(thin.gradient(np.ones(5)), dense.gradient(np.ones(5)))
-    W = np.random.default_rng(0).standard_normal((20, 5))
-    np.testing.assert_allclose(thin.objective(W), dense.objective(W), rtol=1e-13)
 
 
 @pytest.mark.parametrize("name", PENALTIES)

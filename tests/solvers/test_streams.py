@@ -1,7 +1,6 @@
 """Streams of the DP-SCO paper: trees, sensitivities by search, ledgers, baselines."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ from dperm.solvers.streams import (
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows, Signs
 from solvers import twins
-from solvers.test_twins import STREAMS, records
+from solvers.test_twins import records
 
 INF, DELTA = math.inf, 1e-6
 STRICT, NONE = Target(1.0, DELTA, "strict"), Target(INF, DELTA, "none")
@@ -39,23 +38,6 @@ def setup_of(name):
 def noise_of(name, setup, n, target):
     module = solvers.load(name)
     return module.noise(setup, n, target, module.Options())
-
-
-# --- all of them ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", STREAMS)
-def test_noise_says_what_it_costs(name):
-    """No more than its target; half of the noise costs more, and none infinity."""
-    paper, strict, none = (
-        noise_of(name, setup_of(name), 400, Target(epsilon, DELTA, kind))
-        for epsilon, kind in ((1.0, "paper"), (1.0, "strict"), (INF, "none"))
-    )
-    assert true_epsilon(strict.ledger, DELTA) <= 1.0 * 1.001  # a grid's bound
-    assert min(*paper.scales, *strict.scales) > 0 == max(none.scales)
-    halves = [replace(one, scale=one.scale / 2) for one in strict.ledger.events]
-    assert true_epsilon(Ledger(tuple(halves)), DELTA) > 1.5
-    assert true_epsilon(none.ledger, DELTA) == INF
 
 
 # --- noisy_sfw ------------------------------------------------------------------------
@@ -149,7 +131,7 @@ def test_sensitivity_of_the_scores(late):
     at = 10 if late == 0 else n // 2 + late - 1
     rng, worst = np.random.default_rng(0), 0.0
     for _ in range(60):
-        chain = [setup.ball.project(2 * rng.standard_normal(d))[0]]
+        chain = [setup.ball.oracle(rng.standard_normal(d))[0]]
         for _ in range(n - n // 2 + 1):
             vertex = rng.choice([-1.0, 1.0]) * np.eye(d)[rng.integers(0, d)]
             chain.append((1 - eta) * chain[-1] + eta * vertex)
@@ -247,7 +229,7 @@ def test_sensitivity_search_of_full_batches(p):
         return module.Run(*given).gradient(w[None])[0]
 
     for trial in range(60):
-        w = setup.ball.project(3 * rng.standard_normal(d))[0]
+        w = setup.ball.oracle(rng.standard_normal(d))[0]
         z, t = x.copy(), y.copy()
         z[0] = rng.choice([-1.0, 1.0], d) * (1e3 if trial % 3 else 1.0)
         t[0] = rng.choice([-1.0, 1.0]) * (1e3 if trial % 2 else 1.0)
@@ -286,8 +268,10 @@ def test_what_a_method_cannot_run_on_is_refused():
 # --- baselines ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["sco_dp_sgd", "sco_mirror_descent"])
-@pytest.mark.parametrize("p", [1.5, INF])
+@pytest.mark.parametrize(
+    ("name", "p"),
+    [("sco_mirror_descent", 1.5), ("sco_mirror_descent", INF), ("sco_dp_sgd", INF)],
+)
 def test_baselines_stay_inside_other_balls_and_learn(name, p):
     n, d, module = 3000, 6, solvers.load(name)
     setup, source = Setup("least_squares", p, d), Signs(d, 4)

@@ -100,3 +100,29 @@ def test_a_block_whose_lanes_are_all_lost_ends(module):
     found = run_lanes(module, module.Options(), problem, lanes, [5, 10], 0)
     assert [snapshot.diverged.tolist() for snapshot in found] == [[True], [True]]
     assert found[0].objective == found[1].objective > 10
+
+
+def test_a_hopeless_lane_ends_at_the_first_of_several_checkpoints_by_itself():
+    problem = make_problem("least_squares", "l2")
+    steps, clips = np.array([1e-3, 0.1, 2.0, 0.5]), np.full(4, 1.0)
+
+    def run(some, checkpoints, hopeless):
+        lanes = Lanes(steps[some], clips[some], 3.0)
+        given = (dp_sgd, dp_sgd.Options(), problem, lanes, checkpoints, 0)
+        return run_lanes(*given, hopeless=hopeless)
+
+    first, last = run([0, 1, 2, 3], [5, 60], 1.01)
+    free = run([0, 1, 2, 3], [5, 60], 10.0)
+    ended = free[0].objective > 1.01 * problem.objective(np.zeros(5))
+    assert ended.any() and not ended.all() and not free[0].diverged.any()
+    for snapshot in (first, last):
+        assert snapshot.diverged[ended].all()
+        np.testing.assert_array_equal(
+            snapshot.objective[ended], free[0].objective[ended]
+        )
+    np.testing.assert_array_equal(last.objective[~ended], free[1].objective[~ended])
+    for lane in range(4):
+        alone = run([lane], [5, 60], 1.01)[-1]
+        assert alone.diverged[0] == last.diverged[lane]
+        assert alone.objective[0] == last.objective[lane]
+    assert not run([2], [60], 1e-3)[0].diverged  # the only one

@@ -196,7 +196,7 @@ def mechanisms(
     needs = NEEDS.get(algorithm, _VERTICES if kind == "frank_wolfe" else Needs())
     own = replace(solvers.make_options(module, dict(options)), **needs.options)
     if varied is None:
-        varied = name == algorithm or algorithm not in solvers.names()
+        varied = name == algorithm or algorithm not in solvers.PLACES
     make = MAKERS[kind]
     found = [m for kind in kinds for m in make(name, module, own, kind, needs, varied)]
     if not found:

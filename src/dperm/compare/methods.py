@@ -361,7 +361,7 @@ class Method:
         Steps of one size for all weights do not, and lanes of a user's file may not.
         """
         algorithm = self.section.algorithm
-        is_own = algorithm not in solvers.names() and _family(self.section) == "lanes"
+        is_own = algorithm not in solvers.PLACES and _family(self.section) == "lanes"
         return not is_own and not any(word in algorithm for word in ALIKE)
 
     def on(self, problem: Problem) -> Contestant:

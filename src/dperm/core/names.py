@@ -7,7 +7,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 MANY = 20  # names in a message, at most
 
@@ -36,6 +36,20 @@ def entry_points(group: str) -> dict[str, str]:
     """Modules that installed packages offer as ``dperm.<group>``, by name."""
     found = importlib.metadata.entry_points(group=f"dperm.{group}")
     return {point.name: point.module for point in found}
+
+
+def place(group: str, kind: str, name: str, ours: Mapping[str, str]) -> str:
+    """The module of that name: one of ours, by name, or a user's own.
+
+    Raises ValueError if there is none; the message suggests the nearest known name.
+    """
+    found = ours.get(name) or own_module(group, name)
+    if found is None:
+        raise ValueError(
+            f"{kind} {name!r}: expected one of {', '.join(sorted(ours))}, or a module "
+            f"beside conf/ or installed{hint(name, ours)}"
+        )
+    return found
 
 
 def own_module(group: str, name: str) -> str | None:

@@ -75,7 +75,7 @@ def priced(*entries: str, spelt: Iterable[str] = ()) -> str:
 
 def _losses(named: set[Any]) -> list[str]:
     """Modules of the losses among some words."""
-    return [losses.place(name) for name in losses.names() if name in named]
+    return [place for name, place in losses.PLACES.items() if name in named]
 
 
 def place(algorithm: str) -> str:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize, sparse
 
-from dperm.core.erm.losses import named, names
+from dperm.core.erm.losses import PLACES, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import Ball
@@ -49,7 +49,7 @@ def test_gradients_of_other_losses_are_not_kept(instance):
         GradientIterate(problem)
 
 
-@pytest.mark.parametrize("loss", names())
+@pytest.mark.parametrize("loss", PLACES)
 def test_record_bound_holds_and_is_reached(loss):
     rng, kind = np.random.default_rng(0), named(loss)
     B, Y, R = 2.0, 3.0, 1.5

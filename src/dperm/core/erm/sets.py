@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from dperm.core.compiled import INLINE, KERNEL, fused
 
 Array = NDArray[np.float64]
-_HALVINGS = 64  # of the multiplier's interval in a projection, 1 < p < 2
-_STEPS = 100  # at most, of a Newton method; few are needed
+_STEPS = 100  # at most, of Newton's method; few are needed
 _NEAR, _CLOSE = 1e-7, 1e-13  # relative: on the last move, on the norm's power
 
 
@@ -92,7 +91,12 @@ class Ball:
         )
 
     def project(self, x: Array) -> Array:
-        """Return the nearest points in Euclidean distance."""
+        """Return the nearest points in Euclidean distance.
+
+        Raises ValueError for p between 1 and 2, which no method projects to.
+        """
+        if 1 < self.p < 2:
+            raise ValueError(f"p: expected 1, or 2 or more, found {self.p}")
         found = np.array(np.atleast_2d(x), dtype=float)
         if math.isinf(self.p):
             return np.clip(found, -self.radius, self.radius)
@@ -100,48 +104,12 @@ class Ball:
             _project(found, self.p, self.radius)
             return found
         outside = norms(found, self.p) > self.radius
-        if outside.any():
-            found[outside] = self._boundary(found[outside])
-        return found
-
-    def _boundary(self, x: Array) -> Array:
-        """The nearest points to points outside, p at most 2."""
+        far = found[outside]
         if self.p == 2:
-            return x * (self.radius / norms(x, 2))[:, None]
-        if self.p == 1:
-            return np.sign(x) * _project_simplex(np.abs(x), self.radius)
-        return np.sign(x) * self._by_multiplier(np.abs(x))
-
-    def _by_multiplier(self, size: Array) -> Array:
-        """Solve y + t y^(p-1) = size for the t that puts y on the sphere, p < 2."""
-        low, high = np.zeros(len(size)), np.ones(len(size))
-        while (outside := self._is_outside(size, high)).any():
-            low, high = np.where(outside, high, low), np.where(outside, 4 * high, high)
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            outside = self._is_outside(size, middle)
-            low, high = np.where(outside, middle, low), np.where(outside, high, middle)
-        return self._shrunk(size, high)
-
-    def _is_outside(self, size: Array, t: Array) -> NDArray[np.bool_]:
-        return norms(self._shrunk(size, t), self.p) > self.radius
-
-    def _shrunk(self, size: Array, t: Array) -> Array:
-        """Each y >= 0 with y + t y^(p-1) = size, by Newton's method in log y.
-
-        In log y the left side is convex, so that iterates from above never pass the
-        root.
-        """
-        a, tiny = self.p - 1, 1e-300
-        goal, log_t = np.maximum(size, tiny), np.log(np.maximum(t, tiny))[:, None]
-        u = np.minimum(np.log(goal), (np.log(goal) - log_t) / a)
-        for _ in range(_STEPS):
-            plain, power = np.exp(u), np.exp(log_t + a * u)
-            move = (plain + power - goal) / (plain + a * power)
-            u -= np.maximum(move, 0.0)
-            if (move <= 1e-15 * np.maximum(1.0, np.abs(u))).all():
-                break
-        return np.where(size > 0, np.exp(u), 0.0)
+            found[outside] = far * (self.radius / norms(far, 2))[:, None]
+        else:
+            found[outside] = np.sign(far) * _project_simplex(np.abs(far), self.radius)
+        return found
 
 
 def _power(size: Array, exponent: float) -> Array:

@@ -27,10 +27,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import KERNEL
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes.columns import compiled, matrix
 from dperm.core.parallel import spread
@@ -262,20 +260,5 @@ def _tiled(values: np.ndarray, most: int) -> np.ndarray:
 
 
 def _untiled(tiles: np.ndarray, size: int) -> np.ndarray:
-    """The values (L, m) that ``_tiled`` laid out."""
-    if tiles.shape[2] == 1:
-        return tiles[:size, :, 0].copy()
-    found = np.empty((size, tiles.shape[1]))
-    _untile(tiles, found)
-    return found
-
-
-@njit(**KERNEL)
-def _untile(tiles, out):
-    """Write the lanes' values to out (L, m), in blocks that fit the cache."""
-    width, side = tiles.shape[2], 32
-    for low in range(0, out.shape[1], side):
-        for lane in range(out.shape[0]):
-            t, k = lane // width, lane % width
-            for j in range(low, min(low + side, out.shape[1])):
-                out[lane, j] = tiles[t, j, k]
+    """The values (L, m) that ``_tiled`` laid out, copied."""
+    return tiles.transpose(0, 2, 1).copy().reshape(-1, tiles.shape[1])[:size]

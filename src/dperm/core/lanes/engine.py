@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Block, Lanes
+from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import streams
 
 DIVERGED = 10.0  # an objective this many times F(0) at a checkpoint ends a lane
@@ -70,65 +69,42 @@ def run_lanes(
     """
     memory = SPARSE_BYTES if problem.is_sparse else BLOCK_BYTES
     size = max(workers, memory // module.lane_bytes(problem))
-    blocks = []
-    for low in range(0, len(lanes.step), size):
-        part = lanes.take(slice(low, low + size))
-        given, total = (problem, part, streams(seed), options), checkpoints[-1]
-        begin = functools.partial(module.Run, *given, workers=workers, total=total)
-        on = (len(part.step), problem, checkpoints, measure, workers, hopeless)
-        blocks.append(list(_measured(begin, *on)))
-    return [_joined(parts) for parts in zip(*blocks, strict=True)]
-
-
-def _measured(
-    begin: Callable[[], Block],
-    size: int,
-    problem: Problem,
-    checkpoints: Sequence[int],
-    measure: Measure,
-    workers: int,
-    hopeless: float,
-) -> Iterator[Snapshot]:
-    """A block of so many lanes at every checkpoint; its memory is free afterwards."""
     start = float(problem.objective(np.zeros(problem.p))[0])
-    seconds = -time.perf_counter()
-    run = begin()
-    seconds += time.perf_counter()
-    alive, objective = np.arange(size), np.full(size, start)
-    diverged = np.zeros(size, dtype=bool)
-    measures: dict[str, np.ndarray] = {}
-    done = 0
-    for count in checkpoints:
-        if len(alive):
-            seconds -= time.perf_counter()
+    shape = (len(checkpoints), len(lanes.step))
+    objective, diverged = np.full(shape, start), np.zeros(shape, dtype=bool)
+    measures, seconds = dict[str, np.ndarray](), np.zeros(shape[0])
+    for low in range(0, shape[1], size):
+        part, done, began = lanes.take(slice(low, low + size)), 0, time.perf_counter()
+        alive = np.arange(low, low + len(part.step))
+        given = (problem, part, streams(seed), options)
+        run = module.Run(*given, workers=workers, total=checkpoints[-1])
+        for k, count in enumerate(checkpoints):
             run.advance(count - done)
-            seconds += time.perf_counter()
-            weights = run.weights
-            objective[alive] = problem.objective(weights, workers)
+            done, weights = count, run.weights
+            seconds[k:] += time.perf_counter() - began
+            # of later checkpoints too, for lanes that stop here
+            objective[k:, alive] = problem.objective(weights, workers)
             for name, values in measure(weights).items():
-                known = measures.setdefault(name, np.zeros(size, values.dtype))
-                known[alive] = values
+                known = measures.setdefault(name, np.zeros(shape, values.dtype))
+                known[k:, alive] = values
             del weights  # may be a large copy
-            is_first = done == 0 and count < checkpoints[-1]
-            limit = (hopeless if is_first else DIVERGED) * start
-            lost = ~(objective[alive] <= limit)
-            diverged[alive[lost]] = True
+            limit = hopeless if k == 0 and shape[0] > 1 else DIVERGED
+            lost = ~(objective[k, alive] <= limit * start)
+            diverged[k:, alive[lost]] = True
             alive = alive[~lost]
-            if lost.any() and len(alive):  # a run cannot go on without lanes
+            if not len(alive):  # a run cannot go on without lanes
+                break
+            if lost.any():
                 run.keep(~lost)
-        done = count
-        seen = {name: values.copy() for name, values in measures.items()}
-        yield Snapshot(count, objective.copy(), diverged.copy(), seen, seconds)
-
-
-def _joined(parts: Sequence[Snapshot]) -> Snapshot:
-    return Snapshot(
-        parts[0].count,
-        np.concatenate([part.objective for part in parts]),
-        np.concatenate([part.diverged for part in parts]),
-        {
-            name: np.concatenate([part.measures[name] for part in parts])
-            for name in parts[0].measures
-        },
-        sum(part.seconds for part in parts),
-    )
+            began = time.perf_counter()
+        del run  # its memory is needed for the next block
+    return [
+        Snapshot(
+            count,
+            objective[k],
+            diverged[k],
+            {name: values[k] for name, values in measures.items()},
+            float(seconds[k]),
+        )
+        for k, count in enumerate(checkpoints)
+    ]

@@ -22,7 +22,7 @@ from operator import attrgetter
 from types import ModuleType
 from typing import Any
 
-from dperm.core.names import hint, own_module
+from dperm.core.names import hint, place
 
 # What a module must define, by family.
 OFFERED = {
@@ -51,11 +51,6 @@ PLACES = {
 }
 
 
-def names() -> list[str]:
-    """Names of the algorithms of this package, sorted."""
-    return sorted(PLACES)
-
-
 def family(module: ModuleType) -> str:
     """The family of a solver module.
 
@@ -77,31 +72,12 @@ def load(algorithm: str) -> ModuleType:
     Raises ValueError if there is none (the message suggests the nearest known name), or
     if it lacks a name that its family requires.
     """
-    place = PLACES.get(algorithm) or own_module("solvers", algorithm)
-    if place is None:
-        raise ValueError(
-            f"algorithm {algorithm!r}: expected one of {', '.join(names())}, or a "
-            f"module beside conf/ or installed{hint(algorithm, names())}"
-        )
-    module = importlib.import_module(place)
+    module = importlib.import_module(place("solvers", "algorithm", algorithm, PLACES))
     try:
-        missing = lacking(module)
-    except ValueError as error:
+        attrgetter(*OFFERED[family(module)].split())(module)
+    except (AttributeError, ValueError) as error:
         raise ValueError(f"algorithm {algorithm!r}: {error}") from None
-    if missing:
-        raise ValueError(f"algorithm {algorithm!r}: has no {', '.join(missing)}")
     return module
-
-
-def lacking(module: ModuleType) -> list[str]:
-    """Names that a module's family requires and the module lacks."""
-    found = []
-    for name in OFFERED[family(module)].split():
-        try:
-            attrgetter(name)(module)
-        except AttributeError:
-            found.append(name)
-    return found
 
 
 def make_options(module: ModuleType, given: dict[str, Any]) -> Any:

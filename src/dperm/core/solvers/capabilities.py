@@ -36,11 +36,9 @@ def obstacle(
         )
     sparse = kept_sparse(problem.dataset) if sparse is None else sparse
     if sparse and not getattr(module, "SPARSE", False):
-        able = [one for one, path in solvers.PLACES.items() if ".lanes." in path]
-        able = [one for one in able if getattr(solvers.load(one), "SPARSE", False)]
         return (
-            f"its data are kept sparse: expected {' or '.join(able)}, or a module that "
-            f"declares SPARSE = True, found {name}"
+            "its data are kept sparse: expected a solver that declares SPARSE = True, "
+            f"such as dp_cd, found {name}"
         )
     penalty, refuses = problem.penalty, getattr(module, "refuses", None)
     ends = (penalty.lower, penalty.upper)

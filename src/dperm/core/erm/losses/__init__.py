@@ -29,7 +29,7 @@ from numba import njit
 from numba.extending import is_jitted
 
 from dperm.core.compiled import INLINE, KERNEL, filled
-from dperm.core.names import hint, own_module
+from dperm.core.names import place
 
 Array = np.ndarray
 
@@ -191,25 +191,8 @@ class Loss:
 # --- the losses by name ---------------------------------------------------------------
 
 
-def names() -> list[str]:
-    """Names of the losses of this package, which are its modules."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
-
-
-def place(name: str) -> str:
-    """The name of a loss's module.
-
-    Raises ValueError if there is none.
-    """
-    if name in names():
-        return f"{__name__}.{name}"
-    if own_module("losses", name) is None:
-        known = names()
-        raise ValueError(
-            f"loss {name!r}: expected one of {', '.join(known)}, or a module with LOSS "
-            f"beside conf/ or installed{hint(name, known)}"
-        )
-    return name
+#: modules of the losses of this package, by name
+PLACES = {one.name: f"{__name__}.{one.name}" for one in pkgutil.iter_modules(__path__)}
 
 
 @functools.cache
@@ -218,7 +201,8 @@ def named(name: str) -> Loss:
 
     Raises ValueError if there is none.
     """
-    found = getattr(importlib.import_module(place(name)), "LOSS", None)
+    module = importlib.import_module(place("losses", "loss", name, PLACES))
+    found = getattr(module, "LOSS", None)
     if not isinstance(found, Loss) or found.name != name:
         raise ValueError(f"loss {name!r}: its module has no LOSS of that name")
     return found
@@ -226,4 +210,4 @@ def named(name: str) -> Loss:
 
 def bounded() -> list[str]:
     """Losses of this package with an optimum to certify, which problems may have."""
-    return [name for name in names() if named(name).bounded]
+    return [name for name in PLACES if named(name).bounded]
