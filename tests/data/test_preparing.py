@@ -44,14 +44,18 @@ def test_raw_arrays_pass_unchanged(data):
     assert made.meta["digest"] == made.meta["dataset_digest"] == digest_arrays(X, Y)
 
 
-def test_standardised_arrays(data):
-    made = prepare(fetched(data), data)
+def test_standardised_arrays_are_stored(data):
+    problem = fetched(data)
+    made = prepare(problem, data)
     kept = X[:, [0, 1, 3]]
     expected = (kept - kept.mean(axis=0)) / kept.std(axis=0, ddof=0)
     np.testing.assert_allclose(made.X, expected, atol=1e-14)
     assert (made.y == Y).all()
     sizes = {key: made.meta[key] for key in ("n", "p", "nnz", "status")}
     assert sizes == {"n": 40, "p": 3, "nnz": 120, "status": "ok"}
+    loaded = load_prepared("small_norm", data)
+    assert (loaded.X == made.X).all() and loaded.X.flags.f_contiguous
+    assert loaded.available and loaded.meta == made.meta == prepare(problem, data).meta
 
 
 @pytest.mark.parametrize(
@@ -63,15 +67,6 @@ def test_a_column_without_a_deviation_is_refused_by_its_place(data, column):
     with pytest.raises(ValueError, match=r"small_norm: .*column 1 \(counted from 0\)"):
         prepare(fetched(data, values), data)
     assert not prepared_folder("small_norm", data).exists()
-
-
-def test_load_prepared(data):
-    made = prepare(fetched(data), data)
-    loaded = load_prepared("small_norm", data)
-    assert (loaded.X == made.X).all() and loaded.X.flags.f_contiguous
-    assert loaded.meta == made.meta and loaded.available
-    again = prepare(fetched(data), data)
-    assert again.meta == made.meta
 
 
 def test_sparse_columns_of_zeros_are_dropped(data):
@@ -92,23 +87,6 @@ def test_sparse_arrays_are_not_standardised(data):
     assert not prepared_folder("sparse_raw", data).exists()
 
 
-@pytest.mark.parametrize(
-    ("preparation", "missing", "expected"),
-    [
-        (Preparation(), None, []),
-        (STANDARD, "mean", ["reader.missing: mean", "preparation.drop_zero_columns",
-                            "preparation.standardize"]),
-    ],
-)  # fmt: skip
-def test_what_was_learnt_from_the_data_is_recorded(
-    data, preparation, missing, expected
-):
-    problem = replace(fetched(data), preparation=preparation)
-    problem = changed(problem, "dataset.reader.missing", missing)
-    prepare(problem, data)
-    assert load_prepared("small_norm", data).meta["uses_data"] == expected
-
-
 def test_unavailable_is_carried_over(data):
     problem = fetched(data)
     prepare(problem, data)
@@ -121,32 +99,39 @@ def test_unavailable_is_carried_over(data):
     assert "missing in the mirror folder: X.npy" in loaded.meta["reason"]
 
 
-def test_what_was_not_fetched_is_not_prepared(data):
+def test_what_was_not_fetched_or_prepared_is_said(data):
     problem = Problem(name="p", dataset=Dataset(name="none", sources=[SOURCE]))
     with pytest.raises(ValueError, match="p: data set none was not fetched"):
         prepare(problem, data)
     other = changed(fetched(data), "dataset.digest", "sha256:" + "0" * 64)
     with pytest.raises(ValueError, match="fetch it again"):
         prepare(other, data)
+    with pytest.raises(ValueError, match="small_norm: not prepared"):
+        load_prepared("small_norm", data)
 
 
 def test_damage_is_noticed(data):
-    with pytest.raises(ValueError, match="small_norm: not prepared"):
-        load_prepared("small_norm", data)
     prepare(fetched(data), data)
-    folder = prepared_folder("small_norm", data)
-    path = folder / "arrays.npz"
+    path = prepared_folder("small_norm", data) / "arrays.npz"
     np.savez(path, **{**np.load(path), "y": Y + 1.0})
-    for content in (path.read_bytes(), b"", path.read_bytes()[:-9], b"garbage"):
+    for content in (path.read_bytes(), b"", path.read_bytes()[:-9]):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="small_norm: missing or damaged"):
             load_prepared("small_norm", data)
 
 
-def test_an_intercept_and_a_centred_label(data):
+def test_an_intercept_and_a_centred_label_and_what_was_learnt_from_the_data(data):
+    problem = fetched(data)
+    assert (
+        prepare(replace(problem, preparation=Preparation()), data).meta["uses_data"]
+        == []
+    )
     steps = replace(STANDARD, intercept=True, centre=True)
-    made = prepare(replace(fetched(data), preparation=steps), data)
+    problem = changed(problem, "dataset.reader.missing", "mean")
+    made = prepare(replace(problem, preparation=steps), data)
     np.testing.assert_allclose(made.X[:, :-1], scale(made.X[:, :-1]), atol=1e-12)
-    assert (made.X[:, -1] == 1).all()
-    assert abs(made.y.sum()) < 1e-12
-    assert "preparation.centre" in made.meta["uses_data"]
+    assert (made.X[:, -1] == 1).all() and abs(made.y.sum()) < 1e-12
+    used = [
+        f"preparation.{key}" for key in ("drop_zero_columns", "standardize", "centre")
+    ]
+    assert made.meta["uses_data"] == ["reader.missing: mean", *used]

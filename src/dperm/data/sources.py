@@ -6,12 +6,10 @@ import importlib.util
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from multiprocessing import TimeoutError as LateError
-from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,13 +17,12 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.experiment.schema import Data, Dataset, Source
-from dperm.data.arrays import Arrays, RefusedError, SourceError, standardize
+from dperm.data.arrays import Arrays, SourceError, standardize
 from dperm.data.readers import read_files
 from dperm.data.synthetic import GENERATORS
 from dperm.data.tables import labels
 
 REMOTE = ("http", "openml")  # a second download may succeed where the first failed
-CHUNK = 1 << 14  # bytes between two looks at the limits
 
 
 def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> Arrays:
@@ -110,45 +107,68 @@ def _included(loader: str, positive: str | None) -> Arrays:
 
 
 def _download(url: str, folder: Path, data: Data) -> Path:
-    """Download one file by pooch, whole or not at all, within the limits of ``data``.
+    """Download one file by pooch, whole or not at all.
 
     Raises SourceError if the file is not available.
     """
     import pooch
-    from requests.exceptions import RequestException
 
     name = re.sub(r"[^A-Za-z0-9._-]", "_", urlsplit(url).path.rsplit("/", 1)[-1])
     name = name.lstrip(".") or "download"
-    by = pooch.HTTPDownloader(_Limits(data), CHUNK, timeout=data.timeout)
     site = pooch.Pooch(folder, "", {name: None}, {name: url}, data.retries)
-    try:
-        return Path(site.fetch(name, downloader=by))
-    except RequestException as error:
-        raise SourceError(f"{name}: {_cause(error)}") from error
+    by = pooch.HTTPDownloader(timeout=data.timeout)
+    return Path(_asked(name, data.most_seconds, site.fetch, name, downloader=by))
 
 
-class _Limits:
-    """Ends a download that is too large or takes too long; to pooch it is a bar."""
+def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | None]:
+    """A data set of OpenML as ARFF, and the target column that OpenML names.
 
-    def __init__(self, data: Data):
-        self.data, self.end = data, time.monotonic() + data.most_seconds
-        self.total = self.bytes = 0
+    The file ``openml/<identifier>.arff`` of a mirror comes first; its target is not
+    known. Otherwise the package openml with its own settings and cache gets it.
+    """
+    name = f"{identifier}.arff"
+    mirrored = Path(data.mirror or "", "openml", name)
+    if data.mirror and mirrored.is_file():
+        return mirrored, None
+    import openml
 
-    def update(self, count: int) -> None:
-        """Count some bytes."""
-        self.bytes += count
-        most, seconds = self.data.most_bytes, self.data.most_seconds
-        if self.bytes > most:
-            raise SourceError(f"more than {most} bytes (data.most_bytes)")
-        if time.monotonic() > self.end:
-            raise SourceError(f"not complete after {seconds:g} s (data.most_seconds)")
+    # The declared digests are of ARFF: the types of a Parquet file may differ.
+    os.environ[openml.config.OPENML_SKIP_PARQUET_ENV_VAR] = "true"
+    get, patience = openml.datasets.get_dataset, data.timeout * (1 + data.retries)
+    _asked(name, patience, get, identifier, force_refresh_cache=again)
+    found = _asked(name, data.most_seconds, get, identifier, download_data=True)
+    return Path(found.data_file), found.default_target_attribute
 
-    def reset(self) -> None:
-        """Begin to count again."""
-        self.bytes = 0
 
-    def close(self) -> None:
-        """Do nothing: the download is complete."""
+def _asked(
+    name: str, seconds: float, call: Callable, *given: Any, **options: Any
+) -> Any:
+    """The result of a call to a server, which may only take so long.
+
+    A call that takes longer is left to a thread that ends with the process: neither
+    pooch nor openml has a time-out for the whole of a download.
+
+    Raises SourceError, in one line, for whatever the answer leads to.
+    """
+    found: list[Any] = []
+
+    def ask() -> None:
+        try:
+            found.append(call(*given, **options))
+        except Exception as error:
+            found.append(error)
+
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not found:
+        raise SourceError(f"{name}: not had within {seconds:g} s")
+    result = found.pop()  # an error that refers to itself keeps its socket open
+    if isinstance(result, OSError) and result.errno is not None:
+        raise result  # the system's: a full disk
+    if isinstance(result, Exception):
+        raise SourceError(f"{name}: {_cause(result)}") from result
+    return result
 
 
 def _cause(error: Exception) -> str:
@@ -158,40 +178,3 @@ def _cause(error: Exception) -> str:
         return f"HTTP {response.status_code} {response.reason}"
     cause = getattr(error.args[0] if error.args else None, "reason", None) or error
     return " ".join(f"{type(cause).__name__}: {cause}".split())
-
-
-def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | None]:
-    """A data set of OpenML as ARFF, and the target column that OpenML names.
-
-    The file ``openml/<identifier>.arff`` of a mirror comes first; its target is not
-    known. Otherwise the package openml with its own settings and cache gets it.
-    """
-    mirrored = Path(data.mirror or "", "openml", f"{identifier}.arff")
-    if data.mirror and mirrored.is_file():
-        return mirrored, None
-    import openml
-    from openml.exceptions import OpenMLHashException
-
-    # The declared digests are of ARFF: the types of a Parquet file may differ.
-    os.environ[openml.config.OPENML_SKIP_PARQUET_ENV_VAR] = "true"
-    get, patience = openml.datasets.get_dataset, data.timeout * (1 + data.retries)
-    try:
-        _limited(patience, get, identifier, force_refresh_cache=again)
-        found = _limited(data.most_seconds, get, identifier, download_data=True)
-    except OpenMLHashException as error:
-        raise RefusedError(f"other content: {_cause(error)}") from error
-    except Exception as error:  # whatever openml makes of an answer
-        raise SourceError(_cause(error)) from error
-    return Path(found.data_file), found.default_target_attribute
-
-
-def _limited(seconds: float, call: Callable, *given: Any, **options: Any) -> Any:
-    """The result of a call that may only take so long; openml itself has no time-out.
-
-    A call that takes longer is left to a thread that ends with the process.
-    """
-    try:
-        with ThreadPool(1) as pool:
-            return pool.apply_async(call, given, options).get(seconds)
-    except LateError:
-        raise TimeoutError(f"no answer within {seconds:g} s") from None
