@@ -255,8 +255,8 @@ EDITS = (
     plant("calibration_overspends", "dp_cd", "keeps to a target a tenth above",
         "calibrate",
         "@cache\n"
-        "def cost(multiplier: float, *how: float) -> float:\n"
-        "    return estimate(ledger_of(multiplier), delta, calibration, *how){{ => \n"
+        "def price(multiplier: float) -> float:\n"
+        "    return epsilon_of(ledger_of(multiplier), delta, calibration){{ => \n"
         "epsilon *= 1.1}}",
     ),
     plant("kappa_flat", "noisy_sfw", "kappa without d^(2/r - 2/q)", "regularity",
