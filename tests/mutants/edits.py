@@ -236,7 +236,7 @@ EDITS = (
     ),
     plant("gaussian_half_mu", "dp_cd", "a Gaussian's curve is that of half its mu",
         "gaussian_delta",
-        "return _gaussian_curve(np.asarray(epsilon, dtype=float), mu{{ =>  / 2}})",
+        "loss = np.asarray(epsilon, dtype=float){{ => \nmu = mu / 2}}",
     ),
     plant("amplified_twice", "dp_sgd", "sampling amplifies twice",
         "sampled_gaussian_delta", "np.expm1(np.minimum(loss, 30.0)) / rate{{ => **2}}",

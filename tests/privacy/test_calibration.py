@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dperm.core.privacy.accounting import epsilon
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import (
     TOLERANCE_GRID,
     UnreachableTargetError,
@@ -99,6 +99,16 @@ def test_noise_of_dp_sgd(n, target, delta, passes, paper, strict, true):
         least = calibrate(dp_sgd(n, passes), target, delta, "strict")
         assert least.noise_multiplier == pytest.approx(strict, abs=6e-4)
         assert 0.998 < least.true_epsilon == least.claimed_epsilon <= target
+
+
+def test_what_private_constants_cost():
+    paper, strict = (smoothness_event(8, 0.1, name) for name in ("paper", "strict"))
+    assert isinstance(paper, Laplace) and paper.count == strict.count == 8
+    assert paper.scale == pytest.approx(2 * strict.scale) == pytest.approx(160.0)
+    assert epsilon(Ledger((paper,)), 1e-9, "paper") == pytest.approx(0.1)
+    assert epsilon(Ledger((strict,)), 1e-9, "paper") == pytest.approx(0.1)
+    assert true_epsilon(Ledger((paper,)), 1e-9) == pytest.approx(0.05, rel=0.02)
+    assert true_epsilon(Ledger((strict,)), 1e-9) == pytest.approx(0.1, rel=0.02)
 
 
 def test_published_dp_cd_with_private_constants_splits_its_budget():

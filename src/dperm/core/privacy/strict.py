@@ -99,20 +99,16 @@ def gaussian_renyi_epsilon(rho: float, delta: float) -> float:
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
-def _gaussian_curve(log_ratio: Array, mu: float) -> Array:
-    """Return Phi(-a) - exp(log_ratio) Phi(-b), where b - a = mu; no cancellation."""
-    first = scipy.special.log_ndtr(mu / 2 - log_ratio / mu)
-    second = log_ratio + scipy.special.log_ndtr(-mu / 2 - log_ratio / mu)
-    return np.exp(first) * -np.expm1(np.minimum(second - first, 0.0))
-
-
 def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
     """Return delta(epsilon) of distinguishing N(0, 1) from N(mu, 1).
 
     *mu* is the root of the sum of count / sigma^2, sigma the noise multiplier (Balle
-    and Wang 2018, arXiv:1805.06530, Theorem 8).
+    and Wang 2018, arXiv:1805.06530, Theorem 8). Nothing cancels.
     """
-    return _gaussian_curve(np.asarray(epsilon, dtype=float), mu)
+    loss = np.asarray(epsilon, dtype=float)
+    up = scipy.special.log_ndtr(mu / 2 - loss / mu)
+    down = loss + scipy.special.log_ndtr(-mu / 2 - loss / mu)
+    return np.exp(up) * -np.expm1(np.minimum(down - up, 0.0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -143,7 +139,7 @@ def sampled_gaussian_delta(epsilon: Array | float, rate: float, mu: float) -> Ar
     small = np.log1p(np.expm1(np.minimum(loss, 30.0)) / rate)
     large = loss + np.log1p((rate - 1) * np.exp(-np.maximum(loss, 30.0)))
     log_ratio = np.where(loss < 30.0, small, large - math.log(rate))
-    return rate * _gaussian_curve(log_ratio, mu)
+    return rate * gaussian_delta(log_ratio, mu)
 
 
 def laplace_delta(epsilon: Array | float, pure: float) -> Array:
