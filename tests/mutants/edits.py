@@ -236,7 +236,7 @@ EDITS = (
     ),
     plant("gaussian_half_mu", "dp_cd", "a Gaussian's curve is that of half its mu",
         "gaussian_delta",
-        "return _gaussian_curve(np.asarray(epsilon, dtype=float), mu{{ =>  / 2}})",
+        "loss = np.asarray(epsilon, dtype=float){{ => \nmu = mu / 2}}",
     ),
     plant("amplified_twice", "dp_sgd", "sampling amplifies twice",
         "sampled_gaussian_delta", "np.expm1(np.minimum(loss, 30.0)) / rate{{ => **2}}",
@@ -255,8 +255,8 @@ EDITS = (
     plant("calibration_overspends", "dp_cd", "keeps to a target a tenth above",
         "calibrate",
         "@cache\n"
-        "def cost(multiplier: float, *how: float) -> float:\n"
-        "    return estimate(ledger_of(multiplier), delta, calibration, *how){{ => \n"
+        "def price(multiplier: float) -> float:\n"
+        "    return epsilon_of(ledger_of(multiplier), delta, calibration){{ => \n"
         "epsilon *= 1.1}}",
     ),
     plant("kappa_flat", "noisy_sfw", "kappa without d^(2/r - 2/q)", "regularity",

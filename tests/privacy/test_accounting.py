@@ -50,34 +50,9 @@ def laplace(scale, count=1, **more):
 # --- curves ---------------------------------------------------------------------------
 
 
-def densities(kind):
-    """Two densities on a grid, its step, and our curve of their divergence."""
-    x = np.linspace(-40, 40, 400_001)
-    if kind == "gaussian":
-        return norm.pdf(x, 0.7), norm.pdf(x), x, lambda e: gaussian_delta(e, 0.7)
-    if kind == "laplace":
-        first, second = (np.exp(-abs(x - at)) / 2 for at in (0.8, 0.0))
-        return first, second, x, lambda e: laplace_delta(e, 0.8)
-    q, sigma = 0.05, 0.9
-    null = norm.pdf(x, 0, sigma)
-    mixture = (1 - q) * null + q * norm.pdf(x, 1, sigma)
-    return mixture, null, x, lambda e: sampled_gaussian_delta(e, q, 1 / sigma)
-
-
-@pytest.mark.parametrize("kind", ["gaussian", "laplace", "sampled"])
-def test_curves_are_hockey_stick_divergences(kind):
-    first, second, x, curve = densities(kind)
-    for loss in (0.0, 0.01, 0.3, 0.75, 2.0):
-        found = np.maximum(first - math.exp(loss) * second, 0).sum() * (x[1] - x[0])
-        assert curve(loss) == pytest.approx(found, rel=1e-5, abs=1e-7)
-
-
 @pytest.mark.parametrize("pure", [0.05, 1.0, 6.0])
-def test_pure_curves_are_those_of_randomised_response(pure):
+def test_pure_renyi_curves_are_those_of_randomised_response(pure):
     true, false = math.exp(pure) / (1 + math.exp(pure)), 1 / (1 + math.exp(pure))
-    losses = np.linspace(0, 1.2 * pure, 25)
-    exact = np.maximum(true - np.exp(losses) * false, 0.0)
-    np.testing.assert_allclose(pure_delta(losses, pure), exact, atol=1e-15)
     for a in (1.5, 2.0, 30.0):
         moment = true**a * false ** (1 - a) + false**a * true ** (1 - a)
         found = pure_renyi(np.array([a]), pure)[0]
@@ -253,21 +228,6 @@ def test_sampled_gaussians_cost_more_than_their_pair_in_either_direction(
 
 
 # --- what the papers print ------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("n", "target", "delta", "true"),
-    [
-        (ELECTRICITY, 1.0, ELECTRICITY**-2, 0.841),
-        (CALIFORNIA, 1.0, CALIFORNIA**-2, 0.831),
-        (1000, 10.0, 1e-6, 8.70),
-    ],
-)
-def test_published_dp_cd_noise_costs_less_than_claimed(n, target, delta, true):
-    root = math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
-    ledger = gaussian(math.sqrt(400 / 2) / root, 400)
-    assert epsilon(ledger, delta, "paper") == pytest.approx(target, rel=1e-12)
-    assert true_epsilon(ledger, delta) == pytest.approx(true, abs=5e-4 * target)
 
 
 def test_paper_adds_pure_epsilons_of_the_published_sensitivity():

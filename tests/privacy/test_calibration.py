@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from dperm.core.privacy.accounting import epsilon
+from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import (
     TOLERANCE_GRID,
     UnreachableTargetError,
@@ -59,50 +59,56 @@ def test_coarse_grids_find_what_the_bounds_find(ledger_of, target):
 
 
 @pytest.mark.parametrize(
-    ("n", "target", "delta", "ratio"),
+    ("n", "target", "delta", "ratio", "true"),
     [
-        (ELECTRICITY, 1.0, ELECTRICITY**-2, 0.85),
-        (CALIFORNIA, 1.0, CALIFORNIA**-2, 0.84),
-        (1000, 10.0, 1e-6, 0.89),
+        (ELECTRICITY, 1.0, ELECTRICITY**-2, 0.85, 0.841),
+        (CALIFORNIA, 1.0, CALIFORNIA**-2, 0.84, 0.831),
+        (1000, 10.0, 1e-6, 0.89, 8.70),
     ],
 )
-def test_strict_noise_of_dp_cd(n, target, delta, ratio):
+def test_noise_of_dp_cd(n, target, delta, ratio, true):
     paper, strict = (
         calibrate(dp_cd(80), target, delta, name) for name in ("paper", "strict")
     )
+    assert paper.true_epsilon == pytest.approx(true, abs=5e-4 * target)
     share = strict.noise_multiplier / paper.noise_multiplier
     assert share == pytest.approx(ratio, abs=5e-3)
-    closed = math.sqrt(40) / (
-        math.sqrt(math.log(1 / delta) + target) - math.sqrt(math.log(1 / delta))
-    )
+    log = math.log(1 / delta)
+    closed = math.sqrt(40) / (math.sqrt(log + target) - math.sqrt(log))
     assert paper.noise_multiplier == pytest.approx(closed, rel=1e-6)
+    assert epsilon(dp_cd(80)(closed), delta, "paper") == pytest.approx(target)
 
 
 @pytest.mark.parametrize(
-    ("n", "passes", "paper", "strict", "true"),
+    ("n", "target", "delta", "passes", "paper", "strict", "true"),
     [
-        (CALIFORNIA, 2, 0.954, 0.623, 0.09),
-        (CALIFORNIA, 50, 0.967, 0.689, 0.46),
-        (ELECTRICITY, 2, 0.945, 0.604, 0.06),
-        (ELECTRICITY, 50, 0.957, 0.651, 0.33),
+        (CALIFORNIA, 1.0, CALIFORNIA**-2, 2, 0.954, 0.623, 0.09),
+        (CALIFORNIA, 1.0, CALIFORNIA**-2, 50, 0.967, 0.689, 0.46),
+        (ELECTRICITY, 1.0, ELECTRICITY**-2, 2, 0.945, 0.604, 0.06),
+        (ELECTRICITY, 1.0, ELECTRICITY**-2, 50, 0.957, 0.651, 0.33),
+        (1000, 10.0, 1e-6, 2, 0.446, None, 7.0),
+        (1000, 10.0, 1e-6, 50, 0.525, None, 10.46),
     ],
 )
-def test_noise_of_dp_sgd(n, passes, paper, strict, true):
-    published = calibrate(dp_sgd(n, passes), 1.0, n**-2, "paper")
+def test_noise_of_dp_sgd(n, target, delta, passes, paper, strict, true):
+    published = calibrate(dp_sgd(n, passes), target, delta, "paper")
     assert published.noise_multiplier == pytest.approx(paper, abs=6e-4)
-    assert published.true_epsilon == pytest.approx(true, abs=6e-3)
-    least = calibrate(dp_sgd(n, passes), 1.0, n**-2, "strict")
-    assert least.noise_multiplier == pytest.approx(strict, abs=6e-4)
-    assert 0.998 < least.true_epsilon == least.claimed_epsilon <= 1
+    near = 0.02 if target == 10 else 6e-3
+    assert published.true_epsilon == pytest.approx(true, abs=near)
+    if strict:
+        least = calibrate(dp_sgd(n, passes), target, delta, "strict")
+        assert least.noise_multiplier == pytest.approx(strict, abs=6e-4)
+        assert 0.998 < least.true_epsilon == least.claimed_epsilon <= target
 
 
-@pytest.mark.parametrize(
-    ("passes", "paper", "true"), [(2, 0.446, 7.0), (50, 0.525, 10.46)]
-)
-def test_noise_of_dp_sgd_on_the_sparse_lasso(passes, paper, true):
-    found = calibrate(dp_sgd(1000, passes), 10.0, 1e-6, "paper")
-    assert found.noise_multiplier == pytest.approx(paper, abs=6e-4)
-    assert found.true_epsilon == pytest.approx(true, abs=0.02)
+def test_what_private_constants_cost():
+    paper, strict = (smoothness_event(8, 0.1, name) for name in ("paper", "strict"))
+    assert isinstance(paper, Laplace) and paper.count == strict.count == 8
+    assert paper.scale == pytest.approx(2 * strict.scale) == pytest.approx(160.0)
+    assert epsilon(Ledger((paper,)), 1e-9, "paper") == pytest.approx(0.1)
+    assert epsilon(Ledger((strict,)), 1e-9, "paper") == pytest.approx(0.1)
+    assert true_epsilon(Ledger((paper,)), 1e-9) == pytest.approx(0.05, rel=0.02)
+    assert true_epsilon(Ledger((strict,)), 1e-9) == pytest.approx(0.1, rel=0.02)
 
 
 def test_published_dp_cd_with_private_constants_splits_its_budget():

@@ -105,9 +105,9 @@ def test_corollary_is_not_what_its_proof_gives():
     for kappa in (1.0, 4.0, 25.0):
         noise = math.sqrt(2 * kappa * math.log(1 / delta))
         assert gg.proof_epsilon(kappa, noise, delta) == pytest.approx(1.0368, abs=1e-4)
-        found = gg.renyi_epsilon(kappa, noise, delta)
+        found = gg.strict_epsilon(3.0, kappa, noise, delta)
         assert found == pytest.approx(0.872, abs=5e-4)
-        assert gg.renyi_epsilon(kappa, noise / 4, delta) == pytest.approx(
+        assert gg.strict_epsilon(3.0, kappa, noise / 4, delta) == pytest.approx(
             4.18, abs=5e-3
         )
     noise = math.sqrt(2 * math.log(1 / delta))

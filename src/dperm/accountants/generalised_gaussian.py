@@ -13,15 +13,23 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy  # submodules are loaded on first use
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from dperm.core.calibrations import PAPER
+from dperm.core.privacy.calibration import smallest
 from dperm.core.privacy.ledger import Event, LedgerError, require_positive
 from dperm.core.privacy.mechanisms import handed
 from dperm.core.privacy.pld import NODES, Profile, chorded
 from dperm.core.privacy.published import PublishedCost, published_cost
-from dperm.core.privacy.strict import gaussian_delta, gaussian_epsilon, profile, renyi
+from dperm.core.privacy.strict import (
+    RENYI_ORDERS,
+    converted,
+    gaussian_delta,
+    gaussian_epsilon,
+    profile,
+    renyi,
+)
 
 Array = NDArray[np.float64]
 
@@ -86,29 +94,12 @@ def proof_epsilon(kappa: float, multiplier: float, delta: float) -> float:
     return 2 * rho + 2 * math.sqrt(rho * (rho + log))
 
 
-def renyi_epsilon(kappa: float, multiplier: float, delta: float) -> float:
-    """Epsilon by the tight conversion of the Rényi bound, best over all orders.
-
-    Canonne, Kamath and Steinke 2020, arXiv:2004.00010, Proposition 12.
-    """
-
-    def bound(log_excess: float) -> float:
-        alpha = 1 + math.exp(log_excess)
-        spent = renyi_bound(alpha, kappa, multiplier) + math.log1p(-1 / alpha)
-        return spent - (math.log(delta) + math.log(alpha)) / (alpha - 1)
-
-    start = 0.5 * math.log1p(2 * multiplier**2 / kappa * math.log(1 / delta))
-    least = scipy.optimize.minimize_scalar(
-        bound, bounds=(start - 6, start + 6), method="bounded", options={"xatol": 1e-10}
-    )
-    return max(float(least.fun), 0.0)
-
-
 def strict_epsilon(r: float, kappa: float, multiplier: float, delta: float) -> float:
     """The least epsilon we can prove: exact for r = 2, else the Rényi bound's."""
     if r == 2:
         return gaussian_epsilon(1 / multiplier, delta)
-    return renyi_epsilon(kappa, multiplier, delta)
+    curve = renyi_bound(RENYI_ORDERS, kappa, multiplier)
+    return converted(curve, RENYI_ORDERS, delta)
 
 
 def noise_multiplier(
@@ -123,27 +114,15 @@ def noise_multiplier(
     if math.isinf(epsilon):
         return 0.0
     kappa = regularity(q, d)
-    if calibration == "paper":
+    if calibration == PAPER:
         return math.sqrt(2 * kappa * math.log(1 / delta)) / epsilon
-    gaussian = smooth_order(q, d) == 2
-    return math.sqrt(kappa) * _strict_unit(gaussian, epsilon, delta)
+    return math.sqrt(kappa) * _strict_unit(smooth_order(q, d), epsilon, delta)
 
 
 @lru_cache(maxsize=4096)
-def _strict_unit(gaussian: bool, epsilon: float, delta: float) -> float:
+def _strict_unit(r: float, epsilon: float, delta: float) -> float:
     """Strict multiplier at kappa = 1; kappa only scales it by its root."""
-    r = 2.0 if gaussian else 3.0
-    guess = math.sqrt(2 * math.log(1 / delta)) / epsilon
-
-    def excess(log_multiplier: float) -> float:
-        value = strict_epsilon(r, 1.0, math.exp(log_multiplier), delta)
-        return math.log(max(value, 1e-300) / epsilon)
-
-    low, high = math.log(guess) - 4, math.log(guess) + 4
-    root = math.exp(scipy.optimize.brentq(excess, low, high, xtol=1e-12))
-    while strict_epsilon(r, 1.0, root, delta) > epsilon:
-        root *= 1 + 1e-9
-    return root
+    return smallest(lambda z: strict_epsilon(r, 1.0, z, delta), epsilon, 1e-10)
 
 
 @dataclass(frozen=True)

@@ -141,13 +141,13 @@ def pure_renyi(orders: Array, pure: float) -> Array:
 @published_cost.register
 def _(event: NoisyMax) -> PublishedCost:
     pure = event.pure if event.published_pure is None else event.published_pure
-    return PublishedCost(advanced=((pure, event.selections),))
+    return PublishedCost(advanced=(pure, event.selections))
 
 
 @published_cost.register
 def _(event: ChosenValue) -> PublishedCost:
     sensitivity = event.published_sensitivity or event.sensitivity
-    return PublishedCost(advanced=((sensitivity / event.scale, event.count),))
+    return PublishedCost(advanced=(sensitivity / event.scale, event.count))
 
 
 @profile.register
@@ -166,6 +166,5 @@ def _(event: NoisyMax, orders: Array) -> Array:
 
 @beside_gaussians.register
 def _(event: TopK, mu: float, delta: float) -> float:
-    curve = renyi(event, RENYI_ORDERS)
-    assert curve is not None  # it is registered above
-    return converted(curve + RENYI_ORDERS * mu**2 / 2, RENYI_ORDERS, delta)
+    curve = renyi(event, RENYI_ORDERS) + RENYI_ORDERS * mu**2 / 2
+    return converted(curve, RENYI_ORDERS, delta)

@@ -28,14 +28,13 @@ _LIGHT = 150.0  # logarithms below the largest term, beyond which terms are left
 
 def renyi_curve(ledger: Ledger, orders: Array) -> Array:
     """Rényi divergences of a ledger at orders above 1; infinity where not known."""
-    total = np.zeros_like(orders)
-    for event in ledger.events:
-        if isinstance(event, SampledGaussian):
-            total += sampled_renyi(event, orders)
-        else:
-            known = renyi(event, orders)
-            total += np.inf if known is None else known
-    return total
+    curves = [
+        sampled_renyi(event, orders)
+        if isinstance(event, SampledGaussian)
+        else renyi(event, orders)
+        for event in ledger.events
+    ]
+    return np.asarray(np.sum(curves, axis=0))
 
 
 def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:

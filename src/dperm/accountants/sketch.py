@@ -8,16 +8,10 @@ under replacing a record is at most that of
 
 .. math:: L = \frac{s^2}{2} U - \frac{s^2}{2 (1 + s^2)} V,\qquad U, V \sim \chi^2_k,
 
-independent; and it is exactly that where A = 0 and the two records are orthogonal and
-of norm R. For *T* such releases, each chosen by those before, *kT* replaces *k*.
-
-``docs/accounting.md`` has the proof.
-
-A floor of A that is released with noise fails with a chance of ``doubt``, which is
-added to delta: on the event that it holds every step is dominated as above.
-
-The mechanism is that of Sheffet 2019 and of Lev et al. 2025, arXiv:2505.24603, who
-bound its Rényi curve under adding or removing a record.
+independent (proof in ``docs/accounting.md``). For *T* such releases, each chosen by
+those before, *kT* replaces *k*. A floor of A that is released with noise fails with a
+chance of ``doubt``, which is added to delta. The mechanism is that of Sheffet 2019 and
+of Lev et al. 2025, arXiv:2505.24603.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ from dperm.core.erm.losses import bounded
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
-from dperm.core.privacy.accounting import is_closed_form
 from dperm.core.privacy.ledger import Ledger, N, united
+from dperm.core.privacy.strict import is_closed_form
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
@@ -200,7 +200,7 @@ class DPLinear(BaseEstimator):
             if self.release and method.section.algorithm not in FOR_RELEASE:
                 continue
             ledger = method.on(problem).ledger(method.default, 1.0)
-            if not several or is_closed_form(ledger + ledger, STRICT):
+            if not several or is_closed_form(ledger + ledger):
                 return method
         raise ValueError(
             f"solver: no method can do {problem.loss.name} loss with {problem.p} "

@@ -1,10 +1,8 @@
 """Calibrations by name: the accountants that decide how much noise is enough.
 
-A calibration is a module with a function ``epsilon(ledger, delta) -> float``. It may
-also offer ``estimate``, a faster approximation for searches, and
-``is_closed_form(ledger) -> bool``, true where its epsilon is exact up to rounding. Two
-are built in. Any other name is a user's module (:func:`~dperm.core.names.own_module`).
-It is looked up at run time, so that results made without it stay valid.
+A calibration is a module with a function ``epsilon(ledger, delta) -> float``. Two are
+built in. Any other name is a user's module (:func:`~dperm.core.names.own_module`). It
+is looked up at run time, so that results made without it stay valid.
 """
 
 from __future__ import annotations

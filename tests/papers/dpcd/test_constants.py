@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from conftest import make_problem, raw_data
 from dperm.core.erm.penalties import Penalty
@@ -15,6 +16,7 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpcd import constants, levels
 from dperm.solvers.lanes import dp_cd_priv
+from dperm.solvers.lanes.dp_cd_priv import feature_bounds
 
 ONE = (np.full(1, 0.5), np.full(1, 1.0))
 
@@ -54,6 +56,15 @@ def test_readings_scale_the_noise(problem, bound, composed):
     other = replace(options, negative="reflected")
     found = constants_of(constants, problem, other)
     np.testing.assert_allclose(found, np.abs(noisy), rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.25])
+def test_bounds_of_dense_and_sparse_features(factor):
+    X = streams(0).sampling.standard_normal((500, 8)) * 10.0 ** np.arange(-4, 4)
+    X[np.abs(X) < 1e-4] = 0.0
+    bounds = feature_bounds(X, factor)
+    assert bounds == pytest.approx(factor * (2 * np.abs(X).max(axis=0)) ** 2)
+    assert feature_bounds(sparse.csc_array(X), factor) == pytest.approx(bounds)
 
 
 # --- private bounds -------------------------------------------------------------------

@@ -8,10 +8,8 @@ double them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from dperm.core import calibrations
-from dperm.core.privacy import strict
 from dperm.core.privacy.ledger import Ledger
 
 
@@ -30,36 +28,14 @@ def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
     ValueError, UnknownCalibrationError, UnsupportedEventError
         For delta outside (0, 1), an unknown calibration, an event without a formula.
     """
-    return _priced(calibrations.load(calibration).epsilon, ledger, delta)
-
-
-def estimate(ledger: Ledger, delta: float, calibration: str, *how: float) -> float:
-    """Return a faster estimate of ``epsilon``, within about 1e-3 of it.
-
-    It is for searches, whose result is then priced by ``epsilon``. Arguments are those
-    of ``epsilon``, then further ones for the calibration's own estimate.
-    """
-    module = calibrations.load(calibration)
-    accountant = getattr(module, "estimate", module.epsilon)
-    return _priced(lambda *given: accountant(*given, *how), ledger, delta)
+    accountant = calibrations.load(calibration)
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie in (0, 1), got {delta}")
+    if not all(event.scale for event in ledger.events):
+        return math.inf
+    return float(accountant.epsilon(ledger, delta)) if ledger.events else 0.0
 
 
 def true_epsilon(ledger: Ledger, delta: float) -> float:
     """Return a proved upper bound on epsilon, by the calibration ``strict``."""
-    return _priced(strict.epsilon, ledger, delta)
-
-
-def _priced(
-    accountant: Callable[[Ledger, float], float], ledger: Ledger, delta: float
-) -> float:
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie in (0, 1), got {delta}")
-    if any(event.scale == 0 for event in ledger.events):
-        return math.inf
-    return accountant(ledger, delta) if ledger.events else 0.0
-
-
-def is_closed_form(ledger: Ledger, calibration: str) -> bool:
-    """Tell whether a calibration's epsilon is exact up to rounding, with no grid."""
-    module = calibrations.load(calibration)
-    return hasattr(module, "is_closed_form") and bool(module.is_closed_form(ledger))
+    return epsilon(ledger, delta, calibrations.STRICT)

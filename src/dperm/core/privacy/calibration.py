@@ -11,10 +11,11 @@ from typing import Any
 
 import scipy  # it imports its parts when they are first used
 
-from dperm.core.calibrations import STRICT
+from dperm.core.calibrations import OURS, STRICT
 from dperm.core.privacy.accounting import epsilon as epsilon_of
-from dperm.core.privacy.accounting import estimate, is_closed_form, true_epsilon
+from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.strict import estimate, is_closed_form
 
 LEAST, MOST = 2.0**-30, 2.0**60  # noise multipliers searched
 
@@ -75,7 +76,8 @@ def calibrate(
     Calibration
         Its claimed epsilon never exceeds the target. The multiplier is at least 2**-30
         and exceeds the smallest one by at most 1e-7 (relative) for closed forms, and by
-        2e-4 for privacy loss distributions, whose bound is not quite smooth.
+        2e-4 for privacy loss distributions, whose bound is not quite smooth, and for a
+        user's calibration.
 
     Raises
     ------
@@ -94,17 +96,18 @@ def calibrate(
         return epsilon_of(ledger_of(multiplier), delta, calibration)
 
     @cache
-    def cost(multiplier: float, *how: float) -> float:
-        return estimate(ledger_of(multiplier), delta, calibration, *how)
+    def near(multiplier: float, *how: float) -> float:
+        return estimate(ledger_of(multiplier), delta, *how)
 
     if math.isinf(epsilon):
         multiplier = 0.0
-    elif is_closed_form(ledger_of(1.0), calibration):
-        multiplier = smallest(cost, epsilon, TOLERANCE_CLOSED)
-    elif calibration == STRICT:
-        multiplier = _near(cost, price, epsilon)
+    elif calibration == STRICT and not is_closed_form(ledger_of(1.0)):
+        multiplier = _near(near, price, epsilon)
     else:
-        multiplier = smallest(cost, epsilon, TOLERANCE_GRID)
+        exact = calibration in OURS
+        multiplier = smallest(
+            price, epsilon, TOLERANCE_CLOSED if exact else TOLERANCE_GRID
+        )
     while price(multiplier) > epsilon:
         multiplier *= 1 + TOLERANCE_GRID / 2
     ledger, claimed = ledger_of(multiplier), price(multiplier)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -36,13 +36,17 @@ ORDERS = np.array([*range(2, 65), 80, 96, 128, 256, 512, 1024], dtype=float)
 
 def epsilon(ledger: Ledger, delta: float) -> float:
     """Return the epsilon of a ledger by the papers' formulas."""
-    cost = sum(map(published_cost, ledger.events), PublishedCost())
-    added = cost.pure + advanced_epsilon(cost.advanced, delta)
-    added += math.sqrt(2 * cost.direct * math.log(1 / delta))
-    if not cost.sampled:
-        return added + gaussian_renyi_epsilon(cost.concentrated, delta)
-    curve = cost.concentrated * ORDERS + sum(
-        count * sampled_renyi(rate, noise) for rate, noise, count in cost.sampled
+    costs = [published_cost(event) for event in ledger.events]
+    added = sum(cost.pure for cost in costs)
+    added += advanced_epsilon([c.advanced for c in costs if c.advanced], delta)
+    added += math.sqrt(2 * sum(cost.direct for cost in costs) * math.log(1 / delta))
+    rho = sum(cost.concentrated for cost in costs)
+    sampled = [cost.sampled for cost in costs if cost.sampled]
+    if not sampled:
+        return added + gaussian_renyi_epsilon(rho, delta)
+    curve = rho * ORDERS + sum(
+        event.count * sampled_renyi(event.sampling_rate, event.noise_multiplier)
+        for event in sampled
     )
     spent = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     # a small divergence bounds the total variation distance (Bretagnolle and Huber)
@@ -63,29 +67,18 @@ def sampled_renyi(rate: float, noise_multiplier: float) -> np.ndarray:
     return np.asarray(scipy.special.logsumexp(logs, axis=1) / (ORDERS - 1))
 
 
-def is_closed_form(ledger: Ledger) -> bool:
-    """Tell whether an epsilon is exact up to rounding: true for all of these."""
-    return True
-
-
 @dataclass(frozen=True)
 class PublishedCost:
     """Cost of one event in the papers' own accounting."""
 
     pure: float = 0.0  #: pure epsilon, which adds
     concentrated: float = 0.0  #: rho of a Rényi curve rho * alpha, which adds
-    #: sampling rate, noise multiplier and count of sampled Gaussians
-    sampled: tuple[tuple[float, float, int], ...] = ()
+    #: releases on samples, which are composed over ``ORDERS``
+    sampled: SampledGaussian | None = None
     #: pure epsilon and count of releases under advanced composition
-    advanced: tuple[tuple[float, int], ...] = ()
+    advanced: tuple[float, int] | None = None
     #: sum of squares x, whose published cost sqrt(2 x log(1/delta)) adds
     direct: float = 0.0
-
-    def __add__(self, other: PublishedCost) -> PublishedCost:
-        names = (one.name for one in fields(self))
-        return PublishedCost(
-            **{name: getattr(self, name) + getattr(other, name) for name in names}
-        )
 
 
 @singledispatch
@@ -101,8 +94,7 @@ def _(event: Gaussian) -> PublishedCost:
 
 @published_cost.register
 def _(event: SampledGaussian) -> PublishedCost:
-    release = (event.sampling_rate, event.noise_multiplier, event.count)
-    return PublishedCost(sampled=(release,))
+    return PublishedCost(sampled=event)
 
 
 @published_cost.register

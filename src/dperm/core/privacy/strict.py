@@ -41,25 +41,29 @@ def epsilon(ledger: Ledger, delta: float) -> float:
 
 
 def estimate(ledger: Ledger, delta: float, tolerance: float = 0.01) -> float:
-    """Return a faster estimate, extrapolated from coarse grids; it is no bound."""
+    """Return a faster estimate for searches, extrapolated from coarse grids: no bound.
+
+    It is within about 1e-3 of ``epsilon``.
+    """
     tends = partial(composed_epsilon, tolerance=tolerance, better=limit)
     return _priced(ledger, delta, tends)
 
 
 def is_closed_form(ledger: Ledger) -> bool:
     """Tell whether an epsilon is exact up to rounding, with no grid of losses."""
-    return not _others(ledger) or _closed(ledger, 0.0, 0.5) is not None
+    others = _others(ledger)
+    return not others or _closed(others, 0.0, 0.5) is not None
 
 
 def _priced(
     ledger: Ledger, delta: float, composed: Callable[[list[Profile], float], float]
 ) -> float:
-    if not all(event.sound for event in ledger.events):
+    if not all(event.sound and event.scale for event in ledger.events):
         return math.inf
     mu, others = _composed_mu(ledger), _others(ledger)
     if not others:
         return gaussian_epsilon(mu, delta)
-    closed = _closed(ledger, mu, delta)
+    closed = _closed(others, mu, delta)
     if closed is not None:
         return closed
     profiles = [profile(event) for event in others]
@@ -77,9 +81,8 @@ def _others(ledger: Ledger) -> list[Event]:
     return [event for event in ledger.events if not isinstance(event, Gaussian)]
 
 
-def _closed(ledger: Ledger, mu: float, delta: float) -> float | None:
+def _closed(others: list[Event], mu: float, delta: float) -> float | None:
     """The epsilon of one other event with Gaussians of mu; None without closed form."""
-    others = _others(ledger)
     return beside_gaussians(others[0], mu, delta) if len(others) == 1 else None
 
 
@@ -96,20 +99,16 @@ def gaussian_renyi_epsilon(rho: float, delta: float) -> float:
     return rho + 2 * math.sqrt(rho * math.log(1 / delta))
 
 
-def _gaussian_curve(log_ratio: Array, mu: float) -> Array:
-    """Return Phi(-a) - exp(log_ratio) Phi(-b), where b - a = mu; no cancellation."""
-    first = scipy.special.log_ndtr(mu / 2 - log_ratio / mu)
-    second = log_ratio + scipy.special.log_ndtr(-mu / 2 - log_ratio / mu)
-    return np.exp(first) * -np.expm1(np.minimum(second - first, 0.0))
-
-
 def gaussian_delta(epsilon: Array | float, mu: float) -> Array:
     """Return delta(epsilon) of distinguishing N(0, 1) from N(mu, 1).
 
     *mu* is the root of the sum of count / sigma^2, sigma the noise multiplier (Balle
-    and Wang 2018, arXiv:1805.06530, Theorem 8).
+    and Wang 2018, arXiv:1805.06530, Theorem 8). Nothing cancels.
     """
-    return _gaussian_curve(np.asarray(epsilon, dtype=float), mu)
+    loss = np.asarray(epsilon, dtype=float)
+    up = scipy.special.log_ndtr(mu / 2 - loss / mu)
+    down = loss + scipy.special.log_ndtr(-mu / 2 - loss / mu)
+    return np.exp(up) * -np.expm1(np.minimum(down - up, 0.0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -140,7 +139,7 @@ def sampled_gaussian_delta(epsilon: Array | float, rate: float, mu: float) -> Ar
     small = np.log1p(np.expm1(np.minimum(loss, 30.0)) / rate)
     large = loss + np.log1p((rate - 1) * np.exp(-np.maximum(loss, 30.0)))
     log_ratio = np.where(loss < 30.0, small, large - math.log(rate))
-    return rate * _gaussian_curve(log_ratio, mu)
+    return rate * gaussian_delta(log_ratio, mu)
 
 
 def laplace_delta(epsilon: Array | float, pure: float) -> Array:
@@ -171,12 +170,12 @@ def _(event: Laplace) -> Profile:
 
 
 @singledispatch
-def renyi(event: Event, orders: Array) -> Array | None:
+def renyi(event: Event, orders: Array) -> Array:
     """Return the Rényi divergences of all releases of an event, at orders above 1.
 
-    The default, None, means that the loss distribution always gives the better bound.
+    The default is infinite: the loss distribution always gives the better bound.
     """
-    return None
+    return np.full_like(orders, np.inf)
 
 
 @renyi.register
@@ -207,13 +206,8 @@ RENYI_ORDERS = 1 + np.geomspace(1e-3, 1e5, 2000)
 
 def renyi_epsilon(ledger: Ledger, delta: float) -> float:
     """Return the epsilon of a ledger by its Rényi curve; inf if an event has none."""
-    total, orders = np.zeros_like(RENYI_ORDERS), RENYI_ORDERS
-    for event in ledger.events:
-        curve = renyi(event, orders)
-        if curve is None:
-            return math.inf
-        total += curve
-    return converted(total, orders, delta)
+    curves = [renyi(event, RENYI_ORDERS) for event in ledger.events]
+    return converted(np.sum(curves, axis=0), RENYI_ORDERS, delta)
 
 
 def converted(curve: Array, orders: Array, delta: float) -> float:
