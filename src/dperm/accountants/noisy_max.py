@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,7 @@ from dperm.core.privacy.ledger import (
     require_positive,
 )
 from dperm.core.privacy.pld import Profile
-from dperm.core.privacy.published import PublishedCost, published_cost
+from dperm.core.privacy.published import published_cost
 from dperm.core.privacy.strict import (
     RENYI_ORDERS,
     beside_gaussians,
@@ -139,15 +140,15 @@ def pure_renyi(orders: Array, pure: float) -> Array:
 
 
 @published_cost.register
-def _(event: NoisyMax) -> PublishedCost:
+def _(event: NoisyMax) -> tuple[str, Any]:
     pure = event.pure if event.published_pure is None else event.published_pure
-    return PublishedCost(advanced=(pure, event.selections))
+    return "advanced", (pure, event.selections)
 
 
 @published_cost.register
-def _(event: ChosenValue) -> PublishedCost:
+def _(event: ChosenValue) -> tuple[str, Any]:
     sensitivity = event.published_sensitivity or event.sensitivity
-    return PublishedCost(advanced=(sensitivity / event.scale, event.count))
+    return "advanced", (sensitivity / event.scale, event.count)
 
 
 @profile.register

@@ -62,23 +62,18 @@ class PerturbedObjective(Event):
         return 0.5 / self.noise_multiplier
 
 
-def parts(event: PerturbedObjective) -> tuple[Array, Array]:
-    """Shifts m and constants J of the grid, each (2 POINTS + 2,)."""
-    a = np.arange(POINTS + 1) / POINTS
-    near = np.clip(0.5, np.maximum(a - 1 / POINTS, 0), np.minimum(a + 1 / POINTS, 1))
-    J = np.log1p(event.curvature * near * (1 - near))
-    return np.append(1 + a, a) * event.reach, np.append(J, J)
-
-
 def tilted_delta(
     event: PerturbedObjective, mu: float, epsilon: Array | float
 ) -> Array | float:
     """The bound at each epsilon, with Gaussian releases of that mu included."""
     losses, K = np.asarray(epsilon, dtype=float)[..., None], event.curvature
-    shifts, J = parts(event)
+    a = np.arange(POINTS + 1) / POINTS
+    near = np.clip(0.5, np.maximum(a - 1 / POINTS, 0), np.minimum(a + 1 / POINTS, 1))
+    J = np.log1p(K * near * (1 - near))
+    shifts = np.append(1 + a, a) * event.reach
     joint = np.array([2.0, 1.0, 1.0, 0.0]) * event.reach
     bounds = (
-        _total(losses - J, np.hypot(shifts, mu)),
+        _total(losses - np.append(J, J), np.hypot(shifts, mu)),
         _total(losses - [0.0, 0.0, K, K], np.hypot(joint, mu)),
     )
     return np.minimum(np.minimum(*bounds), 1.0)

@@ -34,7 +34,7 @@ import scipy  # submodules are loaded on first use
 
 from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import UnreachableTargetError, smallest
+from dperm.core.privacy.calibration import MOST, smallest
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.strict import converted, is_closed_form
 
@@ -160,11 +160,10 @@ def calibrate_choice(
         def cost(noise: float, way: Callable[[float], Ledger] = way) -> float:
             return choice_epsilon([*able, way(noise)], delta)
 
-        try:
-            near = smallest(cost, epsilon, TOLERANCE, near)
-        except UnreachableTargetError:
+        if cost(MOST) > epsilon:
             found.append(None)
             continue
+        near = smallest(cost, epsilon, TOLERANCE, near)
         able.append(way(near))
         found.append(near)
     return found

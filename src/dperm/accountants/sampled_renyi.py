@@ -9,7 +9,6 @@ are :math:`g_k`. ``docs/accounting.md`` has the proof.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import numpy as np
@@ -50,14 +49,10 @@ def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
     divergences = np.empty_like(orders)
     for place, a in enumerate(orders):
         most = log_mass + a * x  # each term is below this
-        heavy = np.flatnonzero(most > most.max() - _LIGHT)
-        some = slice(heavy[0], heavy[-1] + 1)
-        at = x[some]
-        logs = (
-            at + log_mass[some] + _log_expm1((a - 1) * at) + np.log(-np.expm1(-a * at))
-        )
-        top = float(logs.max())
-        excess = np.logaddexp(top + math.log(np.exp(logs - top).sum()), tail[place])
+        heavy = most > most.max() - _LIGHT
+        at = x[heavy]
+        logs = most[heavy] + np.log(np.expm1((1 - a) * at) * np.expm1(-a * at))
+        excess = np.logaddexp(scipy.special.logsumexp(logs), tail[place])
         divergences[place] = np.logaddexp(0.0, excess) / (a - 1)
     whole = orders * mu**2 / 2
     return event.count * np.minimum(divergences * (1 + _ROUNDING), whole)
@@ -68,10 +63,6 @@ def _sampled(loss: Array, rate: float) -> Array:
     small = np.log1p(rate * np.expm1(np.minimum(loss, 30.0)))
     large = np.log(rate) + loss + np.log1p((1 / rate - 1) * np.exp(-loss))
     return np.where(loss < 30.0, small, large)
-
-
-def _log_expm1(x: Array) -> Array:
-    return x + np.log(-np.expm1(-x))
 
 
 @lru_cache(maxsize=4)

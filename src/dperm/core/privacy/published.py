@@ -13,9 +13,10 @@ A new kind of event registers one small function with :func:`published_cost`.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import singledispatch
+from typing import Any
 
 import numpy as np
 import scipy  # it imports its parts when they are first used
@@ -36,17 +37,18 @@ ORDERS = np.array([*range(2, 65), 80, 96, 128, 256, 512, 1024], dtype=float)
 
 def epsilon(ledger: Ledger, delta: float) -> float:
     """Return the epsilon of a ledger by the papers' formulas."""
-    costs = [published_cost(event) for event in ledger.events]
-    added = sum(cost.pure for cost in costs)
-    added += advanced_epsilon([c.advanced for c in costs if c.advanced], delta)
-    added += math.sqrt(2 * sum(cost.direct for cost in costs) * math.log(1 / delta))
-    rho = sum(cost.concentrated for cost in costs)
-    sampled = [cost.sampled for cost in costs if cost.sampled]
-    if not sampled:
+    costs: dict[str, list[Any]] = defaultdict(list)
+    for event in ledger.events:
+        rule, amount = published_cost(event)
+        costs[rule].append(amount)
+    added = float(sum(costs["pure"])) + advanced_epsilon(costs["advanced"], delta)
+    added += math.sqrt(2 * sum(costs["direct"]) * math.log(1 / delta))
+    rho = sum(costs["concentrated"])
+    if not costs["sampled"]:
         return added + gaussian_renyi_epsilon(rho, delta)
     curve = rho * ORDERS + sum(
         event.count * sampled_renyi(event.sampling_rate, event.noise_multiplier)
-        for event in sampled
+        for event in costs["sampled"]
     )
     spent = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
     # a small divergence bounds the total variation distance (Bretagnolle and Huber)
@@ -67,40 +69,33 @@ def sampled_renyi(rate: float, noise_multiplier: float) -> np.ndarray:
     return np.asarray(scipy.special.logsumexp(logs, axis=1) / (ORDERS - 1))
 
 
-@dataclass(frozen=True)
-class PublishedCost:
-    """Cost of one event in the papers' own accounting."""
-
-    pure: float = 0.0  #: pure epsilon, which adds
-    concentrated: float = 0.0  #: rho of a Rényi curve rho * alpha, which adds
-    #: releases on samples, which are composed over ``ORDERS``
-    sampled: SampledGaussian | None = None
-    #: pure epsilon and count of releases under advanced composition
-    advanced: tuple[float, int] | None = None
-    #: sum of squares x, whose published cost sqrt(2 x log(1/delta)) adds
-    direct: float = 0.0
-
-
 @singledispatch
-def published_cost(event: Event) -> PublishedCost:
-    """Return the cost of an event in the papers' own accounting."""
+def published_cost(event: Event) -> tuple[str, Any]:
+    """Return how the papers' own accounting composes an event, and what of it.
+
+    - pure: an epsilon, which adds
+    - concentrated: rho of a Rényi curve rho * alpha, which adds
+    - sampled: the event itself, composed over ``ORDERS``
+    - advanced: epsilon and count of pure releases, under advanced composition
+    - direct: x, where the sum of all x costs sqrt(2 x log(1/delta))
+    """
     raise UnsupportedEventError(f"no published cost for {type(event).__name__}")
 
 
 @published_cost.register
-def _(event: Gaussian) -> PublishedCost:
-    return PublishedCost(concentrated=event.count / (2 * event.noise_multiplier**2))
+def _(event: Gaussian) -> tuple[str, Any]:
+    return "concentrated", event.count / (2 * event.noise_multiplier**2)
 
 
 @published_cost.register
-def _(event: SampledGaussian) -> PublishedCost:
-    return PublishedCost(sampled=event)
+def _(event: SampledGaussian) -> tuple[str, Any]:
+    return "sampled", event
 
 
 @published_cost.register
-def _(event: Laplace) -> PublishedCost:
+def _(event: Laplace) -> tuple[str, Any]:
     sensitivity = event.published_sensitivity or event.sensitivity
-    return PublishedCost(pure=event.count * sensitivity / event.scale)
+    return "pure", event.count * sensitivity / event.scale
 
 
 def advanced_epsilon(releases: Iterable[tuple[float, int]], delta: float) -> float:
