@@ -31,7 +31,6 @@ def trajectories(
     columns: int = 3,
     title: Literal["privacy", "penalty"] = "privacy",
     ties: bool = False,
-    readings: Mapping[str, Any] | None = None,
     published: str = "",
     column: str = "",
 ) -> Picture:
@@ -44,9 +43,8 @@ def trajectories(
     of a problem.
 
     With ``ties`` thin lines show other numbers of passes with equally good ends.
-    ``readings`` has, by solver, readings of its text in the product's sweep, drawn as a
-    band. ``published`` is the paper's table of errors and ``column`` its column, whose
-    values are stars at the ends of the runs.
+    ``published`` is the paper's table of errors and ``column`` its column, whose values
+    are stars at the ends of the runs.
 
     Raises ConfigError for seconds of a product that is not timed.
     """
@@ -72,10 +70,6 @@ def trajectories(
         for passes in as_good(result, kind) if ties else ():
             other = f"{at[1]}, {passes:g} pass{'es' * (passes != 1)}"
             rows += _path(result, kind, passes, x, at[0], other, "thin")
-        asked = (readings or {}).get(result.solver)
-        if asked and not product.timed:
-            swept = where(results.load_sweep(config, product.sweeps[0]), problem=at[0])
-            rows += _readings(where(swept, calibration=kind), asked, *at)
     titles = results.titles(config, problems)
     axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
     axes |= {"xlabel": "passes on data"}
@@ -148,20 +142,6 @@ def _stars(
     cells = where(printed, **{key: keys[key] for key in keys if key in printed})
     row = {"panel": panel, "algorithm": f"{label}, published", "x": passes}
     return [row | {"role": "star", "mean": error} for error in cells[column]]
-
-
-def _readings(
-    swept: pd.DataFrame, asked: Mapping[str, Any], panel: str, label: str
-) -> Rows:
-    """The range of the means of several readings of a solver's text, as a band."""
-    rows: Rows = []
-    for key, wanted in asked.items():
-        part = swept[swept[key].isin(wanted)]
-        means = part.groupby(["checkpoint", key])["along"].mean().reset_index()
-        at = ("checkpoint", "along", panel, f"{label}, readings", "band")
-        rows += drawing.against(means, *at)
-    # readings are no sample
-    return [row | {"ci_low": np.nan, "ci_high": np.nan} for row in rows]
 
 
 def as_good(result: Result, calibration: str) -> list[float]:

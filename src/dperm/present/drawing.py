@@ -8,7 +8,6 @@ titles and axes of its panels. The ``role`` of a row says how it is drawn:
 - ``dots``: means alone;
 - ``thin``: a thin line that ends in a dot;
 - ``line``: a dotted line, such as a bound;
-- ``band``: the range between two dotted lines;
 - ``star``: a printed number;
 - ``bar``: a bin of a histogram from min to max;
 - ``level``, ``upright``: a line across the panel, at a mean or at an x;
@@ -213,7 +212,6 @@ LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a l
     "thin": {"linestyle": "-", "linewidth": 0.7, "alpha": 0.8}
     | {"marker": "o", "markersize": 2.5, "markevery": [-1]},
     "line": DOTTED,
-    "band": DOTTED,
     "star": BARE | EDGE | {"marker": "*", "markersize": 9, "zorder": 5},
     "level": {"linewidth": 1.1, "marker": ""},
     "upright": {"linewidth": 1.1, "linestyle": "--", "marker": ""},
@@ -244,10 +242,6 @@ def _dots(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     _line(at, rows, label, look | {"marker": look["marker"] or "o"})
 
 
-def _band(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    at.plot(rows["x"], rows[["min", "max"]], **look)
-
-
 def _bar(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     wide = rows["max"] - rows["min"]
     at.bar(rows["min"], rows["mean"], wide, align="edge", color=look["color"])
@@ -276,7 +270,6 @@ ROLES = {
     "dots": _dots,
     "thin": _line,
     "line": _line,
-    "band": _band,
     "star": _line,
     "bar": _bar,
     "level": _level,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +81,19 @@ def with_interval(
     low, high = interval(np.asarray(values))
     found = (values.mean(), low, high)
     return dict(zip(names or ("mean", "ci_low", "ci_high"), found, strict=True))
+
+
+def named(name: str, found: Sequence[float]) -> dict[str, float]:
+    """A number and the ends of its interval as columns: x, x_low and x_high."""
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+
+
+def interval(name: str, values: Any) -> dict[str, float]:
+    """Mean of runs as column ``name`` with its 95 % interval; missing without a run."""
+    known = np.asarray(values, float)
+    known = known[~np.isnan(known)]
+    ends = student(known) if len(known) else (math.nan, math.nan)
+    return named(name, (known.mean() if len(known) else math.nan, *ends))
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -124,8 +124,7 @@ def theorem(
 
 def noise(config: Config, point: Point, seed: int) -> Rows:
     """The noise of Theorem 4.1 on a problem, and what it costs; nothing is drawn."""
-    known = problem_of(config, point["problem"])
-    return noise_costs(known[0]) if known else [{"status": "unavailable"}]
+    return noise_costs(problem_of(config, point["problem"])[0])
 
 
 def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
@@ -139,9 +138,7 @@ def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
     point : dict
         problem; order, of ``dp_cd.SAMPLINGS``.
     """
-    known = problem_of(config, point["problem"])
-    if known is None:
-        return [{"status": "unavailable"}]
+    problem, _ = problem_of(config, point["problem"])
     methods = {
         "DP-SkGD single": (dp_skgd, dp_skgd.Options()),
         "DP-CD": (dp_cd, dp_cd.Options(point["order"])),
@@ -149,7 +146,7 @@ def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
     at = {"passes": 2, "step": 1.0, "clip": 5.0}
     rows = []
     for name, (module, options) in methods.items():
-        on = trials.Trials(known[0], module, options, STRICT)
+        on = trials.Trials(problem, module, options, STRICT)
         rows.append({"algorithm": name, "objective": float(on.fresh(at, [seed])[0])})
     return rows
 
@@ -185,8 +182,6 @@ def finalists(
         fresh: runs of the setting with the least mean over all groups.
     """
     job = job_of(config, point)
-    if job is None:
-        return [{"status": "unavailable"}]
     seeds = trials.seeds_of(seed, groups * transcripts + fresh)
     settings = _best(tuned(config, point, STRICT), most)
     runs = _transcripts(job, settings, seeds[: groups * transcripts])
