@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -53,12 +53,14 @@ def tuning_law(
     """
     job = job_of(config, point)
     chosen = settings(tuned(config, point), point.get("passes"), near, most)
-    tables = [
-        _transcript(job, part, float(passes), number)
-        for passes, part in chosen.groupby("passes")
-        for number in range(transcripts)
-    ]
-    return pd.concat(tables, ignore_index=True)[KEPT].to_dict("records")
+    named = ("law", job.names.problem, job.names.solver)
+
+    def seeds(passes: float) -> list[int]:
+        numbers = range(transcripts)
+        return [plan.seed_of(job.seed, *named, passes, number) for number in numbers]
+
+    found = transcripts_of(job, chosen, seeds, CALIBRATION)
+    return found[KEPT].to_dict("records")
 
 
 def against_epsilon(
@@ -248,20 +250,22 @@ def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
     return means.where(errors.notna().all(axis=1), ratio * best.mean())
 
 
-def _transcript(
-    job: Job, part: pd.DataFrame, passes: float, number: int
+def transcripts_of(
+    job: Job, chosen: pd.DataFrame, seeds: Callable[[float], list[int]], kind: str
 ) -> pd.DataFrame:
-    """One transcript of several settings, which share its draws, as in tuning."""
-    named = (job.names.problem, job.names.solver)
-    seed = plan.seed_of(job.seed, "law", *named, passes, number)
-    noise = float(part["noise_multiplier"].iloc[0])
-    step, clip = (part[key].to_numpy() for key in ("step", "clip"))
-    lanes = Lanes(step, clip, noise, CALIBRATION)
-    on = (job.module, job.options, job.problem, job.optimum)
-    rows = lane_rows(*on, lanes, passes, (passes,), seed, 1)
-    return rows.assign(
-        passes=passes,
-        transcript=number,
-        transcript_seed=seed,
-        objective=np.where(rows["status"] == "ok", rows["objective"], np.inf),
-    )
+    """Rows of settings on seeds, which are those of a number of passes.
+
+    Settings of equal passes share their draws, as in tuning. ``chosen`` has passes,
+    step, clip and noise_multiplier; ``kind`` is a calibration. ``transcript`` is the
+    index of the seed; a run that diverged has an infinite objective.
+    """
+    on, tables = (job.module, job.options, job.problem, job.optimum), []
+    for passes, part in chosen.groupby("passes"):
+        step, clip = (part[key].to_numpy() for key in ("step", "clip"))
+        lanes = Lanes(step, clip, float(part["noise_multiplier"].iloc[0]), kind)
+        for number, seed in enumerate(seeds(float(passes))):
+            rows = lane_rows(*on, lanes, float(passes), (float(passes),), seed, 1)
+            known = {"passes": float(passes), "transcript": number}
+            tables.append(rows.assign(**known, transcript_seed=seed))
+    runs = pd.concat(tables, ignore_index=True)
+    return runs.assign(objective=runs["objective"].mask(runs["status"] != "ok", np.inf))

@@ -41,20 +41,6 @@ def test_the_published_sensitivities_are_exceeded():
     assert min(found_over("published").values()) > 10
 
 
-@pytest.mark.parametrize("update", dp_bcfw.UPDATES)
-def test_declared_sensitivities(instance, update):
-    """2 eta G / n with G = B (B R + Y), and 2 B max ||J_:i||, written out."""
-    options = dp_bcfw.Options(
-        nodes=3, radius=1.5, update=update, sketch=12, entry_bound=2.0, label_bound=3.0
-    )
-    reach = 4.5 if update == "published" else 1.5
-    score, feature = dp_bcfw_noise.sensitivities(instance.problem, options)
-    n = instance.problem.n
-    assert score == pytest.approx(2 * 1.5 * 2.0 * (2.0 * reach + 3.0) / n)
-    J = shared_sketch(n, 12, 0).by_record.T
-    assert feature == pytest.approx(2 * 2.0 * np.linalg.norm(J, axis=0).max())
-
-
 # --- cost -----------------------------------------------------------------------------
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config
-from dperm.core.experiment.unit import Job, lane_rows
-from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.lanes import dp_cd, trials
 from dperm.core.privacy.mechanisms import streams
-from dperm.kinds.sweeps import job_of, problem_of, tuned
+from dperm.kinds.sweeps import job_of, problem_of, transcripts_of, tuned
 from dperm.papers.dpskgd import instances, theorem42
 from dperm.papers.dpskgd.theory import noise_costs, release_noise
 from dperm.present.intervals import SETTING
 from dperm.solvers.lanes import dp_skgd
 
+KEPT = [*SETTING, "transcript", "objective", "relative_error", "status"]
 Point = dict[str, Any]
 Rows = list[dict[str, Any]]
 
@@ -184,8 +183,9 @@ def finalists(
     job = job_of(config, point)
     seeds = trials.seeds_of(seed, groups * transcripts + fresh)
     settings = _best(tuned(config, point, STRICT), most)
-    runs = _transcripts(job, settings, seeds[: groups * transcripts])
-    runs["number"] //= transcripts
+    choose, later = seeds[: groups * transcripts], seeds[groups * transcripts :]
+    runs = transcripts_of(job, settings, lambda passes: choose, STRICT)
+    runs["number"] = runs["transcript"] // transcripts
     chosen = runs.groupby([*SETTING, "number"], as_index=False).agg(
         objective=("objective", "mean"),
         relative_error=("relative_error", "mean"),
@@ -193,9 +193,9 @@ def finalists(
     )
     winner = chosen.groupby(SETTING)["objective"].mean().idxmin()
     at = settings[(settings[SETTING] == list(winner)).all(axis=1)]
-    ended = _transcripts(job, at, seeds[groups * transcripts :])
-    stages = [chosen.assign(stage="choose"), ended.assign(stage="fresh")]
-    return pd.concat(stages).to_dict("records")
+    ended = transcripts_of(job, at, lambda passes: later, STRICT)[KEPT]
+    ended = ended.rename(columns={"transcript": "number"}).assign(stage="fresh")
+    return pd.concat([chosen.assign(stage="choose"), ended]).to_dict("records")
 
 
 def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -204,23 +204,3 @@ def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     noise = strict.groupby("passes")["noise_multiplier"].first()
     settings = results.means(strict).nsmallest(most, "objective")[SETTING]
     return settings.assign(noise_multiplier=settings["passes"].map(noise))
-
-
-def _transcripts(job: Job, settings: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:
-    """Rows of every setting on every seed; settings of equal passes share their draws.
-
-    ``number`` is the index of the seed; a run that diverged has an infinite objective.
-    """
-    tables = []
-    for passes, part in settings.groupby("passes"):
-        step, clip = (part[key].to_numpy() for key in ("step", "clip"))
-        noise = float(part["noise_multiplier"].iloc[0])
-        lanes = Lanes(step, clip, noise, STRICT)
-        inputs = (job.module, job.options, job.problem, job.optimum, lanes, passes)
-        for number, seed in enumerate(seeds):
-            rows = lane_rows(*inputs, (passes,), seed, 1)
-            tables.append(rows.assign(passes=passes, number=number))
-    columns = [*SETTING, "number", "objective", "relative_error", "status"]
-    runs = pd.concat(tables, ignore_index=True)[columns]
-    diverged = runs["status"] != "ok"
-    return runs.assign(objective=runs["objective"].mask(diverged, np.inf))
