@@ -67,7 +67,7 @@ def _picture(
 ) -> Picture:
     """A picture with a legend, whose families of curves go from dark to light."""
     styles = hues(data["algorithm"].unique())
-    return Picture(data, titles, axes, looks=styles, is_named=False, **more)
+    return Picture(data, titles, axes, looks=styles, **more)
 
 
 def explained(data: pd.DataFrame) -> str:

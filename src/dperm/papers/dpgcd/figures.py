@@ -42,7 +42,7 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
         rows.append(known | {"algorithm": "alpha", "x": alpha, "role": "upright"})
     axes = {"xlabel": "$|w^*_j|$", "ylabel": "coordinates", "yscale": "log"}
     data = drawing.frame(pd.DataFrame(rows, columns=[*drawing.COLUMNS, "role"]))
-    return Picture(data, shown, axes, note=told(gone, titles))
+    return Picture(data, shown, axes, is_named=True, note=told(gone, titles))
 
 
 def bins(w: np.ndarray, count: int = 30) -> list[tuple[float, float, int]]:

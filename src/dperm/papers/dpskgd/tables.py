@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pandas as pd
 
@@ -12,7 +14,7 @@ from dperm.kinds.sweeps import problem_of
 from dperm.kinds.tables import swept_of
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.theorem42 import AGAIN, BASE
-from dperm.present.intervals import Measured, compared, measured, power, widest
+from dperm.present.intervals import Measured, compared, measured, power
 from dperm.present.tables import Rows, groups, where
 from dperm.solvers.lanes.dp_skgd import Sketch
 
@@ -151,7 +153,8 @@ def banded(rows: Rows, control: str) -> pd.DataFrame:
     control : str
         The question of the controls.
     """
-    band = widest([row["ratio"] for row in rows if row["question"] == control])
+    apart = [abs(math.log(row["ratio"])) for row in rows if row["question"] == control]
+    band = math.exp(max(apart, default=0.0))
     own = ({"band": 1.0 if row["question"] == control else band} for row in rows)
     return pd.DataFrame([row | each for row, each in zip(rows, own, strict=True)])
 
