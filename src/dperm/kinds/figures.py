@@ -13,6 +13,7 @@ from dperm.core.experiment import results
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Problem, Product
+from dperm.kinds.tables import swept_errors
 from dperm.present import drawing
 from dperm.present.drawing import Picture, Rows
 from dperm.present.intervals import student
@@ -188,14 +189,10 @@ def against_epsilon(
     config: Config, product: Product, problems: list[str], columns: int = 3
 ) -> Picture:
     """Relative error against true epsilon with tuned methods, one panel per problem."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    titles = results.titles(config, problems)
-    ran = "relative_error" in swept  # missing if no data set is available
-    known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
-    known = known[known["problem"].isin(problems)]
+    known = swept_errors(config, product.sweeps[0], problems)
     if known.empty:
-        tried = not set(problems).isdisjoint(swept["problem"])
-        return drawing.missing(*[] if tried else ["swept on other problems only"])
+        return drawing.missing("no run on these problems has ended")
+    titles = results.titles(config, problems)
     rows: Rows = []
     for name, part in known.groupby("problem", sort=False):
         for label, group in part.groupby("algorithm", sort=False):

@@ -123,11 +123,11 @@ def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
             if len(group) < FEWEST:
                 continue
             x, share = group[axis].to_numpy(float), group["excess"] / group["start"]
-            found = {name: power(x, group[name].to_numpy()) for name in FITTED}
+            fits = {name: power(x, group[name].to_numpy()) for name in FITTED}
             row = {"axis": axis} | {name: at[name] for name in DRAWN}
             names = ("exponent", "ci_low", "ci_high")
-            row |= dict(zip(names, found.pop("excess"), strict=True))
-            row |= {name: fit[0] for name, fit in found.items()}
+            row |= dict(zip(names, fits.pop("excess"), strict=True))
+            row |= {name: fit[0] for name, fit in fits.items()}
             row["theorem"] = -1 if at["case"] == "convex" else -2
             row |= {"points": len(group), "runs": int(group["runs"].min())}
             ends = {"least_share": share.min(), "largest_share": share.max()}

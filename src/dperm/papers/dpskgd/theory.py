@@ -146,7 +146,7 @@ def table1(loaded: tuple[Problem, Optimum], results: list[Result]) -> Rows:
         else:
             bound = safe = stochastic_gradient(*loaded)
         convex, strong = SYMBOLS[bound.kind]
-        row = {"problem": result.problem, "algorithm": result.label}
+        row: dict[str, Any] = {"problem": result.problem, "algorithm": result.label}
         row |= {"row": bound.kind, "convex_symbol": convex, "convex": bound.convex}
         row |= {"convex_dominating": safe.convex}
         row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
