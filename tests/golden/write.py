@@ -10,7 +10,7 @@ from typing import Any
 from golden import cases
 
 VALUES = Path(__file__).parent / "values"
-NAMES = ("weights", "ledgers", "jobs_full", "jobs_smoke", "claims")
+NAMES = ("weights", "ledgers", "jobs_full", "jobs_smoke", "claims", "papers")
 
 
 def computed(name: str) -> dict[str, Any]:
@@ -21,6 +21,10 @@ def computed(name: str) -> dict[str, Any]:
         return {key: make() for key, make in cases.ledgers()}
     if name == "claims":
         return cases.claims()
+    if name == "papers":
+        from papers import small
+
+        return small.recorded()
     return cases.jobs(name.removeprefix("jobs_"))
 
 

@@ -1,5 +1,6 @@
 """The shared kinds, on results made by hand."""
 
+import math
 from types import SimpleNamespace
 
 import pandas as pd
@@ -11,6 +12,7 @@ from dperm.core.experiment.results import Result
 from dperm.kinds import figures, tables
 from dperm.present import drawing
 
+GONE = pd.DataFrame({"status": ["unavailable"], "n": [7]})
 PRODUCT = SimpleNamespace(calibration="strict", timed=False)
 
 
@@ -80,16 +82,6 @@ def test_errors_without_a_published_table(monkeypatch):
     assert made.loc[0, ["mean", "fresh_mean"]].tolist() == pytest.approx([0.15, 0.5])
 
 
-def test_the_first_calibration_of_a_kind_counts(monkeypatch):
-    entries = [
-        {"passes": passes, "calibrated": {"calibration": "strict", "noise": noise}}
-        for passes, noise in ((5.0, 1), (2.0, 2), (5.0, 3))
-    ]
-    monkeypatch.setattr(results, "ledgers", lambda *_: entries)
-    found = results.calibrated(None, result("a"))
-    assert list(found) == [2.0, 5.0] and found[5.0]["strict"]["noise"] == 1
-
-
 def ended(ends, start=1.0):
     """A result whose fresh runs end at these errors, by numbers of passes."""
     rows, tuned = [], []
@@ -122,22 +114,6 @@ def test_apart_or_nothing_learnt_is_no_tie():
     assert figures.as_good(stuck, "strict") == []
 
 
-def test_readings_are_a_band_between_their_means(shown, monkeypatch):
-    swept = pd.DataFrame([
-        {"problem": problem, "calibration": "strict", "text": text, "checkpoint": at,
-         "along": factor * value}
-        for problem, factor in (("one", 1.0), ("other", 9.0))
-        for text, ends in (("x", (1.0, 0.2)), ("y", (1.0, 0.4)), ("z", (1.0, 0.01)))
-        for at, end in zip((0, 2), ends, strict=True)
-        for value in (0.9 * end, 1.1 * end)
-    ])  # fmt: skip
-    monkeypatch.setattr(results, "load_sweep", lambda *_: swept)
-    options = {"readings": {"a": {"text": ["x", "y"]}}}
-    rows = shown(result("a"), sweeps=["any"], **options).rows
-    end = rows[(rows["algorithm"] == "A, readings") & (rows["x"] == 2)].iloc[0]
-    assert end[["min", "max"]].tolist() == pytest.approx([0.2, 0.4])
-
-
 def test_powers_are_of_means_along_each_axis(monkeypatch):
     swept = pd.DataFrame([
         {"kind": kind, "n": n, "epsilon": epsilon,
@@ -154,6 +130,25 @@ def test_powers_are_of_means_along_each_axis(monkeypatch):
     assert found["axis"].tolist() == ["n", "n", "epsilon", "epsilon"]
     assert (found["error_high"] - found["error_low"] < 1e-6).all()
     assert set(found["runs"]) == {2}
+
+
+def test_a_summary_is_of_groups_and_a_group_without_runs_is_empty(monkeypatch):
+    runs = [{"n": n, "bound": 4.0 * n, "draw": draw, "excess": n * (1.0 + draw)}
+            for n in (10, 20) for draw in (0, 2)]  # fmt: skip
+    swept = pd.DataFrame([*runs, {"n": 5, "bound": 20.0}])
+    swept = pd.concat([swept.assign(status="ok"), GONE], ignore_index=True)
+    monkeypatch.setattr(results, "load_sweep", lambda *_: swept)
+    options = {
+        "keys": ["n"], "derived": {"share": "excess / bound"},
+        "show": {"first": ["bound"], "interval": ["share"], "max": ["excess"],
+                 "runs": ["excess"]},
+    }  # fmt: skip
+    found = tables.summary(None, SimpleNamespace(sweeps=["any"]), ["one"], **options)
+    assert found["n"].tolist() == [10, 20, 5] and found["runs"].tolist() == [2, 2, 0]
+    assert found["share"].tolist() == pytest.approx([0.5, 0.5, math.nan], nan_ok=True)
+    assert found["excess"].tolist() == pytest.approx([30, 60, math.nan], nan_ok=True)
+    assert found.loc[0, "share_low"] < 0.5 < found.loc[0, "share_high"]
+    assert found["bound"].tolist() == [40, 80, 20]
 
 
 def test_titles_follow_the_overrides():

@@ -2,74 +2,49 @@
 
 from __future__ import annotations
 
-import itertools
-
 import pandas as pd
 import pytest
 
-from dperm.core.experiment import files, results
-from dperm.core.experiment.config import compose
 from dperm.pipeline import products
 from dperm.present import drawing
+from golden import write
+from papers import small
+from papers.small import PAPERS, configured, made_only_of, make, store
 
-PAPERS = ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
 # Small sweeps have too few points for an exponent.
 SHORT = {("dpgcd", "sparsity"), ("dpskgd", "rates")}
-GONE = {"status": "unavailable", "reason": "no network"}
-
-
-def configured(paper, folder):
-    scale = ["scale=smoke", "scale.thorough=true"]  # small sizes, of every product
-    return compose([f"paper={paper}", f"output.results={folder}", *scale])
-
-
-def needs_data(sweep):
-    return bool(sweep.problems or sweep.prepared)
-
-
-def made_only_of(kind, ran):
-    """The products of a kind whose sweeps, and nothing else, ran or did not."""
-    for paper in PAPERS:
-        config = compose([f"paper={paper}"])
-        for name, product in getattr(config.paper, kind).items():
-            own = [config.paper.sweeps[one] for one in product.sweeps]
-            known = [not needs_data(one) for one in own]
-            if own and (any(known) if ran else not any(known)):
-                yield paper, name
+RECORDED = write.stored("papers")
+# Its exponents are of seconds.
+CLOCKED = {"dpsco/tables/peers": ("exponent", "exponent_low", "exponent_high")}
 
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory):
     """A folder with all sweeps of all papers that need no data set."""
     folder = tmp_path_factory.mktemp("swept")
-    for paper in PAPERS:
-        config = configured(paper, folder)
-        for name, sweep in config.paper.sweeps.items():
-            store(config, name, [] if needs_data(sweep) else [*rows(config, sweep)])
+    small.sweep_all(folder)
     return folder
 
 
-def rows(config, sweep):
-    function = products.function_of(config, "sweeps", sweep.kind)
-    points = products.sweep_points(config, sweep)
-    for point, replicate in itertools.product(points, range(2)):
-        found = function(config, point, 11 + replicate, **sweep.options)
-        for row in found if isinstance(found, list) else [found]:
-            yield {"status": "ok", **point, "replicate": replicate, **row}
+@pytest.fixture(scope="module")
+def frames(swept):
+    return dict(small.frames(swept))
 
 
-def store(config, name, found):
-    """Write the rows of a sweep; without any its data set is not available."""
-    path = results.sweep_path(config, name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    first = next(iter(products.sweep_points(config, config.paper.sweeps[name])), {})
-    files.write_table(path, pd.DataFrame(found or [{**first, **GONE}]))
+@pytest.mark.parametrize("name", RECORDED)
+def test_numbers_are_those_that_were_recorded(frames, name):
+    """Of rows of sweeps, of data behind figures and of tables."""
+    found, known = small.summary(frames[name]), RECORDED[name]
+    assert list(found) == list(known)
+    for column in set(known) - set(CLOCKED.get(name, ())):
+        if isinstance(known[column], str):
+            assert found[column] == known[column], column
+        else:
+            assert found[column] == pytest.approx(known[column], rel=1e-6, abs=1e-9)
 
 
-def make(config, kind, name):
-    product = getattr(config.paper, kind)[name]
-    maker = products.function_of(config, kind, product.kind)
-    return maker(config, product, list(product.problems or ()), **product.options)
+def test_every_sweep_and_product_is_recorded(frames):
+    assert set(frames) == set(RECORDED)
 
 
 @pytest.mark.parametrize(("paper", "name"), made_only_of("figures", ran=True))

@@ -86,11 +86,11 @@ def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_pa
 
 def test_one_process_draws_what_is_asked_for(solved, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    asked = solved(*SMALL, "drawn=[tables/noise,tables/table2]")
-    assert {path.stem for path in products.draw(asked)} == {"noise", "table2"}
+    asked = solved(*SMALL, "drawn=[tables/table1,tables/table2]")
+    assert {path.stem for path in products.draw(asked)} == {"table1", "table2"}
     assert capsys.readouterr().out == ""
-    (path,) = products.table(solved(*SMALL, "product=noise"))
-    assert path.name == "noise.csv", "a table asked for by name is printed"
+    (path,) = products.table(solved(*SMALL, "product=table1"))
+    assert path.name == "table1.csv", "a table asked for by name is printed"
     assert "\n| problem " in capsys.readouterr().out
     for slip in ("noise", "tables/", "maps/noise"):
         with pytest.raises(ConfigError, match="expected figures/name"):

@@ -14,6 +14,7 @@ from scipy import stats
 
 from dperm import present
 from dperm.core.experiment.config import read
+from dperm.core.experiment.files import write_csv
 from dperm.present import drawing, intervals, looks
 from dperm.present.intervals import (
     LEVEL,
@@ -21,9 +22,8 @@ from dperm.present.intervals import (
     compared,
     measured,
     tuning_luck,
-    widest,
 )
-from dperm.present.tables import save
+from dperm.present.tables import in_markdown
 
 
 def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
@@ -60,7 +60,9 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
         for name, y in ends.items()
         for row in drawing.values("one", name, [1, 2], y, "curve")
     ]
-    picture = drawing.Picture(drawing.frame(rows), {"one": "One"}, {"ylabel": "y"})
+    picture = drawing.Picture(
+        drawing.frame(rows), {"one": "One"}, {"ylabel": "y"}, is_named=True
+    )
     figure = drawing.draw(picture)
     heights = sorted(text.get_position()[1] for text in figure.axes[0].texts)
     assert len(heights) == 5 and np.diff(heights).min() >= drawing.APART - 1e-9
@@ -220,19 +222,15 @@ def test_the_interval_is_welchs_where_tuning_had_no_luck():
     assert found["ci_high"] == pytest.approx(math.exp(known.high))
 
 
-def test_the_band_of_the_controls():
-    assert widest([0.5, 1.2]) == pytest.approx(2.0) and widest([]) == 1.0
-
-
 # --- tables as files ------------------------------------------------------------------
 
 
 def test_a_reason_of_several_lines_stays_one_row(tmp_path):
     data = pd.DataFrame({"problem": ["mtp", "log1"], "status": ["gone:\n- here", None]})
-    csv, text = save(data, tmp_path / "table", "")
-    rows = text.read_text().splitlines()
-    assert len(rows) == 4 and "| gone: - here |" in rows[2]
-    assert pd.read_csv(csv)["status"][0] == "gone:\n- here"
+    rows = in_markdown(data, "Both.").splitlines()
+    assert len(rows) == 6 and "| gone: - here |" in rows[4]
+    write_csv(tmp_path / "table.csv", data)
+    assert pd.read_csv(tmp_path / "table.csv")["status"][0] == "gone:\n- here"
 
 
 def test_last_bits_do_not_reach_the_file(tmp_path):
@@ -243,7 +241,10 @@ def test_last_bits_do_not_reach_the_file(tmp_path):
     assert (data["error"] != near["error"]).all() and data["mixed"][0] != near["mixed"][
         0
     ]
-    texts = [save(each, tmp_path / "table", "")[0].read_text() for each in (data, near)]
+    path, texts = tmp_path / "table.csv", []
+    for each in (data, near):
+        write_csv(path, each)
+        texts.append(path.read_text())
     assert texts[0] == texts[1]
     assert texts[0].splitlines()[2] == "0.3333333333,none"
 
@@ -253,5 +254,6 @@ def test_gaps_infinities_and_whole_numbers_are_read_again(tmp_path):
         "mean": [np.inf, np.nan], "cell": ["no", np.nan], "passes": [2.0, 5.0],
         "runs": [10**12, 3], "held": [True, False],
     })  # fmt: skip
-    csv = save(data, tmp_path / "table", "")[0]
+    csv = tmp_path / "table.csv"
+    write_csv(csv, data)
     pd.testing.assert_frame_equal(pd.read_csv(csv), data, check_dtype=False)

@@ -13,6 +13,7 @@ from dperm.core.experiment import results
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Problem, Product
+from dperm.kinds.tables import swept_errors
 from dperm.present import drawing
 from dperm.present.drawing import Picture, Rows
 from dperm.present.intervals import student
@@ -31,7 +32,6 @@ def trajectories(
     columns: int = 3,
     title: Literal["privacy", "penalty"] = "privacy",
     ties: bool = False,
-    readings: Mapping[str, Any] | None = None,
     published: str = "",
     column: str = "",
 ) -> Picture:
@@ -44,9 +44,8 @@ def trajectories(
     of a problem.
 
     With ``ties`` thin lines show other numbers of passes with equally good ends.
-    ``readings`` has, by solver, readings of its text in the product's sweep, drawn as a
-    band. ``published`` is the paper's table of errors and ``column`` its column, whose
-    values are stars at the ends of the runs.
+    ``published`` is the paper's table of errors and ``column`` its column, whose values
+    are stars at the ends of the runs.
 
     Raises ConfigError for seconds of a product that is not timed.
     """
@@ -72,10 +71,6 @@ def trajectories(
         for passes in as_good(result, kind) if ties else ():
             other = f"{at[1]}, {passes:g} pass{'es' * (passes != 1)}"
             rows += _path(result, kind, passes, x, at[0], other, "thin")
-        asked = (readings or {}).get(result.solver)
-        if asked and not product.timed:
-            swept = where(results.load_sweep(config, product.sweeps[0]), problem=at[0])
-            rows += _readings(where(swept, calibration=kind), asked, *at)
     titles = results.titles(config, problems)
     axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
     axes |= {"xlabel": "passes on data"}
@@ -150,20 +145,6 @@ def _stars(
     return [row | {"role": "star", "mean": error} for error in cells[column]]
 
 
-def _readings(
-    swept: pd.DataFrame, asked: Mapping[str, Any], panel: str, label: str
-) -> Rows:
-    """The range of the means of several readings of a solver's text, as a band."""
-    rows: Rows = []
-    for key, wanted in asked.items():
-        part = swept[swept[key].isin(wanted)]
-        means = part.groupby(["checkpoint", key])["along"].mean().reset_index()
-        at = ("checkpoint", "along", panel, f"{label}, readings", "band")
-        rows += drawing.against(means, *at)
-    # readings are no sample
-    return [row | {"ci_low": np.nan, "ci_high": np.nan} for row in rows]
-
-
 def as_good(result: Result, calibration: str) -> list[float]:
     """Other numbers of passes that fresh runs do not distinguish from the best, sorted.
 
@@ -208,14 +189,10 @@ def against_epsilon(
     config: Config, product: Product, problems: list[str], columns: int = 3
 ) -> Picture:
     """Relative error against true epsilon with tuned methods, one panel per problem."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    titles = results.titles(config, problems)
-    ran = "relative_error" in swept  # missing if no data set is available
-    known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
-    known = known[known["problem"].isin(problems)]
+    known = swept_errors(config, product.sweeps[0], problems)
     if known.empty:
-        tried = not set(problems).isdisjoint(swept["problem"])
-        return drawing.missing(*[] if tried else ["swept on other problems only"])
+        return drawing.missing("no run on these problems has ended")
+    titles = results.titles(config, problems)
     rows: Rows = []
     for name, part in known.groupby("problem", sort=False):
         for label, group in part.groupby("algorithm", sort=False):

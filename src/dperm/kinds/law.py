@@ -28,7 +28,7 @@ PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its 
 COUNTS = ("true_positives", "false_positives")
 EXTREME = 40.0  # standard deviations; practically impossible
 
-Errors = tuple[np.ndarray, dict[str, np.ndarray]]  # and counts, see ``arrays``
+Errors = tuple[np.ndarray, dict[str, np.ndarray]]  # and counts, see ``by_passes``
 
 
 @dataclass(frozen=True)
@@ -107,18 +107,18 @@ def _means(numbers: np.ndarray, at: np.ndarray, picked: np.ndarray) -> Means:
 
 
 def by_passes(rows: pd.DataFrame) -> list[Errors]:
-    """``arrays`` for each number of passes."""
-    return [arrays(part) for _, part in rows.groupby("passes", sort=True)]
+    """Errors and counts by number of passes, (settings, transcripts).
 
-
-def arrays(part: pd.DataFrame) -> Errors:
-    """Errors and counts, (settings, transcripts); infinity for runs that diverged."""
-    ordered = part.sort_values(["step", "clip", "transcript"])
-    shape = (-1, ordered["transcript"].nunique())
-    lost = ordered["status"].to_numpy() != "ok"
-    errors = np.where(lost, np.inf, ordered["relative_error"].to_numpy())
-    counts = {name: ordered[name].to_numpy(float).reshape(shape) for name in COUNTS}
-    return errors.reshape(shape), counts
+    Errors of runs that diverged are infinite.
+    """
+    found = []
+    for _, part in rows.groupby("passes", sort=True):
+        ordered = part.sort_values(["step", "clip", "transcript"])
+        shape = (-1, ordered["transcript"].nunique())
+        errors = ordered["relative_error"].mask(ordered["status"] != "ok", np.inf)
+        counts = {name: ordered[name].to_numpy(float).reshape(shape) for name in COUNTS}
+        found.append((errors.to_numpy(float).reshape(shape), counts))
+    return found
 
 
 # --- the p of printed cells -----------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from dperm.core.experiment.tune import ONE_RUN
 from dperm.core.experiment.unit import Job, lane_rows
 from dperm.core.lanes import Lanes, trials
 from dperm.core.lanes.engine import run_lanes
-from dperm.core.privacy.calibration import UnreachableTargetError
+from dperm.core.privacy.calibration import Calibration, UnreachableTargetError
 from dperm.core.privacy.ledger import as_set, moves_with_data
 from dperm.pipeline import inputs
 
@@ -51,15 +52,15 @@ def tuning_law(
     passes, transcript) and recorded.
     """
     job = job_of(config, point)
-    if job is None:
-        return [{"status": "unavailable"}]
     chosen = settings(tuned(config, point), point.get("passes"), near, most)
-    tables = [
-        _transcript(job, part, float(passes), number)
-        for passes, part in chosen.groupby("passes")
-        for number in range(transcripts)
-    ]
-    return pd.concat(tables, ignore_index=True)[KEPT].to_dict("records")
+    named = ("law", job.names.problem, job.names.solver)
+
+    def seeds(passes: float) -> list[int]:
+        numbers = range(transcripts)
+        return [plan.seed_of(job.seed, *named, passes, number) for number in numbers]
+
+    found = transcripts_of(job, chosen, seeds, CALIBRATION)
+    return found[KEPT].to_dict("records")
 
 
 def against_epsilon(
@@ -80,8 +81,6 @@ def against_epsilon(
     error of w = 0.
     """
     job = job_of(config, point)
-    if job is None:
-        return [{"status": "unavailable"}]
     problem = replace(job.problem, epsilon=float(point["epsilon"]))
     run = config.paper.runs[point["solver"]]
     on = trials.Trials(problem, job.module, job.options, STRICT)
@@ -94,6 +93,49 @@ def against_epsilon(
     coarse, counts = grid.thin(grid.points(run.grid), keep), (transcripts, fresh)
     found = refined(on, least, coarse, finer, seed, counts)
     return [{**row, **known} for row in found]
+
+
+def noise(
+    config: schema.Config, point: dict[str, Any], seed: int
+) -> list[dict[str, Any]]:
+    """The published noise of a solver, what it costs, and what its epsilon needs.
+
+    ``point`` has problem and solver; there is a row for each number of passes that was
+    tuned. Nothing is drawn.
+    """
+    return [row for _, row in priced(config, point)]
+
+
+def priced(
+    config: schema.Config, point: dict[str, Any]
+) -> Iterator[tuple[Calibration, dict[str, Any]]]:
+    """Yield the published calibrations of a solver, each with its row of ``noise``.
+
+    ``strict_noise`` is the least sound multiplier for the target, ``ratio`` that over
+    the published one; both are missing if no noise reaches the target.
+    """
+    job = job_of(config, point)
+    given = (job.problem, job.module, job.options)
+    for passes in sorted(tuned(config, point)["passes"].unique()):
+        paper = trials.noise(*given, passes, PAPER)
+        try:
+            least = trials.noise(*given, passes, STRICT).noise_multiplier
+        except UnreachableTargetError:
+            least = math.nan
+        yield (
+            paper,
+            {
+                "algorithm": plan.label(config, point["solver"]),
+                "passes": passes,
+                "target_epsilon": paper.target_epsilon,
+                "delta": paper.delta,
+                "paper_noise": paper.noise_multiplier,
+                "true_epsilon": paper.true_epsilon,
+                "given": ", ".join(paper.ledger.given),
+                "strict_noise": least,
+                "ratio": least / paper.noise_multiplier,
+            },
+        )
 
 
 def refined(
@@ -137,18 +179,26 @@ def ends(
     return np.array([run.objective for run in runs])
 
 
-def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum] | None:
-    """A problem and its optimum; None if its data are not available."""
+def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum]:
+    """A problem and its optimum.
+
+    Raises UnavailableError, for which a sweep has a row, without the problem's data.
+    """
     at = plan.at_problem(config, name)
     problem = inputs.load_problem(at)
-    return None if problem is None else (problem, inputs.load_optimum(at))
+    if problem is None:
+        raise inputs.UnavailableError(inputs.unavailable_reason(at))
+    return problem, inputs.load_optimum(at)
 
 
-def job_of(config: schema.Config, point: dict[str, Any]) -> Job | None:
-    """A point's solver on its problem; None if the data are not available."""
+def job_of(config: schema.Config, point: dict[str, Any]) -> Job:
+    """A point's solver on its problem. Raises as ``problem_of``."""
     solver = configuration.read("solver", point["solver"])
-    named = replace(plan.at_problem(config, point["problem"]), solver=solver)
-    return inputs.load_job(named)
+    at = replace(plan.at_problem(config, point["problem"]), solver=solver)
+    job = inputs.load_job(at)
+    if job is None:
+        raise inputs.UnavailableError(inputs.unavailable_reason(at))
+    return job
 
 
 def tuned(
@@ -200,20 +250,22 @@ def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
     return means.where(errors.notna().all(axis=1), ratio * best.mean())
 
 
-def _transcript(
-    job: Job, part: pd.DataFrame, passes: float, number: int
+def transcripts_of(
+    job: Job, chosen: pd.DataFrame, seeds: Callable[[float], list[int]], kind: str
 ) -> pd.DataFrame:
-    """One transcript of several settings, which share its draws, as in tuning."""
-    named = (job.names.problem, job.names.solver)
-    seed = plan.seed_of(job.seed, "law", *named, passes, number)
-    noise = float(part["noise_multiplier"].iloc[0])
-    step, clip = (part[key].to_numpy() for key in ("step", "clip"))
-    lanes = Lanes(step, clip, noise, CALIBRATION)
-    on = (job.module, job.options, job.problem, job.optimum)
-    rows = lane_rows(*on, lanes, passes, (passes,), seed, 1)
-    return rows.assign(
-        passes=passes,
-        transcript=number,
-        transcript_seed=seed,
-        objective=np.where(rows["status"] == "ok", rows["objective"], np.inf),
-    )
+    """Rows of settings on seeds, which are those of a number of passes.
+
+    Settings of equal passes share their draws, as in tuning. ``chosen`` has passes,
+    step, clip and noise_multiplier; ``kind`` is a calibration. ``transcript`` is the
+    index of the seed; a run that diverged has an infinite objective.
+    """
+    on, tables = (job.module, job.options, job.problem, job.optimum), []
+    for passes, part in chosen.groupby("passes"):
+        step, clip = (part[key].to_numpy() for key in ("step", "clip"))
+        lanes = Lanes(step, clip, float(part["noise_multiplier"].iloc[0]), kind)
+        for number, seed in enumerate(seeds(float(passes))):
+            rows = lane_rows(*on, lanes, float(passes), (float(passes),), seed, 1)
+            known = {"passes": float(passes), "transcript": number}
+            tables.append(rows.assign(**known, transcript_seed=seed))
+    runs = pd.concat(tables, ignore_index=True)
+    return runs.assign(objective=runs["objective"].mask(runs["status"] != "ok", np.inf))

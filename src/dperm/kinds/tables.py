@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import plan, results
-from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
-from dperm.core.lanes import trials
-from dperm.core.privacy.calibration import UnreachableTargetError
 from dperm.kinds import law
-from dperm.kinds.sweeps import job_of
 from dperm.present.intervals import power
-from dperm.present.tables import Rows, groups, where, with_interval
+from dperm.present.tables import Rows, groups, interval, named, where, with_interval
 
 FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
 
 
 def relative_error(
-    config: Config, product: Product, problems: list[str], published: str = ""
+    config: Config,
+    product: Product,
+    problems: list[str],
+    published: str = "",
+    best: bool = False,
 ) -> pd.DataFrame:
     """Best relative error for each number of passes, tuned and fresh.
 
-    ``published`` names the paper's table of these errors, with columns
-    relative_error_mean and relative_error_std. ``p_std`` is that of a printed deviation
+    With ``best`` that of the best number alone, where there is one. ``published`` names
+    the paper's table of these errors, with columns relative_error_mean and
+    relative_error_std. ``p_std`` is that of a printed deviation
     (``dperm.kinds.law.of_deviations``), ``p_std_thrice`` that of one thrice as large.
     """
     found = results.load(config, problems)
@@ -38,9 +38,11 @@ def relative_error(
     for result in (each for name in problems for each in found[name]):
         known = {"problem": result.problem, "algorithm": result.label}
         if not result.available:
-            rows.append(known)
+            rows += [] if best else [known]
             continue
-        for chosen in result.chosen(product.calibration).to_dict("records"):
+        settings = result.chosen(product.calibration)
+        settings = settings.nsmallest(1, "mean") if best else settings
+        for chosen in settings.to_dict("records"):
             fresh = result.final(product.calibration, chosen["passes"])
             row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
             row |= with_interval(fresh["relative_error"].to_numpy(), *FRESH)
@@ -61,50 +63,6 @@ def relative_error(
             stated = data["published_std"]
             data[name] = law.of_deviations(stated, ours / times, runs)
     return data
-
-
-def noise(
-    config: Config,
-    product: Product,
-    problems: list[str],
-    solvers: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """The cost of the published noise, and the noise that its epsilon needs."""
-    found = results.load(config, problems, solvers=solvers)
-    keys = ("target_epsilon", "delta")
-    rows: Rows = []
-    for result in (each for name in problems for each in found[name]):
-        rows += [cost | least for _, cost, least in noises(config, result, keys)]
-    return pd.DataFrame(rows)
-
-
-def noises(
-    config: Config, result: Result, targets: Sequence[str]
-) -> Iterator[tuple[dict[str, Any], dict[str, Any], dict[str, float]]]:
-    """The published noise of a job at each number of passes, and the least sound one.
-
-    Yields the calibration of the published noise; a row with its multiplier, its cost
-    and the keys ``targets``; and the multiplier that the target needs with its ratio to
-    the published one, which are missing if no noise reaches the target.
-    """
-    kinds = results.calibrated(config, result)
-    published = {passes: made[PAPER] for passes, made in kinds.items() if PAPER in made}
-    if not published:
-        return
-    job = job_of(config, {"problem": result.problem, "solver": result.solver})
-    assert job is not None  # it has run
-    for passes, paper in published.items():
-        row = {"problem": result.problem, "algorithm": result.label, "passes": passes}
-        row |= {key: paper[key] for key in targets}
-        row |= {"paper_noise": paper["noise_multiplier"]}
-        row |= {"true_epsilon": paper["true_epsilon"]} | results.public(paper)
-        try:
-            given = (job.problem, job.module, job.options)
-            least = trials.noise(*given, passes, STRICT).noise_multiplier
-        except UnreachableTargetError:
-            least = math.nan
-        ratio = least / paper["noise_multiplier"]
-        yield paper, row, {"strict_noise": least, "ratio": ratio}
 
 
 def tuning_law(
@@ -224,30 +182,56 @@ def powers(
             means = group.groupby(axis)[values].mean()
             row = {"axis": axis} | at | {"from": means.index[0], "to": means.index[-1]}
             for name in values:
-                names = (name, f"{name}_low", f"{name}_high")
                 found = power(means.index.to_numpy(float), means[name].to_numpy())
-                row |= dict(zip(names, found, strict=True))
+                row |= named(name, found)
             rows.append(row | {"runs": int(group.groupby(axis).size().min())})
     return pd.DataFrame(rows)
 
 
-def theorem(
+def columns(
     config: Config, product: Product, problems: list[str], shown: Sequence[str]
 ) -> pd.DataFrame:
-    """A theorem with its constants: the measured excess next to the bound.
-
-    ``shown`` are columns of the sweep that do not change with the run, with ``start``
-    and ``bound`` among them. Without runs the excess is missing.
-    """
+    """Columns of a sweep whose replicates are alike: rows of the first one."""
     swept = swept_of(config, product)
-    known = swept[swept["problem"].isin(problems)]
-    known = known.dropna(subset="start") if "start" in known else known.iloc[:0]
-    rows, names = list[dict[str, Any]](), ("excess", "excess_low", "excess_high")
-    for at, group in groups(known, ["problem", "case"]):
-        row = at | group.iloc[0][list(shown)].to_dict()
-        row |= dict.fromkeys([*names, "excess_max"], math.nan)
-        runs = group.get("excess", pd.Series(dtype=float)).dropna().to_numpy()
-        if len(runs):
-            row |= with_interval(runs, *names) | {"excess_max": runs.max()}
+    kept = where(swept, status="ok", replicate=swept["replicate"].min())
+    return kept[list(shown)].reset_index(drop=True)
+
+
+SHOWN: dict[str, Callable[[str, pd.Series], dict[str, Any]]] = {
+    "first": lambda name, values: {name: values.iloc[0]},
+    "mean": lambda name, values: {name: values.mean()},
+    "max": lambda name, values: {name: values.max()},
+    "interval": interval,
+    "runs": lambda name, values: {"runs": values.count()},
+}
+
+
+def summary(
+    config: Config,
+    product: Product,
+    problems: list[str],
+    keys: Sequence[str],
+    show: Mapping[str, Sequence[str]],
+    derived: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
+    """A sweep by groups of rows that differ only in their draws.
+
+    ``keys`` are columns that make a group. ``show`` has, by a key of ``SHOWN``, the
+    columns to summarise: the first value of a group, its mean, its largest value, its
+    mean with a 95 % interval, or the number of runs that have one. ``derived`` are
+    columns that follow from others, as expressions of pandas. A column that no row has,
+    as where no run was made, is empty.
+    """
+    swept = where(swept_of(config, product), status="ok")
+    if "problem" in swept:
+        swept = swept[swept["problem"].isin(problems)]
+    shown, derived = [(how, x) for how in show for x in show[how]], derived or {}
+    lost = [name for _, name in shown if name not in {*swept, *derived}]
+    swept = swept.assign(**dict.fromkeys(lost, math.nan))
+    swept = swept.assign(**{name: swept.eval(derived[name]) for name in derived})
+    rows: Rows = []
+    for row, group in groups(swept, list(keys)):
+        for how, name in shown:
+            row |= SHOWN[how](name, group[name])
         rows.append(row)
     return pd.DataFrame(rows)

@@ -37,6 +37,10 @@ from dperm.store.folders import locked
 log = logging.getLogger(__name__)
 
 
+class UnavailableError(LookupError):
+    """The data of a problem cannot be had; the text is the reason."""
+
+
 def load_problem(config: schema.Config) -> Problem | None:
     """The problem on its prepared arrays, or None if its data are unavailable."""
     spec = config.problem

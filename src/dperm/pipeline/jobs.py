@@ -37,7 +37,7 @@ CHOOSING = (
 STAGED = "dperm.core.experiment.tune:two_stages"
 SAVING = {
     "figures": "dperm.present.drawing:save",
-    "tables": "dperm.present.tables:save",
+    "tables": "dperm.core.experiment.files:write_csv",
 }
 REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
 AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")

@@ -28,7 +28,12 @@ from dperm.core.experiment.unit import COLUMNS, IDENTITY, Job, compute, unavaila
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.pipeline import checks, digests, jobs, products
-from dperm.pipeline.inputs import current_optimum, load_job, unavailable_reason
+from dperm.pipeline.inputs import (
+    UnavailableError,
+    current_optimum,
+    load_job,
+    unavailable_reason,
+)
 from dperm.pipeline.workers import away
 from dperm.store.folders import locked
 
@@ -265,7 +270,10 @@ class Swept:
         seed = plan.seed_of(config.seed, "sweep", config.paper.name, name, 0, replicate)
         start = time.perf_counter()
         with threadpool_limits(1):
-            result = self.function(config, point, seed, **self._options(point))
+            try:
+                result = self.function(config, point, seed, **self._options(point))
+            except UnavailableError as error:
+                result = {"status": "unavailable", "reason": str(error)}
         rows = pd.DataFrame(result if isinstance(result, list) else [result])
         if "seconds" not in rows:
             rows["seconds"] = (time.perf_counter() - start) / len(rows)

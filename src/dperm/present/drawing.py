@@ -8,14 +8,13 @@ titles and axes of its panels. The ``role`` of a row says how it is drawn:
 - ``dots``: means alone;
 - ``thin``: a thin line that ends in a dot;
 - ``line``: a dotted line, such as a bound;
-- ``band``: the range between two dotted lines;
 - ``star``: a printed number;
 - ``bar``: a bin of a histogram from min to max;
 - ``level``, ``upright``: a line across the panel, at a mean or at an x;
 - ``data``: not drawn, in the CSV file alone.
 
-Curves are named at their ends where they are few, else in a legend. A dotted line
-carries the end of a curve to its name.
+Curves are named at their ends, to which a dotted line carries a shorter one, or in a
+legend.
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ METADATA: dict[str, Any] = {  # left out of a file, by its format
 }
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 ROLE = "role"
-FEW = 6  # most curves that are named at their ends
 APART = 0.085  # of a panel's height, between names at the ends of curves
 PANEL = (3.1, 2.7)  # inches
 UNAVAILABLE = "data not available when this was run"
@@ -73,8 +71,7 @@ class Picture:
     looks: Mapping[str, Look] = field(default_factory=dict)  #: of curves; see ``looks``
     #: text of a curve in a panel instead of its name, by panel and curve
     labels: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    #: whether curves are named at their ends; None: if few
-    is_named: bool | None = None
+    is_named: bool = False  #: whether curves are named at their ends, else in a legend
     is_shared: bool = False  #: whether panels have the same scales, labelled once
     ticks: Sequence[float] = ()  #: of x, with plain numbers
     note: str = ""  #: below all panels
@@ -161,11 +158,7 @@ def draw(picture: Picture) -> Figure:
     if picture.is_shared:
         for axes in figure.axes:
             axes.label_outer()
-    is_named = picture.is_named
-    if is_named is None:
-        counts = (len(axes.get_legend_handles_labels()[1]) for axes in figure.axes)
-        is_named = max(counts) <= FEW and not picture.is_shared
-    if not is_named:
+    if not picture.is_named:
         shared_legend(figure, 5, title=picture.note)
         return figure
     for axes in figure.axes:
@@ -213,7 +206,6 @@ LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a l
     "thin": {"linestyle": "-", "linewidth": 0.7, "alpha": 0.8}
     | {"marker": "o", "markersize": 2.5, "markevery": [-1]},
     "line": DOTTED,
-    "band": DOTTED,
     "star": BARE | EDGE | {"marker": "*", "markersize": 9, "zorder": 5},
     "level": {"linewidth": 1.1, "marker": ""},
     "upright": {"linewidth": 1.1, "linestyle": "--", "marker": ""},
@@ -244,10 +236,6 @@ def _dots(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     _line(at, rows, label, look | {"marker": look["marker"] or "o"})
 
 
-def _band(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    at.plot(rows["x"], rows[["min", "max"]], **look)
-
-
 def _bar(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     wide = rows["max"] - rows["min"]
     at.bar(rows["min"], rows["mean"], wide, align="edge", color=look["color"])
@@ -276,7 +264,6 @@ ROLES = {
     "dots": _dots,
     "thin": _line,
     "line": _line,
-    "band": _band,
     "star": _line,
     "bar": _bar,
     "level": _level,
@@ -319,19 +306,16 @@ def _name_ends(axes: Axes) -> None:
         axes.text(1.02, height, label, color=color, **place)
 
 
-def shared_legend(
-    figure: Figure, columns: int = 1, place: str = "lower center", title: str = ""
-) -> None:
-    """Draw one legend for all panels, each label once, outside of them.
+def shared_legend(figure: Figure, columns: int, title: str = "") -> None:
+    """Draw one legend for all panels, each label once, below them and its title.
 
-    It has at most ``columns`` columns, and fewer if the figure is too narrow. ``place``
-    is, for example, ``lower center`` or ``right center``; ``title`` stands above it.
+    It has at most ``columns`` columns, and fewer if the figure is too narrow.
     """
     handles: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
-    style: Any = {"loc": f"outside {place}", "title": title, "title_fontsize": 8}
+    style: Any = {"loc": "outside lower center", "title": title, "title_fontsize": 8}
     for count in range(columns, 0, -1):
         legend = figure.legend(handles.values(), handles.keys(), ncols=count, **style)
         if count == 1 or legend.get_window_extent().width <= figure.bbox.width:

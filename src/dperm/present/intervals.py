@@ -152,8 +152,3 @@ def compared(first: Measured, second: Measured) -> dict[str, float | int]:
         "runs": min(first.fresh, second.fresh),
         "luck": (first.luck + second.luck) / variance if variance > 0 else math.nan,
     }
-
-
-def widest(ratios: list[float]) -> float:
-    """The band of the controls: the largest ratio or inverse ratio; 1 for none."""
-    return math.exp(max((abs(math.log(ratio)) for ratio in ratios), default=0.0))

@@ -2,29 +2,17 @@
 
 import numpy as np
 import pytest
-from scipy import optimize, sparse
+from scipy import optimize
 
 from dperm.core.erm.losses import PLACES, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import Ball
 from dperm.papers.dpbcfw.constrained import minimum
-from dperm.papers.dpbcfw.runs import sparse_design, synthetic
-from dperm.solvers.distributed.bounds import clip_problem, record_bound
-from dperm.solvers.distributed.columns import Columns, edges
+from dperm.solvers.distributed.bounds import record_bound
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate
 from papers.dpbcfw.conftest import dense
-
-
-def test_columns(problem):
-    A, columns = dense(problem), Columns(problem.A)
-    u = np.random.default_rng(0).standard_normal(problem.n)
-    np.testing.assert_allclose(columns.products(u), A.T @ u, atol=1e-12)
-    np.testing.assert_allclose(columns.gram(3), A.T @ A[:, 3], atol=1e-12)
-    chosen, weights = np.array([5, 5, 1]), np.array([1.0, -0.5, 2.0])
-    columns.add(chosen, weights, u)
-    assert edges(10, 3).tolist() == [0, 3, 6, 10]
 
 
 def test_the_kept_gradient_does_not_drift(instance):
@@ -61,12 +49,6 @@ def test_record_bound_holds_and_is_reached(loss):
     assert loss == "logistic" or found > 0.95 * bound
 
 
-def test_clipping(instance):
-    clipped = clip_problem(instance.problem, 0.7, 0.2)
-    assert np.abs(clipped.A.data).max() == 0.7
-    assert np.abs(clipped.offset).max() == 0.2
-
-
 @pytest.mark.parametrize("share", [0.05, 0.5])
 def test_the_minimum_over_the_ball(instance, share):
     """Against SciPy's SLSQP-free route: the split problem with one linear bound."""
@@ -87,22 +69,6 @@ def test_the_minimum_over_the_ball(instance, share):
     )  # fmt: skip
     assert gap <= 1e-9 * instance.start
     assert value == pytest.approx(found.fun, rel=1e-5)
-
-
-def test_sparse_design_has_its_density():
-    A = sparse_design(np.random.default_rng(0), 300, 400, 0.05)
-    assert A.shape == (300, 400) and sparse.issparse(A)
-    assert A.nnz == pytest.approx(6000, rel=0.05)
-    assert np.diff(A.indptr).std() == pytest.approx(np.sqrt(300 * 0.05 * 0.95), rel=0.2)
-    assert A.data.std() == pytest.approx(1.0, rel=0.05)
-
-
-def test_instances_repeat_and_take_rows_of_a_larger_draw():
-    first, again = (synthetic(3, 20, 50, 0.2, 0.1, rows=60) for _ in range(2))
-    other = synthetic(3, 40, 50, 0.2, 0.1, rows=60)
-    assert (first.problem.A != again.problem.A).nnz == 0
-    assert (sparse.csc_array(other.problem.A[:20]) != first.problem.A).nnz == 0
-    assert first.radius == other.radius
 
 
 def test_the_sketch_keeps_lengths_and_is_public():

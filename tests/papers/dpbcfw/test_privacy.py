@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from dperm.accountants.noisy_max import pure_delta
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.privacy import true_epsilon
@@ -42,40 +41,7 @@ def test_the_published_sensitivities_are_exceeded():
     assert min(found_over("published").values()) > 10
 
 
-@pytest.mark.parametrize("update", dp_bcfw.UPDATES)
-def test_declared_sensitivities(instance, update):
-    """2 eta G / n with G = B (B R + Y), and 2 B max ||J_:i||, written out."""
-    options = dp_bcfw.Options(
-        nodes=3, radius=1.5, update=update, sketch=12, entry_bound=2.0, label_bound=3.0
-    )
-    reach = 4.5 if update == "published" else 1.5
-    score, feature = dp_bcfw_noise.sensitivities(instance.problem, options)
-    n = instance.problem.n
-    assert score == pytest.approx(2 * 1.5 * 2.0 * (2.0 * reach + 3.0) / n)
-    J = shared_sketch(n, 12, 0).by_record.T
-    assert feature == pytest.approx(2 * 2.0 * np.linalg.norm(J, axis=0).max())
-
-
 # --- cost -----------------------------------------------------------------------------
-
-
-def test_pairs_of_laplace_noisy_maxima_stay_below_the_profile():
-    """Two candidates that move against each other, integrated numerically."""
-    grid = np.linspace(-60, 60, 40001)
-    density = np.exp(-np.abs(grid)) / 2
-    cumulated = np.where(grid < 0, np.exp(grid) / 2, 1 - np.exp(-grid) / 2)
-
-    def first_wins(gap):
-        return float(
-            np.trapezoid(density * np.interp(grid + gap, grid, cumulated), grid)
-        )
-
-    for gap in (-20.0, 0.0, 3.0):
-        p, q = first_wins(gap), first_wins(gap + 2 * 0.3)  # both scores move by 0.3
-        for value in (0.0, 0.2, 0.5):
-            exact = max(p - math.exp(value) * q, q - math.exp(value) * p,
-                        (1 - p) - math.exp(value) * (1 - q), 0.0)  # fmt: skip
-            assert exact <= pure_delta(value, 2 * 0.3) + 1e-6
 
 
 @pytest.mark.parametrize(("nodes", "expected"), [(1, 0.29), (4, 0.66), (16, 1.50)])

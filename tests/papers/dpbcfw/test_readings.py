@@ -4,12 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.core.experiment.config import compose
 from dperm.core.experiment.schema import Product
-from dperm.papers.dpbcfw import figures, sweeps, tables
+from dperm.papers.dpbcfw import figures, tables
 from dperm.papers.dpbcfw.runs import Setting, noise_of, run
 from dperm.present import drawing
-from papers.dpbcfw.conftest import SIZES
 
 OURS = {"noise": "stated", "epsilon": 1.0, "nodes": 2, "sketch": 10, "iterations": 9}
 CENTRAL = {"method": "dp_fw", "noise": "scaled", "epsilon": 1.0, "iterations": 9}
@@ -63,31 +61,6 @@ def test_every_row_records_the_norm_over_eta(instance):
 # --- the sweep ------------------------------------------------------------------------
 
 
-def test_eta_itself_and_the_noise_of_ones_own_paper(instance):
-    config = compose(["paper=dpbcfw"])
-    point = SIZES | {"ball": 0.5, "objective": "sum", "per": "iteration"}
-    point |= {"iterations": 4}
-    settings = [{"method": ["dp_fw"], "noise": ["scaled"], "epsilon": [1.0],
-                 "own": [False, True]}]  # fmt: skip
-    read, own = sweeps.compare(config, point, 7, settings, every=0)
-    assert read["eta"] == pytest.approx(0.5) and (read["own"], own["own"]) == (0, 1)
-    # sum: n times less; an iteration: sqrt(T) less
-    ratio = own["index_scale"] / read["index_scale"]
-    assert ratio == pytest.approx(40 * 2.0)
-    large = sweeps.compare(config, point | {"ball": float("inf")}, 7, settings)
-    assert large[0]["eta"] == pytest.approx(instance.radius)
-
-
-def test_sizes_are_of_one_draw():
-    config = compose(["paper=dpbcfw"])
-    point = {"d": 30, "rows": 50, "density": 0.3, "active": 0.1, "ball": 0.5,
-             "objective": "mean", "per": "total", "iterations": 2}  # fmt: skip
-    given = (config, point, 7, [{"method": ["fw"]}], 0)
-    few, many = sweeps.compare(*given, records=[20, 50])
-    assert (few["n"], many["n"]) == (20, 50)
-    assert few["share"] == many["share"] and few["start"] != many["start"]
-
-
 # --- Figure 4 under every reading -----------------------------------------------------
 
 
@@ -124,14 +97,6 @@ def test_figure_4_falls_with_n_and_with_nodes(monkeypatch, rows, counts):
     assert (row["tried"], row["learning"], row["holding"]) == counts
 
 
-def test_slopes():
-    n = pd.Series([100, 100, 1000, 1000, 10_000])
-    runs = pd.DataFrame({"n": n, "excess": 3.0 * n ** (-2 / 3)})
-    assert figures.slope(runs) == "-0.67 [-0.67, -0.67]"
-    runs["excess"] = [1.0, 1, -1, 1, 1]
-    assert figures.slope(runs).startswith("no slope")
-
-
 @pytest.mark.parametrize(("ours", "told"), [(0.4, True), (0.6, False)])
 def test_a_private_curve_below_fw_is_explained(ours, told):
     ends = {"FW": 0.5, "DP-FW": 0.3, "K = 2": 0.9, "K = 4": ours}
@@ -141,22 +106,3 @@ def test_a_private_curve_below_fw_is_explained(ours, told):
         for row in drawing.values("one", name, [0, 1], [1.0, end], "curve")
     ]
     assert (figures.explained(drawing.frame(rows)) == figures.LARGER) == told
-
-
-def test_bytes_are_those_of_the_formulas(monkeypatch):
-    known = {"n": 100, "nodes": 4, "sketch": 10, "bytes_up": 5.0, "bytes_down": 3.0}
-    known |= {"corollary": 2.0, "one_shot": 7.0, "iterations": 2, "epsilon": 1.0}
-    pairs = [(rule, t) for rule in ("tuned", "theorem 4") for t in (1, 2)]
-    table = pd.DataFrame([known | {"rule": rule, "iteration": t} for rule, t in pairs])
-    monkeypatch.setattr(tables.results, "load_sweep", lambda *_: table)
-    rows = figures.communication(None, Product(), []).rows
-    means = rows.groupby("algorithm")["mean"].apply(list)
-    assert means["up, if each were sent"] == [4 * (16 + 80), 2 * 4 * (16 + 80)]
-    assert means["Corollary 1"] == [16.0] and means["one-shot sketch"] == [7.0]
-    monkeypatch.setattr(
-        tables.results,
-        "published",
-        lambda *_: pd.DataFrame({"solver": ["dp_bcfw", ""]}),
-    )
-    (share, missing) = tables.related(None, Product(), [])["uplink_share"]
-    assert share == pytest.approx(5 / (8 * 100 * 4 * 2)) and missing is pd.NA

@@ -4,60 +4,16 @@ import itertools
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from dperm.core.experiment.schema import Product
-from dperm.papers.dpbcfw import sweeps, tables, theory
+from dperm.papers.dpbcfw import sweeps, theory
 from dperm.papers.dpbcfw.runs import Setting, sparse_design, synthetic
 from dperm.solvers.distributed.columns import edges
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_bcfw_noise
-from papers.dpbcfw.conftest import SIZES, dense
-
-
-@pytest.fixture
-def table(monkeypatch):
-    """A table of rows as of a sweep."""
-
-    def made(name, rows):
-        monkeypatch.setattr(tables.results, "load_sweep", lambda *_: pd.DataFrame(rows))
-        return getattr(tables, name)(None, Product(sweeps=["rows"]), [])
-
-    return made
-
+from papers.dpbcfw.conftest import dense
 
 # --- Theorem 1 ------------------------------------------------------------------------
-
-
-def test_gaps_are_over_the_minimum(instance):
-    point = SIZES | {"share": 0.5, "iterations": 100}
-    rows = pd.DataFrame(sweeps.rates(None, point, 7, 1 / 3, 2))
-    assert set(rows["panel"]) == {"ball", "box"}
-    assert (rows["gap"] > -1e-9 * rows["start"]).all()
-    serial = rows[rows["sampling"] == "uniform serial"]
-    assert serial["iteration"].max() == sweeps.PASSES * instance.problem.p
-    runs = rows[(rows["panel"] == "ball") & (rows["sampling"] == "elementary")]
-    assert runs["iteration"].iloc[[0, -1]].tolist() == [10, 100]
-    assert runs["gap"].iloc[-1] < 0.2 * runs["gap"].iloc[0]
-
-
-def test_the_least_over_the_box_is_0_where_an_interpolation_fits(instance):
-    assert sweeps.box_least(instance) == 0.0
-
-
-@pytest.mark.parametrize("exponent", [-1.0, -0.4])
-def test_exponents_are_those_of_the_gap_and_of_the_bound(table, exponent):
-    marks = np.unique(np.geomspace(100, 1000, 12).round().astype(int))
-    rows = [
-        {"panel": "box", "sampling": "elementary", "p_min": 1.0, "iteration": t,
-         "gap": 3.0 * t**exponent, "start": 3.0, "replicate": r}
-        for r in range(2) for t in marks.tolist()
-    ]  # fmt: skip
-    (row,) = table("rates", rows).to_dict("records")
-    assert row["exponent"] == pytest.approx(exponent)
-    assert row["bound_exponent"] == pytest.approx(-1.0, abs=0.01)  # of 1 / (t + 2)
-    assert row["left"] == pytest.approx(1000**exponent)
 
 
 def test_the_printed_column_loses_the_factor_d():
@@ -105,12 +61,6 @@ def test_curvature_is_the_worst_average_over_sets(sampling):
     )
     assert theory.box_curvature(P * G, width) == pytest.approx(worst)
     assert worst <= theory.eigenvalue_bound(P, G, width) * (1 + 1e-12)
-
-
-def test_the_bound_is_attained_by_equal_features():
-    rows = sweeps.eigenvalue_bounds(None, {"n": 20, "d": 8, "common": 1.0}, 3, 2, 2)
-    for row in rows:
-        assert row["curvature"] == pytest.approx(row["bound"])
 
 
 def test_too_many_corners_are_refused():
@@ -169,33 +119,6 @@ def test_errors_are_those_of_the_dense_formula(monkeypatch):
     assert found["sketched"] == found["distortion"] and found["plain_noise"] == 0.0
 
 
-def test_noise_has_the_size_of_its_scale():
-    point = SKETCHED | {"n": 200, "nonzeros": 20}
-    found = [
-        sweeps.sketched_products(None, point, seed, [40], **GIVEN)[0]
-        for seed in range(20)
-    ]
-    tops = [Sketch(200, m, 0).leading_singular_value for m in (40, 200)]
-    sizes = [np.mean([each[key] for each in found])
-             for key in ("sketched_noise", "plain_noise")]  # fmt: skip
-    assert sizes[0] / sizes[1] == pytest.approx(tops[0] / tops[1], rel=0.35)
-
-
-def test_exponents_in_m_and_in_n(table):
-    rows = [
-        {"n": n, "m": m, "table": of_table, "replicate": r, "distortion": m**-0.5,
-         "sketched": n**-1.0, "sketched_noise": 8 * n**-1.5, "plain_noise": n**-1.5}
-        for r in range(2)
-        for n in (100, 200, 400)
-        for m, of_table in ((10, False), (20, False), (40, False), (30, True))
-    ]  # fmt: skip
-    found = table("sketch", rows).set_index("quantity")
-    expected = {"distortion": -0.5, "sketched": -1.0, "sketched_noise": -1.5}
-    for quantity, exponent in expected.items():
-        assert found.loc[quantity, "exponent"] == pytest.approx(exponent)
-    assert found.loc["sketched_noise", "ratio"] == pytest.approx(8.0)
-
-
 # --- Assumption 2 ---------------------------------------------------------------------
 
 
@@ -237,28 +160,6 @@ def test_the_oracle_by_a_loop():
     best = [0.9 - 0.1, 0.3 + 0.2]  # -e_4 was taken where +e_3 was best
     found = sweeps.oracle_error(estimate, signed, edges(4, 2))
     assert found == pytest.approx(max(best))
-
-
-@pytest.mark.parametrize("exponent", [-1.0, 0.0])
-def test_errors_are_held_against_the_step(table, exponent):
-    rows = [
-        {"objective": "mean", "per": "total", "epsilon": 1.0, "length": 80,
-         "release": release, "iteration": t, "error": size * t**exponent,
-         "allowed": 2.0 / (t + 1), "replicate": r, "gap": 1.0, "start": 2.0,
-         "curvature": 2.0, "width": 4.0, "nodes": 3}
-        for r in range(2)
-        for t in range(1, 101)
-        for release, size in (("gradient", 0.1), ("oracle", 0.2))
-    ]  # fmt: skip
-    found = table("approximation", rows).set_index("release")
-    assert found["exponent"].to_numpy() == pytest.approx([exponent] * 2, abs=1e-9)
-    assert found.loc["oracle", "step_exponent"] == pytest.approx(-1.0, abs=0.03)
-    if exponent == 0.0:
-        rho_g, rho_l = 0.1 * 101 / 2, 0.2 * 101 / 2
-        assert found["rho"].tolist() == pytest.approx([rho_g, rho_l])
-        rho = (4.0 + 3) * rho_g + 3 * rho_l
-        expected = 2 * (2.0 + (1 + rho) * 2.0) / 102
-        assert found["bound"].tolist() == pytest.approx([expected] * 2)
 
 
 # --- Theorem 4 ------------------------------------------------------------------------

@@ -84,17 +84,3 @@ def test_dp_bcfw(problem, update, scores, sketch):
     )  # fmt: skip
     np.testing.assert_allclose(run.weights[0], x, **TIGHT)
     np.testing.assert_allclose(run.q, q, **TIGHT)
-
-
-def test_without_noise_and_sketch_algorithm_2_is_algorithm_1(problem):
-    options = dp_bcfw.Options(
-        nodes=3, radius=0.8, update="feasible", entry_bound=1e3, label_bound=1e3
-    )
-    private = dp_bcfw.Run(problem, streams(1), options, silent(40))
-    private.advance(40)
-    public = bcfw.Run(
-        problem, streams(1),
-        bcfw.Options("distributed", problem.p, 3, "ball", 0.8, "feasible"), silent(40),
-    )  # fmt: skip
-    public.advance(40)
-    np.testing.assert_allclose(private.weights, public.weights, rtol=1e-9, atol=1e-12)

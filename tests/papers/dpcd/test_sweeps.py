@@ -56,16 +56,6 @@ def test_a_run_that_diverged_leads_nobody():
     assert ends[0] == 0.0
 
 
-def test_published_noise_shows_the_way_of_the_chosen_setting(config):
-    rows = swept(config, "equation 126", "paper")
-    ends = [row["relative_error"] for row in rows if "relative_error" in row]
-    along = pd.DataFrame([row for row in rows if "along" in row])
-    last = along[along["checkpoint"] == rows[0]["passes"]]["along"].tolist()
-    assert last == ends and len(along) == 3 * (rows[0]["passes"] + 1)
-    assert along[along["checkpoint"] == 0]["along"].nunique() == 1
-    assert not any("along" in row for row in swept(config, "equation 126", "strict"))
-
-
 def test_the_interval_of_a_ratio_holds_it_as_often_as_it_says():
     rng = np.random.default_rng(1)
     hits = 0

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.erm.optimum import solve
-from dperm.papers.dpgcd import growing
+from dperm.papers.dpgcd import growing, tables
 from dperm.papers.dpgcd.growing import Instance, draw
 from dperm.solvers.lanes import dp_gcd
 
@@ -22,8 +22,12 @@ def swept(law, knob="p", values=(100, 1000, 10000), spread=0.0):
 
 
 def exponents(table):
-    """Those in p, as of the sweep ``selection``."""
-    return growing.by_dimension(table.assign(iterations=16), {"all": [1, 1e9]})
+    """Those in p."""
+    return tables.exponents(table, "p", ["n"])
+
+
+def sparsity(table):
+    return tables.exponents(growing.along(table, "tau"), "tau", ["p", "n"])
 
 
 def test_the_exponent_of_a_power_of_p():
@@ -42,9 +46,9 @@ def test_the_exponent_of_a_power_of_log_p():
 def test_what_differs_otherwise_is_left_out():
     table = swept(lambda tau: 1e-3 * tau, "tau", (1, 4, 16))
     others = swept(lambda p: 1.0)
-    rows = growing.by_sparsity(pd.concat([table, others]))
+    rows = sparsity(pd.concat([table, others]))
     assert [row["p"] for row in rows] == [1000]
-    assert growing.by_sparsity(table)[0]["exponent"] == pytest.approx(1.0)
+    assert sparsity(table)[0]["exponent"] == pytest.approx(1.0)
 
 
 def test_two_points_give_no_exponent():

@@ -1,22 +1,17 @@
 """Sweeps of DP-GCD, against runs made by hand."""
 
 import numpy as np
-import pytest
 
 from conftest import make_problem
 from dperm.core.lanes import Lanes
-from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpgcd import sweeps
-from dperm.papers.dpgcd.growing import Instance, draw
-from dperm.solvers.frank_wolfe import dp_fw
 from dperm.solvers.lanes import dp_gcd
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 
 AT = {"p": 40, "n": 400, "tau": 2, "imbalance": 0.0}
 GRIDS = {
     "DP-GCD": {"passes": [2, 4], "step": [1.0], "clip": [0.3, 1.0]},
-    "DP-FW": {"passes": [5], "radius": [0.5, 1.0], "entry": [3.0], "label": [3.0]},
 }
 
 
@@ -25,27 +20,13 @@ def grown(config, algorithm, epsilon):
     return sweeps.growth(config, point, 5, epsilon, GRIDS, 6)
 
 
-@pytest.mark.parametrize("algorithm", ["DP-GCD", "DP-FW"])
-def test_growth_costs_the_epsilon_it_names(configured, algorithm):  # noqa: F811
+def test_growth_costs_the_epsilon_it_names(configured):  # noqa: F811
     config = configured("paper=dpgcd")
-    little, much = (grown(config, algorithm, epsilon) for epsilon in (2.0, 200.0))
+    little, much = (grown(config, "DP-GCD", epsilon) for epsilon in (2.0, 200.0))
     assert 1.98 < little[0]["true_epsilon"] <= 2.0
     assert 198 < much[0]["true_epsilon"] <= 200.0
     assert np.mean([row["share"] for row in much]) < 0.8 * np.mean(
         [row["share"] for row in little]
-    )
-
-
-def test_frank_wolfe_runs_under_the_noise_it_pays_for():
-    problem = draw(Instance(**AT), 1, 2.0)
-    options = dp_fw.Options(1.0, 3.0, 3.0)
-    found = dp_fw.noise(problem, 7, options, 2.0, problem.delta, "strict")
-    counted = true_epsilon(found.ledger, problem.delta)
-    assert found.true_epsilon == pytest.approx(counted)
-    assert found.true_epsilon != 2.0
-    run = dp_fw.Run(problem, streams(0), options, found)
-    assert run.scale == pytest.approx(
-        found.ledger.events[0].noise_multiplier * dp_fw.sensitivity(problem, options)
     )
 
 

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dperm.core.privacy.mechanisms import streams
@@ -72,17 +71,6 @@ def test_the_walk_finds_the_point_that_an_estimate_belongs_to():
             expected = gradient(run.source, points[-2], setup)
             np.testing.assert_allclose(seen.gradient, expected, atol=1e-12)
     assert len(points) == 301
-
-
-def test_rows_of_both_algorithms():
-    norms = {"noisy_sfw": [1.5], "poly_sfw": [1.0]}
-    for solver, (p,) in norms.items():
-        point = {"solver": solver, "n": 1000}
-        rows = sweeps.estimator(None, point, 1, norms, [8.0, math.inf], 8, 0.9)
-        table = pd.DataFrame(rows)
-        assert len(table) == 4 and set(table["p"]) == {p}
-        assert (table["error"] > 0).all() and (table["start"] > 0).all()
-        assert table["error"].nunique() > 1
 
 
 def test_estimates_that_do_not_follow_the_walk_are_seen(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import schema
 from dperm.papers.dpsco import figures, tables
-from dperm.papers.dpsco.rates import EASY, bound
+from dperm.papers.dpsco.rates import bound
 
 CONFIG = configuration.compose(["paper=dpsco"])
 SIZES = [1000, 10_000, 100_000]
@@ -35,28 +35,6 @@ def hard(exponent, **keys):
     return pd.concat([power(-1.0, 0.01, instance="hard", bias=1.0), worse])
 
 
-def test_table1_has_both_instances_and_the_bound(monkeypatch):
-    product = given(monkeypatch, rates=power(-1.2), hard=hard(-0.5))
-    data = tables.exponents(CONFIG, product, [])
-    assert list(data["instance"]) == [EASY, "hard"]
-    assert list(data["exponent"]) == pytest.approx([-1.2, -0.5], abs=1e-6)
-    assert math.isnan(data["worst_bias"][0]) and data["worst_bias"][1] == 0.5
-    assert data["bound_exponent"][0] == data["bound_exponent"][1]
-
-
-def test_exponents_of_d_are_of_the_excess_itself_on_hard_instances(monkeypatch):
-    """The initial risk falls with d there, which must not count."""
-    parts = [power(-0.5, 0.1 * (d / 16) ** 0.25, instance="hard", bias=1.0, d=d,
-                   initial=(16 / d) ** 0.25) for d in (16, 64, 256)]  # fmt: skip
-    product = given(monkeypatch, hard=pd.concat(parts))
-    data = tables.dimension_exponents(CONFIG, product, [])
-    assert data["exponent"].item() == pytest.approx(0.25)
-    assert 0 < data["bound_exponent"].item() < 1
-    ends = [bound("phased_sgd", 4.0, 1.0, 1e5, d, printed=True) for d in (16, 256)]
-    found = math.log(ends[1] / ends[0]) / math.log(16)
-    assert data["table1_exponent"].item() == pytest.approx(found)
-
-
 def test_table_1_is_printed_without_logarithms():
     assert bound("poly_sfw", 1, 2.0, 100, 8, printed=True) == math.log(8) / 20
     assert bound("poly_sfw", 1, math.inf, 100, 8, printed=True) == math.log(8) / 10
@@ -80,18 +58,6 @@ def test_sizes_outside_the_corollary_are_left_out(monkeypatch):
     product = given(monkeypatch, hard=noisy)  # 16 log(n^2) / 0.04 > 5000
     rates = tables.corollary72_rates(CONFIG, product, [])
     assert rates["reason"].item() == "2 of 2 below half"
-
-
-def test_estimator_takes_the_largest_ratio_and_the_least_start(monkeypatch):
-    swept = pd.DataFrame(
-        {"method": "noisy_sfw", "instance": EASY, "p": 2.0, "n": 1000, "epsilon": 8.0,
-         "error": error, "bound": bound, "start": start}
-        for error, bound, start in ((1.0, 10.0, 30.0), (1.0, 5.0, 10.0), (0.1, 1.0, 4))
-    )  # fmt: skip
-    data = tables.estimator(CONFIG, given(monkeypatch, estimator=swept), [])
-    row = data.iloc[0]
-    assert (row["error"], row["bound"], row["runs"]) == (1.0, 5.0, 3)
-    assert row["start_over_bound"] == 2.0 and row["start"] == 10.0
 
 
 def test_the_bound_meets_the_first_point_that_has_learnt(monkeypatch):

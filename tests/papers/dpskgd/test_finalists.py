@@ -89,6 +89,6 @@ def test_a_setting_that_diverges_does_not_win(job):
     job.optimum = solve(job.problem)
     settings = pd.DataFrame({"passes": [4.0, 4.0], "step": [0.3, 1e9],
                              "clip": [0.5, 0.5], "noise_multiplier": 1.0})  # fmt: skip
-    rows = sweeps._transcripts(job, settings, [1, 2])
+    rows = sweeps.transcripts_of(job, settings, lambda passes: [1, 2], "strict")
     assert np.isinf(rows.loc[rows["step"] == 1e9, "objective"]).all()
     assert np.isfinite(rows.loc[rows["step"] == 0.3, "objective"]).all()

@@ -6,7 +6,6 @@ from scipy import stats
 
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpskgd import instances as law
-from dperm.papers.dpskgd import sweeps
 from dperm.papers.dpskgd.instances import Method
 from dperm.papers.dpskgd.theory import release_noise
 
@@ -48,13 +47,6 @@ def test_expectations_are_exact():
     assert abs(np.mean(drawn) - expected) < 5 * np.std(drawn) / np.sqrt(len(drawn))
 
 
-def test_noise_of_k_releases():
-    one = release_noise(1.0, 1e-6, 1, "strict")
-    from dperm.core.privacy.strict import gaussian_epsilon
-
-    assert gaussian_epsilon(1 / one, 1e-6) == pytest.approx(1.0, rel=1e-6)
-
-
 @pytest.mark.parametrize("n", [2.0**20, 2.0**23])
 @pytest.mark.parametrize(("regime", "name"), cases())
 def test_the_chosen_step_and_length_lie_inside_the_grid(regime, name, n):
@@ -70,17 +62,6 @@ def test_the_chosen_step_and_length_lie_inside_the_grid(regime, name, n):
         for s in np.geomspace(1e-4, 1.95, 60) for k in np.geomspace(1, 1e8, 60)
     ]  # fmt: skip
     assert expected < 1.05 * min(wider)
-
-
-def test_rows_of_a_point():
-    point = {"regime": "steep", "d": 4, "n": 1048576}
-    given = {"ratio": 100.0, "others": 0.0, "epsilon": 1.0, "draws": 2}
-    given |= {"solver_steps": 2000, "solver_dimension": 8}
-    rows = sweeps.regimes(None, point, 3, **given)
-    assert {(row["algorithm"], row["source"]) for row in rows} >= {
-        ("DP-CD", "law"), ("DP-SkGD single IS", "law"), ("DP-SkGD single IS", "solver"),
-    }  # fmt: skip
-    assert rows == sweeps.regimes(None, point, 3, **given)
 
 
 def test_terms_are_those_of_table_1():

@@ -36,12 +36,6 @@ def test_the_design_has_the_declared_constants(f):
     assert slack == pytest.approx(0.0, abs=1e-9)  # it bounds the Hessian, just
 
 
-def test_placement_is_where_the_optimum_sits():
-    for placement in (-1.0, 0.0, 1.0):
-        at = instances.pairs(4, 1, 100.0, 1.0, placement)
-        assert at.optimum[0] / at.optimum[1] == pytest.approx(100.0**placement)
-
-
 def test_clipped_single_coordinates_are_hubers_loss(f):
     """One threshold on a record's residual does for both coordinates it touches."""
     X, y = f.problem.A, -f.problem.offset
@@ -86,20 +80,6 @@ def test_the_solver_has_the_expectation(f, sampling, counts):
     found = np.array([algorithm.run(*setting, streams(seed)) for seed in range(300)])
     expected = algorithm.expected_excess(*setting)
     assert abs(found.mean() - expected) < 4.5 * found.std() / math.sqrt(len(found))
-
-
-def test_without_noise_a_run_ends_in_the_average_of_its_iterates(f):
-    """Line 9: theta^1 to theta^K, without theta^0; then on from there."""
-    w = np.zeros(f.p)
-    H = f.problem.A.T @ f.problem.A / f.p
-    for _ in range(2):
-        iterates = []
-        for _ in range(3):
-            w = w - (w - f.w) @ H / f.dominating
-            iterates.append(w)
-        w = np.mean(iterates, axis=0)
-    ended = Algorithm.of(f, "full").run((3, 2), 0.0, N, streams(0))
-    assert ended == pytest.approx(f.problem.objective(w)[0])
 
 
 @pytest.mark.parametrize("sampling", list(theorem42.SAMPLINGS))
@@ -177,21 +157,6 @@ GIVEN = {
 def point(**changed):
     return {"instance": "one", "case": "convex", "sampling": "single", "n": 2**14,
             "epsilon": 1.0} | changed  # fmt: skip
-
-
-def test_rows_of_a_point():
-    rows = sweeps.theorem(None, point(), 3, **GIVEN)
-    assert rows == sweeps.theorem(None, point(), 3, **GIVEN)
-    assert [row["draw"] for row in rows] == [0, 1, 2]
-    assert len({row["excess"] for row in rows}) == 3
-    assert rows[0]["steps"] == round(rows[0]["inner"])
-    assert rows[0]["start_over_bound"] == pytest.approx(
-        rows[0]["start"] / rows[0]["bound"]
-    )
-    best = sweeps.theorem(None, point(length="best", placement=1.0), 3, **GIVEN)
-    assert best[0]["expected"] <= 1.02 * sweeps.theorem(
-        None, point(placement=1.0), 3, **GIVEN
-    )[0]["expected"]  # fmt: skip
 
 
 def test_where_t_is_negative_nothing_is_run():

@@ -187,25 +187,6 @@ def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, 
     return store.read_json(folder / "ledger.json", again, list)
 
 
-def calibrated(
-    config: schema.Config, result: Result
-) -> dict[float, dict[str, dict[str, Any]]]:
-    """Calibrations of one job by passes, in increasing order, and kind.
-
-    Of several entries the first counts: later ones stem from an earlier run.
-    """
-    by_passes: dict[float, dict[str, dict[str, Any]]] = {}
-    for entry in ledgers(config, result.problem, result.solver):
-        made = entry["calibrated"]
-        by_passes.setdefault(entry["passes"], {}).setdefault(made["calibration"], made)
-    return dict(sorted(by_passes.items()))
-
-
-def public(made: dict[str, Any]) -> dict[str, Any]:
-    """What the ledger of a calibration takes as public."""
-    return {"given": ", ".join(made["ledger"].get("given", ()))}
-
-
 def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:
     """The problems' sections, for titles and privacy targets."""
     return configuration.sections("problem", problems, config.overrides)

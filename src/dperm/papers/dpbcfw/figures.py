@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dperm.present import drawing, looks
 from dperm.present.drawing import Picture, Rows
 from dperm.present.intervals import power
 from dperm.present.looks import Look
-from dperm.present.tables import where
+from dperm.present.tables import groups, where
 
 LARGER = (
     "A private curve can end below FW, which has no noise: Algorithm 2 adds a vertex "
@@ -33,17 +34,17 @@ NOISES = {
 }
 UPDATES = {"published": "as published", "feasible": "feasible"}
 SHARE = "$\\eta$ = {:g} $\\|x_{{true}}\\|_1$"
-FAMILIES: dict[str, Callable[[float], str]] = {  # key of a family: label of a curve
+FAMILIES: dict[str, Callable[[Any], str]] = {  # key of a family: label of a curve
     "nodes": "K = {:g}".format,
     "epsilon": "$\\epsilon$ = {:g}".format,
     "split": lambda share: f"{10 * share:.0f} : {10 - 10 * share:.0f}",
     "sketch": "m = {:g}".format,
+    "update": lambda update: f"DP-BCFW, {UPDATES[update]}",
 }
-FAMILY_MARKS = ("K = ", "epsilon$ = ", " : ", "m = ")  # in labels of ``FAMILIES``
-BESIDE = {  # keys of panels, besides noise: their text in the data, and in the title
-    "epsilon": (", epsilon {:g}", ",\n$\\epsilon$ = {:g}"),
-    "share": (", eta {:g}", f", {SHARE}"),
-}
+FAMILY_MARKS = ("K = ", "epsilon$ = ", " : ", "m = ")  # in labels of ordered families
+IN_WORDS = {"percent": "density", "updates": "update"}  # fields of a panel's name
+OF_ALL = ("d", "n", "density", "share", "problem")  # keys of panels that FW has too
+SIZES = {2: (4.0, 2.3), 3: (3.1, 2.7)}  # of a panel, by the number in a row
 Curve = tuple[str, pd.DataFrame]  # label, runs
 Cell = tuple[str, str, list[Curve]]  # a panel: its name in the rows, title, curves
 
@@ -66,7 +67,7 @@ def _picture(
 ) -> Picture:
     """A picture with a legend, whose families of curves go from dark to light."""
     styles = hues(data["algorithm"].unique())
-    return Picture(data, titles, axes, looks=styles, is_named=False, **more)
+    return Picture(data, titles, axes, looks=styles, **more)
 
 
 def explained(data: pd.DataFrame) -> str:
@@ -94,11 +95,6 @@ def percent(value: float) -> str:
     return f"{100 * value:g} %"
 
 
-def _sizes(table: pd.DataFrame, *keys: str) -> list[list[Any]]:
-    """The values of some keys that occur together."""
-    return table[list(keys)].drop_duplicates().to_numpy().tolist()
-
-
 def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
     """Curves of FW and DP-FW, if they were run; ``noise`` is that of DP-BCFW.
 
@@ -111,7 +107,7 @@ def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
 
 def _family(table: pd.DataFrame, key: str) -> list[Curve]:
     """One curve for each value of a key."""
-    values = sorted(table[key].unique())
+    values = table[key].unique()
     return [(FAMILIES[key](value), where(table, **{key: value})) for value in values]
 
 
@@ -124,7 +120,7 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
     The data also have the box, whose panels do not name the set.
     """
     table, cells = read(config, product.sweeps[0]), list[Cell]()
-    pairs = sorted(_sizes(table, "active", "density"), reverse=True)
+    pairs = sorted({*zip(table["active"], table["density"], strict=True)}, reverse=True)
     for constraint, (active, density) in itertools.product(("ball", "box"), pairs):
         runs = where(table, active=active, density=density, constraint=constraint)
         part, whole = percent(active), percent(density)
@@ -141,97 +137,56 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
     return replace(picture, titles=titles)
 
 
-def nodes(config: Config, product: Product, problems: list[str]) -> Picture:
-    """Figures 2 and 5: K nodes, as published and with equal feasible sets.
-
-    A second sweep has Algorithm 1 on box and ball.
-    """
-    table, cells = read(config, product.sweeps[0]), list[Cell]()
-    shares = sorted(table["share"].unique())
-    for share, (update, name) in itertools.product(shares, UPDATES.items()):
-        runs = where(table, share=share)
-        ours = runs[runs["method"].isin(["bcfw", "dp_bcfw"])]
-        ours = where(ours, update=update)
-        panel = f"{name}, {SHARE.format(share)}"
-        reach = f"largest $\\|x\\|_1$ = {ours['largest_norm'].max():.3g} $\\eta$"
-        curves = _baselines(runs, "scaled") + _family(ours, "nodes")
-        cells.append((panel, f"{panel}\n{reach}", curves))
-    for sampled in (read(config, name) for name in product.sweeps[1:]):
-        for constraint in ("box", "ball"):
-            panel, runs = (
-                f"Algorithm 1, {constraint}",
-                where(sampled, constraint=constraint),
-            )
-            cells.append((panel, panel, _family(runs, "nodes")))
-    return losses(cells, 2, (4.0, 2.3))
-
-
-def private(config: Config, product: Product, problems: list[str]) -> Picture:
-    """Figure 3: DP-BCFW, DP-FW and FW, with printed noise and with sound noise."""
-    table, cells = read(config, "private"), list[Cell]()
-    sizes = _sizes(table, "d", "n", "density")
-    for (d, n, density), noise in itertools.product(sizes, ("stated", "strict")):
-        runs = where(table, d=d, n=n, density=density)
-        ours = where(runs, method="dp_bcfw", noise=noise)
-        size = f"d = {d:g}, n = {n:g}, {percent(density)}"
-        curves = _baselines(runs, noise)
-        curves += [
-            (f"DP-BCFW, {UPDATES[one]}", where(ours, update=one)) for one in UPDATES
-        ]
-        value = ours["true_epsilon"].mean()
-        about = f"about $10^{{{np.log10(value):.0f}}}$" if value >= 1000 else None
-        cost = f"true $\\epsilon$ {about or f'{value:.2g}'}"
-        cells.append((f"{size}, {noise}", f"{size}\n{NOISES[noise]}, {cost}", curves))
-    return losses(cells, 2, (4.0, 2.3))
-
-
-def by_noise(
+def paths(
     config: Config,
     product: Product,
     problems: list[str],
     along: str,
-    beside: str = "",
+    panel: str,
+    title: str,
+    columns: int = 2,
 ) -> Picture:
-    """Figures 6 to 8: a family of runs, one panel per kind of noise.
+    """Figures 2, 3 and 5 to 9: a family of DP-BCFW's runs, with FW and DP-FW.
 
-    ``along`` is the key of ``FAMILIES`` in which curves differ, ``beside`` that of
-    ``BESIDE`` in which panels differ, besides noise.
+    ``along`` is the key of ``FAMILIES`` in which curves differ. ``panel`` names a panel
+    in the data and ``title`` says what it is; both are formats, of keys of the sweep,
+    in which panels differ, and of the words of ``_words``. More sweeps have Algorithm 1
+    on box and ball. Problems without data have no panel.
     """
     table, cells = read(config, product.sweeps[0]), list[Cell]()
-    ours = where(table, method="dp_bcfw")
-    keys = ["noise", beside] if beside else ["noise"]
-    for kind in ours[keys].drop_duplicates().to_dict("records"):
-        panel, title = kind["noise"], NOISES[kind["noise"]]
-        if beside:
-            named, titled = BESIDE[beside]
-            panel += named.format(kind[beside])
-            title += titled.format(kind[beside])
-        ball = {"share": kind["share"]} if "share" in kind else {}
-        family = _family(where(ours, **kind), along)
-        curves = _baselines(where(table, **ball), kind["noise"]) + family
-        cells.append((panel, title, curves))
-    return losses(cells, 3, (3.1, 2.7))
+    ours = table[table["method"].isin(["bcfw", "dp_bcfw"])]
+    fields = [name for _, name, *_ in Formatter().parse(panel) if name]
+    keys = [IN_WORDS.get(name, name) for name in fields]
+    for kind, family in groups(ours, keys):
+        central = where(table, **{key: kind[key] for key in keys if key in OF_ALL})
+        words = kind | _words(config, family)
+        curves = _baselines(central, kind.get("noise", "scaled"))
+        curves += _family(family, along)
+        cells.append((panel.format_map(words), title.format_map(words), curves))
+    for sampled in (read(config, name) for name in product.sweeps[1:]):
+        for constraint, runs in sampled.groupby("constraint", sort=False):
+            name = f"Algorithm 1, {constraint}"
+            cells.append((name, name, _family(runs, along)))
+    return losses(cells, columns, SIZES[columns])
 
 
-def real(config: Config, product: Product, problems: list[str]) -> Picture:
-    """Figure 9: real data, with printed noise, and with sound noise and a feasible set.
+def _words(config: Config, runs: pd.DataFrame) -> dict[str, Any]:
+    """Words for the panel of some runs of DP-BCFW.
 
-    Problems without data have no panel; if all lack data, one panel states this.
+    They are ``noises`` and ``updates``, its noise and update in words; ``percent`` of
+    non-zeros; ``reach``, the largest norm over eta; ``cost``, the true epsilon; and
+    ``named``, the data set.
     """
-    table, cells = read(config, "real"), list[Cell]()
-    gone = set(table.loc[table["status"] == "unavailable", "problem"])
-    names = [name for name in problems if name in set(table["problem"]) - gone]
-    if not names:
-        return drawing.missing()
-    titles = results.titles(config, names)
-    for name, noise in itertools.product(names, ("stated", "strict")):
-        runs = where(table, problem=name)
-        ours = where(runs, method="dp_bcfw", noise=noise)
-        update = UPDATES[ours["update"].iloc[0]]
-        title = f"{titles[name].title}\n{NOISES[noise]}, {update}"
-        curves = _baselines(runs, noise) + _family(ours, "nodes")
-        cells.append((f"{name}, {noise}", title, curves))
-    return losses(cells, 2, (4.0, 2.3))
+    first, words = runs.iloc[0], {"reach": f"{runs['largest_norm'].max():.3g}"}
+    words |= {"noises": NOISES[first["noise"]], "updates": UPDATES[first["update"]]}
+    if "density" in first:
+        words["percent"] = percent(first["density"])
+    if "true_epsilon" in first and not np.isnan(value := runs["true_epsilon"].mean()):
+        about = f"about $10^{{{np.log10(value):.0f}}}$" if value >= 1000 else None
+        words["cost"] = about or f"{value:.2g}"
+    if "problem" in first:
+        words["named"] = results.titles(config, [first["problem"]]).popitem()[1].title
+    return words
 
 
 # --- Figure 4 -------------------------------------------------------------------------

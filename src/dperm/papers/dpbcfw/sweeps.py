@@ -204,31 +204,33 @@ def curvature(
 ) -> Rows:
     """Table III on the box: p_min, curvature, bounds, and the gap that is reached.
 
-    ``existing_bound`` is the column of existing results for exact updates, and
-    ``published_bound`` is Theorem 1 with the printed p_min.
+    ``existing_bound`` is the column of existing results for exact updates,
+    ``published_bound`` is Theorem 1 with the printed p_min, and ``printed_column`` the
+    table's own column with the right one.
     """
     at, count, rows = _drawn(point, seed), int(point["iterations"]), []
     d, h, tau = at.problem.p, at.start, round(chance * at.problem.p)
     printed = (1.0, 1 / d, tau / d, (nodes * tau / d) ** 2)
-    both = curvatures(at.columns, 2 * at.largest, tau, nodes)
+    both, start = curvatures(at.columns, 2 * at.largest, tau, nodes), h - at.truth
     known = {name: C for name, (C, _) in both.items()}
     existing = theory.existing_bounds(known, h, d, tau, count)
     for (name, sampling), published in zip(SAMPLINGS.items(), printed, strict=True):
         options = bcfw.Options(sampling, tau, nodes, "box", at.largest)
         path = _algorithm1(at, options, seed, count)
         path.advance(count)
-        C, expected = both[name]
+        p_min, (C, expected) = path.p_min, both[name]
         row = {
             "sampling": name,
-            "p_min": path.p_min,
+            "p_min": p_min,
             "published_p_min": published,
             "existing_curvature": C,
             "expected_curvature": expected,
             "existing_bound": existing[name],
-            "bound": theory.bound(count, path.p_min, h, expected),
+            "bound": theory.bound(count, p_min, h, expected),
             "published_bound": theory.bound(count, published, h, expected),
+            "printed_column": theory.printed_column(p_min, count, d, start, expected),
             "gap": path.at.objective - at.truth,
-            "start": h - at.truth,
+            "start": start,
             "iteration": count,
         }
         rows.append(row)

@@ -12,7 +12,7 @@ from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpbcfw import theory
 from dperm.present.intervals import power, student
-from dperm.present.tables import Rows, groups, where
+from dperm.present.tables import Rows, groups, interval, where
 
 # --- rows of the sweeps ---------------------------------------------------------------
 
@@ -28,16 +28,6 @@ def read(config: Config, name: str) -> pd.DataFrame:
 def last(table: pd.DataFrame) -> pd.DataFrame:
     """The last row of every run."""
     return table[table["iteration"] == table["iterations"]]
-
-
-def _mean(table: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
-    return table.groupby(keys, sort=False)[values].mean().reset_index()
-
-
-def _interval(name: str, values: Any) -> dict[str, float]:
-    """Mean of the values as ``name``, and its 95 % interval as _low and _high."""
-    low, high = student(np.asarray(values))
-    return {name: float(np.mean(values)), f"{name}_low": low, f"{name}_high": high}
 
 
 def _exponents(table: pd.DataFrame, x: str, y: str) -> np.ndarray:
@@ -64,28 +54,6 @@ def related(config: Config, product: Product, problems: list[str]) -> pd.DataFra
     data["uplink_share"] = pd.NA
     data.loc[ours, "uplink_share"] = float((tuned["bytes_up"] / raw).mean())
     return data
-
-
-def curvature(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Table III in numbers, means over the draws."""
-    table = results.load_sweep(config, "curvature")
-    columns = table[["p_min", "iteration", "d", "start", "expected_curvature"]]
-    table["printed_column"] = [
-        theory.printed_column(*row) for row in columns.itertuples(index=False)
-    ]
-    values = [
-        *("p_min", "published_p_min", "existing_curvature", "expected_curvature"),
-        *("existing_bound", "bound", "published_bound", "gap"),
-    ]
-    return _mean(table, ["sampling"], [*values, "start", "printed_column"])
-
-
-def losses(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Table V: the printed formulas, and errors as printed and corrected, by m."""
-    table, keys = read(config, "losses"), ["loss_name", "length"]
-    data = _mean(table, keys, ["formula", "printed", "relative"])
-    printed = results.published(config, "table5").rename(columns={"loss": "loss_name"})
-    return data.merge(printed[["loss_name", "by_q"]], on="loss_name", how="left")
 
 
 # --- Figure 4 under every reading -----------------------------------------------------
@@ -149,21 +117,10 @@ def privacy(config: Config, product: Product, problems: list[str]) -> pd.DataFra
         *("index_epsilon", "sketch_epsilon", "true_epsilon", "epsilon_low"),
         *("index_scale", "sketch_scale", "largest_norm", "final_norm"),
     ]
-    data = _mean(table, keys, [name for name in values if name in table])
-    if "given" in table:
-        public = table.groupby(keys, sort=False)["given"].first()
-        data = data.merge(public.reset_index(), on=keys, how="left")
-    return data
-
-
-def sensitivity(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Largest change of a release that was found, over the declared sensitivity."""
-    table = results.load_sweep(config, "sensitivity")
-    for name in ("strict", "published"):
-        table[f"of_{name}"] = table["found"] / table[name]
-    keys = ["release", "nodes", "update"]
-    values = ["found", "strict", "published", "of_strict", "of_published"]
-    return pd.DataFrame(table.groupby(keys, sort=False)[values].max().reset_index())
+    runs = table.groupby(keys, sort=False)
+    data = runs[[name for name in values if name in table]].mean()
+    data = data.join(runs["given"].first()) if "given" in table else data
+    return data.reset_index()
 
 
 # --- Theorems 1 and 2, Proposition 1, and the sketch ----------------------------------
@@ -190,17 +147,11 @@ def rates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
         ends = part[part["iteration"] == t.max()]
         bounds = np.array([theory.bound(int(each), p_min, 1.0, 0.0) for each in t])
         row |= {"p_min": p_min}
-        row |= _interval("exponent", _exponents(part, "iteration", "gap"))
+        row |= interval("exponent", _exponents(part, "iteration", "gap"))
         row |= {"bound_exponent": power(t, bounds)[0]}
         row["left"] = float((ends["gap"] / ends["start"]).mean())
         rows.append(row | {"steps": int(t.max())})
     return pd.DataFrame(rows)
-
-
-def proposition1(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Expected curvature over Proposition 1's bound, by sampling and correlation."""
-    table = results.load_sweep(config, product.sweeps[0])
-    return _mean(table, ["sampling", "common"], ["curvature", "bound"])
 
 
 def approximation(
@@ -234,10 +185,10 @@ def _of_release(part: pd.DataFrame) -> dict[str, Any]:
     ratio = (part["error"] / part["allowed"]).groupby(part["replicate"]).max()
     means = {key: float(end[key].mean()) for key in ("gap", "start", "curvature")}
     return {
-        **_interval("error", end["error"]),
+        **interval("error", end["error"]),
         "allowed": float(end["allowed"].mean()),
         "rho": float(ratio.mean()),
-        **_interval("exponent", _exponents(late, "iteration", "error")),
+        **interval("exponent", _exponents(late, "iteration", "error")),
         "step_exponent": _exponents(late, "iteration", "allowed")[0],
         **means,
         "width": float(end["width"].mean()),
@@ -258,6 +209,6 @@ def sketch(config: Config, product: Product, problems: list[str]) -> pd.DataFram
         part = largest[~largest["table"]] if along == "m" else swept[swept["table"]]
         end = part[part[along] == part[along].max()]
         row = {"quantity": quantity, "along": along, "paper": paper}
-        row |= _interval("exponent", _exponents(part, along, quantity))
-        rows.append(row | _interval("ratio", end[quantity] / end["plain_noise"]))
+        row |= interval("exponent", _exponents(part, along, quantity))
+        rows.append(row | interval("ratio", end[quantity] / end["plain_noise"]))
     return pd.DataFrame(rows)

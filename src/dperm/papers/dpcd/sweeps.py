@@ -14,7 +14,6 @@ from dperm.core.erm.problem import build
 from dperm.core.experiment import grid as grids
 from dperm.core.experiment import schema
 from dperm.core.lanes import Lanes, dp_cd, trials
-from dperm.core.lanes.engine import run_lanes
 from dperm.kinds.sweeps import ends, problem_of, refined
 from dperm.papers.dpcd import constants, levels, theorem33
 
@@ -49,14 +48,9 @@ def ablation(
     thresholds, of ``dp_cd.THRESHOLDS``; calibration. ``grid`` has axes passes, step and
     clip, ``finer`` factors for the best step and clip; see ``Trials.refined``.
     """
-    known = problem_of(config, point["problem"])
-    if known is None:
-        return [{"status": "unavailable"}]
     how = {"periods": PERIODS[point["iterate"]], "thresholds": point["thresholds"]}
-    options = dp_cd.Options(point["order"], **how)
-    on = trials.Trials(known[0], dp_cd, options, point["calibration"])
-    coarse = grids.thin(grids.points(grid, "options.grid"), config.scale.keep)
-    return refined(on, known[1].value, coarse, finer, seed, (transcripts, fresh))
+    on = dp_cd, dp_cd.Options(point["order"], **how)
+    return _refined(config, point, *on, grid, finer, seed, (transcripts, fresh))
 
 
 def private_constants(
@@ -70,34 +64,27 @@ def private_constants(
 ) -> Rows:
     """DP-CD by source of its smoothness constants, tuned and run as ``ablation``.
 
-    ``point`` has problem; constants, of ``ESTIMATED``; calibration. Rows with ``along``
-    are errors of the chosen setting at each pass of its fresh runs; they exist only
-    with the published noise.
+    ``point`` has problem; constants, of ``ESTIMATED``; calibration.
     """
-    known = problem_of(config, point["problem"])
-    if known is None:
-        return [{"status": "unavailable"}]
-    problem, least = known[0], known[1].value
-    on = trials.Trials(problem, *ESTIMATED[point["constants"]], point["calibration"])
+    on = ESTIMATED[point["constants"]]
+    return _refined(config, point, *on, grid, finer, seed, (transcripts, fresh))
+
+
+def _refined(
+    config: schema.Config,
+    point: dict[str, Any],
+    module: Any,
+    options: Any,
+    grid: dict[str, Any],
+    finer: dict[str, Any],
+    seed: int,
+    counts: tuple[int, int],
+) -> Rows:
+    """Rows of a method on a point's problem, tuned under its calibration."""
+    problem, optimum = problem_of(config, point["problem"])
+    on = trials.Trials(problem, module, options, point["calibration"])
     coarse = grids.thin(grids.points(grid, "options.grid"), config.scale.keep)
-    rows = refined(on, least, coarse, finer, seed, (transcripts, fresh))
-    if point["calibration"] == STRICT or "fresh" not in rows[0]:
-        return rows
-    at, count = rows[0], round(rows[0]["passes"]) + 1
-    step, clip = (np.array([at[key]]) for key in ("step", "clip"))
-    side = trials.lanes(step, clip, on.noise(at["passes"]))
-    steps = [k and on.module.steps(problem, k, on.options) for k in range(count)]
-    given = (on.module, on.options, problem, side, steps)
-    seeds = trials.seeds_of(seed, transcripts + fresh)[transcripts:]
-    return rows + [
-        {
-            "fresh": number,
-            "checkpoint": passes,
-            "along": (float(end.objective[0]) - least) / least,
-        }
-        for number, each in enumerate(seeds)
-        for passes, end in enumerate(run_lanes(*given, each, lambda weights: {}))
-    ]
+    return refined(on, optimum.value, coarse, finer, seed, counts)
 
 
 def theorem(
@@ -109,10 +96,7 @@ def theorem(
     bring the bound down to the excess of w = 0. Where the theorem does not apply, no
     run is made.
     """
-    known = problem_of(config, point["problem"])
-    if known is None:
-        return [{"status": "unavailable"}]
-    problem, optimum = known
+    problem, optimum = problem_of(config, point["problem"])
     found = theorem33.terms(problem, optimum, point["case"])
     power = 1.0 if point["case"] == "convex" else 0.5  # 1 / n, or 1 / n^2
     row = {

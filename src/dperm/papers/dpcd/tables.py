@@ -11,12 +11,12 @@ from dperm.core.calibrations import PAPER
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import swept_errors, swept_of
+from dperm.kinds.tables import swept_errors
 from dperm.papers.dpcd import bounds
+from dperm.pipeline.inputs import UnavailableError
 from dperm.present.intervals import student, t_quantile
-from dperm.present.tables import Rows, groups, where, with_interval
+from dperm.present.tables import Rows, groups, named, where
 
-LEAD = ("lead", "lead_low", "lead_high")
 SHIPPED = {"order": "cyclic", "iterate": "last", "thresholds": "scaled"}
 VARIANTS = {
     "DP-CD": SHIPPED,
@@ -29,9 +29,10 @@ def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFra
     """Table 1 in numbers: the terms that the utility bounds compare."""
     rows: Rows = []
     for name in problems:
-        known = problem_of(config, name)
-        lost = [{"problem": name, "algorithm": "not available"}]
-        rows += bounds.terms(*known) if known else lost
+        try:
+            rows += bounds.terms(*problem_of(config, name))
+        except UnavailableError:
+            rows.append({"problem": name, "algorithm": "not available"})
     return pd.DataFrame(rows)
 
 
@@ -88,18 +89,6 @@ def _mean(rows: pd.DataFrame) -> dict[str, float]:
     return {"mean": values.mean(), "ci_low": low, "ci_high": high, "runs": len(values)}
 
 
-def lower_bound(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Theorem 4.1: ratios of the excess to that of w = 0 and to the bound's rate."""
-    rows: Rows = []
-    keys = ["p", "n", "epsilon", "constant", "calibration"]
-    for at, group in groups(swept_of(config, product), keys):
-        share, over = (group["excess"] / group[key] for key in ("start", "bound"))
-        row = at | with_interval(share, "share", "share_low", "share_high")
-        row |= with_interval(over, "over_bound", "over_bound_low", "over_bound_high")
-        rows.append(row | {"excess": group["excess"].mean()})
-    return pd.DataFrame(rows)
-
-
 def private_constants(
     config: Config, product: Product, problems: list[str]
 ) -> pd.DataFrame:
@@ -122,7 +111,7 @@ def private_constants(
         rows.append(known | {"constants": "DP-SGD"} | _mean(start))
         for at, group in groups(part, ["constants"]):
             both = (one["relative_error"].to_numpy() for one in (start, group))
-            lead = dict(zip(LEAD, ratio(*both), strict=True))
+            lead = named("lead", ratio(*both))
             paid = group.iloc[0][["true_epsilon", "given"]].to_dict()
             rows.append(known | at | _mean(group) | lead | paid)
     return pd.DataFrame(rows)

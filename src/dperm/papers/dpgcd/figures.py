@@ -16,7 +16,6 @@ from dperm.present import drawing
 from dperm.present.drawing import Picture, Rows
 
 SPARSITY = 5  # tau of Figure 2
-LOWEST = 1e-6  # end of the axis: DP-FW is exact where w* is a corner of its ball
 
 
 def histograms(config: Config, product: Product, problems: list[str]) -> Picture:
@@ -43,7 +42,7 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
         rows.append(known | {"algorithm": "alpha", "x": alpha, "role": "upright"})
     axes = {"xlabel": "$|w^*_j|$", "ylabel": "coordinates", "yscale": "log"}
     data = drawing.frame(pd.DataFrame(rows, columns=[*drawing.COLUMNS, "role"]))
-    return Picture(data, shown, axes, note=told(gone, titles))
+    return Picture(data, shown, axes, is_named=True, note=told(gone, titles))
 
 
 def bins(w: np.ndarray, count: int = 30) -> list[tuple[float, float, int]]:
@@ -76,8 +75,6 @@ def growth(config: Config, product: Product, problems: list[str]) -> Picture:
         for name, group in part.groupby("algorithm", sort=False):
             rows += drawing.against(group, knob, "share", panel, str(name))
         rows += drawing.values(panel, "w = 0", [np.nan], [1.0], "level")
-        if part["share"].min() < LOWEST:
-            own[panel] |= {"ylim": (LOWEST, None)}
     titles = {panel: title for panel, (_, title, _) in parts.items()}
     axes = {"ylabel": "excess / that of $w$ = 0", "yscale": "log"}
     return Picture(drawing.frame(rows), titles, axes, own, is_named=True)

@@ -1,14 +1,12 @@
-"""How errors grow: exponents in p, in the sparsity, in the imbalance.
+"""Problems on which errors grow with p or with the sparsity alone.
 
-They are measured on problems with sparse solutions of known support, the regime of
-Section 4.
+Their solutions are sparse with a known support, the regime of Section 4.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +14,7 @@ from scipy import sparse
 
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.present.intervals import power
-from dperm.present.tables import groups, where
+from dperm.present.tables import where
 
 KNOBS = ("p", "n", "tau", "imbalance")
 PLAIN = {"p": 1000, "n": 1600, "tau": 4, "imbalance": 0.0}
@@ -79,41 +76,3 @@ def along(swept: pd.DataFrame, knob: str) -> pd.DataFrame:
     """Rows of ``growth`` that differ from ``PLAIN`` in p or tau (for p, also in n)."""
     free = {knob, "n"} if knob == "p" else {knob}
     return where(swept, **{key: PLAIN[key] for key in PLAIN if key not in free})
-
-
-def by_sparsity(swept: pd.DataFrame) -> list[dict[str, Any]]:
-    """Exponent of the excess in tau, with its 95 % interval, for every algorithm.
-
-    Of rows of the sweep ``growth``. ``least`` and ``most`` are the shares of the excess
-    of w = 0 at the ends. Points are means over the fresh runs of a draw; there must be
-    three values of tau.
-    """
-    return _exponents(along(swept, "tau"), "tau", ["p", "n"])
-
-
-def by_dimension(
-    swept: pd.DataFrame, ranges: dict[str, list[float]]
-) -> list[dict[str, Any]]:
-    """As ``by_sparsity`` in p and log p, for the sweep ``selection`` by range of p."""
-    rows = []
-    for name, (low, high) in ranges.items():
-        part = swept[swept["p"].between(low, high)].assign(range=name, draw=0)
-        rows += _exponents(part, "p", ["iterations", "range"])
-    return rows
-
-
-def _exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> list[dict[str, Any]]:
-    rows = []
-    for row, group in groups(swept, [*by, "algorithm"]):
-        means = group.groupby([knob, "draw"])["share"].mean().reset_index()
-        x, y = means[knob].to_numpy(float), means["share"].to_numpy(float)
-        if len(np.unique(x)) < 3 or not ((x > 0).all() and (y > 0).all()):
-            continue
-        axes = {"exponent": x} | ({"log_exponent": np.log(x)} if knob == "p" else {})
-        for name, values in axes.items():
-            names = (name, f"{name}_low", f"{name}_high")
-            row |= dict(zip(names, power(values, y), strict=True))
-        ends = means.groupby(knob)["share"].mean()
-        row |= {"least": float(ends.iloc[0]), "most": float(ends.iloc[-1])}
-        rows.append(row | {"learnt": min(ends) < LEARNT})
-    return rows

@@ -1,10 +1,8 @@
-"""The privacy proof of Mangold et al. 2023 in numbers, and the cost of its noise."""
+"""The privacy proof of Mangold et al. 2023 in numbers."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
 
 from dperm.accountants.noisy_max import ChosenValue, NoisyMax
 from dperm.core.privacy.accounting import true_epsilon
@@ -39,15 +37,3 @@ def greedy_noise(epsilon: float, delta: float, rounds: float) -> Case:
     ledger = Ledger((NoisyMax(*event), ChosenValue(*event)))
     cost = true_epsilon(ledger, delta)
     return Case(cost, epsilon, "selections at twice, values at once; composed as PLD")
-
-
-def epsilon_as_claimed(calibrated: dict[str, Any]) -> float:
-    """True epsilon of a stored calibration if the claimed bound held.
-
-    A selection then costs 2 epsilon' at most, noise on the score or not.
-    """
-    events = (
-        replace(event, sound=True) if isinstance(event, NoisyMax) else event
-        for event in Ledger.from_dict(calibrated["ledger"]).events
-    )
-    return true_epsilon(Ledger(tuple(events)), calibrated["delta"])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.problem import Problem
@@ -17,13 +17,12 @@ from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import Job
 from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.privacy.accounting import true_epsilon
+from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
-from dperm.kinds.sweeps import CALIBRATION, ends, job_of, problem_of, tuned
+from dperm.kinds.sweeps import CALIBRATION, ends, job_of, priced, problem_of, tuned
 from dperm.papers.dpgcd import theorem44
 from dperm.papers.dpgcd.growing import KNOBS, Instance, decaying, draw
-from dperm.solvers.distributed.bounds import by_entries, clip_entries
-from dperm.solvers.distributed.columns import Columns
-from dperm.solvers.frank_wolfe import dp_fw
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 LANES: dict[str, tuple[Any, Any]] = {
@@ -47,22 +46,25 @@ def growth(
     ``point`` has algorithm; p, n, tau and imbalance of ``Instance``; draw. ``seed`` is
     that of the runs; the problem has another, the same for all algorithms. ``epsilon``
     is under the strict accountant. ``grids_of`` has axes of each algorithm's grid, in
-    units that suit all problems (clip: the root of sum M_j; radius: ||w*||_1).
-    ``share`` is the excess over that of w = 0.
+    units that suit all problems (clip: the root of sum M_j). ``share`` is the excess
+    over that of w = 0.
     """
     at = Instance(**{key: point[key] for key in KNOBS})
     named = ("instance", "growth", repr(at))
     drawn = plan.seed_of(config.seed, *named, 0, point["draw"])
     problem, optimum = _solved(at, drawn, epsilon)
     points = grids.points(grids_of[point["algorithm"]], "options.grids_of", axes=None)
-    run = _frank_wolfe if point["algorithm"] == "DP-FW" else _lanes
-    ended, best = run(problem, optimum, point["algorithm"], list(points), seed, fresh)
+    scale = math.sqrt(float(problem.smoothness.sum()))
+    scaled = [one | {"clip": one["clip"] * scale} for one in points]
+    on = trials.Trials(problem, *LANES[point["algorithm"]], STRICT)
+    found = on.tried(scaled, seed, (TRANSCRIPTS, fresh))
     start = float(problem.objective(np.zeros((1, at.p)))[0]) - optimum.value
     known = {"support": int(optimum.support.sum()), "start": start}
-    known |= {"optimum": optimum.value, **best}
+    known |= {"optimum": optimum.value, **found.point}
+    known["true_epsilon"] = found.noise.true_epsilon
     return [
         {"fresh": number, "excess": excess, "share": excess / start, **known}
-        for number, excess in enumerate((ended - optimum.value).tolist())
+        for number, excess in enumerate((found.objective - optimum.value).tolist())
     ]
 
 
@@ -80,59 +82,6 @@ def _solved(at: Instance, seed: int, epsilon: float) -> tuple[Problem, Optimum]:
         _SOLVED[at, seed, epsilon] = problem, solve(problem)
     problem, optimum = _SOLVED[at, seed, epsilon]
     return replace(problem), optimum
-
-
-def _lanes(
-    problem: Problem,
-    optimum: Optimum,
-    name: str,
-    points: list[dict[str, Any]],
-    seed: int,
-    fresh: int,
-) -> tuple[np.ndarray, dict[str, float]]:
-    module, options = LANES[name]
-    scale = math.sqrt(float(problem.smoothness.sum()))
-    scaled = [at | {"clip": at["clip"] * scale} for at in points]
-    on = trials.Trials(problem, module, options, STRICT)
-    found = on.tried(scaled, seed, (TRANSCRIPTS, fresh))
-    return found.objective, found.point | {"true_epsilon": found.noise.true_epsilon}
-
-
-def _frank_wolfe(
-    problem: Problem,
-    optimum: Optimum,
-    name: str,
-    points: list[dict[str, Any]],
-    seed: int,
-    fresh: int,
-) -> tuple[np.ndarray, dict[str, float]]:
-    """DP-FW on a ball in units of ||w*||_1, which is taken as known, in its favour."""
-    seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
-    radius = float(np.abs(optimum.w).sum())
-
-    @cache
-    def clipped(entry: float) -> Columns:
-        """Made once, as they take most of a run's memory and time."""
-        return Columns(clip_entries(by_entries(problem.A), entry))
-
-    def ended(
-        at: dict[str, Any], several: list[int]
-    ) -> tuple[np.ndarray, dict[str, float]]:
-        options = dp_fw.Options(at["radius"] * radius, at["entry"], at["label"])
-        count = dp_fw.steps(problem, at["passes"], options)
-        known = (problem.epsilon, problem.delta, STRICT)
-        noise = dp_fw.noise(problem, count, options, *known)
-        columns = clipped(options.entry_bound)
-        found = []
-        for each in several:
-            run = dp_fw.Run(problem, streams(each), options, noise, columns)
-            run.advance(count)
-            found.append(float(problem.objective(run.weights)[0]))
-        paid = {"passes": at["passes"], "true_epsilon": noise.true_epsilon}
-        return np.array(found), paid
-
-    best = min(points, key=lambda at: ended(at, seeds[:TRANSCRIPTS])[0].mean())
-    return ended(best, seeds[TRANSCRIPTS:])
 
 
 def selection(
@@ -181,10 +130,7 @@ def theorem(
     ``point`` has problem and case, of ``theorem44.CASES``. ``n_needed`` records would
     bring the bound down to the excess of w = 0.
     """
-    found = problem_of(config, point["problem"])
-    if found is None:
-        return [{"status": "unavailable"}]
-    problem, optimum = found
+    problem, optimum = problem_of(config, point["problem"])
     known = theorem44.known(problem, optimum)
     count, bound = theorem44.CASES[point["case"]](known, problem.n)
     row = {
@@ -229,8 +175,6 @@ def coordinates(
     ``support`` counts the weights that are not zero at the end.
     """
     job = job_of(config, point)
-    if job is None:
-        return [{"status": "unavailable"}]
     found = results.best(tuned(config, point))
     best = found.loc[found["mean"].idxmin()]
     given = (job.problem, job.module, job.options)
@@ -256,3 +200,19 @@ def _taken(job: Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
         "taken": len(taken),
         "support": int(np.count_nonzero(run.weights[0])),
     }
+
+
+def noise(config: Config, point: dict[str, Any], seed: int) -> list[dict[str, Any]]:
+    """As ``dperm.kinds.sweeps.noise``, and the cost if the claimed bound held.
+
+    A selection then costs 2 epsilon' at most, with noise on the score or not.
+    """
+    rows = []
+    for paper, row in priced(config, point):
+        events = (
+            replace(event, sound=True) if isinstance(event, NoisyMax) else event
+            for event in paper.ledger.events
+        )
+        claimed = true_epsilon(Ledger(tuple(events)), paper.delta)
+        rows.append(row | {"epsilon_if_claim_held": claimed})
+    return rows

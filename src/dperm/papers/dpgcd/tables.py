@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.experiment import grid, plan, results
-from dperm.core.experiment.results import Result
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
-from dperm.kinds.tables import FRESH, noises, swept_of
+from dperm.kinds.tables import swept_of
 from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
-from dperm.present.intervals import clopper_pearson
-from dperm.present.tables import Rows, groups, with_interval
+from dperm.pipeline.inputs import UnavailableError
+from dperm.present.intervals import clopper_pearson, power
+from dperm.present.tables import Rows, groups, named
 
 _MISSING = "not available"
 
@@ -25,11 +25,11 @@ def sizes(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     """Table 1: records and features, counted in the data, and facts of the optimum."""
     rows: Rows = []
     for name in problems:
-        known = problem_of(config, name)
-        if known is None:
+        try:
+            problem, optimum = problem_of(config, name)
+        except UnavailableError:
             rows.append({"problem": name, "status": _MISSING})
             continue
-        problem, optimum = known
         start = float(problem.objective(np.zeros(problem.p))[0])
         entries = problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
         row = {"problem": name, "records": problem.n, "features": problem.p}
@@ -56,14 +56,6 @@ def grids(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def _load(
-    config: Config, problems: list[str], solvers: Sequence[str] | None = None
-) -> list[Result]:
-    """Results of the wanted solvers, problem by problem."""
-    found = results.load(config, problems, solvers)
-    return [each for name in problems for each in found[name]]
-
-
 def support(
     config: Config,
     product: Product,
@@ -73,7 +65,8 @@ def support(
     """Table 3: coordinates correctly and wrongly non-zero, and the relative error."""
     rows: Rows = []
     columns = ["true_positives", "false_positives", "relative_error"]
-    for result in _load(config, problems, solvers):
+    found = results.load(config, problems, solvers)
+    for result in (each for name in problems for each in found[name]):
         row: dict[str, Any] = {"problem": result.problem, "algorithm": result.label}
         if result.ran(product.calibration):
             tuned = result.tuning(product.calibration)
@@ -94,39 +87,6 @@ def support(
     return pd.DataFrame(rows).merge(printed, on=keys, how="left")
 
 
-def settings(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Table 4: passes, step and clip with the lowest tuning mean, and its errors.
-
-    The mean and deviation are those of the tuning; the mean on fresh seeds follows.
-    """
-    rows: Rows = []
-    for result in _load(config, problems):
-        if result.ran(product.calibration):
-            best = result.best(product.calibration)
-            row = {"problem": result.problem, "algorithm": result.label}
-            row |= best[["passes", "step", "clip", "mean", "std"]].to_dict()
-            fresh = result.final(product.calibration)["relative_error"].to_numpy()
-            rows.append(row | with_interval(fresh, *FRESH))
-    return pd.DataFrame(rows)
-
-
-def noise(
-    config: Config,
-    product: Product,
-    problems: list[str],
-    solvers: Sequence[str] | None = None,
-) -> pd.DataFrame:
-    """True cost of the published noise, and the noise that its epsilon needs."""
-    from dperm.papers.dpgcd.proofs import epsilon_as_claimed
-
-    rows: Rows = []
-    for result in _load(config, problems, solvers):
-        for paper, cost, needed in noises(config, result, ("target_epsilon",)):
-            claimed = {"epsilon_if_claim_held": epsilon_as_claimed(paper)}
-            rows.append(cost | claimed | needed)
-    return pd.DataFrame(rows)
-
-
 def selection(
     config: Config,
     product: Product,
@@ -134,25 +94,36 @@ def selection(
     ranges: dict[str, list[float]],
 ) -> pd.DataFrame:
     """Exponents in p and in log p where the selection fails, by range of p."""
-    return pd.DataFrame(growing.by_dimension(swept_of(config, product), ranges))
+    swept, rows = swept_of(config, product).assign(draw=0), Rows()
+    for name, ends in ranges.items():
+        part = swept[swept["p"].between(*ends)].assign(range=name)
+        rows += exponents(part, "p", ["iterations", "range"])
+    return pd.DataFrame(rows)
 
 
 def sparsity(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Exponents of the excess in the number of coefficients that are not zero."""
-    return pd.DataFrame(growing.by_sparsity(swept_of(config, product)))
+    part = growing.along(swept_of(config, product), "tau")
+    return pd.DataFrame(exponents(part, "tau", ["p", "n"]))
 
 
-def coordinates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Which coordinates the chosen runs of DP-GCD take, and how often (Remark 4.1)."""
-    swept = swept_of(config, product)
-    known = swept.dropna(subset="support") if "support" in swept else swept.iloc[:0]
+def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> Rows:
+    """Exponent of the excess in p or tau, with its 95 % interval, by algorithm.
+
+    For p there is one in log p as well. ``least`` and ``most`` are the shares of the
+    excess of w = 0 at the ends. Points are means over the fresh runs of a draw; there
+    must be three values of the knob.
+    """
     rows: Rows = []
-    for row, group in groups(known, ["problem"]):
-        first = group.iloc[0]
-        row |= {"p": int(first["p"]), "passes": float(first["passes"])}
-        row["runs"] = len(group)
-        for name in ("chosen_once", "support"):
-            names = (name, f"{name}_low", f"{name}_high")
-            row |= with_interval(group[name].to_numpy(float), *names)
-        rows.append(row)
-    return pd.DataFrame(rows)
+    for row, group in groups(swept, [*by, "algorithm"]):
+        means = group.groupby([knob, "draw"])["share"].mean().reset_index()
+        x, y = means[knob].to_numpy(float), means["share"].to_numpy(float)
+        if len(np.unique(x)) < 3 or not ((x > 0).all() and (y > 0).all()):
+            continue
+        row |= named("exponent", power(x, y))
+        if knob == "p":
+            row |= named("log_exponent", power(np.log(x), y))
+        ends = means.groupby(knob)["share"].mean()
+        row |= {"least": float(ends.iloc[0]), "most": float(ends.iloc[-1])}
+        rows.append(row | {"learnt": min(ends) < growing.LEARNT})
+    return rows

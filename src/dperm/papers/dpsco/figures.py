@@ -85,7 +85,6 @@ def hard(
         size=(4.2, 1.9),
         looks={f"epsilon = {e:g}, {kind}": at for (e, kind), (_, at) in PRICES.items()},
         labels=labels,
-        is_named=False,
         is_shared=True,
         note="dotted: the theorem's bound, moved to the first point below one half",
     )

@@ -12,10 +12,9 @@ from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.papers.dpsco import rates
 from dperm.papers.dpsco.rates import EASY, KEYS, LABELS, instanced, together
-from dperm.present.tables import groups, where, with_interval
+from dperm.present.tables import groups, interval, named, where, with_interval
 
 SHARE = ("share", "ci_low", "ci_high")
-POWER = ("exponent", "exponent_low", "exponent_high")
 
 
 def exponents(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -62,25 +61,6 @@ def dimension_exponents(
     return _sorted(rows)
 
 
-def noise(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Published and strict noise, and the true cost of the published one."""
-    names = ["algorithm", "p", "n", "target_epsilon", "epsilon_of_the_proof"]
-    names += ["true_epsilon", "given", "strict_over_published_noise"]
-    return _first(config, product)[names]
-
-
-def sampler(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Tests of Remark 1's sampler against the laws that it must have."""
-    names = ["p", "d", "r", "reading", "draws", "p_radius", "p_direction", "p_least"]
-    return _first(config, product)[names]
-
-
-def _first(config: Config, product: Product) -> pd.DataFrame:
-    """Rows of the first replicate, for what is the same in each."""
-    swept = results.load_sweep(config, product.sweeps[0])
-    return where(swept, replicate=swept["replicate"].min()).reset_index(drop=True)
-
-
 def peers(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Seconds, their exponent and the excess risk of every method."""
     table = together(config, product)
@@ -89,7 +69,7 @@ def peers(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
         power = rates.of_time(where(table, method=at["method"]))
         row = {"algorithm": LABELS[at.pop("method")], "p": group["p"].iloc[0], **at}
         row["seconds"] = group["seconds"].median()
-        row |= dict(zip(POWER, power, strict=True))
+        row |= named("exponent", power)
         share = with_interval(group["share"], *SHARE, interval=rates.interval)
         rows.append(row | share)
     return pd.DataFrame(rows)
@@ -135,7 +115,7 @@ def empirical(config: Config, product: Product, problems: list[str]) -> pd.DataF
         for at, group in groups(kept, held, sort=True):
             private = shares[at["method"], product.calibration]
             row = {"method": at["method"], "axis": axis, "p": at.get("p", "all")}
-            row |= with_interval(_slopes(group, axis, "excess"), *POWER)
+            row |= interval("exponent", _slopes(group, axis, "excess"))
             row |= {"bound_exponent": _slopes(group, axis, "bound").mean()}
             row |= {"over_bound": group["over"].min(), "share": private.min()}
             rows.append(row | {"share_none": shares[at["method"], "none"].max()})

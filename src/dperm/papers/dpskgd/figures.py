@@ -123,6 +123,4 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
     shown = {
         name: title for name, title in LENGTHS.items() if name in {*table["length"]}
     }
-    return Picture(
-        drawing.frame(rows), shown, axes, columns=2, looks=styles, is_named=False
-    )
+    return Picture(drawing.frame(rows), shown, axes, columns=2, looks=styles)

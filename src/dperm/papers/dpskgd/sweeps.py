@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config
-from dperm.core.experiment.unit import Job, lane_rows
-from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.lanes import dp_cd, trials
 from dperm.core.privacy.mechanisms import streams
-from dperm.kinds.sweeps import job_of, problem_of, tuned
+from dperm.kinds.sweeps import job_of, problem_of, transcripts_of, tuned
 from dperm.papers.dpskgd import instances, theorem42
 from dperm.papers.dpskgd.theory import noise_costs, release_noise
 from dperm.present.intervals import SETTING
 from dperm.solvers.lanes import dp_skgd
 
+KEPT = [*SETTING, "transcript", "objective", "relative_error", "status"]
 Point = dict[str, Any]
 Rows = list[dict[str, Any]]
 
@@ -124,8 +123,7 @@ def theorem(
 
 def noise(config: Config, point: Point, seed: int) -> Rows:
     """The noise of Theorem 4.1 on a problem, and what it costs; nothing is drawn."""
-    known = problem_of(config, point["problem"])
-    return noise_costs(known[0]) if known else [{"status": "unavailable"}]
+    return noise_costs(problem_of(config, point["problem"])[0])
 
 
 def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
@@ -139,9 +137,7 @@ def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
     point : dict
         problem; order, of ``dp_cd.SAMPLINGS``.
     """
-    known = problem_of(config, point["problem"])
-    if known is None:
-        return [{"status": "unavailable"}]
+    problem, _ = problem_of(config, point["problem"])
     methods = {
         "DP-SkGD single": (dp_skgd, dp_skgd.Options()),
         "DP-CD": (dp_cd, dp_cd.Options(point["order"])),
@@ -149,7 +145,7 @@ def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
     at = {"passes": 2, "step": 1.0, "clip": 5.0}
     rows = []
     for name, (module, options) in methods.items():
-        on = trials.Trials(known[0], module, options, STRICT)
+        on = trials.Trials(problem, module, options, STRICT)
         rows.append({"algorithm": name, "objective": float(on.fresh(at, [seed])[0])})
     return rows
 
@@ -185,12 +181,11 @@ def finalists(
         fresh: runs of the setting with the least mean over all groups.
     """
     job = job_of(config, point)
-    if job is None:
-        return [{"status": "unavailable"}]
     seeds = trials.seeds_of(seed, groups * transcripts + fresh)
     settings = _best(tuned(config, point, STRICT), most)
-    runs = _transcripts(job, settings, seeds[: groups * transcripts])
-    runs["number"] //= transcripts
+    choose, later = seeds[: groups * transcripts], seeds[groups * transcripts :]
+    runs = transcripts_of(job, settings, lambda passes: choose, STRICT)
+    runs["number"] = runs["transcript"] // transcripts
     chosen = runs.groupby([*SETTING, "number"], as_index=False).agg(
         objective=("objective", "mean"),
         relative_error=("relative_error", "mean"),
@@ -198,9 +193,9 @@ def finalists(
     )
     winner = chosen.groupby(SETTING)["objective"].mean().idxmin()
     at = settings[(settings[SETTING] == list(winner)).all(axis=1)]
-    ended = _transcripts(job, at, seeds[groups * transcripts :])
-    stages = [chosen.assign(stage="choose"), ended.assign(stage="fresh")]
-    return pd.concat(stages).to_dict("records")
+    ended = transcripts_of(job, at, lambda passes: later, STRICT)[KEPT]
+    ended = ended.rename(columns={"transcript": "number"}).assign(stage="fresh")
+    return pd.concat([chosen.assign(stage="choose"), ended]).to_dict("records")
 
 
 def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -209,23 +204,3 @@ def _best(rows: pd.DataFrame, most: int) -> pd.DataFrame:
     noise = strict.groupby("passes")["noise_multiplier"].first()
     settings = results.means(strict).nsmallest(most, "objective")[SETTING]
     return settings.assign(noise_multiplier=settings["passes"].map(noise))
-
-
-def _transcripts(job: Job, settings: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:
-    """Rows of every setting on every seed; settings of equal passes share their draws.
-
-    ``number`` is the index of the seed; a run that diverged has an infinite objective.
-    """
-    tables = []
-    for passes, part in settings.groupby("passes"):
-        step, clip = (part[key].to_numpy() for key in ("step", "clip"))
-        noise = float(part["noise_multiplier"].iloc[0])
-        lanes = Lanes(step, clip, noise, STRICT)
-        inputs = (job.module, job.options, job.problem, job.optimum, lanes, passes)
-        for number, seed in enumerate(seeds):
-            rows = lane_rows(*inputs, (passes,), seed, 1)
-            tables.append(rows.assign(passes=passes, number=number))
-    columns = [*SETTING, "number", "objective", "relative_error", "status"]
-    runs = pd.concat(tables, ignore_index=True)[columns]
-    diverged = runs["status"] != "ok"
-    return runs.assign(objective=runs["objective"].mask(diverged, np.inf))

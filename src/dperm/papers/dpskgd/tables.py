@@ -14,35 +14,18 @@ from dperm.kinds.sweeps import problem_of
 from dperm.kinds.tables import swept_of
 from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.theorem42 import AGAIN, BASE
-from dperm.present.intervals import Measured, compared, measured, power, widest
-from dperm.present.tables import Rows, groups, where, with_interval
+from dperm.present.intervals import Measured, compared, measured, power
+from dperm.present.tables import Rows, groups, where
 from dperm.solvers.lanes.dp_skgd import Sketch
 
 
 def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 1: symbols, and numbers for each problem and sampling that is run."""
-    ran = results.load(config, problems)
-    rows = (theory.table1(config, name, ran[name]) for name in problems)
-    return pd.DataFrame([row for group in rows for row in group])
-
-
-def noise(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Noise by Theorem 4.1, by its Renyi curve and exactly; true cost of the first."""
-    columns = ["problem", "epsilon", "releases", "theorem", "paper", "strict"]
-    columns += ["renyi_epsilon", "true_epsilon", "given"]
-    return _columns(swept_of(config, product), columns)
-
-
-def as_dp_cd(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Objectives of DP-SkGD with single draws and of DP-CD, by DP-CD's order."""
-    columns = ["problem", "order", "algorithm", "objective"]
-    return _columns(swept_of(config, product), columns)
-
-
-def _columns(swept: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """These columns of the rows that have them all, of the first replicate."""
-    first = where(swept, replicate=swept["replicate"].min())
-    return first.reindex(columns=columns).dropna(ignore_index=True)
+    rows: Rows = []
+    for name, ran in results.load(config, problems).items():
+        if all(result.available for result in ran):
+            rows += theory.table1(problem_of(config, name), ran)
+    return pd.DataFrame(rows)
 
 
 # --- Section 4.3: gains against the dimension -----------------------------------------
@@ -117,27 +100,9 @@ def _bootstrap(
 # --- Theorem 4.2 at its own parameters ------------------------------------------------
 
 AXES = {"n": "epsilon", "epsilon": "n"}  # and the key that is fixed along it
-KNOWN = [
-    *("d", "true_epsilon", "inner", "periods", "epochs", "row", "bound", "proved"),
-    *("start", "start_over_bound", "n_needed", "steps", "expected"),
-]
 DRAWN = ["instance", "case", "sampling"]
 FITTED = ("excess", "bound", "expected")
 FEWEST = 4  # points of a fit
-
-
-def theorem(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Excess at the theorem's parameters and its bound, by problem and sampling.
-
-    Where K or T is below 1 there is no excess: the theorem does not apply.
-    """
-    rows, names = Rows(), ("excess", "ci_low", "ci_high")
-    for row, group in groups(swept_of(config, product), [*DRAWN, "n", "epsilon"]):
-        row |= group[KNOWN].iloc[0].to_dict()
-        excess = group["excess"].dropna().to_numpy()
-        ran = with_interval(excess, *names) if len(excess) else {}
-        rows.append(row | dict.fromkeys(names, math.nan) | ran | {"runs": len(excess)})
-    return pd.DataFrame(rows)
 
 
 def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -148,19 +113,21 @@ def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     of the means and the deviation from a power law. ``theorem`` is the exponent without
     logarithms, ``bound`` that of the bound on the same points.
     """
-    means = theorem(config, product, problems).dropna(subset="excess")
-    means = means[means["start_over_bound"] >= 1]
-    rows: Rows = []
+    swept = swept_of(config, product).dropna(subset="excess")
+    runs = swept[swept["start_over_bound"] >= 1].groupby([*DRAWN, *AXES], sort=False)
+    known = {name: (name, "first") for name in ("bound", "expected", "start")}
+    found = {"excess": ("excess", "mean"), "runs": ("excess", "size")}
+    means, rows = runs.agg(**found, **known).reset_index(), Rows()
     for axis, held in AXES.items():
         for at, group in groups(means, [*DRAWN, held]):
             if len(group) < FEWEST:
                 continue
             x, share = group[axis].to_numpy(float), group["excess"] / group["start"]
-            found = {name: power(x, group[name].to_numpy()) for name in FITTED}
+            fits = {name: power(x, group[name].to_numpy()) for name in FITTED}
             row = {"axis": axis} | {name: at[name] for name in DRAWN}
             names = ("exponent", "ci_low", "ci_high")
-            row |= dict(zip(names, found.pop("excess"), strict=True))
-            row |= {name: fit[0] for name, fit in found.items()}
+            row |= dict(zip(names, fits.pop("excess"), strict=True))
+            row |= {name: fit[0] for name, fit in fits.items()}
             row["theorem"] = -1 if at["case"] == "convex" else -2
             row |= {"points": len(group), "runs": int(group["runs"].min())}
             ends = {"least_share": share.min(), "largest_share": share.max()}
@@ -186,7 +153,8 @@ def banded(rows: Rows, control: str) -> pd.DataFrame:
     control : str
         The question of the controls.
     """
-    band = widest([row["ratio"] for row in rows if row["question"] == control])
+    apart = [abs(math.log(row["ratio"])) for row in rows if row["question"] == control]
+    band = math.exp(max(apart, default=0.0))
     own = ({"band": 1.0 if row["question"] == control else band} for row in rows)
     return pd.DataFrame([row | each for row, each in zip(rows, own, strict=True)])
 
@@ -257,8 +225,8 @@ def finalists(config: Config, product: Product, problems: list[str]) -> pd.DataF
     swept, rows = swept_of(config, product), Rows()
     swept = swept[swept["status"] != "unavailable"]
     swept = swept[swept["replicate"] == swept["replicate"].min()]  # smoke has several
-    for name in problems:
-        loaded, known = problem_of(config, name), {}
+    for name in [name for name in problems if name in set(swept["problem"])]:
+        (problem, _), known = problem_of(config, name), {}
         for solver, part in where(swept, problem=name).groupby("solver"):
             fresh, choose = (where(part, stage=one) for one in ("fresh", "choose"))
             errors = fresh["relative_error"].to_numpy()
@@ -267,7 +235,7 @@ def finalists(config: Config, product: Product, problems: list[str]) -> pd.DataF
             for first, second in pairs:
                 if first not in known or second not in known:
                     continue
-                same = loaded is not None and same_law(loaded[0], first, second)
+                same = same_law(problem, first, second)
                 row = {"question": CONTROL_TUNED if same else question, "problem": name}
                 names = (plan.label(config, one) for one in (first, second))
                 row |= dict(zip(("first", "second"), names, strict=True))

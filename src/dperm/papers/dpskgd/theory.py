@@ -21,12 +21,10 @@ from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.results import Result
-from dperm.core.experiment.schema import Config
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
 from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.core.solvers import make_options
-from dperm.kinds.sweeps import problem_of
 from dperm.present.tables import Rows
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
@@ -135,14 +133,9 @@ def sketching(name: str) -> Options | None:
     return make_options(dp_skgd, spec.options)
 
 
-def table1(config: Config, name: str, results: list[Result]) -> Rows:
-    """Table 1 on a problem: symbols and numbers, one row per solver.
-
-    It is empty without the problem's data.
-    """
-    loaded, rows = problem_of(config, name), list[dict[str, Any]]()
-    if loaded is None:
-        return rows
+def table1(loaded: tuple[Problem, Optimum], results: list[Result]) -> Rows:
+    """Table 1 on a problem: symbols and numbers, one row per solver."""
+    rows: Rows = []
     for result in results:
         options = sketching(result.solver)
         if options:
@@ -153,7 +146,7 @@ def table1(config: Config, name: str, results: list[Result]) -> Rows:
         else:
             bound = safe = stochastic_gradient(*loaded)
         convex, strong = SYMBOLS[bound.kind]
-        row: dict[str, Any] = {"problem": name, "algorithm": result.label}
+        row: dict[str, Any] = {"problem": result.problem, "algorithm": result.label}
         row |= {"row": bound.kind, "convex_symbol": convex, "convex": bound.convex}
         row |= {"convex_dominating": safe.convex}
         row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}

@@ -1,0 +1,110 @@
+"""All sweeps of all papers that need no data set, at tiny sizes, and what they give."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dperm.core.experiment import files, results
+from dperm.core.experiment.config import compose
+from dperm.pipeline import products
+
+PAPERS = ("dpcd", "dpgcd", "dpskgd", "dpbcfw", "dpsco")
+GONE = {"status": "unavailable", "reason": "no network"}
+
+
+def configured(paper, folder):
+    scale = ["scale=smoke", "scale.thorough=true"]  # small sizes, of every product
+    return compose([f"paper={paper}", f"output.results={folder}", *scale])
+
+
+def needs_data(sweep):
+    return bool(sweep.problems or sweep.prepared)
+
+
+def made_only_of(kind, ran):
+    """The products of a kind whose sweeps, and nothing else, ran or did not."""
+    for paper in PAPERS:
+        config = compose([f"paper={paper}"])
+        for name, product in getattr(config.paper, kind).items():
+            own = [config.paper.sweeps[one] for one in product.sweeps]
+            known = [not needs_data(one) for one in own]
+            if own and (any(known) if ran else not any(known)):
+                yield paper, name
+
+
+def sweep_all(folder):
+    """Write the rows of all sweeps."""
+    for paper in PAPERS:
+        config = configured(paper, folder)
+        for name, sweep in config.paper.sweeps.items():
+            store(config, name, [] if needs_data(sweep) else [*rows(config, sweep)])
+
+
+def rows(config, sweep):
+    function = products.function_of(config, "sweeps", sweep.kind)
+    points = products.sweep_points(config, sweep)
+    for point, replicate in itertools.product(points, range(2)):
+        found = function(config, point, 11 + replicate, **sweep.options)
+        for row in found if isinstance(found, list) else [found]:
+            yield {"status": "ok", **point, "replicate": replicate, **row}
+
+
+def store(config, name, found):
+    """Write the rows of a sweep; without any its data set is not available."""
+    path = results.sweep_path(config, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = next(iter(products.sweep_points(config, config.paper.sweeps[name])), {})
+    files.write_table(path, pd.DataFrame(found or [{**first, **GONE}]))
+
+
+def make(config, kind, name):
+    product = getattr(config.paper, kind)[name]
+    maker = products.function_of(config, kind, product.kind)
+    return maker(config, product, list(product.problems or ()), **product.options)
+
+
+# --- numbers that must not move -------------------------------------------------------
+
+
+def frames(folder) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Every sweep, figure and table that needs no data set, by name."""
+    for paper in PAPERS:
+        config = configured(paper, folder)
+        for name, sweep in config.paper.sweeps.items():
+            if not needs_data(sweep):
+                yield f"{paper}/sweeps/{name}", results.load_sweep(config, name)
+    for kind in ("figures", "tables"):
+        for paper, name in made_only_of(kind, ran=True):
+            data = products.data_of(configured(paper, folder), kind, name)
+            yield f"{paper}/{kind}/{name}", data
+
+
+def summary(table: pd.DataFrame) -> dict[str, Any]:
+    """Two sums of every column of numbers, and a digest of every one of text."""
+    found: dict[str, Any] = {"rows": len(table)}
+    for name in table.columns.drop("seconds", errors="ignore"):
+        if table[name].dtype.kind == "O":
+            text = ";".join(map(str, table[name]))
+            found[name] = hashlib.sha256(text.encode()).hexdigest()[:8]
+            continue
+        values = table[name].to_numpy(float)
+        values = np.where(np.isfinite(values), values, 0.5)
+        place = np.cos(np.arange(len(values)))
+        sums = np.abs(values).sum(), values @ place
+        found[name] = [float(f"{one:.9g}") for one in sums]
+    return found
+
+
+def recorded() -> dict[str, Any]:
+    """Summaries of all frames, computed anew."""
+    with TemporaryDirectory() as folder:
+        sweep_all(Path(folder))
+        return {name: summary(table) for name, table in frames(folder)}
