@@ -44,7 +44,6 @@ from dperm.compare.guarantee import (
     use_seed,
 )
 from dperm.compare.methods import Contestant, Setting
-from dperm.core.calibrations import STRICT
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import bounded
 from dperm.core.erm.penalties import Penalty
