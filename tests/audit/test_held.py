@@ -8,24 +8,45 @@ import numpy as np
 import pytest
 
 import dperm
+from dperm.audit.checks import Audit
 from dperm.audit.held import LeakError, require_held
+from dperm.audit.solvers import mechanisms
 from dperm.core.experiment.locate import ConfigError
 
 MINE = Path(__file__).parents[2] / "docs/examples/mine/noisy_gd.py"
 SUM = "self.records.gradient(w, clip) / self.problem.n"
 DECLARED = {"classes": (-1, 1), "bounds": (-2, 2)}
-LEAKS = {
-    "unclipped": (SUM, SUM.replace("clip)", "1e12)")),
-    "NaN is handed on": (SUM, "self.by_hand(w, clip)"),
-    "no noise": ("self.scale[lane] * noise", "0.0"),
-    "reads the data after the last release": (
-        "    def prox(self, v, lane):",
-        "    @property\n    def weights(self):\n"
-        "        return self.w + 1e-2 * self.problem.A[:1]\n\n"
-        "    @weights.setter\n    def weights(self, w):\n        self.w = w\n\n"
-        "    @property\n    def released(self):\n        return self.w\n\n"
-        "    def prox(self, v, lane):",
-    ),
+UNCLIPPED = (SUM, SUM.replace("clip)", "1e12)"))
+ANEW = ("self.records.gradient(", "Records(self.problem).gradient(")
+NO_NOISE = ("self.scale[lane] * noise", "0.0")
+LEAKS = {  # each of them: changes of the text
+    "unclipped": [UNCLIPPED],
+    "unclipped, records made anew in every step": [UNCLIPPED, ANEW],
+    "NaN is handed on": [(SUM, "self.by_hand(w, clip)")],
+    "no noise": [NO_NOISE],
+    "starts at the data": [
+        (
+            "        self.weights = np.zeros((len(lanes.step), problem.p))\n",
+            "        start = -5.0 * problem.gradient(np.zeros(problem.p))\n"
+            "        self.weights = np.tile(start, (len(lanes.step), 1))\n",
+        )
+    ],
+    "steps by the data": [
+        (
+            "        self.step = lanes.step / problem.global_smoothness\n",
+            "        self.step = lanes.step / problem.row_norms.max()\n",
+        )
+    ],
+    "reads the data after the last release": [
+        (
+            "    def prox(self, v, lane):",
+            "    @property\n    def weights(self):\n"
+            "        return self.w + 1e-2 * self.problem.A[:1]\n\n"
+            "    @weights.setter\n    def weights(self, w):\n        self.w = w\n\n"
+            "    @property\n    def released(self):\n        return self.w\n\n"
+            "    def prox(self, v, lane):",
+        )
+    ],
 }
 BY_HAND = '''
     def by_hand(self, w, clip):
@@ -45,12 +66,13 @@ def own(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     names = []
 
-    def make(before="", after="", more=""):
+    def make(*changes, more=""):
         text = MINE.read_text()
-        assert before in text
+        for before, after in changes:
+            assert before in text
+            text = text.replace(before, after)
         names.append(f"mine_{tmp_path.name}_{len(names)}")
-        text = text.replace(before, after) + BY_HAND + more
-        (tmp_path / f"{names[-1]}.py").write_text(text)
+        (tmp_path / f"{names[-1]}.py").write_text(text + BY_HAND + more)
         return names[-1]
 
     yield make
@@ -59,14 +81,15 @@ def own(tmp_path, monkeypatch):
 
 
 def test_the_example_is_held(own):
-    name = own()
-    require_held(name, name, {})
+    for name in (own(), own(ANEW)):
+        require_held(name, name, {})
     X, y = np.ones((40, 2)), np.tile([1.0, -1.0], 20)
     assert dperm.fit(X, y, name, random_state=0, **DECLARED).coef_.shape == (1, 2)
 
 
 @pytest.mark.parametrize("leak", LEAKS)
 def test_one_that_leaks_is_refused_before_it_runs(own, leak):
+    """A neighbour is run from its own start; only declared constants are public."""
     name = own(*LEAKS[leak])
     with pytest.raises(LeakError, match=f"solver {name}: .*UNCHECKED"):
         require_held(name, name, {})
@@ -75,7 +98,13 @@ def test_one_that_leaks_is_refused_before_it_runs(own, leak):
 
 
 def test_one_that_says_why_runs_unchecked(own, caplog):
-    name = own(*LEAKS["no noise"], "\nUNCHECKED = 'a baseline without privacy'\n")
+    name = own(NO_NOISE, more="\nUNCHECKED = 'a baseline without privacy'\n")
     with caplog.at_level(logging.WARNING):
         require_held(name, name, {})
     assert "not held to its ledger: a baseline without privacy" in caplog.text
+
+
+def test_one_that_states_a_release_too_few_is_caught_by_the_audit(own):
+    name = own(("noise_multiplier, count, unit", "noise_multiplier, count - 1, unit"))
+    found = Audit(mechanisms(name, name, {}, ("strict",))[0], neighbours=4).count()
+    assert found.caught and found.note == "gaussian 4 of 3"

@@ -3,7 +3,6 @@
 Small efforts: the full audit is ``dperm audit``.
 """
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from dperm.audit.solvers import NoSubjectError, mechanisms
 from dperm.compare import audited, methods
 from dperm.core import solvers as registry
 from dperm.solvers.fits import hessian_mixing
-from mutants.operators import SLIPS, planted
+from mutants.operators import KINDS, SLIPS, planted, strict
 from subjects import subjects
 
 ROOT = Path(__file__).parents[2]
@@ -34,10 +33,6 @@ each = pytest.mark.parametrize("path", SOLVERS, ids=lambda path: path.stem)
 
 def named(stem):
     return next(path for path in SOLVERS if path.stem == stem)
-
-
-def strict(stem):
-    return next(m for m in subjects(named(stem)) if m.kind == "strict")
 
 
 def caught(m, **effort):
@@ -76,9 +71,7 @@ def test_no_shift_costs_more_than_a_ledger(path):
     """What else an audit checks is in the contract of all solvers."""
     for m in subjects(path):
         if m.kind == "strict":
-            audit = Audit(m, **BRIEF)
-            assert not audit.epsilon().caught, m.name
-            assert audit.lower <= m.true * (1 + 1e-6)
+            assert not Audit(m, **BRIEF).epsilon().caught, m.name
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)
@@ -92,25 +85,16 @@ def test_every_estimator_keeps_its_ledger(name):
         assert not caught(m), m.name
 
 
-@pytest.mark.parametrize(
-    ("stem", "least"),
-    [("dp_cd", 0.999), ("dp_sgd", 0.97), ("dp_gd", 0.6), ("phased_sgd", 0.999)],
-)
-def test_most_of_the_bound_is_reached(stem, least):
-    m = strict(stem)
-    assert least < Audit(m, runs=12).lower / m.true <= 1 + 1e-9
-
-
 # --- what is broken -------------------------------------------------------------------
 
-DAY = ("dp_cd", "dp_sgd", "dp_gcd_gumbel", "sco_dp_sgd", "dp_gd", "dp_selection")
+DAY = ("lanes", "sampled lanes", "Gumbel selection", "stream", "fit", "best of several")
 
 
 @pytest.mark.parametrize("slip", SLIPS)
-@pytest.mark.parametrize("stem", DAY)
-def test_slips_at_the_seams_are_caught(stem, slip):
-    """All of every mechanism: ``make mutants``."""
-    broken = planted(slip, strict(stem))
+@pytest.mark.parametrize("kind", DAY)
+def test_slips_at_the_seams_are_caught(kind, slip):
+    """All kinds: ``make mutants``."""
+    broken = planted(slip, KINDS[kind]())
     if broken is not None:
         assert caught(broken, runs=60)
 
@@ -138,60 +122,3 @@ def test_a_solver_that_raises_on_ordinary_records_is_caught(monkeypatch):
     assert rows["caught"].all() and [*rows["check"]] == [*CHECKS]
     assert "ValueError: no" in rows["note"].iloc[0]
     assert tables.epsilons(rows)["ledger"].iloc[0].startswith("broken")
-
-
-# --- a solver of one's own ------------------------------------------------------------
-
-UNCLIPPED = ("self.records.gradient(w, clip)", "self.records.gradient(w, 1e12)")
-ANEW = ("self.records.gradient(", "Records(self.problem).gradient(")
-WARM = (
-    "        self.weights = np.zeros((len(lanes.step), problem.p))\n",
-    "        start = -5.0 * problem.gradient(np.zeros(problem.p))\n"
-    "        self.weights = np.tile(start, (len(lanes.step), 1))\n",
-)
-EARLY = (
-    "        self.step = lanes.step / problem.global_smoothness\n",
-    "        self.step = lanes.step / problem.row_norms.max()\n",
-)
-FEWER = ("noise_multiplier, count, unit", "noise_multiplier, max(count - 1, 1), unit")
-
-
-@pytest.fixture
-def own(tmp_path, monkeypatch):
-    """Write a solver of one's own; returns its strict mechanisms."""
-    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-
-    def make(*changes):
-        text = MINE.read_text()
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new)
-        (tmp_path / "of_my_own.py").write_text(text)
-        sys.modules.pop("of_my_own", None)
-        return mechanisms("of_my_own", "of_my_own", {}, ("strict",))
-
-    yield make
-    sys.modules.pop("of_my_own", None)
-
-
-def test_the_sound_one_keeps_its_ledger_and_uses_all_of_it(own):
-    for m in own():
-        audit = Audit(m, **BRIEF)
-        assert not [one for one in audit.findings() if one.caught]
-        assert 0.99 < audit.lower / m.true <= 1 + 1e-9
-    assert not Audit(own(ANEW)[0], **BRIEF).sensitivity().caught
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [(UNCLIPPED,), (UNCLIPPED, ANEW), (WARM,), (EARLY,)],
-    ids=["unclipped", "records made anew in every step", "start", "step"],
-)
-def test_what_it_leaks_is_attacked(own, changes):
-    """A neighbour is run from its own start; only declared constants are public."""
-    assert Audit(own(*changes)[0], **BRIEF).sensitivity().caught
-
-
-def test_one_that_states_a_release_too_few_is_caught(own):
-    found = Audit(own(FEWER)[0], **BRIEF).count()
-    assert found.caught and found.note == "vectors 4 of 3"

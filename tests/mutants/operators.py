@@ -2,13 +2,15 @@
 
 A slip changes what a mechanism states (its ledger), the noise that it gets, what it
 publishes, or the records that it reads. The audit must catch each in every mechanism in
-which it is one, new ones included.
+which it is one; one mechanism of each kind is tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +18,11 @@ import numpy as np
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.audit.mechanism import Array, Mechanism, Records
+from dperm.compare import audited
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.ledger import Event
 from dperm.core.privacy.mechanisms import Streams
+from subjects import subjects
 
 Slip = Callable[[Mechanism], Mechanism]
 
@@ -51,14 +55,15 @@ def noise(change: Callable[[Array], Array]) -> Slip:
     """The mechanism gets other numbers than are recorded."""
 
     def started(m: Mechanism, data: Records, own: Streams) -> Any:
-        releases, weights = m.start(data, own)
+        tap = mechanisms._listeners[-1] if mechanisms._listeners else None
+
+        def given(kind: str, unit: Array, order: float) -> Array:
+            return change(tap(kind, unit, order) if tap else unit)
+
+        with mechanisms.heard(given):
+            releases, weights = m.start(data, own)
 
         def bent() -> Any:
-            tap = mechanisms._listeners[-1] if mechanisms._listeners else None
-
-            def given(kind: str, unit: Array, order: float) -> Array:
-                return change(tap(kind, unit, order) if tap else unit)
-
             while True:
                 with mechanisms.heard(given):
                     release = next(releases, None)
@@ -157,3 +162,38 @@ def planted(name: str, m: Mechanism) -> Mechanism | None:
         return None
     tilted = any(isinstance(e, PerturbedObjective) for e in m.ledger.events)
     return None if tilted and name == "a record counts twice" else broken
+
+
+# --- the mechanisms that stand for their kind -----------------------------------------
+
+SOLVERS = Path(__file__).parents[2] / "conf/solver"
+
+
+def strict(name: str) -> Mechanism:
+    """A solver's first mechanism under strict noise."""
+    every = subjects(SOLVERS / f"{name}.yaml")
+    return next(m for m in every if m.kind == "strict")
+
+
+KINDS: dict[str, Callable[[], Mechanism]] = {
+    "lanes": partial(strict, "dp_cd"),
+    "private constants": partial(strict, "dp_cd_priv"),
+    "sampled lanes": partial(strict, "dp_sgd"),
+    "two releases": partial(strict, "dp_svrg"),
+    "Laplace selection": partial(strict, "dp_gcd"),
+    "Gumbel selection": partial(strict, "dp_gcd_gumbel"),
+    "Frank-Wolfe": partial(strict, "dp_fw"),
+    "sketched features": partial(strict, "dp_bcfw"),
+    "stream": partial(strict, "sco_dp_sgd"),
+    "tree of a stream": partial(strict, "noisy_sfw"),
+    "phases of a stream": partial(strict, "phased_sgd"),
+    "stream that selects": partial(strict, "sco_dp_fw"),
+    "fit": partial(strict, "dp_gd"),
+    "sampled fit": partial(strict, "dp_minibatch"),
+    "best of several": partial(strict, "dp_selection"),
+    "sketched rows": partial(strict, "hessian_mixing"),
+    "perturbed objective": partial(strict, "objective_perturbation"),
+    "classifier": lambda: audited.mechanisms("dp_gd")[0],
+    "regression": lambda: audited.mechanisms("dp_cd")[-1],
+    "search": lambda: audited.search(False),
+}

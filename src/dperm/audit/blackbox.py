@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import io
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,13 +38,11 @@ LAWFUL, COUNTED = 24, 12  # of the worst pairs: exact laws are compared, events 
 CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
 LAWLESS = 3  # pairs without a law, after which no law is sought
 RAISING = 3  # pairs whose exceptions are counted
-FIRST, MOST = 32, 1 << 17  # runs on D in the first round, and at most
 SPARE = 1.5  # times the runs that prove such an event
+ROUNDS = tuple(1 << k for k in range(5, 18))  # runs on D, round by round
 FLOOR, STEP = 1e-9, 0.1  # least spread, and as a share of a move: few runs show none
 LENIENT = 0.5  # level of bounds that only rank pairs
-OFTEN = 2.0  # seconds between two lines of progress
-AGAIN = 0.2  # seconds after which what goes on all the same is broken off again
-LONGEST = 1e8  # seconds that a timer takes
+OFTEN = 2.0  # seconds between two reports
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Claim:
     delta: float = 0.0
     confidence: float = 0.999  #: of a refutation
     #: seconds, runs: budget by the clock; a new round must fit into what is left, and
-    #: a run that takes longer is broken off
+    #: no run begins after it
     seconds: float = 45.0
     runs: float = math.inf
 
@@ -88,11 +84,12 @@ class Candidate:
 
     pair: Pair
     score: float = 0.0  #: how promising it is
+    raised: str = ""  #: what is raised on one of the data sets
     #: outputs on D and on D', round by round
     sides: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
 
 
-Progress = Callable[[str], object]
+Progress = Callable[[Verdict], object]
 
 
 def audit(
@@ -107,9 +104,9 @@ def audit(
     Parameters
     ----------
     fit : callable
-        ``fit(X, y, seed)``; see :class:`.functions.Target`.
+        ``fit(X, y, seed)``; see :class:`.functions.Target`. No run of it is broken off.
     progress : callable, optional
-        Is told every few seconds how far the audit is.
+        Is given the verdict so far every few seconds.
 
     Returns
     -------
@@ -132,33 +129,8 @@ def audit(
     (True, 2.0)
     """
     search = Search(fit, claim, domain, seed, progress)
-    silent = redirect_stdout(io.StringIO())
-    with recorded(), quiet(), silent, alarm(claim.seconds, search.target):
+    with recorded(), quiet(), redirect_stdout(io.StringIO()):
         return search.verdict()
-
-
-@contextmanager
-def alarm(seconds: float, target: Target) -> Iterator[None]:
-    """Break off a run when the time is over, by TimeUpError, where the system can.
-
-    Elsewhere, and in threads, only the next run is not made.
-    """
-    in_main = threading.current_thread() is threading.main_thread()
-    if not hasattr(signal, "setitimer") or not in_main or not seconds < LONGEST:
-        yield
-        return
-
-    def over(*_: object) -> None:
-        if target.running:
-            raise TimeUpError
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 class Search:
@@ -182,7 +154,7 @@ class Search:
         self.size = 0  # numbers of an output
         self.ordinary, self.end = True, 1.0  # of the stage: its records; its budget
         self.refusals: dict[str, dict[int, str]] = {}  # by exception and pair
-        self.raising: list[tuple[Pair, str]] = []  # pairs on one of which it raises
+        self.raising: list[Candidate] = []  # on one of whose data sets it raises
         self.endless = ""  # how it refuses a record that is not finite
 
     def verdict(self) -> Verdict:
@@ -205,8 +177,13 @@ class Search:
                 " whether a data set holds one: map them to a fixed record, or declare"
                 " --x-bound and --y-bound"
             )
-        runs = self.target.runs
-        return replace(self.best, notes=self.notes, seconds=self.seconds, runs=runs)
+        return self.so_far
+
+    @property
+    def so_far(self) -> Verdict:
+        """The verdict, if the search ended now."""
+        now, runs = self.seconds, self.target.runs
+        return replace(self.best, notes=self.notes, seconds=now, runs=runs)
 
     def _search(self) -> None:
         pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
@@ -224,7 +201,6 @@ class Search:
             (pairs, 1.0, True, COUNTED),
         ):
             self._stage(chosen, share, ordinary, most)
-            self._exceptions()
             if self.best.refuted:
                 break
         if self.best.refuted and not self.best.ordinary:
@@ -233,7 +209,7 @@ class Search:
     def _stage(
         self, pairs: list[Pair], share: float, ordinary: bool, most: int = COUNTED
     ) -> None:
-        """Exact laws of the worst pairs, clear-cut events, rare events.
+        """Exact laws of the worst pairs, clear-cut events, rare events, exceptions.
 
         ``most``: pairs on which rare events are counted.
         """
@@ -242,8 +218,9 @@ class Search:
         ranked = self._ranked(pairs, gone + RANKING * (self.end - gone))
         if self.replayed:
             self._lawful(ranked[:LAWFUL])
-        self._clear_cut(ranked[:CLEAR])
-        self._counted(ranked[:most])
+        self._count(ranked[:CLEAR] + self.raising[:RAISING], *self._clear)
+        self._count(ranked[:most], *ROUNDS)
+        self.raising = []
 
     def _ordinary_too(self, pairs: list[Pair]) -> None:
         """Try ordinary records as well, and note the result."""
@@ -282,16 +259,11 @@ class Search:
         return (1 - self.claim.confidence) * 3 / (math.pi * test) ** 2
 
     def _run(self, data: Records, seed: int) -> tuple[Array, str]:
-        """The output and what the function raises; tells every few seconds how far."""
+        """The output and what the function raises; reports now and then."""
         run = self.target(data, seed)
         if self.progress and time.perf_counter() - self.told > OFTEN:
             self.told = time.perf_counter()
-            kind = "ordinary" if self.ordinary else "extreme"
-            self.progress(
-                f"{self.seconds:.0f} of {self.claim.seconds:g} seconds,"
-                f" {self.target.runs} runs, {kind} records:"
-                f" epsilon >= {self.best.epsilon:.4g} so far"
-            )
+            self.progress(self.so_far)
         return run.output, run.raised
 
     def _error(self, pair: Pair) -> str:
@@ -319,17 +291,16 @@ class Search:
 
     def _ranked(self, pairs: list[Pair], end: float) -> list[Candidate]:
         """Pairs by how far the same noise moves outputs from D to D', worst first."""
-        seeds, known = self._seeds(FROZEN), dict[int, tuple[Array, str]]()
+        seeds, known = self._seeds(FROZEN), dict[tuple, tuple[Array, str]]()
         found, seen = list[Candidate](), set[frozenset[bytes]]()
         for pair in pairs:
             if self._gone() > end:
                 break
             sides = []
             for data in (pair.first, pair.second):
-                key = hash(data.X.tobytes() + data.y.tobytes())
-                if key not in known:
-                    known[key] = self._outputs(data, seeds)
-                sides.append(known[key])
+                if data.bytes not in known:
+                    known[data.bytes] = self._outputs(data, seeds)
+                sides.append(known[data.bytes])
             if not self._ran(pair, *sides):
                 continue
             one, two = (outputs for outputs, _ in sides)
@@ -349,7 +320,8 @@ class Search:
             return False
         if text:
             self.refusals.setdefault(text.split(":")[0], {})[id(pair)] = text
-            self.raising += [] if raised and also else [(pair, text)]
+            if not (raised and also):
+                self.raising.append(Candidate(pair, raised=text))
         return not text
 
     def _lawful(self, ranked: list[Candidate]) -> None:
@@ -368,55 +340,37 @@ class Search:
                 continue
             self.sampled += 2 if delta else 0  # one bound in each direction
             how = {"frozen": True, "certain": found.certain}
-            self._keep(found.epsilon, candidate.pair, found.text, **how)
+            self._keep(found.epsilon, candidate, found.text, **how)
 
     def _keep(
         self,
         epsilon: float,
-        pair: Pair,
+        candidate: Candidate,
         proof: str,
         frozen: bool = False,
         certain: bool = False,
     ) -> None:
         if epsilon > self.best.epsilon:
             refuted = epsilon > self.claim.epsilon * (1 + SLACK * frozen)
-            given = (refuted, epsilon, pair, proof, frozen, certain)
-            self.best = Verdict(*given, ordinary=self.ordinary)
+            given = (refuted, epsilon, candidate.pair, proof, frozen, certain)
+            ordinary = self.ordinary and not candidate.raised
+            self.best = Verdict(*given, ordinary=ordinary)
 
     # --- counting ---------------------------------------------------------------------
 
-    def _certain(self) -> int:
-        """Runs that prove an event which always comes on D and never on D'."""
-        chance = 1 / (1 + math.exp(-self.claim.epsilon))
+    @property
+    def _clear(self) -> tuple[int, int]:
+        """Rounds that show, and prove, an event which is certain on one side."""
         level = self._level(self.tests + 1) / 2
-        return math.ceil(SPARE * math.log(level) / math.log(chance)) + 1
+        chance = 1 / (1 + math.exp(-self.claim.epsilon))
+        return BRIEF, math.ceil(SPARE * math.log(level) / math.log(chance)) + 1
 
-    def _clear_cut(self, candidates: list[Candidate]) -> None:
-        """Count on few runs: enough for an event that is certain on one side."""
-        for candidate in candidates:
-            count = self._certain()
-            if not self.best.refuted and self._affordable(count + BRIEF):
-                self._more(candidate, BRIEF)
-                self._judge(candidate, count)
-
-    def _exceptions(self) -> None:
-        """Where it raises on one of two neighbours, count how often (all are NaN)."""
-        bare: proofs.Statistic = lambda w: np.isnan(w).all(axis=1)  # noqa: E731
-        for pair, text in self.raising[:RAISING]:
-            if not self.best.refuted:
-                event = proofs.Event(f"it raises {text}", bare, 1.0, True)
-                self._judge(Candidate(pair), self._certain(), event)
-                self.best.ordinary &= not self.best.refuted
-        self.raising = []
-
-    def _counted(self, left: list[Candidate]) -> None:
+    def _count(self, left: list[Candidate], first: int, *rounds: int) -> None:
         """Count events of earlier rounds on fresh runs, for half of the pairs each."""
-        count = FIRST
-        left = left[: self._affordable(3 * count) if not self.best.refuted else 0]
-        for candidate in left:
-            self._more(candidate, count)
-        while left and count < MOST:
-            count *= 2
+        left = left[: self._affordable(first + rounds[0])]
+        for candidate in left if not self.best.refuted else ():
+            self._more(candidate, first)
+        for count in rounds:
             left = left[: self._affordable(count)]
             for candidate in left:
                 if self.best.refuted:
@@ -424,20 +378,21 @@ class Search:
                 self._judge(candidate, count)
             left = sorted(left, key=lambda c: -c.score)[: (len(left) + 1) // 2]
 
-    def _judge(
-        self, candidate: Candidate, count: int, event: proofs.Event | None = None
-    ) -> None:
-        """Count an event on fresh runs; by default the best one on earlier runs."""
+    def _judge(self, candidate: Candidate, count: int) -> None:
+        """Count the best event of earlier runs on fresh ones; or the exception."""
         delta = self.claim.delta
-        if event is None:
-            one, two = map(np.concatenate, candidate.sides)
-            event = proofs.learn(one, two, 0.1, delta)
+        one, two = map(np.concatenate, candidate.sides)
+        event = proofs.learn(one, two, 0.1, delta)
+        if candidate.raised:  # all numbers are missing then
+            bare: proofs.Statistic = lambda w: np.isnan(w).all(axis=1)  # noqa: E731
+            swapped = bool(bare(two).sum() > bare(one).sum())
+            event = proofs.Event(f"it raises {candidate.raised}", bare, 1.0, swapped)
         self._more(candidate, count)
         self.tests += 1
         one, two = (side[-1] for side in candidate.sides)
         found = proofs.judge(event, one, two, self._level(self.tests), delta)
-        candidate.score = proofs.judge(event, one, two, LENIENT, delta).bound
-        self._keep(found.bound, candidate.pair, found.text)
+        candidate.score = proofs.judge(event, one, two, LENIENT, delta).epsilon
+        self._keep(found.epsilon, candidate, found.text)
 
     def _more(self, candidate: Candidate, count: int) -> None:
         pair = candidate.pair

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
+import multiprocessing
 import re
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,7 @@ from dperm.audit.functions import (
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 LARGEST = 10**4  # records, features
-leave = os._exit  # which a function that is audited cannot reach
-GRACE = 3.0  # seconds in which a function that is broken off may end
+GRACE = 1.0  # seconds in which a run may end after the time is over
 
 DESCRIPTION = "Try to refute that fit(X, y, seed) is (epsilon, delta)-private."
 EPILOG = """
@@ -44,38 +44,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = DESCRIPTION, EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add, above = parser.add_argument, _between(float, 0, math.inf)
+    size, ends = _between(int, 0, LARGEST), "B or LOW:HIGH"
+    below, level = _between(float, -1e-300, 1), _between(float, 0.5, 1)
     add("function", type=_place, help="module:function or path.py:function")
     add("--epsilon", type=above, required=True, help="what it claims, above 0")
-    add(
-        "--delta",
-        type=_between(float, -1e-300, 1),
-        default=0.0,
-        help="what it claims, from 0; default 0",
-    )
+    add("--delta", type=below, default=0.0, help="what it claims, from 0; default 0")
     add("--n", type=_between(int, 1, LARGEST), default=8, help="records; default 8")
-    add("--p", type=_between(int, 0, LARGEST), default=2, help="features; default 2")
-    bounds: dict[str, Any] = {"type": _range, "metavar": "B or LOW:HIGH"}
-    add(
-        "--x-bound",
-        help="features that it assumes: -B to B; none given: any number",
-        **bounds,
-    )
-    add("--y-bound", help="labels that it assumes", **bounds)
+    add("--p", type=size, default=2, help="features; default 2")
+    known = "features that it assumes: -B to B; none given: any number"
+    add("--x-bound", type=_range, metavar=ends, help=known)
+    add("--y-bound", type=_range, metavar=ends, help="labels that it assumes")
     add("--labels", type=_labels, metavar="A,B,...", help="all labels that exist")
-    add(
-        "--norm",
-        choices=sorted(NORMS),
-        default="linf",
-        help="norm of a record's features that B bounds; default linf, each feature",
-    )
+    which = "norm of a record's features that B bounds; default linf, each feature"
+    add("--norm", choices=sorted(NORMS), default="linf", help=which)
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
     add("--seconds", type=above, default=45.0, help="by the clock; default 45")
-    add(
-        "--confidence",
-        type=_between(float, 0.5, 1),
-        default=0.999,
-        help="of a refutation; 0.999",
-    )
+    add("--confidence", type=level, default=0.999, help="of a refutation; 0.999")
     seeds = _between(int, -1, 2**62)
     add("--seed", type=seeds, default=0, help="of the audit; default 0")
     add("--out", help="folder; default results/audit/functions/<function>")
@@ -85,14 +69,11 @@ def _between(kind: Callable[[str], Any], low: float, high: float) -> Any:
     """A type of numbers between two, of which neither is one."""
 
     def read(text: str) -> Any:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = math.nan
-        if not low < value < high:
-            named = f"more than {low:.3g} and less than {high:.3g}"
-            raise argparse.ArgumentTypeError(f"{text}: expected {named}")
-        return value
+        with suppress(ValueError):
+            if low < kind(text) < high:
+                return kind(text)
+        expected = f"more than {low:.3g} and less than {high:.3g}"
+        raise argparse.ArgumentTypeError(f"{text}: expected {expected}")
 
     return read
 
@@ -103,28 +84,22 @@ def _place(text: str) -> str:
     return text
 
 
-def _numbers(text: str, mark: str) -> list[float]:
-    """Finite numbers between marks; none if there is anything else."""
-    try:
-        found = [float(part) for part in text.split(mark)]
-    except ValueError:
-        return []
-    return found if np.isfinite(found).all() else []
-
-
 def _range(text: str) -> tuple[float, float]:
-    ends = _numbers(text, ":")
-    ends = [-ends[0], ends[0]] if len(ends) == 1 else ends
-    if len(ends) != 2 or ends[0] >= ends[1]:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected B > 0 or LOW:HIGH")
-    return ends[0], ends[1]
+    """Two ends, or one and its opposite."""
+    with suppress(ValueError):
+        *below, high = map(float, text.split(":"))
+        low = below[0] if below else -high
+        if len(below) < 2 and -math.inf < low < high < math.inf:
+            return low, high
+    raise argparse.ArgumentTypeError(f"{text!r}: expected B > 0 or LOW:HIGH")
 
 
 def _labels(text: str) -> tuple[float, ...]:
-    found = tuple(sorted(set(_numbers(text, ","))))
-    if len(found) < 2:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected numbers, as in -1,1")
-    return found
+    with suppress(ValueError):
+        found = tuple(sorted({float(part) for part in text.split(",")}))
+        if len(found) > 1 and np.isfinite(found).all():
+            return found
+    raise argparse.ArgumentTypeError(f"{text!r}: expected numbers, as in -1,1")
 
 
 def domain_of(given: argparse.Namespace) -> Domain:
@@ -146,42 +121,70 @@ def main(given: argparse.Namespace) -> None:
     try:
         claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
         domain = domain_of(given)
-        with watched(given.seconds + GRACE):
-            verdict = audit(load(given.function), claim, domain, given.seed, _show)
+        verdict = in_time(given.function, claim, domain, given.seed)
         name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
         folder = Path(given.out or f"results/audit/functions/{name}")
         text = verdict_text(given.function, claim, domain, verdict, folder)
         save(folder, verdict, vars(given), text)
     except (RefusedError, OSError) as error:
-        _complain(str(error))
+        print(f"dperm audit: {error}", file=sys.stderr, flush=True)
         raise SystemExit(REFUSED) from error
     print(text)
     raise SystemExit(REFUTED if verdict.refuted else NOT_REFUTED)
 
 
-def _show(text: str) -> None:
-    print(f"  {text}", file=sys.stderr, flush=True)
+def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
+    """The verdict on a function; the one so far if a run does not end in time.
 
+    The function runs in a process of its own, which is ended with the time, whatever it
+    does. It reports every few seconds.
 
-def _complain(text: str) -> None:
-    print(f"dperm audit: {text}", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def watched(seconds: float) -> Iterator[None]:
-    """End the process where a function cannot be broken off in time."""
-
-    def end() -> None:
-        _complain(f"the function does not stop: ended after {seconds:g} seconds")
-        leave(REFUSED)
-
-    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), end)
-    timer.daemon = True
-    timer.start()
+    Raises
+    ------
+    RefusedError
+        If the function cannot be audited, or ends its process.
+    """
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    given = (theirs, function, claim, domain, seed)
+    process = multiprocessing.Process(target=_audited, args=given, daemon=True)
+    end, so_far = time.monotonic() + claim.seconds + GRACE, None
+    process.start()
+    theirs.close()
     try:
-        yield
+        while ours.poll(max(end - time.monotonic(), 0.0)):
+            so_far, is_last = ours.recv()
+            if isinstance(so_far, RefusedError):
+                raise so_far
+            if is_last:
+                return so_far
+            proved = f"epsilon >= {so_far.epsilon:.4g} so far"
+            spent = f"{so_far.seconds:.0f} of {claim.seconds:g} seconds"
+            said = f"  {spent}, {so_far.runs} runs: {proved}"
+            print(said, file=sys.stderr, flush=True)
+    except EOFError:
+        raise RefusedError(f"{function}: it ended its own process") from None
     finally:
-        timer.cancel()
+        process.kill()
+        process.join()
+    if so_far is None:
+        text = f"its first runs took more than {claim.seconds:g} seconds"
+        raise RefusedError(f"{function}: {text}")
+    note = f"a run was broken off after {claim.seconds:g} seconds"
+    return replace(so_far, notes=[*so_far.notes, note])
+
+
+def _audited(
+    pipe: Connection, function: str, claim: Claim, domain: Domain, seed: int
+) -> None:
+    """Send verdicts so far and the last one, or why there is none."""
+
+    def told(verdict: Verdict) -> None:
+        pipe.send((verdict, False))
+
+    try:
+        pipe.send((audit(load(function), claim, domain, seed, told), True))
+    except RefusedError as error:
+        pipe.send((error, True))
 
 
 def verdict_text(
@@ -230,6 +233,6 @@ def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> No
         return
     for name, data in (("D", verdict.pair.first), ("D_prime", verdict.pair.second)):
         names = ",".join([*(f"x{j + 1}" for j in range(data.X.shape[1])), "y"])
-        rows = np.column_stack([data.X, data.y]).tolist()  # repr loses no digit
-        lines = [names, *(",".join(map(repr, row)) for row in rows)]
-        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        rows = np.column_stack([data.X, data.y])  # of which 17 digits tell all
+        given_as = {"delimiter": ",", "header": names, "comments": ""}
+        np.savetxt(folder / f"{name}.csv", rows, fmt="%.17g", **given_as)

@@ -1,108 +1,90 @@
 """Lower bounds on epsilon from shifts of the noise, and a second accountant.
 
 Both compose by dp_accounting, which shares no code with ours. A release on a pair of
-data sets is Gaussian, sampled Gaussian, Laplace, or cells: chances of the same events
-on D and on D'. Cells coarsen an output, which can only hide information, so that every
-number is a lower bound up to rounding.
+data sets is ``gaussian`` or ``sampled`` Gaussian, ``laplace`` (the shifts of its
+numbers) or ``pure`` (randomised response), up to rounding.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import takewhile
 from typing import Any
 
 import numpy as np
 from scipy import stats
-from scipy.optimize import brentq
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.audit.mechanism import DELTA, Array, Mechanism, Pair
-from dperm.audit.replay import Coupling, Replay, Shift
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.audit.mechanism import DELTA, Array, Mechanism, Pair, Transcript
+from dperm.audit.replay import SAME, Replay, Shift
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 
-ALIKE = 1e-4  # relative, between shifts after different histories
 STRETCH = 100  # times as many releases, of a tenth of the cost: accountants differ more
 MOST = 3  # Laplace numbers of one release whose cells are multiplied
 CELLS = 24  # of a Laplace number
+DOUBT = 1e-2  # most chance that noise decides a selection, for it to be passed over
 _GRID = 1e-4  # spacing of losses, or a share of the largest one of a release
 _SHARE = 2000
 
-Release = tuple[str, tuple]  # kind, and its numbers
-
-
-def gaussian_epsilon(mu: float, delta: float = DELTA) -> float:
-    """Exact epsilon of Gaussian releases whose squared shifts add up to mu^2.
-
-    Balle and Wang 2018, Theorem 8.
-    """
-
-    def excess(epsilon: float) -> float:
-        up, down = (stats.norm.logcdf(s * mu / 2 - epsilon / mu) for s in (1, -1))
-        return float(np.exp(up) - np.exp(epsilon + down)) - delta
-
-    if not mu or excess(0.0) <= 0:
-        return 0.0
-    most = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta))
-    return float(brentq(excess, 0.0, most, xtol=1e-13))
+Release = tuple[str, tuple[float, ...]]  # kind, and its numbers
 
 
 def composed(
-    releases: Sequence[Release], delta: float = DELTA, up: bool = False
+    releases: Iterable[Release], delta: float = DELTA, up: bool = False
 ) -> float:
     """A bound from below, or above, on the epsilon of independent releases."""
+    from dp_accounting import get_epsilon_gaussian
     from dp_accounting.pld import privacy_loss_distribution as pld
 
-    mu = math.sqrt(sum(n[0] ** 2 for kind, n in releases if kind == "gaussian"))
-    rest = [one for one in releases if one[0] != "gaussian"]
-    if not rest:
-        return gaussian_epsilon(mu, delta)
-    interval = max(_GRID, max(map(_largest, rest)) / _SHARE)
+    counts = Counter(releases)
+    gaussian = [one for one in counts if one[0] == "gaussian"]
+    mu = math.sqrt(sum(counts.pop(one) * one[1][0] ** 2 for one in gaussian))
+    if not counts:
+        return float(get_epsilon_gaussian(1 / mu, delta)) if mu else 0.0
+    largest = max(sum(numbers[:MOST]) for _, numbers in counts)
+    interval = max(_GRID, 8 * largest / _SHARE)
     grid = {"pessimistic_estimate": up, "value_discretization_interval": interval}
     dots = {"use_connect_dots": up, **grid}
 
-    def distribution(kind: str, numbers: tuple) -> Any:
-        if kind == "laplace":
+    def distribution(kind: str, numbers: tuple[float, ...]) -> Any:
+        if kind == "laplace" and len(numbers) == 1:
             return pld.from_laplace_mechanism(1 / numbers[0], **dots)
         if kind == "sampled":
             rate = {"sampling_prob": numbers[1]}
             return pld.from_gaussian_mechanism(1 / numbers[0], **rate, **dots)
-        logs = [dict(enumerate(np.log(side))) for side in numbers]
+        sides = response(numbers[0]) if kind == "pure" else cells(numbers)
+        logs = [dict(enumerate(np.log(side))) for side in sides]
         return pld.from_two_probability_mass_functions(*logs, **grid, symmetric=False)
 
-    parts = []
-    while rest:
-        count = sum(alike(rest[0], one) for one in rest)
-        one = distribution(*rest[0])
-        parts.append(one.self_compose(count) if count > 1 else one)
-        rest = [other for other in rest if not alike(rest[0], other)]
+    parts = [distribution(*one).self_compose(many) for one, many in counts.items()]
     if mu:
         parts.append(pld.from_gaussian_mechanism(1 / mu, **dots))
     total = reduce(lambda one, two: one.compose(two), parts)
     return float(total.get_epsilon_for_delta(delta))
 
 
-def _largest(release: Release) -> float:
-    """About the largest loss of a release."""
-    kind, numbers = release
-    if kind == "cells":
-        return float(np.abs(np.log(numbers[0] / numbers[1])).max(initial=0.0))
-    return float(numbers[0]) * (8 if kind == "sampled" else 1)
+def response(pure: float) -> tuple[Array, Array]:
+    """Chances of randomised response, the worst mechanism of a pure epsilon."""
+    true = 1 / (1 + math.exp(-pure))
+    return np.array([true, 1 - true]), np.array([1 - true, true])
 
 
-def alike(one: Release, two: Release) -> bool:
-    """Whether two releases cost the same, up to rounding."""
-    return (
-        one[0] == two[0]
-        and [np.shape(a) for a in one[1]] == [np.shape(b) for b in two[1]]
-        and all(
-            np.allclose(a, b, rtol=ALIKE, atol=1e-9)
-            for a, b in zip(one[1], two[1], strict=True)
-        )
-    )
+def cells(shifts: Sequence[float]) -> tuple[Array, Array]:
+    """Chances of the same cells of Laplace numbers that are moved, and that are not.
+
+    Cells coarsen an output, which can only hide information.
+    """
+    one, two = np.ones(1), np.ones(1)
+    for shift in shifts:
+        edges = np.linspace(0.0, shift, CELLS)
+        ends = [stats.laplace.cdf(edges - by) for by in (shift, 0.0)]
+        each = [np.diff(np.concatenate([[0.0], end, [1.0]])) for end in ends]
+        one, two = (np.outer(a, b).ravel() for a, b in zip((one, two), each))  # noqa: B905
+    return one, two
 
 
 # --- a second accountant --------------------------------------------------------------
@@ -114,11 +96,15 @@ def ledger_bounds(ledger: Ledger, delta: float = DELTA) -> tuple[float, float]:
     It knows some of the events: the upper bound is infinite where others, or sampling
     or Gumbel noise, are in the ledger, and the lower one leaves those out.
     """
-    below = [one for e in ledger.events for one in _stated(e, up=False)]
-    above = [one for e in ledger.events for one in _stated(e, up=True)]
-    low = composed(below, delta) if below else 0.0
-    whole = len(above) == sum(event.count for event in ledger.events)
-    return low, composed(above, delta, up=True) if whole else math.inf
+    below, above, whole = list[Release](), list[Release](), True
+    for event in ledger.events:
+        low, high = _stated(event)
+        count = event.selections if isinstance(event, NoisyMax) else event.count
+        below += [low] * count if low else []
+        above += [high] * count if high else []
+        whole &= high is not None
+    upper = composed(above, delta, up=True) if whole else math.inf
+    return composed(below, delta), upper
 
 
 def stretched(ledger: Ledger) -> Ledger:
@@ -133,67 +119,98 @@ def stretched(ledger: Ledger) -> Ledger:
     return replace(ledger, events=tuple(events))
 
 
-def _stated(event: Event, up: bool) -> list[Release]:
-    """An event's releases at its stated sensitivity; none where no law is known."""
+def _stated(event: Event) -> tuple[Release | None, Release | None]:
+    """An event's release at its stated sensitivity, from below and above, if known."""
     if not event.scale:
-        return []
-    size, count = 1 / event.noise_multiplier, event.count
-    one: Release | None = None
+        return None, None
+    size = 1 / event.noise_multiplier
     if isinstance(event, NoisyMax):
         # the worst of pure privacy; with Gumbel noise, losses have half of that range
-        gumbel, count = event.noise == "gumbel", event.selections
-        one = None if gumbel and up else _response(size if gumbel else 2 * size)
-    elif isinstance(event, Laplace):
-        one = "laplace", (size,)
-    elif isinstance(event, SampledGaussian):
-        one = None if up else ("sampled", (size, event.sampling_rate))
-    elif isinstance(event, Gaussian):
-        one = "gaussian", (size,)
-    return [one] * count if one else []
-
-
-def _response(pure: float) -> Release:
-    """Randomised response, the worst mechanism of a pure epsilon."""
-    true = 1 / (1 + math.exp(-pure))
-    return "cells", (np.array([true, 1 - true]), np.array([1 - true, true]))
+        if event.noise == "gumbel":
+            return ("pure", (size,)), None
+        return (("pure", (2 * size,)),) * 2
+    if isinstance(event, SampledGaussian):
+        return ("sampled", (size, event.sampling_rate)), None
+    if isinstance(event, Laplace):
+        return (("laplace", (size,)),) * 2
+    return (("gaussian", (size,)),) * 2 if isinstance(event, Gaussian) else (None, None)
 
 
 # --- a run on a pair ------------------------------------------------------------------
 
 
 def run_epsilon(m: Mechanism, pair: Pair, seeds: Sequence[int]) -> float:
-    """Lower bound on the epsilon of a run on a pair, from its first releases.
+    """Lower bound on the epsilon of a run on a pair, as far as histories tell.
 
-    As far as the noise of each needs the same shift after the histories of all seeds:
-    then releases cost what independent ones do. What follows a selection, a tilted
-    minimum or noise of a norm other than the Euclidean one does not count.
+    Of every release counts the least shift after the histories of all seeds. Who knows
+    the history can blur a release that moves further until it is one that moves by
+    that (Gaussian and Laplace noise divide), so that releases cost at least what
+    independent ones of the least shifts do. A selection is passed over where noise
+    hardly ever decides it: the chance that it does is left to delta. Where it may,
+    nothing after it counts. A perturbed objective costs what its linear term does, less
+    the most that the minimiser's density may gain or lose besides, which one record's
+    curvature bounds.
     """
+    if len(m.selections) == len(m.ledger.events):
+        return 0.0
     if m.hidden and not _others_are_alike(m, pair, seeds[0]):
         return 0.0
-    found: list[tuple[int, Release]] | None = None
+    histories, doubt, last = list[dict[tuple, Shift]](), 0.0, math.inf
     for seed in seeds:
-        coupling = Replay(m, pair, seed).couple()
+        replay = Replay(m, pair, seed)
+        coupling = replay.couple()
         if coupling.other is None:
             return math.inf
-        known = list(_known(m, coupling))
-        same = takewhile(
-            lambda two: two[0][0] == two[1][0] and alike(two[0][1], two[1][1]),
-            zip(known, known if found is None else found, strict=False),
-        )
-        found = [one for one, _ in same]
-    return composed([release for _, release in found]) if found else 0.0
+        chance, end = decided(replay, coupling.seen)
+        doubt, last = max(doubt, chance), min(last, end)
+        histories.append(dict(_numbered(coupling.shifts)))
+    toll, found = 0.0, list[Release]()
+    for place in histories[0]:
+        same = [one[place] for one in histories if place in one]
+        if place[0] >= last or len(same) < len(histories):
+            continue
+        event = same[0].event
+        if isinstance(event, PerturbedObjective):
+            toll += math.log1p(event.curvature / 4)
+        found += _least(event, same)
+    return max(composed(found, DELTA + doubt) - toll, 0.0)
 
 
-def _known(m: Mechanism, coupling: Coupling) -> Iterator[tuple[int, Release]]:
-    """Views and their releases, up to the first whose law is not known."""
-    seen = coupling.seen
-    chosen = (t for t in range(len(seen.views)) if m.selects(seen, t))
-    end = next(chosen, len(seen.views)) if not m.bent else 0
-    for shift in coupling.shifts:
-        release = release_of(shift)
-        if release is None or shift.step >= end:
-            return
-        yield shift.step, release
+def decided(replay: Replay, seen: Transcript) -> tuple[float, float]:
+    """Chance that noise decides a selection, up to the view where it may well do so."""
+    total = 0.0
+    for t in range(len(seen.views)):
+        if replay.m.selects(seen, t):
+            chance = replay.upset(seen, t)
+            if total + chance > DOUBT:
+                return total, t
+            total += chance
+    return total, math.inf
+
+
+def _numbered(shifts: Sequence[Shift]) -> Iterator[tuple[tuple, Shift]]:
+    """Shifts by their view, their event, and their place among its like."""
+    places: defaultdict[tuple, int] = defaultdict(int)
+    for shift in shifts:
+        key = shift.step, shift.event
+        yield (*key, places[key]), shift
+        places[key] += 1
+
+
+def _least(event: Event, shifts: Sequence[Shift]) -> Iterator[Release]:
+    """The release with the least of some shifts; none where its law is not known."""
+    size = min(shift.size for shift in shifts)
+    if isinstance(event, SampledGaussian):
+        yield "sampled", (size, event.sampling_rate)
+    elif isinstance(event, Laplace):
+        units = np.min([np.abs(shift.units) for shift in shifts], axis=0)
+        moved = np.sort(units[units > SAME])[::-1]
+        if moved.size:
+            yield "laplace", tuple(map(float, moved[:MOST]))
+    elif isinstance(event, Gaussian | PerturbedObjective) or (
+        getattr(event, "order", 0) == 2
+    ):
+        yield "gaussian", (size,)
 
 
 def _others_are_alike(m: Mechanism, pair: Pair, seed: int) -> bool:
@@ -204,32 +221,3 @@ def _others_are_alike(m: Mechanism, pair: Pair, seed: int) -> bool:
         for k in (0, 1, n - 1)
     ]
     return all(np.allclose(views[0], one, rtol=1e-12, atol=0) for one in views[1:])
-
-
-def release_of(shift: Shift) -> Release | None:
-    """The release behind a shift; None where its law is not known."""
-    event, size = shift.event, shift.size
-    if isinstance(event, SampledGaussian):
-        return "sampled", (size, event.sampling_rate)
-    if isinstance(event, Laplace):
-        moved = [abs(float(one)) for one in shift.units if abs(one) > 1e-9]
-        if len(moved) == 1:
-            return "laplace", (size,)
-        if len(moved) > MOST:
-            return None
-        return "cells", reduce(_times, map(laplace_cells, moved))
-    if isinstance(event, Gaussian) or getattr(event, "order", 0) == 2:
-        return "gaussian", (size,)
-    return None
-
-
-def _times(one: tuple, two: tuple) -> tuple:
-    return tuple(np.outer(a, b).ravel() for a, b in zip(one, two, strict=True))
-
-
-def laplace_cells(shift: float) -> tuple[Array, Array]:
-    """Chances of cells of a Laplace number that is moved, and of one that is not."""
-    edges = np.linspace(0.0, shift, CELLS)
-    ends = [stats.laplace.cdf(edges - by) for by in (shift, 0.0)]
-    one, two = (np.diff(np.concatenate([[0.0], end, [1.0]])) for end in ends)
-    return one, two

@@ -1,19 +1,16 @@
 """A function under test: its neighbours, and its runs with a record of their draws.
 
 While :func:`recorded` is open, ``numpy.random`` returns generators that record every
-draw, and take its numbers from a script if there is one. Python's ``random`` and the
-system's entropy are made repeatable too, but their numbers are not recorded.
+draw, and take its numbers from a script if there is one. Other sources of randomness
+(``random``, ``secrets``, compiled generators) are not seen.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import itertools
 import math
-import os
-import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -50,8 +47,8 @@ SHOWN = 4  # features of a record that are printed
 GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
 
 
-class TimeUpError(BaseException):
-    """The time of an audit is over; no ``except Exception`` of a function hides it."""
+class TimeUpError(Exception):
+    """The time of an audit is over."""
 
 
 class RefusedError(ValueError):
@@ -70,14 +67,12 @@ class Pair:
     text: str
 
     @property
-    def arrays(self) -> tuple[Array, ...]:
-        """Features and labels of both."""
-        return self.first.X, self.first.y, self.second.X, self.second.y
-
-    @property
     def largest(self) -> float:
         """Size of the largest number; NaN if any number is."""
-        return float(np.max([np.abs(part).max(initial=0.0) for part in self.arrays]))
+        parts = (
+            part for data in (self.first, self.second) for part in (data.X, data.y)
+        )
+        return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))
 
     @property
     def finite(self) -> bool:
@@ -143,8 +138,7 @@ class Domain:
         ]
         turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
         some = (pair for pair in turns if pair is not None)
-        known = {b"|".join(part.tobytes() for part in p.arrays): p for p in some}
-        return list(known.values())
+        return list({(*p.first.bytes, *p.second.bytes): p for p in some}.values())
 
     def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
         """Neighbours: one record in D, and another one or none in its place in D'."""
@@ -261,7 +255,7 @@ class Run:
         elif self.script:
             self.others.add("another sequence of draws")
         drawn = np.array(unit, dtype=float)
-        self.draws.append(Draw(kind, drawn, scale=np.asarray(scale)))
+        self.draws.append(Draw(kind, drawn))
         return loc + scale * unit
 
     def fresh(self) -> list[int]:
@@ -274,12 +268,10 @@ _now = Run()  # of the current run
 
 
 def begin(seed: int, script: Sequence[Array] = ()) -> Run:
-    """Start a run: every source of randomness starts again from the seed."""
+    """Start a run: numpy's own generator starts again from the seed."""
     global _now
     _now = Run(seed, script)
     _everyone.seed(seed % 2**32)
-    random.seed(seed)
-    _entropy.seed(seed)
     return _now
 
 
@@ -357,16 +349,6 @@ def default_rng(seed: Any = None) -> Any:
 
 
 _everyone = RandomState(0)  # behind np.random.normal and similar functions
-_entropy = random.Random(0)  # in place of the system's entropy
-
-
-def _urandom(count: int) -> bytes:
-    _now.others.add("the system's entropy (secrets)")
-    return _entropy.randbytes(count)
-
-
-def _leave(code: int) -> None:
-    raise SystemExit(f"os._exit({code})")
 
 
 @contextmanager
@@ -380,8 +362,7 @@ def recorded() -> Iterator[None]:
     ]
     made = (Generator, RandomState, default_rng)
     places += [(np.random, one.__name__, one) for one in made]
-    places += [(np.random.mtrand, "_rand", _everyone), (random, "_urandom", _urandom)]
-    places += [(os, "_exit", _leave)]
+    places.append((np.random.mtrand, "_rand", _everyone))
     with ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch.object(*place))
@@ -403,23 +384,15 @@ class Target:
 
     def __init__(self, fit: Fit):
         self.fit, self.runs, self.until = fit, 0, math.inf
-        self.running = False  # whether the function itself runs
         try:
             names = list(inspect.signature(fit).parameters)
         except (TypeError, ValueError):
             names = []
         self.wants_generator = len(names) > 2 and names[2] in GENERATORS
 
-    def __call__(
-        self,
-        data: Records,
-        seed: int,
-        script: Sequence[Array] = (),
-        careful: bool = False,
-    ) -> Run:
+    def __call__(self, data: Records, seed: int, script: Sequence[Array] = ()) -> Run:
         """Run once, on copies of the data, with noise of the script as far as it goes.
 
-        ``careful`` also checks whether Python's ``random`` was used, which takes time.
         Raises TimeUpError if the time is over before it starts.
         """
         if time.perf_counter() > self.until:
@@ -427,21 +400,15 @@ class Target:
         self.runs += 1
         run = begin(seed, script)
         given = default_rng(seed) if self.wants_generator else seed
-        before = random.getstate() if careful else None
         try:
-            self.running = True
             value = self.fit(data.X.copy(), data.y.copy(), given)
             if value is None:  # numpy would take it for NaN, on all records
                 raise RefusedError("the output: expected numbers, found None")
             run.output = numbers(value)
-        except (RefusedError, TimeUpError, KeyboardInterrupt):
+        except (RefusedError, KeyboardInterrupt):
             raise
         except BaseException as error:  # other people's code may raise anything
             run.raised = told(error)
-        finally:
-            self.running = False
-        if careful and random.getstate() != before:
-            run.others.add("Python's random")
         return run
 
     def repeats(self, data: Records) -> bool:
@@ -503,9 +470,5 @@ def _imported(module: str) -> Any:
         sys.path.append(str(Path.cwd()))
         return importlib.import_module(module)
     path = Path(module).resolve()
-    sys.path.append(str(path.parent))
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    loaded = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+    sys.path.insert(0, str(path.parent))
+    return importlib.import_module(path.stem)

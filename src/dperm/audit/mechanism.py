@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +20,6 @@ from numpy.random import PCG64, Generator
 from scipy import stats
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.accountants.sketch import GaussianSketch
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
@@ -44,12 +42,17 @@ LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Records:
-    """Data of a mechanism: X (n, p), labels y (n,)."""
+    """Data of a mechanism: X (n, p), labels y (n,). Hashed by identity."""
 
     X: Array
     y: Array
+
+    @property
+    def bytes(self) -> tuple[bytes, bytes]:
+        """What tells whether two are the same."""
+        return self.X.tobytes(), self.y.tobytes()
 
     def replaced(self, i: int, record: Record) -> Records:
         """The neighbour with another record i."""
@@ -79,7 +82,6 @@ class Draw:
     kind: str  #: a key of ``LAWS``, or generalised_gaussian
     unit: Array
     order: float = 2.0  #: norm of a generalised Gaussian; 2 is the Gaussian
-    scale: Any = 1.0  #: as passed, where the tap sees it
 
     def moved(self, shift: Any) -> Draw:
         """The draw with a shift added: a number, or a flat array."""
@@ -174,13 +176,15 @@ class Mechanism:
     ahead: int = 0  #: first draws, which hide no selection but the first events
     epsilon: float = 1.0  #: target of its calibration
     positions: tuple[int, ...] = (0,)  #: records worth replacing
+    parallel: bool = False  #: whether releases read records of their own
     real: bool = False  #: whether labels are numbers, not signs
     bound: Array | None = None  #: public bounds on the entries of a record, (p,)
     tried: tuple[tuple[Array, Array], ...] = ()  #: pairs of records to be tried first
     #: the event of each draw, where its kind alone does not determine it
     events: tuple[Event, ...] = ()
     #: noise, in units of its scale, that takes weights so far that products with
-    #: extreme records overflow, but not so far that releases lose their digits
+    #: extreme records overflow, but not so far that releases lose their digits; 0 where
+    #: large noise breaks privacy, with the chance that the ledger states
     far: float = 1e5
     #: what it is made of: module, options, and problem or setup
     setting: Mapping[str, Any] = field(default_factory=dict)
@@ -205,11 +209,6 @@ class Mechanism:
         """Events of its selections."""
         return [e for e in self.ledger.events if isinstance(e, NoisyMax)]
 
-    @cached_property
-    def bent(self) -> bool:
-        """Whether releases are not affine in their noise, which changes densities."""
-        return any(isinstance(e, PerturbedObjective) for e in self.ledger.events)
-
     def selects(self, seen: Transcript, t: int) -> bool:
         """Whether view t reveals a selection, whose noise is then its first draw."""
         if not self.selections or not seen.behind(t):
@@ -219,20 +218,9 @@ class Mechanism:
             return False
         return not self.events or isinstance(self.events[at], NoisyMax)
 
-    def loud(self, draws: Sequence[Draw], by: Sequence[float]) -> list[Draw]:
-        """Draws with strong noise added.
-
-        None is added for a sketch: where the noise of the eigenvalue that hides its
-        rows is large, its privacy fails, with the chance that the ledger states.
-        """
-        if any(isinstance(event, GaussianSketch) for event in self.ledger.events):
-            return list(draws)
-        moved = []
-        for draw, size in zip(draws, by, strict=True):
-            unit = draw.unit + size
-            unit = np.abs(unit) if draw.kind == "exponential" else unit
-            moved.append(replace(draw, unit=unit))
-        return moved
+    def selecting(self, seen: Transcript) -> list[int]:
+        """Views that reveal a selection."""
+        return [t for t in range(len(seen.views)) if self.selects(seen, t)]
 
     def run(
         self,

@@ -116,12 +116,11 @@ def _apart(m: Mechanism) -> Iterator[Pair]:
     """Other records that separate the candidates, and a record that reverses them."""
     n, p = m.base.X.shape
     first, place = np.arange(p) == 0, np.arange(n)[:, None] + 0.5 * np.arange(p)
-    for gap, c in itertools.product(GAPS, corners(p)):
-        for means in (np.where(first, 1 - gap, 1.0), np.where(first, gap, 0.0)):
-            X = np.where(place % n < np.round(n * (1 - means) / 2), -1.0, 1.0)
-            for at in m.positions[:2]:
-                others = Records(X, np.ones(n))
-                yield _pair(m, others, at, (LOUD * c, 1.0), (-LOUD * c, 1.0))
+    kinds = itertools.product((False, True), m.positions[:2], GAPS, corners(p))
+    for low, at, gap, c in kinds:
+        means = np.where(first, gap if low else 1 - gap, 0.0 if low else 1.0)
+        X = np.where(place % n < np.round(n * (1 - means) / 2), -1.0, 1.0)
+        yield _pair(m, Records(X, np.ones(n)), at, (LOUD * c, 1.0), (-LOUD * c, 1.0))
 
 
 def _beyond(m: Mechanism) -> Iterator[Pair]:

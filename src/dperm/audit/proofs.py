@@ -2,18 +2,17 @@
 
 An output that is affine in its noise has a law whose slopes are measured by moving one
 number of the noise at a time, and checked on fresh noise and other seeds. Then its
-density is known on D and on D', and with it the privacy loss: only an expectation is
-estimated. Otherwise an event is chosen on some runs and counted on others, which is
-valid whatever the choice. A statistic is a function of the output that is larger where
-D is likelier.
+density is known on D and on D', and with it the privacy loss; with a delta, outputs
+are drawn from both laws and counted. Otherwise an event is chosen on some runs and
+counted on others, which is valid whatever the choice. A statistic is a function of the
+output that is larger where D is likelier.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
@@ -33,11 +32,10 @@ CHECKS = 12  # runs on fresh noise that an affine output must reproduce
 EXACT = 1e-7  # relative error of those
 ZERO = 1e-12  # relative size below which a slope is rounding
 MOVED = 1e-6  # relative size of a move that is no rounding
-SAMPLES = 20000  # outputs at which the privacy loss is computed
-HALVINGS = 40  # bisections of a lower bound on epsilon
+DIGITS = 9  # of a privacy loss
+SAMPLES = 40000  # outputs at which the privacy loss is computed
 
 RIDGE = 1e-9  # of a covariance, relative: directions with next to no noise stay
-FEW = 2e-3  # least share of runs with an exact value, for that to be tried
 WIDE = 8  # most outputs of which single ones are tried
 EASE = 0.05  # of epsilon, given up for a simpler event: simple ones come first
 HASTE = 4.0  # the same, divided by the runs it is chosen on: rare values overfit few
@@ -60,31 +58,39 @@ class Law:
         return Law(directions.T @ self.centre, directions.T @ self.slopes, self.laws)
 
     @property
-    def rooted(self) -> Law:
-        """The same Gaussian law with as many numbers as the output has."""
-        root = np.linalg.cholesky(self.slopes @ self.slopes.T)
-        return Law(self.centre, root, ("normal",) * len(root))
-
-    @property
     def used(self) -> Law:
-        """The law without numbers that do not reach the output."""
+        """The law with as few numbers as reach the output, or as a Gaussian needs."""
+        if set(self.laws) == {"normal"}:
+            root = np.linalg.cholesky(self.slopes @ self.slopes.T)
+            return Law(self.centre, root, ("normal",) * len(root))
         kept = np.abs(self.slopes).max(axis=0) > ZERO * np.abs(self.slopes).max()
         laws = tuple(name for name, keep in zip(self.laws, kept, strict=True) if keep)
         return Law(self.centre, self.slopes[:, kept], laws)
 
+    def drawn(self, z: Array) -> Array:
+        """Outputs for noise (m, s), shape (k, s)."""
+        return self.centre[:, None] + self.slopes @ z
+
+    def density(self, outputs: Array) -> Array:
+        """Log density at outputs (k, s), where the slopes are square; (s,)."""
+        z = np.linalg.solve(self.slopes, outputs - self.centre[:, None])
+        size = np.linalg.slogdet(self.slopes)[1]
+        rows = zip(self.laws, z, strict=True)
+        return np.sum([LAWS[name].logpdf(row) for name, row in rows], axis=0) - size
+
 
 @dataclass(frozen=True)
-class Exact:
-    """The bound that the laws of a pair prove."""
+class Bound:
+    """What laws or counts prove about a pair."""
 
     epsilon: float  #: lower bound; infinite where no noise hides the difference
-    text: str
+    text: str  #: the event and its counts, or what the laws are
     certain: bool = True  #: whether nothing was estimated from samples
 
 
 def law(target: Target, data: Records, seed: int) -> Law | None:
     """The law of the output on these data; None if it is not affine in known noise."""
-    plain = target(data, seed, careful=True)
+    plain = target(data, seed)
     size = sum(draw.unit.size for draw in plain.draws)
     if plain.raised or plain.others or not 0 < size <= MOST:
         return None
@@ -109,7 +115,7 @@ def _holds(target: Target, data: Records, seed: int, fitted: Law, plain: Run) ->
     for k in range(CHECKS):
         draws = plain.draws
         units = [(1 + k % 3) * sample(d.kind, rng, d.unit.shape) for d in draws]
-        run = target(data, seed + 1 + k, units, careful=True)
+        run = target(data, seed + 1 + k, units)
         z = np.concatenate([np.ravel(unit) for unit in units])
         if run.others or run.output.shape != fitted.centre.shape:
             return False
@@ -127,7 +133,7 @@ def sample(name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array
 
 def compare_laws(
     target: Target, pair: Pair, seed: int, delta: float, level: float
-) -> Exact | None:
+) -> Bound | None:
     """The epsilon that the laws of a pair prove; None where they are not known.
 
     Outputs are taken in units of their size, which tells differences from rounding.
@@ -148,9 +154,9 @@ def compare_laws(
             return bare
     # in coordinates that noise reaches; the others are equal
     span = _split(one.slopes)[1]
-    one, two = one.seen(span), two.seen(span)
-    if not one.centre.size:
-        return Exact(0.0, "the output has the same law on both")
+    if not span.shape[1]:
+        return Bound(0.0, "the output has the same law on both")
+    one, two = one.seen(span).used, two.seen(span).used
     known = [_losses(a, b, delta, level) for a, b in ((one, two), (two, one))]
     return max(filter(None, known), key=lambda e: e.epsilon, default=None)
 
@@ -162,7 +168,7 @@ def _split(slopes: Array) -> tuple[Array, Array]:
     return left[:, rank:], left[:, :rank]
 
 
-def _no_noise(one: Law, two: Law) -> Exact | None:
+def _no_noise(one: Law, two: Law) -> Bound | None:
     """Infinite bound where a part of the output has no noise and differs; else None."""
     free, _ = _split(one.slopes)
     if not free.shape[1]:
@@ -176,72 +182,41 @@ def _no_noise(one: Law, two: Law) -> Exact | None:
     places = np.flatnonzero(np.abs(weights) > MOVED)[:4]
     names = "+".join(f"{weights[j]:.3g}*output[{j}]" for j in places)
     text = f"with the same noise {names} moved by {moved[worst]:.4g}, in units of the"
-    return Exact(math.inf, f"{text} outputs' sizes, where one data set has no noise")
+    return Bound(math.inf, f"{text} outputs' sizes, where one data set has no noise")
 
 
-def _losses(one: Law, two: Law, delta: float, level: float) -> Exact | None:
-    """Epsilon from the privacy losses of outputs on the first data."""
-    if set(one.laws) == set(two.laws) == {"normal"}:
-        one, two = one.rooted, two.rooted
-        if np.abs(one.slopes - two.slopes).max() < MOVED * np.abs(one.slopes).max():
-            return _gaussian(one, two, delta)
-    one, two = one.used, two.used
-    square = one.slopes.shape[0] == one.slopes.shape[1]
-    if one.laws != two.laws or not square or two.slopes.shape != one.slopes.shape:
+def _losses(one: Law, two: Law, delta: float, level: float) -> Bound | None:
+    """Epsilon from the privacy losses of outputs: their ratio on D and on D'."""
+    square = one.slopes.shape == two.slopes.shape == (len(one.slopes),) * 2
+    if one.laws != two.laws or not square:
         return None
+    apart = np.abs(one.slopes - two.slopes).max()
+    if set(one.laws) == {"normal"} and apart < MOVED * np.abs(one.slopes).max():
+        return _gaussian(one, two, delta)
     rng = np.random.Generator(np.random.PCG64(5))
-    z = np.array([sample(name, rng, (SAMPLES,)) for name in one.laws])
-    if not delta:  # any points of the support will do
-        z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)
-    seen = one.slopes @ z + (one.centre - two.centre)[:, None]
-    other = np.linalg.solve(two.slopes, seen)
-    sizes = [np.linalg.slogdet(a.slopes)[1] for a in (two, one)]
-    losses = _density(one.laws, z) - _density(one.laws, other) + sizes[0] - sizes[1]
-    text = "the output's density on both data sets"
+    text, losses = "the output's density on both data sets", list[Array]()
+    for each in (one, two):
+        z = np.array([sample(name, rng, (SAMPLES,)) for name in one.laws])
+        if not delta:  # any points of the support will do
+            z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)
+        outputs = each.drawn(z)
+        ratios = one.density(outputs) - two.density(outputs)
+        losses.append(ratios.round(DIGITS)[:, None])  # rounding tells the data sets
     if not delta:
-        return Exact(float(losses.max()), f"{text}: their ratio at one output")
-    found = losses_bound(losses, delta, level)
-    return Exact(found, f"{text}, at {SAMPLES} outputs", certain=False)
+        largest = float(losses[0].max())
+        return Bound(largest, f"{text}: their ratio at one output")
+    (chosen, counted), (also, other) = (np.split(side, 2) for side in losses)
+    found = judge(learn(chosen, also, 0.1, delta), counted, other, level, delta)
+    return Bound(found.epsilon, f"{text}, at {SAMPLES} outputs", certain=False)
 
 
-def _density(names: Sequence[str], z: Array) -> Array:
-    rows = zip(names, z, strict=True)
-    return np.sum([LAWS[name].logpdf(row) for name, row in rows], axis=0)
-
-
-def _gaussian(one: Law, two: Law, delta: float) -> Exact:
+def _gaussian(one: Law, two: Law, delta: float) -> Bound:
     """Two Gaussians of one covariance, in closed form."""
     mu = float(np.linalg.norm(np.linalg.solve(one.slopes, two.centre - one.centre)))
     text = f"the output is Gaussian and moved by {mu:.4g} of its deviations"
     if mu == 0:
-        return Exact(0.0, text)
-    return Exact(gaussian_epsilon(mu, delta) if delta > 0 else math.inf, text)
-
-
-def losses_bound(losses: Array, delta: float, level: float) -> float:
-    """Lower bound on epsilon at delta from privacy losses of outputs on D; at least 0.
-
-    delta(epsilon) = E (1 - e^(epsilon - loss))_+ is bounded from below by coins that
-    show each term with its own chance, so that Clopper and Pearson's bound is exact.
-
-    Parameters
-    ----------
-    losses : ndarray
-        log P(o | D) / P(o | D') of independent outputs o; infinity is allowed.
-    level : float
-        Chance that the bound is wrong.
-    """
-    coins = np.random.Generator(np.random.PCG64(1)).random(len(losses))
-    low, high = 0.0, float(np.minimum(losses, 1e6).max(initial=0.0))
-
-    def enough(epsilon: float) -> bool:
-        hits = (coins < -np.expm1(np.minimum(epsilon - losses, 0.0))).sum()
-        return float(binomial_bounds(hits, len(losses), level)[0]) >= delta
-
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if enough(middle) else (low, middle)
-    return low
+        return Bound(0.0, text)
+    return Bound(gaussian_epsilon(mu, delta) if delta > 0 else math.inf, text)
 
 
 # --- events ---------------------------------------------------------------------------
@@ -257,24 +232,16 @@ class Event:
     swapped: bool  #: whether it is likelier on D' than on D
 
 
-@dataclass(frozen=True)
-class Judged:
-    """An event, counted on fresh runs."""
-
-    bound: float  #: lower bound on epsilon, which may be negative
-    text: str  #: the event and its counts in words
-
-
 def judge(
     event: Event, first: Array, second: Array, level: float, delta: float
-) -> Judged:
+) -> Bound:
     """Lower bound on epsilon from fresh runs (Clopper and Pearson on both sides)."""
     runs = len(first)
     hits = [int((event.statistic(side) >= event.at).sum()) for side in (first, second)]
     under, over = map(np.array, hits[::-1] if event.swapped else hits)
     counts = f"{hits[0]} of {runs} runs on D, {hits[1]} of {runs} on D'"
     found = float(ratio_bound(under, over, runs, level, delta))
-    return Judged(found, f"{event.text}: {counts}")
+    return Bound(found, f"{event.text}: {counts}", certain=False)
 
 
 def ratio_bound(
@@ -344,7 +311,6 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     """Statistics and their names, learned on runs on D and on D'; simple ones first."""
     p, scale = first.shape[1], scale_of(np.concatenate([first, second]))
     yield "an output is no number", lambda w: ~np.isfinite(w).all(axis=1)
-    yield "the outputs that are no numbers", lambda w: (~np.isfinite(w)).sum(axis=1)
     for side in (first, second):  # the output of most runs, where there is one
         row = np.median(side, axis=0)
         if np.isfinite(row).all() and 2 * (side == row).all(axis=1).sum() > len(side):
@@ -354,10 +320,8 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     if 1 < p <= WIDE:
         total: Statistic = lambda w: abs(w).sum(axis=1)  # noqa: E731
         yield from _number("the sum of |outputs|", total, first, second)
-    yield from _fitted(
-        lambda w: tame(w, scale), tame(first, scale), tame(second, scale)
-    )
-    yield from _rarity(first, second)
+    view = partial(tame, scale=scale)
+    yield from _fitted(view, view(first), view(second))
 
 
 def _exactly(row: Array) -> str:
@@ -414,18 +378,3 @@ def _fitted(view: Statistic, one: Array, two: Array) -> Iterator[tuple[str, Stat
 def _ridged(spread: Array) -> Array:
     size = max(float(np.trace(spread)) / len(spread), 1e-12)
     return spread + RIDGE * size * np.eye(len(spread))
-
-
-def _rarity(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
-    """Log ratio of how often the exact output occurred on D and on D'."""
-    one, two = (Counter(map(bytes, np.ascontiguousarray(s))) for s in (first, second))
-    least = max(3, FEW * len(first))
-    known = {key for key in one | two if max(one[key], two[key]) >= least}
-    ratios = {key: math.log((one[key] + 1) / (two[key] + 1)) for key in known}
-    if ratios:
-        yield (
-            "how rare the exact output is",
-            lambda w: np.array(
-                [ratios.get(bytes(row), 0.0) for row in np.ascontiguousarray(w)]
-            ),
-        )

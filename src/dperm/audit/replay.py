@@ -19,23 +19,23 @@ from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.accountants.noisy_max import NoisyMax, TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.audit.mechanism import Array, Draw, Mechanism, Pair, Transcript
+from dperm.audit.mechanism import LAWS, Array, Draw, Mechanism, Pair, Transcript
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 
 SAME = 1e-9  # units of noise: a shift that counts as none
 HUGE = 1e5  # noise that decides any selection
 _ROUNDS = 40  # of correction, where a view is not affine
-_FINE = 1e-7  # units of noise: how finely a threshold is found
+_FINE = 1e-9  # units of noise: how finely a threshold is found
 _MIXED = 1e-6  # relative error of a repeated sketch
 _DONE = 1e-12  # relative to the view, or units of noise: negligible
 _LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unmatched
 _ENTRIES = 3  # of a selection, whose thresholds are compared
+_WIDEST = 128.0  # units of noise: a gap beyond which nothing is gained
 HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
     "gaussian": (Gaussian, SampledGaussian, PerturbedObjective, GaussianSketch),
     "generalised_gaussian": (GeneralisedGaussian,),
     "laplace": (Laplace, NoisyMax),
     "gumbel": (NoisyMax,),
-    "exponential": (NoisyMax,),
 }
 
 
@@ -86,11 +86,10 @@ class Shift:
 
 @dataclass(frozen=True)
 class Coupling:
-    """A run on D, its shifts, and the noise with which D' repeats it."""
+    """A run on D, and the shifts of the noise with which D' repeats it."""
 
     seen: Transcript
     shifts: list[Shift]
-    script: list[Draw]
     other: Transcript | None  #: the run on D' with the same views; None if none has
 
 
@@ -126,10 +125,10 @@ class Replay:
                 found = self.release(seen, now, script, t)
             if found is None:
                 never = Shift(t, self.m.ledger.events[-1], np.full(1, np.inf))
-                return Coupling(seen, [*shifts, never], script, None)
+                return Coupling(seen, [*shifts, never], None)
             shifts += found[0]
             now = found[1]
-        return Coupling(seen, shifts, script, self.run(1, script))
+        return Coupling(seen, shifts, self.run(1, script))
 
     def added(self, seen: Transcript, t: int) -> list[tuple[int, Event]]:
         """Draws behind view t that are added to something, with their events."""
@@ -240,30 +239,25 @@ class Replay:
     def root(self, which: int, script: Sequence[Draw], t: int, place: int) -> Array:
         """The matrix A whose product with normal numbers is a row of the sketch.
 
-        Its columns are seen, up to a common sign, in sketches of rows that are unit
-        vectors, and sums of two.
+        Its columns are seen, up to their signs, in sketches of rows that are unit
+        vectors; the sum of all columns tells the signs, up to a common one.
         """
         event, drawn = self.m.events[place], script[place].unit
         assert isinstance(event, GaussianSketch)
-        width, columns = drawn.size // event.rows, list[Array]()
+        width, changed = drawn.size // event.rows, list(script)
 
-        def gram(row: Array) -> Array:
+        def mixed(row: Array) -> Array:
+            """A row times A, or its opposite."""
             unit = np.zeros((event.rows, width))
             unit[0] = math.sqrt(event.rows) * row
-            changed = list(script)
             changed[place] = Draw("gaussian", unit.reshape(drawn.shape))
-            return square(self.run(which, changed, t).views[t])
+            gram = square(self.run(which, changed, t).views[t])
+            largest = int(np.argmax(np.diag(gram)))
+            with np.errstate(all="ignore"):  # where it is no Gram matrix
+                return np.asarray(gram[largest] / np.sqrt(gram[largest, largest]))
 
-        for unit in np.eye(width):
-            own = gram(unit)
-            k = int(np.argmax(np.diag(own)))
-            column = own[k] / math.sqrt(own[k, k])
-            if columns:
-                first = columns[0]
-                across = gram(unit + np.eye(width)[0]) - own - np.outer(first, first)
-                column *= np.sign((across * np.outer(first, column)).sum()) or 1.0
-            columns.append(column)
-        return np.column_stack(columns)
+        columns = np.column_stack([mixed(unit) for unit in np.eye(width)])
+        return columns * np.sign(np.linalg.solve(columns, mixed(np.ones(width))))
 
     # --- selections -------------------------------------------------------------------
 
@@ -296,11 +290,39 @@ class Replay:
     def selected(
         self, which: int, script: list[Draw], t: int, place: int, entry: int, by: float
     ) -> tuple:
-        """What is selected at view t if one number of a draw is raised."""
+        """What is selected at view t if one number of a draw is raised.
+
+        Of the best of several, the first: the others may differ.
+        """
+        name = self.chosen(which, script, t, place, entry, by)
+        return name[:1] if self._is_top(place) else name
+
+    def chosen(
+        self, which: int, script: list[Draw], t: int, place: int, entry: int, by: float
+    ) -> tuple:
+        """All that is selected."""
         changed = list(script)
         changed[place] = raised(script[place], entry, by)
-        name = self.m.select(self.run(which, changed, t).views[t])
-        return name[:1] if self._is_top(place) else name
+        return self.m.select(self.run(which, changed, t).views[t])
+
+    def upset(self, seen: Transcript, t: int) -> float:
+        """Upper bound on the chance that noise decides what D selects at view t.
+
+        The gap is noise that changes nothing on any entry: where all numbers stay
+        within half of it, the same entry wins as without noise.
+        """
+        place, gap = seen.behind(t)[0], _WIDEST
+        noise = seen.draws[place]
+        bare = list(seen.draws)
+        bare[place] = replace(noise, unit=np.zeros_like(noise.unit))
+        wins = partial(self.chosen, 0, bare, t, place)
+        name = wins(0, 0.0)
+        for entry in range(noise.unit.size):
+            while gap > 1 and {wins(entry, gap), wins(entry, -gap)} != {name}:
+                gap /= 2
+        law = LAWS[noise.kind]
+        outside = float(law.sf(gap / 2) + law.cdf(-gap / 2))
+        return noise.unit.size * outside if gap > 1 else 1.0
 
     def _is_top(self, place: int) -> bool:
         return bool(self.m.events) and isinstance(self.m.events[place], TopK)
@@ -309,9 +331,10 @@ class Replay:
         """How far the noise at which an entry wins selection t moves on D'.
 
         For a few entries that win neither on D nor on D' without their own noise. A
-        shift is infinite if the noise of none decides anything, however large.
+        shift is infinite if the noise of more than the winner decides nothing, however
+        large.
         """
-        place, shifts, every = seen.behind(t)[0], list[Shift](), set[tuple]()
+        place, shifts, powerless = seen.behind(t)[0], list[Shift](), 0
         noise = seen.draws[place]
         event = max(self.m.selections, key=lambda one: one.sensitivity / one.scale)
         entries = np.random.default_rng(self.seed).permutation(noise.unit.size)
@@ -320,16 +343,18 @@ class Replay:
             bare[place] = raised(noise, entry, -noise.unit.flat[entry])
             wins = partial(self.selected, script=bare, t=t, place=place, entry=entry)
             unforced = {wins(which, by=0.0) for which in (0, 1)}
-            for sign in (1.0, -1.0):
-                names = {wins(which, by=sign * HUGE) for which in (0, 1)}
-                every |= unforced | names
+            forced = [
+                {wins(which, by=sign * HUGE) for which in (0, 1)} for sign in (1, -1)
+            ]
+            powerless += unforced == forced[0] == forced[1]
+            for sign, names in zip((1.0, -1.0), forced, strict=True):
                 if len(names) > 1 or names & unforced:
                     continue  # it wins by itself, or never does
                 sides = (partial(wins, which) for which in (0, 1))
                 one, two = (threshold(side, sign, *names) for side in sides)
                 shifts.append(Shift(t, event, np.array([two - one])))
         never = Shift(t, event, np.full(1, np.inf))
-        return shifts if len(every) > 1 else [never]
+        return shifts if powerless < 2 else [never]
 
 
 def threshold(select: Callable[..., tuple], sign: float, name: tuple) -> float:

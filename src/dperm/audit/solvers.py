@@ -7,10 +7,11 @@ own solver is audited as any of its family.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any
 
@@ -18,19 +19,22 @@ import numpy as np
 from scipy import sparse
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.accountants.sketch import GaussianSketch
 from dperm.audit.mechanism import DELTA, LOUD, Array, Mechanism, Records, Started
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, STRICT
 from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
+from dperm.core.experiment.locate import ConfigError
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Event, Ledger, NonPrivate
+from dperm.core.privacy.ledger import Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.solvers import records
 from dperm.solvers import streams as family
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.fits.secret import in_rounds
 from dperm.solvers.scales import declared
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows
@@ -79,25 +83,13 @@ class Shape:
     def problem(self, data: Records, public: Problem | None = None) -> Problem:
         """The problem on the records, with the public constants of another one."""
         A = sparse.csc_array(data.X) if self.sparse else data.X
-        made = build("audit", A, data.y, self.loss, self.penalty, 1.0, DELTA)
+        own = build("audit", A, data.y, self.loss, self.penalty, 1.0, DELTA)
         if public is None:
-            return made
-        made = replace(made, public=public)
-        return Estimating(**_fields(made)) if self.bounded else made
-
-
-class Estimating(Problem):
-    """A neighbour with its own smoothness constants; only their bounds are public."""
-
-    @cached_property
-    def smoothness(self) -> Array:  # type: ignore[override]
-        """M_j of these data."""
-        return Problem(**{**_fields(self), "public": None}).smoothness
-
-
-def _fields(problem: Problem) -> dict[str, Any]:
-    """The fields of a problem, without cached values."""
-    return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
+            return own
+        made = replace(own, public=public)
+        if self.bounded:
+            vars(made)["smoothness"] = own.smoothness
+        return made
 
 
 @dataclass(frozen=True)
@@ -125,7 +117,7 @@ _LINEAR = replace(_VERTICES, n=8, loss="linear", epsilon=8.0, radius=0.25)
 NEEDS = {
     "dp_cd": Needs(others=({"periods": 2},)),
     "dp_cd_priv": Needs(shape=Shape(n=6000, bounded=True)),
-    "dp_gcd": Needs(shape=Shape(n=64, p=2), steps=2),
+    "dp_gcd": Needs(shape=Shape(n=1024, p=2), steps=2),
     "dp_sgd": Needs(capped=("batch",), others=({"batch": 3},)),
     "dp_skgd": Needs(capped=("blocks", "size"), others=({"periods": 2},)),
     "dp_svrg": Needs(others=({"inner": 0.4},)),
@@ -153,13 +145,28 @@ NEEDS = {
     "dp_gd": Needs(options={"steps": 3}),
     "dp_minibatch": Needs(options={"steps": 3, "share": 0.25}),
     "dp_gram": Needs(options={"steps": 2}),
-    "dp_selection": Needs(options={"steps": 2, "features": 2}, shape=Shape(p=3)),
+    "dp_selection": Needs(options={"steps": 2, "features": 2}, shape=Shape(n=800, p=2)),
     "hessian_mixing": Needs(options={"steps": 2}),
 }
 
 
-class NoSubjectError(ValueError):
+class NoSubjectError(ConfigError):
     """A private solver that the audit cannot run."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A solver with options, under a calibration."""
+
+    name: str
+    module: ModuleType
+    options: Any
+    kind: str
+    needs: Needs
+    varied: bool  #: whether other data and options are tried too
+
+
+Made = Iterator[Mechanism]
 
 
 def mechanisms(
@@ -192,13 +199,13 @@ def mechanisms(
         If it is private and nothing can be audited.
     """
     module = solvers.load(algorithm)
-    kind = solvers.family(module)
-    needs = NEEDS.get(algorithm, _VERTICES if kind == "frank_wolfe" else Needs())
+    family = solvers.family(module)
+    needs = NEEDS.get(algorithm, _VERTICES if family == "frank_wolfe" else Needs())
     own = replace(solvers.make_options(module, dict(options)), **needs.options)
     if varied is None:
         varied = name == algorithm or algorithm not in solvers.PLACES
-    make = MAKERS[kind]
-    found = [m for kind in kinds for m in make(name, module, own, kind, needs, varied)]
+    asked = (Asked(name, module, own, kind, needs, varied) for kind in kinds)
+    found = [m for at in asked for m in MAKERS[family](at)]
     if not found:
         raise NoSubjectError(f"solver {name}: the audit has no subject for it")
     return [m for m in found if not (private and is_open(m.ledger))]
@@ -209,67 +216,47 @@ def is_open(ledger: Ledger) -> bool:
     return all(isinstance(event, NonPrivate) for event in ledger.events)
 
 
-Made = Iterator[Mechanism]
+# --- lanes ----------------------------------------------------------------------------
 
 
-def _lanes(
-    name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
-) -> Made:
-    capped = {key: min(getattr(options, key), needs.shape.p) for key in needs.capped}
-    options = replace(options, **capped)
-    make = partial(lane, module=module, kind=kind)
-    yield make(name, options=options, shape=needs.shape, count=needs.steps)
-    if hasattr(options, "rule"):  # later steps depend on the weights: no known law
-        shape = replace(needs.shape, penalty=RIDGE, balance=1.0)
-        yield make(f"{name}, ridge", options=options, shape=shape, count=1)
-    if not varied:
+def _lanes(at: Asked) -> Made:
+    """Other losses, storages and penalties that the module declares to support."""
+    shape, count = at.needs.shape, at.needs.steps
+    capped = {key: min(getattr(at.options, key), shape.p) for key in at.needs.capped}
+    at = replace(at, options=replace(at.options, **capped))
+    yield lane(at, "", shape, count)
+    if hasattr(at.options, "rule"):  # later steps depend on the weights: no known law
+        yield lane(at, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1)
+    if not at.varied:
         return
-    for words, shape in shapes(module, options, needs.shape):
-        yield make(f"{name}, {words}", options=options, shape=shape, count=needs.steps)
-    for other in needs.others:
-        (words,) = other
-        made = replace(options, **other)
-        given: dict[str, Any] = {"shape": needs.shape, "count": needs.steps}
-        yield make(f"{name}, {words}", options=made, **given)
+    refuses = getattr(at.module, "refuses", lambda *_: "")
+    squares = replace(shape, loss="least_squares")
+    yield lane(at, ", least squares", squares, count)
+    if getattr(at.module, "SPARSE", False) and not refuses(at.options, True):
+        yield lane(at, ", sparse", replace(squares, sparse=True), count)
+    able = (one for one in WEAK if not refuses(at.options, one.is_smooth))
+    for penalty in itertools.islice(able, 1):
+        yield lane(at, ", penalty", replace(shape, penalty=penalty), count)
+    for other in at.needs.others:
+        made = replace(at, options=replace(at.options, **other))
+        yield lane(made, f", {next(iter(other))}", shape, count)
 
 
-def shapes(
-    module: ModuleType, options: Any, base: Shape
-) -> Iterator[tuple[str, Shape]]:
-    """Other shapes that a module of lanes declares to support, by name."""
-    refuses = getattr(module, "refuses", lambda *_: "")
-    squares = replace(base, loss="least_squares")
-    yield "least squares", squares
-    if getattr(module, "SPARSE", False) and not refuses(options, True):
-        yield "sparse", replace(squares, sparse=True)
-    for penalty in WEAK:
-        if not refuses(options, penalty.is_smooth):
-            yield "penalty", replace(base, penalty=penalty)
-            return
-
-
-def lane(
-    name: str,
-    module: ModuleType,
-    options: Any,
-    kind: str,
-    shape: Shape,
-    count: int,
-) -> Mechanism:
+def lane(at: Asked, words: str, shape: Shape, count: int) -> Mechanism:
     """One lane over a finite sum, step by step."""
     base = shape.records()
     problem = shape.problem(base)
 
     def ledger(noise: float) -> Ledger:
-        return module.ledger(problem, count, noise, options, kind)
+        return at.module.ledger(problem, count, noise, at.options, at.kind)
 
-    noise = calibrate(ledger, 1.0, DELTA, kind)
-    lanes = Lanes(np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, kind)
-    kept = Kept(lambda data: shape.problem(data, problem))
+    noise = calibrate(ledger, 1.0, DELTA, at.kind)
+    lanes = Lanes(np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, at.kind)
+    prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
 
     def begun(data: Records, own: Streams) -> Any:
-        given = problem if data is base else kept(data)
-        return module.Run(given, lanes, own, options, 1, count)
+        given = problem if data is base else prepared(data)
+        return at.module.Run(given, lanes, own, at.options, 1, count)
 
     def start(data: Records, own: Streams) -> Started:
         run = begun(data, own)
@@ -288,36 +275,18 @@ def lane(
         run.advance(count)
         return np.ravel(run.weights[0]).copy()
 
-    bound = WITHIN * np.abs(base.X).max(axis=0) if shape.bounded else None
     return Mechanism(
-        name,
-        kind,
+        at.name + words,
+        at.kind,
         noise.ledger,
         base,
         start,
         together,
         select=lambda view: tuple(np.flatnonzero(view[-shape.p :]).tolist()),
         real=shape.real,
-        bound=bound,
-        setting={"module": module, "options": options, "problem": problem},
+        bound=WITHIN * np.abs(base.X).max(axis=0) if shape.bounded else None,
+        setting={"module": at.module, "options": at.options, "problem": problem},
     )
-
-
-class Kept:
-    """A preparation without noise, made once for every data set."""
-
-    MOST = 200
-
-    def __init__(self, make: Callable[[Records], Any]):
-        self.make, self.known = make, dict[int, tuple[Records, Any]]()
-
-    def __call__(self, data: Records) -> Any:
-        """What is made of the data, which stay alive, and so their id."""
-        if id(data) not in self.known:
-            if len(self.known) >= self.MOST:
-                self.known.clear()
-            self.known[id(data)] = data, self.make(data)
-        return self.known[id(data)][1]
 
 
 # --- streams and Frank-Wolfe methods --------------------------------------------------
@@ -347,116 +316,103 @@ def _sequence(needs: Needs, d: int) -> Records:
     return Records(X, np.where(np.arange(needs.n) % 3 == 0, -1.0, 1.0))
 
 
-def _solved(begun: Callable[[Records, Streams], Any], data: Any, own: Any) -> Array:
-    """What a run of a stream publishes without anybody looking on."""
-    return np.array(begun(data, own).solve()[0])
-
-
-def _streams(
-    name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
-) -> Made:
+def _streams(at: Asked) -> Made:
     """A stream of records in each ball, with one target."""
-    target = family.Target(needs.epsilon, DELTA, kind)
+    needs = at.needs
+    target = family.Target(needs.epsilon, DELTA, at.kind)
     for p, d in needs.balls:
         setup = Setup(needs.loss, p, d, needs.radius)
 
         def begun(data: Records, own: Streams, setup: Setup = setup) -> Any:
             given = (setup, [target], own, Rows(data.X, data.y))
-            return module.Run(*given, needs.n, options)
+            return at.module.Run(*given, needs.n, at.options)
 
         def start(data: Records, own: Streams, begun: Any = begun) -> Started:
             run = begun(data, own)
             return run.releases(), lambda: run.weights[0]
 
+        def together(data: Records, own: Streams, begun: Any = begun) -> Array:
+            return np.array(begun(data, own).solve()[0])
+
         yield Mechanism(
-            f"{name}, p = {p:g}" if len(needs.balls) > 1 else name,
-            kind,
-            module.noise(setup, needs.n, target, options).ledger,
+            f"{at.name}, p = {p:g}" if len(needs.balls) > 1 else at.name,
+            at.kind,
+            at.module.noise(setup, needs.n, target, at.options).ledger,
             _sequence(needs, d),
             start,
-            partial(_solved, begun),
+            together,
             select=vertex(d),
             epsilon=needs.epsilon,
             positions=needs.positions,
-            setting={"module": module, "options": options, "setup": setup},
+            parallel=True,
+            setting={"module": at.module, "options": at.options, "setup": setup},
         )
 
 
-def _frank_wolfe(
-    name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
-) -> Made:
-    d = needs.balls[0][1]
-    base = _sequence(needs, d)
+def _frank_wolfe(at: Asked) -> Made:
+    d, count = at.needs.balls[0][1], at.needs.steps
+    base = _sequence(at.needs, d)
 
     def problem(data: Records) -> Problem:
         rows = Rows(data.X, data.y)
         return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
 
-    noise = module.noise(problem(base), needs.steps, options, 1.0, DELTA, kind)
+    noise = at.module.noise(problem(base), count, at.options, 1.0, DELTA, at.kind)
 
     def begun(data: Records, own: Streams) -> Any:
-        return module.Run(problem(data), own, options, noise)
+        return at.module.Run(problem(data), own, at.options, noise)
 
     def start(data: Records, own: Streams) -> Started:
         run = begun(data, own)
 
         def releases() -> Iterator[Array]:
             with run:
-                for release in run.releases(needs.steps):
-                    yield as_vertex(release, d, needs.numbers)
+                for release in run.releases(count):
+                    yield as_vertex(release, d, at.needs.numbers)
 
         return releases(), lambda: run.weights
 
     yield Mechanism(
-        name,
-        kind,
+        at.name,
+        at.kind,
         noise.ledger,
         base,
         start,
         select=vertex(d),
-        positions=needs.positions,
-        setting={"module": module, "options": options, "begun": begun, "d": d},
+        positions=at.needs.positions,
+        setting={"module": at.module, "options": at.options, "begun": begun},
     )
 
 
 # --- fits -----------------------------------------------------------------------------
 
 
-def _fits(
-    name: str, module: ModuleType, options: Any, kind: str, needs: Needs, varied: bool
-) -> Made:
+def _fits(at: Asked) -> Made:
     """Under strict noise only: no paper prints another."""
-    if kind != STRICT:
+    if at.kind != STRICT:
         return
-    plain = replace(needs.shape, p=2) if needs.shape == Shape() else needs.shape
+    shape = at.needs.shape
+    plain = replace(shape, p=2) if shape == Shape() else shape
     squares = replace(plain, loss="least_squares")
-    ridge = replace(plain, penalty=Penalty(l2=needs.ridge))
     for words, shape in (
         ("", plain),
         (", least squares", squares),
-        (", ridge", ridge),
+        (", ridge", replace(plain, penalty=Penalty(l2=at.needs.ridge))),
         (", sparse", replace(squares, sparse=True)),
     ):
-        if not module.refuses(options, Scaled(shape.problem(shape.records()))):
-            yield fit(name + words, module, options, shape)
-    ledger = module.ledger(Scaled(plain.problem(plain.records())), 1.0, options)
+        if not at.module.refuses(at.options, Scaled(shape.problem(shape.records()))):
+            yield fit(at, words, shape)
+    ledger = at.module.ledger(Scaled(plain.problem(plain.records())), 1.0, at.options)
     if _is_tilted(ledger):
-        usual = solvers.make_options(module, {})
-        far = Shape(n=COMPANY, p=2)
-        yield fit(f"{name}, {COMPANY} records", module, usual, far, company=True)
+        usual = replace(at, options=solvers.make_options(at.module, {}))
+        yield fit(usual, f", {COMPANY} records", Shape(n=COMPANY, p=2), company=True)
 
 
 def _is_tilted(ledger: Ledger) -> bool:
     return any(isinstance(event, PerturbedObjective) for event in ledger.events)
 
 
-def fit(
-    name: str,
-    module: ModuleType,
-    options: Any,
-    shape: Shape,
-    company: bool = False,
-) -> Mechanism:
+def fit(at: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism:
     """A few releases on all records, under strict noise.
 
     A minimiser is mapped to the linear term that would lead to it on the base, which is
@@ -467,17 +423,20 @@ def fit(
     company : bool
         Whether the other records drive the minimiser far out, where one moves it most.
     """
-    base = shape.records()
-    tried: tuple[tuple[Array, Array], ...] = ()
+    module, options, base = at.module, at.options, shape.records()
     problem = shape.problem(base)
+    one, two = np.ones((2, shape.p))
+    one[0] = two[-1] = -ALMOST
+    size = LOUD * Scaled(problem).S
+    tried = tuple((s * size * one, s * size * two) for s in (1.0, -1.0))
     if company:
         R = module.constants(Scaled(declared(problem)), options)[0]
         base = Records(np.tile([-R, 0.0], (shape.n, 1)), np.ones(shape.n))
         turned = [R * np.array([math.sin(a), math.cos(a)]) for a in ANGLES]
         tried = tuple((x, x * (1, -1)) for x in turned)
         problem = declared(shape.problem(base))
-    at = Scaled(problem)
-    noise = calibrate(lambda s: module.ledger(at, s, options), 1.0, DELTA, STRICT)
+    scaled = Scaled(problem)
+    noise = calibrate(lambda s: module.ledger(scaled, s, options), 1.0, DELTA, STRICT)
     ledger, bent = noise.ledger, _is_tilted(noise.ledger)
 
     def start(data: Records, own: Streams) -> Started:
@@ -489,19 +448,11 @@ def fit(
             other = module.ledger(there, 1.0, wide)
             next(module.Run(there, other, [streams(0)], wide).steps())
         run = module.Run(there, ledger, [own], options)
-        views = (
-            np.ravel(linear_terms(module, options, problem, u) if bent else u)
-            for u in run.releases()
-        )
-        return views, lambda: run.weights[0]
+        terms = partial(linear_terms, module, options, problem) if bent else np.asarray
+        return (np.ravel(terms(u)) for u in run.releases()), lambda: run.weights[0]
 
-    if not tried:
-        one, two = np.ones((2, shape.p))
-        one[0] = two[-1] = -ALMOST
-        size = LOUD * at.S
-        tried = tuple((s * size * one, s * size * two) for s in (1.0, -1.0))
     return Mechanism(
-        name,
+        at.name + words,
         STRICT,
         ledger,
         base,
@@ -509,9 +460,16 @@ def fit(
         select=lambda view: tuple(view.tolist()),
         real=shape.real,
         tried=tried,
-        events=rounds(ledger),
+        events=tuple(in_rounds(ledger)),
+        far=far(ledger),
         setting={"module": module, "options": options, "problem": problem},
     )
+
+
+def far(ledger: Ledger) -> float:
+    """Strong noise; none for sketches, whose privacy fails where that is drawn."""
+    sketches = any(isinstance(event, GaussianSketch) for event in ledger.events)
+    return 0.0 if sketches else Mechanism.far
 
 
 def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -> Array:
@@ -524,15 +482,7 @@ def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -
     return -(slope + (at.n * at.l2 + ridge) * u)
 
 
-def rounds(ledger: Ledger) -> tuple[Event, ...]:
-    """The event of each draw: all events once, in order, then those that are left."""
-    most = max((event.count for event in ledger.events), default=0)
-    return tuple(
-        event for done in range(most) for event in ledger.events if event.count > done
-    )
-
-
-MAKERS: dict[str, Callable[..., Made]] = {
+MAKERS: dict[str, Callable[[Asked], Made]] = {
     "lanes": _lanes,
     "frank_wolfe": _frank_wolfe,
     "streams": _streams,

@@ -19,6 +19,7 @@ ESTIMATORS = "dperm.compare.audited"  # a higher layer, so imported by its name
 FULL: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
 SMALL = {"neighbours": 8, "runs": 40}
 NEAR = 1e-3  # relative, between epsilons that grids have rounded
+UNKNOWN = ("claimed_epsilon", "true_epsilon", "epsilon")
 
 
 def subjects(
@@ -63,21 +64,18 @@ def solver(
         raise
     except Exception as error:  # a user's solver may raise anything
         rows = pd.DataFrame([asdict(raised(check, error)) for check in CHECKS])
-        unknown = ("claimed_epsilon", "true_epsilon", "epsilon")
         known = {"subject": name, "calibration": "", "given": ""}
-        yield rows.assign(**known, **dict.fromkeys(unknown, math.nan))
+        yield rows.assign(**known, **dict.fromkeys(UNKNOWN, math.nan))
 
 
 def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame:
     """Findings about one mechanism, one row per check."""
-    audit = Audit(m, seed=seed, **effort)
-    found = [asdict(one) for one in audit.findings()]
+    found = [asdict(one) for one in Audit(m, seed=seed, **effort).findings()]
+    numbers = (m.claimed, m.true, found[-1]["measured"])
     known = {
         "subject": m.name,
         "calibration": m.kind,
-        "claimed_epsilon": m.claimed,
-        "true_epsilon": m.true,
-        "epsilon": next(f["measured"] for f in found if f["check"] == "epsilon"),
+        **dict(zip(UNKNOWN, numbers, strict=True)),
         "given": "; ".join(united((N,), m.ledger.given)),
     }
     return pd.DataFrame([{**known, **one} for one in found])
@@ -91,19 +89,18 @@ def epsilons(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _epsilon(group: pd.DataFrame) -> dict[str, Any]:
     first, by_check = group.iloc[0], group.set_index("check")
-    claimed, true = float(first.claimed_epsilon), float(first.true_epsilon)
-    audited = float(first.epsilon)
+    true, audited = float(first.true_epsilon), float(first.epsilon)
     return {
         "algorithm": first.subject,
         "calibration": first.calibration,
         "delta": DELTA,
-        "claimed_epsilon": claimed,
+        "claimed_epsilon": first.claimed_epsilon,
         "true_epsilon": true,
         "given": first.given,
         "audited_epsilon": audited,
         "reached": audited / true if math.isfinite(true) else 0.0,
         "tightness": by_check.measured["sensitivity"],
-        "claim": claim(claimed, true, audited),
+        "claim": claim(float(first.claimed_epsilon), true, audited),
         "ledger": _kept(group),
     }
 
@@ -116,18 +113,14 @@ def claim(claimed: float, true: float, audited: float) -> str:
         return "no proof"
     if true > claimed * (1 + NEAR):
         return "too low"
-    if audited == 0:
-        return "no attack known"
-    return f"holds, {audited / true:.0%} reached"
+    return f"holds, {audited / true:.0%} reached" if audited else "no attack known"
 
 
 def _kept(group: pd.DataFrame) -> str:
     """Verdict on a ledger."""
     if (group.note == BLIND).any():
         return "blind"
-    caught = group.check[group.caught]
-    if not caught.empty:
-        return f"broken: {', '.join(caught)}"
-    if math.isinf(float(group.true_epsilon.iloc[0])):
-        return "states no bound"
-    return "kept"
+    if group.caught.any():
+        return f"broken: {', '.join(group.check[group.caught])}"
+    unknown = math.isinf(float(group.true_epsilon.iloc[0]))
+    return "states no bound" if unknown else "kept"

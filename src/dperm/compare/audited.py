@@ -12,7 +12,9 @@ was priced by: a run on D' is forced to the weights and the score of a run on D.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from dperm.audit.mechanism import (
     Started,
     quiet,
 )
-from dperm.audit.solvers import Kept, as_vertex, rounds, vertex
+from dperm.audit.solvers import as_vertex, far, vertex
 from dperm.compare import methods, ranges
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.compare.guarantee import Guarantee
@@ -37,8 +39,9 @@ from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Event, Ledger
+from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.solvers.fits.secret import in_rounds
 
 N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
 EPSILON = 1.0
@@ -117,17 +120,15 @@ def estimator(model: DPLinear) -> Mechanism:
 
         X, every, noisy = model._standardised(*cleaned(data), first, normal)
         made, point = model._runs(X, every, method)[0]
-        context = made.start(point, noise.noise_multiplier, own)
-        run = context.__enter__()
+        stack = ExitStack()
+        run = stack.enter_context(made.start(point, noise.noise_multiplier, own))
 
         def releases() -> Iterator[Array]:
-            try:
+            with stack:
                 yield noisy.ravel()
                 for one in run.releases():
                     is_vertex = family == "frank_wolfe"
                     yield as_vertex(one, p, NUMBERS) if is_vertex else np.ravel(one)
-            finally:
-                context.__exit__(None, None, None)
 
         def published() -> Array:
             """Coefficients in the units of the columns, which follow from releases."""
@@ -136,19 +137,11 @@ def estimator(model: DPLinear) -> Mechanism:
 
         return releases(), published
 
-    def select(view: Array) -> tuple:
-        """The vertex, the places of the largest, or the changed coordinate."""
-        if family == "frank_wolfe":
-            return vertex(p)(view)
-        if family == "fits":
-            return tuple(view.tolist())
-        return tuple(np.flatnonzero(view[-p:]).tolist())
-
+    selects = {"frank_wolfe": vertex(p), "fits": lambda view: tuple(view.tolist())}
+    changed = lambda view: tuple(np.flatnonzero(view[-p:]).tolist())  # noqa: E731
     near = np.where(np.arange(P) == P - 1, -1.0, 1.0)  # nearly opposite records
-    events: tuple[Event, ...] = ()
-    if family == "fits":
-        done = len(first.events)
-        events = first.events + rounds(Ledger(noise.ledger.events[done:]))
+    later = Ledger(noise.ledger.events[len(first.events) :])
+    is_fit = family == "fits"
     intercept = "" if model.fit_intercept else ", no intercept"
     return Mechanism(
         f"{type(model).__name__}({model.solver}){intercept}",
@@ -156,26 +149,23 @@ def estimator(model: DPLinear) -> Mechanism:
         noise.ledger,
         base,
         start,
-        select=select,
+        select=selects.get(family, changed),
         real=real,
         tried=((LOUD * near, -LOUD * near[::-1]),),
-        events=events,
+        events=(*first.events, *in_rounds(later)) if is_fit else (),
         ahead=1,
+        far=far(noise.ledger),
     )
 
 
 def search(real: bool) -> Mechanism:
     """A run of ``PrivateSearch`` and its score, fitted from scratch."""
-    known: dict[str, Any] = {
-        "fit_intercept": False,
-        "delta": 2 * DELTA,
-        "bounds": (-2, 2),
-    }
+    known: dict[str, Any] = {"fit_intercept": False, "delta": 2 * DELTA}
+    known |= {"bounds": (-2, 2), "setting": {"steps": 1}}
     if real:
         model: DPLinear = DPRegressor("dp_gd", label_bounds=(-2, 2), **known)
     else:
         model = DPClassifier("dp_gd", classes=(-1.0, 1.0), **known)
-    model.set_params(setting={"steps": 1})
     made = PrivateSearch(model, {"l2": [0.1, 0.2]}, epsilon=EPSILON)
     base = _base(real)
 
@@ -189,7 +179,7 @@ def search(real: bool) -> Mechanism:
     paid, ledgers, _ = made._priced(runs, DELTA)
     every = (one for seed in range(99) for one in made._drawn(runs, paid, seed))
     drawn = next(one for one in every if one.choice == 0)
-    kept = Kept(lambda data: prepared(data)[0][0])
+    kept = lru_cache(maxsize=200)(lambda data: prepared(data)[0][0])
 
     def start(data: Records, own: Streams) -> Started:
         first, second = (int(one) for one in own.noise.integers(2**62, size=2))
@@ -206,9 +196,8 @@ def search(real: bool) -> Mechanism:
         return releases(), lambda: ended[0]
 
     turned = np.where(np.arange(P) == 1, -HUGE, HUGE)
-    kind = "regression" if real else "classifier"
     return Mechanism(
-        f"PrivateSearch, {kind}",
+        f"PrivateSearch, {'regression' if real else 'classifier'}",
         STRICT,
         ledgers[0],
         base,

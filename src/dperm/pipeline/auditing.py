@@ -10,9 +10,8 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +22,6 @@ from tabulate import tabulate
 from dperm.accountants.private_choice import MANY, tuned_epsilon
 from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.audit import tables
-from dperm.audit.solvers import NoSubjectError
 from dperm.core import solvers
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.problem import Problem
@@ -78,17 +76,13 @@ def _path(config: schema.Config, name: str) -> Path:
 def _solver(config: schema.Config) -> list[Path]:
     """The findings about the solver, one subject after the other as they come.
 
-    Raises
-    ------
-    ConfigError
-        If it is private and there is no subject to audit.
+    Raises NoSubjectError if it is private and there is no subject to audit.
     """
-    chosen, effort = config.solver, tables.FULL
-    if config.scale.name != "full":
-        effort = tables.SMALL
+    chosen = config.solver
+    effort = tables.FULL if config.scale.name == "full" else tables.SMALL
     given = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
     found = [pd.DataFrame()]
-    for rows in _audited(*given):
+    for rows in tables.solver(*given):
         for row in rows.itertuples():
             sign = "CAUGHT" if row.caught else "passed"
             text = f"{row.measured:.4g} of {row.bound:.4g}"
@@ -102,58 +96,51 @@ def _solver(config: schema.Config) -> list[Path]:
     return [path]
 
 
-def _audited(*given: Any) -> Iterator[pd.DataFrame]:
-    try:
-        yield from tables.solver(*given)
-    except NoSubjectError as error:
-        raise ConfigError(str(error)) from error
-
-
 def _epsilon(config: schema.Config) -> pd.DataFrame:
-    found = []
-    for name in available("solver"):
-        try:
-            found.append(pd.read_csv(_path(config, name), keep_default_na=False))
-        except pd.errors.EmptyDataError:  # the solver states no privacy
-            continue
+    """The table of all solvers; the file of one that states no privacy is empty."""
+    paths = [_path(config, name) for name in available("solver")]
+    found = [
+        pd.read_csv(path, keep_default_na=False)
+        for path in paths
+        if path.read_text(encoding="utf-8").strip()
+    ]
     return tables.epsilons(pd.concat(found, ignore_index=True))
 
 
 def _tuning(config: schema.Config) -> pd.DataFrame:
     """Costs of every ledger of the papers' runs: of one run, and of private tuning."""
-    rows = []
-    for name in available("paper"):
-        paper = with_paper(config, name)
-        for problem, chosen in plan.runs(paper):
-            rows += _tuned(paper, problem, chosen)
-    return pd.DataFrame(rows)
+    papers = [with_paper(config, name) for name in available("paper")]
+    every = ((paper, *run) for paper in papers for run in plan.runs(paper))
+    return pd.DataFrame([row for run in every for row in _tuned(*run)])
 
 
 def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
-    folder = plan.results_folder(config, config.paper.name, problem, chosen)
+    """Rows of one solver on one problem; none where it has not run."""
     config = replace(config, solver=replace(config.solver, name=chosen))
     counts = Counter(point["passes"] for point in plan.grid_points(config))
+    known = {"paper": config.paper.name, "problem": problem, "solver": chosen}
     try:
         entries = results.ledgers(config, problem, chosen)
     except FileNotFoundError:
-        log.info("%s has not run", folder)
+        log.info("%s has not run on %s", chosen, problem)
         return []
-    found = [(e["passes"], Calibration.from_dict(e["calibrated"])) for e in entries]
-    return [
-        {
-            "paper": config.paper.name,
-            "problem": problem,
-            "solver": chosen,
-            "calibration": one.calibration,
-            "passes": passes,
-            "settings": counts[passes],
-            "claimed_epsilon": one.claimed_epsilon,
-            "true_epsilon": one.true_epsilon,
-            **_costs(one, counts[passes]),
-        }
-        for passes, one in found
-        if counts[passes] > 1 and math.isfinite(one.true_epsilon)
-    ]
+    rows = []
+    for entry in entries:
+        one = Calibration.from_dict(entry["calibrated"])
+        settings = counts[entry["passes"]]
+        if settings > 1 and math.isfinite(one.true_epsilon):
+            rows.append(
+                {
+                    **known,
+                    "calibration": one.calibration,
+                    "passes": entry["passes"],
+                    "settings": settings,
+                    "claimed_epsilon": one.claimed_epsilon,
+                    "true_epsilon": one.true_epsilon,
+                    **_costs(one, settings),
+                }
+            )
+    return rows
 
 
 def _costs(one: Calibration, settings: int) -> dict[str, float]:
@@ -173,50 +160,6 @@ PRODUCTS: dict[str, Callable[[schema.Config], pd.DataFrame]] = {
 # --- prices -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Request:
-    """A solver on a problem, for a given number of passes; fits have none."""
-
-    problem: Problem
-    module: ModuleType
-    options: Any
-    passes: float
-
-    @cached_property
-    def family(self) -> str:
-        """The solver's family."""
-        return solvers.family(self.module)
-
-    @cached_property
-    def count(self) -> int:
-        """Number of steps; 0 of a fit."""
-        if self.family == "fits":
-            return 0
-        return int(self.module.steps(self.problem, self.passes, self.options))
-
-    def noise(self, kind: str) -> tuple[str, Ledger]:
-        """The noise of a calibration, in words, and its ledger."""
-        problem, given = self.problem, (self.options, self.passes, kind)
-        goal = (problem.epsilon, problem.delta, kind)
-        if self.family == "frank_wolfe":
-            noise = self.module.noise(problem, self.count, self.options, *goal)
-            return "see below", noise.ledger.assuming(*problem.given)
-        if self.family == "lanes":
-            found = trials.noise(problem, self.module, *given)
-        else:
-            found = calibrate(lambda noise: self.ledger(noise, kind), *goal)
-        return f"{found.noise_multiplier:.5g}", found.ledger
-
-    def ledger(self, noise: float, kind: str) -> Ledger:
-        """The ledger under a noise multiplier."""
-        if self.family == "fits":
-            ledger = self.module.ledger(Scaled(self.problem), noise, self.options)
-        else:
-            given = (self.problem, self.count, noise, self.options, kind)
-            ledger = self.module.ledger(*given)
-        return ledger.assuming(*self.problem.given)
-
-
 def report(config: schema.Config) -> None:
     """Print the cost of the noise under both accountants, and the ledger.
 
@@ -225,28 +168,45 @@ def report(config: schema.Config) -> None:
     Raises
     ------
     ConfigError
-        If the data are unavailable, or the solver does not solve problems.
+        If the data are unavailable, or the solver cannot solve the problem.
     """
-    request = _request(config)
-    problem, asked = request.problem, config.setting.calibration
+    module, options, problem = _request(config)
+    family, passes = solvers.family(module), config.setting.passes
+    asked, own = config.setting.calibration, config.setting.noise_multiplier
+    count = 0 if family == "fits" else module.steps(problem, passes, options)
+
+    def priced(noise: float, kind: str) -> Ledger:
+        """The ledger under a noise multiplier."""
+        at = (Scaled(problem),) if family == "fits" else (problem, int(count))
+        last = () if family == "fits" else (kind,)
+        made: Ledger = module.ledger(*at, noise, options, *last)
+        return made.assuming(*problem.given)
+
+    def least(kind: str) -> tuple[str, Ledger]:
+        """The noise multiplier of a calibration, in words, and its ledger."""
+        goal = (problem.epsilon, problem.delta, kind)
+        if family == "frank_wolfe":
+            noise = module.noise(problem, int(count), options, *goal)
+            return "see below", noise.ledger.assuming(*problem.given)
+        if family == "lanes":
+            found = trials.noise(problem, module, options, passes, kind)
+        else:
+            found = calibrate(lambda noise: priced(noise, kind), *goal)
+        return f"{found.noise_multiplier:.5g}", found.ledger
+
     kinds = list(dict.fromkeys([*config.paper.calibrations, asked]))
-    length = f"{request.passes:g} passes = {request.count} steps"
-    if request.family == "fits":  # no paper has printed a formula for one
-        kinds, asked, length = [STRICT], STRICT, str(request.options)
+    length = f"{passes:g} passes = {count} steps"
+    if family == "fits":  # no paper has printed a formula for one
+        kinds, asked, length = [STRICT], STRICT, str(options)
+    rows = [(kind, *least(kind)) for kind in kinds]
+    ledger = least(asked)[1]
+    if own is not None:
+        rows.append(("given", f"{own:.5g}", priced(own, asked)))
     target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
     print(f"{length}; target {target}")
     print("Neighbouring data sets differ by replacing one record.\n")
-    rows = [_row(request, kind, *request.noise(kind)) for kind in kinds]
-    own = config.setting.noise_multiplier
-    if own is not None:
-        ledger = request.ledger(own, asked)
-        rows.append(_row(request, "given", f"{own:.5g}", ledger))
-    print(tabulate(rows, headers=HEAD, floatfmt=".5g"))
-    print("\nTrue epsilon: proved of every mechanism with that ledger.")
-    if any(math.isinf(row[-1]) for row in rows):
-        print("inf: no sound bound is known for a release of that ledger.")
-    ledger = request.noise(asked)[1]
+    _print_costs(rows, problem.delta)
     print(f"\nEpsilon given public {as_set(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:
@@ -259,10 +219,24 @@ def report(config: schema.Config) -> None:
         print(f"    {event.source}")
 
 
-def _request(config: schema.Config) -> Request:
+def _print_costs(rows: list[tuple[str, str, Ledger]], delta: float) -> None:
+    costs = [
+        (kind, noise, epsilon(ledger, delta, PAPER), true_epsilon(ledger, delta))
+        for kind, noise, ledger in rows
+    ]
+    print(tabulate(costs, headers=HEAD, floatfmt=".5g"))
+    print("\nTrue epsilon: proved of every mechanism with that ledger.")
+    if any(math.isinf(row[-1]) for row in costs):
+        print("inf: no sound bound is known for a release of that ledger.")
+
+
+def _request(config: schema.Config) -> tuple[ModuleType, Any, Problem]:
+    """The solver's module and options, and the problem, which it can solve."""
     module = solvers.load(config.solver.algorithm)
-    options = solvers.make_options(module, config.solver.options)
-    kind = solvers.family(module)
+    options, kind = (
+        solvers.make_options(module, config.solver.options),
+        solvers.family(module),
+    )
     if kind == "streams":
         raise ConfigError(
             f"solver={config.solver.name}: it reads a stream of records, not a problem"
@@ -270,7 +244,6 @@ def _request(config: schema.Config) -> Request:
     problem = inputs.load_problem(config)
     if problem is None:
         raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
-    request = Request(problem, module, options, config.setting.passes)
     reason = ""
     if kind == "lanes":
         reason = obstacle(module, options, config.problem, problem.is_sparse)
@@ -278,9 +251,4 @@ def _request(config: schema.Config) -> Request:
         reason = module.refuses(options, Scaled(problem))
     if reason:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
-    return request
-
-
-def _row(request: Request, kind: str, noise: str, ledger: Ledger) -> tuple:
-    delta = request.problem.delta
-    return kind, noise, epsilon(ledger, delta, PAPER), true_epsilon(ledger, delta)
+    return module, options, problem

@@ -16,17 +16,12 @@ from dperm.audit.functions import (
     recorded,
 )
 from dperm.audit.mechanism import Records
-from dperm.audit.proofs import (
-    compare_laws,
-    judge,
-    learn,
-    losses_bound,
-    ratio_bound,
-)
+from dperm.audit.proofs import compare_laws, judge, learn, ratio_bound
 from dperm.core.privacy.strict import gaussian_epsilon
 
 DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))
 OTHER = Records(np.array([[0.5], [0.0]]), np.zeros(2))
+PAIR = Pair(DATA, OTHER, "")
 
 SOURCES = {
     "old functions": lambda seed: np.random.laplace(0, 1, 2),
@@ -35,45 +30,45 @@ SOURCES = {
     "without a seed": lambda seed: np.random.default_rng().exponential(3.0, 2),
     "RandomState()": lambda seed: np.random.RandomState().randn(2),
     "Generator": lambda seed: np.random.Generator(np.random.PCG64(seed)).logistic(0, 1),
-    "random": lambda seed: random.gauss(0, 1),
-    "secrets": lambda seed: secrets.SystemRandom().random(),
 }
-NOTED = {"random": "Python's random", "secrets": "the system's entropy (secrets)"}
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_seed_repeats_every_source_of_noise(name):
     with recorded():
         target = Target(lambda X, y, seed: SOURCES[name](seed))
-        first, other, again = (target(DATA, seed, careful=True) for seed in (1, 2, 1))
+        first, other, again = (target(DATA, seed) for seed in (1, 2, 1))
     np.testing.assert_array_equal(first.output, again.output)
     assert (first.output != other.output).all()
-    assert first.others == ({NOTED[name]} if name in NOTED else set())
-    assert len(first.draws) == (name not in NOTED)
-
-
-def pair(first=DATA, second=OTHER):
-    return Pair(first, second, "")
+    assert not first.others and len(first.draws) == 1
 
 
 def compared(fit, delta=0.0):
     with recorded():
-        return compare_laws(Target(fit), pair(), 1, delta, 1e-3)
+        return compare_laws(Target(fit), PAIR, 1, delta, 1e-3)
 
 
-def test_the_law_of_a_gaussian_release_is_exact():
+@pytest.mark.parametrize(
+    ("law", "delta", "exact"),
+    [("normal", 1e-6, gaussian_epsilon(0.25, 1e-6)), ("laplace", 0.0, 0.25)],
+)
+def test_the_law_of_an_affine_output_is_exact(law, delta, exact):
     def fit(X, y, seed):
-        return X.sum() + np.random.default_rng(seed).normal(0, 4.0)
+        return X.sum() + getattr(np.random.default_rng(seed), law)(0, 4.0)
 
-    found = compared(fit, 1e-6)
-    assert found.epsilon == pytest.approx(gaussian_epsilon(0.25, 1e-6), rel=1e-9)
+    assert compared(fit, delta).epsilon == pytest.approx(exact, rel=1e-9)
 
 
-def test_the_law_of_a_laplace_release_is_exact():
+@pytest.mark.parametrize("shift", [1.0, 2.0])
+def test_outputs_of_known_laws_are_counted_where_delta_is_spent(shift):
+    """And the last bits of a loss, which tell the data sets, are not read."""
+
     def fit(X, y, seed):
-        return X.sum() + np.random.RandomState(seed).laplace(0, 0.25)
+        return X.sum() + np.random.RandomState(seed).laplace(0, 1 / shift)
 
-    assert compared(fit).epsilon == pytest.approx(4.0, rel=1e-9)
+    found = compared(fit, 0.05)
+    truth = shift + 2 * np.log(1 - 0.05)  # of Laplace noise, by its curve
+    assert 0.8 * truth < found.epsilon < truth and not found.certain
 
 
 def test_a_direction_without_noise_is_seen():
@@ -137,13 +132,11 @@ def test_one_record_is_extreme_where_no_bound_is_declared(bounded, relation):
         sizes = np.abs(np.vstack([one, two]))
         if not ((sizes > 1e190) & (sizes < 1e300)).any():  # HUGE data sets
             assert len(one) == 4 and np.abs(ordinary).min() >= 1
-            assert np.abs(ordinary).max() <= 1e3
             np.testing.assert_array_equal(with_it[1:], ordinary[-3:])
             found.add((repr(float(with_it[0, 0])), repr(float(with_it[0, 2]))))
     features = {"0.0"} | (set() if bounded == "x" else WILD)
     labels = {"-1.0", "1.0"} if bounded == "y" else {"0.0"} | WILD
-    every = {(x, y) for x in features for y in labels if {x, y} & WILD}
-    assert every <= found
+    assert {(x, y) for x in features for y in labels if {x, y} & WILD} <= found
 
 
 def test_an_event_is_judged_on_other_runs_than_it_was_chosen_on():
@@ -151,15 +144,8 @@ def test_an_event_is_judged_on_other_runs_than_it_was_chosen_on():
     rng = np.random.default_rng(0)
     one, two, fresh, other = rng.standard_normal((4, 60, 30))
     event = learn(one, two, 0.5, 0.0)
-    assert judge(event, one, two, 0.5, 0.0).bound > 0
-    assert judge(event, fresh, other, 0.05, 0.0).bound < 0
-
-
-def test_the_lower_bound_from_losses_of_a_gaussian():
-    losses = 0.5 + np.random.default_rng(3).standard_normal(100_000)
-    truth = gaussian_epsilon(1.0, 0.02)
-    assert 0.95 * truth < losses_bound(losses, 0.02, 0.01) < truth
-    assert losses_bound(np.zeros(500), 0.01, 0.01) < 1e-9
+    assert judge(event, one, two, 0.5, 0.0).epsilon > 0
+    assert judge(event, fresh, other, 0.05, 0.0).epsilon < 0
 
 
 def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
@@ -184,7 +170,7 @@ def test_events_of_every_kind_are_found(first, second, least):
         np.asarray(make(rng), dtype=float) for make in (first, second, first, second)
     ]
     event = learn(samples[0], samples[1], 0.1, 0.0)
-    assert judge(event, samples[2], samples[3], 1e-3, 0.0).bound > least
+    assert judge(event, samples[2], samples[3], 1e-3, 0.0).epsilon > least
 
 
 def test_outputs_of_every_form_are_numbers():

@@ -35,20 +35,15 @@ def test_the_noise_of_the_gallery_is_enough():
     assert gaussian_delta(EPSILON, 1 / SIGMA) <= DELTA
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_defect_is_refuted_with_a_proof(case):
-    if case.name not in HARD:  # rare events: below, in the long tests
-        check(case, RUNS)
+def of_case(case):
+    """A rare event takes more runs than there is time for every day."""
+    hard = case.name in HARD
+    marks = [pytest.mark.long] if hard else []
+    return pytest.param(case, MANY if hard else RUNS, marks=marks, id=case.name)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", HARD)
-def test_a_rare_defect_is_refuted_with_more_runs(name):
-    (case,) = (case for case in CASES if case.name == name)
-    check(case, MANY)
-
-
-def check(case, runs):
+@pytest.mark.parametrize(("case", "runs"), map(of_case, CASES))
+def test_a_defect_is_refuted_with_a_proof(case, runs):
     found = audit(case.broken, claim_of(case.claim, runs), case.domain)
     assert found.refuted and found.epsilon > EPSILON, found
     assert found.pair is not None and found.proof
@@ -57,23 +52,17 @@ def check(case, runs):
     assert one.X.shape == (case.domain.n, case.domain.p)
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+AGAIN = [pytest.param(seed, LONGER, marks=pytest.mark.long) for seed in range(3, 6)]
+
+
+@pytest.mark.parametrize(("seed", "runs"), [(1, BRIEF), (2, BRIEF), *AGAIN])
 @pytest.mark.parametrize("name", TWINS)
-def test_a_sound_function_is_not_refuted(name, seed):
+def test_a_sound_function_is_not_refuted(name, seed, runs):
     fit, claim, domain = TWINS[name]
-    found = audit(fit, claim_of(claim, BRIEF), domain, seed)
+    found = audit(fit, claim_of(claim, runs), domain, seed)
     assert not found.refuted, found
     refuses = any("not finite (raises ValueError" in note for note in found.notes)
     assert refuses == (name == "NaN refused")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(3, 6))
-@pytest.mark.parametrize("name", TWINS)
-def test_a_sound_function_is_not_refuted_by_more_runs(name, seed):
-    fit, claim, domain = TWINS[name]
-    found = audit(fit, claim_of(claim, LONGER), domain, seed)
-    assert not found.refuted, found
 
 
 # --- functions that take any record ---------------------------------------------------
