@@ -93,7 +93,7 @@ _FORMS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "complete": (
             "pipeline.completion:complete",
-            "check that a paper is complete, and write its manifest",
+            "check that a paper is complete and agrees with its rows",
         ),
         "claims": ("report.claims:write", "judge the claims of the papers"),
         "report": ("report.page:report", "write the report"),
@@ -124,7 +124,7 @@ LOUD = re.compile(
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
 NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask for 0
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
-DRAWN = (".png", ".pdf", ".svg", ".csv")  # files of figures and tables
+DRAWN = (".png", ".csv")  # files of figures and tables
 TOPS = ("figures/", "results/")
 STAGE_HELP = """{what}
 
@@ -139,7 +139,8 @@ EXAMPLES = """
 examples:
   dperm dpcd                                 a paper, on all cores
   dperm -n all                               what would run, and why
-  dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs, on two
+  dperm figures/dpcd/figure1.png -j 2        one figure and what it needs, on two
+  dperm figure product=figure1 formats=[svg] it again, as SVG or PDF
   dperm try mine.csv target=y                private methods on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
   dperm audit mine:fit --epsilon 1           is this function that private?

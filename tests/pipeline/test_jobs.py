@@ -137,7 +137,7 @@ def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
         ("-n dpcd", ["dpcd"]),
         ("dpgcd dpcd -j 2", ["dpcd", "dpgcd"]),
         ("dpcd -j 2 --config scale=smoke set='paper.fresh=2 seed=1'", ["dpcd"]),
-        ("-j 1 figures/dpcd/figure1.svg", ["dpcd"]),
+        ("-j 1 figures/dpcd/figure1.png", ["dpcd"]),
         ("-j 1 ./results/smoke/dpgcd/table1.csv", ["dpgcd"]),
         ("-j 1 --target-jobs tune:paper=dpcd,problem=a,solver=b", ["dpcd"]),
         ("-j 1 --target-jobs prepare:problem=a", PAPERS),

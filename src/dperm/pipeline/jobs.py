@@ -353,11 +353,7 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     """Add a figure or a table to the job that makes all others of the same files."""
     paper, product = config.paper, f"{kind}/{name}"
     what, entry = getattr(paper, kind)[name], products.entry_of(config, kind, name)
-    runs = products.product_runs(config, what)
-    made: list[tuple[str, ...]] = [("solve", paper.name, *run) for run in runs]
-    made += [("sweep", paper.name, sweep) for sweep in what.sweeps]
-    made += [("timing", paper.name)] if what.timed else []
-    inputs = [file for job in made for file in jobs.files(*job)]
+    inputs = [path.as_posix() for path in products.read_by(config, what)]
     drawn = jobs.of_paper(paper.name, "draw")
     job = next((one for one in drawn if one.inputs == inputs), None)
     if job is None:

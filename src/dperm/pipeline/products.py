@@ -29,10 +29,8 @@ from dperm.store.closure import functions
 
 log = logging.getLogger(__name__)
 
-FORMATS = {  # of products: the first is shown in Snakemake's report
-    "figures": ("png", "pdf", "svg", "csv"),
-    "tables": ("csv",),
-}
+# Of products, in a run: the first is shown in Snakemake's report.
+FORMATS = {"figures": ("png", "csv"), "tables": ("csv",)}
 ROWS = ("tune", "evaluate")  # tables of a run
 # The first arguments are no options: configuration, point and seed of a sweep;
 # configuration, product and problems of a figure or a table.
@@ -45,7 +43,7 @@ _NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mappi
 
 
 def figure(config: schema.Config) -> list[Path]:
-    """Draw ``product=...``, or all figures of the paper."""
+    """Draw ``product=...``, or all figures of the paper, also in other ``formats``."""
     names = chosen(config, "figures")
     return [path for name in names for path in write(config, "figures", name)]
 
@@ -93,7 +91,7 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     else:
         from dperm.present import drawing
 
-        written = drawing.save(*drawing.made(content), path)
+        written = drawing.save(*drawing.made(content), path, config.formats)
     for path in written:
         log.info("%s", path)
     return written
@@ -135,12 +133,12 @@ def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
 
 
 def rows(config: schema.Config) -> list[Path]:
-    """Existing files of a paper's rows at the configured scale."""
+    """Files of a paper's rows at the configured scale."""
     folder = plan.results_folder(config, config.paper.name)
     solved = (folder.joinpath(*run) for run in plan.runs(config))
     files = [one / f"{name}.parquet" for one in solved for name in ROWS]
     files += [sweep_path(config, name) for name in config.paper.sweeps]
-    return [path for path in (*files, folder / "timing.parquet") if path.is_file()]
+    return [*files, folder / "timing.parquet"]
 
 
 def stem(config: schema.Config, kind: str, name: str) -> Path:

@@ -309,7 +309,9 @@ class Settings(Part):
     seed: Natural = 20220202
     workers: Count = 1
     product: str | None = None  # figure, table, sweep: which one; None for all
-    made: str = ""  # complete: digest of the inputs of a paper's rows, by the Snakefile
+    formats: list[Annotated[str, among("pdf", "svg")]] = field(  # figure: besides PNG
+        default_factory=list
+    )
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # of the command line, recorded
 

@@ -1,0 +1,89 @@
+"""The manifest of a run, ``results/manifest.json``: what ran, when, and what it left.
+
+Its keys are commit, date, machine, cores, versions; ``wall_seconds`` and
+``cpu_seconds`` of the jobs of each paper and of the audit, from Snakemake's benchmark
+files; and ``files``, the SHA-256 of every file of the scale that Git holds.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dperm.core.experiment import files as store
+
+TOPS = ("results", "figures")
+NAME = "manifest.json"
+HELD = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
+
+
+def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
+    """Write the manifest of a run that began at a time in seconds.
+
+    A file that is older than the run keeps the digest of the run that made it, so that
+    a later run does not vouch for what was edited in between.
+
+    Parameters
+    ----------
+    scale : str
+        The scale's folder, below results/, figures/ and logs/.
+    """
+    path = Path("results", scale, NAME)
+    known = (store.known_json(path) or {}).get("files", {})
+    spent = {name: _spent(Path("logs", scale), name) for name in (*papers, "audit")}
+    content: dict[str, Any] = {
+        "commit": store.commit(),
+        "versions": store.versions(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine(),
+        "cores": cores,
+        "wall_seconds": {name: both[0] for name, both in spent.items()},
+        "cpu_seconds": {name: both[1] for name, both in spent.items()},
+        "files": {
+            name: known[name]
+            if name in known and file.stat().st_mtime < began
+            else store.file_digest(file)
+            for name, file in held(scale).items()
+        },
+    }
+    store.write_json(path, content)
+    return path
+
+
+def held(scale: str) -> dict[str, Path]:
+    """Files of a scale that Git holds, by their names."""
+    from dperm.core.experiment.config import sections
+    from dperm.core.experiment.locate import available
+
+    scales = sections("scale", available("scale")).values()
+    others = {one.folder for one in scales} - {scale}
+    return {
+        path.as_posix(): path
+        for top in TOPS
+        for path in sorted(Path(top, scale).rglob("[!.]*"))
+        if path.suffix in HELD and not others & {*path.parts[1:2]}
+    }
+
+
+def _spent(logs: Path, name: str) -> tuple[float, float]:
+    """Seconds by the clock and of CPUs of the jobs of a paper, or of the audit."""
+    tables = [
+        pd.read_csv(path, sep="\t").tail(1)
+        for path in logs.rglob("*.tsv")
+        if name in path.relative_to(logs).with_suffix("").parts
+    ]
+    if not tables:
+        return 0.0, 0.0
+    rows = pd.concat(tables)  # of a short job the CPU time is NA
+    return round(float(rows["s"].sum()), 1), round(float(rows["cpu_time"].sum()), 1)
+
+
+def machine() -> str:
+    """Class of the machine, for timings; it does not identify the machine."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
