@@ -107,11 +107,14 @@ def _older(config: schema.Config) -> Iterator[tuple[str, Old]]:
 
 def _lanes(config: schema.Config) -> Iterator[tuple[str, Old]]:
     job = load_job(config)
-    for name, path in Parts(job.folder).named().items() if job else ():
+    if job is None:
+        return
+    for name, path in Parts(job.folder).named().items():
         identity, code, *_ = name.split("-")
         kept = None if code == job.code.lanes else store.read_or_drop(path)
-        for stage in () if kept is None else ("tune", "evaluate"):
-            unit = unit_of(job, stage, next(kept.itertuples()))
+        row = None if kept is None else next(kept.itertuples())
+        for stage in ("tune", "evaluate") if row else ():
+            unit = unit_of(job, stage, row)
             if part_key(job, unit).identity == identity:
                 title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
                 again = partial(_computed, job, unit)

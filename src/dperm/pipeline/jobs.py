@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from dperm.core.experiment import plan, schema
-from dperm.core.experiment.config import key_of, settings, with_paper
+from dperm.core.experiment import grid, plan, schema
+from dperm.core.experiment.config import key_of, paper_file, settings, with_paper
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
-from dperm.core.experiment.validation import check_clips, one_of, paper_file
+from dperm.core.experiment.validation import one_of
 from dperm.data.fetching import contents, reading_code
 from dperm.pipeline import checks, digests, products
 from dperm.pipeline.digests import code, place, priced
@@ -266,7 +266,7 @@ def _read_ahead(config: schema.Config) -> None:
     for what in config.paper.sweeps.values():
         problems += products.sweep_problems(config, what)
         problems += products.sweep_prepared(config, what)
-        solvers += products.sweep_points(config, what).values("solver")
+        solvers += grid.values(products.sweep_points(config, what), "solver")
     for group, names in (("problem", problems), ("solver", solvers)):
         digests.ahead(group, names, _own(config, group))
 
@@ -309,7 +309,8 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
     design, label = plan.design(at), plan.label(at, solver)
     points, kinds = design.points, design.calibrations
     checks.require_able(config.paper, spec, chosen)
-    check_clips(points, f"{_where(config)}: runs.{solver}.grid", spec)
+    where = f"{_where(config)}: runs.{solver}.grid"
+    grid.check_clips(points, where, spec.privacy.epsilon)
     of = [
         *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
         *(repr(points), kinds, config.seed, design.replicates, design.fresh),
@@ -318,7 +319,7 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
         digests.lanes(chosen.algorithm, spec.loss),
         digests.noise(chosen.algorithm, kinds, spec.loss),
     ]
-    work = points.total("passes") * design.replicates * len(kinds)
+    work = sum(at["passes"] for at in points) * design.replicates * len(kinds)
     values, reads = (config.paper.name, problem, solver), jobs.files("optimum", problem)
     jobs.add("solve", *values, of=of, reads=reads, work=work)
 
@@ -339,7 +340,7 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     reads = [file for problem in solved for file in jobs.files("optimum", problem)]
     reads += [file for problem in prepared for file in jobs.files("prepare", problem)]
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
-    solvers = sorted(points.values("solver"))
+    solvers = sorted(grid.values(points, "solver"))
     chosen = [_section(config, "solver", solver) for solver in solvers]
     of = [
         *(asdict(what), repr(points), config.seed, config.scale.replicates),

@@ -300,7 +300,7 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
     return kinds
 
 
-def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
+def sweep_points(config: schema.Config, what: schema.Sweep) -> list[grid.Point]:
     """The points of a sweep at the configured scale."""
     if config.scale.problems == "offline":
         return small_points(config.paper, what)

@@ -19,7 +19,7 @@ import pandas as pd
 
 from dperm import data
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
+from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
@@ -198,7 +198,7 @@ class Swept:
         found = []
         for point in every:
             problem, solver = point.get("problem", ""), point.get("solver")
-            names, reads = every.values("solver"), list[Any](solved.values())
+            names, reads = grid.values(every, "solver"), list[Any](solved.values())
             if what.apart:
                 names = [solver] if solver else []
                 reads = [solved.get(problem)]
