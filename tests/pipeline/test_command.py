@@ -13,7 +13,6 @@ from commands import dperm
 from dperm import cli
 from dperm.cli import COMMANDS, function_of, main, name_of, papers
 from dperm.core.experiment.locate import available
-from dperm.pipeline import completion
 
 ROOT = Path(__file__).parents[2]
 run = partial(dperm, cwd=ROOT)
@@ -160,31 +159,6 @@ def test_hydra_completes_a_line(line, expected):
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_offered_to_every_shell(shell):
     assert "dperm" in run("-sc", f"install={shell}").stdout
-
-
-BURNS = """
-import sys, time
-from joblib import Parallel, delayed
-from dperm import cli
-
-def burn():
-    until = time.process_time() + 0.6
-    while time.process_time() < until:
-        pass
-
-cli.run_stage = lambda *_: Parallel(2)(delayed(burn)() for _ in range(3))
-sys.argv = ["dperm", "claims"]
-cli.main()
-"""
-
-
-def test_a_stage_notes_its_own_time_and_its_workers(tmp_path):
-    script = tmp_path / "burns.py"
-    script.write_text(BURNS)
-    command = [sys.executable, str(script)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    [noted] = map(float, completion.SPENT.findall(ran.stderr))
-    assert noted >= 1.8
 
 
 # --- what Snakemake would not refuse --------------------------------------------------

@@ -209,24 +209,9 @@ def test_what_is_wrong_elsewhere_stops_nobody(copied, text):
         jobs.compose(["dpcd", "dpgcd"], ["scale=smoke"])
 
 
-def test_an_infinite_clip_is_refused_where_there_is_noise(copied):
-    path = copied / "paper/dpcd/paper.yaml"
-    text = path.read_text()
-    path.write_text(text.replace("clip: {logspace: [1.0e-3, 1.0e+6, 100]}",
-                                 "clip: [.inf]", 1))  # fmt: skip
-    with pytest.raises(ConfigError, match=r"runs.dp_cd.grid.clip: .inf is accepted"):
-        jobs.compose(["dpcd"], ["scale=smoke"])
-    made = jobs.compose(["dpcd"], ["scale=smoke", "problem.privacy.epsilon=.inf"])
-    assert made.papers == ["dpcd"]
-
-
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("solver.algorithm=dp_ccd", "did you mean dp_cd"),
-        ("+solver.options.smpling=uniform", "did you mean sampling"),
-        ("problem.loss=logistc", "did you mean logistic"),
-        ("workers=0", "workers: expected 1 or more"),
         ("~paper.runs.dp_cd", r"sweeps\.tuning_law\.grid: .*dp_cd on elec"),
         (
             "+paper.figures.figure2.options.solvers=[dp_dc]",

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, Strict
 
 from dperm.core import calibrations
 from dperm.core.experiment import grid
-from dperm.core.experiment.locate import available
+from dperm.core.experiment.locate import available, conf_file, group_file
 from dperm.core.experiment.validation import one_of
 
 GIVEN = ""  # in place of a value that every YAML gives
@@ -38,7 +38,12 @@ def among(*known: str) -> AfterValidator:
 
 def named(group: str) -> AfterValidator:
     """A constraint: the text must be the name of a YAML of the group."""
-    return same(lambda name: one_of("", name, available(group)))
+
+    def check(name: str) -> None:
+        if conf_file(group_file(group, name)) is None:  # faster than to list them
+            one_of("", name, available(group))
+
+    return same(check)
 
 
 def _calibration(name: str) -> None:
