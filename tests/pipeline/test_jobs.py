@@ -124,7 +124,7 @@ def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
     assert "ablation" in whole.paper.sweeps and "thresholds" in whole.paper.tables
     assert "ablation" not in left.paper.sweeps and "thresholds" not in left.paper.tables
     mixed = compose([*given[:2], narrow, f"{given[2]}[diabetes,breast_cancer]"])
-    points = products.sweep_points(mixed, mixed.paper.sweeps["epsilon"])
+    points = mixed.paper.sweeps["epsilon"].grid
     assert {point["problem"] for point in points} == {"diabetes"}
 
 

@@ -264,9 +264,8 @@ def _read_ahead(config: schema.Config) -> None:
     problems = [*plan.problem_names(config)]
     solvers = [solver for _, solver in plan.runs(config)]
     for what in config.paper.sweeps.values():
-        problems += products.sweep_problems(config, what)
-        problems += products.sweep_prepared(config, what)
-        solvers += grid.values(products.sweep_points(config, what), "solver")
+        problems += [*what.problems, *what.prepared]
+        solvers += grid.values(grid.points(what.grid, axes=None), "solver")
     for group, names in (("problem", problems), ("solver", solvers)):
         digests.ahead(group, names, _own(config, group))
 
@@ -328,17 +327,19 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     """Add the job of a sweep, with those of the problems that it needs."""
     what, paper = config.paper.sweeps[name], config.paper.name
     products.entry_of(config, "sweeps", name)
-    points = products.sweep_points(config, what)
+    points = grid.points(what.grid, axes=None)
     axes = sorted({key for at in points for key in at})
     for axis in what.together:
         one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
-    solved = products.sweep_problems(config, what)
-    prepared = products.sweep_prepared(config, what)
-    for problem in (*solved, *prepared):
+    for problem in (*what.problems, *what.prepared):
         add_problem(jobs, config, problem)
     tuned = products.sweep_tuned(config, name)
-    reads = [file for problem in solved for file in jobs.files("optimum", problem)]
-    reads += [file for problem in prepared for file in jobs.files("prepare", problem)]
+    reads = [
+        file for problem in what.problems for file in jobs.files("optimum", problem)
+    ]
+    reads += [
+        file for problem in what.prepared for file in jobs.files("prepare", problem)
+    ]
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
     solvers = sorted(grid.values(points, "solver"))
     chosen = [_section(config, "solver", solver) for solver in solvers]
@@ -379,10 +380,7 @@ def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
     what = config.paper.sweeps[name]
     module = products.module_of(config, "sweeps", what.kind, f"sweeps.{name}")
     named = {place(digests.solver_of(solver).algorithm) for solver in solvers}
-    problems = {
-        *products.sweep_problems(config, what),
-        *products.sweep_prepared(config, what),
-    }
+    problems = {*what.problems, *what.prepared}
     spelt = {digests.section("problem", problem).loss for problem in problems}
     spelt |= {*digests.strings(asdict(what))}
     return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)

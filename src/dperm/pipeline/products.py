@@ -19,7 +19,6 @@ import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema, validation
-from dperm.core.experiment.config import small_points
 from dperm.core.experiment.locate import ConfigError, group_file
 from dperm.core.experiment.results import load_sweep, sweep_path
 from dperm.core.experiment.validation import one_of
@@ -300,26 +299,6 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
     return kinds
 
 
-def sweep_points(config: schema.Config, what: schema.Sweep) -> list[grid.Point]:
-    """The points of a sweep at the configured scale."""
-    if config.scale.problems == "offline":
-        return small_points(config.paper, what)
-    return grid.points(what.grid, axes=None)
-
-
-def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
-    """Problems that a sweep needs; at the small scales only the offline ones."""
-    offline = config.scale.problems == "offline"
-    kept = config.paper.offline if offline else what.problems
-    return [name for name in what.problems if name in kept]
-
-
-def sweep_prepared(config: schema.Config, what: schema.Sweep) -> list[str]:
-    """Problems whose arrays a sweep reads; at the small scales, the offline ones."""
-    offline = config.scale.problems == "offline" and what.prepared
-    return config.paper.offline if offline else what.prepared
-
-
 def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
     """(problem, solver) whose tuning a sweep starts from; they must be runs.
 
@@ -332,7 +311,7 @@ def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
     if not what.tuned:
         return []
     where = f"conf/{group_file('paper', config.paper.name)}: sweeps.{name}"
-    every = sweep_points(config, what)
+    every = grid.points(what.grid, axes=None)
     for key in ("problem", "solver"):
         if any(key not in at for at in every):
             raise ConfigError(

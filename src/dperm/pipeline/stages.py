@@ -178,11 +178,11 @@ class Swept:
     def tasks(self) -> list[Task]:
         """Every point and replicate, with the key of its part."""
         config, what = self.config, self.what
-        every = products.sweep_points(config, what)
+        every = grid.points(what.grid, axes=None)
         code = functools.cache(lambda *names: jobs.swept(config, self.name, names))
         optima = {
             problem: current_optimum(plan.at_problem(config, problem))
-            for problem in products.sweep_problems(config, what)
+            for problem in what.problems
         }
         solved = {
             problem: [record.get(key) for key in ("digest", "w_digest")]
@@ -190,7 +190,7 @@ class Swept:
         }
         prepared = [
             data.load_prepared(problem, config.data).meta["digest"]
-            for problem in products.sweep_prepared(config, what)
+            for problem in what.prepared
         ]
         tunings = products.sweep_tuned(config, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}

@@ -172,16 +172,15 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     """The part of a paper that a scale runs.
 
     A scale that is not thorough drops sweeps and products marked ``smoke: false``. The
-    small scales also drop sweeps none of whose problems they run. Products that show a
-    dropped sweep are dropped too.
+    small scales run sweeps on their own grids and problems, and drop sweeps none of
+    whose problems they run. Products that show a dropped sweep are dropped too.
     """
-    is_small = scale.problems == "offline"
     sweeps = {
-        name: sweep
+        name: _small(sweep, paper.offline) if scale.problems == "offline" else sweep
         for name, sweep in paper.sweeps.items()
-        if (sweep.smoke or scale.thorough)
-        and not (is_small and not small_points(paper, sweep))
+        if sweep.smoke or scale.thorough
     }
+    sweeps = {name: sweep for name, sweep in sweeps.items() if sweep.grid}
     kept: dict[str, Any] = {
         kind: {
             name: product
@@ -194,12 +193,15 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     return replace(paper, sweeps=sweeps, **kept)
 
 
-def small_points(paper: schema.Paper, sweep: schema.Sweep) -> list[grid.Point]:
-    """The points of a sweep at the small scales, on the problems these run."""
-    spec = sweep.grid if sweep.small is None else sweep.small
-    known = {None, *paper.offline}
-    every = grid.points(spec, axes=None)
-    return [point for point in every if point.get("problem") in known]
+def _small(sweep: schema.Sweep, offline: list[str]) -> schema.Sweep:
+    """A sweep at the small scales, whose grid is the points on their problems."""
+    every = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
+    return replace(
+        sweep,
+        grid=[at for at in every if at.get("problem") in (None, *offline)],
+        problems=[name for name in sweep.problems if name in offline],
+        prepared=offline if sweep.prepared else [],
+    )
 
 
 def with_paper(config: schema.Config, name: str) -> schema.Config:
