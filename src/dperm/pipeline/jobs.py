@@ -41,7 +41,6 @@ SAVING = {
 }
 REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
 AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
-TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait for
 
 
 class Stage(NamedTuple):
@@ -160,21 +159,13 @@ class Jobs:
         """The first problem that uses a data set."""
         return next(name for name, one in self.dataset_of.items() if one == dataset)
 
-    def rows(self, paper: str) -> list[str]:
-        """Files of a paper's rows, from which its products are made."""
-        jobs = self.of_paper(paper, "solve", "sweep", "timing")
-        return [file for job in jobs for file in job.outputs]
-
     def products(self, paper: str) -> list[str]:
         """Files that a paper's target waits for: one per product, and all rows."""
-        waited = [
-            file
-            for job in self.of_paper(paper, "draw")
-            for name in job.products
-            for file in self.formats(paper, name)
-            if file.endswith(TARGETS[name.split("/")[0]])
-        ]
-        return waited + self.rows(paper)
+        drawn = self.of_paper(paper, "draw")
+        names = [name for job in drawn for name in job.products]
+        rows = self.of_paper(paper, "solve", "sweep", "timing")
+        shown = [next(iter(self.formats(paper, name))) for name in names]
+        return [*shown, *(file for job in rows for file in job.outputs)]
 
     def formats(self, paper: str, product: str) -> dict[str, bool]:
         """Files of ``figures/<name>`` or ``tables/<name>``; whether reports show it."""
