@@ -89,7 +89,7 @@ Text = Annotated[str, Field(min_length=1)]
 # Names become parts of paths: none may lead out of its folder.
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")]
 Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]
-Axis = Literal["passes", "step", "clip"]  # grid.AXES
+Axis = Annotated[str, among(*grid.AXES)]
 Calibration = Annotated[str, same(_calibration)]
 Names = Annotated[list[str], same(_each_once)]
 ProblemName = Annotated[str, named("problem")]
