@@ -102,6 +102,11 @@ def test_everything_promised_is_there(finished):
     for name in ("figure2", "figure3"):
         for suffix in (".png", ".csv"):
             assert (figures / f"{name}{suffix}").stat().st_size > 0
+    manifest = json.loads((folder / "results/smoke/manifest.json").read_text())
+    assert manifest["cores"] == 1 and manifest["wall_seconds"]["dpcd"] > 1
+    assert {str(results / "table2.csv"), str(figures / "figure2.png")} <= {
+        str(folder / name) for name in manifest["files"]
+    }
     table = pd.read_csv(results / "table2.csv")
     assert table.columns.tolist() == [
         "problem", "algorithm", "passes", "mean", "std", "fresh_mean", "fresh_ci_low",

@@ -20,6 +20,8 @@ from dperm.core.experiment import files as store
 
 TOPS = ("results", "figures")
 NAME = "manifest.json"
+# Keys of seconds, each by paper, to the columns of Snakemake's benchmark files.
+SECONDS = {"wall_seconds": "s", "cpu_seconds": "cpu_time"}
 HELD = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
 
 
@@ -27,7 +29,8 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
     """Write the manifest of a run that began at a time in seconds.
 
     A file that is older than the run keeps the digest of the run that made it, so that
-    a later run does not vouch for what was edited in between.
+    a later run does not vouch for what was edited in between; so do the seconds of
+    papers of which nothing ran here.
 
     Parameters
     ----------
@@ -35,23 +38,26 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
         The scale's folder, below results/, figures/ and logs/.
     """
     path = Path("results", scale, NAME)
-    known = (store.known_json(path) or {}).get("files", {})
-    spent = {name: _spent(Path("logs", scale), name) for name in (*papers, "audit")}
+    known = store.known_json(path) or {}
+    before = known.get("files", {})
     content: dict[str, Any] = {
         "commit": store.commit(),
         "versions": store.versions(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": machine(),
         "cores": cores,
-        "wall_seconds": {name: both[0] for name, both in spent.items()},
-        "cpu_seconds": {name: both[1] for name, both in spent.items()},
         "files": {
-            name: known[name]
-            if name in known and file.stat().st_mtime < began
+            name: before[name]
+            if name in before and file.stat().st_mtime < began
             else store.file_digest(file)
             for name, file in held(scale).items()
         },
     }
+    spent = {name: _spent(Path("logs", scale), name) for name in (*papers, "audit")}
+    for key, column in SECONDS.items():
+        now = {name: round(float(rows[column].sum()), 1)
+               for name, rows in spent.items() if len(rows)}  # fmt: skip
+        content[key] = {**known.get(key, {}), **now}
     store.write_json(path, content)
     return path
 
@@ -71,17 +77,14 @@ def held(scale: str) -> dict[str, Path]:
     }
 
 
-def _spent(logs: Path, name: str) -> tuple[float, float]:
-    """Seconds by the clock and of CPUs of the jobs of a paper, or of the audit."""
+def _spent(logs: Path, name: str) -> pd.DataFrame:
+    """The benchmarks of the jobs of a paper, or of the audit; NA of a short job."""
     tables = [
         pd.read_csv(path, sep="\t").tail(1)
         for path in logs.rglob("*.tsv")
         if name in path.relative_to(logs).with_suffix("").parts
     ]
-    if not tables:
-        return 0.0, 0.0
-    rows = pd.concat(tables)  # of a short job the CPU time is NA
-    return round(float(rows["s"].sum()), 1), round(float(rows["cpu_time"].sum()), 1)
+    return pd.concat(tables) if tables else pd.DataFrame()
 
 
 def machine() -> str:
