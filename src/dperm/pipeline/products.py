@@ -131,15 +131,6 @@ def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
     return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
 
 
-def rows(config: schema.Config) -> list[Path]:
-    """Files of a paper's rows at the configured scale."""
-    folder = plan.results_folder(config, config.paper.name)
-    solved = (folder.joinpath(*run) for run in plan.runs(config))
-    files = [one / f"{name}.parquet" for one in solved for name in ROWS]
-    files += [sweep_path(config, name) for name in config.paper.sweeps]
-    return [*files, folder / "timing.parquet"]
-
-
 def stem(config: schema.Config, kind: str, name: str) -> Path:
     """Path of a figure or a table, without the ending of its files."""
     folder = plan.figures_folder if kind == "figures" else plan.results_folder

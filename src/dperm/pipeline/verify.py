@@ -320,8 +320,8 @@ def main(options: argparse.Namespace) -> None:
     for name in papers or available("paper"):
         config = configuration.compose([f"paper={name}", *given])
         found = verify(config, options.replay, seed)
-        has_rows = any(path.is_file() for path in products.rows(config))
-        said = "rows" if has_rows else "no rows here, the rest"
+        stored = plan.results_folder(config, name).rglob("*.parquet")
+        said = "rows" if any(stored) else "no rows here, the rest"
         print(f"{name}: {said} verified (seed {seed}): {len(found)} faults")
         faults += found
     if faults:
