@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dperm.core.experiment import grid, plan, schema
-from dperm.core.experiment.config import key_of, paper_file, settings, with_paper
+from dperm.core.experiment.config import key_of, paper_file, settings, with_papers
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import one_of
@@ -202,8 +202,9 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
     digests.SECTIONS.clear()  # of files as they were
     base = settings(overrides)
     jobs, printed = Jobs(base.scale.folder, papers), list[str]()
-    for name in papers:
-        config = with_paper(base, name)
+    configs = with_papers(base, papers)
+    _read_ahead(base, configs)
+    for config in configs:
         _add_paper(jobs, config)
         texts = _texts(config.paper, config.paper.claims or "")
         own = products.modules(config, "proofs")
@@ -218,7 +219,6 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
 
 def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     paper, timed = config.paper, products.clocked(config)
-    _read_ahead(config)
     for problem in plan.problem_names(config):
         add_problem(jobs, config, problem)
     for run in plan.runs(config):
@@ -250,15 +250,18 @@ def _own(config: schema.Config, group: str) -> tuple[str, ...]:
     return tuple(text for text in given if key_of(text).startswith(f"{group}."))
 
 
-def _read_ahead(config: schema.Config) -> None:
-    """Read the sections of problems and solvers that a paper needs, all at once."""
-    problems = [*plan.problem_names(config)]
-    solvers = [solver for _, solver in plan.runs(config)]
-    for what in config.paper.sweeps.values():
-        problems += [*what.problems, *what.prepared]
-        solvers += grid.values(grid.points(what.grid, axes=None), "solver")
-    for group, names in (("problem", problems), ("solver", solvers)):
-        digests.ahead(group, names, _own(config, group))
+def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
+    """Read the sections of problems and solvers that papers need, all at once."""
+    needed: dict[str, list[str]] = {"problem": [], "solver": []}
+    for config in configs:
+        needed["problem"] += plan.problem_names(config)
+        needed["solver"] += [solver for _, solver in plan.runs(config)]
+        for what in config.paper.sweeps.values():
+            needed["problem"] += [*what.problems, *what.prepared]
+            points = grid.points(what.grid, axes=None)
+            needed["solver"] += grid.values(points, "solver")
+    for group, names in needed.items():
+        digests.ahead(group, names, _own(base, group))
 
 
 def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:

@@ -206,8 +206,14 @@ def _small(sweep: schema.Sweep, offline: list[str]) -> schema.Sweep:
 
 def with_paper(config: schema.Config, name: str) -> schema.Config:
     """The configuration of another paper, at the same scale and with its overrides."""
-    paper = read("paper", name, config.overrides)
-    return replace(config, paper=at_scale(paper, config.scale))
+    return with_papers(config, [name])[0]
+
+
+def with_papers(config: schema.Config, names: Sequence[str]) -> list[schema.Config]:
+    """The same of several papers, which are read together."""
+    found = sections("paper", names, config.overrides)
+    papers = (at_scale(found[name], config.scale) for name in names)
+    return [replace(config, paper=paper) for paper in papers]
 
 
 # --- what one section must tell of others ---------------------------------------------
