@@ -254,28 +254,33 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
 
 
 def place_of(
-    names: dict[str, str], overrides: Sequence[str]
+    names: dict[str, str], overrides: Sequence[str], *above: str
 ) -> Callable[[Sequence[Any]], str]:
     """A function that says where the value at a path of keys was given.
+
+    A file says itself what is wrong in it, so that this is the command line, or the
+    file of a section that leaves something out.
 
     Parameters
     ----------
     names : dict
         The chosen name in each group.
     overrides : sequence of str
-        Of the command line, which are named before a file.
+        Of the command line.
+    above : str
+        Keys above the path.
     """
 
     def place(path: Sequence[Any]) -> str:
-        key = below("", path)
+        group, *inner = whole = [*above, *path] or [""]
+        key = below("", whole)
         for text in reversed(overrides):
             given = key_of(text)
             is_above = f"{key}.".startswith((f"{given}.", f"{given}["))
             if given not in GROUPS and (is_above or given.startswith(f"{key}.")):
                 return f"command line: {text}: {key}"
-        if not path or path[0] not in names:
+        if group not in names:
             return f"conf/{ROOT}: {key}"
-        group, *inner = path
         return below(f"conf/{group_file(group, names[group])}: ", inner)
 
     return place

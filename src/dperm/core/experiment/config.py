@@ -9,10 +9,9 @@ value found and the value expected.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from dperm.core.experiment.locate import (
 from dperm.core.experiment.validation import check, one_of
 
 CHOSEN = ("paper", "problem", "solver", "scale")
-Place = Callable[[Sequence[Any]], str]
 TOGETHER = 16  # sections of one composition: its time grows with its square
 
 
@@ -66,15 +64,10 @@ def sections(
             orders += [text.replace(f"{group}.", f"s{number}.", 1) for text in given]
         tree, _ = composition.compose(composition.ALONE, orders)
         for number, name in enumerate(some):
-            where = composition.place_of({group: name}, inner)
-            below = functools.partial(_below, where, group)
-            found[name] = check(tree[f"s{number}"], schema.GROUPS[group], below)
-            _check_section(group, name, found[name], where, inner)
+            where = composition.place_of({group: name}, inner, group)
+            found[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
+            _check_section(group, name, found[name], inner)
     return found
-
-
-def _below(where: Place, group: str, path: Sequence[Any]) -> str:
-    return where([group, *path])
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:
@@ -153,7 +146,7 @@ def _object(
     where = composition.place_of(names, overrides)
     found = check(tree, kind, where)
     for group, name in names.items():
-        _check_section(group, name, getattr(found, group), where, overrides)
+        _check_section(group, name, getattr(found, group), overrides)
     if found.data.mirror is None:
         folder = os.environ.get("DPERM_MIRROR") or None
         found = replace(found, data=replace(found.data, mirror=folder))
@@ -220,13 +213,12 @@ def with_papers(config: schema.Config, names: Sequence[str]) -> list[schema.Conf
 
 
 def _check_section(
-    group: str, name: str, section: Any, where: Place, overrides: Sequence[str]
+    group: str, name: str, section: Any, overrides: Sequence[str]
 ) -> None:
     """Refuse a section of another name, or a paper that does not hold together."""
     if section.name != name:
-        raise ConfigError(
-            f"{where([group, 'name'])}: expected {name}, found {section.name!r}"
-        )
+        where = f"conf/{group_file(group, name)}: name"
+        raise ConfigError(f"{where}: expected {name}, found {section.name!r}")
     if group == "paper":
         narrow = ("paper.problems", "paper.offline")
         is_narrowed = any(key_of(text).startswith(narrow) for text in overrides)
