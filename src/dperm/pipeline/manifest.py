@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.core.experiment import files as store
+from dperm.core.experiment.locate import available
 
 TOPS = ("results", "figures")
 NAME = "manifest.json"
@@ -64,16 +65,14 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
 
 def held(scale: str) -> dict[str, Path]:
     """Files of a scale that Git holds, by their names."""
-    from dperm.core.experiment.config import sections
-    from dperm.core.experiment.locate import available
-
-    scales = sections("scale", available("scale")).values()
-    others = {one.folder for one in scales} - {scale}
+    folders = {*available("paper"), "audit", "report"}
+    tops = [Path(top, scale) for top in TOPS]
     return {
         path.as_posix(): path
-        for top in TOPS
-        for path in sorted(Path(top, scale).rglob("[!.]*"))
-        if path.suffix in HELD and not others & {*path.parts[1:2]}
+        for top in tops
+        for path in sorted(top.rglob("[!.]*"))
+        if path.suffix in HELD
+        and (path.parent == top or path.relative_to(top).parts[0] in folders)
     }
 
 

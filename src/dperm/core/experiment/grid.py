@@ -108,7 +108,9 @@ def _lists(axes: Any, where: str, is_named: bool) -> list[tuple[str, list[Any]]]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether it is a number that a float can hold."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, float) or (is_whole and value.bit_length() < 1024)
 
 
 def _range(spec: Mapping[str, Any], where: str) -> list[float]:
