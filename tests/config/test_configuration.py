@@ -8,8 +8,6 @@ spoils two thousand.
 import itertools
 import random
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -88,14 +86,6 @@ def test_numbers_that_depend_on_n_and_places_from_the_environment(monkeypatch):
 def test_an_infinite_clip_is_accepted_without_noise(conf):
     spoil(conf / DPCD, "runs.dp_cd.grid.clip", [float("inf")])
     assert compose(["problem.privacy.epsilon=.inf"]).paper.name == "dpcd"
-
-
-def test_reading_imports_nothing_heavy():
-    heavy = "numba", "scipy", "pandas", "dperm.core.solvers", "dperm.core.erm"
-    code = ("import sys; from dperm.core.experiment import config;"
-            f"config.read('paper', 'dpcd'); print({{*sys.modules}} & {{*{heavy}}})")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout.strip() == "set()", done.stderr
 
 
 # --- refusals, by hand ----------------------------------------------------------------

@@ -5,7 +5,6 @@ import json
 import shlex
 import shutil
 import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -308,18 +307,3 @@ def test_data_are_old_where_no_row_was_made_of_them(few):
     rows.unlink()
     workflow.age(few)
     assert data.stat().st_mtime == workflow.LONG_AGO
-
-
-def test_a_stage_imports_nothing_that_it_may_not_need():
-    """What takes a second to import comes when it is called: 400 jobs start."""
-    heavy = (
-        "scipy.optimize", "scipy.stats", "scipy.signal", "dp_accounting", "sklearn",
-        "matplotlib", "joblib", "requests", "hydra",
-    )  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c",
-         "import sys; from dperm.pipeline import checks, inputs, products, stages;"
-         f" print([m for m in {heavy} if m in sys.modules])"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.strip() == "[]"
