@@ -52,7 +52,7 @@ loss: least_squares
 def test_nothing_outside_is_read_into_a_configuration(own, title):
     (own / "conf/problem/own.yaml").write_text(TITLE.format(title=repr(title)))
     with pytest.raises(
-        ConfigError, match=r"problem/own.yaml: not .*line 2: .*\$"
+        ConfigError, match=r"problem/own.yaml: not .*line 3: .*\$"
     ) as said:
         compose(["problem=own"])
     assert SECRET not in str(said.value)
