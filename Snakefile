@@ -4,13 +4,15 @@
 #   --config set="seed=7 paper.title='A b'"  Hydra overrides, quoted as in a shell
 HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow/
 sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
-import shlex
+import time
 from dperm.core.experiment.locate import ConfigError, available
+from dperm.pipeline import manifest
 from dperm.pipeline import resources as needs
 from dperm.pipeline import workflow as helpers
 from dperm.pipeline.jobs import STAGES, compose
 from dperm.store.folders import refuse_second
 
+BEGAN = time.time()
 PAPERS = helpers.papers_of(sys.argv, available("paper"))
 try:
     OVERRIDES = helpers.overrides(config, sys.argv)
@@ -44,7 +46,12 @@ onstart:  # the kernel frees the lock, however this process ends
 
 
 onsuccess:
+    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
     print(helpers.answers(sys.argv, RESULTS, PAPERS))
+
+
+onerror:  # a panel without data is a failure, and all else is made
+    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
 
 
 localrules:

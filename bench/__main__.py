@@ -21,7 +21,7 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
-from dperm.pipeline.completion import machine
+from dperm.pipeline.manifest import machine
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
 

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from tabulate import tabulate
 
 from dperm.core.experiment import files as store
-from dperm.pipeline.completion import machine
+from dperm.pipeline.manifest import machine
 
 HEAD = ("data", "method", "CPU s", "peak memory / data", "relative error", "accuracy")
 DENSE, SPARSE = "1e6 x 100", "1e5 x 5000, 1 % not zero"

@@ -9,7 +9,6 @@ and profile.
 from __future__ import annotations
 
 import argparse
-import atexit
 import importlib
 import logging
 import os
@@ -20,6 +19,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple, NoReturn
 
@@ -40,81 +40,48 @@ class Command(NamedTuple):
     function: str
     help: str
     form: str
-    paper: str = ""  # sets paper=<this>, for the command of a single paper
 
 
-# Kind of arguments to commands. A key is the first word, and one that must follow. A
-# row is a function, a help text and, for a paper's own command, the paper's name.
-_FORMS: dict[str, dict[str, tuple[str, ...]]] = {
-    OPTIONS: {
-        "audit module:function": (
-            "audit.command:main",
-            "audit the privacy of a function of yours",
-        ),
-        "verify": (
-            "pipeline.verify:main",
-            "check results by making them again, and some runs",
-        ),
-    },
-    SOLVES: {
-        "fetch": ("pipeline.inputs:fetch_required", "fetch a problem's data set"),
-        "prepare": ("pipeline.inputs:prepare", "prepare the arrays of a problem"),
-        "optimum": (
-            "pipeline.inputs:optimum",
-            "solve a problem without privacy, to a certificate",
-        ),
-        "tune": ("pipeline.stages:tune", "run a solver over the grid of a paper"),
-        "evaluate": (
-            "pipeline.stages:evaluate",
-            "run the chosen settings on fresh seeds",
-        ),
-        "solve": ("pipeline.stages:solve", "tune, then evaluate"),
-        "sweep": ("pipeline.stages:sweep", "run the sweeps of a paper"),
-        "audit": ("pipeline.auditing:audit", "audit a solver's privacy"),
-        "privacy": (
-            "pipeline.auditing:report",
-            "print the epsilon of a setting and the noise it needs",
-        ),
-        "adopt": (
-            "pipeline.adopt:adopt",
-            "keep rows of older code if a sample has the same bits",
-        ),
-    },
-    DRAWS: {
-        "timing": (
-            "pipeline.stages:timing",
-            "time the runs that a paper shows against seconds",
-        ),
-        "figure": ("pipeline.products:figure", "draw the figures of a paper"),
-        "table": ("pipeline.products:table", "make the tables of a paper"),
-        "draw": (
-            "pipeline.products:draw",
-            "make the figures and tables that are stale",
-        ),
-        "complete": (
-            "pipeline.completion:complete",
-            "check that a paper is complete, and write its manifest",
-        ),
-        "claims": ("report.claims:write", "judge the claims of the papers"),
-        "report": ("report.page:report", "write the report"),
-        "readme": (
-            "report.reports:readme",
-            "put scorecard and claims into README.md and docs/",
-        ),
-    },
-    KEYS: {
-        "try": ("compare.command:main", "compare private methods on a file of yours"),
-    },
+# Names, functions and help by kind of arguments. In a name, a second word must follow.
+_LISTED = {
+    OPTIONS: """
+audit module:function  audit.command:main     audit the privacy of a function of yours
+verify        pipeline.verify:main            check results by making some again
+""",
+    SOLVES: """
+fetch         pipeline.inputs:fetch_required  fetch a problem's data set
+prepare       pipeline.inputs:prepare         prepare the arrays of a problem
+optimum       pipeline.inputs:optimum         solve a problem without privacy
+tune          pipeline.stages:tune            run a solver over the grid of a paper
+evaluate      pipeline.stages:evaluate        run the chosen settings on fresh seeds
+solve         pipeline.stages:solve           tune, then evaluate
+sweep         pipeline.stages:sweep           run the sweeps of a paper
+audit         pipeline.auditing:audit         audit a solver's privacy
+privacy       pipeline.auditing:report        print what a setting costs
+adopt         pipeline.adopt:adopt            keep rows of older code with the same bits
+""",
+    DRAWS: """
+timing        pipeline.stages:timing          time the runs that are shown in seconds
+figure        pipeline.products:figure        draw the figures of a paper
+table         pipeline.products:table         make the tables of a paper
+draw          pipeline.products:draw          make some figures and tables
+complete      pipeline.completion:complete    check that a paper agrees with its rows
+claims        report.claims:write             judge the claims of the papers
+report        report.page:report              write the report
+readme        report.reports:readme           put scorecard and claims into the pages
+""",
+    KEYS: """
+try           compare.command:main            compare private methods on a file of yours
+""",
 }
+_ROW = re.compile(r"^(\w+(?: \S+)?) +(\S+\.\S+) +(.+)$", re.MULTILINE)
 COMMANDS = {
-    name: Command(function, help, form, *paper)
-    for form, rows in _FORMS.items()
-    for name, (function, help, *paper) in rows.items()
+    name: Command(function, text, form)
+    for form, listed in _LISTED.items()
+    for name, function, text in _ROW.findall(listed)
 }
 CORE = ("try", "audit module:function")  # commands that need no extra
-MARKS = {
-    "module:function": "[^=]*:[^=]*|--epsilon(=.*)?",
-}
+MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")  # of ``audit module:function``
 # Snakemake's options that set the number of jobs, or a profile or executor that does.
 CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 # Snakemake's options that need its own output.
@@ -125,7 +92,7 @@ INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
 NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask for 0
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
-DRAWN = (".png", ".pdf", ".svg", ".csv")  # files of figures and tables
+DRAWN = (".png", ".csv")  # files of figures and tables
 TOPS = ("figures/", "results/")
 STAGE_HELP = """{what}
 
@@ -140,7 +107,8 @@ EXAMPLES = """
 examples:
   dperm dpcd                                 a paper, on all cores
   dperm -n all                               what would run, and why
-  dperm figures/dpcd/figure1.svg -j 2        one figure and what it needs, on two
+  dperm figures/dpcd/figure1.png -j 2        one figure and what it needs, on two
+  dperm figure product=figure1 formats=[svg] it again, as SVG or PDF
   dperm try mine.csv target=y                private methods on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
   dperm audit mine:fit --epsilon 1           is this function that private?
@@ -183,47 +151,33 @@ def name_of(arguments: list[str]) -> str | None:
 
     A stage with a number of cores (``dperm audit -j 2``) is Snakemake's target.
     """
-    for name, command in COMMANDS.items():
-        first, _, mark = name.partition(" ")
-        marked = re.compile(MARKS.get(mark, mark))
-        if arguments[:1] == [first] and (
-            not mark or any(map(marked.fullmatch, arguments[1:]))
-        ):
-            is_stage = command.form in (SOLVES, DRAWS)
-            return None if is_stage and any(map(CORES.match, arguments)) else name
-    return None
+    if arguments[:1] == ["audit"] and any(map(MARK.fullmatch, arguments[1:])):
+        return "audit module:function"
+    command = COMMANDS.get(arguments[0]) if arguments else None
+    is_stage = command is not None and command.form in (SOLVES, DRAWS)
+    if command is None or (is_stage and any(map(CORES.match, arguments))):
+        return None
+    return arguments[0]
 
 
 def _call(name: str, words: list[str]) -> None:
-    command = COMMANDS[name]
+    command, what = COMMANDS[name], f"dperm {name.split()[0]}"
+    module, _, _ = command.function.partition(":")
     if name not in CORE:
-        of_report = command.function.startswith("report.")
-        what = f"dperm {name.split()[0]}"
+        of_report = module.startswith("report.")
         extras.require("report" if of_report else "pipeline", what)
-    if command.form in (OPTIONS, KEYS):
-        _log()
-        with _refusing():
-            given = _parsed(name, words) if command.form == OPTIONS else words
-            run(function_of(command), given)
-    else:
-        sys.argv = [f"dperm {name.split()[0]}", *words]  # shown in Hydra's help
-        paper = [f"paper={command.paper}"] if command.paper else []
-        run_stage(command, [*paper, *words])
-        atexit.register(_note_cost)
-
-
-def _note_cost() -> None:
-    """Print the cost of this process and its workers, for the log of its job."""
-    print(f"cost: {sum(os.times()[:4]):.2f} CPU seconds", file=sys.stderr)
-
-
-def _parsed(name: str, words: list[str]) -> argparse.Namespace:
-    """The parsed arguments of a command with options."""
-    command = COMMANDS[name]
-    module = importlib.import_module(f"dperm.{command.function.partition(':')[0]}")
-    options = Parser(f"dperm {name.split()[0]}", description=command.help)
-    module.arguments(options)
-    return options.parse_args(words)
+    if command.form in (SOLVES, DRAWS):
+        sys.argv = [what, *words]  # shown in Hydra's help
+        run_stage(command, words)
+        return
+    _log()
+    with _refusing():
+        given: Any = words
+        if command.form == OPTIONS:
+            options = Parser(what, description=command.help)
+            importlib.import_module(f"dperm.{module}").arguments(options)
+            given = options.parse_args(words)
+        run(function_of(command), given)
 
 
 class Parser(argparse.ArgumentParser):
@@ -258,8 +212,8 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         return
     from dperm.core.experiment import config
 
-    with _refusing() as place:
-        _run_composed(command, config.compose(arguments), place)
+    with _refusing():
+        _run_composed(command, config.compose(arguments))
 
 
 def run_by_hydra(command: Command, arguments: list[str]) -> None:
@@ -268,8 +222,8 @@ def run_by_hydra(command: Command, arguments: list[str]) -> None:
 
     @composition.application
     def job(composed: Any) -> None:
-        with _refusing() as place:
-            _run_composed(command, config.checked(*composition.job(composed)), place)
+        with _refusing():
+            _run_composed(command, config.checked(*composition.job(composed)))
 
     text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
     with _refusing(), composition.refusing():
@@ -294,11 +248,10 @@ def _complete(arguments: list[str]) -> None:
     composition.application(print)()
 
 
-def _run_composed(command: Command, config: Any, place: list[str]) -> None:
+def _run_composed(command: Command, config: Any) -> None:
     if command.form == SOLVES:
         from dperm.pipeline import checks  # imports the solvers
 
-        place.append(_place(command, config))
         checks.check(config)
     run(function_of(command), config)
 
@@ -310,29 +263,20 @@ def _log() -> None:
 
 
 @contextmanager
-def _refusing() -> Iterator[list[str]]:
-    """Turn a failure into one line; the list is for the place of a MemoryError."""
-    place: list[str] = []
+def _refusing() -> Iterator[None]:
+    """Turn a failure into one line."""
     try:
-        yield place
+        yield
     except KeyboardInterrupt:
         print(INTERRUPTED, file=sys.stderr)
         raise SystemExit(130) from None
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        raise SystemExit(_message(error, "".join(place))) from error
+        raise SystemExit(_message(error)) from error
 
 
-def _place(command: Command, config: Any) -> str:
-    """File and key that determine the size of a stage's arrays."""
-    if command is COMMANDS["sweep"]:
-        swept = "sweeps" if config.product is None else f"sweeps.{config.product}"
-        return f"conf/paper/{config.paper.name}/paper.yaml: {swept}: "
-    return f"conf/problem/{config.problem.name}.yaml: dataset: "
-
-
-def _message(error: Exception, place: str) -> str:
+def _message(error: Exception) -> str:
     """Message of a failed stage: one line, or several where the error has them."""
     kind, where = type(error).__name__, own_place(error)
     if isinstance(error, locate.ConfigError | OSError | RuntimeError | ValueError):
@@ -341,7 +285,7 @@ def _message(error: Exception, place: str) -> str:
         return f"dperm: {extras.explained(error)}"
     text = " ".join(str(error).split())
     if isinstance(error, MemoryError):
-        return f"MemoryError: {place}{text or 'it does not fit'}; expected smaller data"
+        return f"{kind}: {text or 'it does not fit'}; expected smaller data"
     return f"{kind}: {text}{where}; {DEBUG}=1 shows where it was raised"
 
 
@@ -386,7 +330,7 @@ def _refuse_unknown(word: str) -> None:
 
 def refuse_no_cores(arguments: list[str]) -> None:
     """Refuse ``-j 0``, with which Snakemake waits for ever."""
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
+    for word, after in pairwise([*arguments, ""]):
         found = NONE.fullmatch(word)
         if found and (found[3] or (after.isdigit() and int(after) == 0)):
             raise SystemExit(f"dperm: {found[1]}: expected 1 or more, found 0")
@@ -396,33 +340,29 @@ def at_scale(arguments: list[str]) -> list[str]:
     """Arguments whose scale is said once: by a file of that scale, or by --config."""
     scales = [name for name in locate.available("scale") if name != "full"]
     said = [word.partition("=")[2] for word in arguments if word.startswith("scale=")]
-    below = [PurePath(word).parts for word in arguments if word.startswith(TOPS)]
-    found = [parts[1] for parts in below if len(parts) > 2 and parts[1] in scales]
+    files = {word: PurePath(word).parts for word in arguments if word.startswith(TOPS)}
+    found = [parts[1] for parts in files.values() if parts[1:2] and parts[1] in scales]
     if found and not said:
-        at = arguments.index("--config") + 1 if "--config" in arguments else None
         given = [f"scale={found[0]}"]
-        if at is None:
+        if "--config" not in arguments:
             return [*arguments, "--config", *given]
+        at = arguments.index("--config") + 1
         return [*arguments[:at], *given, *arguments[at:]]
-    if said and said[-1] in scales:
-        return [_of_scale(word, said[-1]) for word in arguments]
-    return arguments
-
-
-def _of_scale(word: str, scale: str) -> str:
-    """A file of the full scale as the same file of another."""
-    top, _, rest = word.partition("/")
-    is_full = word.startswith(TOPS) and rest.partition("/")[0] in papers()
-    return f"{top}/{scale}/{rest}" if is_full else word
+    if not said or said[-1] not in scales:
+        return arguments
+    known = papers()
+    return [
+        word.replace("/", f"/{said[-1]}/", 1)
+        if files.get(word, ())[1:2] and files[word][1] in known
+        else word
+        for word in arguments
+    ]
 
 
 def refuse_unwritable(arguments: list[str]) -> None:
     """Refuse a folder that cannot be written, before anything is composed."""
-    folder = "."
-    for word, after in zip(arguments, [*arguments[1:], ""], strict=True):
-        if word in ("--directory", "-d"):
-            folder = after
-    path = Path(folder)
+    named = [b for a, b in pairwise(arguments) if a in ("--directory", "-d")]
+    path = Path(*named[-1:])
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

@@ -312,5 +312,6 @@ def test_all_lanes_overflow(prepared):
     assert "every setting of the grid diverged, or is not finite" in log
     evaluated = pd.read_parquet(prepared.folder / RESULT / "evaluate.parquet")
     assert evaluated["reason"].tolist() == ["every setting of the grid diverged"]
+    drawn = prepared.run("figure", "formats=[svg]")
     shown = (prepared.folder / "figures/tiny/curves.svg").read_text()
-    assert "every setting of" in shown
+    assert drawn.returncode == 0 and "every setting of" in shown

@@ -90,5 +90,5 @@ def test_a_run_from_a_mirror_opens_no_socket(away):
     done = away.run("snakemake", prefix=isolated())
     assert done.returncode == 0, done.stdout
     assert "far: mirror" in (away.folder / "logs/fetch/far.log").read_text()
-    assert (away.folder / "figures/tiny/curves.svg").exists()
+    assert (away.folder / "figures/tiny/curves.png").exists()
     assert not log.exists()

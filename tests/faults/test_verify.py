@@ -3,6 +3,7 @@
 import argparse
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import yaml
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.pipeline import completion, inputs, products, stages, verify
+from dperm.pipeline import completion, inputs, manifest, products, stages, verify
 from dperm.report import claims, page
 from faults.tiny import PAPER, Project
 
@@ -83,6 +84,7 @@ def made(tmp_path_factory):
         draw()
         completion.complete(configured())
         claims.write(configured())
+        manifest.write("", ["tiny"], 2, 0.0)
     return project.folder
 
 
@@ -112,13 +114,12 @@ def raises(path, text="was changed after"):
 
 @pytest.mark.parametrize("name", ["tune", "evaluate"])
 @pytest.mark.parametrize("reader", [draw, complete])
-def test_edited_rows_are_neither_drawn_nor_recorded(results, name, reader):
+def test_edited_rows_are_neither_drawn_nor_completed(results, name, reader):
     """Rows divided by 1000 after a run."""
-    before = (results / "results/tiny/record.json").read_bytes()
     divided(results / RUN / f"{name}.parquet")
-    with raises(f"{RUN}/{name}.parquet"):
+    said = f"{RUN}/{name}.parquet was changed after"
+    with pytest.raises((ValueError, verify.NotVerifiedError), match=said):
         reader()
-    assert (results / "results/tiny/record.json").read_bytes() == before
 
 
 def test_an_edited_lane_is_computed_again(results, caplog):
@@ -179,9 +180,9 @@ def test_a_script_in_a_claim_is_text_in_every_page(results):
 def test_an_untouched_run_has_no_complaint(results, caplog):
     with caplog.at_level("WARNING"):
         draw()
-        completion.complete(configured())
+        complete()
         claims.write(configured())
-    assert verify.verify(configured(), 1.0, 0) == []
+    assert faults(share=1.0) == []
     assert not caplog.text
 
 
@@ -193,18 +194,23 @@ def test_a_clone_without_rows_is_judged(results, caplog):
     with caplog.at_level("WARNING"):
         claims.write(configured())
     assert not caplog.text
-    assert verify.verify(configured(), 1.0, 0) == []
+    assert faults(share=1.0) == []
 
 
-def test_a_run_just_made_is_verified_before_its_verdicts(results, capsys):
-    """As the rule ``complete`` does, when claims.csv is of the run before."""
+def test_a_run_just_made_is_complete_before_its_verdicts(results, capsys):
+    """When claims.csv is of the run before."""
     edited(results / "results/claims.csv", verdict="contradicted")
-    given = argparse.Namespace(what=["tiny"], replay=1.0, seed=0, made=True)
-    verify.main(given)
-    assert capsys.readouterr().out == "tiny: rows verified (seed 0): 0 faults\n"
-    given.made = False
+    complete()
+    given = argparse.Namespace(what=["tiny"], replay=0.0, seed=0)
     with pytest.raises(verify.NotVerifiedError, match="has other verdicts of tiny"):
         verify.main(given)
+    assert "tiny: rows verified (seed 0): 1 faults\n" in capsys.readouterr().out
+
+
+def test_a_paper_whose_table_is_not_of_its_rows_is_not_complete(results):
+    edited(results / ERRORS, fresh_mean=first("fresh_mean", 1.001))
+    with pytest.raises(verify.NotVerifiedError, match="is not what its rows give"):
+        complete()
 
 
 # --- dperm verify ---------------------------------------------------------------------
@@ -213,16 +219,12 @@ ERRORS = "results/tiny/errors.csv"
 DRAWN = "results/tiny/sweeps/drawn.parquet"
 
 
-def faults(results, again=True, **given):
+def faults(again=True, share=0.0):
     """What is wrong; the manifest is made ``again`` after an edit, by a forger."""
     if again:
-        path = results / "results/tiny/manifest.json"
-        content = json.loads(path.read_text()) | {
-            "files": completion.listed(configured())
-        }
-        path.write_text(json.dumps(content))
-    options = {"share": 0.0, "seed": 0} | given
-    return verify.verify(configured(), **options)
+        Path("results/manifest.json").unlink()
+        manifest.write("", ["tiny"], 2, 0.0)
+    return [*verify.changed(configured()), *verify.verify(configured(), share, 0)]
 
 
 def edited(path, **columns):
@@ -270,23 +272,23 @@ def test_a_planted_fault_is_caught_although_the_manifest_was_forged(results, nam
     file, columns, said, share = FAULTS[name]
     (path,) = sorted(results.glob(file))[:1]
     edited(path, **columns)
-    found = faults(results, share=float(share))
+    found = faults(share=float(share))
     assert any(said in line for line in found), found
 
 
-@pytest.mark.parametrize("file", [ERRORS, f"{RUN}/tune.parquet", f"{RUN}/ledger.json"])
+@pytest.mark.parametrize("file", [ERRORS, "results/claims.csv"])
 def test_a_changed_byte_is_caught_by_the_manifest(results, file):
     with open(results / file, "ab") as handle:
         handle.write(b" ")
-    found = faults(results, again=False)
-    assert any(line == f"{file} was changed after the run" for line in found)
+    assert f"{file} was changed after the run" in faults(again=False)
 
 
 def test_a_file_that_is_gone_and_one_that_is_new(results):
     (results / ERRORS).rename(results / "results/tiny/others.csv")
-    found = " ".join(faults(results, again=False))
+    found = " ".join(faults(again=False))
     assert f"{ERRORS} of the run is missing" in found
     assert "others.csv is not of the run" in found
+    assert [*verify.changed(configured(), ["other"])] == []
 
 
 def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
@@ -300,10 +302,9 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
         path, table.assign(relative_error=error, objective=value * (1 + error))
     )
     draw()
-    completion.complete(configured())
     claims.write(configured())
-    assert faults(results) == []
-    found = faults(results, share=1.0)
+    assert faults() == []
+    found = faults(share=1.0)
     assert found and all(f"{RUN}/evaluate.parquet" in line for line in found)
     assert "was kept" in found[0]
 
@@ -313,5 +314,5 @@ def test_a_lane_of_other_noise_is_caught(results):
     config = configured("solver=dp_cd", "problem.privacy.epsilon=10")
     (results / RUN / "tune.parquet").unlink()
     stages.solve(config)
-    found = faults(results, share=1.0)
+    found = faults(share=1.0)
     assert any("epsilon" in line or "noise_multiplier" in line for line in found)

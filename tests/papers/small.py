@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import files, results
+from dperm.core.experiment import files, grid, results
 from dperm.core.experiment.config import compose
 from dperm.pipeline import products
 
@@ -50,7 +50,7 @@ def sweep_all(folder):
 
 def rows(config, sweep):
     function = products.function_of(config, "sweeps", sweep.kind)
-    points = products.sweep_points(config, sweep)
+    points = grid.points(sweep.grid, axes=None)
     for point, replicate in itertools.product(points, range(2)):
         found = function(config, point, 11 + replicate, **sweep.options)
         for row in found if isinstance(found, list) else [found]:
@@ -61,7 +61,7 @@ def store(config, name, found):
     """Write the rows of a sweep; without any its data set is not available."""
     path = results.sweep_path(config, name)
     path.parent.mkdir(parents=True, exist_ok=True)
-    first = next(iter(products.sweep_points(config, config.paper.sweeps[name])), {})
+    first = next(iter(grid.points(config.paper.sweeps[name].grid, axes=None)), {})
     files.write_table(path, pd.DataFrame(found or [{**first, **GONE}]))
 
 

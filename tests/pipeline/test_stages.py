@@ -163,27 +163,6 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
         assert epsilon(ledger, found["delta"], "strict") == found["true_epsilon"]
 
 
-def test_unavailable_data_are_a_row_with_the_reason(configured, tmp_path):
-    from dperm.pipeline import completion
-    from dperm.pipeline import inputs as dataset
-
-    nowhere = [f"data.dir={tmp_path}", "problem=diabetes",
-               "problem.dataset.sources=[{kind: mirror, files: [no.csv]}]"]  # fmt: skip
-    config = configured(*nowhere)
-    for stage in (dataset.fetch, dataset.prepare, dataset.optimum):
-        stage(config)
-    tuned = pd.read_parquet(stages.tune(config))
-    assert tuned["status"].tolist() == ["unavailable"]
-    assert "no.csv" in tuned["reason"][0]
-    evaluated = pd.read_parquet(stages.evaluate(config))
-    assert evaluated["status"].tolist() == ["unavailable"]
-    others = ("dp_cd_priv", "dp_sgd")
-    only = ["paper.offline=[diabetes]", *(f"~paper.runs.{name}" for name in others)]
-    only += ["~paper.sweeps.lower_bound", "~paper.tables.lower_bound"]  # of no problem
-    with pytest.raises(completion.IncompleteError, match=r"(?s)diabetes: .*no\.csv"):
-        completion.complete(configured(*nowhere, *only))
-
-
 def test_progress_says_what_is_done_and_how_long_still(capsys, monkeypatch):
     """Reused lanes say nothing of the speed."""
     monkeypatch.setattr("tqdm.std.time", clock := iter(range(0, 600, 10)).__next__)

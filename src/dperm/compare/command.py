@@ -428,7 +428,9 @@ def _write(table: pd.DataFrame, name: str, folder: Path) -> None:
     if extras.has("pipeline"):
         from dperm.present import drawing
 
-        written += drawing.save(*results.figure(table, name), folder / "errors")
+        written += drawing.save(
+            *results.figure(table, name), folder / "errors", ["svg"]
+        )
     else:
         log.info("a figure: %s", extras.command("pipeline"))
     log.info("%s", "\n".join(map(str, written)))

@@ -2,15 +2,16 @@
 
 Any edit of a solver, even a renamed variable, changes the key of its lanes. Lanes are
 deterministic, so some are run again: of the parts that the same older code made of a
-run, or of a method in a sweep, the smallest and others. If all bits agree, all these
-parts get the new key; if one differs, their stage computes them again.
+run, or of a method in a sweep. If all bits agree, all these parts get the new key; if
+one differs, their stage computes them again.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,18 +20,17 @@ import pandas as pd
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
-from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT, Parts
 from dperm.core.experiment.locate import available
-from dperm.core.experiment.unit import Unit, compute, missing, part_key
+from dperm.core.experiment.unit import Job, Unit, compute, part_key
 from dperm.pipeline.inputs import load_job
-from dperm.pipeline.stages import Swept
-from dperm.pipeline.verify import NAMED, SAID, difference
+from dperm.pipeline.stages import Swept, Task
+from dperm.pipeline.verify import NAMED, SAID, difference, unit_of
 from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
-FEWEST = 8  # parts of a group that are run again, if it has so many; two the smallest
+FEWEST = 8  # parts of a group that are run again, if it has so many
 LANES = 16  # of a part that are run again
 
 
@@ -39,29 +39,22 @@ class DifferentBitsError(RuntimeError):
 
 
 class Old(NamedTuple):
-    """Parts that the same older code made: all are adopted, or none."""
+    """A part of older code, and what makes its rows again."""
 
-    title: str
-    paths: list[Path]
+    path: Path
     code: str  #: digest of the current code
     again: Callable[[pd.DataFrame], pd.DataFrame]  #: maps rows to those of current code
     apart: tuple[str, ...]  #: columns that are not compared
 
     def difference(self) -> str:
-        """How a sample, always the same, differs by any bit; empty if it does not."""
-        paths = sorted(self.paths, key=lambda path: (path.stat().st_size, path.name))
-        others = paths[2:]
-        chosen = random.Random(self.title).sample(others, min(FEWEST - 2, len(others)))
-        for path in (*paths[:2], *chosen):
-            kept = store.read_or_drop(path)
-            if kept is None:
-                return f"{path.name} could not be read"
-            if {*POINT} <= {*kept}:
-                kept = kept.merge(kept[POINT].drop_duplicates().head(LANES), on=POINT)
-            text, is_equal = difference(kept, self.again(kept), self.apart)
-            if not is_equal:
-                return text or "other bits in the last digits"
-        return ""
+        """How its first lanes differ by any bit; empty if they do not."""
+        kept = store.read_or_drop(self.path)
+        if kept is None:
+            return f"{self.path.name} could not be read"
+        if {*POINT} <= {*kept}:
+            kept = kept.merge(kept[POINT].drop_duplicates().head(LANES), on=POINT)
+        text, is_equal = difference(kept, self.again(kept), self.apart)
+        return text if text or is_equal else "other bits in the last digits"
 
 
 def adopt(config: schema.Config) -> list[str]:
@@ -79,27 +72,32 @@ def adopt(config: schema.Config) -> list[str]:
     """
     is_named = any(text.startswith("paper=") for text in config.overrides)
     given = [text for text in config.overrides if not text.startswith("paper=")]
-    adopted, refused = [], []
+    groups: dict[tuple[str, str], list[Old]] = {}
     for name in [config.paper.name] if is_named else available("paper"):
-        for old in _old(configuration.compose([f"paper={name}", *given])):
-            if text := old.difference():
-                refused.append(f"{old.title}: {text}")
-                continue
-            parts = Parts(old.paths[0].parent.parent)
-            with locked(parts.folder.parent):
-                for path in filter(Path.exists, old.paths):
-                    parts.restamp(path, old.code)
-            adopted.append(f"{old.title}: {len(old.paths)} parts adopted")
-            log.info(adopted[-1])
-    if not adopted and not refused:
+        for title, old in _older(configuration.compose([f"paper={name}", *given])):
+            groups.setdefault((title, old.path.stem.split("-")[1]), []).append(old)
+    adopted, refused = [], []
+    for (title, _), parts in groups.items():
+        sample = random.Random(title).sample(parts, min(FEWEST, len(parts)))
+        text = next((text for old in sample if (text := old.difference())), "")
+        if text:
+            refused.append(f"{title}: {text}")
+            continue
+        stored = Parts(parts[0].path.parent.parent)
+        with locked(stored.folder.parent):
+            for old in parts:
+                stored.restamp(old.path, old.code)
+        adopted.append(f"{title}: {len(parts)} parts adopted")
+        log.info(adopted[-1])
+    if not groups:
         log.info("nothing of other code was kept")
     if refused:
         raise DifferentBitsError("not adopted:\n" + "\n".join(refused))
     return adopted
 
 
-def _old(config: schema.Config) -> Iterator[Old]:
-    """Parts of other code of a paper; those of other settings are left alone."""
+def _older(config: schema.Config) -> Iterator[tuple[str, Old]]:
+    """Parts of other code with the titles of their groups; not of other settings."""
     for run in plan.runs(config):
         if Parts(plan.results_folder(config, config.paper.name, *run)).named():
             yield from _lanes(plan.at_run(config, *run))
@@ -107,58 +105,40 @@ def _old(config: schema.Config) -> Iterator[Old]:
         yield from _points(Swept(config, name))
 
 
-def _lanes(config: schema.Config) -> Iterator[Old]:
-    job, design = load_job(config), plan.design(config)
+def _lanes(config: schema.Config) -> Iterator[tuple[str, Old]]:
+    job = load_job(config)
     if job is None:
         return
-    with locked(job.folder):
-        units = list(tuning.tuning_units(job, design))
-        if (job.folder / "tune.parquet").is_file():
-            units += tuning.fresh_units(job, design)
-    known, parts = dict[str, Unit](), Parts(job.folder)
-    for unit in units:
-        key, settings = part_key(job, unit), unit.settings()
-        current = parts.read(key)
-        if current is None or len(missing(settings, current)):
-            known[key.identity] = unit
-
-    def again(kept: pd.DataFrame) -> pd.DataFrame:
-        unit = known[kept["config_digest"].iloc[0].partition("-")[0]]
-        points = kept[POINT].drop_duplicates()
-        return compute(job, unit, points, config.workers)
-
-    title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
-    for code, paths in _by_code(parts, known).items():
-        if code != job.code.lanes:
-            yield Old(title, paths, job.code.lanes, again, SAID)
+    for name, path in Parts(job.folder).named().items():
+        identity, code, *_ = name.split("-")
+        kept = None if code == job.code.lanes else store.read_or_drop(path)
+        row = None if kept is None else next(kept.itertuples())
+        for stage in ("tune", "evaluate") if row else ():
+            unit = unit_of(job, stage, row)
+            if part_key(job, unit).identity == identity:
+                title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
+                again = partial(_computed, job, unit)
+                yield title, Old(path, job.code.lanes, again, SAID)
 
 
-def _points(swept: Swept) -> Iterator[Old]:
+def _computed(job: Job, unit: Unit, kept: pd.DataFrame) -> pd.DataFrame:
+    return compute(job, unit, kept[POINT].drop_duplicates(), job.workers)
+
+
+def _points(swept: Swept) -> Iterator[tuple[str, Old]]:
     """Parts of a sweep by the methods that its points name: each may run other code."""
     named = swept.parts.named()
     left = [task for task in swept.tasks() if str(task[2]) not in named]
     tasks = {task[2].identity: task for task in left}
-
-    def again(kept: pd.DataFrame) -> pd.DataFrame:
-        return swept.measured(tasks[kept["config_digest"].iloc[0].partition("-")[0]])
-
-    groups: dict[tuple[str, str], set[str]] = {}
-    for identity, (point, _, key) in tasks.items():
-        methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
-        at = "".join(f" {method}={point[method]}" for method in methods)
-        groups.setdefault((at, key.code), set()).add(identity)
-    for (at, current), known in groups.items():
-        title = f"{swept.config.paper.name} sweep {swept.name}{at}"
-        for code, paths in _by_code(swept.parts, known).items():
-            if code != current:
-                yield Old(title, paths, current, again, (*NAMED, "seconds"))
+    for name, path in named.items():
+        if task := tasks.get(name.split("-")[0]):
+            point, _, key = task
+            methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
+            at = "".join(f" {method}={point[method]}" for method in methods)
+            title = f"{swept.config.paper.name} sweep {swept.name}{at}"
+            again = partial(_measured, swept, task)
+            yield title, Old(path, key.code, again, (*NAMED, "seconds"))
 
 
-def _by_code(parts: Parts, known: Container[str]) -> dict[str, list[Path]]:
-    """Parts whose identities are known, by the code that made them."""
-    found: dict[str, list[Path]] = {}
-    for name, path in parts.named().items():
-        identity, code = name.split("-")[:2]
-        if identity in known:
-            found.setdefault(code, []).append(path)
-    return found
+def _measured(swept: Swept, task: Task, _: pd.DataFrame) -> pd.DataFrame:
+    return swept.measured(task)

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
-from dperm.core.experiment import plan, schema
-from dperm.core.experiment.config import key_of, settings, with_paper
+from dperm.core.experiment import grid, plan, schema
+from dperm.core.experiment.config import key_of, paper_file, settings, with_papers
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
-from dperm.core.experiment.validation import check_clips, one_of, paper_file
+from dperm.core.experiment.validation import one_of
 from dperm.data.fetching import made_of
 from dperm.pipeline import checks, digests, products
 from dperm.pipeline.digests import code, place, priced
@@ -41,7 +41,6 @@ SAVING = {
 }
 REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
 AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
-TARGETS = {"figures": ".png", "tables": ".csv"}  # the format that targets wait for
 
 
 class Stage(NamedTuple):
@@ -160,21 +159,13 @@ class Jobs:
         """The first problem that uses a data set."""
         return next(name for name, one in self.dataset_of.items() if one == dataset)
 
-    def rows(self, paper: str) -> list[str]:
-        """Files of a paper's rows, from which its products are made."""
-        jobs = self.of_paper(paper, "solve", "sweep", "timing")
-        return [file for job in jobs for file in job.outputs]
-
     def products(self, paper: str) -> list[str]:
         """Files that a paper's target waits for: one per product, and all rows."""
-        waited = [
-            file
-            for job in self.of_paper(paper, "draw")
-            for name in job.products
-            for file in self.formats(paper, name)
-            if file.endswith(TARGETS[name.split("/")[0]])
-        ]
-        return waited + self.rows(paper)
+        drawn = self.of_paper(paper, "draw")
+        names = [name for job in drawn for name in job.products]
+        rows = self.of_paper(paper, "solve", "sweep", "timing")
+        shown = [next(iter(self.formats(paper, name))) for name in names]
+        return [*shown, *(file for job in rows for file in job.outputs)]
 
     def formats(self, paper: str, product: str) -> dict[str, bool]:
         """Files of ``figures/<name>`` or ``tables/<name>``; whether reports show it."""
@@ -211,8 +202,9 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
     digests.SECTIONS.clear()  # of files as they were
     base = settings(overrides)
     jobs, printed = Jobs(base.scale.folder, papers), list[str]()
-    for name in papers:
-        config = with_paper(base, name)
+    configs = with_papers(base, papers)
+    _read_ahead(base, configs)
+    for config in configs:
         _add_paper(jobs, config)
         texts = _texts(config.paper, config.paper.claims or "")
         own = products.modules(config, "proofs")
@@ -227,7 +219,6 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
 
 def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     paper, timed = config.paper, products.clocked(config)
-    _read_ahead(config)
     for problem in plan.problem_names(config):
         add_problem(jobs, config, problem)
     for run in plan.runs(config):
@@ -259,16 +250,18 @@ def _own(config: schema.Config, group: str) -> tuple[str, ...]:
     return tuple(text for text in given if key_of(text).startswith(f"{group}."))
 
 
-def _read_ahead(config: schema.Config) -> None:
-    """Read the sections of problems and solvers that a paper needs, all at once."""
-    problems = [*plan.problem_names(config)]
-    solvers = [solver for _, solver in plan.runs(config)]
-    for what in config.paper.sweeps.values():
-        problems += products.sweep_problems(config, what)
-        problems += products.sweep_prepared(config, what)
-        solvers += products.sweep_points(config, what).values("solver")
-    for group, names in (("problem", problems), ("solver", solvers)):
-        digests.ahead(group, names, _own(config, group))
+def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
+    """Read the sections of problems and solvers that papers need, all at once."""
+    needed: dict[str, list[str]] = {"problem": [], "solver": []}
+    for config in configs:
+        needed["problem"] += plan.problem_names(config)
+        needed["solver"] += [solver for _, solver in plan.runs(config)]
+        for what in config.paper.sweeps.values():
+            needed["problem"] += [*what.problems, *what.prepared]
+            points = grid.points(what.grid, axes=None)
+            needed["solver"] += grid.values(points, "solver")
+    for group, names in needed.items():
+        digests.ahead(group, names, _own(base, group))
 
 
 def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
@@ -307,7 +300,8 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
     design, label = plan.design(at), plan.label(at, solver)
     points, kinds = design.points, design.calibrations
     checks.require_able(config.paper, spec, chosen)
-    check_clips(points, f"{_where(config)}: runs.{solver}.grid", spec)
+    where = f"{_where(config)}: runs.{solver}.grid"
+    grid.check_clips(points, where, spec.privacy.epsilon)
     of = [
         *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
         *(repr(points), kinds, config.seed, design.replicates, design.fresh),
@@ -316,7 +310,7 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
         digests.lanes(chosen.algorithm, spec.loss),
         digests.noise(chosen.algorithm, kinds, spec.loss),
     ]
-    work = points.total("passes") * design.replicates * len(kinds)
+    work = sum(at["passes"] for at in points) * design.replicates * len(kinds)
     values, reads = (config.paper.name, problem, solver), jobs.files("optimum", problem)
     jobs.add("solve", *values, of=of, reads=reads, work=work)
 
@@ -325,19 +319,21 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     """Add the job of a sweep, with those of the problems that it needs."""
     what, paper = config.paper.sweeps[name], config.paper.name
     products.entry_of(config, "sweeps", name)
-    points = products.sweep_points(config, what)
+    points = grid.points(what.grid, axes=None)
     axes = sorted({key for at in points for key in at})
     for axis in what.together:
         one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
-    solved = products.sweep_problems(config, what)
-    prepared = products.sweep_prepared(config, what)
-    for problem in (*solved, *prepared):
+    for problem in (*what.problems, *what.prepared):
         add_problem(jobs, config, problem)
     tuned = products.sweep_tuned(config, name)
-    reads = [file for problem in solved for file in jobs.files("optimum", problem)]
-    reads += [file for problem in prepared for file in jobs.files("prepare", problem)]
+    reads = [
+        file for problem in what.problems for file in jobs.files("optimum", problem)
+    ]
+    reads += [
+        file for problem in what.prepared for file in jobs.files("prepare", problem)
+    ]
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
-    solvers = sorted(points.values("solver"))
+    solvers = sorted(grid.values(points, "solver"))
     chosen = [_section(config, "solver", solver) for solver in solvers]
     of = [
         *(asdict(what), repr(points), config.seed, config.scale.replicates),
@@ -351,11 +347,7 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     """Add a figure or a table to the job that makes all others of the same files."""
     paper, product = config.paper, f"{kind}/{name}"
     what, entry = getattr(paper, kind)[name], products.entry_of(config, kind, name)
-    runs = products.product_runs(config, what)
-    made: list[tuple[str, ...]] = [("solve", paper.name, *run) for run in runs]
-    made += [("sweep", paper.name, sweep) for sweep in what.sweeps]
-    made += [("timing", paper.name)] if what.timed else []
-    inputs = [file for job in made for file in jobs.files(*job)]
+    inputs = [path.as_posix() for path in products.read_by(config, what)]
     drawn = jobs.of_paper(paper.name, "draw")
     job = next((one for one in drawn if one.inputs == inputs), None)
     if job is None:
@@ -380,10 +372,7 @@ def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
     what = config.paper.sweeps[name]
     module = products.module_of(config, "sweeps", what.kind, f"sweeps.{name}")
     named = {place(digests.solver_of(solver).algorithm) for solver in solvers}
-    problems = {
-        *products.sweep_problems(config, what),
-        *products.sweep_prepared(config, what),
-    }
+    problems = {*what.problems, *what.prepared}
     spelt = {digests.section("problem", problem).loss for problem in problems}
     spelt |= {*digests.strings(asdict(what))}
     return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)

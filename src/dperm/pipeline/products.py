@@ -19,7 +19,6 @@ import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema, validation
-from dperm.core.experiment.config import small_points
 from dperm.core.experiment.locate import ConfigError, group_file
 from dperm.core.experiment.results import load_sweep, sweep_path
 from dperm.core.experiment.validation import one_of
@@ -29,10 +28,8 @@ from dperm.store.closure import functions
 
 log = logging.getLogger(__name__)
 
-FORMATS = {  # of products: the first is shown in Snakemake's report
-    "figures": ("png", "pdf", "svg", "csv"),
-    "tables": ("csv",),
-}
+# Of products, in a run: the first is shown in Snakemake's report.
+FORMATS = {"figures": ("png", "csv"), "tables": ("csv",)}
 ROWS = ("tune", "evaluate")  # tables of a run
 # The first arguments are no options: configuration, point and seed of a sweep;
 # configuration, product and problems of a figure or a table.
@@ -45,7 +42,7 @@ _NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mappi
 
 
 def figure(config: schema.Config) -> list[Path]:
-    """Draw ``product=...``, or all figures of the paper."""
+    """Draw ``product=...``, or all figures of the paper, also in other ``formats``."""
     names = chosen(config, "figures")
     return [path for name in names for path in write(config, "figures", name)]
 
@@ -93,7 +90,7 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     else:
         from dperm.present import drawing
 
-        written = drawing.save(*drawing.made(content), path)
+        written = drawing.save(*drawing.made(content), path, config.formats)
     for path in written:
         log.info("%s", path)
     return written
@@ -132,15 +129,6 @@ def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
         return ""
     states = {state for table in tables for state in table["status"]}
     return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
-
-
-def rows(config: schema.Config) -> list[Path]:
-    """Existing files of a paper's rows at the configured scale."""
-    folder = plan.results_folder(config, config.paper.name)
-    solved = (folder.joinpath(*run) for run in plan.runs(config))
-    files = [one / f"{name}.parquet" for one in solved for name in ROWS]
-    files += [sweep_path(config, name) for name in config.paper.sweeps]
-    return [path for path in (*files, folder / "timing.parquet") if path.is_file()]
 
 
 def stem(config: schema.Config, kind: str, name: str) -> Path:
@@ -302,26 +290,6 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
     return kinds
 
 
-def sweep_points(config: schema.Config, what: schema.Sweep) -> grid.Grid:
-    """The points of a sweep at the configured scale."""
-    if config.scale.problems == "offline":
-        return small_points(config.paper, what)
-    return grid.points(what.grid, axes=None)
-
-
-def sweep_problems(config: schema.Config, what: schema.Sweep) -> list[str]:
-    """Problems that a sweep needs; at the small scales only the offline ones."""
-    offline = config.scale.problems == "offline"
-    kept = config.paper.offline if offline else what.problems
-    return [name for name in what.problems if name in kept]
-
-
-def sweep_prepared(config: schema.Config, what: schema.Sweep) -> list[str]:
-    """Problems whose arrays a sweep reads; at the small scales, the offline ones."""
-    offline = config.scale.problems == "offline" and what.prepared
-    return config.paper.offline if offline else what.prepared
-
-
 def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
     """(problem, solver) whose tuning a sweep starts from; they must be runs.
 
@@ -334,7 +302,7 @@ def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
     if not what.tuned:
         return []
     where = f"conf/{group_file('paper', config.paper.name)}: sweeps.{name}"
-    every = sweep_points(config, what)
+    every = grid.points(what.grid, axes=None)
     for key in ("problem", "solver"):
         if any(key not in at for at in every):
             raise ConfigError(

@@ -19,7 +19,7 @@ import pandas as pd
 
 from dperm import data
 from dperm.core.experiment import files as store
-from dperm.core.experiment import plan, schema
+from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
@@ -183,11 +183,11 @@ class Swept:
     def tasks(self) -> list[Task]:
         """Every point and replicate, with the key of its part."""
         config, what = self.config, self.what
-        every = products.sweep_points(config, what)
+        every = grid.points(what.grid, axes=None)
         code = functools.cache(lambda *names: jobs.swept(config, self.name, names))
         optima = {
             problem: current_optimum(plan.at_problem(config, problem))
-            for problem in products.sweep_problems(config, what)
+            for problem in what.problems
         }
         solved = {
             problem: [record.get(key) for key in ("digest", "w_digest")]
@@ -195,7 +195,7 @@ class Swept:
         }
         prepared = [
             data.load_prepared(problem, config.data).meta["digest"]
-            for problem in products.sweep_prepared(config, what)
+            for problem in what.prepared
         ]
         tunings = products.sweep_tuned(config, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
@@ -203,7 +203,7 @@ class Swept:
         found = []
         for point in every:
             problem, solver = point.get("problem", ""), point.get("solver")
-            names, reads = every.values("solver"), list[Any](solved.values())
+            names, reads = grid.values(every, "solver"), list[Any](solved.values())
             if what.apart:
                 names = [solver] if solver else []
                 reads = [solved.get(problem)]

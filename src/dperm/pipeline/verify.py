@@ -1,6 +1,6 @@
 """``dperm verify`` checks that results are those of a run and were not changed since.
 
-The manifest of a run has the SHA-256 of every file that it left. Users who can edit
+The manifest of a run has the SHA-256 of every file that Git holds. Users who can edit
 results can also edit a manifest, so four further checks look at the numbers:
 
 - every row of a problem implies the same F*, evaluations are of the settings that
@@ -22,7 +22,7 @@ import random
 import re
 import secrets
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -39,7 +39,7 @@ from dperm.core.experiment.files import POINT
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.unit import PROVENANCE, Job, Unit, compute
-from dperm.pipeline import completion, products
+from dperm.pipeline import manifest, products
 from dperm.pipeline.inputs import load_job
 from dperm.pipeline.stages import Swept
 
@@ -62,7 +62,7 @@ class NotVerifiedError(RuntimeError):
 def verify(
     config: schema.Config, share: float, seed: int, made: bool = False
 ) -> list[str]:
-    """The faults of a paper's results, one line each.
+    """The faults of a paper's rows, tables, figures and verdicts, one line each.
 
     Parameters
     ----------
@@ -73,13 +73,13 @@ def verify(
     seed : int
         Seed of the choice among them.
     made : bool
-        Whether the results have just been made: a few lanes are enough, and the
-        verdicts on them come later.
+        Whether they have just been made: a few lanes are enough, and the verdicts on
+        them come later.
     """
-    faults: list[str] = []
-    checks = [_files(config), _means(config), _rows(config), _made_again(config)]
+    checks = [_means(config), _rows(config), _made_again(config)]
     checks += [_replayed(config, share, seed, made)] if share > 0 else []
     checks += [] if made else [_judged(config)]
+    faults: list[str] = []
     for check in checks:
         try:
             faults += check
@@ -88,18 +88,19 @@ def verify(
     return list(dict.fromkeys(faults))
 
 
-def _files(config: schema.Config) -> Iterator[str]:
-    """Find files that are not as their manifest says; Git has none of the rows."""
-    path = plan.results_folder(config, config.paper.name) / completion.MANIFEST
-    known = (store.known_json(path) or {}).get("files", {})
-    now = completion.listed(config)
+def changed(config: schema.Config, papers: Container[str] = ()) -> Iterator[str]:
+    """Find files that are not as the manifest says: of some papers, or of all."""
+    scale, path = config.scale.folder, plan.results_folder(config) / manifest.NAME
+    known, now = (store.known_json(path) or {}).get("files", {}), manifest.held(scale)
     for file in sorted({*known, *now} if known else ()):
-        if file not in known:
-            yield f"{file} is not of the run that {path} records"
-        elif file in now and known[file] != now[file]:
-            yield f"{file} was changed after the run"
-        elif file not in now and file.endswith((".csv", ".png")):
+        if papers and not any(part in papers for part in Path(file).parts):
+            continue
+        if file not in now:
             yield f"{file} of the run is missing"
+        elif file not in known:
+            yield f"{file} is not of the run that {path} records"
+        elif known[file] != store.file_digest(now[file]):
+            yield f"{file} was changed after the run"
 
 
 def _means(config: schema.Config) -> Iterator[str]:
@@ -229,21 +230,22 @@ def _replayed(
 def _lane(job: Job, stage: str, lane: Any) -> Iterator[str]:
     """How a stored lane differs from the one that the current code makes."""
     with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
-        again = replace(job, folder=Path(scratch))
-        noises = tuning.calibrations(again, [lane.calibration], [lane.passes])
-    noise, passes = noises[lane.calibration, lane.passes], lane.passes
-    observed = (passes,) if stage == "tune" else job.checkpoints(passes)
-    point = {"passes": passes, "step": lane.step, "clip": lane.clip}
-    unit = Unit(stage, noise, passes, int(lane.replicate), [point], observed)
-    fresh, path = (
-        compute(job, unit, unit.settings(), 1),
-        job.folder / f"{stage}.parquet",
-    )
+        unit = unit_of(replace(job, folder=Path(scratch)), stage, lane)
+    fresh = compute(job, unit, pd.DataFrame([lane])[POINT], 1)
+    path = job.folder / f"{stage}.parquet"
     kept = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
     text, _ = difference(kept[(kept[KEYS] == list(lane)).all(axis=1)], fresh, SAID)
     if text:
         at = ", ".join(f"{key} {value}" for key, value in lane._asdict().items())
         yield f"{path}: {at}: {text}"
+
+
+def unit_of(job: Job, stage: str, row: Any) -> Unit:
+    """The unit of a stored row, without its points; its noise is that of the job."""
+    kind, passes = row.calibration, row.passes
+    noise = tuning.calibrations(job, [kind], [passes])[kind, passes]
+    observed = (passes,) if stage == "tune" else job.checkpoints(passes)
+    return Unit(stage, noise, passes, int(row.replicate), [], observed)
 
 
 def _point(config: schema.Config, name: str, key: str) -> Iterator[str]:
@@ -301,8 +303,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     text = f"share of the lanes that is run again ({SHARE}; 0: none)"
     parser.add_argument("--replay", type=float, default=SHARE, help=text)
     parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
-    text = f"after a run: at most {FEW} lanes, and not the verdicts, which come later"
-    parser.add_argument("--made", action="store_true", help=text)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -313,14 +313,15 @@ def main(options: argparse.Namespace) -> None:
     NotVerifiedError
         If there are faults, with one line each.
     """
-    papers = [word for word in options.what if "=" not in word] or available("paper")
     given = [word for word in options.what if "=" in word]
+    papers = [word for word in options.what if "=" not in word]
     seed = secrets.randbits(32) if options.seed is None else options.seed
-    faults = []
-    for name in papers:
+    faults = [*changed(configuration.settings(given), papers)]
+    for name in papers or available("paper"):
         config = configuration.compose([f"paper={name}", *given])
-        found = verify(config, options.replay, seed, options.made)
-        said = "rows" if any(products.rows(config)) else "no rows here, the rest"
+        found = verify(config, options.replay, seed)
+        stored = plan.results_folder(config, name).rglob("*.parquet")
+        said = "rows" if any(stored) else "no rows here, the rest"
         print(f"{name}: {said} verified (seed {seed}): {len(found)} faults")
         faults += found
     if faults:

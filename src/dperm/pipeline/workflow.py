@@ -128,13 +128,8 @@ def command(
     elif stage == "audit":
         folder, _, name = values[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
-    elif stage == "complete":
-        words.append(f"made={job.key}")
     words.append(f"workers={resources.workers(job, stage, threads)}")
-    line = shlex.join([*DPERM, stage, *words, *given])
-    if stage != "complete":
-        return line
-    return f"{line} && {shlex.join([*DPERM, 'verify', '--made', *values, *given])}"
+    return shlex.join([*DPERM, stage, *words, *given])
 
 
 def drawing(paper: str, job: Job, given: Sequence[str]) -> str:
@@ -175,10 +170,9 @@ def age(jobs: Jobs) -> None:
 
 
 def begin(workflow: Any) -> None:
-    """Note when a workflow began, for its manifest, and remove the limit on job rates.
+    """Remove the limit on job rates.
 
     With such a limit, which Snakemake sets by default, every ended job leaves a timer
     that fires every second until the workflow ends.
     """
-    os.environ["DPERM_STARTED"] = str(time.monotonic())
     workflow.scheduler.job_rate_limiter = None

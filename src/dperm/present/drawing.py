@@ -344,13 +344,19 @@ def made(content: Picture | Drawing) -> tuple[Figure, pd.DataFrame]:
     return figure, frame(rows)
 
 
-def save(figure: Figure, rows: Sequence[Row] | pd.DataFrame, stem: Path) -> list[Path]:
-    """Write the figure and the data behind it, each file whole or not at all.
+def save(
+    figure: Figure,
+    rows: Sequence[Row] | pd.DataFrame,
+    stem: Path,
+    formats: Iterable[str] = (),
+) -> list[Path]:
+    """Write the figure as PNG and the data behind it, each file whole or not at all.
 
-    The bytes depend on the data alone: no dates, no random identifiers.
+    ``formats`` are others, pdf and svg. The bytes depend on the data alone: no dates,
+    no random identifiers.
     """
     written = []
-    for kind in METADATA:
+    for kind in ("png", *formats):
         path = stem.with_suffix(f".{kind}")
         with store.whole(path) as beside:
             figure.savefig(beside, format=kind, metadata=METADATA[kind])

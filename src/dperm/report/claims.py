@@ -17,9 +17,9 @@ import pandas as pd
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
+from dperm.core.experiment.config import paper_file
 from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.experiment.validation import paper_file
 from dperm.judge import claims, words
 from dperm.judge.claims import Claim
 from dperm.judge.judge import (

@@ -107,7 +107,6 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Row:
         "bottom": bottom(paper.name, claims),
         "report": REPORTS / f"{paper.name}.md",
         "noise": results / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
-        "manifest": store.known_json(results / "manifest.json") or {},
     }
 
 

@@ -108,7 +108,7 @@ def front(config: schema.Config, claims: pd.DataFrame) -> str:
 def block(config: schema.Config, claims: pd.DataFrame) -> str:
     """The text on claims in a paper's report."""
     folder, paper = plan.results_folder(config), config.paper.name
-    run = store.known_json(folder / paper / "manifest.json") or {}
+    run = store.known_json(folder / "manifest.json") or {}
     rows = stated(claims)[paper]
     listed = [(row, _links(config, row)) for row in majors(rows)]
     return page("paper", rows=rows, run=run, majors=listed, folder=folder.as_posix())

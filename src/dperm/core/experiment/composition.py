@@ -38,7 +38,7 @@ from dperm.core.experiment.locate import (
     conf_file,
     group_file,
 )
-from dperm.core.experiment.validation import below, check_name, load_yaml
+from dperm.core.experiment.validation import below, check, load_yaml, one_of
 
 VERSION = "1.3"  # of Hydra, whose rules hold
 # Primary configurations: the root's file, the same without paper, problem and solver,
@@ -118,7 +118,7 @@ def refusing(overrides: Sequence[str] = ()) -> Iterator[None]:
         raise
     except MissingConfigException as error:
         group, _, name = str(error.missing_cfg_file).partition("/")
-        check_name(group, name, "command line")
+        one_of(f"command line: {group}", name, available(group))
         raise
     except RecursionError as error:
         raise ConfigError("conf/: defaults: expected no circle, found one") from error
@@ -218,34 +218,25 @@ def contents(file: str) -> dict[str, Any]:
     content = load_yaml(where, text)
     if not content or not isinstance(content, dict):
         raise ConfigError(f"{where}: expected keys and values, name first of all")
-    if b"${" in text or b"???" in text:
-        _refuse_reference(content, f"{where}: ")
     if file != ROOT:
         _check_defaults(file, content)
+        own = {key: value for key, value in content.items() if key != "defaults"}
+        kind = schema.GROUPS[file.partition("/")[0]]
+        check(own, kind, f"{where}: ", is_whole=False)
     return content
 
 
-def _refuse_reference(value: Any, where: str) -> None:
-    """Refuse ``${...}``, which may read the environment, and ``???``."""
-    if isinstance(value, dict | list):
-        pairs = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, inner in pairs:
-            _refuse_reference(inner, below(where, [key]))
-    elif isinstance(value, str) and ("${" in value or value == "???"):
-        raise ConfigError(f"{where}: expected a value, found {value!r}")
-
-
 def _check_defaults(file: str, content: dict[str, Any]) -> None:
-    group = file.partition("/")[0]
-    taken, where = content.get("defaults", []), f"conf/{file}: defaults"
+    """Refuse a defaults list that reaches out of the group."""
+    group, where = file.partition("/")[0], f"conf/{file}: defaults"
+    taken = content.get("defaults", [])
     if not isinstance(taken, list):
         raise ConfigError(f"{where}: expected a list, found {taken!r}")
     for entry in taken:
         if group == "problem" and isinstance(entry, dict) and [*entry] == [DATASET]:
-            check_name("dataset", str(entry[DATASET]), where)
+            one_of(f"{where}: {DATASET}", str(entry[DATASET]), available("dataset"))
         elif isinstance(entry, str) and group != "paper":
-            if entry != "_self_":
-                check_name(group, entry, where)
+            one_of(where, entry, [*available(group), "_self_"])
             if file == group_file(group, entry):
                 raise ConfigError(f"{where}: expected no circle, found {entry!r}")
         else:
@@ -263,54 +254,36 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
 
 
 def place_of(
-    names: dict[str, str], overrides: Sequence[str]
+    names: dict[str, str], overrides: Sequence[str], *above: str
 ) -> Callable[[Sequence[Any]], str]:
     """A function that says where the value at a path of keys was given.
+
+    A file says itself what is wrong in it, so that this is the command line, or the
+    file of a section that leaves something out.
 
     Parameters
     ----------
     names : dict
         The chosen name in each group.
     overrides : sequence of str
-        Of the command line, which are named before a file.
+        Of the command line.
+    above : str
+        Keys above the path.
     """
 
     def place(path: Sequence[Any]) -> str:
-        key = below("", path)
+        group, *inner = whole = [*above, *path] or [""]
+        key = below("", whole)
         for text in reversed(overrides):
             given = key_of(text)
             is_above = f"{key}.".startswith((f"{given}.", f"{given}["))
             if given not in GROUPS and (is_above or given.startswith(f"{key}.")):
                 return f"command line: {text}: {key}"
-        if not path or path[0] not in names:
+        if group not in names:
             return f"conf/{ROOT}: {key}"
-        group, *inner = path
-        file = group_file(group, names[group])
-        known = [(_lost(contents(f), at), f, at) for f, at in _files(file, inner)]
-        _, file, inner = min(known, key=lambda one: one[0])
-        return below(f"conf/{file}: ", inner)
+        return below(f"conf/{group_file(group, names[group])}: ", inner)
 
     return place
-
-
-def _files(file: str, path: list[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """A section's file, and those it takes, each with the path as it is in there."""
-    yield file, path
-    for entry in reversed(contents(file).get("defaults", [])):
-        if isinstance(entry, dict) and path[:1] == ["dataset"]:
-            yield from _files(group_file("dataset", entry[DATASET]), path[1:])
-        elif isinstance(entry, str) and entry != "_self_":
-            yield from _files(group_file(file.partition("/")[0], entry), path)
-
-
-def _lost(content: Any, path: Sequence[Any]) -> int:
-    """How many of the last keys and indices of a path are not there."""
-    for number, step in enumerate(path):
-        inner = dict(enumerate(content)) if isinstance(content, list) else content
-        if not isinstance(inner, dict) or step not in inner:
-            return len(path) - number
-        content = inner[step]
-    return 0
 
 
 # --- the command line -----------------------------------------------------------------

@@ -9,34 +9,23 @@ value found and the value expected.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from dperm.core.experiment import grid, schema
-from dperm.core.experiment.locate import ConfigError, available, group_file
-from dperm.core.experiment.validation import (
-    check,
-    check_clips,
-    check_grid,
-    check_name,
-    check_problem,
-    one_of,
-    paper_file,
+from dperm.core.experiment.locate import (
+    ConfigError,
+    available,
+    conf_file,
+    group_file,
 )
+from dperm.core.experiment.validation import check, one_of
 
 CHOSEN = ("paper", "problem", "solver", "scale")
-CLASSES = {
-    "paper": schema.Paper,
-    "problem": schema.Problem,
-    "solver": schema.Solver,
-    "scale": schema.Scale,
-    "dataset": schema.Dataset,
-}
-Place = Callable[[Sequence[Any]], str]
 TOGETHER = 16  # sections of one composition: its time grows with its square
 
 
@@ -70,20 +59,15 @@ def sections(
     for first in range(0, len(every), TOGETHER):
         orders = []
         for number, name in enumerate(some := every[first : first + TOGETHER]):
-            check_name(group, name, "command line")
+            one_of(f"command line: {group}", name, available(group))
             orders.append(f"+{group}@s{number}='{name}'")
             orders += [text.replace(f"{group}.", f"s{number}.", 1) for text in given]
         tree, _ = composition.compose(composition.ALONE, orders)
         for number, name in enumerate(some):
-            where = composition.place_of({group: name}, inner)
-            below = functools.partial(_below, where, group)
-            found[name] = check(tree[f"s{number}"], CLASSES[group], below)
-            _check_section(group, name, found[name], where, inner)
+            where = composition.place_of({group: name}, inner, group)
+            found[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
+            _check_section(group, name, found[name], inner)
     return found
-
-
-def _below(where: Place, group: str, path: Sequence[Any]) -> str:
-    return where([group, *path])
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:
@@ -125,8 +109,9 @@ def _composed(
     from dperm.core.experiment import composition
 
     for text in overrides:
-        if key_of(text) in CHOSEN and not text.startswith("~"):
-            check_name(key_of(text), text.partition("=")[2], "command line")
+        group, _, chosen = text.partition("=")
+        if group in CHOSEN:
+            one_of(f"command line: {group}", chosen, available(group))
     return composition.compose(name, [*map(composition.spelt, overrides)])
 
 
@@ -147,7 +132,8 @@ def checked(
     found: schema.Config = _object(schema.Config, tree, names, overrides)
     for name, run in found.paper.runs.items():
         where = f"conf/{group_file('paper', found.paper.name)}: runs.{name}.grid"
-        check_clips(grid.points(run.grid, where), where, found.problem)
+        epsilon = found.problem.privacy.epsilon
+        grid.check_clips(grid.points(run.grid), where, epsilon)
     paper = at_scale(found.paper, found.scale)
     return replace(found, paper=paper, overrides=[*overrides])
 
@@ -160,7 +146,7 @@ def _object(
     where = composition.place_of(names, overrides)
     found = check(tree, kind, where)
     for group, name in names.items():
-        _check_section(group, name, getattr(found, group), where, overrides)
+        _check_section(group, name, getattr(found, group), overrides)
     if found.data.mirror is None:
         folder = os.environ.get("DPERM_MIRROR") or None
         found = replace(found, data=replace(found.data, mirror=folder))
@@ -179,16 +165,15 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     """The part of a paper that a scale runs.
 
     A scale that is not thorough drops sweeps and products marked ``smoke: false``. The
-    small scales also drop sweeps none of whose problems they run. Products that show a
-    dropped sweep are dropped too.
+    small scales run sweeps on their own grids and problems, and drop sweeps none of
+    whose problems they run. Products that show a dropped sweep are dropped too.
     """
-    is_small = scale.problems == "offline"
     sweeps = {
-        name: sweep
+        name: _small(sweep, paper.offline) if scale.problems == "offline" else sweep
         for name, sweep in paper.sweeps.items()
-        if (sweep.smoke or scale.thorough)
-        and not (is_small and not small_points(paper, sweep))
+        if sweep.smoke or scale.thorough
     }
+    sweeps = {name: sweep for name, sweep in sweeps.items() if sweep.grid}
     kept: dict[str, Any] = {
         kind: {
             name: product
@@ -201,39 +186,47 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     return replace(paper, sweeps=sweeps, **kept)
 
 
-def small_points(paper: schema.Paper, sweep: schema.Sweep) -> grid.Grid:
-    """The points of a sweep at the small scales, on the problems these run."""
-    points = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
-    return points.keeping("problem", set(paper.offline))
+def _small(sweep: schema.Sweep, offline: list[str]) -> schema.Sweep:
+    """A sweep at the small scales, whose grid is the points on their problems."""
+    every = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
+    return replace(
+        sweep,
+        grid=[at for at in every if at.get("problem") in (None, *offline)],
+        problems=[name for name in sweep.problems if name in offline],
+        prepared=offline if sweep.prepared else [],
+    )
 
 
 def with_paper(config: schema.Config, name: str) -> schema.Config:
     """The configuration of another paper, at the same scale and with its overrides."""
-    paper = read("paper", name, config.overrides)
-    return replace(config, paper=at_scale(paper, config.scale))
+    return with_papers(config, [name])[0]
+
+
+def with_papers(config: schema.Config, names: Sequence[str]) -> list[schema.Config]:
+    """The same of several papers, which are read together."""
+    found = sections("paper", names, config.overrides)
+    papers = (at_scale(found[name], config.scale) for name in names)
+    return [replace(config, paper=paper) for paper in papers]
 
 
 # --- what one section must tell of others ---------------------------------------------
 
 
 def _check_section(
-    group: str, name: str, section: Any, where: Place, overrides: Sequence[str]
+    group: str, name: str, section: Any, overrides: Sequence[str]
 ) -> None:
-    """Refuse a section of another name, or one that names what is not there."""
+    """Refuse a section of another name, or a paper that does not hold together."""
     if section.name != name:
-        raise ConfigError(
-            f"{where([group, 'name'])}: expected {name}, found {section.name!r}"
-        )
-    if group == "problem":
-        check_problem(section, f"conf/{group_file(group, name)}: ")
-    elif group == "paper":
-        keys = ("paper.problems", "paper.offline")
-        narrowed = any(key_of(text).startswith(keys) for text in overrides)
-        _check_paper(section, available("problem") if narrowed else None)
+        where = f"conf/{group_file(group, name)}: name"
+        raise ConfigError(f"{where}: expected {name}, found {section.name!r}")
+    if group == "paper":
+        narrow = ("paper.problems", "paper.offline")
+        is_narrowed = any(key_of(text).startswith(narrow) for text in overrides)
+        _check_paper(section, available("problem") if is_narrowed else None)
 
 
 def _check_paper(paper: schema.Paper, problems: list[str] | None) -> None:
-    """Refuse names, grids and files of a paper that are not there.
+    """Refuse what a paper names and does not have.
 
     Where overrides replace its ``problems``, its file may name any known one.
     """
@@ -244,38 +237,19 @@ def _check_paper(paper: schema.Paper, problems: list[str] | None) -> None:
         raise ConfigError(
             f"{where}: problems: expected one or more of them, found none"
         )
-    for key in ("problems", "offline"):
-        for name in getattr(paper, key):
-            check_name("problem", name, f"{where}: {key}")
-    allowed = problems or list(dict.fromkeys([*paper.problems, *paper.offline]))
-    for name, run in paper.runs.items():
-        check_name("solver", name, f"{where}: runs")
-        _all_of(f"{where}: runs.{name}.problems", run.problems, allowed)
-        check_grid(run.grid, f"{where}: runs.{name}.grid")
-    for name, sweep in paper.sweeps.items():
-        _check_sweep(sweep, f"{where}: sweeps.{name}")
-    for kind in ("figures", "tables"):
-        for name, product in getattr(paper, kind).items():
-            place = f"{where}: {kind}.{name}"
-            _all_of(f"{place}.problems", product.problems, allowed)
-            _all_of(f"{place}.sweeps", product.sweeps, paper.sweeps)
-    named = {f"published.{name}": file for name, file in paper.published.items()}
-    for key, file in (named | {"claims": paper.claims}).items():
+    allowed = problems or [*paper.problems, *paper.offline]
+    for kind in ("runs", "figures", "tables"):
+        for name, part in getattr(paper, kind).items():
+            for problem in part.problems or ():
+                one_of(f"{where}: {kind}.{name}.problems", problem, allowed)
+            for sweep in getattr(part, "sweeps", ()):
+                one_of(f"{where}: {kind}.{name}.sweeps", sweep, paper.sweeps)
+    files = {f"published.{name}": file for name, file in paper.published.items()}
+    for key, file in (files | {"claims": paper.claims}).items():
         if file and paper_file(paper, file) is None:
             raise ConfigError(f"{where}: {key}: no file conf/paper/{paper.name}/{file}")
 
 
-def _check_sweep(sweep: schema.Sweep, where: str) -> None:
-    for key in ("grid",) if sweep.small is None else ("grid", "small"):
-        points = grid.points(getattr(sweep, key), f"{where}.{key}", axes=None)
-        for group in ("problem", "solver"):  # axes that name something
-            for value in points.values(group):
-                check_name(group, str(value), f"{where}.{key}.{group}")
-    for key in ("problems", "prepared"):
-        _all_of(f"{where}.{key}", getattr(sweep, key), available("problem"))
-
-
-def _all_of(where: str, names: Iterable[Any] | None, known: Iterable[str]) -> None:
-    """Refuse a list with an unknown name; None passes."""
-    for name in names or ():
-        one_of(where, name, [*known])
+def paper_file(paper: schema.Paper, name: str) -> Path | None:
+    """A file in the paper's folder of configuration; None if missing."""
+    return conf_file(f"paper/{paper.name}/{name}")

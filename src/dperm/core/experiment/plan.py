@@ -38,7 +38,7 @@ def runs(config: schema.Config) -> list[tuple[str, str]]:
     ]
 
 
-def grid_points(config: schema.Config) -> grid.Grid:
+def grid_points(config: schema.Config) -> list[grid.Point]:
     """The grid of the paper for the chosen solver, thinned to the scale.
 
     Raises ConfigError if the paper does not run this solver.
@@ -88,7 +88,7 @@ class Names(NamedTuple):
 class Design:
     """How a paper runs the solver of a job."""
 
-    points: grid.Grid  #: passes, step and clip
+    points: list[grid.Point]  #: passes, step and clip
     calibrations: list[str]
     #: replicates, fresh: runs of every point in tuning, and of every chosen setting in
     #: evaluation

@@ -14,7 +14,7 @@ import pandas as pd
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
-from dperm.core.experiment.validation import paper_file
+from dperm.core.experiment.config import paper_file
 
 
 @dataclass(frozen=True)

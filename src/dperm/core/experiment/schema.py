@@ -1,57 +1,81 @@
 """The typed configuration: the keys and values allowed in each YAML under ``conf/``.
 
 Pydantic makes these sections of what Hydra composes, and checks it against their
-annotations: types, ranges and known keys. ``validation`` writes the error messages, and
-``config`` checks the rest (names, grids) before anything runs.
+annotations: types, ranges, names, grids and known keys. ``validation`` writes the error
+messages, and ``config`` checks what one section must tell of others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, Strict
-from pydantic_core import PydanticCustomError
 
 from dperm.core import calibrations
+from dperm.core.experiment import grid
+from dperm.core.experiment.locate import available, conf_file, group_file
+from dperm.core.experiment.validation import one_of
 
 GIVEN = ""  # in place of a value that every YAML gives
-AXES = ("passes", "step", "clip")  # of the grid of a run
-MOST_PASSES = 10**6  # over the data; longer runs would not end
 
 
-def among(*known: str | bool) -> AfterValidator:
+def same(check: Callable[[Any], Any]) -> AfterValidator:
+    """A constraint: a check that refuses a value, with a text that follows its key."""
+
+    def checked(value: Any) -> Any:
+        check(value)
+        return value
+
+    return AfterValidator(checked)
+
+
+def among(*known: str) -> AfterValidator:
     """A constraint: the text must be one of the known words."""
-
-    def check(text: str) -> str:
-        if text not in known:
-            raise _none_of(known)
-        return text
-
-    return AfterValidator(check)
+    return same(lambda word: one_of("", word, known))
 
 
-def _none_of(known: Sequence[str | bool]) -> PydanticCustomError:
-    names = [str(word).lower() if isinstance(word, bool) else word for word in known]
-    words = {"words": ", ".join(names), "known": names}
-    return PydanticCustomError("among", "one of {words}", words)
+def named(group: str) -> AfterValidator:
+    """A constraint: the text must be the name of a YAML of the group."""
+
+    def check(name: str) -> None:
+        if conf_file(group_file(group, name)) is None:  # faster than to list them
+            one_of("", name, available(group))
+
+    return same(check)
 
 
-def _calibration(text: str) -> str:
+def _calibration(name: str) -> None:
     try:
-        calibrations.place(text)
+        calibrations.place(name)
     except calibrations.UnknownCalibrationError:
-        raise _none_of(calibrations.OURS) from None
-    return text
+        one_of("", name, calibrations.OURS)
 
 
-def _each_once(values: Sequence[Any]) -> Sequence[Any]:
+def _each_once(values: Sequence[Any]) -> None:
     for value in values:
         if values.count(value) > 1:
-            twice = {"found": f"{value} twice"}
-            raise PydanticCustomError("each_once", "each of them once", twice)
-    return values
+            raise ValueError(f": expected each of them once, found {value} twice")
+
+
+def _delta(value: Any) -> None:
+    found = grid.number(value, 1000, "")
+    if not 0 < found < 1:
+        raise ValueError(f": expected in (0, 1), found {found}")
+
+
+def _strength(value: Any) -> None:
+    found = grid.number(value, 1000, "")
+    if not 0 <= found < float("inf"):
+        raise ValueError(f": expected 0 or more, found {found}")
+
+
+def _swept(spec: Any) -> None:
+    points = grid.points(spec, "", axes=None)
+    for group in ("problem", "solver"):  # axes that name something
+        for name in grid.values(points, group):
+            one_of(f".{group}", name, available(group))
 
 
 Flag = Annotated[bool, Strict()]
@@ -65,13 +89,16 @@ Text = Annotated[str, Field(min_length=1)]
 # Names become parts of paths: none may lead out of its folder.
 Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")]
 Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]
-Axis = Annotated[str, among(*AXES)]
-Calibration = Annotated[str, AfterValidator(_calibration)]
-Names = Annotated[list[str], AfterValidator(_each_once)]
-Problems = Annotated[Names, Field(min_length=1)]
-Calibrations = Annotated[
-    list[Calibration], Field(min_length=1), AfterValidator(_each_once)
-]
+Axis = Annotated[str, among(*grid.AXES)]
+Calibration = Annotated[str, same(_calibration)]
+Names = Annotated[list[str], same(_each_once)]
+ProblemName = Annotated[str, named("problem")]
+ProblemNames = Annotated[list[ProblemName], same(_each_once)]
+Problems = Annotated[ProblemNames, Field(min_length=1)]
+RunGrid = Annotated[Any, same(grid.check_run)]
+SweepGrid = Annotated[Any, same(_swept)]
+Strength = Annotated[Any, same(_strength)]  # a number, or "1/n"
+Calibrations = Annotated[list[Calibration], Field(min_length=1), same(_each_once)]
 
 
 class Section:
@@ -148,10 +175,11 @@ class Preparation(Part):
 class Penalty(Part):
     """Separable penalty l1 |w_j| + (l2/2) w_j^2 on the box [lower, upper]."""
 
-    l1: Any = 0.0  # a number, or "1/n"
-    l2: Any = 0.0
-    lower: Number = float("-inf")
-    upper: Number = float("inf")
+    l1: Strength = 0.0
+    l2: Strength = 0.0
+    # runs start at 0, which the box must hold
+    lower: Annotated[Number, Field(le=0)] = float("-inf")
+    upper: Annotated[Number, Field(ge=0)] = float("inf")
 
 
 @dataclass(frozen=True)
@@ -159,7 +187,8 @@ class Privacy(Part):
     """The privacy target; neighbouring data sets differ by replacing one record."""
 
     epsilon: Positive = 1.0  # .inf runs the non-private method
-    delta: Any = "1/n^2"  # a number in (0, 1), "1/n" or "1/n^2"
+    # a number in (0, 1), "1/n" or "1/n^2"
+    delta: Annotated[Any, same(_delta)] = "1/n^2"
 
 
 @dataclass(frozen=True)
@@ -189,7 +218,7 @@ class Solver(Part):
 class Run(Part):
     """One solver of a paper: its problems and its grid."""
 
-    grid: Any = GIVEN
+    grid: RunGrid = GIVEN
     problems: Problems | None = None  # None: all problems of the paper
     label: str | None = None  # its name in the paper; None: that of the solver
     # On sparse data, a setting whose objective is this many times F(0) after a
@@ -203,11 +232,12 @@ class Sweep(Part):
     """An experiment other than a tuned grid: a function, called at every point."""
 
     kind: Text = GIVEN  # a function of the paper's sweeps.py, or of dperm.kinds
-    grid: Any = GIVEN  # axes of any name
-    small: Any = None  # the grid at scales smoke and quickstart; None: the same
+    grid: SweepGrid = GIVEN  # axes of any name
+    # the grid at scales smoke and quickstart; None: the same
+    small: SweepGrid | None = None
     replicates: Count = 10
-    problems: Names = field(default_factory=list)  # whose optimum is needed
-    prepared: Names = field(default_factory=list)  # whose arrays are needed
+    problems: ProblemNames = field(default_factory=list)  # whose optimum is needed
+    prepared: ProblemNames = field(default_factory=list)  # whose arrays are needed
     tuned: Flag = False  # whether it starts from the tuned settings of its solvers
     timed: Flag = False  # whether its seconds are shown: then nothing else runs
     together: Names = field(default_factory=list)  # axes that one process runs through
@@ -239,13 +269,13 @@ class Paper(Part):
     name: Name = GIVEN
     title: str = ""
     reference: str = ""
-    problems: Names = field(default_factory=list)
-    offline: Names = field(default_factory=list)  # problems of the small scales
-    runs: dict[str, Run] = field(default_factory=dict)  # by the solver's name
+    problems: ProblemNames = field(default_factory=list)
+    offline: ProblemNames = field(default_factory=list)  # of the small scales
+    runs: dict[Annotated[str, named("solver")], Run] = field(default_factory=dict)
     calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting
-    evaluated: Annotated[str, among("all", "best", "ties")] = "all"  # numbers of passes
+    evaluated: Literal["all", "best", "ties"] = "all"  # numbers of passes
     clocked: Whole = 5  # evaluation runs that are repeated alone where time is shown
     race: Flag = True  # false: run all settings in all replicates
     sweeps: dict[Name, Sweep] = field(default_factory=dict)
@@ -262,7 +292,7 @@ class Scale(Part):
 
     name: Name = GIVEN
     folder: Folder = ""  # below results/ and figures/
-    problems: Annotated[str, among("all", "offline")] = "all"
+    problems: Literal["all", "offline"] = "all"
     keep: dict[Axis, Count] = field(default_factory=dict)  # values kept per axis
     replicates: Count | None = None
     fresh: Count | None = None
@@ -295,7 +325,7 @@ class Setting(Part):
     """One lane, for commands that concern a single setting."""
 
     calibration: Calibration = calibrations.PAPER
-    passes: Annotated[Positive, Field(le=MOST_PASSES)] = 10.0
+    passes: Annotated[Positive, Field(le=grid.MOST_PASSES)] = 10.0
     step: Finite = 1.0
     clip: Positive = 1.0
     # None: calibrate it
@@ -313,7 +343,7 @@ class Settings(Part):
     seed: Natural = 20220202
     workers: Count = 1
     product: str | None = None  # figure, table, sweep: which one; None for all
-    made: str = ""  # complete: digest of the inputs of a paper's rows, by the Snakefile
+    formats: list[Literal["pdf", "svg"]] = field(default_factory=list)  # of figures
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # of the command line, recorded
 
@@ -325,3 +355,12 @@ class Config(Settings):
     paper: Paper = field(default_factory=Paper)
     problem: Problem = field(default_factory=Problem)
     solver: Solver = field(default_factory=Solver)
+
+
+GROUPS: dict[str, type] = {
+    "paper": Paper,
+    "problem": Problem,
+    "solver": Solver,
+    "scale": Scale,
+    "dataset": Dataset,
+}

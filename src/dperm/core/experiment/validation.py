@@ -14,14 +14,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from dperm.core.experiment import grid, schema
-from dperm.core.experiment.locate import ConfigError, available, conf_file
+from dperm.core.experiment.locate import ConfigError
 from dperm.core.names import expected, hint
 
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
@@ -45,7 +43,6 @@ EXPECTED = {
     "finite_number": "a finite number",
     "greater_than_equal": "{ge:.0f} or more",
     "less_than_equal": "at most {le:.0f}",
-    "literal_error": "one of {words}",
 }
 Where = str | Callable[[Sequence[Any]], str]
 
@@ -53,7 +50,7 @@ Where = str | Callable[[Sequence[Any]], str]
 # --- types ----------------------------------------------------------------------------
 
 
-def check(value: Any, kind: Any, where: Where = "") -> Any:
+def check(value: Any, kind: Any, where: Where = "", is_whole: bool = True) -> Any:
     """The value as an object of a type; a value that is not of it is refused.
 
     Parameters
@@ -66,6 +63,8 @@ def check(value: Any, kind: Any, where: Where = "") -> Any:
     where : str or callable
         Beginning of the message: a key, or a file and a space. Or a function that makes
         the place of an error of its path of keys and indices.
+    is_whole : bool
+        False for a part of a section: what it leaves out is not refused.
 
     Raises
     ------
@@ -74,11 +73,10 @@ def check(value: Any, kind: Any, where: Where = "") -> Any:
     try:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
-        misfits = [
-            one for one in error.errors(include_url=False) if not _is_number(one)
-        ]
-        if misfits:
-            raise ConfigError(_message(misfits[-1], value, kind, where)) from error
+        for one in error.errors(include_url=False):
+            path, is_there = _path(value, one["loc"])
+            if not _is_number(one) and (is_whole or is_there):
+                raise ConfigError(_message(one, path, kind, where)) from error
     return value
 
 
@@ -95,27 +93,24 @@ def _is_number(error: Any) -> bool:
     return error["type"] == "string_type" and is_number and is_value
 
 
-def _message(error: Any, value: Any, kind: Any, where: Where) -> str:
+def _message(error: Any, path: list[Any], kind: Any, where: Where) -> str:
     """One line: the key, the value expected, the value found."""
     reason, words = error["type"], error.get("ctx", {})
-    path = _path(value, kind, [step for step in error["loc"] if step != "[key]"])
     if "[key]" in error["loc"] or reason == "invalid_key":
         *path, _ = path
         reason = "key_type" if reason in ("string_type", "invalid_key") else reason
     key = where(path) if callable(where) else below(where, path)
+    if reason == "value_error":  # of a constraint of ours, whose text follows the key
+        return f"{key}{words['error']}"
     if reason == "unexpected_keyword_argument":
         known = [*_bare(_type_of(kind, path[:-1])).__dataclass_fields__]
         return f"{key}: expected one of {', '.join(known)}{hint(path[-1], known)}"
     if reason == "literal_error":
-        words = {"words": words["expected"].replace("' or '", ", ").replace("'", "")}
-    expected = EXPECTED.get(reason, error["msg"]).format(**words)
-    if expected == "text" and isinstance(error["input"], bool):
-        expected = "text (in quotes, if it is meant as text)"
-    known = words["words"].split(", ") if "words" in words else []
-    found = words.get("found") or _spelt(error)
-    return (
-        f"{key}: expected {expected}, found {found}{hint(str(error['input']), known)}"
-    )
+        return _none_of(key, error["input"], re.findall("'(.*?)'", words["expected"]))
+    text = EXPECTED.get(reason, error["msg"]).format(**words)
+    if text == "text" and isinstance(error["input"], bool):
+        text = "text (in quotes, if it is meant as text)"
+    return f"{key}: expected {text}, found {_spelt(error)}"
 
 
 def below(where: str, path: Iterable[Any]) -> str:
@@ -126,21 +121,27 @@ def below(where: str, path: Iterable[Any]) -> str:
     return where
 
 
-def _path(value: Any, kind: Any, location: Sequence[Any]) -> list[Any]:
-    """The keys and indices of a location, without the branches of unions in it."""
-    path: list[Any] = []
+BRANCH = re.compile(r"int|float|str|bool|.*\W.*")  # how pydantic names one of a union
+
+
+def _path(value: Any, location: Sequence[Any]) -> tuple[list[Any], bool]:
+    """The keys and indices of a location, and whether all of them are there.
+
+    The branches of unions and the marks of keys are left out.
+    """
+    path, is_there = list[Any](), True
     for step in location:
-        inner = dict(enumerate(value)) if isinstance(value, list | tuple) else value
-        if isinstance(inner, Mapping) and step in inner:
-            value = inner[step]
-        elif isinstance(step, str) and hasattr(value, step):
-            value = getattr(value, step)
-        elif step in getattr(_bare(_type_of(kind, path)), "__dataclass_fields__", ()):
-            value = None  # it is left out
-        elif not (location[-1] == step and isinstance(value, Mapping)):
+        known = vars(value) if is_dataclass(value) else value
+        inside = range(len(known)) if isinstance(known, list) else known
+        inside = inside if isinstance(inside, range | Mapping) else ()
+        if step in inside:
+            value = known[step]
+        elif isinstance(step, str) and BRANCH.fullmatch(step):
             continue
+        else:
+            value, is_there = None, False
         path.append(step)
-    return path
+    return path, is_there
 
 
 def _spelt(error: Any) -> str:
@@ -168,74 +169,18 @@ def _bare(kind: Any) -> Any:
     return inner[0] if type(None) in get_args(kind) else kind
 
 
-# --- names and files ------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------
 
 
-def check_name(group: str, name: str, where: str) -> None:
-    """Refuse a name that no YAML of the group has."""
-    known = available(group)
-    if name not in known:
-        raise ConfigError(
-            f"{where}: {group} {name!r} is unknown; "
-            f"{expected(name, known)}{hint(name, known)}"
-        )
-
-
-def one_of(where: str, value: str, known: Any) -> None:
-    """Refuse a value that is none of the known ones."""
+def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
+    """Refuse a value that is none of the known ones; ``where`` begins the message."""
     if value not in known:
-        names, word = [*map(str, known)], str(value)
-        raise ConfigError(
-            f"{where}: {expected(word, names)}, found {value!r}{hint(word, names)}"
-        )
+        raise ConfigError(_none_of(where, value, [*map(str, known)]))
 
 
-def paper_file(paper: schema.Paper, name: str) -> Path | None:
-    """A file in the paper's folder of configuration; None if missing."""
-    return conf_file(f"paper/{paper.name}/{name}")
-
-
-# --- grids and numbers ----------------------------------------------------------------
-
-
-def check_problem(problem: schema.Problem, where: str) -> None:
-    """Refuse a delta, penalty or box that no run could have."""
-    delta = grid.number(problem.privacy.delta, 1000, f"{where}privacy.delta")
-    if not 0 < delta < 1:
-        raise ConfigError(f"{where}privacy.delta: expected in (0, 1), found {delta}")
-    for key in ("l1", "l2"):
-        place, value = f"{where}penalty.{key}", getattr(problem.penalty, key)
-        strength = grid.number(value, 1000, place)
-        if not 0 <= strength < float("inf"):
-            raise ConfigError(f"{place}: expected 0 or more, found {strength}")
-    if not problem.penalty.lower <= 0 <= problem.penalty.upper:
-        raise ConfigError(f"{where}penalty: the box must hold 0, where runs start")
-
-
-def check_grid(spec: Any, where: str) -> None:
-    """Refuse a grid of a run whose values no solver could take."""
-    points = grid.points(spec, where)
-    for name in schema.AXES:
-        for value in points.values(name):
-            if not value > 0:
-                raise ConfigError(f"{where}.{name}: expected positive, found {value}")
-            if value == float("inf") and name != "clip":
-                raise ConfigError(f"{where}.{name}: {INFINITE}")
-            if name == "passes" and value > schema.MOST_PASSES:
-                raise ConfigError(
-                    f"{where}.passes: expected at most {schema.MOST_PASSES} passes, "
-                    f"found {value:g}"
-                )
-
-
-INFINITE = ".inf is accepted only for clip, without noise (privacy.epsilon: .inf)"
-
-
-def check_clips(points: grid.Grid, where: str, problem: schema.Problem) -> None:
-    """Refuse an infinite clip on a problem with noise, which it would scale."""
-    private = problem.privacy.epsilon != float("inf")
-    if private and float("inf") in points.values("clip"):
-        raise ConfigError(f"{where}.clip: {INFINITE}")
+def _none_of(where: str, value: Any, known: Sequence[str]) -> str:
+    word = str(value)
+    return f"{where}: {expected(word, known)}, found {value!r}{hint(word, known)}"
 
 
 # --- YAML -----------------------------------------------------------------------------
@@ -273,10 +218,13 @@ def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
 
 
 class _Loader(yaml.CSafeLoader):
-    """Reads as OmegaConf does: 1e-3 is a number, a date is text, a key stands once."""
+    """As OmegaConf reads, 1e-3 a number and a date text, but a key stands once.
+
+    References (``${...}``), which may read the environment, are refused.
+    """
 
     yaml_implicit_resolvers = {  # as the base class has it
-        first: [one for one in known if not one[0].endswith((":timestamp", ":float"))]
+        first: [one for one in known if not one[0].endswith(":timestamp")]
         for first, known in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
 
@@ -284,22 +232,21 @@ class _Loader(yaml.CSafeLoader):
         plain = [key for key, _ in node.value if key.tag.endswith(":str")]
         for place, key in enumerate(plain):
             if key.value in [one.value for one in plain[:place]]:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key.value!r} is given twice", key.start_mark
-                )
+                raise _refusal(f"key {key.value!r} is given twice", key)
         return super().construct_mapping(node, deep=deep)
 
+    def construct_scalar(self, node: Any) -> Any:
+        if "${" in node.value or node.value == "???":
+            raise _refusal(f"expected a value, found {node.value!r}", node)
+        return super().construct_scalar(node)
 
-_Loader.add_implicit_resolver(
+
+def _refusal(text: str, node: yaml.Node) -> yaml.YAMLError:
+    return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
+
+
+_Loader.add_implicit_resolver(  # an exponent without a dot, or without a sign
     "tag:yaml.org,2002:float",
-    re.compile(
-        r"""^(?:[-+]?[0-9]+(?:_[0-9]+)*\.[0-9_]*(?:[eE][-+]?[0-9]+)?
-        |[-+]?[0-9]+(?:_[0-9]+)*[eE][-+]?[0-9]+
-        |\.[0-9]+(?:_[0-9]+)*(?:[eE][-+][0-9]+)?
-        |[-+]?[0-9]+(?:_[0-9]+)*(?::[0-5]?[0-9])+\.[0-9_]*
-        |[-+]?\.(?:inf|Inf|INF)
-        |\.(?:nan|NaN|NAN))$""",
-        re.VERBOSE,
-    ),
+    re.compile(r"^[-+]?([0-9][0-9_]*(\.[0-9_]*)?|\.[0-9_]+)[eE][-+]?[0-9]+$"),
     [*"-+0123456789."],
 )

@@ -1,0 +1,91 @@
+"""The manifest of a run, ``results/manifest.json``: what ran, when, and what it left.
+
+Its keys are commit, date, machine, cores, versions; ``wall_seconds`` and
+``cpu_seconds`` of the jobs of each paper and of the audit, from Snakemake's benchmark
+files; and ``files``, the SHA-256 of every file of the scale that Git holds.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dperm.core.experiment import files as store
+from dperm.core.experiment.locate import available
+
+TOPS = ("results", "figures")
+NAME = "manifest.json"
+# Keys of seconds, each by paper, to the columns of Snakemake's benchmark files.
+SECONDS = {"wall_seconds": "s", "cpu_seconds": "cpu_time"}
+HELD = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
+
+
+def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
+    """Write the manifest of a run that began at a time in seconds.
+
+    A file that is older than the run keeps the digest of the run that made it, so that
+    a later run does not vouch for what was edited in between; so do the seconds of
+    papers of which nothing ran here.
+
+    Parameters
+    ----------
+    scale : str
+        The scale's folder, below results/, figures/ and logs/.
+    """
+    path = Path("results", scale, NAME)
+    known = store.known_json(path) or {}
+    before = known.get("files", {})
+    content: dict[str, Any] = {
+        "commit": store.commit(),
+        "versions": store.versions(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": machine(),
+        "cores": cores,
+        "files": {
+            name: before[name]
+            if name in before and file.stat().st_mtime < began
+            else store.file_digest(file)
+            for name, file in held(scale).items()
+        },
+    }
+    spent = {name: _spent(Path("logs", scale), name) for name in (*papers, "audit")}
+    for key, column in SECONDS.items():
+        now = {name: round(float(rows[column].sum()), 1)
+               for name, rows in spent.items() if len(rows)}  # fmt: skip
+        content[key] = {**known.get(key, {}), **now}
+    store.write_json(path, content)
+    return path
+
+
+def held(scale: str) -> dict[str, Path]:
+    """Files of a scale that Git holds, by their names."""
+    folders = {*available("paper"), "audit", "report"}
+    tops = [Path(top, scale) for top in TOPS]
+    return {
+        path.as_posix(): path
+        for top in tops
+        for path in sorted(top.rglob("[!.]*"))
+        if path.suffix in HELD
+        and (path.parent == top or path.relative_to(top).parts[0] in folders)
+    }
+
+
+def _spent(logs: Path, name: str) -> pd.DataFrame:
+    """The benchmarks of the jobs of a paper, or of the audit; NA of a short job."""
+    tables = [
+        pd.read_csv(path, sep="\t").tail(1)
+        for path in logs.rglob("*.tsv")
+        if name in path.relative_to(logs).with_suffix("").parts
+    ]
+    return pd.concat(tables) if tables else pd.DataFrame()
+
+
+def machine() -> str:
+    """Class of the machine, for timings; it does not identify the machine."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
