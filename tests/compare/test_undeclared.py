@@ -122,7 +122,7 @@ def test_an_error_says_nothing_of_an_entry(y):
         with pytest.raises(ValueError, match=r"X: expected (real|columns)") as found:
             fitted(make(np.full((N, 2), 1.2345 + 1j)), y)
         assert "1.2345" not in str(found.value)
-    with pytest.raises(ValueError, match="y: expected numbers") as found:
+    with pytest.raises(ValueError, match="y: expected an array of num") as found:
         dperm.DPRegressor(**ENDS).fit(X, np.array([secret] * N))
     assert secret not in str(found.value)
 
@@ -168,7 +168,7 @@ def test_labels_of_text_are_refused_by_their_type():
     how = {"bounds": (-1, 1), "label_bounds": (-1, 1), **GIVEN}
     for first in ("0.5", "HIV+"):
         y = np.array([first, *map(str, X[1:, 0])])
-        with pytest.raises(ValueError, match="found an array of text") as found:
+        with pytest.raises(ValueError, match="y: expected an array of num") as found:
             dperm.DPRegressor("dp_gd", **how).fit(X, y)
         assert first not in str(found.value)
 
