@@ -187,7 +187,7 @@ def test_ranges_are_those_declared_and_else_the_datas(mine):
     plain = case("mine.csv", "target=y").told["bounds"]
     assert (low[1], high[1]) == (0, 9) and low[0] == plain[0][0]
     both = case("real.csv", "target=y", "bounds=[-3,3]", "label_bounds=[-5,5]")
-    assert np.array_equal(both.told["bounds"], [[-3] * 3, [3] * 3])
+    assert both.told["bounds"] == (-3.0, 3.0)
     assert both.told["label_bounds"] == (-5.0, 5.0)
 
 
@@ -220,7 +220,7 @@ REFUSED = {
     "empty.csv": "empty.csv is empty",
     "names.csv": "names.csv: .* no rows",
     "mine.csv target=y bounds.d=[0,1]": "bounds: no column d; expected some of a, b, c",
-    "mine.csv target=y bounds=[1,0]": r"bounds: expected \[low, high\]",
+    "mine.csv target=y bounds=[1,0]": r"bounds=.*low must be below high",
     "mine.csv target=y loss=logistic label_bounds=[0,1]": "label_bounds: labels of two",
     "diabetes target=y": "target: expected with a file",
     "mine.csv target=y solvers=dp_gdd": r"solver dp_gdd: .*did you mean dp_gd\?",
@@ -293,8 +293,6 @@ def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
         *("epsilon of DP-CD, DP-GD, mine holds given: n", "no release"),
     ):
         assert text in told
-    for name in ("try.csv", "errors.svg", "errors.png", "errors.csv"):
-        assert (mine / "results/try/mine" / name).stat().st_size > 100
 
 
 def test_methods_are_chosen_for_one_who_names_none(mine):

@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Number
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -107,10 +106,6 @@ class DPLinear(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the "
                 "target y is None"
             )
-        if isinstance(X, str | Path):
-            raise ValueError(f"X: expected an array, found the path {X}")
-        if isinstance(y, str):
-            raise ValueError(f"y: expected a label for each record, found {y!r}")
         if getattr(getattr(y, "dtype", None), "kind", "") == "c":
             raise ValueError(f"y: expected real numbers: {frames.COMPLEX}")
         self._types = (frames.TYPES,) if isinstance(X, pd.DataFrame) else ()
@@ -270,7 +265,7 @@ class DPLinear(BaseEstimator):
     # --- the fit ----------------------------------------------------------------------
 
     @np.errstate(all="ignore")  # warnings would depend on the records
-    def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit to X (n, p), dense, sparse or a data frame of numbers, and labels y.
 
         Raises
@@ -279,10 +274,7 @@ class DPLinear(BaseEstimator):
             For unsuitable labels, parameters or solvers.
         BudgetError
             If an open ``Budget`` has too little left.
-        TypeError
-            For ``sample_weight`` and other arguments.
         """
-        _refuse(unknown)
         t, every = self._cleaned(*self._arrays(X, y))
         runs, seed = self._runs(t, every), noise_seed(self.random_state)
         spent = self._spent(t.shape, _composed(runs, 1.0))
@@ -305,7 +297,7 @@ class DPLinear(BaseEstimator):
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
         with frames.silent():
             if self.release:
-                W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
+                W = [on.weights(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[call-arg]
             else:
                 W = [
                     weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)
@@ -687,14 +679,3 @@ def _labels(y: np.ndarray) -> np.ndarray:
 
 def _is_size(value: Any) -> bool:
     return isinstance(value, Number) and value >= 0  # type: ignore[operator]
-
-
-def _refuse(unknown: Mapping[str, Any]) -> None:
-    if "sample_weight" in unknown:
-        raise TypeError(
-            "sample_weight: not supported: a weight multiplies what one record can "
-            "change, which epsilon would have to pay for; leave records out, or repeat "
-            "none"
-        )
-    if unknown:
-        raise TypeError(f"fit: expected X and y, found {', '.join(unknown)}")
