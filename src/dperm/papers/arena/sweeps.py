@@ -15,7 +15,6 @@ from dperm.core.lanes.trials import seeds_of
 from dperm.data.fetching import load_fetched
 from dperm.papers.arena import published
 
-
 _LAST: dict[tuple[str, str], Case] = {}  # a problem's methods run one after another
 
 
