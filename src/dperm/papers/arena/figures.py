@@ -174,7 +174,7 @@ def _differences(at: Axes, found: pd.Series, least: float) -> None:
         text: Any = {"ha": "right" if left else "left", "va": "center", "fontsize": 8}
         at.text(side, height, f" {name} ", **text)
     ends = np.searchsorted(values, values + least, side="right") - 1
-    level = 1.0
+    level = 1.4  # above the labels of the ranks
     for k, last in enumerate(ends if math.isfinite(least) else ()):
         if last > k and (k == 0 or last > ends[k - 1]):
             at.plot([values[k], values[last]], [level, level], color="k", linewidth=2.5)
