@@ -113,45 +113,22 @@ def written(name, table=None, **how):
     return name
 
 
-def test_a_table_is_what_pandas_reads_from_it(mine):
+def test_every_key_of_a_file_reaches_its_reader(mine):
+    """A German Excel's with an index, words for classes, a gap, and no header."""
     table = drawn(False)
-    X = table[["a", "b", "c"]].to_numpy()
-    files = [written(f"t.csv{ending}") for ending in ("", ".gz", ".bz2", ".xz", ".zip")]
-    files += [written("t.dat"), written("t"), written("t.tsv", sep="\t")]
-    files += [written("semi.csv", sep=";"), written("quoted.csv", sep=";")]
-    table.to_parquet("t.parquet")
-    for name in [*files, "t.parquet"]:
-        word = ['separator=";"'] * (name == "quoted.csv")
-        made = case(name, "target=y", *word)
-        whole = np.concatenate((made.X, made.X_held))
-        assert np.allclose(np.sort(whole, axis=0), np.sort(X, axis=0)), name
-        assert made.loss == "logistic" and made.told["classes"] == (0.0, 1.0)
-
-
-def test_decimal_commas_are_named_and_read(mine):
-    written("comma.csv", sep=";", decimal=",")
-    with pytest.raises(ConfigError, match=r"column 'a', line 2: .*`decimal: ','`"):
-        case("comma.csv", "target=y")
-    made = case("comma.csv", "target=y", "decimal=,")
-    plain = case("mine.csv", "target=y")
-    assert np.allclose(made.X, plain.X) and np.array_equal(made.y, plain.y)
-
-
-def test_an_unnamed_index_can_be_left_out(mine):
-    drawn(False).to_csv("index.csv")
-    with pytest.raises(ConfigError, match=r"column 1 has no name: `drop: \[1\]`"):
-        case("index.csv", "target=y")
-    assert case("index.csv", "target=y", "drop=[1]").X.shape == (64, 3)
-
-
-def test_a_first_record_is_not_taken_for_the_names_of_columns(mine):
-    table = drawn(False).assign(y="g")
-    table.loc[3:, "y"] = "h"
-    written("magic.data", table, header=False)
-    with pytest.raises(ConfigError, match="expected the names of the columns"):
-        case("magic.data", "positive=g")
-    made = case("magic.data", "positive=g", "header=false")
-    assert len(made.y) + len(made.y_held) == N
+    table["y"] = np.where(table["y"] == 1, "yes", "no")
+    table.loc[3, "a"] = np.nan
+    table.to_csv("odd.txt", sep=";", decimal=",", header=False)
+    words = ["separator=;", "decimal=,", "header=false", "drop=[1]", "target=5"]
+    made = case("odd.txt", *words, "positive=yes", "missing=median")
+    whole = np.concatenate((made.X, made.X_held))
+    filled = table[["a", "b", "c"]].fillna(table["a"].median()).to_numpy()
+    assert np.allclose(np.sort(whole, axis=0), np.sort(filled, axis=0))
+    assert made.loss == "logistic" and made.told["classes"] == (-1.0, 1.0)
+    fewer = case("odd.txt", *words, "positive=yes", "missing=drop")
+    assert len(fewer.y) + len(fewer.y_held) == N - 1
+    table.fillna(0.0).to_parquet("t.parquet")
+    assert case("t.parquet", "target=y", "positive=yes").X.shape == (64, 3)
 
 
 def test_a_constant_column_is_no_obstacle(mine):
@@ -162,14 +139,6 @@ def test_a_constant_column_is_no_obstacle(mine):
 
 def _gd():
     return planned(parse(["mine.csv", "target=y", "solvers=dp_gd"]))[1]
-
-
-def test_classes_of_text_and_columns_left_out(mine):
-    table = drawn(False).assign(who="someone")
-    written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
-    made = case("text.csv", "target=y", "positive=yes", "drop=['who']")
-    plain = case("mine.csv", "target=y")
-    assert np.array_equal(made.y > 0, plain.y == 1) and made.X.shape[1] == 3
 
 
 def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
@@ -187,16 +156,8 @@ def test_ranges_are_those_declared_and_else_the_datas(mine):
     plain = case("mine.csv", "target=y").told["bounds"]
     assert (low[1], high[1]) == (0, 9) and low[0] == plain[0][0]
     both = case("real.csv", "target=y", "bounds=[-3,3]", "label_bounds=[-5,5]")
-    assert np.array_equal(both.told["bounds"], [[-3] * 3, [3] * 3])
+    assert both.told["bounds"] == (-3.0, 3.0)
     assert both.told["label_bounds"] == (-5.0, 5.0)
-
-
-def test_gaps_are_filled_as_said(mine):
-    table = drawn(True)
-    table.loc[3, "a"] = np.nan
-    written("gaps.csv", table)
-    assert len(case("gaps.csv", "missing=median").y) == 64
-    assert len(case("gaps.csv", "missing=drop").y) == 63
 
 
 REFUSED = {
@@ -207,20 +168,10 @@ REFUSED = {
     "values: positive=VALUE",
     "real.csv loss=logistc": r"did you mean logistic\?",
     "text.csv target=y": "text.csv: column 'y', line 2: .*`positive` names the class",
-    "text.csv target=y positive=maybe": "found the classes no, yes, expected 'maybe'",
-    "label.csv target=y": "label.csv: column 'y', line 3: found no value",
-    "words.csv target=y positive=yes": "words.csv: column 'y', line 3: found no value",
-    "huge.csv target=y": "huge.csv: column 'a', line 2: found 1e.300, expected",
     "same.csv target=y": "same.csv: target: expected labels that differ",
     "one.csv": "one.csv: expected 10 records or more, found 1",
-    "gap.csv": r"gap.csv: column 'a', line 2: .*`missing` may be mean, median",
-    "total.csv": "total.csv: column 'a', line 82: found 'Total'",
-    "numbers.csv": "`header: false`",
-    "latin.csv": "latin.csv is not text in UTF-8",
-    "empty.csv": "empty.csv is empty",
-    "names.csv": "names.csv: .* no rows",
     "mine.csv target=y bounds.d=[0,1]": "bounds: no column d; expected some of a, b, c",
-    "mine.csv target=y bounds=[1,0]": r"bounds: expected \[low, high\]",
+    "mine.csv target=y bounds=[1,0]": r"bounds=.*low must be below high",
     "mine.csv target=y loss=logistic label_bounds=[0,1]": "label_bounds: labels of two",
     "diabetes target=y": "target: expected with a file",
     "mine.csv target=y solvers=dp_gdd": r"solver dp_gdd: .*did you mean dp_gd\?",
@@ -233,19 +184,8 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line, monkeypatch):
     monkeypatch.setattr(race, "race", lambda *_, **__: pytest.fail("it ran"))
     table = drawn(False)
     written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
-    written("label.csv", table.assign(y=table["y"].where(table.index != 1)))
-    words = np.where(table["y"] == 1, "yes", "no")
-    written("words.csv", table.assign(y=np.where(table.index == 1, None, words)))
     written("same.csv", table.assign(y=1.0, a=2.0))
     written("one.csv", table[:1])
-    written("huge.csv", table.assign(a=1e300))
-    written("gap.csv", table.assign(a=table["a"].where(table.index > 0)))
-    written("numbers.csv", header=False)
-    with open(written("total.csv"), "a") as file:
-        file.write("Total,,,\n")
-    (mine / "latin.csv").write_bytes("größe,y\n1,2\n3,4\n".encode("latin-1"))
-    (mine / "empty.csv").touch()
-    (mine / "names.csv").write_text("a,b,y\n")
     words = line.split()
     words += [] if "solvers" in line else ["solvers=dp_gd"]
     with pytest.raises(ConfigError, match=REFUSED[line]) as refused:
@@ -293,8 +233,6 @@ def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
         *("epsilon of DP-CD, DP-GD, mine holds given: n", "no release"),
     ):
         assert text in told
-    for name in ("try.csv", "errors.svg", "errors.png", "errors.csv"):
-        assert (mine / "results/try/mine" / name).stat().st_size > 100
 
 
 def test_methods_are_chosen_for_one_who_names_none(mine):

@@ -1,6 +1,5 @@
 """Private models from Python, by scikit-learn's conventions and checks."""
 
-import pickle
 import subprocess
 import sys
 import warnings
@@ -16,10 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import dperm
 from dperm import DPClassifier, DPRegressor
-from dperm.compare import choosing, estimators, ranges
+from dperm.compare import estimators, ranges
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import streams
 
 FEW = "asks for accuracy > 0.83, or R^2 > 0.5, of 200 records at epsilon 1"
 DECLARED = "classes are declared, and a label of none is a record in the middle"
@@ -142,26 +140,34 @@ def test_where_noise_hides_all_a_fit_is_nearly_the_best_constant():
 # --- what it costs --------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("slip", [False, True], ids=["", "a share counted twice"])
 @pytest.mark.parametrize("solver", ["dp_cd", "dp_gd", "objective_perturbation"])
-def test_epsilon_is_the_price_of_the_noise_that_is_drawn(data, solver, monkeypatch):
-    drawn, real = [], estimators.weights
+def test_epsilon_is_the_price_of_all_noise_that_is_drawn(
+    data, solver, slip, monkeypatch
+):
+    """Of the sums and of the solver's run, whatever the ledger says."""
+    runs, sums, real, drawn = [], [], estimators.weights, ranges.released
 
-    def seen(on, setting, noise_multiplier, seed):
-        drawn.append((on, setting, noise_multiplier))
-        return real(on, setting, noise_multiplier, seed)
+    def spent(on, setting, noise, seed):
+        runs.append(on.ledger(setting, noise))
+        return real(on, setting, noise, seed)
 
-    monkeypatch.setattr(estimators, "weights", seen)
+    def released(every, ts, given, normal):
+        sums.append(given)
+        return drawn(every, ts, given, normal)
+
+    monkeypatch.setattr(estimators, "weights", spent)
+    monkeypatch.setattr(ranges, "released", released)
+    if slip:
+        calibrated = estimators.calibrated
+        monkeypatch.setattr(estimators, "calibrated", lambda ledger, *goal: calibrated(
+            lambda noise: Ledger(ledger(noise).events[1:]), *goal))  # fmt: skip
     X, y = data
     given = {"epsilon": 0.7, "delta": 1e-4, "random_state": 0, **SIGNS}
-    model = DPClassifier(solver, **given)
-    cost = model.fit(X, y > 0).epsilon_
-    ((on, setting, noise),) = drawn
-    first = Ledger(cost.ledger.events[:1])
-    assert first == ranges.ledger(model._ranges, 300, 0.7, 1e-4)
-    price = true_epsilon(first + on.ledger(setting, noise), 1e-4)
-    assert cost.high == pytest.approx(price) and 0.69 < cost.high <= 0.7
-    assert cost.delta == 1e-4
-    assert cost.relation == "replace_one" and f"{cost.high:.6g}" in str(cost)
+    cost = DPClassifier(solver, **given).fit(X, y > 0).epsilon_
+    price = true_epsilon(sums[0] + runs[0], 1e-4)
+    assert (0.69 < price <= 0.7 and cost.high == pytest.approx(price)) != slip
+    assert cost.delta == 1e-4 and f"epsilon at most {cost.high:.6g}" in str(cost)
 
 
 def test_the_noise_has_the_spread_that_the_ledger_says(data, monkeypatch):
@@ -177,18 +183,6 @@ def test_the_noise_has_the_spread_that_the_ledger_says(data, monkeypatch):
     spread = np.array([model.coef_ for model in fits]).std(axis=0) * units
     assert spread == pytest.approx(np.full(3, event.scale / (4 * len(y))), rel=0.15)
     assert event.count == sums.count == 1
-
-
-@pytest.mark.parametrize("solver", ["dp_fw", "dp_bcfw"])
-def test_every_event_of_frank_wolfe_has_its_noise(data, solver, monkeypatch):
-    """Selections, and what the nodes send of their features."""
-    X, y = data
-    on, setting = DPRegressor(solver, **WHOLE).prepared(X, y)
-    monkeypatch.setattr(on.module, "Run", lambda problem, own, options, noise: noise)
-    noise = on._run(setting, 0.7, streams(0))
-    scales = [event.scale for event in on.ledger(setting, 0.7).events]
-    assert [noise.index_scale, noise.sketch_scale][: len(scales)] == scales
-    assert min(scales) > 0 and len(scales) == 1 + (solver == "dp_bcfw")
 
 
 def test_nothing_but_n_is_public_when_all_is_declared(data):
@@ -222,31 +216,6 @@ def test_what_a_fit_knows_does_not_move_with_a_record(data, solver, monkeypatch)
         X[0], y[0] = size, size
         DPRegressor(solver, random_state=0, **WHOLE).fit(X, y)
     assert known[0] == known[1]
-
-
-@pytest.mark.parametrize("slip", [False, True], ids=["", "a share counted twice"])
-def test_the_sums_and_the_solver_share_one_epsilon(data, slip, monkeypatch):
-    """Priced by all noise that is drawn, whatever the ledger says."""
-    X, y = data
-    runs, sums, real, drawn = [], [], estimators.weights, ranges.released
-
-    def spent(on, setting, noise, seed):
-        runs.append(on.ledger(setting, noise))
-        return real(on, setting, noise, seed)
-
-    def released(every, ts, given, normal):
-        sums.append(given)
-        return drawn(every, ts, given, normal)
-
-    monkeypatch.setattr(estimators, "weights", spent)
-    monkeypatch.setattr(ranges, "released", released)
-    if slip:
-        calibrated = estimators.calibrated
-        monkeypatch.setattr(estimators, "calibrated", lambda ledger, *goal: calibrated(
-            lambda noise: Ledger(ledger(noise).events[1:]), *goal))  # fmt: skip
-    DPRegressor("dp_gd", epsilon=0.7, delta=1e-4, random_state=0, **WHOLE).fit(X, y)
-    price = true_epsilon(sums[0] + runs[0], 1e-4)
-    assert (0.69 < price <= 0.7) != slip
 
 
 @pytest.mark.parametrize("slip", [
@@ -304,7 +273,7 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
     [
         ({"solver": "dp_gdd"}, r"did you mean dp_gd\?"),
         ({"solver": "objective_perturbation"}, "cannot do this: loss least_squares"),
-        ({"loss": "logistic"}, "loss must be one of"),
+        ({"loss": "logistic"}, "loss: expected one of huber, least_squares, found"),
         ({"epsilon": 0}, "epsilon: expected a positive number or inf, found 0"),
         ({"epsilon": "1"}, "epsilon: expected a positive number or inf, found '1'"),
         ({"epsilon": None}, "epsilon: expected a positive number or inf, found None"),
@@ -364,12 +333,10 @@ def test_what_is_no_target_is_refused(data):
         DPClassifier(classes=(1, 1), **RANGES).fit(X, np.arange(300) % 3)
     with pytest.raises(NotFittedError, match="call fit"):
         DPClassifier().epsilon_  # noqa: B018
-    with pytest.raises(ValueError, match="y: expected a label for each record, found"):
+    with pytest.raises(ValueError, match="1d array"):
         dperm.fit(X, "label", classes=(0, 1), **RANGES)
-    with pytest.raises(TypeError, match="sample_weight: not supported"):
+    with pytest.raises(TypeError, match="sample_weight"):
         DPClassifier(**SIGNS).fit(X, X[:, 0] > 0, sample_weight=np.ones(300))
-    with pytest.raises(TypeError, match="fit: expected X and y, found weights"):
-        DPRegressor(**WHOLE).fit(X, X[:, 0], weights=1)
 
 
 def test_all_that_is_not_declared_is_asked_for_at_once(data):
@@ -433,13 +400,10 @@ def test_ranges_move_and_scale_as_declared(data):
     two.fit(a * X + b, 2 * y + 1)
     assert two.coef_ * a == pytest.approx(2 * one.coef_, rel=1e-3)
     assert two.predict(a * X + b) == pytest.approx(2 * one.predict(X) + 1, rel=1e-3)
-    pairs = [*zip(*moved, strict=True)]
-    listed = DPRegressor(bounds=pairs, label_bounds=(-39, 41), **fixed)
-    assert np.array_equal(listed.fit(a * X + b, 2 * y + 1).coef_, two.coef_)
-    frame = pd.DataFrame(a * X + b, columns=list("abc"))
-    names = dict(zip("cab", [pairs[2], *pairs[:2]], strict=True))
+    names = dict(zip("abc", zip(*moved, strict=True), strict=True))
     three = DPRegressor(bounds=names, label_bounds=(-39, 41), **fixed)
-    assert np.array_equal(three.fit(frame, 2 * y + 1).coef_, two.coef_)
+    three.fit(pd.DataFrame(a * X + b, columns=list("abc")), 2 * y + 1)
+    assert np.array_equal(three.coef_, two.coef_)
     assert three.feature_names_in_.tolist() == ["a", "b", "c"]
 
 
@@ -480,12 +444,12 @@ def test_the_choice_is_by_n_p_loss_and_epsilon_alone(data):
 
 def test_where_the_first_method_cannot_it_is_the_next():
     """Second moments of 600 columns are too wide, and no squares for objectives."""
-    X = np.zeros((20, 600))
-    names = choosing.order(True)
-    problem = DPRegressor(epsilon=1e6, **WHOLE)
-    assert problem.prepared(X, np.zeros(20)) and problem.solver_ in names
-    able = [one.name for one in choosing.able(problem.prepared(X, X[:, 0])[0].problem)]
-    assert problem.solver_ == able[0] != names[0]
+    X, order = np.zeros((20, 600)), (*estimators.ORDER[True], estimators.LAST)
+    found = DPRegressor(epsilon=1e6, **WHOLE).fit(X, np.zeros(20)).solver_
+    assert found in order[1:]
+    for name in order[: order.index(found)]:
+        with pytest.raises(ValueError, match="cannot do this"):
+            DPRegressor(name, epsilon=1e6, **WHOLE).fit(X, np.zeros(20))
 
 
 def test_classes_share_one_epsilon(data):
@@ -493,21 +457,13 @@ def test_classes_share_one_epsilon(data):
     classes = np.digitize(y, [-1.0, 1.0])
     model = DPClassifier(epsilon=2.0, classes=(0, 1, 2), random_state=0, **RANGES)
     cost = model.fit(X, classes).epsilon_
-    two = DPClassifier(model.solver_, epsilon=2.0, **SIGNS)
-    on, setting = two.prepared(X, classes > 1)
-    alone = len(on.ledger(setting, 1.0).events)
+    two = DPClassifier(model.solver_, epsilon=2.0, **SIGNS).fit(X, classes > 1)
+    alone = len(two.epsilon_.ledger.events) - 1
     assert len(cost.ledger.events) == 1 + 3 * alone and 1.99 < cost.high <= 2.0
     assert cost.given == ("n",) and model.coef_.shape == (3, 3)
     assert model.predict_proba(X).sum(axis=1) == pytest.approx(np.ones(300))
     assert {*model.predict(X)} <= {0, 1, 2} and model.score(X, classes) > 0.4
     assert not np.array_equal(model.coef_[0], model.coef_[1])
-
-
-def test_a_fit_is_pickled(data):
-    X, y = data
-    model = DPRegressor(random_state=0, **WHOLE).fit(X, y)
-    packed = pickle.dumps(model)
-    assert np.array_equal(pickle.loads(packed).coef_, model.coef_)  # our own bytes
 
 
 def test_a_budget_counts_every_fit_of_a_search(data):

@@ -7,7 +7,6 @@ them is said at once; then all that is wrong with the file, the ranges and the m
 from __future__ import annotations
 
 import logging
-import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -15,14 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+)
 
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.names import hint
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dperm.compare.methods import Method
     from dperm.compare.race import Case
 
@@ -49,6 +53,12 @@ def _listed(value: Any) -> Any:
     return value
 
 
+def _ordered(pair: list[float]) -> list[float]:
+    if not pair[0] < pair[1]:
+        raise ValueError("low must be below high")
+    return pair
+
+
 def _key(help: str, default: Any = None, **limits: Any) -> Any:
     return Field(default, description=help, **limits)
 
@@ -56,7 +66,10 @@ def _key(help: str, default: Any = None, **limits: Any) -> Any:
 Words = Annotated[list[str], BeforeValidator(_listed)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Pair = Annotated[
-    list[Finite], BeforeValidator(_listed), Field(min_length=2, max_length=2)
+    list[Finite],
+    BeforeValidator(_listed),
+    Field(min_length=2, max_length=2),
+    AfterValidator(_ordered),
 ]
 Epsilons = Annotated[
     list[Annotated[Finite, Field(gt=0)]],
@@ -216,7 +229,7 @@ def _fault(error: Mapping[str, Any]) -> str:
 
 
 def compare(request: Request) -> str:
-    """Race the methods of a request, write table and figure, and return text.
+    """Race the methods of a request, write the table, and return text.
 
     Raises
     ------
@@ -226,12 +239,12 @@ def compare(request: Request) -> str:
     import pandas as pd
 
     from dperm.compare import peers, race, results
+    from dperm.core.experiment.files import write_csv
 
     case, chosen, python = planned(request)
-    name = re.sub(r"[^A-Za-z0-9_-]+", "_", request.name or case.name) or "data"
-    folder = _folder(request, name)
-    about = (name, len(case.y), len(case.y_held), case.X.shape[1], case.loss)
-    log.info("%s: %d records and %d held out, p = %d, %s", *about)
+    written = _file(request, request.name or case.name)
+    n, held, p = len(case.y), len(case.y_held), case.X.shape[1]
+    log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
     how = {"fresh": request.fresh, "tunings": request.tunings}
     runs = race.race(
         case, chosen, request.epsilon, request.seed, request.workers, **how
@@ -240,11 +253,10 @@ def compare(request: Request) -> str:
         seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
         rows = peers.rows(case, python, request.epsilon, seeds)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
-    table = results.means(runs)
     labels = {one.name: one.section.label for one in chosen}
-    labels |= {"constant": "the best constant", "no privacy": "without privacy"}
-    table["algorithm"] = table["solver"].map(lambda one: labels.get(one, one))
-    _write(table, name, folder)
+    table = results.means(runs, labels)
+    write_csv(written, table.reindex(columns=results.OF_TRY))
+    log.info("%s", written)
     return f"{results.words(table)}\n{NO_RELEASE}"
 
 
@@ -298,7 +310,7 @@ def _case(request: Request) -> Case:
     import numpy as np
 
     from dperm.compare.metrics import SIGNED
-    from dperm.compare.race import Case, ends
+    from dperm.compare.race import Case
     from dperm.core.erm.losses import bounded
 
     path = Path(request.problem)
@@ -327,9 +339,7 @@ def _case(request: Request) -> Case:
         raise ConfigError("label_bounds: labels of two classes have none")
     told: dict[str, Any] = {key: getattr(request, key) for key in ("l1", "l2", "delta")}
     told["fit_intercept"] = request.intercept
-    if request.bounds:
-        low, high = ends(X)
-        told["bounds"] = _declared(request.bounds, low, high, names)
+    told["bounds"] = _bounds(request, X, names)
     if request.label_bounds:
         told["label_bounds"] = tuple(request.label_bounds)
     return Case.of(path.stem.split(".")[0], X, y, loss, **told)
@@ -380,57 +390,32 @@ def _known(request: Request) -> tuple[Any, Any, list[str], str]:
     return X, y, [], config.problem.loss
 
 
-def _declared(bounds: Any, low: Any, high: Any, names: list[str]) -> Any:
+def _bounds(request: Request, X: Any, names: list[str]) -> tuple[Any, Any]:
     """Ranges as declared: one for all columns, or by name; others are the data's."""
-    if isinstance(bounds, list):
-        pairs = {"": bounds}
-        low[:], high[:] = bounds
-    else:
-        pairs = bounds
-        for name in bounds:
-            if name not in names:
-                raise ConfigError(
-                    f"bounds: no column {name}; expected some of "
-                    f"{', '.join(names)}{hint(name, names)}"
-                )
-            k = names.index(name)
-            low[k], high[k] = bounds[name]
-    for name, (least, most) in pairs.items():
-        if not -math.inf < least < most < math.inf:
-            raise ConfigError(f"bounds{'.' * bool(name)}{name}: expected [low, high]")
+    from dperm.compare.race import ends
+
+    if isinstance(request.bounds, list):
+        return request.bounds[0], request.bounds[1]
+    low, high = ends(X)
+    for name, pair in request.bounds.items():
+        if name not in names:
+            raise ConfigError(
+                f"bounds: no column {name}; expected some of "
+                f"{', '.join(names)}{hint(name, names)}"
+            )
+        low[names.index(name)], high[names.index(name)] = pair
     return low, high
 
 
-# --- files ----------------------------------------------------------------------------
-
-
-def _folder(request: Request, name: str) -> Path:
-    """The folder of the results. Raises ConfigError if it cannot be written to."""
+def _file(request: Request, name: str) -> Path:
+    """The file of the results. Raises ConfigError if it cannot be written."""
     from dperm.core.experiment.config import compose
 
-    folder = Path(compose(request.overrides).output.results, "try", name)
+    folder = Path(compose(request.overrides).output.results, "try")
+    file = folder / (re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "data") / "try.csv"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "try.csv").touch()
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
     except OSError as error:
         raise ConfigError(f"output.results: {error}") from error
-    return folder
-
-
-def _write(table: pd.DataFrame, name: str, folder: Path) -> None:
-    """Write the table and the figure; without the extra ``pipeline``, only a CSV."""
-    from dperm import extras
-    from dperm.compare import results
-    from dperm.core.experiment import files as store
-
-    written = [folder / "try.csv"]
-    store.write_csv(written[0], table.reindex(columns=results.OF_TRY))
-    if extras.has("pipeline"):
-        from dperm.present import drawing
-
-        written += drawing.save(
-            *results.figure(table, name), folder / "errors", ["svg"]
-        )
-    else:
-        log.info("a figure: %s", extras.command("pipeline"))
-    log.info("%s", "\n".join(map(str, written)))
+    return file

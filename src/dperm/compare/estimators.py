@@ -16,8 +16,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Number
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -34,8 +33,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import extras
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.compare import choosing, frames, methods, metrics, ranges
-from dperm.compare.choosing import AUTO
+from dperm.compare import frames, methods, metrics, ranges
 from dperm.compare.guarantee import (
     Guarantee,
     calibrated,
@@ -55,6 +53,14 @@ from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
+AUTO = "auto"
+# Methods that it takes, by whether the loss is quadratic: the first that can solve the
+# problem. Their order is that of the arena (results/arena/advice.csv).
+ORDER = {
+    True: ("moments", "hessian_mixing", "dp_gram"),
+    False: ("objective_perturbation", "dp_gram", "dp_minibatch"),
+}
+LAST = "dp_gd"  # it can solve every problem
 RESIDUAL = tuple(name for name in bounded() if name not in metrics.SIGNED)
 RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
 SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
@@ -84,25 +90,10 @@ class DPLinear(BaseEstimator):
     setting: Mapping[str, float] | None = None
     random_state: Any = None
     release: bool = False
+    _label: ClassVar[str]
+    _losses: ClassVar[tuple[str, ...]]
 
     # --- from arrays to problems ------------------------------------------------------
-
-    def prepared(
-        self, X: Any, y: Any, method: methods.Method | None = None
-    ) -> tuple[Contestant, Setting]:
-        """The solver on the problem of X (n, p) and y (n,), and its setting.
-
-        This is all that a fit does to the data before the solver reads them, except
-        for centres and scales, which it releases. With more than two classes it is the
-        problem of the first class against the rest. ``method`` is the solver's, if it
-        is already known; otherwise it is read from the configuration.
-
-        Raises
-        ------
-        ValueError
-            For unsuitable labels, parameters or solvers.
-        """
-        return self._runs(*self._cleaned(*self._arrays(X, y)), method)[0]
 
     def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
         """X (n, p) and y (n,) as arrays, whatever numbers they hold.
@@ -114,12 +105,9 @@ class DPLinear(BaseEstimator):
                 f"{type(self).__name__} requires y to be passed, but the "
                 "target y is None"
             )
-        if isinstance(X, str | Path):
-            raise ValueError(f"X: expected an array, found the path {X}")
-        if isinstance(y, str):
-            raise ValueError(f"y: expected a label for each record, found {y!r}")
         if getattr(getattr(y, "dtype", None), "kind", "") == "c":
             raise ValueError(f"y: expected real numbers: {frames.COMPLEX}")
+        self._types = (frames.TYPES,) if isinstance(X, pd.DataFrame) else ()
         X = frames.checked(X)
         how = {"accept_sparse": "csc", "dtype": np.float64, "ensure_min_samples": 2}
         try:
@@ -167,70 +155,62 @@ class DPLinear(BaseEstimator):
             self._constant = 1.0
             problems = [self._problem(X, one, len(every)) for one in every]
         reason = method.on(problems[0]).obstacle() or _reads_off(method)
+        if self.release and method.section.algorithm not in FOR_RELEASE:
+            reason = (
+                f"release=True has no proof for {method.name}; expected one of "
+                f"{', '.join(FOR_RELEASE)}"
+            )
         if reason:
             raise ValueError(f"solver {method.name}: cannot do this: {reason}")
         self.solver_ = method.name
-        asked = {} if self.setting is None else self.setting
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
-        setting = {**method.default, **safe, **asked}
+        setting = {**method.default, **safe, **(self.setting or {})}
         methods.check_setting(method.section, setting)
         return [(method.on(problem), setting) for problem in problems]
 
     def _method(self, problems: Sequence[Problem]) -> methods.Method:
-        """The named method, or the first that can solve the problems.
+        """The named method, or the first that can solve the problems; no data decide.
 
         Several problems need a joint price by a formula, because others take minutes.
         """
         if self.solver != AUTO:
-            method = methods.method(self.solver)
-            if self.release and method.section.algorithm not in FOR_RELEASE:
-                raise ValueError(
-                    f"release: no proof covers the doubles of solver {self.solver}; "
-                    f"expected one of {', '.join(FOR_RELEASE)}"
-                )
-            return method
-        if self.setting is not None:
-            raise ValueError(
-                "setting: expected with a solver that is named, not 'auto'"
-            )
-        problem, several = problems[0], len(problems) > 1
-        for method in choosing.able(problem):
-            if self.release and method.section.algorithm not in FOR_RELEASE:
-                continue
-            ledger = method.on(problem).ledger(method.default, 1.0)
-            if not several or is_closed_form(ledger + ledger):
-                return method
-        raise ValueError(
-            f"solver: no method can do {problem.loss.name} loss with {problem.p} "
-            f"features{' and release=True' * self.release}; expected one of "
-            f"{', '.join(FOR_RELEASE if self.release else methods.known())}"
-        )
+            return methods.method(self.solver)
+        for name in ORDER[problems[0].loss.quadratic]:
+            method = methods.method(name)
+            on = method.on(problems[0])
+            if not (on.obstacle() or (self.release and name not in FOR_RELEASE)):
+                ledger = on.ledger(method.default, 1.0)
+                if len(problems) == 1 or is_closed_form(ledger + ledger):
+                    return method
+        return methods.method(LAST)
 
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
-        self._n = n
+        self._n, self._constant = n, UNPENALISED
         self._delta = 1 / n**2 if self.delta is None else self.delta
-        self._constant = UNPENALISED
         check_target(self.epsilon, self._delta)
-        self._check_release()
-        for name in ("l1", "l2"):
-            value: Any = getattr(self, name)
-            is_default = value is None and name == "l2"
-            if not (is_default or (isinstance(value, Number) and value >= 0)):  # type: ignore[operator]
-                raise ValueError(f"{name}: expected 0 or more, found {value!r}")
-        for name in ("fit_intercept", "release"):
-            if getattr(self, name) not in (True, False):
-                raise ValueError(
-                    f"{name}: expected True or False, found {getattr(self, name)!r}"
-                )
-        if not isinstance(self.solver, str):
-            raise ValueError(f"solver: expected a name, found {self.solver!r}")
-        if not isinstance(self.setting, Mapping | None):
-            raise ValueError(
-                f'setting: expected values by name, as {{"step": 1}}, found '
-                f"{self.setting!r}"
-            )
+        l2 = 0.0 if self.l2 is None else self.l2
+        is_ours = self.setting is None or self.solver != AUTO
+        own = not self.release or self.random_state is None
+        for name, is_right, expected in (
+            ("loss", self.loss in self._losses, f"one of {', '.join(self._losses)}"),
+            ("solver", isinstance(self.solver, str), "a name"),
+            ("setting", is_ours, "with a solver that is named, not 'auto'"),
+            ("setting", isinstance(self.setting, Mapping | None), "values by name"),
+            ("l1", _is_size(self.l1), "0 or more"),
+            ("l2", _is_size(l2), "0 or more"),
+            ("fit_intercept", self.fit_intercept in (True, False), "True or False"),
+            ("release", self.release in (True, False), "True or False"),
+            ("random_state", own, "None with release=True, which takes the system's"),
+            ("epsilon", not self.release or self.epsilon < math.inf,
+             "a finite epsilon with release=True"),
+        ):  # fmt: skip
+            if not is_right:
+                found = getattr(self, name)
+                raise ValueError(f"{name}: expected {expected}, found {found!r}")
+        if self.release:
+            extras.require("release", "release=True")
         if self._delta > 1 / n:
             warnings.warn(
                 f"delta: {self._delta:g} is more than 1/n = {1 / n:g}: to publish one "
@@ -244,18 +224,6 @@ class DPLinear(BaseEstimator):
                 UserWarning,
                 4,
             )
-
-    def _check_release(self) -> None:
-        if not self.release:
-            return
-        if self.random_state is not None:
-            raise ValueError(
-                "random_state: expected None with release=True, whose noise comes from "
-                f"the operating system; found {self.random_state!r}"
-            )
-        if self.epsilon == math.inf:
-            raise ValueError("release: expected a finite epsilon, found inf")
-        extras.require("release", "release=True")
 
     def _spent(self, shape: tuple[int, int], stated: Ledger) -> float:
         """The share of delta that discrete noise costs in a release of p columns."""
@@ -295,7 +263,8 @@ class DPLinear(BaseEstimator):
 
     # --- the fit ----------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, **unknown: Any) -> Self:
+    @np.errstate(all="ignore")  # warnings would depend on the records
+    def fit(self, X: Any, y: Any) -> Self:
         """Fit to X (n, p), dense, sparse or a data frame of numbers, and labels y.
 
         Raises
@@ -304,15 +273,7 @@ class DPLinear(BaseEstimator):
             For unsuitable labels, parameters or solvers.
         BudgetError
             If an open ``Budget`` has too little left.
-        TypeError
-            For ``sample_weight`` and other arguments.
         """
-        return self._fitted(X, y, unknown)
-
-    @np.errstate(all="ignore")  # warnings would depend on the records
-    def _fitted(self, X: Any, y: Any, unknown: Mapping[str, Any]) -> Self:
-        _refuse(unknown)
-        types = frames.assumed(X)
         t, every = self._cleaned(*self._arrays(X, y))
         runs, seed = self._runs(t, every), noise_seed(self.random_state)
         spent = self._spent(t.shape, _composed(runs, 1.0))
@@ -323,7 +284,7 @@ class DPLinear(BaseEstimator):
             self._delta - spent,
         )
         public = [on.public_information(found.ledger) for on, _ in runs]
-        known = (*united(*public), *types)
+        known = united(*public, self._types)
         charge(found.true_epsilon, self._delta, known)
         self._guarantee = Guarantee(found.ledger, self._delta, known, slack=spent)
         drawn = Exact() if self.release else ranges.seeded(seed)
@@ -335,7 +296,7 @@ class DPLinear(BaseEstimator):
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
         with frames.silent():
             if self.release:
-                W = [on.alone(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[attr-defined]
+                W = [on.weights(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[call-arg]
             else:
                 W = [
                     weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)
@@ -408,12 +369,6 @@ class DPLinear(BaseEstimator):
     def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         raise NotImplementedError
 
-    def _check_loss(self, known: tuple[str, ...]) -> None:
-        if self.loss not in known:
-            raise ValueError(
-                f"loss must be one of {', '.join(known)}, found {self.loss!r}"
-            )
-
     # --- after a fit ------------------------------------------------------------------
 
     @property
@@ -455,8 +410,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
     Parameters
     ----------
     solver : str
-        "auto" takes the first method that can solve the problem, by loss and p alone
-        (:mod:`dperm.compare.choosing`); see ``solver_``. Otherwise the name of a solver
+        "auto" takes the first method that can solve the problem, by loss and p alone;
+        see ``solver_``. Otherwise the name of a solver
         in ``conf/solver``, or of a Python file in the current folder.
     epsilon : float
         Positive; ``inf`` gives the solver without noise.
@@ -509,14 +464,13 @@ class DPClassifier(ClassifierMixin, DPLinear):
     _: KW_ONLY
     loss: str = "logistic"
     classes: Any = None
-    _label = "classes=(first, second, ...)"
+    _label, _losses = "classes=(first, second, ...)", metrics.SIGNED
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as signs; one vector per class if there are more than two.
 
         A record of no class becomes one of zeros.
         """
-        self._check_loss(metrics.SIGNED)
         self.classes_ = self._declared(y)
         if not {y.dtype.kind, self.classes_.dtype.kind} <= {*"iufb"}:
             y = frames.matched(y, self.classes_)
@@ -528,13 +482,13 @@ class DPClassifier(ClassifierMixin, DPLinear):
     def _declared(self, y: np.ndarray) -> np.ndarray:
         """The classes; the labels y have no say."""
         found = np.asarray(self.classes)
-        keys = {*map(frames.shared, found.ravel().tolist())}
-        if any(frames.is_merged(key) for key in keys):
+        keys = [frames.shared(one) for one in found.ravel().tolist()]
+        if any(isinstance(one, int | float) and abs(one) >= 2**53 for one in keys):
             raise ValueError(
                 f"classes: expected whole numbers below 2^53 in size, which doubles "
                 f"tell apart, found {self.classes!r}"
             )
-        if found.ndim != 1 or len(keys) != len(found) or len(found) < 2:
+        if found.ndim != 1 or len({*keys}) != len(found) or len(found) < 2:
             raise ValueError(
                 f"classes: expected two labels or more that differ, found "
                 f"{self.classes!r}"
@@ -606,11 +560,10 @@ class DPRegressor(RegressorMixin, DPLinear):
     _: KW_ONLY
     loss: str = "least_squares"
     label_bounds: Any = None
-    _label = "label_bounds=(low, high)"
+    _label, _losses = "label_bounds=(low, high)", RESIDUAL
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as t in their range; a record that is not finite becomes zeros."""
-        self._check_loss(RESIDUAL)
         how = (1, self.fit_intercept, False)
         ends = ranges.declared("label_bounds", self.label_bounds, *how)
         label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
@@ -720,17 +673,9 @@ def _labels(y: np.ndarray) -> np.ndarray:
 
     Raises ValueError for an array of text, whatever it holds.
     """
-    if y.dtype.kind in "US":
-        raise ValueError("y: expected numbers, found an array of text")
-    return frames.numbers(pd.Series(y, dtype=y.dtype))
+    is_mixed = frames.typed("y", y).dtype.kind == "O"
+    return frames.numbers(y) if is_mixed else y.astype(float)
 
 
-def _refuse(unknown: Mapping[str, Any]) -> None:
-    if "sample_weight" in unknown:
-        raise TypeError(
-            "sample_weight: not supported: a weight multiplies what one record can "
-            "change, which epsilon would have to pay for; leave records out, or repeat "
-            "none"
-        )
-    if unknown:
-        raise TypeError(f"fit: expected X and y, found {', '.join(unknown)}")
+def _is_size(value: Any) -> bool:
+    return isinstance(value, Number) and value >= 0  # type: ignore[operator]

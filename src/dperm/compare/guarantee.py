@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
 
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
-from dperm.core.privacy.ledger import RELATION, Ledger, moves_with_data, united
+from dperm.core.privacy.ledger import Ledger, moves_with_data, united
 
 
 @dataclass(frozen=True)
@@ -26,25 +25,20 @@ class Guarantee:
     given: tuple[str, ...]
     #: share of delta that noise for release costs
     slack: float = field(default=0.0, kw_only=True)
-
-    def assuming(self, *names: str) -> Guarantee:
-        """The same guarantee with more taken as public."""
-        return replace(self, given=united(self.given, names))
+    #: the bound of ``accountants.private_choice``, for the best of several runs
+    cost: float | None = field(default=None, kw_only=True)
 
     @cached_property
     def high(self) -> float:
         """Every mechanism with these releases costs at most that."""
+        if self.cost is not None:
+            return self.cost
         return true_epsilon(self.ledger, self.delta - self.slack)
 
     @property
     def unconditional(self) -> bool:
         """Whether nothing that changes with a record is taken as public."""
         return not moves_with_data(self.given)
-
-    @property
-    def relation(self) -> str:
-        """The relation of neighbouring data sets: ``replace_one``."""
-        return RELATION
 
     def __str__(self) -> str:
         return (
@@ -53,19 +47,6 @@ class Guarantee:
         )
 
     __repr__ = __str__
-
-
-@dataclass(frozen=True, repr=False)
-class Choice(Guarantee):
-    """The cost of publishing the best of a random number of runs."""
-
-    #: the bound of ``accountants.private_choice``
-    cost: float = math.inf
-
-    @property
-    def high(self) -> float:  # type: ignore[override]
-        """The bound ``cost``."""
-        return self.cost
 
 
 FOUND = 64  # noise levels that are kept

@@ -150,15 +150,13 @@ class Fitting(Contestant):
         return nullcontext(self._run(self.at, setting, noise_multiplier, own))
 
     def weights(
-        self, setting: Setting, noise_multiplier: float, seed: int
+        self,
+        setting: Setting,
+        noise_multiplier: float,
+        seed: int,
+        exact: bool = False,
     ) -> np.ndarray:
-        """The weights of one run, shape (p,)."""
-        return self.alone(setting, noise_multiplier, seed, exact=False)
-
-    def alone(
-        self, setting: Setting, noise_multiplier: float, seed: int, exact: bool
-    ) -> np.ndarray:
-        """The weights of one run, with noise for release if requested; shape (p,)."""
+        """The weights of one run, with noise for release if ``exact``; shape (p,)."""
         at = Scaled(self.problem, apart=True) if exact else self.at
         run = self._run(at, setting, noise_multiplier, streams(seed))
         run.exact = Exact() if exact else None

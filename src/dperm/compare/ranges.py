@@ -101,14 +101,12 @@ class Ranges:
         if sparse.issparse(X):
             made = sparse.csc_array(X, copy=True)
             counts = np.diff(made.indptr)
-            low, high, half = (np.repeat(one, counts) for one in self._ends())
+            ends = (self.low, self.high, self.half)
+            low, high, half = (np.repeat(one, counts) for one in ends)
             made.data = np.clip(np.clip(made.data, low, high) / half, -1.0, 1.0)
             return made
         t = (np.clip(X, self.low, self.high) - self.middle) / self.half
         return np.clip(t, -1.0, 1.0)
-
-    def _ends(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.low, self.high, self.half
 
     def standard(self, t: Any) -> Any:
         """What a solver sees of t (n, k), dense or sparse."""
@@ -256,34 +254,29 @@ def declared(
 
 def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends, each of shape (k,)."""
-    wanted = (
-        f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
-        f"arrays with {k} numbers each; low <= high, of a size up to {EDGE:g}"
-    )
     try:
-        if np.shape(bounds) == (2, 2) == (k, 2) and not _is_clear(bounds):
+        if isinstance(bounds, list) and np.ndim(bounds) == 2:
+            bounds = np.array(bounds, dtype=float).reshape(k, 2).T
+        elif np.ndim(bounds) == 2 and not _are_arrays(bounds):
             raise ValueError("pairs, or ends")
-        given = [np.asarray(one, dtype=float) for one in bounds]
-        is_one = len(given) == 2 and all(one.ndim == 0 for one in given)
-        is_pairs = isinstance(bounds, list) or np.shape(bounds) == (k, 2) != (2, 2)
-        if is_pairs and not is_one and len(given) != k:
-            raise ValueError("another number of pairs")
-        ends = given if is_one or not is_pairs else np.array(given).T
-        low, high = (np.broadcast_to(one, k).copy() for one in ends)
+        low, high = (np.array(np.broadcast_to(one, k), dtype=float) for one in bounds)
+        is_right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
+        is_right &= (low == high) | (high - low >= 1 / EDGE)
     except (TypeError, ValueError):
-        raise ValueError(f"{wanted}, found {bounds!r}") from None
-    right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
-    if not (right & ((low == high) | (high - low >= 1 / EDGE))).all():
-        raise ValueError(f"{wanted}, found {bounds!r}")
+        is_right = np.array(False)
+    if not is_right.all():
+        raise ValueError(
+            f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of "
+            f"two arrays with {k} numbers each; low <= high, of a size up to {EDGE:g}, "
+            f"found {bounds!r}"
+        )
     return low, high
 
 
-def _is_clear(bounds: Any) -> bool:
-    """Whether it is seen that they are pairs, or ends: a list, or a tuple of arrays."""
-    is_pairs = isinstance(bounds, list)
-    return is_pairs or not (
-        isinstance(bounds, np.ndarray) or all(isinstance(one, tuple) for one in bounds)
-    )
+def _are_arrays(bounds: Any) -> bool:
+    """Whether it is a tuple of lower and upper ends; two tuples may be pairs."""
+    is_tuple = isinstance(bounds, tuple)
+    return is_tuple and not any(isinstance(one, tuple) for one in bounds)
 
 
 def _by_name(

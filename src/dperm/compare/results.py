@@ -1,9 +1,9 @@
-"""The results of a race: means with intervals, text and figure."""
+"""The results of a race: means with intervals, and text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,23 +12,20 @@ from dperm.compare.race import COLUMNS
 from dperm.present.intervals import student
 from dperm.present.tables import number
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 KEYS = ["problem", "solver", "epsilon", "tuning"]
 OF_TRY = [  # columns of try.csv
     *("algorithm", "tuning", "epsilon", "true_epsilon", "mean", "ci_low", "ci_high"),
     *("metric", "test", "seconds", "setting", "given", "solver", "status", "reason"),
 ]
-LOOKS = {"default": ("o", "#0072B2"), "grid": ("D", "#D55E00")}
-LEAST = 1e-3  # smaller excesses are drawn as this
+ENDS = {"constant": "the best constant", "no privacy": "without privacy"}
 
 
-def means(runs: pd.DataFrame) -> pd.DataFrame:
+def means(runs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """A row for each problem, method, epsilon and tuning, and for each gap.
 
     ``mean`` is that of the excess, with Student's interval; ``test`` is the mean of the
-    held-out metric. Both ends have one row a problem, and no epsilon.
+    held-out metric; ``algorithm`` is the method's label, or its name if it has none.
+    Both ends have one row a problem, and no epsilon.
     """
     table = []
     runs = runs.reindex(columns=COLUMNS)
@@ -39,7 +36,10 @@ def means(runs: pd.DataFrame) -> pd.DataFrame:
             row |= dict(zip(("mean", "ci_low", "ci_high"), interval(some["excess"]),
                             strict=True))  # fmt: skip
         table.append(row)
-    return pd.DataFrame(table)
+    known = {**labels, **ENDS}
+    return pd.DataFrame([
+        {"algorithm": known.get(row["solver"], row["solver"]), **row} for row in table
+    ])  # fmt: skip
 
 
 def interval(values: Any) -> tuple[float, float, float]:
@@ -57,7 +57,7 @@ def recommended(table: pd.DataFrame) -> Iterator[str]:
     Parameters
     ----------
     table : DataFrame
-        Of ``means``, for one problem, with the column ``algorithm``.
+        Of ``means``, for one problem.
     """
     table = table[table["epsilon"].notna() & (table["status"] == "ok")]
     for (epsilon, tuning), some in table.groupby(["epsilon", "tuning"], sort=False):
@@ -75,11 +75,11 @@ def recommended(table: pd.DataFrame) -> Iterator[str]:
         yield f"epsilon {epsilon:g}, {tuning}: {what}"
 
 
-# --- text and figure ------------------------------------------------------------------
+# --- text -----------------------------------------------------------------------------
 
 
 def words(table: pd.DataFrame) -> str:
-    """Text of a table of ``means`` with ``algorithm``, and what is recommended."""
+    """Text of a table of ``means``, and what is recommended."""
     lines = [_line(row) for row in table.to_dict("records")]
     shown = pd.DataFrame(lines).fillna("")
     given = table[table["given"].notna()].drop_duplicates("algorithm")
@@ -113,40 +113,3 @@ def _aligned(shown: pd.DataFrame) -> str:
     columns = [[c[0], "-" * w, *c[1:]] for c, w in zip(columns, widths, strict=True)]
     padded = (map(str.ljust, line, widths) for line in zip(*columns, strict=True))
     return "\n".join("  ".join(line).rstrip() for line in padded)
-
-
-def figure(table: pd.DataFrame, title: str) -> tuple[Figure, list[dict[str, Any]]]:
-    """Mean excesses with intervals, a panel for each epsilon, best method on top.
-
-    A line marks the best constant, and each tuning has its own mark.
-    """
-    import matplotlib.pyplot as plt
-
-    from dperm.present import drawing
-
-    some = table[(table["status"] == "ok") & table["epsilon"].notna()]
-    some = some[np.isfinite(some["mean"].astype(float))]
-    order = some.groupby("algorithm")["mean"].min().sort_values().index.tolist()
-    epsilons = sorted(some["epsilon"].unique()) or [1.0]
-    size = (1.5 + 3.2 * len(epsilons), 1.4 + 0.36 * max(1, len(order)))
-    sheet, axes = plt.subplots(1, len(epsilons), figsize=size, squeeze=False,
-                               sharey=True)  # fmt: skip
-    for at, epsilon in zip(axes.flat, epsilons, strict=True):
-        for one in some[some["epsilon"] == epsilon].to_dict("records"):
-            ends = np.clip([one["mean"], one["ci_low"], one["ci_high"]], LEAST, None)
-            marker, color = LOOKS[one["tuning"]]
-            y = order.index(one["algorithm"]) + 0.18 * (one["tuning"] == "grid")
-            at.plot(ends[1:], [y, y], color=color, linewidth=1.2)
-            at.plot(
-                ends[0], y, marker, color=color, markersize=4.5, label=one["tuning"]
-            )
-        at.axvline(1.0, color="0.4", linestyle=":", label="best constant")
-        at.set(
-            xscale="log", xlabel="excess", title=f"{title}, $\\epsilon$ = {epsilon:g}"
-        )
-        at.set_yticks(range(len(order)), order)
-        at.set_ylim(max(1, len(order)) - 0.5, -0.5)
-    drawing.shared_legend(sheet, columns=3)
-    rows = some.assign(panel=some["tuning"], x=some["epsilon"], min=some["ci_low"],
-                       max=some["ci_high"])  # fmt: skip
-    return sheet, rows[drawing.COLUMNS].to_dict("records")

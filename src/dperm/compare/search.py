@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from dperm.accountants.private_choice import calibrate_choice, choice_epsilon
 from dperm.compare import frames, ranges
 from dperm.compare.estimators import DPLinear, noise_seed
-from dperm.compare.guarantee import Choice, charge, check_target
+from dperm.compare.guarantee import Guarantee, charge, check_target
 from dperm.compare.scores import INNER, Drawn, Job, draws, score_event, scored
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, united
@@ -47,7 +47,7 @@ class PrivateSearch(BaseEstimator):
     ----------
     best_estimator_ : DPClassifier or DPRegressor
     best_params_ : dict
-    epsilon_ : Choice
+    epsilon_ : Guarantee
         The cost of the search.
 
     Examples
@@ -84,13 +84,13 @@ class PrivateSearch(BaseEstimator):
         """
         grid = self._grid()
         models = [clone(self.estimator).set_params(**one) for one in grid]
-        types = frames.assumed(X)
         columns, every = self._cleaned(models, X, y)
         runs, half = self._runs(models, columns, every), models[0]._delta
         able, ledgers, cost = self._priced(runs, half)
         known = zip(able, ledgers, strict=True)
         given = united(*(runs[k][0].public_information(one) for (k, _), one in known))
-        given, seed = united(given, types), noise_seed(self.random_state)
+        given = united(given, models[0]._types)
+        seed = noise_seed(self.random_state)
         noise = ranges.whole(RANGES * self.epsilon, half)
         first = ranges.stated(models[0]._ranges, noise)
         cost += true_epsilon(first, half)
@@ -103,7 +103,7 @@ class PrivateSearch(BaseEstimator):
             k, w = self._best(runs, able, seed)
         self.best_params_, self.best_estimator_ = dict(grid[k]), models[k]
         won = ledgers[[one for one, _ in able].index(k)]
-        models[k]._guarantee = Choice(first + won, 2 * half, given, cost)
+        models[k]._guarantee = Guarantee(first + won, 2 * half, given, cost=cost)
         models[k]._published(w[None])
         return self
 
@@ -193,10 +193,10 @@ class PrivateSearch(BaseEstimator):
         return k, w
 
     @property
-    def epsilon_(self) -> Choice:
+    def epsilon_(self) -> Guarantee:
         """The cost of the search."""
         check_is_fitted(self, "best_estimator_")
-        found: Choice = self.best_estimator_.epsilon_
+        found: Guarantee = self.best_estimator_.epsilon_
         return found
 
     def predict(self, X: Any) -> np.ndarray:

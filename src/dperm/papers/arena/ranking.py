@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from dperm.compare.results import ENDS
 from dperm.papers.arena.published import AGAIN, FLOOR
 
 RESAMPLES, DRAWS = 1000, 200
@@ -26,7 +27,7 @@ WORST = 2.0  # larger excesses count as this: twice as far as the best constant
 LEVEL = 0.95
 LOSSES = ("logistic", "least_squares")
 BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
-CONSTANT = "the best constant"  # beside the methods, with an excess of 1
+CONSTANT = ENDS["constant"]  # beside the methods, with an excess of 1
 CELL = ["data", "problem", "epsilon", "loss", "range"]
 
 
@@ -44,7 +45,7 @@ def cells(
     Parameters
     ----------
     table : DataFrame
-        Of ``compare.race.means``, with ``algorithm`` and ``data``.
+        Of ``tables.outcomes``.
     """
     some = table[(table["tuning"] == tuning) & table["epsilon"].notna()]
     if epsilon is not None:

@@ -15,12 +15,25 @@ from dperm.core.lanes.trials import seeds_of
 from dperm.data.fetching import load_fetched
 from dperm.papers.arena import published
 
+_LAST: dict[tuple[str, str], Case] = {}  # a problem's methods run one after another
+
 
 def case(config: schema.Config, name: str) -> Case | str:
     """A problem's data set as it was fetched, or why there is none.
 
     Ranges are those of the data, which tells all methods as much.
     """
+    key = (name, config.data.dir)
+    if key not in _LAST:
+        made = _case(config, name)
+        if isinstance(made, str):
+            return made
+        _LAST.clear()
+        _LAST[key] = made
+    return _LAST[key]
+
+
+def _case(config: schema.Config, name: str) -> Case | str:
     at = plan.at_problem(config, name)
     record = data.read_record(at.problem.dataset.name, config.data)
     if record is None or not record.available:

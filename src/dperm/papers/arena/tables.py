@@ -21,7 +21,6 @@ SHOWN = [
     *("metric", "test", "true_epsilon", "seconds", "n", "p", "loss", "data"),
     *("status", "reason"),
 ]
-ENDS = {"constant": ranking.CONSTANT, "no privacy": "without privacy"}
 
 
 def outcomes(config: Config, *sweeps: str) -> pd.DataFrame:
@@ -33,19 +32,10 @@ def outcomes(config: Config, *sweeps: str) -> pd.DataFrame:
               if not sweeps or sweep_path(config, name).is_file()]  # fmt: skip
     rows = pd.concat(tables, ignore_index=True)
     rows = rows[rows["status"] != "unavailable"]
-    table = means(rows)
-    labels = {name: _label(name) for name in table["solver"].unique()}
+    solvers = config.paper.sweeps["race"].grid["solver"]
+    table = means(rows, {name: digests.solver_of(name).label for name in solvers})
     known = relatives(config, [*table["problem"].unique()])
-    return table.assign(
-        algorithm=table["solver"].map(labels), data=table["problem"].map(known)
-    )
-
-
-def _label(solver: str) -> str:
-    """Label of a solver, from its YAML; of a peer its name."""
-    if solver in ENDS or solver == "diffprivlib":
-        return ENDS.get(solver, solver)
-    return digests.solver_of(solver).label
+    return table.assign(data=table["problem"].map(known))
 
 
 def relatives(config: Config, names: list[str]) -> dict[str, str]:
