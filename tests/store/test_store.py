@@ -94,21 +94,16 @@ def test_no_thread_of_arrow_is_left_to_abort_the_process_when_it_ends(tmp_path):
     pd.testing.assert_frame_equal(files.read_table(path), pd.read_parquet(path))
 
 
-def test_damaged_json_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("text", "kind"), [('[{"key": ', list), ("[]", dict), ("null", dict), ("{}", list)]
+)
+def test_damaged_json_or_json_of_another_kind_is_refused_by_name(tmp_path, text, kind):
     path = tmp_path / "ledger.json"
-    path.write_text('[{"key": ')
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"ledger\.json is damaged .*: burn it"):
-        files.read_json(path, "burn it")
+        files.read_json(path, "burn it", kind)
     with pytest.raises(FileNotFoundError):
         files.read_json(tmp_path / "other.json")
-
-
-@pytest.mark.parametrize(("text", "kind"), [("[]", dict), ("null", dict), ("{}", list)])
-def test_json_of_another_kind_is_refused_by_name(tmp_path, text, kind):
-    path = tmp_path / "optimum.json"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(ValueError, match=f"json is damaged .*JSON {kind.__name__}"):
-        files.read_json(path, kind=kind)
 
 
 # --- parts ----------------------------------------------------------------------------
@@ -161,25 +156,6 @@ def test_a_copied_part_does_not_double_rows(tmp_path):
 # --- locks ----------------------------------------------------------------------------
 
 
-def test_a_second_writer_waits_for_the_lock(tmp_path):
-    order, begun = tmp_path / "order", tmp_path / "begun"
-
-    def second():
-        begun.touch()
-        with folders.locked(tmp_path):
-            order.write_text(order.read_text() + "second")
-
-    with folders.locked(tmp_path):
-        thread = threading.Thread(target=in_child, args=(second,))
-        thread.start()
-        while not begun.exists():
-            time.sleep(0.01)
-        time.sleep(0.2)
-        order.write_text("first, ")
-    thread.join(20)
-    assert order.read_text() == "first, second"
-
-
 def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
     path = str(tmp_path / ".snakemake" / "dperm.lock")
     folders.refuse_second(path)
@@ -190,7 +166,7 @@ def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
     assert in_child(lambda: folders.refuse_second(path)) == 0
 
 
-def test_a_killed_process_frees_its_lock(tmp_path, caplog):
+def test_a_lock_is_waited_for_and_freed_by_a_killed_process(tmp_path, caplog):
     child = os.fork()
     if child == 0:
         with folders.locked(tmp_path):

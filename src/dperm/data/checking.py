@@ -43,15 +43,12 @@ def _arguments(function: Callable[..., Any]) -> Any:
     """The keyword arguments of a function as such a section."""
     kinds = get_type_hints(function, include_extras=True)
     given = inspect.signature(function).parameters.values()
-    named = [one for one in given if one.kind is one.KEYWORD_ONLY]
-    required = {one.name: kinds[one.name] for one in named if one.default is one.empty}
-    others = [one.name for one in named if one.name not in required]
-    return _keys(required, **{name: kinds[name] for name in others})
-
-
-def _is_inside(path: str) -> bool:
-    parts = PurePosixPath(path)
-    return bool(path) and not parts.is_absolute() and ".." not in parts.parts
+    named = {one.name: one.default for one in given if one.kind is one.KEYWORD_ONLY}
+    required = [
+        name for name, default in named.items() if default is inspect.Parameter.empty
+    ]
+    others = {name: kinds[name] for name in named if name not in required}
+    return _keys({name: kinds[name] for name in required}, **others)
 
 
 def _are_web(urls: list[str]) -> bool:

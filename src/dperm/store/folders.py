@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import logging
 import os
-import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from dperm.core.experiment.files import NODE
+
 log = logging.getLogger(__name__)
 _HELD: list[Any] = []  # locks held until the process ends
-_NODE = platform.node() or "here"
 
 
 @contextmanager
@@ -26,34 +26,14 @@ def locked(folder: Path) -> Iterator[None]:
     stored, and the waiting job reuses them.
     """
     path = folder / ".lock"
-    try:
-        lock = _taken(path)
-    except BlockingIOError:
+    lock = _taken(path)
+    if lock is None:
         log.warning("%s: waiting for another dperm process%s", folder, _who(path))
         lock = _taken(path, timeout=-1)
     try:
         yield
     finally:
         lock.release()
-
-
-def _taken(path: Path, timeout: float = 0) -> Any:
-    """The lock of a file, signed; BlockingIOError if another process holds it."""
-    from filelock import FileLock, Timeout  # an extra, not needed by fits
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=timeout)
-    except Timeout as error:
-        raise BlockingIOError from error
-    path.write_text(f"{os.getpid()} on {_NODE}", encoding="utf-8")
-    return lock
-
-
-def _who(path: Path) -> str:
-    owner = path.read_text(encoding="utf-8")[:200]
-    return f" (process {owner})" if owner else ""
 
 
 def refuse_second(name: str) -> None:
@@ -65,10 +45,29 @@ def refuse_second(name: str) -> None:
         If another process holds the lock.
     """
     path = Path(name)
-    try:
-        _HELD.append(_taken(path))
-    except BlockingIOError:
+    lock = _taken(path)
+    if lock is None:
         raise RuntimeError(
             f"another pipeline runs in {path.absolute().parent.parent}{_who(path)}: "
             "wait for it, or run in another folder with --directory"
-        ) from None
+        )
+    _HELD.append(lock)
+
+
+def _taken(path: Path, timeout: float = 0) -> Any:
+    """The lock of a file, signed; None if another process holds it."""
+    from filelock import FileLock, Timeout  # an extra, not needed by fits
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=timeout)
+    except Timeout:
+        return None
+    path.write_text(f"{os.getpid()} on {NODE}", encoding="utf-8")
+    return lock
+
+
+def _who(path: Path) -> str:
+    owner = path.read_text(encoding="utf-8")[:200]
+    return f" (process {owner})" if owner else ""
