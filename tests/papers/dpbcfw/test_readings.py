@@ -6,7 +6,7 @@ import pytest
 
 from dperm.core.experiment.schema import Product
 from dperm.papers.dpbcfw import figures, tables
-from dperm.papers.dpbcfw.runs import Setting, noise_of, run
+from dperm.papers.dpbcfw.runs import Setting, noise_of
 from dperm.present import drawing
 
 OURS = {"noise": "stated", "epsilon": 1.0, "nodes": 2, "sketch": 10, "iterations": 9}
@@ -46,16 +46,6 @@ def test_scores_of_the_sum_are_n_times_larger(instance):
 def test_settings_of_unknown_kinds_are_refused(key, value, said):
     with pytest.raises(ValueError, match=f"settings.{key}: expected one of {said}"):
         Setting(**{key: value})
-
-
-def test_every_row_records_the_norm_over_eta(instance):
-    for update, most in (("published", 4.0), ("feasible", 1.0)):
-        setting = Setting(nodes=4, update=update, iterations=8)
-        rows, ends = run(instance, setting, 0), run(instance, setting, 0, every=0)
-        assert len(rows) == 9 and ends == rows[-1:]
-        assert rows[-1]["largest_norm"] == pytest.approx(most)
-        assert rows[-1]["final_norm"] <= rows[-1]["largest_norm"]
-        assert rows[0]["loss"] == pytest.approx(instance.start)
 
 
 # --- the sweep ------------------------------------------------------------------------

@@ -14,28 +14,6 @@ from dperm.papers.dpcd.sweeps import lower_bound
 GIVEN = {"passes": [1, 4], "steps": [0.01, 0.1, 1.0], "transcripts": 3, "fresh": 10}
 
 
-def shares(n, epsilon=1.0, constants=(1, math.inf)):
-    point = {"n": n, "p": 16, "epsilon": epsilon}
-    rows = lower_bound(None, point, 5, constants=[*constants], **GIVEN)
-    table = pd.DataFrame(rows)
-    table["share"] = table["excess"] / table["start"]
-    return table.groupby(["calibration", "constant"])[["share", "excess"]].mean()
-
-
-def test_small_means_are_hidden_and_without_noise_they_are_not():
-    found = shares(4000)["share"]
-    assert found["strict", 1.0] > 0.8
-    assert found["strict", math.inf] < 0.05
-    assert found["none", 1.0] < 1e-12
-
-
-def test_the_excess_is_that_of_the_noise_of_n_records_at_this_epsilon():
-    few, many = (shares(n)["excess"]["strict", math.inf] for n in (4000, 16000))
-    assert few / many == pytest.approx(16, rel=0.5)
-    paid = shares(4000, 4.0)["excess"]["strict", math.inf]
-    assert few / paid == pytest.approx(16, rel=0.6)
-
-
 def test_one_step_of_each_coordinate_leaves_the_noise_of_its_release():
     n, p = 4000, 16
     given = {**GIVEN, "passes": [1], "steps": [1.0], "fresh": 100}

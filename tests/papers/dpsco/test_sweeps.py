@@ -47,13 +47,6 @@ def test_no_norm_or_target_changes_another(solver, norms):
     pd.testing.assert_frame_equal(same, single, check_exact=True)
 
 
-@pytest.mark.parametrize("solver", ["noisy_sfw", "sco_dp_sgd", "sco_mirror_descent"])
-def test_clock_measures_one_run_and_its_risk(solver):
-    rows = sweeps.clock(None, {"solver": solver, "n": 400}, 1, 5, {solver: 2.0}, [8.0])
-    assert len(rows) == 1 and 0 < rows[0]["seconds"] < 60
-    assert rows[0]["excess"] >= 0 and rows[0]["calibration"] == "strict"
-
-
 def emptied(seed=1, **keys):
     options = {"norms": [1.5], "epsilons": [1.0], "constants": [1.0], "runs": 400}
     point = {"n": 10_000, "d": 64} | keys

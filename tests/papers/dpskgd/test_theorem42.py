@@ -112,14 +112,6 @@ def test_terms_are_those_of_the_theorem(f, sampling):
     assert strong.proved == pytest.approx(f.start / 2**strong.periods + 2 * sigmas)
 
 
-@pytest.mark.parametrize("case", theorem42.CASES)
-def test_with_so_many_records_the_bound_is_the_excess_of_doing_nothing(f, case):
-    algorithm = Algorithm.of(f, "single")
-    needed = algorithm.n_needed(case, 0.5)
-    assert algorithm.terms(case, needed, 0.5).bound == pytest.approx(f.start)
-    assert algorithm.terms(case, 2 * needed, 0.5).bound < f.start
-
-
 def test_the_noise_is_that_of_theorem_4_1(f):
     noise, L = theorem42.multiplier(30, 0.5, N) * 2 * 3.0 / N, 3.0
     variance = 12 * L**2 * 30 * math.log(N**2) / (N * 0.5) ** 2
