@@ -80,7 +80,7 @@ def test_stars_are_the_paper_s_cells_for_as_many_passes(solved, monkeypatch):
 
 
 def test_figures_are_the_same_bytes_when_rebuilt(solved):
-    config = solved("product=figure2")
+    config = solved("product=figure2", "formats=[pdf,svg]")
     products.figure(config)
     folder = plan.figures_folder(config, "dpcd")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -68,18 +68,19 @@ def _product(grid: Any, where: str, axes: Sequence[str] | None) -> Iterator[Poin
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{where}: axis {name!r} is given twice; expected once")
-    for name in sorted({*names} ^ {*(names if axes is None else axes)}):
-        if name not in names:
-            raise ConfigError(f"{where}: axis {name!r} is missing")
-        known = ", ".join(axes or ())
+    required = names if axes is None else axes
+    for name in sorted({*names} - {*required}):
+        known = ", ".join(required)
         raise ConfigError(f"{where}: unknown axis {name!r}; expected {known}")
+    for name in sorted({*required} - {*names}):
+        raise ConfigError(f"{where}: axis {name!r} is missing")
     factors = [[(value,) for value in dict.fromkeys(values)] for _, values in lists]
     if together:
         factors.append([*dict.fromkeys(zip(*(v for _, v in together), strict=True))])
     size = math.prod(map(len, factors))
     if size > MOST:
         raise ConfigError(f"{where}: expected at most {MOST} points, found {size}")
-    for row in itertools.product(*factors):
+    for row in itertools.product(*factors) if factors else ():
         yield dict(zip(names, itertools.chain(*row), strict=True))
 
 
