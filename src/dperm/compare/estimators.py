@@ -56,8 +56,8 @@ from dperm.solvers.scales import declared
 
 AUTO = "auto"
 # Methods that it takes, by whether the loss is quadratic: the first that can solve the
-# problem. It is near the arena's best (results/arena/advice.csv): where n epsilon / p is
-# below 1000 dp_gram and hessian_mixing are a little ahead of moments, above it behind.
+# problem. It is near the arena's best (results/arena/advice.csv). Where n epsilon
+# over p is below 1000, dp_gram and hessian_mixing are a little ahead of moments.
 ORDER = {
     True: ("moments", "hessian_mixing", "dp_gram"),
     False: ("objective_perturbation", "dp_gram", "dp_minibatch"),
