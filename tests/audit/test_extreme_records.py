@@ -44,7 +44,7 @@ def test_an_estimator_neither_raises_nor_warns_nor_is_constant(
     solver, intercept, monkeypatch
 ):
     """On dense and sparse data; labels of another class, and of every number."""
-    monkeypatch.setattr(estimators, "calibrate", priced)
+    monkeypatch.setattr(estimators, "calibrated", priced)
     X, y = data()
     for make, kind in itertools.product((np.asarray, sparse.csr_array), (0, 1)):
         plain = {"epsilon": 0.5, "delta": 1e-3, "fit_intercept": intercept}

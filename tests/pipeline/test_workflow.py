@@ -97,7 +97,7 @@ def test_cores_do_not_matter(finished):
 def test_everything_promised_is_there(finished):
     folder = finished[0]
     results, figures = folder / "results/smoke/dpcd", folder / "figures/smoke/dpcd"
-    for name in ("table1", "table2", "table3", "noise"):
+    for name in ("table1", "table2", "table3"):
         assert (results / f"{name}.csv").stat().st_size > 0
     for name in ("figure2", "figure3"):
         for suffix in (".png", ".csv"):
@@ -222,6 +222,6 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
     assert sizes.loc["mtp", "status"] == "not available"
     for name in ("figure2", "figure3", "figure4"):
         assert (figures / f"{name}.svg").exists()
-    for name in ("table2", "table3", "table4", "noise"):
+    for name in ("table2", "table3", "table4"):
         assert (results / f"{name}.csv").exists()
     assert not (results / "complete.txt").exists()

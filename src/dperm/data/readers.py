@@ -11,10 +11,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
+from pydantic import Field
 from scipy import sparse
 
 from dperm.core.experiment.schema import Count, Data, Flag, Reader
@@ -23,6 +24,7 @@ from dperm.data.packed import Content, refusing, unpack
 from dperm.data.tables import labels, parse_table, table_arrays, typed
 
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
+Mark = Annotated[str, Field(min_length=1, max_length=1)]
 WIDEST = 10**8  # most features: a wrong index must not allocate all memory
 
 
@@ -62,7 +64,7 @@ def read_csv(
     files: Sequence[Content],
     reader: Reader,
     *,
-    separator: str | None = None,
+    separator: Mark | None = None,
     decimal: Literal[".", ","] = ".",
     header: Flag | None = None,
 ) -> Arrays:

@@ -74,8 +74,6 @@ def parse_table(
         table = unthreaded(io.BytesIO(content)).rename(columns=str)
         table.index = pd.RangeIndex(1, len(table) + 1, name="record")
         return typed(table, decimal)
-    if separator is not None and len(separator) != 1:
-        raise RefusedError(f"separator: expected one character, found {separator!r}")
     text = content.decode("utf-8-sig")
     return typed(_text_table(text, separator, decimal, header), decimal)
 
