@@ -9,6 +9,7 @@ import pandas as pd
 
 from dperm.compare.race import TUNINGS
 from dperm.compare.results import means
+from dperm.core.experiment import grid
 from dperm.core.experiment.plan import at_problem
 from dperm.core.experiment.results import load_sweep, sweep_path
 from dperm.core.experiment.schema import Config, Product
@@ -32,7 +33,8 @@ def outcomes(config: Config, *sweeps: str) -> pd.DataFrame:
               if not sweeps or sweep_path(config, name).is_file()]  # fmt: skip
     rows = pd.concat(tables, ignore_index=True)
     rows = rows[rows["status"] != "unavailable"]
-    solvers = config.paper.sweeps["race"].grid["solver"]
+    every = grid.points(config.paper.sweeps["race"].grid, axes=None)
+    solvers = grid.values(every, "solver")
     table = means(rows, {name: digests.solver_of(name).label for name in solvers})
     known = relatives(config, [*table["problem"].unique()])
     return table.assign(data=table["problem"].map(known))
