@@ -331,10 +331,10 @@ class Replay:
         """How far the noise at which an entry wins selection t moves on D'.
 
         For a few entries that win neither on D nor on D' without their own noise. A
-        shift is infinite if the noise of more than the winner decides nothing, however
-        large.
+        shift is infinite if the noise of two entries, however large, leaves the same
+        winner, which can be one of them only.
         """
-        place, shifts, powerless = seen.behind(t)[0], list[Shift](), 0
+        place, shifts, idle = seen.behind(t)[0], list[Shift](), list[set[tuple]]()
         noise = seen.draws[place]
         event = max(self.m.selections, key=lambda one: one.sensitivity / one.scale)
         entries = np.random.default_rng(self.seed).permutation(noise.unit.size)
@@ -346,7 +346,8 @@ class Replay:
             forced = [
                 {wins(which, by=sign * HUGE) for which in (0, 1)} for sign in (1, -1)
             ]
-            powerless += unforced == forced[0] == forced[1]
+            if unforced == forced[0] == forced[1]:
+                idle.append(unforced)
             for sign, names in zip((1.0, -1.0), forced, strict=True):
                 if len(names) > 1 or names & unforced:
                     continue  # it wins by itself, or never does
@@ -354,7 +355,7 @@ class Replay:
                 one, two = (threshold(side, sign, *names) for side in sides)
                 shifts.append(Shift(t, event, np.array([two - one])))
         never = Shift(t, event, np.full(1, np.inf))
-        return shifts if powerless < 2 else [never]
+        return [never] if any(idle.count(one) > 1 for one in idle) else shifts
 
 
 def threshold(select: Callable[..., tuple], sign: float, name: tuple) -> float:
