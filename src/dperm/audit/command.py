@@ -146,7 +146,7 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
     """
     ours, theirs = multiprocessing.Pipe(duplex=False)
     given = (theirs, function, claim, domain, seed)
-    process = multiprocessing.Process(target=_audited, args=given, daemon=True)
+    process = multiprocessing.Process(target=_audited, args=given)  # may fork too
     end, so_far = time.monotonic() + claim.seconds + GRACE, None
     process.start()
     theirs.close()

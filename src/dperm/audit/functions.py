@@ -8,6 +8,7 @@ draw, and take its numbers from a script if there is one. Other sources of rando
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import itertools
 import math
@@ -469,6 +470,10 @@ def _imported(module: str) -> Any:
         locate.conf_dirs()  # the folder next to the user's conf/ joins the path
         sys.path.append(str(Path.cwd()))
         return importlib.import_module(module)
-    path = Path(module).resolve()
-    sys.path.insert(0, str(path.parent))
-    return importlib.import_module(path.stem)
+    path = Path(module).resolve()  # its name may be that of another module
+    sys.path.append(str(path.parent))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    loaded = sys.modules[path.stem] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
