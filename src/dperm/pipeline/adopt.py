@@ -106,7 +106,7 @@ def _older(config: schema.Config) -> Iterator[tuple[str, Old]]:
 
 
 def _lanes(config: schema.Config) -> Iterator[tuple[str, Old]]:
-    job = load_job(config)
+    job, design = load_job(config), plan.design(config)
     if job is None:
         return
     for name, path in Parts(job.folder).named().items():
@@ -114,7 +114,7 @@ def _lanes(config: schema.Config) -> Iterator[tuple[str, Old]]:
         kept = None if code == job.code.lanes else store.read_or_drop(path)
         row = None if kept is None else next(kept.itertuples())
         for stage in ("tune", "evaluate") if row else ():
-            unit = unit_of(job, stage, row)
+            unit = unit_of(job, design, stage, row)
             if part_key(job, unit).identity == identity:
                 title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
                 again = partial(_computed, job, unit)

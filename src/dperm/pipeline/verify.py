@@ -38,7 +38,7 @@ from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
-from dperm.core.experiment.unit import PROVENANCE, Job, Unit, compute
+from dperm.core.experiment.unit import HOPELESS, PROVENANCE, Job, Unit, compute
 from dperm.pipeline import manifest, products
 from dperm.pipeline.inputs import load_job
 from dperm.pipeline.stages import Swept
@@ -208,7 +208,7 @@ def _replayed(
     every: list[tuple[Any, str, Any]] = []
     for run, tables in _runs(config):
         for stage, table in tables.items():
-            ran = table["status"].isin(["ok", tuning.ONE_RUN, "diverged"])
+            ran = table["status"].isin(["ok", tuning.ONE_RUN, "diverged", HOPELESS])
             lanes = table[ran & table["step"].notna()][KEYS].drop_duplicates()
             every += [(run, stage, lane) for lane in lanes.itertuples(index=False)]
     for name in config.paper.sweeps:
@@ -217,20 +217,27 @@ def _replayed(
         every += [(None, name, str(key)) for key in dict.fromkeys(keys)]
     wanted = max(1, round(share * len(every)))
     count = min(len(every), FEW if made else wanted, wanted)
-    load = functools.cache(lambda run: load_job(plan.at_run(config, *run)))
+
+    @functools.cache
+    def load(run: tuple[str, str]) -> tuple[Job | None, plan.Design]:
+        own = plan.at_run(config, *run)
+        return load_job(own), plan.design(own)
+
     for run, name, which in sorted(random.Random(seed).sample(every, count), key=str):
         if run is None:
             yield from _point(config, name, which)
-        elif (job := load(run)) is None:
+            continue
+        job, design = load(run)
+        if job is None:
             yield f"{run[0]}: its data are not here, so no lane of it is run again"
         else:
-            yield from _lane(job, name, which)
+            yield from _lane(job, design, name, which)
 
 
-def _lane(job: Job, stage: str, lane: Any) -> Iterator[str]:
+def _lane(job: Job, design: plan.Design, stage: str, lane: Any) -> Iterator[str]:
     """How a stored lane differs from the one that the current code makes."""
     with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
-        unit = unit_of(replace(job, folder=Path(scratch)), stage, lane)
+        unit = unit_of(replace(job, folder=Path(scratch)), design, stage, lane)
     fresh = compute(job, unit, pd.DataFrame([lane])[POINT], 1)
     path = job.folder / f"{stage}.parquet"
     kept = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
@@ -240,12 +247,14 @@ def _lane(job: Job, stage: str, lane: Any) -> Iterator[str]:
         yield f"{path}: {at}: {text}"
 
 
-def unit_of(job: Job, stage: str, row: Any) -> Unit:
+def unit_of(job: Job, design: plan.Design, stage: str, row: Any) -> Unit:
     """The unit of a stored row, without its points; its noise is that of the job."""
     kind, passes = row.calibration, row.passes
     noise = tuning.calibrations(job, [kind], [passes])[kind, passes]
     observed = (passes,) if stage == "tune" else job.checkpoints(passes)
-    return Unit(stage, noise, passes, int(row.replicate), [], observed)
+    replicate = int(row.replicate)
+    limit = design.limit(stage, replicate)
+    return Unit(stage, noise, passes, replicate, [], observed, limit)
 
 
 def _point(config: schema.Config, name: str, key: str) -> Iterator[str]:

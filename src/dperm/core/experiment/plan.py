@@ -98,6 +98,10 @@ class Design:
     hopeless: float | None  #: as in a paper's ``runs``, where only the best run again
     evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
 
+    def limit(self, stage: str, replicate: int) -> float | None:
+        """The limit ``hopeless`` of a unit: it holds in tuning's first replicate."""
+        return self.hopeless if (stage, replicate) == ("tune", 0) else None
+
 
 def names_of(config: schema.Config) -> Names:
     """Names of the job of the chosen solver on the chosen problem."""

@@ -124,7 +124,7 @@ def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
         noise = noises[kind, value]
         chosen = [point for point in points if point["passes"] == value]
         for replicate in range(design.replicates):
-            limit = design.hopeless if replicate == 0 else None
+            limit = design.limit("tune", replicate)
             yield Unit("tune", noise, value, replicate, chosen, (value,), limit)
 
 
