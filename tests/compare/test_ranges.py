@@ -140,6 +140,18 @@ def test_one_pair_serves_all_columns(one):
     assert found.low.tolist() == [0] * 5 and not found.centred  # zeros stay zeros
 
 
+@pytest.mark.parametrize("make", [np.array, tuple, list])
+def test_pairs_of_three_columns_may_be_an_array(make):
+    found = ranges.declared("bounds", make([(0, 1), (2, 3), (4, 5)]), 3, True, False)
+    assert found.low.tolist() == [0, 2, 4] and found.high.tolist() == [1, 3, 5]
+
+
+def test_a_list_of_lower_and_upper_ends_is_no_list_of_pairs():
+    """As pairs of four columns it would be four columns of one value each."""
+    with pytest.raises(ValueError, match="a list of 4 such pairs"):
+        ranges.declared("bounds", [[0, 0, 0, 0], [1, 1, 1, 1]], 4, True, False)
+
+
 @pytest.mark.parametrize(
     "bounds", [((0, 1), (2, 3)), np.array([[0, 1], [2, 3]]), [(0, 1)], [(1, 0)] * 2,
                (0, np.nan), None, 3, "ab", ((0, 1, 2), (3, 4, 5))]

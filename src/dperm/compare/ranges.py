@@ -254,29 +254,34 @@ def declared(
 
 def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends, each of shape (k,)."""
+    wanted = (
+        f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
+        f"arrays with {k} numbers each; low <= high, of a size up to {EDGE:g}"
+    )
     try:
-        if isinstance(bounds, list) and np.ndim(bounds) == 2:
-            bounds = np.array(bounds, dtype=float).reshape(k, 2).T
-        elif np.ndim(bounds) == 2 and not _are_arrays(bounds):
+        if np.shape(bounds) == (2, 2) == (k, 2) and not _is_clear(bounds):
             raise ValueError("pairs, or ends")
-        low, high = (np.array(np.broadcast_to(one, k), dtype=float) for one in bounds)
-        is_right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
-        is_right &= (low == high) | (high - low >= 1 / EDGE)
+        given = [np.asarray(one, dtype=float) for one in bounds]
+        is_one = len(given) == 2 and all(one.ndim == 0 for one in given)
+        is_pairs = isinstance(bounds, list) or np.shape(bounds) == (k, 2) != (2, 2)
+        if is_pairs and not is_one and len(given) != k:
+            raise ValueError("another number of pairs")
+        ends = given if is_one or not is_pairs else np.array(given).T
+        low, high = (np.broadcast_to(one, k).copy() for one in ends)
     except (TypeError, ValueError):
-        is_right = np.array(False)
-    if not is_right.all():
-        raise ValueError(
-            f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of "
-            f"two arrays with {k} numbers each; low <= high, of a size up to {EDGE:g}, "
-            f"found {bounds!r}"
-        )
+        raise ValueError(f"{wanted}, found {bounds!r}") from None
+    right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
+    if not (right & ((low == high) | (high - low >= 1 / EDGE))).all():
+        raise ValueError(f"{wanted}, found {bounds!r}")
     return low, high
 
 
-def _are_arrays(bounds: Any) -> bool:
-    """Whether it is a tuple of lower and upper ends; two tuples may be pairs."""
-    is_tuple = isinstance(bounds, tuple)
-    return is_tuple and not any(isinstance(one, tuple) for one in bounds)
+def _is_clear(bounds: Any) -> bool:
+    """Whether it is seen that they are pairs, or ends: a list, or a tuple of arrays."""
+    is_pairs = isinstance(bounds, list)
+    return is_pairs or not (
+        isinstance(bounds, np.ndarray) or all(isinstance(one, tuple) for one in bounds)
+    )
 
 
 def _by_name(
