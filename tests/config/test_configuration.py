@@ -194,7 +194,8 @@ FILES = [
     (CANCER, "sources", [{"kind": "file", "files": "x.csv"}], "files: expected a list"),
     (CANCER, "reader", {"missing": "mean"}, "reader.missing: .*only csv and arff"),
     (CANCER, "reader", {"format": "csv", "missing": "zero"}, "missing: expected one of"),
-    (CANCER, "reader", {"format": "csv", "options": {"separator": "ab"}}, "1 charac"),
+    (CANCER, "reader", {"format": "csv", "options": {"separator": "ab"}}, "one charac"),
+    (CANCER, "reader", {"format": "csv", "options": {"separator": '"'}}, "one charac"),
     ("dataset/lognormal1.yaml", "sources.0.options.n", 1, "options.n: expected 2 .* found 1"),
     ("dataset/lognormal1.yaml", "sources.0.options.sigma", "x", "options.sigma: expected a number"),
 ]  # fmt: skip

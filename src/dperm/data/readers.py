@@ -15,17 +15,23 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 from scipy import sparse
 
-from dperm.core.experiment.schema import Count, Data, Flag, Reader
+from dperm.core.experiment.schema import Count, Data, Flag, Reader, same
 from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
 from dperm.data.packed import Content, refusing, unpack
 from dperm.data.tables import labels, parse_table, table_arrays, typed
 
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
-Mark = Annotated[str, Field(min_length=1, max_length=1)]
 WIDEST = 10**8  # most features: a wrong index must not allocate all memory
+
+
+def _mark(text: str) -> None:
+    if len(text) != 1 or text in '\r\n"':
+        raise ValueError(f": expected one character, not a quote, found {text!r}")
+
+
+Mark = Annotated[str, same(_mark)]
 
 
 def read_files(
