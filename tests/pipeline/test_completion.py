@@ -65,11 +65,15 @@ def test_the_manifest_has_the_seconds_and_the_files_that_git_holds(run):
     assert sorted(made["files"]) == held
 
 
-def test_a_later_run_does_not_vouch_for_what_was_edited_before_it(run):
+def test_a_later_run_does_not_vouch_for_what_was_edited_before_it(run, monkeypatch):
+    monkeypatch.setattr(manifest.store, "commit", iter("abbc").__next__)
     before = run()["files"]
     table, claims = "results/dpcd/table2.csv", "results/claims.csv"
     for name in (table, claims):
         Path(name).write_text("edited\n")
     os.utime(table, (10**9, 10**9))
-    after = run(began=1.5e9)["files"]
+    again = run(began=1.5e9)
+    after = again["files"]
+    assert again["commit"] == "a, b" == run(began=1.5e9)["commit"]
+    assert run()["commit"] == "c", "all was made again"
     assert after[table] == before[table] and after[claims] != before[claims]

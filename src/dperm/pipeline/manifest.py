@@ -30,8 +30,8 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
     """Write the manifest of a run that began at a time in seconds.
 
     A file that is older than the run keeps the digest of the run that made it, so that
-    a later run does not vouch for what was edited in between; so do the seconds of
-    papers of which nothing ran here.
+    a later run does not vouch for what was edited in between; then that run's commit
+    stands before this one's. The seconds of papers of which nothing ran stay too.
 
     Parameters
     ----------
@@ -40,25 +40,26 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
     """
     path = Path("results", scale, NAME)
     known = store.known_json(path) or {}
-    before = known.get("files", {})
+    before, now = known.get("files", {}), held(scale)
+    kept = {name: before[name] for name, file in now.items()
+            if name in before and file.stat().st_mtime < began}  # fmt: skip
+    commits = [*(known["commit"].split(", ") if kept else ()), store.commit()]
     content: dict[str, Any] = {
-        "commit": store.commit(),
+        "commit": ", ".join(dict.fromkeys(commits)),
         "versions": store.versions(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "machine": machine(),
         "cores": cores,
         "files": {
-            name: before[name]
-            if name in before and file.stat().st_mtime < began
-            else store.file_digest(file)
-            for name, file in held(scale).items()
+            name: kept.get(name) or store.file_digest(file)
+            for name, file in now.items()
         },
     }
     spent = {name: _spent(Path("logs", scale), name) for name in (*papers, "audit")}
     for key, column in SECONDS.items():
-        now = {name: round(float(rows[column].sum()), 1)
+        new = {name: round(float(rows[column].sum()), 1)
                for name, rows in spent.items() if len(rows)}  # fmt: skip
-        content[key] = {**known.get(key, {}), **now}
+        content[key] = {**known.get(key, {}), **new}
     store.write_json(path, content)
     return path
 
