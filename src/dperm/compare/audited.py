@@ -49,7 +49,6 @@ SHORT = {"passes": 1.0, "steps": 2}  # replaces the slow values of a default set
 NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
 HUGE = 8e307  # entries whose margins overflow
 FAR = 1e9  # stands for nan in a release
-SEARCH = "private_search"
 
 
 def mechanisms(solver: str) -> list[Mechanism]:

@@ -33,7 +33,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 from PIL import Image
 
 from dperm.core.experiment import files as store
@@ -174,6 +174,7 @@ def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) 
     axes.set(**picture.own.get(name, {}))
     if axes.get_xscale() == "log":  # which has no place for the start, at 0
         rows = rows[~(rows["x"] <= 0) | (rows[ROLE] == "level")]
+        axes.xaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))  # more would overlap
     for curve, part in rows.groupby("algorithm", sort=False):
         key, role = str(curve), str(part[ROLE].iloc[0])
         look = {"marker": ""} | styles[key] | LINES.get(role, {})
