@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from dperm.audit.checks import Audit
-from dperm.audit.costs import composed, run_epsilon
+from dperm.audit.costs import DOUBT, composed, run_epsilon
 from dperm.audit.pairs import pairs
+from dperm.audit.replay import Replay
 from dperm.core.privacy import strict as accountant
 
 from .test_replay import loud_pair
@@ -51,6 +52,17 @@ def test_the_least_shift_of_all_histories_counts():
         assert run_epsilon(later, pair, [1, 2, 3]) <= min(some) * (1 + 1e-9)
         ranges.append(max(some) / max(min(some), 1e-9))
     assert max(ranges) > 1.01
+
+
+def test_the_chance_that_noise_decides_a_selection_counts_against_delta(monkeypatch):
+    """Where it may well decide, nothing after the selection counts."""
+    m = strict("dp_gcd")
+
+    def bound(chance):
+        monkeypatch.setattr(Replay, "upset", lambda *_: chance)
+        return max(run_epsilon(m, pair, [1, 2]) for pair in pairs(m, 12))
+
+    assert bound(0.0) > 1.01 * bound(DOUBT / 4) > bound(1.0) == 0
 
 
 def test_records_that_are_not_alike_have_no_law_under_sampling():
