@@ -149,8 +149,9 @@ def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
 
 
 def swept_of(config: Config, product: Product) -> pd.DataFrame:
-    """Rows of the product's sweep."""
-    return results.load_sweep(config, product.sweeps[0])
+    """Rows of the product's sweeps, one below the other."""
+    tables = [results.load_sweep(config, name) for name in product.sweeps]
+    return pd.concat(tables, ignore_index=True)
 
 
 def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFrame:
@@ -213,18 +214,21 @@ def summary(
     keys: Sequence[str],
     show: Mapping[str, Sequence[str]],
     derived: Mapping[str, str] | None = None,
+    only: str = "",
 ) -> pd.DataFrame:
     """A sweep by groups of rows that differ only in their draws.
 
-    ``keys`` are columns that make a group. ``show`` has, by a key of ``SHOWN``, the
-    columns to summarise: the first value of a group, its mean, its largest value, its
-    mean with a 95 % interval, or the number of runs that have one. ``derived`` are
-    columns that follow from others, as expressions of pandas. A column that no row has,
-    as where no run was made, is empty.
+    ``keys`` are columns that make a group, of the rows that ``only`` selects, a
+    condition of pandas. ``show`` has, by a key of ``SHOWN``, the columns to summarise:
+    the first value of a group, its mean, its largest value, its mean with a 95 %
+    interval, or the number of runs that have one. ``derived`` are columns that follow
+    from others, as expressions of pandas. A column that no row has, as where no run was
+    made, is empty.
     """
     swept = where(swept_of(config, product), status="ok")
-    if "problem" in swept:
-        swept = swept[swept["problem"].isin(problems)]
+    if "problem" in swept:  # synthetic data have none
+        swept = swept[swept["problem"].isin([*problems, np.nan])]
+    swept = swept.query(only) if only else swept
     shown, derived = [(how, x) for how in show for x in show[how]], derived or {}
     lost = [name for _, name in shown if name not in {*swept, *derived}]
     swept = swept.assign(**dict.fromkeys(lost, math.nan))

@@ -15,7 +15,7 @@ SIZES = {"n": 40, "d": 90, "density": 0.2, "active": 0.1}
 
 @pytest.fixture(scope="session")
 def instance():
-    return synthetic(7, **SIZES)
+    return synthetic(SIZES, 7)
 
 
 @pytest.fixture(params=["least_squares", "logistic", "smoothed_hinge"])

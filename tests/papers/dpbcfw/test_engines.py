@@ -13,11 +13,9 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.distributed.engines import (
     ENGINES,
     Dask,
-    FileNode,
     Local,
     WorkerLostError,
     shares,
-    written,
 )
 from dperm.solvers.distributed.node import Message
 from dperm.solvers.frank_wolfe import Noise, dp_bcfw
@@ -151,20 +149,6 @@ def test_a_scheduler_that_is_configured_is_used_and_left_running(
             assert len(other.scheduler_info()["workers"]) == 2
 
 
-def test_files_hold_each_column_once(instance, tmp_path):
-    public = dp_bcfw.public_of(instance.problem, OPTIONS, NOISE)
-    found = [
-        FileNode(written(share, tmp_path / f"{k}.npz"), public, 0)
-        for k, share in enumerate(shares(instance.problem, 4))
-    ]
-    bound = OPTIONS.entry_bound
-    whole = np.clip(instance.problem.A.toarray(), -bound, bound)
-    parts = [node.columns.matrix.toarray() for node in found]
-    np.testing.assert_array_equal(np.hstack(parts), whole)
-    sizes = np.cumsum([0, *(part.shape[1] for part in parts)])
-    assert [node.first for node in found] == sizes[:-1].tolist()
-
-
 def test_messages_survive_the_journey():
     sent = Message(np.array([3, -8]), np.array([0.1, -2.5e-7, 3.0]))
     content = sent.pack()
@@ -175,12 +159,3 @@ def test_messages_survive_the_journey():
     for broken in (content[:-1], content + b"x", b""):
         with pytest.raises(ValueError, match="message"):
             Message.unpack(broken)
-
-
-def test_communication_is_counted_in_bytes(local):
-    m, K = 12, 3
-    first, later = np.array(local.down)[[0, 5]]
-    assert (first == 8 + 8 * m).all() and (later == 8 + 8 * (K + m)).all()
-    up = np.array(local.up)
-    assert set(up.ravel()) == {16, 16 + 8 * m}
-    assert (up == 16 + 8 * m).sum() == len(local.features)

@@ -1,4 +1,4 @@
-"""Columns, iterates, bounds, the minimum over the ball, and instances."""
+"""Iterates, bounds, the minimum over the ball, and instances."""
 
 import numpy as np
 import pytest
@@ -71,17 +71,6 @@ def test_the_minimum_over_the_ball(instance, share):
     assert value == pytest.approx(found.fun, rel=1e-5)
 
 
-def test_the_sketch_keeps_lengths_and_is_public():
-    sketch, same = Sketch(200, 50, 7), Sketch(200, 50, 7)
-    rows = np.arange(200)
-    a = np.random.default_rng(0).standard_normal((200, 40))
-    ratios = [
-        np.linalg.norm(sketch.feature(rows, column)) / np.linalg.norm(column)
-        for column in a.T
-    ]
-    assert np.mean(ratios) == pytest.approx(1.0, abs=0.05)
-    np.testing.assert_array_equal(sketch.by_record, same.by_record)
-    q = sketch.feature(rows, a[:, 0])
-    np.testing.assert_allclose(sketch.predictions(q), sketch.by_record @ q, atol=1e-12)
+def test_a_sketch_longer_than_the_records_is_refused():
     with pytest.raises(ValueError, match="sketch length"):
         Sketch(10, 11, 0)

@@ -48,9 +48,6 @@ def test_settings_of_unknown_kinds_are_refused(key, value, said):
         Setting(**{key: value})
 
 
-# --- the sweep ------------------------------------------------------------------------
-
-
 # --- Figure 4 under every reading -----------------------------------------------------
 
 

@@ -20,8 +20,8 @@ from dperm.papers.dpbcfw.theory import (
     correlated,
     pair_chances,
     pair_sums,
-    printed_scale,
 )
+from dperm.solvers.frank_wolfe.dp_bcfw_noise import equation17
 
 # --- privacy --------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ def _sketch_noise(
 ) -> float:
     """Equation 17's noise; a leading singular value is about 1 + sqrt(n / length)."""
     leading = 1 + math.sqrt(n / length)
-    return printed_scale(int(n), leading, epsilon, delta, count)
+    return equation17(int(n), leading, count, epsilon / 2, delta)
 
 
 # --- expected curvature ---------------------------------------------------------------

@@ -9,7 +9,8 @@ reading, one choice of both.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -20,8 +21,11 @@ from scipy import sparse
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.erm.sets import Ball
+from dperm.core.experiment.schema import Config
 from dperm.core.privacy.ledger import DATA_BOUNDS, RADIUS, Ledger, united
 from dperm.core.privacy.mechanisms import streams
+from dperm.core.solvers.options import one_of
+from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpbcfw.constrained import minimum
 from dperm.solvers.distributed.bounds import clip_problem
 from dperm.solvers.distributed.columns import Columns
@@ -111,9 +115,7 @@ def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
     return sparse.csc_array((values, flat % n, indptr), shape=(n, p))
 
 
-def synthetic(
-    seed: int, n: int, d: int, density: float, active: float, rows: int | None = None
-) -> Instance:
+def synthetic(point: Mapping[str, Any], seed: int) -> Instance:
     """The synthetic data of Section V.
 
     Public are a bound of 4 on |a_ij|, whose non-zeros are N(0, 1), and one of 4
@@ -121,18 +123,16 @@ def synthetic(
 
     Parameters
     ----------
-    n, d : int
-        Records and features.
-    density, active : float
-        Shares of non-zeros in A and in x_true.
-    rows : int
-        Records drawn, of which the first n are used; None: n.
+    point : mapping
+        n and d; density and active, shares of non-zeros in A and in x_true; rows, the
+        number of records that are drawn, of which the first n are used.
     """
-    rng = np.random.default_rng(seed)
-    A = sparse_design(rng, rows or n, d, density)
-    if rows is not None and rows > n:
+    n, d, density = int(point["n"]), int(point["d"]), point["density"]
+    rng, rows = np.random.default_rng(seed), int(point.get("rows", n))
+    A = sparse_design(rng, rows, d, density)
+    if rows > n:
         A = sparse.csc_array(A.tocsr()[:n])
-    count = max(1, round(active * d))
+    count = max(1, round(point["active"] * d))
     x = np.zeros(d)
     x[rng.choice(d, count, replace=False)] = rng.standard_normal(count)
     y = A @ x + np.sqrt(NOISE_VARIANCE) * rng.standard_normal(n)
@@ -150,6 +150,17 @@ def prepared(problem: Problem, w: np.ndarray) -> Instance:
     public = united(problem.given, (DATA_BOUNDS, RADIUS))
     plain = build(problem.name, A, y, "least_squares", Penalty(), given=public)
     return _of_solution(plain, w, float(np.abs(A.data).max()), float(np.abs(y).max()))
+
+
+def instance_of(config: Config, point: Mapping[str, Any], seed: int) -> Instance:
+    """The data of a point: those of its problem, or synthetic ones.
+
+    Raises UnavailableError, for which a sweep has a row, without the problem's data.
+    """
+    if "problem" not in point:
+        return synthetic(point, seed)
+    problem, optimum = problem_of(config, point["problem"])
+    return prepared(problem, optimum.w)
 
 
 def _of_solution(
@@ -185,15 +196,23 @@ class Setting:
     per: str = "total"
 
     def __post_init__(self) -> None:
-        known: dict[str, Any]
-        known = {"method": METHODS, "noise": CALIBRATIONS, "engine": ENGINES}
-        known |= {"objective": ("mean", "sum"), "per": ("total", "iteration")}
-        for key, values in known.items():
-            if getattr(self, key) not in values:
-                raise ValueError(
-                    f"settings.{key}: expected one of {', '.join(values)}, "
-                    f"found {getattr(self, key)!r}"
-                )
+        one_of("settings.method", self.method, METHODS)
+        one_of("settings.noise", self.noise, CALIBRATIONS)
+        one_of("settings.engine", self.engine, ENGINES)
+        one_of("settings.objective", self.objective, ("mean", "sum"))
+        one_of("settings.per", self.per, ("total", "iteration"))
+
+
+def setting_of(at: Instance, point: Mapping[str, Any], **more: Any) -> Setting:
+    """The setting of a point's keys and of others, which take precedence.
+
+    ``ball`` of the point is eta, or ||x_true||_1 if that is less.
+    """
+    known = {field.name for field in fields(Setting)}
+    keys = {key: value for key, value in point.items() if key in known} | more
+    if "ball" in point:
+        keys["share"] = min(1.0, point["ball"] / at.radius)
+    return Setting(**keys)
 
 
 def options_of(at: Instance, setting: Setting) -> Any:

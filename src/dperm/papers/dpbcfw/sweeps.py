@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +14,7 @@ from scipy import sparse
 from dperm.core.erm.losses import named
 from dperm.core.erm.problem import Problem, build
 from dperm.core.erm.sets import Ball
-from dperm.core.experiment import grid, plan
+from dperm.core.experiment import grid
 from dperm.core.experiment.schema import Config
 from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.papers.dpbcfw import theory
@@ -22,28 +23,29 @@ from dperm.papers.dpbcfw.runs import (
     Instance,
     Rows,
     Setting,
+    instance_of,
     noise_of,
     options_of,
-    prepared,
     run,
+    setting_of,
     sparse_design,
     synthetic,
 )
 from dperm.papers.dpbcfw.theory import SAMPLINGS
-from dperm.pipeline import inputs
 from dperm.solvers.distributed.columns import Columns, edges
 from dperm.solvers.distributed.engines import shares
 from dperm.solvers.distributed.node import Node
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe import bcfw, dp_bcfw, silent
 from dperm.solvers.frank_wolfe.bcfw import step_size
-from dperm.solvers.frank_wolfe.dp_bcfw_noise import sensitivities, sketch_of
+from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
+    equation17,
+    sensitivities,
+    sketch_of,
+)
 from dperm.solvers.frank_wolfe.iterate import Iterate
 
-DATA = ("n", "d", "density", "active", "rows")
-SETTING = tuple(field.name for field in fields(Setting))
-WHOLE = ("n", "d", "rows", "nodes", "sketch", "iterations")  # converted to integers
-Point = Mapping[str, Any]
+Point = dict[str, Any]
 
 # --- runs of many settings ------------------------------------------------------------
 
@@ -56,147 +58,114 @@ def compare(
     every: int = 1,
     same_sparsity: bool = False,
     records: list[int] | None = None,
-    engine: str = "local",
 ) -> Rows:
     """Runs of many settings on the data of a point.
 
     Parameters
     ----------
     point : mapping
-        Sizes and sparsity of synthetic data, or ``problem``; keys of ``Setting``, which
-        go into all settings; and ``ball``, which is eta, or ||x_true||_1 if that is
-        less.
+        Of ``instance_of`` and ``setting_of``.
     settings : grid
-        Of keys of ``Setting``, and ``own``: with the noise of the method's own paper
-        under every reading.
+        Of keys of ``Setting``, which take precedence over the point's, and of ``own``,
+        a mark of DP-FW with the noise of its own paper under every reading.
     every : int
         Rows are kept at each ``every``-th iteration and at the last; 0: there alone.
     same_sparsity : bool
         Whether x_true is as dense as the features.
     records : list of int, optional
         Numbers n of records, all of one draw of the data; else the point has n.
-    engine : str
-        Engine of Algorithm 2.
     """
     rows: Rows = []
+    point = point | ({"active": point["density"]} if same_sparsity else {})
     for sizes in [{"n": n} for n in records] if records else [{}]:
-        at = _instance(config, {**point, **sizes}, seed, same_sparsity)
-        if isinstance(at, str):
-            return [{"status": "unavailable", "reason": at}]
+        at = instance_of(config, point | sizes, seed)
         for keys in grid.points(settings, axes=None):
-            as_itself = keys.pop("own", False)
-            setting = _setting(at, point, **keys, engine=engine)
-            if as_itself:
-                setting = replace(setting, objective="mean", per="total")
-            known = {"n": at.problem.n, "d": at.problem.p, "own": as_itself}
+            known = {"n": at.problem.n, "d": at.problem.p}
+            known |= {"own": keys.pop("own", False)}
+            setting = setting_of(at, point, **keys)
             rows += [row | known for row in run(at, setting, seed, every)]
     return rows
-
-
-def _setting(at: Instance, point: Point, **more: Any) -> Setting:
-    """The setting of these keys and of the point's, which take precedence."""
-    keys = more | {key: point[key] for key in SETTING if key in point}
-    if "ball" in point:
-        keys["share"] = min(1.0, point["ball"] / at.radius)
-    return Setting(**_whole(keys))
-
-
-def _whole(keys: dict[str, Any]) -> dict[str, Any]:
-    return {key: int(v) if key in WHOLE else v for key, v in keys.items()}
-
-
-def _instance(
-    config: Config, point: Point, seed: int, same_sparsity: bool = False
-) -> Instance | str:
-    """The data of a point, or the reason why they are not available."""
-    if "problem" not in point:
-        return _drawn(point, seed, same_sparsity)
-    at = plan.at_problem(config, point["problem"])
-    problem = inputs.load_problem(at)
-    if problem is None:
-        return inputs.unavailable_reason(at)
-    return prepared(problem, inputs.load_optimum(at).w)
-
-
-def _drawn(point: Point, seed: int, same_sparsity: bool = False) -> Instance:
-    """The synthetic data of a point."""
-    sizes = {key: point[key] for key in DATA if key in point}
-    if same_sparsity:
-        sizes["active"] = point["density"]
-    return synthetic(seed, **_whole(sizes))
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------
 
 
-def samplings(
+def algorithm1(
     config: Config,
     point: Point,
     seed: int,
-    chance: float,
-    nodes: int,
-    published_p_min: float,
+    key: str,
+    runs: Sequence[Mapping[str, Any]],
 ) -> Rows:
-    """Figure 1: Algorithm 1 on the box and on the ball under several samplings.
+    """Algorithm 1 on the box and on the ball: a row per run and iteration.
 
     Parameters
     ----------
-    chance : float
-        tau over d: the chance of a feature in tau-nice sampling, and the share of the
-        features that each node takes.
-    nodes : int
-        K.
-    published_p_min : float
-        p_min of Section V-A, (tau / d)^2; Table III prints (K tau)^2 / d^2.
+    key : str
+        Column with the names of the runs.
+    runs : sequence of mapping
+        Of keys of ``bcfw.Options``, with ``name``, and ``share``, the share of the
+        features that each node takes, in place of tau.
     """
-    at = _drawn(point, seed)
-    tau = round(chance * at.problem.p)
-    distributed = bcfw.Options("distributed", tau, nodes)
-    runs = {
-        "elementary": bcfw.Options(),
-        "tau-nice": bcfw.Options("tau_nice", tau),
-        "(K, tau), published": replace(distributed, p_min=published_p_min),
-        "(K, tau), corrected": distributed,
-    }
-    return [*_paths(at, point, seed, "sampling", runs)]
+    at, count, rows = synthetic(point, seed), int(point["iterations"]), Rows()
+    sizes = {"box": at.largest, "ball": at.radius}
+    for (constraint, size), keys in itertools.product(sizes.items(), runs):
+        known = {"constraint": constraint, key: keys["name"], "eta": size}
+        options = {name: keys[name] for name in keys if name not in ("name", "share")}
+        tau = int(keys.get("share", 1.0) * at.problem.p)
+        options |= {"tau": tau, "constraint": constraint, "radius": size}
+        path = _run(at, bcfw.Options(**options), seed, count)
+        for t in range(count + 1):
+            if t:
+                path.advance(1)
+            row = known | {"iteration": t, "loss": path.at.objective}
+            row |= {"start": at.start, "largest_norm": path.largest / size}
+            row |= {"final_norm": path.at.l1_norm / size, "p_min": path.p_min}
+            rows.append(row)
+    return rows
 
 
-def blocks(config: Config, point: Point, seed: int, nodes: list[int]) -> Rows:
-    """Figure 2 as Algorithm 1: each of K nodes samples d / max K coordinates."""
-    at = _drawn(point, seed)
-    tau = at.problem.p // max(nodes)
-    runs = {K: bcfw.Options("distributed", tau, K) for K in nodes}
-    return [*_paths(at, point, seed, "nodes", runs)]
-
-
-def _paths(
-    at: Instance, point: Point, seed: int, key: str, runs: Mapping[Any, bcfw.Options]
-) -> Iterator[dict[str, Any]]:
-    """Rows of runs of Algorithm 1 on box and ball, one per iteration."""
-    count = int(point["iterations"])
-    for constraint in bcfw.CONSTRAINTS:
-        size = at.largest if constraint == "box" else at.radius
-        for name, options in runs.items():
-            options = replace(options, constraint=constraint, radius=size)
-            path = _algorithm1(at, options, seed, count)
-            for t in range(count + 1):
-                if t:
-                    path.advance(1)
-                yield {
-                    "constraint": constraint,
-                    key: name,
-                    "eta": size,
-                    "iteration": t,
-                    "loss": path.at.objective,
-                    "start": at.start,
-                    "largest_norm": path.largest / size,
-                    "final_norm": path.at.l1_norm / size,
-                    "p_min": path.p_min,
-                }
-
-
-def _algorithm1(at: Instance, options: bcfw.Options, seed: int, count: int) -> bcfw.Run:
+def _run(at: Instance, options: bcfw.Options, seed: int, count: int) -> bcfw.Run:
     return bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
+
+
+class Printed(NamedTuple):
+    """A row of Table III, with the expected curvature of Propositions 2 to 4.
+
+    ``existing_`` are those of the analysis made for the sampling alone; NaN where there
+    is none. ``published_p_min`` is as printed.
+    """
+
+    published_p_min: float
+    existing_curvature: float
+    expected_curvature: float
+    existing_bound: float
+
+
+def table3(
+    columns: Columns, width: float, start: float, tau: int, nodes: int, t: int
+) -> dict[str, Printed]:
+    """Table III on least squares over a box with sides of ``width``, by sampling.
+
+    Existing constants are the global curvature by the top eigenvalue, the product
+    curvature sum_i C_f^i, and the expected set curvature of tau-nice sampling, for
+    which Proposition 3 has the same bound. All are for f = ||Ax - y||^2 / (2n), so A is
+    divided by sqrt(n).
+    """
+    scale, d, nan = width**2 / columns.n, columns.p, math.nan
+    mu1, mu2, mu3 = (scale * value for value in pair_maxima(columns, nodes))
+    nice, spread = theory.pair_sums(mu1, mu2, mu3, tau, nodes)
+    total = scale * float(columns.square_norms.sum())
+    whole = scale * d * top_eigenvalue(columns)
+    serial = 2 * d * (start + total) / (t + 2 * d)
+    several = 2 * d * (start + nice) / (tau**2 * t + 2 * d)
+    rows = (
+        Printed(1.0, whole, whole, 2 * whole / (t + 2)),
+        Printed(1 / d, total, total / d, serial),
+        Printed(tau / d, nice, nice, several),
+        Printed((nodes * tau / d) ** 2, nan, spread, nan),
+    )
+    return dict(zip(SAMPLINGS, rows, strict=True))
 
 
 def curvature(
@@ -208,59 +177,25 @@ def curvature(
     ``published_bound`` is Theorem 1 with the printed p_min, and ``printed_column`` the
     table's own column with the right one.
     """
-    at, count, rows = _drawn(point, seed), int(point["iterations"]), []
+    at, count, rows = synthetic(point, seed), int(point["iterations"]), Rows()
     d, h, tau = at.problem.p, at.start, round(chance * at.problem.p)
-    printed = (1.0, 1 / d, tau / d, (nodes * tau / d) ** 2)
-    both, start = curvatures(at.columns, 2 * at.largest, tau, nodes), h - at.truth
-    known = {name: C for name, (C, _) in both.items()}
-    existing = theory.existing_bounds(known, h, d, tau, count)
-    for (name, sampling), published in zip(SAMPLINGS.items(), printed, strict=True):
-        options = bcfw.Options(sampling, tau, nodes, "box", at.largest)
-        path = _algorithm1(at, options, seed, count)
+    table = table3(at.columns, 2 * at.largest, h, tau, nodes, count)
+    for name, printed in table.items():
+        options = bcfw.Options(SAMPLINGS[name], tau, nodes, "box", at.largest)
+        path = _run(at, options, seed, count)
         path.advance(count)
-        p_min, (C, expected) = path.p_min, both[name]
-        row = {
-            "sampling": name,
-            "p_min": p_min,
-            "published_p_min": published,
-            "existing_curvature": C,
-            "expected_curvature": expected,
-            "existing_bound": existing[name],
-            "bound": theory.bound(count, p_min, h, expected),
-            "published_bound": theory.bound(count, published, h, expected),
-            "printed_column": theory.printed_column(p_min, count, d, start, expected),
+        p_min, C, start = path.p_min, printed.expected_curvature, h - at.truth
+        row = {"sampling": name, "p_min": p_min, **printed._asdict()}
+        row |= {
+            "bound": theory.bound(count, p_min, h, C),
+            "published_bound": theory.bound(count, printed.published_p_min, h, C),
+            "printed_column": theory.printed_column(p_min, count, d, start, C),
             "gap": path.at.objective - at.truth,
             "start": start,
             "iteration": count,
         }
         rows.append(row)
     return rows
-
-
-def curvatures(
-    columns: Columns, width: float, tau: int, nodes: int
-) -> dict[str, tuple[float, float]]:
-    """Bounds on curvatures of least squares over a box with sides of ``width``.
-
-    Propositions 3 and 4 are compared with the constants of the case-by-case analyses.
-    These are the global curvature by the top eigenvalue, the product curvature
-    sum_i C_f^i, and the expected set curvature of tau-nice sampling, for which
-    Proposition 3 has the same bound. All are for f = ||Ax - y||^2 / (2n), so A is
-    divided by sqrt(n).
-
-    Returns
-    -------
-    dict
-        By sampling: the existing constant, NaN where there is none, and the expected
-        curvature.
-    """
-    scale, p = width**2 / columns.n, columns.p
-    mu1, mu2, mu3 = (scale * value for value in pair_maxima(columns, nodes))
-    nice, distributed = theory.pair_sums(mu1, mu2, mu3, tau, nodes)
-    total = scale * float(columns.square_norms.sum())
-    everything = scale * p * top_eigenvalue(columns)
-    both = (everything, everything), (total, total / p), (nice, nice)
-    return dict(zip(SAMPLINGS, (*both, (math.nan, distributed)), strict=True))
 
 
 def pair_maxima(columns: Columns, nodes: int) -> tuple[float, float, float]:
@@ -293,14 +228,14 @@ def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) ->
     shortest interpolation lies within it; else f(x_true) is used instead, which is no
     smaller. A sampling of small p_min takes ``PASSES`` / p_min iterations.
     """
-    at, rows = _drawn(point, seed), list[dict[str, Any]]()
+    at, rows = synthetic(point, seed), Rows()
     tau, ball = round(chance * at.problem.p), Ball(1.0, point["share"] * at.radius)
     value, open_ = minimum(at.problem, ball, PRECISION, MOST, at.columns)
     sets = {"ball": (ball.radius, value - open_), "box": (at.largest, box_least(at))}
     for constraint, (radius, least) in sets.items():
         for name in ORDERED:
             options = bcfw.Options(SAMPLINGS[name], tau, nodes, constraint, radius)
-            path = _algorithm1(at, options, seed, int(point["iterations"]))
+            path = _run(at, options, seed, int(point["iterations"]))
             count = max(int(point["iterations"]), round(PASSES / path.p_min))
             marks = np.geomspace(count / 10, count, POINTS).round().astype(int)
             for before, t in zip([0, *marks[:-1]], marks, strict=True):
@@ -345,7 +280,7 @@ def losses(
     corrected and as printed, after 20 steps of FW.
     """
     # the same design, with labels sign(y) if the loss requires them
-    base = _drawn(point, seed)
+    base = synthetic(point, seed)
     loss = str(point["loss_name"])
     X, y, label = base.problem.A, -base.problem.offset, base.label_bound
     if named(loss).labels == "sign":
@@ -355,7 +290,7 @@ def losses(
     for length in lengths:
         m = max(1, round(length * at.problem.n))
         keys = {"nodes": 4, "update": "feasible", "share": share, "sketch": m}
-        (end,) = run(at, _setting(at, point, **keys), seed, 0)
+        (end,) = run(at, setting_of(at, point, **keys), seed, 0)
         rows.append(end | {"length": length, **_formula_errors(at, m, share, seed)})
     return rows
 
@@ -367,7 +302,7 @@ def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, 
     two losses lack the 1/n of the mean and the n that turns q into margins.
     """
     problem, columns, n = at.problem, at.columns, at.problem.n
-    x = _algorithm1(at, bcfw.Options(radius=share * at.radius), seed, 20)
+    x = _run(at, bcfw.Options(radius=share * at.radius), seed, 20)
     x.advance(20)
     exact = Iterate.gradient(x.at)
     sketch = Sketch(n, m, 0)
@@ -435,8 +370,8 @@ def communication(
     theta : float
         Distortion of Theorem 4.
     """
-    at = _drawn(point, seed)
-    setting = _setting(at, point, noise=noise)
+    at = synthetic(point, seed)
+    setting = setting_of(at, point, noise=noise)
     theorem = own_iterations(at, setting, theta)
     counts = {"theorem 4": min(max(1, round(theorem)), max(tuned))}
     ends = {T: run(at, replace(setting, iterations=T), seed, 0)[0] for T in tuned}
@@ -465,8 +400,8 @@ def own_length(
     """
     if point.get("nonzeros"):
         point = {**point, "density": point["nonzeros"] / point["n"]}
-    at = _drawn(point, seed)
-    setting = _setting(at, point, noise=noise, update="feasible")
+    at = synthetic(point, seed)
+    setting = setting_of(at, point, noise=noise, update="feasible")
     T, eta = own_iterations(at, setting, theta), setting.share * at.radius
     count = max(1, min(most, round(T)))
     (end,) = run(at, replace(setting, iterations=count), seed, 0)
@@ -491,39 +426,32 @@ def approximation(config: Config, point: Point, seed: int, lengths: list[int]) -
     the curvature over the ball of radius K eta, which contains the iterates; ``gap`` is
     the final f less the least f over this ball. A length of 0 is no sketch.
     """
-    at, rows = _drawn(point, seed), list[dict[str, Any]]()
+    at, rows = synthetic(point, seed), Rows()
+    problem = at.problem
     for length in lengths:
-        setting = _setting(at, point, sketch=length)
-        known = {"length": length or at.problem.n}
-        rows += [row | known for row in approximation_errors(at, setting, seed)]
+        setting, errors = setting_of(at, point, sketch=length), Rows()
+        options, noise = options_of(at, setting), noise_of(at, setting)
+        path = dp_bcfw.Run(problem, streams(seed), options, noise)
+        public = dp_bcfw.public_of(problem, options, noise)
+        node = Node(next(shares(problem, 1)), public, 0)  # all features
+        starts, C = edges(problem.p, setting.nodes), ball_curvature(at, options.reach)
+        for t in range(setting.iterations):
+            estimate = node.gradient(node.slopes(path.q))
+            slopes = problem.derivatives(problem.A @ path.x + problem.offset)
+            exact = at.columns.products(slopes) / problem.n
+            path.advance(1)
+            worse = options.radius * oracle_error(estimate, path.chosen[-1], starts)
+            known = {"iteration": t + 1, "allowed": step_size(t, 1.0) * C / 2}
+            error = float(np.abs(estimate - exact).max())
+            errors.append({"release": "gradient", "error": error} | known)
+            errors.append({"release": "oracle", "error": worse} | known)
+        least, _ = at.minimum(setting.nodes * setting.share)
+        end = problem.mean_loss(problem.A @ path.x + problem.offset) - least
+        known = {"curvature": C, "gap": end, "start": at.start - least}
+        known |= {"width": 2 * options.reach, "nodes": setting.nodes}
+        known |= {"length": length or problem.n}
+        rows += [row | known for row in errors]
     return rows
-
-
-def approximation_errors(at: Instance, setting: Setting, seed: int) -> Rows:
-    """Rows of one private run, two per iteration, as ``approximation`` has them."""
-    problem, rows = at.problem, list[dict[str, Any]]()
-    options, noise = options_of(at, setting), noise_of(at, setting)
-    path = dp_bcfw.Run(problem, streams(seed), options, noise)
-    public = dp_bcfw.public_of(problem, options, noise)
-    node = Node(next(shares(problem, 1)), public, 0)  # all features
-    starts, C = edges(problem.p, setting.nodes), ball_curvature(at, options.reach)
-    for t in range(setting.iterations):
-        estimate = node.gradient(node.slopes(path.q))
-        slopes = problem.derivatives(problem.A @ path.x + problem.offset)
-        exact = at.columns.products(slopes) / problem.n
-        path.advance(1)
-        worse = options.radius * oracle_error(estimate, path.chosen[-1], starts)
-        errors = (float(np.abs(estimate - exact).max()), worse)
-        known = {"iteration": t + 1, "allowed": step_size(t, 1.0) * C / 2}
-        rows += [
-            {"release": name, "error": error} | known
-            for name, error in zip(theory.RELEASES, errors, strict=True)
-        ]
-    least, _ = at.minimum(setting.nodes * setting.share)
-    end = problem.mean_loss(problem.A @ path.x + problem.offset) - least
-    known = {"curvature": C, "gap": end, "start": at.start - least}
-    known |= {"width": 2 * options.reach, "nodes": setting.nodes}
-    return [row | known for row in rows]
 
 
 def oracle_error(estimate: np.ndarray, signed: np.ndarray, starts: np.ndarray) -> float:
@@ -562,7 +490,8 @@ def sketched_products(
         Features of x, all with the same weight; ||x||_1 = 1.
     """
     n, d, count = (int(point[key]) for key in ("n", "d", "iterations"))
-    of_table, rows = theory.table_length(n, count, theta), []
+    rows: Rows = []
+    of_table = min(n, math.ceil(math.log(2 * count * n) / theta**2))  # Table IV
     for m, table in [*((m, False) for m in lengths if m <= n), (of_table, True)]:
         rng = np.random.default_rng(seed)
         A = sparse_design(rng, n, d, point["nonzeros"] / n)
@@ -575,7 +504,7 @@ def sketched_products(
         noise = []
         for each in (sketch, Sketch(n, n, seed)):
             top, epsilon = each.leading_singular_value, float(point["epsilon"])
-            scale = theory.printed_scale(n, top, epsilon, 1 / n, nodes * count)
+            scale = equation17(n, top, nodes * count, epsilon / 2, 1 / n)
             drawn = gaussian(streams(seed).noise, (active, each.m))
             noise.append(A.T @ each.predictions(scale * (x[x != 0] @ drawn)) / n)
         errors = {
@@ -608,8 +537,8 @@ def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
         ``release`` (score, feature), ``found`` (largest change), ``strict`` (declared
         replace-one sensitivity) and ``published`` (as the printed noise assumes).
     """
-    at = _drawn(point, seed)
-    setting, problem, n = _setting(at, point), at.problem, at.problem.n
+    at = synthetic(point, seed)
+    setting, problem, n = setting_of(at, point), at.problem, at.problem.n
     options, noise = options_of(at, setting), noise_of(at, setting)
     path = dp_bcfw.Run(problem, streams(seed), options, noise)
     path.advance(5)

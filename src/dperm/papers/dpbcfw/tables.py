@@ -99,30 +99,6 @@ def _figure4(runs: pd.DataFrame) -> tuple[bool, bool]:
     return bool(lowest <= 1 - LEARNT), falls
 
 
-# --- privacy --------------------------------------------------------------------------
-
-
-def privacy(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """True epsilon of the noise, also of indices and features separately."""
-    tables = [results.load_sweep(config, name) for name in product.sweeps]
-    table = pd.concat(tables, ignore_index=True)
-    kept = table["noise"].isin(["stated", "scaled", "strict"])
-    if "status" in table:
-        kept &= table["status"] == "ok"
-    table = last(table[kept])
-    names = table["problem"] if "problem" in table else pd.Series(pd.NA, table.index)
-    table = table.assign(data=names.fillna("synthetic"))
-    keys = ["data", "method", "noise", "update", "nodes", "share", "epsilon"]
-    values = [
-        *("index_epsilon", "sketch_epsilon", "true_epsilon", "epsilon_low"),
-        *("index_scale", "sketch_scale", "largest_norm", "final_norm"),
-    ]
-    runs = table.groupby(keys, sort=False)
-    data = runs[[name for name in values if name in table]].mean()
-    data = data.join(runs["given"].first()) if "given" in table else data
-    return data.reset_index()
-
-
 # --- Theorems 1 and 2, Proposition 1, and the sketch ----------------------------------
 
 RUN = ["objective", "per", "epsilon", "length"]  # keys of the runs of Theorem 2

@@ -1,11 +1,9 @@
 """Formulas of Lou and Cheung 2020, and the quantities that they bound.
 
-They are Theorem 1, Table III, Propositions 1 to 4, and the sketch of Section IV.
+They are Theorem 1, Table III, and Propositions 1 to 4.
 """
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 
@@ -15,7 +13,6 @@ SAMPLINGS = {  # of Algorithm 1, with their names in ``bcfw.Options``
     "tau-nice": "tau_nice",
     "(K, tau)-distributed": "distributed",
 }
-RELEASES = ("gradient", "oracle")  # those that may have errors by Assumption 2
 
 # --- Theorem 1 and Table III ----------------------------------------------------------
 
@@ -37,17 +34,6 @@ def printed_column(
         return bound(t, p_min, start, curvature)
     s = p_min * d
     return 2 * d * (s * start + curvature) / (s * s * t + 2 * d * s)
-
-
-def existing_bounds(
-    curvatures: dict[str, float], start: float, d: int, tau: int, t: int
-) -> dict[str, float]:
-    """Table III's column of existing results for exact updates, by sampling."""
-    C = curvatures
-    serial = 2 * d * (start + C["uniform serial"]) / (t + 2 * d)
-    nice = 2 * d * (start + C["tau-nice"]) / (tau**2 * t + 2 * d)
-    found = (2 * C["elementary"] / (t + 2), serial, nice, math.nan)
-    return dict(zip(SAMPLINGS, found, strict=True))
 
 
 def pair_sums(
@@ -128,22 +114,3 @@ def correlated(seed: int, n: int, d: int, common: float) -> np.ndarray:
     single = rng.standard_normal((n, d))
     A = np.sqrt(common) * shared + np.sqrt(1 - common) * single
     return A.T @ A / n
-
-
-# --- the sketch: Section IV -----------------------------------------------------------
-
-
-def printed_scale(
-    n: int, leading: float, epsilon: float, delta: float, count: float
-) -> float:
-    """Equation 17's noise for half the budget and ``count`` releases.
-
-    ``leading`` is the sketch's leading singular value.
-    """
-    logs = math.sqrt(2 * (math.log(1 / delta) + epsilon / 2))
-    return leading * math.sqrt(count) * logs / (n * epsilon / 2)
-
-
-def table_length(n: int, count: int, theta: float) -> int:
-    """Table IV's m, (1 / theta^2) log(2 T / delta) with delta = 1/n; at most n."""
-    return min(n, math.ceil(math.log(2 * count * n) / theta**2))

@@ -141,6 +141,17 @@ def _least_multipliers(
     return *_proportion(noise.noise_multiplier, counts, share), noise.true_epsilon
 
 
+def equation17(
+    n: int, leading: float, count: float, epsilon: float, delta: float
+) -> float:
+    """Gaussian scale that equation 17 prints for ``count`` sketched features.
+
+    ``leading`` is the sketch's leading singular value, ``epsilon`` the features' share.
+    """
+    logs = math.sqrt(2 * (math.log(1 / delta) + epsilon))
+    return leading * math.sqrt(count) * logs / (n * epsilon)
+
+
 def printed(
     problem: Problem,
     count: int,
@@ -161,9 +172,8 @@ def printed(
     root = math.sqrt(2 * count * math.log(1 / (delta / 2)))
     index = (2 * lipschitz * options.radius / (K * n)) * root
     index /= (index_epsilon / K) / 2
-    sketch = sketch_of(n, options).leading_singular_value * math.sqrt(K * count)
-    sketch *= math.sqrt(2 * (math.log(1 / delta) + sketch_epsilon))
-    sketch /= n * sketch_epsilon
+    leading = sketch_of(n, options).leading_singular_value
+    sketch = equation17(n, leading, K * count, sketch_epsilon, delta)
     moved = sensitivities(problem, options, scores)
     counts = releases(problem.p, count, options)
     ledger = Ledger(_events(moved, (index, sketch), counts), given=problem.given)
