@@ -7,8 +7,8 @@ BIN    := $(VENV)/bin
 SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: article help quickstart test test-all all lint size types unit bounds smoke long
-.PHONY: faults mutants bench docs notebooks wheel lock sbom clean
+.PHONY: article help quickstart test test-all all lint size types unit bounds smoke
+.PHONY: smoke-all long faults mutants bench docs notebooks wheel lock sbom clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -23,9 +23,11 @@ quickstart: $(VENV)/.done  ## the whole chain on data that need no download
 	dperm dpcd -j $(JOBS) --config scale=quickstart
 	@dperm table paper=dpcd product=table2 scale=quickstart
 
-test: lint types unit smoke  ## linters, types, unit tests, a smoke run of the Snakefile
+test: $(VENV)/.done  ## linters, types, unit tests, a smoke run of a paper
+	@began=$$(date +%s); $(MAKE) --no-print-directory lint types unit smoke && \
+	  echo "make test: $$(($$(date +%s) - began)) s"
 
-test-all: test long faults mutants docs wheel  ## all that is tested, in hours
+test-all: test long smoke-all faults mutants docs wheel  ## all that is tested, in hours
 	$(MAKE) bounds VERSIONS=lowest-direct
 	$(MAKE) bounds VERSIONS=highest
 
@@ -57,7 +59,11 @@ bounds: $(VENV)/.done  ## unit tests with VERSIONS=lowest-direct (or highest) al
 	PATH="$(CURDIR)/build/$(VERSIONS)/bin:$$PATH" \
 	  python -m pytest -n $(JOBS)
 
-smoke: $(VENV)/.done  ## every stage of the Snakefile on tiny grids
+smoke: $(VENV)/.done  ## one paper by the Snakefile, on tiny grids
+	snakemake -j $(JOBS) -q rules --config scale=smoke -- dpcd
+	dperm verify dpcd scale=smoke
+
+smoke-all: $(VENV)/.done  ## every stage of every paper, on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- all
 	dperm verify scale=smoke
 
@@ -67,8 +73,9 @@ long: $(VENV)/.done  ## tests that take minutes each, as the mark `long` says
 faults: $(VENV)/.done  ## every fault ten times, SLURM, offline
 	FAULT_TIMES=10 pytest -n 0 -m "" tests/faults
 
-mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants.csv
+mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants*.csv
 	cd tests && python -m mutants.run
+	cd tests && python -m mutants.rooms
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench

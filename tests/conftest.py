@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import pytest
 from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
+from dperm.core.experiment import composition
+from dperm.core.experiment.locate import conf_dirs
 
 PENALTIES = {
     "none": Penalty(),
@@ -20,16 +23,37 @@ PENALTIES = {
     "box": Penalty(l2=0.01, lower=-0.02, upper=0.03),
 }
 
-# Files that take a minute or so: whichever came last would leave other workers idle.
+# Files that take half a minute: whichever came last would leave other workers idle.
 LONG = (
-    *("test_workflow", "test_ladder", "test_bits", "test_verify", "test_extending"),
-    *("test_kill", "test_contest", "test_products", "test_adopt", "test_said"),
+    *("test_workflow", "test_contract", "test_solvers", "test_search", "test_adopt"),
+    *("test_provenance", "test_extending", "test_worlds", "test_extreme_records"),
+    *("test_verify", "test_estimators", "test_kill", "test_bits"),
 )
 
 
 def pytest_configure(config):
     """Workers take files in the order below, not those of the most tests first."""
     config.option.loadscopereorder = False
+    composition.compose = Once(composition.compose)
+
+
+class Once:
+    """Composes once for the same files: Hydra takes a third of a second each time."""
+
+    def __init__(self, compose):
+        self.compose, self.known = compose, {}
+
+    def __call__(self, name, overrides):
+        """What was composed, or is anew if a file below ``conf/`` has changed."""
+        files = [
+            path for folder in conf_dirs() for path in sorted(folder.rglob("*.yaml"))
+        ]
+        stats = [path.stat() for path in files]
+        state = [(at.st_ino, at.st_mtime_ns, at.st_size) for at in stats]
+        key = (name, *overrides, *files, *state)
+        if key not in self.known:
+            self.known[key] = self.compose(name, overrides)
+        return copy.deepcopy(self.known[key])
 
 
 def pytest_collection_modifyitems(items):

@@ -28,6 +28,7 @@ ALGORITHMS = [  # of estimators; variants by options are fitted as these are
     for name in methods.known()
     if name not in OPEN and methods.method(name).section.algorithm == name
 ]
+OFTEN = ("dp_cd", "dp_gd")  # of them every day, all others weekly
 each = pytest.mark.parametrize("path", SOLVERS, ids=lambda path: path.stem)
 
 
@@ -74,7 +75,11 @@ def test_no_shift_costs_more_than_a_ledger(path):
             assert not Audit(m, **BRIEF).epsilon().caught, m.name
 
 
-@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in OFTEN else pytest.mark.long)
+     for name in ALGORITHMS],
+)  # fmt: skip
 def test_every_estimator_keeps_its_ledger(name):
     """All have a subject, and with DP-GD a search has two."""
     found = audited.mechanisms(name)

@@ -29,10 +29,3 @@ def test_every_public_name_is_in_the_reference():
     text = PAGE.read_text(encoding="utf-8")
     for name in dperm.LAZY:
         assert re.search(rf"auto\w+:: dperm\.{name}\b", text), name
-
-
-def test_a_wrong_number_is_noticed(tmp_path):
-    page = tmp_path / "wrong.md"
-    page.write_text(">>> 1 + 1\n3\n", encoding="utf-8")
-    options = {"module_relative": False, "report": False, "verbose": False}
-    assert doctest.testfile(str(page), **options).failed == 1

@@ -170,6 +170,7 @@ def test_an_interrupt(prepared, undisturbed, moments):
 # --- disks ----------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_full_disk(prepared, undisturbed, mounted):
     """A disk that is full before all lanes are written; they are reused."""
     folder = mounted("size=160k")
@@ -191,6 +192,7 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
 
 
+@pytest.mark.long
 def test_a_limit_on_files(prepared, undisturbed):
     prepared.run("tune", "output.results=elsewhere")  # the kernels' own cache is filled
     told(prepared.run("tune", preexec_fn=limit), "cannot be written")

@@ -74,12 +74,3 @@ def test_every_claim_that_went_has_a_line(before, now, told):
         if (paper, place) not in told and not in_table:
             lost.append(name)
     assert not lost
-
-
-def test_a_moved_number_is_noticed(before, now):
-    held = [name for name in now if before.get(name, [""])[0] == "reproduced"]
-    name = next(one for one in held if "proof(" not in now[one]["number"])
-    row = now[name]
-    assert same(row, before[name])
-    assert not same(row | {"verdict": "in part"}, before[name])
-    assert not same(row | {"reproduced": row["reproduced"] * 1.001}, before[name])

@@ -169,6 +169,7 @@ def test_the_luck_of_a_tuning_is_in_the_interval_and_not_in_the_mean(tuned):
     assert found["ci_low"] <= 1.2 and 2.5 < found["ci_high"] < 4
 
 
+@pytest.mark.long
 def test_the_interval_of_a_setting_without_a_rival_is_that_of_its_mean(tuned):
     seeds = range(40)
     rows = {seed: transcripts([1.0], sigma=0.5, seed=seed) for seed in seeds}

@@ -44,6 +44,7 @@ def noisy_gd(mine):
     return solvers.load("noisy_gd")
 
 
+@pytest.mark.long
 def test_the_pipeline_runs_it(mine):
     command = [sys.executable, "-m", "dperm", "mine", "-j", "2", "-q", "all"]
     done = subprocess.run(

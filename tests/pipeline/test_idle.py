@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 from snakemake import cli
@@ -19,6 +21,7 @@ finally:
 """
 
 
+@pytest.mark.long
 def test_no_job_leaves_a_timer(tmp_path):
     command = ["-s", str(ROOT / "Snakefile"), "--directory", str(tmp_path), "-q", "all",
                "-j", "1", "data/prepared/diabetes/meta.json"]  # fmt: skip

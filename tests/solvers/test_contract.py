@@ -39,6 +39,31 @@ def test_every_algorithm_has_a_yaml_and_a_twin():
     assert named == {*solvers.PLACES} == COMPARED
 
 
+REFUSED = {
+    "ada_ssp": {"label": 0.0},
+    "dp_cd": {"sampling": "odd"},
+    "dp_gcd": {"rule": "GS", "noise": "normal"},
+    "dp_gd": {"steps": 0, "momentum": 1.0, "clip": 0.0},
+    "dp_gram": {"share": 1.0},
+    "dp_minibatch": {"share": 0.0},
+    "dp_selection": {"features": 0},
+    "dp_sgd": {"batch": 0},
+    "dp_skgd": {"sampling": "twice", "probabilities": "large", "blocks": -1, "size": 0},
+    "dp_svrg": {"inner": 0},
+    "hessian_mixing": {"rows": 0.0},
+    "moments": {"floor": -1.0},
+    "noisy_sfw": {"steps": "constant"},
+    "objective_perturbation": {"minima": "rough", "curvature": 0.0},
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_options_that_make_no_sense_are_refused_by_name(name):
+    for key, value in REFUSED[name].items():
+        with pytest.raises(ValueError, match=rf"options\.{key}"):
+            solvers.load(name).Options(**{key: value})
+
+
 # --- a solver of one's own ------------------------------------------------------------
 
 

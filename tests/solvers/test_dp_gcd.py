@@ -143,6 +143,7 @@ def chance_of_first(level, calibration):
     return taken(run, TRIALS)[0] / TRIALS
 
 
+@pytest.mark.long
 def test_noise_inside_an_l1_rule_loses_more_than_two_epsilon():
     """Slip 1c: 0.0101 and 0.0020, a loss of about 1.6 where 0.6 is claimed."""
     first, second = (chance_of_first(LEVEL + by, "paper") for by in (0, 0.01))
@@ -153,6 +154,7 @@ def test_noise_inside_an_l1_rule_loses_more_than_two_epsilon():
     assert exact == pytest.approx(1.6, abs=0.02)
 
 
+@pytest.mark.long
 def test_noise_on_the_score_does_not():
     """The same data, noise on the score: within 2 epsilon', up to sampling error."""
     first, second = (chance_of_first(LEVEL + by, "strict") for by in (0, 0.01))

@@ -274,22 +274,6 @@ def test_wide_problems_are_refused_where_matrices_are_released():
         assert "600 x 600" in module.refuses(module.Options(), at)
 
 
-@pytest.mark.parametrize(
-    ("name", "key", "value"),
-    [
-        ("dp_gd", "steps", 0), ("dp_gd", "momentum", 1.0), ("dp_gd", "clip", 0.0),
-        ("dp_gram", "share", 1.0), ("moments", "floor", -1.0),
-        ("ada_ssp", "label", 0.0),
-        ("dp_minibatch", "share", 0.0), ("dp_selection", "features", 0),
-        ("hessian_mixing", "rows", 0.0), ("objective_perturbation", "minima", "rough"),
-        ("objective_perturbation", "curvature", 0.0),
-    ],
-)  # fmt: skip
-def test_options_that_make_no_sense_are_refused(name, key, value):
-    with pytest.raises(ValueError, match=rf"options\.{key}"):
-        solvers.load(name).Options(**{key: value})
-
-
 @pytest.mark.parametrize("labels", [(1.0, 2.0), (1.0, 1.0), (2.0, 1.0), (0.0, 5.0)])
 def test_two_records_have_rank_statistics_whatever_they_are(labels):
     """SciPy divides by the number of records less two."""

@@ -12,7 +12,6 @@ from dperm.core.erm.problem import build
 from dperm.core.privacy import accounting, true_epsilon
 from dperm.core.privacy.ledger import NonPrivate
 from dperm.core.privacy.mechanisms import streams
-from dperm.solvers.frank_wolfe import FrankWolfe
 
 DELTA, STEPS = 1e-4, 5
 ALL = [name for name, path in solvers.PLACES.items() if ".frank_wolfe." in path]
@@ -31,23 +30,6 @@ def made(name):
 def noise_of(name, calibration="strict", epsilon=5.0):
     problem, module, options = made(name)
     return module.noise(problem, STEPS, options, epsilon, DELTA, calibration)
-
-
-@pytest.mark.parametrize("name", ALL)
-def test_they_keep_the_protocol(name):
-    problem, module, options = made(name)
-    assert issubclass(module.Run, FrankWolfe)
-    whole, noise = [], noise_of(name)
-    with module.Run(problem, streams(1), options, noise) as run:
-        for _ in range(STEPS):
-            run.advance(1)
-            whole += run.released
-    assert run.weights.shape == (1, problem.p)
-    assert len(run.chosen) == STEPS and run.largest > 0
-    with module.Run(problem, streams(1), options, noise) as run:
-        for one, other in zip(run.releases(STEPS), whole, strict=True):
-            assert one.ndim == 1
-            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -7,9 +7,8 @@ may differ only through what its ledger says is given.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,7 +20,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import schema
 from dperm.core.experiment.schema import Preparation
-from dperm.core.lanes import Lanes, dp_cd
+from dperm.core.lanes import Lanes
 from dperm.core.privacy import ledger as stated
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.mechanisms import streams
@@ -138,31 +137,6 @@ def test_sets_and_their_probabilities(module, chosen):
     )
     assert (stated.PARTITION in said) == (not same)
     assert (stated.IMPORTANCE in said) == (not np.allclose(one.q, other.q))
-
-
-def sneaky(read, names):
-    """DP-CD whose constants are read off the data in a way of its own."""
-
-    class Run(dp_cd.Run):
-        def smoothness(self, lanes):
-            return read(self.problem)
-
-    def ledger(problem, count, noise, options, kind="paper"):
-        made = dp_cd.ledger(problem, count, noise, options)
-        return replace(made, given=names)
-
-    return SimpleNamespace(Run=Run, ledger=ledger)
-
-
-def test_a_solver_that_does_not_say_what_it_reads_is_found():
-    options = dp_cd.Options()
-    silent = sneaky(lambda problem: problem.smoothness, ())
-    assert roots_of(silent, options) == {"smoothness"}
-    assert not ROOTS["smoothness"] & declared(silent, options)
-    own = sneaky(lambda problem: (problem.A**2).mean(axis=0), (stated.SMOOTHNESS,))
-    assert "anything else" in roots_of(own, options)
-    honest = sneaky(lambda problem: np.ones(P), ())
-    assert roots_of(honest, options) == set() == declared(honest, options)
 
 
 @pytest.mark.parametrize("kind", ["paper", "stated", "scaled", "valid", "strict"])

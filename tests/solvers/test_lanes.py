@@ -85,21 +85,6 @@ def test_the_noise_of_theorem_4_1_is_safe_and_loose():
 
 
 @pytest.mark.parametrize(
-    ("module", "key", "value"),
-    [
-        (dp_gcd, "rule", "GS"), (dp_gcd, "noise", "normal"), (dp_svrg, "inner", 0),
-        (dp_skgd, "sampling", "twice"), (dp_skgd, "probabilities", "large"),
-        (dp_skgd, "blocks", -1), (dp_skgd, "size", 0), (dp_sgd, "batch", 0),
-        (dp_cd, "sampling", "odd"),
-    ],
-    ids=lambda value: getattr(value, "__name__", str(value)).rpartition(".")[2],
-)  # fmt: skip
-def test_options_that_make_no_sense_are_refused(module, key, value):
-    with pytest.raises(ValueError, match=key):
-        module.Options(**{key: value})
-
-
-@pytest.mark.parametrize(
     ("options", "penalty", "said"),
     [
         ({"blocks": 6}, "l2", r"options\.blocks"),

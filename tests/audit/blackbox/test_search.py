@@ -52,10 +52,10 @@ def test_a_defect_is_refuted_with_a_proof(case, runs):
     assert one.X.shape == (case.domain.n, case.domain.p)
 
 
-AGAIN = [pytest.param(seed, LONGER, marks=pytest.mark.long) for seed in range(3, 6)]
+AGAIN = [pytest.param(seed, LONGER, marks=pytest.mark.long) for seed in range(2, 6)]
 
 
-@pytest.mark.parametrize(("seed", "runs"), [(1, BRIEF), (2, BRIEF), *AGAIN])
+@pytest.mark.parametrize(("seed", "runs"), [(1, BRIEF), *AGAIN])
 @pytest.mark.parametrize("name", TWINS)
 def test_a_sound_function_is_not_refuted(name, seed, runs):
     fit, claim, domain = TWINS[name]
