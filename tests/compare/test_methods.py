@@ -76,7 +76,7 @@ def test_declared_scales_are_in_no_guarantee(name, loss):
 
 @pytest.mark.parametrize("algorithm", ["dp_svrg", "dp_sgd", "dp_cd"])
 def test_clips_in_units_of_the_scales_are_given_them(algorithm):
-    on = methods.contestant(algorithm, {}, make_problem("logistic", "l2"))
+    on = methods.method(algorithm).on(make_problem("logistic", "l2"))
     ledger = on.ledger({"passes": 2, "step": 1.0, "clip": 1.0}, 1.0)
     assert "coordinate smoothness M_j" in on.public_information(ledger)
 
@@ -90,7 +90,7 @@ def test_clips_are_in_units_of_public_scales():
 
 
 def test_frank_wolfe_runs_with_the_noise_of_its_ledger(monkeypatch):
-    on = methods.contestant("dp_fw", {}, make_problem("logistic", "l2"))
+    on = methods.method("dp_fw").on(make_problem("logistic", "l2"))
     ledger, handed = on.ledger(SETTINGS["dp_fw"], 2.0), []
     assert ledger.events[0].scale == 2.0 * ledger.events[0].sensitivity
     monkeypatch.setattr(methods, "Noise", lambda *given: handed.append(given))
@@ -101,12 +101,10 @@ def test_frank_wolfe_runs_with_the_noise_of_its_ledger(monkeypatch):
 
 def test_a_gap_says_why():
     problem = make_problem("least_squares", "l2")
-    on = methods.contestant("objective_perturbation", {}, problem)
+    on = methods.method("objective_perturbation").on(problem)
     assert "one sign" in on.obstacle()
     lasso = make_problem("logistic", "l1")
-    assert "composite" in methods.contestant("dp_skgd", {}, lasso).obstacle()
-    with pytest.raises(ValueError, match="family streams"):
-        methods.contestant("noisy_sfw", {}, problem)
+    assert "composite" in methods.method("dp_skgd").on(lasso).obstacle()
 
 
 def test_a_method_without_grid_takes_that_of_its_like():

@@ -44,7 +44,7 @@ def test_excess_is_one_for_the_best_constant_and_zero_without_privacy():
     assert signed.excess(np.full(len(signed.y), np.log(share / (1 - share)))) == (
         pytest.approx(1.0)
     )
-    constant, free = race.end_rows(signed)
+    constant, free = signed.ends()
     assert (constant["excess"], constant["test"]) == (1.0, 0.5)
     assert free["excess"] == 0.0 and free["test"] == signed.free[1] > 0.9
 

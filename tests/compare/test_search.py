@@ -1,17 +1,25 @@
 """A search that is paid for inside epsilon."""
 
+import itertools
+import math
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
+from conftest import make_problem
 from dperm import Budget, BudgetError, DPClassifier, DPRegressor, PrivateSearch
 from dperm.accountants.private_choice import choice_epsilon
 from dperm.compare import search
 from dperm.compare.frames import TYPES
-from dperm.compare.metrics import clipped_loss, loss_bound
+from dperm.compare.methods import method
+from dperm.compare.search import Drawn, clipped_loss, loss_bound, score_event, scored
+from dperm.core.erm.losses import bounded
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.mechanisms import gaussian, streams
+from dperm.core.privacy.mechanisms import gaussian, heard, streams
+from dperm.core.privacy.strict import gaussian_epsilon
 
 X = np.random.default_rng(0).uniform(-1.0, 1.0, (500, 2))
 Y = X @ [1.0, -2.0]
@@ -24,14 +32,14 @@ def searched(grid=GRID, **given):
 
 
 def test_the_whole_search_costs_its_epsilon(monkeypatch):
-    seen, real = [], search.scored
+    seen = []
 
-    def scored(on, drawn, epsilon):
-        ledger = on.ledger(drawn.job.setting, drawn.job.noise_multiplier)
-        seen.append(ledger + search.Ledger((search.score_event(epsilon, 2e-6),)))
-        return real(on, drawn, epsilon)
+    def heard(on, drawn, epsilon):
+        ledger = on.ledger(drawn.setting, drawn.noise_multiplier)
+        seen.append(ledger + search.Ledger((score_event(epsilon, 2e-6),)))
+        return scored(on, drawn, epsilon)
 
-    monkeypatch.setattr(search, "scored", scored)
+    monkeypatch.setattr(search, "scored", heard)
     found = searched(epsilon=2.0)
     cost = found.epsilon_
     assert 1.9 < cost.high <= 2.0 and cost.delta == 4e-6 and cost.given == ("n",)
@@ -62,13 +70,12 @@ def test_a_huge_penalty_does_not_swallow_the_noise_of_a_score():
     model = DPRegressor("dp_gd", l2=1.5e-24, setting=setting, **ends)
     found = PrivateSearch(model, {"l2": [1.5e-24]}, epsilon=0.2)
     ((on, setting),) = found._runs([model], *found._cleaned([model], X, Y))
-    job = search.Job(setting, 1.0, 7)
-    drawn = [search.Drawn(0, job, seed) for seed in range(9)]
-    losses, weights = zip(*(search.scored(on, one, 0.2) for one in drawn), strict=True)
+    drawn = [Drawn(0, setting, 1.0, 7, seed) for seed in range(9)]
+    losses, weights = zip(*(scored(on, one, 0.2) for one in drawn), strict=True)
     assert on.problem.penalty.value(weights[0])[0] > 2.0**53
     most = loss_bound(on.problem)
-    clean = clipped_loss(on.problem, most, weights[0][None])[0]
-    scale = search.score_event(0.2, 2e-6).scale * most / len(Y)
+    clean = clipped_loss(on.problem, most, weights[0])
+    scale = score_event(0.2, 2e-6).scale * most / len(Y)
     noise = [gaussian(streams(one.scored).noise, ()) for one in drawn]
     assert losses == pytest.approx(clean + scale * np.array(noise), rel=1e-12)
 
@@ -92,7 +99,7 @@ def test_the_data_have_no_say_in_what_is_run(monkeypatch):
 def test_runs_have_an_order_though_a_loss_is_no_number(monkeypatch, bad):
     """A loss and a penalty that are both infinite lose, whenever their run is made."""
     both = [(np.inf, np.full(3, 1e200)), (0.5, np.ones(3))]
-    drawn = [search.Drawn(1, search.Job({}, 1.0, 0), 0)] * 2
+    drawn = [Drawn(1, {}, 1.0, 0, 0)] * 2
     model = DPRegressor(bounds=(-1, 1), label_bounds=(-3, 3), l2=1.0)
     chosen = PrivateSearch(model, GRID)
     monkeypatch.setattr(chosen, "_drawn", lambda *_: drawn)
@@ -154,3 +161,60 @@ def test_no_scale_comes_from_nowhere(given, said):
     model = DPRegressor(**{"bounds": (-1, 1), "label_bounds": (-3, 3), **given})
     with pytest.raises(ValueError, match=said):
         PrivateSearch(model, GRID).fit(X, Y)
+
+
+# --- scores ---------------------------------------------------------------------------
+
+EXTREMES = (0.0, 5e-324, 1e-200, 1.0, 1e200, 1e308, np.inf)
+SIZES = [sign * size for size in EXTREMES for sign in (1, -1)] + [np.nan]
+
+
+@pytest.mark.parametrize("loss", bounded())
+@pytest.mark.filterwarnings("ignore")
+def test_no_record_moves_a_score_by_more(loss):
+    """Features, label and weights at the ends of what doubles hold."""
+    base = make_problem(loss, "l2", n=20)
+    most = loss_bound(base)
+    assert loss != "logistic" or most == pytest.approx(3 * math.log(2))
+    W = np.array([np.full(base.p, size) for size in SIZES])
+    W = np.concatenate([W, W * [1, 0, -1, 0, 1], np.eye(base.p)])
+    found = []
+    for x, label in itertools.product(SIZES, SIZES if base.offset.any() else [0.0]):
+        A, offset = base.A.copy(order="F"), base.offset.copy()
+        A[0], offset[0] = x, label
+        one = replace(base, A=A, offset=offset, public=base)
+        assert loss_bound(one) == most
+        found.append([clipped_loss(one, most, w) for w in W])
+    moved = np.ptp(found, axis=0).max()  # nan if any of them is
+    assert 0.9 * most / base.n < moved <= most / base.n * (1 + 1e-12)
+
+
+def test_a_score_spends_a_fifth_of_the_root():
+    event = score_event(1.0, 1e-6)
+    whole = gaussian_epsilon(1 / (search.SCORE * event.noise_multiplier), 1e-6)
+    assert whole == pytest.approx(1.0, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["dp_gd", "objective_perturbation", "dp_cd"])
+def test_a_score_is_the_clipped_loss_with_the_noise_that_is_priced(name):
+    """A run draws as many numbers as its ledger has, and one more, none twice."""
+    problem = make_problem("logistic", "l2", n=300)
+    on = method(name).on(problem)
+    setting = {"passes": 2, "step": 1.0, "clip": 1.0} if name == "dp_cd" else {}
+    numbers = []
+
+    def listen(kind, unit, order):
+        assert kind == "gaussian"
+        numbers.extend(np.ravel(unit))
+        return unit
+
+    with heard(listen):
+        loss, w = scored(on, Drawn(0, setting, 2.0, 5, 6), 0.2)
+    most = loss_bound(problem)
+    plain = clipped_loss(problem, most, w)
+    scale = score_event(0.2, problem.delta).scale * most / problem.n
+    noise = streams(6).noise.standard_normal()
+    assert loss == pytest.approx(plain + scale * noise) and noise == numbers[-1]
+    width = 1 if name == "dp_cd" else problem.p
+    count = sum(event.count for event in on.ledger(setting, 2.0).events)
+    assert len(numbers) == len({*numbers}) == width * count + 1

@@ -33,8 +33,7 @@ from dperm.audit.solvers import as_vertex, far, vertex
 from dperm.compare import methods, ranges
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.compare.guarantee import Guarantee
-from dperm.compare.scores import Drawn, scored
-from dperm.compare.search import PrivateSearch
+from dperm.compare.search import PrivateSearch, scored
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment.locate import ConfigError
@@ -111,7 +110,8 @@ def estimator(model: DPLinear) -> Mechanism:
         return first + on.ledger(setting, noise)
 
     noise = calibrate(ledger, EPSILON, DELTA, STRICT)
-    model._guarantee = Guarantee(noise.ledger, DELTA, ())  # the shrinkage reads it
+    # The shrinkage reads it.
+    model._guarantee = Guarantee(noise.ledger, DELTA, (), EPSILON)
 
     def start(data: Records, own: Streams) -> Started:
         def normal(scale: Any, size: int) -> Array:
@@ -182,7 +182,7 @@ def search(real: bool) -> Mechanism:
 
     def start(data: Records, own: Streams) -> Started:
         first, second = (int(one) for one in own.noise.integers(2**62, size=2))
-        run = Drawn(0, drawn.job._replace(seed=first), second)
+        run = drawn._replace(seed=first, scored=second)
         ended: list[Array] = []
 
         def releases() -> Iterator[Array]:

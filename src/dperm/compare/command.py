@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.names import hint
@@ -46,13 +39,6 @@ NO_RELEASE = (
 )
 
 
-def _listed(value: Any) -> Any:
-    """A list; text is split at commas."""
-    if isinstance(value, str):
-        return [one.strip() for one in value.split(",") if one.strip()]
-    return value
-
-
 def _ordered(pair: list[float]) -> list[float]:
     if not pair[0] < pair[1]:
         raise ValueError("low must be below high")
@@ -63,22 +49,12 @@ def _key(help: str, default: Any = None, **limits: Any) -> Any:
     return Field(default, description=help, **limits)
 
 
-Words = Annotated[list[str], BeforeValidator(_listed)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[Finite, Field(gt=0)]
 Pair = Annotated[
-    list[Finite],
-    BeforeValidator(_listed),
-    Field(min_length=2, max_length=2),
-    AfterValidator(_ordered),
+    list[Finite], Field(min_length=2, max_length=2), AfterValidator(_ordered)
 ]
-Epsilons = Annotated[
-    list[Annotated[Finite, Field(gt=0)]],
-    BeforeValidator(_listed),
-    Field(min_length=1),
-]
-Tunings = Annotated[
-    list[Literal["default", "grid"]], BeforeValidator(_listed), Field(min_length=1)
-]
+Tuning = Literal["default", "grid"]
 
 
 class Request(BaseModel):
@@ -89,7 +65,7 @@ class Request(BaseModel):
     problem: str = _key("a CSV or Parquet file, or a problem of conf/problem", "")
     target: str | None = _key("column that holds y; the last one")
     positive: str | None = _key("class that is +1, all others -1; of two the larger")
-    drop: Words = _key("columns left out, [a, b]", [])
+    drop: list[str] = _key("columns left out, [a, b]", [])
     separator: str | None = _key("of fields; found in the first line")
     decimal: Literal[".", ","] = _key("decimal mark", ".")
     header: bool | None = _key("whether the first line has names")
@@ -104,14 +80,18 @@ class Request(BaseModel):
         "[0, 1], or bounds.age=[18, 90] for each column: ranges; those of the data", {}
     )
     label_bounds: Pair | None = _key("the range of real labels; that of the data")
-    solvers: Words = _key(
+    solvers: list[str] = _key(
         "names of conf/solver, or of a Python file here; all; diffprivlib", []
     )
-    epsilon: Epsilons = _key(
-        "one or several, for neighbours that differ by replacing one record", [1.0]
+    epsilon: list[Positive] = _key(
+        "one or several, for neighbours that differ by replacing one record",
+        [1.0],
+        min_length=1,
     )
     delta: Finite | None = _key("of the guarantee; 1/n^2", gt=0, lt=1)
-    tunings: Tunings = _key("default, grid or both", ["default", "grid"])
+    tunings: list[Tuning] = _key(
+        "default, grid or both", ["default", "grid"], min_length=1
+    )
     defaults: dict[str, dict[str, Any]] = _key(
         "defaults.mine.step=0.3: the setting without tuning", {}
     )
@@ -122,9 +102,10 @@ class Request(BaseModel):
     seed: int = _key("all random numbers follow from it", 20220202, ge=0)
     workers: int = _key("processes", 1, ge=1)
     name: str | None = _key("name of the folder below results/try; the file's")
-    overrides: Words = Field([], exclude=True)
+    overrides: list[str] = Field([], exclude=True)
 
 
+LISTS = ("drop", "solvers", "epsilon", "tunings", "bounds", "label_bounds")
 KEYS = {
     key: str(one.description)
     for key, one in Request.model_fields.items()
@@ -205,14 +186,18 @@ def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
 
 
 def _value(key: str, text: str) -> Any:
-    """A list or a number of YAML, or text without the quotes that a shell leaves."""
+    """A list or a number of YAML, or text without the quotes that a shell leaves.
+
+    A list is split at commas, also without brackets.
+    """
     text = text.strip()
     if key in ("defaults", "grids"):
         made = yaml.safe_load(text)
         is_one = key == "grids" and not isinstance(made, list)
         return [made] if is_one else made
-    if text.startswith("["):
-        return yaml.load(text, yaml.BaseLoader)
+    if key in LISTS:
+        brackets = text if text.startswith("[") else f"[{text}]"
+        return yaml.load(brackets, yaml.BaseLoader)
     quoted = re.fullmatch(r"(['\"])(.*)\1", text)
     return quoted[2] if quoted else text
 
@@ -309,7 +294,7 @@ def _case(request: Request) -> Case:
     """The data of a request with its ranges; those not declared are the data's."""
     import numpy as np
 
-    from dperm.compare.metrics import SIGNED
+    from dperm.compare.estimators import SIGNED
     from dperm.compare.race import Case
     from dperm.core.erm.losses import bounded
 

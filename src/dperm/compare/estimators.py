@@ -33,17 +33,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import extras
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.compare import frames, methods, metrics, ranges
-from dperm.compare.guarantee import (
-    Guarantee,
-    calibrated,
-    charge,
-    check_target,
-    use_seed,
-)
+from dperm.compare import frames, methods, ranges
+from dperm.compare.guarantee import Guarantee, calibrated, charge, check_target
 from dperm.compare.methods import Contestant, Setting
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import bounded
+from dperm.core.erm.losses import bounded, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.lanes.trials import seeds_of
@@ -62,7 +56,8 @@ ORDER = {
     False: ("objective_perturbation", "dp_gram", "dp_minibatch"),
 }
 LAST = "dp_gd"  # it can solve every problem
-RESIDUAL = tuple(name for name in bounded() if name not in metrics.SIGNED)
+SIGNED = tuple(name for name in bounded() if named(name).labels == "sign")
+RESIDUAL = tuple(name for name in bounded() if name not in SIGNED)
 RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
 SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
 SPREAD = 0.3  # of an intercept about the constant's, a guess
@@ -93,6 +88,7 @@ class DPLinear(BaseEstimator):
     release: bool = False
     _label: ClassVar[str]
     _losses: ClassVar[tuple[str, ...]]
+    _is_real: ClassVar[bool]  # labels are centred and scaled like a column
 
     # --- from arrays to problems ------------------------------------------------------
 
@@ -150,11 +146,12 @@ class DPLinear(BaseEstimator):
         method: methods.Method | None = None,
     ) -> list[tuple[Contestant, Setting]]:
         """The method on the problem of each vector of labels, with its setting."""
+        if method is None and self.solver != AUTO:
+            method = methods.method(self.solver)
+        scales = method is None or method.scales_columns
+        self._constant = UNPENALISED if scales else 1.0
         problems = [self._problem(X, one, len(every)) for one in every]
-        method = method or self._method(problems)
-        if not method.scales_columns:
-            self._constant = 1.0
-            problems = [self._problem(X, one, len(every)) for one in every]
+        method = method or self._usual(problems)
         reason = method.on(problems[0]).obstacle() or _reads_off(method)
         if self.release and method.section.algorithm not in FOR_RELEASE:
             reason = (
@@ -167,16 +164,14 @@ class DPLinear(BaseEstimator):
         is_tilted = method.section.algorithm == "objective_perturbation"
         safe: Mapping[str, Any] = RELEASED if is_tilted else {}
         setting = {**method.default, **safe, **(self.setting or {})}
-        methods.check_setting(method.section, setting)
+        method.check(setting)
         return [(method.on(problem), setting) for problem in problems]
 
-    def _method(self, problems: Sequence[Problem]) -> methods.Method:
-        """The named method, or the first that can solve the problems; no data decide.
+    def _usual(self, problems: Sequence[Problem]) -> methods.Method:
+        """The first method that can solve the problems; no data decide.
 
         Several problems need a joint price by a formula, because others take minutes.
         """
-        if self.solver != AUTO:
-            return methods.method(self.solver)
         for name in ORDER[problems[0].loss.quadratic]:
             method = methods.method(name)
             on = method.on(problems[0])
@@ -188,7 +183,7 @@ class DPLinear(BaseEstimator):
 
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
-        self._n, self._constant = n, UNPENALISED
+        self._n = n
         self._delta = 1 / n**2 if self.delta is None else self.delta
         check_target(self.epsilon, self._delta)
         l2 = 0.0 if self.l2 is None else self.l2
@@ -212,19 +207,11 @@ class DPLinear(BaseEstimator):
                 raise ValueError(f"{name}: expected {expected}, found {found!r}")
         if self.release:
             extras.require("release", "release=True")
-        if self._delta > 1 / n:
-            warnings.warn(
-                f"delta: {self._delta:g} is more than 1/n = {1 / n:g}: to publish one "
-                "record as it is would be private by that",
-                UserWarning,
-                4,
-            )
-        if n < FEWEST:
-            warnings.warn(
-                f"X: {n} records, expected {FEWEST} or more: noise hides all else",
-                UserWarning,
-                4,
-            )
+        weak = f"delta: {self._delta:g} is more than 1/n = {1 / n:g}: to publish one "
+        weak += "record as it is would be private by that"
+        few = f"X: {n} records, expected {FEWEST} or more: noise hides all else"
+        for words in [weak] * (self._delta > 1 / n) + [few] * (n < FEWEST):
+            warnings.warn(words, UserWarning, 4)
 
     def _spent(self, shape: tuple[int, int], stated: Ledger) -> float:
         """The share of delta that discrete noise costs in a release of p columns."""
@@ -247,7 +234,7 @@ class DPLinear(BaseEstimator):
         l2 = self._ridge(X.shape, *target) if self.l2 is None else self.l2
         penalty = Penalty(self.l1, l2)
         if self.fit_intercept:
-            X = metrics.with_constant(X, self._constant)
+            X = with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
         problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
         return declared(problem, scales)
@@ -286,22 +273,21 @@ class DPLinear(BaseEstimator):
         )
         public = [on.public_information(found.ledger) for on, _ in runs]
         known = united(*public, self._types)
-        charge(found.true_epsilon, self._delta, known)
-        self._guarantee = Guarantee(found.ledger, self._delta, known, slack=spent)
-        drawn = Exact() if self.release else ranges.seeded(seed)
-        runs = self._runs(
-            *self._standardised(t, every, first, drawn)[:2],
-            methods.method(self.solver_),
+        charge(found.true_epsilon, self._delta, known, seed)
+        self._guarantee = Guarantee(
+            found.ledger, self._delta, known, found.true_epsilon, spent
         )
-        noise = found.noise_multiplier
+        drawn = Exact() if self.release else ranges.seeded(seed)
+        X, every, _ = self._standardised(t, every, first, drawn)
+        runs = self._runs(X, every, methods.method(self.solver_))
+        for on, _ in runs:
+            on.exact = self.release
         seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
         with frames.silent():
-            if self.release:
-                W = [on.weights(setting, noise, 0, exact=True) for on, setting in runs]  # type: ignore[call-arg]
-            else:
-                W = [
-                    weights(*run, noise, k) for run, k in zip(runs, seeds, strict=True)
-                ]
+            W = [
+                weights(*run, found.noise_multiplier, k)
+                for run, k in zip(runs, seeds, strict=True)
+            ]
         self._published(np.array([_finite(w) for w in W]))
         return self
 
@@ -320,7 +306,8 @@ class DPLinear(BaseEstimator):
 
     def _published(self, W: np.ndarray) -> None:
         """Keep weights (K, p) as coefficients in the units of the user's columns."""
-        coef, intercept = W, np.zeros(len(W))
+        coef: Any = W
+        intercept: Any = np.zeros(len(W))
         if self.fit_intercept:
             coef, intercept = W[:, :-1], W[:, -1] * self._constant
         columns, *label = self._ranges
@@ -332,12 +319,9 @@ class DPLinear(BaseEstimator):
         coef = np.where(columns.idle, 0.0, coef / columns.scale)
         if self.fit_intercept:
             intercept = intercept - coef @ columns.centre
-        self._keep(coef, intercept)
-
-    @property
-    def _is_real(self) -> bool:
-        """Whether labels are numbers, which are centred and scaled like a column."""
-        return self.loss in RESIDUAL
+        if self._is_real:
+            coef, intercept = coef[0], float(intercept[0])
+        self.coef_, self.intercept_ = coef, intercept
 
     def _cautious(
         self, coef: np.ndarray, intercept: np.ndarray, label: ranges.Ranges
@@ -367,9 +351,6 @@ class DPLinear(BaseEstimator):
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         raise NotImplementedError
 
-    def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        raise NotImplementedError
-
     # --- after a fit ------------------------------------------------------------------
 
     @property
@@ -382,12 +363,9 @@ class DPLinear(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """<x, w> plus the intercept for each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
-        return np.asarray(self._read(X) @ np.atleast_2d(self.coef_).T) + self.intercept_
-
-    def _read(self, X: Any) -> Any:
-        """Records as the array (n, p) that matches the coefficients."""
         how = {"accept_sparse": "csr", "dtype": np.float64}
-        return validate_data(self, frames.checked(X), reset=False, **how)
+        X = validate_data(self, frames.checked(X), reset=False, **how)
+        return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_guarantee")
@@ -465,7 +443,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
     _: KW_ONLY
     loss: str = "logistic"
     classes: Any = None
-    _label, _losses = "classes=(first, second, ...)", metrics.SIGNED
+    _label, _losses = "classes=(first, second, ...)", SIGNED
+    _is_real = False
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as signs; one vector per class if there are more than two.
@@ -475,7 +454,9 @@ class DPClassifier(ClassifierMixin, DPLinear):
         self.classes_ = self._declared(y)
         if not {y.dtype.kind, self.classes_.dtype.kind} <= {*"iufb"}:
             y = frames.matched(y, self.classes_)
-        X, every = metrics.against_rest(X, y, self.classes_)
+        X, known = cleaned(X, np.where(np.isin(y, self.classes_), 1.0, np.nan))
+        some = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
+        every = [np.where((y == one) | (known == 0), 1.0, -1.0) for one in some]
         if self.fit_intercept and len(every) == 1:
             self._ranges.append(ranges.of_label(-1, 1, True, X.shape[1], is_real=False))
         return X, every
@@ -495,9 +476,6 @@ class DPClassifier(ClassifierMixin, DPLinear):
                 f"{self.classes!r}"
             )
         return found
-
-    def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        self.coef_, self.intercept_ = coef, intercept
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of records X (n, p): (n,), positive for the second class; (n, K)."""
@@ -561,7 +539,7 @@ class DPRegressor(RegressorMixin, DPLinear):
     _: KW_ONLY
     loss: str = "least_squares"
     label_bounds: Any = None
-    _label, _losses = "label_bounds=(low, high)", RESIDUAL
+    _label, _losses, _is_real = "label_bounds=(low, high)", RESIDUAL, True
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as t in their range; a record that is not finite becomes zeros."""
@@ -571,9 +549,6 @@ class DPRegressor(RegressorMixin, DPLinear):
         self._ranges.append(label)
         X, y = cleaned(X, self._ranges[1].unit(_labels(y)))
         return X, [y]
-
-    def _keep(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        self.coef_, self.intercept_ = coef[0], float(intercept[0])
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted labels of records X (n, p), within their range; shape (n,)."""
@@ -635,13 +610,19 @@ def _reads_off(method: methods.Method) -> str:
     return "its number of steps follows from the columns' scales, which it reads off"
 
 
+def with_constant(X: Any, value: float) -> Any:
+    """X (n, p) with a last column of that value, whose weight is the intercept."""
+    ones = np.full((X.shape[0], 1), value)
+    if sparse.issparse(X):
+        return sparse.hstack((X, sparse.csc_array(ones)), format="csc")
+    return np.asfortranarray(np.hstack((X, ones)))  # the order of problems
+
+
 def noise_seed(random_state: Any) -> int:
     """The seed of a fit's noise; from the operating system unless one is passed."""
     if random_state is None:
         return secrets.randbits(62)
-    seed = int(check_random_state(random_state).randint(2**31))
-    use_seed(seed)
-    return seed
+    return int(check_random_state(random_state).randint(2**31))
 
 
 def weights(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from numbers import Real
 from typing import Any, Self
 
 from dperm.core.calibrations import STRICT
-from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger, moves_with_data, united
 
@@ -23,17 +22,9 @@ class Guarantee:
     #: public information: n, by the relation itself, and what was read off the data
     #: without being paid for
     given: tuple[str, ...]
-    #: share of delta that noise for release costs
-    slack: float = field(default=0.0, kw_only=True)
-    #: the bound of ``accountants.private_choice``, for the best of several runs
-    cost: float | None = field(default=None, kw_only=True)
-
-    @cached_property
-    def high(self) -> float:
-        """Every mechanism with these releases costs at most that."""
-        if self.cost is not None:
-            return self.cost
-        return true_epsilon(self.ledger, self.delta - self.slack)
+    #: every mechanism with these releases costs at most that
+    high: float
+    slack: float = 0.0  #: share of delta that noise for release costs
 
     @property
     def unconditional(self) -> bool:
@@ -127,7 +118,12 @@ class Budget:
     def __exit__(self, *_: object) -> None:
         _ACTIVE.remove(self)
 
-    def _refuse(self, **cost: float) -> None:
+    def _refuse(self, seed: int, **cost: float) -> None:
+        if seed in self._seeds:
+            raise BudgetError(
+                "random_state: expected None or another one in every fit of a budget: "
+                "the same noise in two fits can cancel"
+            )
         for name, value in cost.items():
             whole, spent = getattr(self, name), getattr(self, f"spent_{name}")
             if not spent + value <= whole * (1 + ROUNDING):
@@ -137,34 +133,19 @@ class Budget:
                 )
 
 
-def charge(epsilon: float, delta: float, given: tuple[str, ...]) -> None:
-    """Take the cost of a fit from every open budget.
+def charge(epsilon: float, delta: float, given: tuple[str, ...], seed: int) -> None:
+    """Take the cost of a fit, whose noise has that seed, from every open budget.
 
-    Raises BudgetError if one of them has less left; then nothing is taken.
+    Costs add up only if noise is independent; the same noise twice can cancel. Raises
+    BudgetError if a budget has less left or knows the seed; then nothing is taken.
     """
     with _LOCK:
         for budget in _ACTIVE:
-            budget._refuse(epsilon=epsilon, delta=delta)
+            budget._refuse(seed, epsilon=epsilon, delta=delta)
         for budget in _ACTIVE:
             budget.spent_epsilon += epsilon
             budget.spent_delta += delta
             budget.given = united(budget.given, given)
-
-
-def use_seed(seed: int) -> None:
-    """Refuse a seed that an earlier fit of an open budget used.
-
-    Costs add up only if noise is independent; the same noise twice can cancel. Raises
-    BudgetError.
-    """
-    with _LOCK:
-        for budget in _ACTIVE:
-            if seed in budget._seeds:
-                raise BudgetError(
-                    "random_state: expected None or another one in every fit of a "
-                    "budget: the same noise in two fits can cancel"
-                )
-        for budget in _ACTIVE:
             budget._seeds.add(seed)
 
 
@@ -184,7 +165,4 @@ def check_target(epsilon: Any, delta: Any) -> None:
 
 
 def _is_number(value: Any) -> bool:
-    try:
-        return not isinstance(value, str | bool) and float(value) == value
-    except (TypeError, ValueError):
-        return False
+    return isinstance(value, Real) and not isinstance(value, bool)

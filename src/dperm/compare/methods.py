@@ -18,12 +18,11 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from dperm.compare.metrics import is_signed
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
@@ -32,7 +31,7 @@ from dperm.core.experiment import locate, schema
 from dperm.core.experiment.config import read
 from dperm.core.experiment.grid import points
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.lanes import Block, Lanes
+from dperm.core.lanes import Lanes
 from dperm.core.names import hint
 from dperm.core.privacy.ledger import (
     GLOBAL_SMOOTHNESS,
@@ -44,6 +43,7 @@ from dperm.core.privacy.ledger import (
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.pipeline import checks
 from dperm.solvers.exact_noise import Exact
+from dperm.solvers.fits import Fit
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.scales import column_scales, is_declared, label_scale
@@ -55,22 +55,11 @@ WIDE = 10_000  # features above which a step on all of them takes too long
 ENTRIES = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
 
 
-class Releasing(Protocol):
-    """A run in progress."""
-
-    @property
-    def weights(self) -> np.ndarray:
-        """Weights of the run, shape (1, p)."""
-
-    def releases(self) -> Iterator[np.ndarray]:
-        """Make the run, and yield each release as it is made."""
-
-
 class Following:
-    """A block of one run whose releases are ``made``, in units of scales S."""
+    """A run of so many steps that is followed, in units of scales S."""
 
-    def __init__(self, run: Any, made: Iterator[np.ndarray], S: Any = 1.0):
-        self.run, self.made, self.S = run, made, S
+    def __init__(self, run: Any, count: int, S: Any = 1.0):
+        self.run, self.count, self.S = run, count, S
 
     @property
     def weights(self) -> np.ndarray:
@@ -79,8 +68,24 @@ class Following:
         return found
 
     def releases(self) -> Iterator[np.ndarray]:
-        """Yield the releases of the run."""
-        return self.made
+        """Make the run, and yield each release as it is made."""
+        yield from self.run.releases(self.count)
+
+    def solve(self) -> np.ndarray:
+        """Make the run, and return its weights, shape (1, p)."""
+        self.run.advance(self.count)
+        return self.weights
+
+
+class Lane(Following):
+    """One lane, which releases before its first step and after each."""
+
+    def releases(self) -> Iterator[np.ndarray]:
+        """Make the run, and yield each release as it is made."""
+        yield np.array(self.run.released[0])
+        for _ in range(self.count):
+            self.run.advance(1)
+            yield np.array(self.run.released[0])
 
 
 class Contestant(ABC):
@@ -93,6 +98,8 @@ class Contestant(ABC):
     problem : Problem
         The method may know its public constants.
     """
+
+    exact = False  #: whether noise is discrete, for release; of the family ``fits``
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
         self.module, self.options, self.problem = module, options, problem
@@ -108,18 +115,21 @@ class Contestant(ABC):
     @abstractmethod
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
-    ) -> AbstractContextManager[Releasing]:
+    ) -> AbstractContextManager[Following | Fit]:
         """One run, which an audit follows release by release."""
 
-    @abstractmethod
     def weights(
         self, setting: Setting, noise_multiplier: float, seed: int
     ) -> np.ndarray:
         """The weights of one run, shape (p,)."""
+        with self.start(setting, noise_multiplier, streams(seed)) as run:
+            found: np.ndarray = run.solve()[0]
+        return found
 
     def public_information(self, ledger: Ledger) -> tuple[str, ...]:
         """What an epsilon takes as public; clips are in units of the label's scale."""
-        labels = () if is_signed(self.problem) else (LABEL_SCALE,)
+        is_signed = self.problem.loss.labels == "sign"
+        labels = () if is_signed else (LABEL_SCALE,)
         known = (ledger.assuming(*self.problem.given) + Ledger(given=labels)).given
         left = DECLARED if is_declared(self.problem) else ()
         return tuple(name for name in known if name not in left)
@@ -145,27 +155,13 @@ class Fitting(Contestant):
 
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
-    ) -> AbstractContextManager[Releasing]:
+    ) -> AbstractContextManager[Fit]:
         """One run."""
-        return nullcontext(self._run(self.at, setting, noise_multiplier, own))
-
-    def weights(
-        self,
-        setting: Setting,
-        noise_multiplier: float,
-        seed: int,
-        exact: bool = False,
-    ) -> np.ndarray:
-        """The weights of one run, with noise for release if ``exact``; shape (p,)."""
-        at = Scaled(self.problem, apart=True) if exact else self.at
-        run = self._run(at, setting, noise_multiplier, streams(seed))
-        run.exact = Exact() if exact else None
-        found: np.ndarray = run.solve()[0]
-        return found
-
-    def _run(self, at: Scaled, setting: Setting, noise: float, own: Streams) -> Any:
-        ledger = self.ledger(setting, noise)
-        return self.module.Run(at, ledger, [own], self._options(setting))
+        ledger = self.ledger(setting, noise_multiplier)
+        at = Scaled(self.problem, apart=True) if self.exact else self.at
+        run: Fit = self.module.Run(at, ledger, [own], self._options(setting))
+        run.exact = Exact() if self.exact else None
+        return nullcontext(run)
 
     def _options(self, setting: Setting) -> Any:
         typed = {k: type(getattr(self.options, k))(v) for k, v in setting.items()}
@@ -204,35 +200,13 @@ class Laning(Contestant):
 
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
-    ) -> AbstractContextManager[Releasing]:
-        """One lane, which releases before its first step and after each."""
-        run = self._run(setting, noise_multiplier, own)
-
-        def made() -> Iterator[np.ndarray]:
-            yield np.array(run.released[0])
-            for _ in range(self._count(setting)):
-                run.advance(1)
-                yield np.array(run.released[0])
-
-        return nullcontext(Following(run, made()))
-
-    def weights(
-        self, setting: Setting, noise_multiplier: float, seed: int
-    ) -> np.ndarray:
-        """The weights of one lane, shape (p,)."""
-        run = self._run(setting, noise_multiplier, streams(seed))
-        run.advance(self._count(setting))
-        found: np.ndarray = run.weights[0]
-        return found
-
-    def _run(self, setting: Setting, noise_multiplier: float, own: Streams) -> Block:
-        """A block of one lane, its clip in units of the scales."""
-        clip = clip_unit(self.problem) * setting["clip"]
+    ) -> AbstractContextManager[Lane]:
+        """One lane, its clip in units of the scales."""
+        clip, count = clip_unit(self.problem) * setting["clip"], self._count(setting)
         step = np.array([setting["step"]], dtype=float)
         lanes = Lanes(step, np.array([clip]), noise_multiplier, STRICT)
-        given = (self.problem, lanes, own, self.options, 1, self._count(setting))
-        made: Block = self.module.Run(*given)
-        return made
+        run = self.module.Run(self.problem, lanes, own, self.options, 1, count)
+        return nullcontext(Lane(run, count))
 
     def _count(self, setting: Setting) -> int:
         return int(self.module.steps(self.problem, setting["passes"], self.options))
@@ -271,25 +245,14 @@ class FrankWolfing(Contestant):
     @contextmanager
     def start(
         self, setting: Setting, noise_multiplier: float, own: Streams
-    ) -> Iterator[Releasing]:
+    ) -> Iterator[Following]:
         """One run, whose releases are signed indices and sketched features."""
-        with self._run(setting, noise_multiplier, own) as run:
-            yield Following(run, run.releases(int(setting["steps"])), self.S)
-
-    def weights(
-        self, setting: Setting, noise_multiplier: float, seed: int
-    ) -> np.ndarray:
-        """The weights of one run, shape (p,)."""
-        with self._run(setting, noise_multiplier, streams(seed)) as run:
-            run.advance(int(setting["steps"]))
-            found: np.ndarray = run.weights[0] / self.S
-        return found
-
-    def _run(self, setting: Setting, noise_multiplier: float, own: Streams) -> Any:
         ledger = self.ledger(setting, noise_multiplier)
         selections, *features = (event.scale for event in ledger.events)
         noise = Noise(ledger, selections, sum(features))  # at most one kind
-        return self.module.Run(self.scaled, own, self._options(setting), noise)
+        given = (self.scaled, own, self._options(setting), noise)
+        with self.module.Run(*given) as run:
+            yield Following(run, int(setting["steps"]), self.S)
 
     def _options(self, setting: Setting) -> Any:
         label = label_scale(self.problem)
@@ -306,19 +269,6 @@ KINDS: dict[str, type[Contestant]] = {
     "lanes": Laning,
     "frank_wolfe": FrankWolfing,
 }
-
-
-def contestant(algorithm: str, given: dict[str, Any], problem: Problem) -> Contestant:
-    """The method of a solver's YAML on a problem.
-
-    Raises ValueError if its family does not take part.
-    """
-    module = solvers.load(algorithm)
-    family = solvers.family(module)
-    if family not in KINDS:
-        raise ValueError(f"{algorithm}: the family {family} solves no such problem")
-    options = solvers.make_options(module, given)
-    return KINDS[family](module, options, problem)
 
 
 def clip_unit(problem: Problem) -> float:
@@ -364,7 +314,33 @@ class Method:
 
     def on(self, problem: Problem) -> Contestant:
         """The method on a problem."""
-        return contestant(self.section.algorithm, self.section.options, problem)
+        module, options = _loaded(self.section)
+        return KINDS[solvers.family(module)](module, options, problem)
+
+    def check(self, setting: Setting) -> None:
+        """Refuse a setting with unknown names or wrong values, by a ConfigError."""
+        where = f"solver {self.name}: setting"
+        module, options = _loaded(self.section)
+        numbers = KEYS.get(solvers.family(module), ())
+        able = numbers or [field.name for field in fields(options)]
+        for key, value in setting.items():
+            if key not in able:
+                raise ConfigError(
+                    f"{where} {key}: expected one of {', '.join(able)}{hint(key, able)}"
+                )
+            if numbers and not _is_positive(value):
+                raise ConfigError(
+                    f"{where} {key}: expected a positive number, found {value!r}"
+                )
+        try:
+            replace(options, **({} if numbers else setting))
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{where}: {error}") from error
+
+
+def _loaded(section: schema.Solver) -> tuple[ModuleType, Any]:
+    module = solvers.load(section.algorithm)
+    return module, solvers.make_options(module, section.options)
 
 
 def known() -> list[str]:
@@ -422,32 +398,10 @@ def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) ->
     every = points(dict(axes or usual[1]), f"grids.{name}", axes=None)
     # axes that a chosen grid leaves out stay at the default
     grid = [{**(default if axes else {}), **one} for one in every] or [default]
+    made = Method(section, default, grid)
     for setting in (default, *grid):
-        check_setting(section, setting)
-    return Method(section, default, grid)
-
-
-def check_setting(section: schema.Solver, setting: Mapping[str, Any]) -> None:
-    """Refuse a setting with unknown names or wrong values."""
-    where = f"solver {section.name}: setting"
-    module = solvers.load(section.algorithm)
-    options = solvers.make_options(module, section.options)
-    family = solvers.family(module)
-    able = KEYS.get(family) or [field.name for field in fields(options)]
-    for key, value in setting.items():
-        if key not in able:
-            raise ConfigError(
-                f"{where} {key}: expected one of {', '.join(able)}{hint(key, able)}"
-            )
-        if family in KEYS and not _is_positive(value):
-            raise ConfigError(
-                f"{where} {key}: expected a positive number, found {value!r}"
-            )
-    if family not in KEYS:
-        try:
-            replace(options, **setting)
-        except (ValueError, TypeError) as error:
-            raise ConfigError(f"{where}: {error}") from error
+        made.check(setting)
+    return made
 
 
 def _is_positive(value: Any) -> bool:

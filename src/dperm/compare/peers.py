@@ -90,13 +90,9 @@ def rows(
             **known,
             "epsilon": epsilon,
             "run_seed": seed,
-            "excess": case.excess(found["scores"][i, k]),
-            "metric": case.metric,
-            "test": case.held(found["held"][i, k]),
+            **case.measured(found["scores"][i, k], found["held"][i, k]),
             "seconds": found["seconds"][i, k],
             "given": NOTE,
-            "status": "ok",
-            "reason": "",
         }
         for i, epsilon in enumerate(epsilons)
         for k, seed in enumerate(seeds)

@@ -29,9 +29,13 @@ from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from dperm.compare.estimators import DPClassifier, DPRegressor
+from dperm.compare.estimators import (
+    SIGNED,
+    DPClassifier,
+    DPRegressor,
+    with_constant,
+)
 from dperm.compare.methods import Method, Setting
-from dperm.compare.metrics import SIGNED, with_constant
 from dperm.core.erm import losses
 from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
@@ -87,11 +91,6 @@ class Case:
         """Whether labels are classes."""
         return self.loss in SIGNED
 
-    @property
-    def metric(self) -> str:
-        """The held-out metric, ``AUC`` or ``R2``."""
-        return "AUC" if self.signed else "R2"
-
     def mean_loss(self, scores: Any) -> float:
         """Mean loss of scores (n,), or of one for all records."""
         y = self._signs(self.y) if self.signed else self.y
@@ -132,6 +131,23 @@ class Case:
         """The excess of scores (n,) of the fitted records."""
         least = self.free[0]
         return (self.mean_loss(scores) - least) / (self.constant - least)
+
+    def measured(self, scores: np.ndarray, held: np.ndarray) -> Row:
+        """Of a row: the excess of fitted records' scores, and the held-out metric."""
+        return self._ok(self.excess(scores), self.held(held))
+
+    def ends(self) -> list[Row]:
+        """The best constant, and the fit without privacy, as rows of no epsilon."""
+        mean = np.full(len(self.y_held), self.y.mean())
+        test = 0.5 if self.signed else self.held(mean)
+        return [
+            {**self.known("constant"), **self._ok(1.0, test)},
+            {**self.known("no privacy"), **self._ok(0.0, self.free[1])},
+        ]
+
+    def _ok(self, excess: float, test: float) -> Row:
+        found = {"excess": excess, "metric": "AUC" if self.signed else "R2"}
+        return {**found, "test": test, "status": "ok", "reason": ""}
 
     def fit(self, method: str, epsilon: float, setting: Setting, seed: int) -> Any:
         """A fit of the method, from a seed."""
@@ -192,9 +208,8 @@ def rows(
                 gap = {"status": "gap", "reason": str(error)}
                 if "cannot do this" in str(error):
                     return [{**known, **gap}]
-                found.append({**at, **gap})
-                continue
-            found += [{**at, **one, "status": "ok", "reason": ""} for one in made]
+                made = [gap]
+            found += [{**at, **one} for one in made]
     return found
 
 
@@ -229,27 +244,11 @@ def _runs(
         yield {
             "setting": ", ".join(f"{key} {value:g}" for key, value in setting.items()),
             "run_seed": seed,
-            "excess": case.excess(scores(model, case.X)),
-            "metric": case.metric,
-            "test": case.held(scores(model, case.X_held)),
+            **case.measured(scores(model, case.X), scores(model, case.X_held)),
             "seconds": seconds,
             "true_epsilon": model.epsilon_.high if seed == seeds[0] else np.nan,
             "given": "; ".join(model.epsilon_.given),
         }
-
-
-def end_rows(case: Case) -> list[Row]:
-    """The best constant, and the fit without privacy, as rows of no epsilon."""
-    made = (
-        ("constant", 1.0, 0.5 if case.signed else case.held(np.full(
-            len(case.y_held), case.y.mean()))),
-        ("no privacy", 0.0, case.free[1]),
-    )  # fmt: skip
-    ok = {"metric": case.metric, "status": "ok", "reason": ""}
-    return [
-        {**case.known(name), "excess": excess, "test": test, **ok}
-        for name, excess, test in made
-    ]
 
 
 def race(
@@ -267,4 +266,4 @@ def race(
         for one in methods
     )  # fmt: skip
     every = [row for made in Parallel(workers)(jobs) for row in made]
-    return pd.DataFrame([*every, *end_rows(case)])
+    return pd.DataFrame([*every, *case.ends()])

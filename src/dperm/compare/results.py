@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dperm.compare.race import COLUMNS
-from dperm.present.intervals import student
-from dperm.present.tables import number
+from dperm.present.tables import number, with_interval
 
 KEYS = ["problem", "solver", "epsilon", "tuning"]
 OF_TRY = [  # columns of try.csv
@@ -27,28 +26,23 @@ def means(runs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     held-out metric; ``algorithm`` is the method's label, or its name if it has none.
     Both ends have one row a problem, and no epsilon.
     """
-    table = []
+    table, known = [], {**labels, **ENDS}
     runs = runs.reindex(columns=COLUMNS)
     for _, some in runs.groupby(KEYS, sort=False, dropna=False):
-        row = some.iloc[0].drop(["excess", "run_seed"], errors="ignore").to_dict()
+        first = some.iloc[0].drop(["excess", "run_seed"]).to_dict()
+        row = {"algorithm": known.get(first["solver"], first["solver"]), **first}
         if row["status"] == "ok":
-            row["seconds"], row["test"] = some["seconds"].mean(), some["test"].mean()
-            row |= dict(zip(("mean", "ci_low", "ci_high"), interval(some["excess"]),
-                            strict=True))  # fmt: skip
+            row |= {key: some[key].mean() for key in ("seconds", "test")}
+            row |= _interval(some["excess"].to_numpy(dtype=float))
         table.append(row)
-    known = {**labels, **ENDS}
-    return pd.DataFrame([
-        {"algorithm": known.get(row["solver"], row["solver"]), **row} for row in table
-    ])  # fmt: skip
+    return pd.DataFrame(table)
 
 
-def interval(values: Any) -> tuple[float, float, float]:
+def _interval(values: np.ndarray) -> dict[str, float]:
     """Mean and Student's 95 % interval; infinite if any value is not finite."""
-    values = np.asarray(values, dtype=float)
-    if not np.isfinite(values).all():
-        return np.inf, np.inf, np.inf
-    low, high = student(values)
-    return float(values.mean()), float(low), float(high)
+    if np.isfinite(values).all():
+        return with_interval(values)
+    return dict.fromkeys(("mean", "ci_low", "ci_high"), np.inf)
 
 
 def recommended(table: pd.DataFrame) -> Iterator[str]:
@@ -80,14 +74,16 @@ def recommended(table: pd.DataFrame) -> Iterator[str]:
 
 def words(table: pd.DataFrame) -> str:
     """Text of a table of ``means``, and what is recommended."""
-    lines = [_line(row) for row in table.to_dict("records")]
-    shown = pd.DataFrame(lines).fillna("")
+    shown = pd.DataFrame([_line(row) for row in table.to_dict("records")]).fillna("")
+    shown = shown.apply(lambda column: column.str.ljust(column.str.len().max()))
     given = table[table["given"].notna()].drop_duplicates("algorithm")
     public = [
         f"epsilon of {', '.join(some['algorithm'])} holds given: {what}"
         for what, some in given.groupby("given", sort=False)
     ]
-    return "\n".join([_aligned(shown), "", *recommended(table), *public])
+    return "\n".join(
+        [shown.to_string(index=False, justify="left"), "", *recommended(table), *public]
+    )
 
 
 def _line(row: dict[Any, Any]) -> dict[str, str]:
@@ -104,12 +100,3 @@ def _line(row: dict[Any, Any]) -> dict[str, str]:
         "setting": row["setting"] if ran else row["reason"],
         "seconds a fit": number(row["seconds"], 2),
     }
-
-
-def _aligned(shown: pd.DataFrame) -> str:
-    """Text in aligned columns under their names."""
-    columns = [[key, *map(str, shown[key])] for key in shown]
-    widths = [max(map(len, column)) for column in columns]
-    columns = [[c[0], "-" * w, *c[1:]] for c, w in zip(columns, widths, strict=True)]
-    padded = (map(str.ljust, line, widths) for line in zip(*columns, strict=True))
-    return "\n".join("  ".join(line).rstrip() for line in padded)

@@ -1,26 +1,86 @@
-"""A parameter search that epsilon pays for."""
+"""A parameter search that epsilon pays for.
+
+A choice makes a logarithmic number of runs with parameters drawn from a grid. Each
+releases its weights and its clipped loss with noise; the run with the least noisy loss
+is published (:mod:`dperm.accountants.private_choice`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
-from dperm.accountants.private_choice import calibrate_choice, choice_epsilon
+from dperm.accountants.private_choice import (
+    calibrate_choice,
+    choice_epsilon,
+    drawn_runs,
+)
 from dperm.compare import frames, ranges
 from dperm.compare.estimators import DPLinear, noise_seed
 from dperm.compare.guarantee import Guarantee, charge, check_target
-from dperm.compare.scores import INNER, Drawn, Job, draws, score_event, scored
+from dperm.compare.methods import Contestant, Setting
+from dperm.core.erm.problem import Problem
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Ledger, united
+from dperm.core.privacy.calibration import smallest
+from dperm.core.privacy.ledger import Gaussian, Ledger, united
+from dperm.core.privacy.mechanisms import gaussian, streams
+from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.solvers.scales import label_scale
 
 ROOM = 1e-3  # relative, between bounds that are each found by a search
 RANGES = 0.1  # share of epsilon for the sums of columns; half of delta is theirs
+SCORE = 0.2  # share of the target's mu with which a score is released
+INNER = 0.6  # share of a choice's epsilon that one run has, roughly
 SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under these
+
+
+class Drawn(NamedTuple):
+    """A run of a private choice."""
+
+    choice: int  #: index of its parameters in the grid
+    setting: Setting
+    noise_multiplier: float
+    seed: int
+    scored: int  #: seed of the score's noise, independent of the run's other draws
+
+
+@cache
+def score_event(epsilon: float, delta: float) -> Gaussian:
+    """The release of a score, in units of its sensitivity."""
+    unit = "b / n, the replace-one change of a mean of losses in [0, b]"
+    noise = smallest(lambda z: gaussian_epsilon(1 / z, delta), epsilon, 1e-6)
+    return Gaussian(1.0, noise / SCORE, 1, unit, "a private choice's score")
+
+
+def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndarray]:
+    """The noisy loss of one run of a choice within epsilon, and its weights (p,)."""
+    problem, most = on.problem, loss_bound(on.problem)
+    w = on.weights(drawn.setting, drawn.noise_multiplier, drawn.seed)
+    scale = score_event(epsilon, problem.delta).scale * most / problem.n
+    noise = gaussian(streams(drawn.scored).noise, ())
+    return float(clipped_loss(problem, most, w) + scale * noise), w
+
+
+def clipped_loss(problem: Problem, most: float, w: np.ndarray) -> float:
+    """Mean over records of the loss at w (p,) clipped to [0, most].
+
+    Replacing a record changes it by at most most / n.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        each = problem.loss.values(np.asarray(problem.A @ w) + problem.offset)
+        return float(np.minimum(np.where(np.isnan(each), most, each), most).mean())
+
+
+def loss_bound(problem: Problem) -> float:
+    """Three times the loss at w = 0 of a label at its public scale."""
+    at = 0.0 if problem.loss.labels == "sign" else -label_scale(problem)
+    return 3 * problem.mean_loss(np.full(1, at))
 
 
 class PrivateSearch(BaseEstimator):
@@ -87,14 +147,15 @@ class PrivateSearch(BaseEstimator):
         columns, every = self._cleaned(models, X, y)
         runs, half = self._runs(models, columns, every), models[0]._delta
         able, ledgers, cost = self._priced(runs, half)
-        known = zip(able, ledgers, strict=True)
-        given = united(*(runs[k][0].public_information(one) for (k, _), one in known))
-        given = united(given, models[0]._types)
-        seed = noise_seed(self.random_state)
+        known = [
+            runs[k][0].public_information(one)
+            for (k, _), one in zip(able, ledgers, strict=True)
+        ]
+        given, seed = united(*known, models[0]._types), noise_seed(self.random_state)
         noise = ranges.whole(RANGES * self.epsilon, half)
         first = ranges.stated(models[0]._ranges, noise)
         cost += true_epsilon(first, half)
-        charge(cost, 2 * half, given)
+        charge(cost, 2 * half, given, seed)
         standard = models[0]._standardised(columns, every, first, ranges.seeded(seed))
         for model in models:
             model._ranges = models[0]._ranges
@@ -103,7 +164,7 @@ class PrivateSearch(BaseEstimator):
             k, w = self._best(runs, able, seed)
         self.best_params_, self.best_estimator_ = dict(grid[k]), models[k]
         won = ledgers[[one for one, _ in able].index(k)]
-        models[k]._guarantee = Guarantee(first + won, 2 * half, given, cost=cost)
+        models[k]._guarantee = Guarantee(first + won, 2 * half, given, cost)
         models[k]._published(w[None])
         return self
 
@@ -144,7 +205,7 @@ class PrivateSearch(BaseEstimator):
 
     def _runs(
         self, models: Sequence[Any], X: Any, every: Any
-    ) -> list[tuple[Any, Mapping[str, float]]]:
+    ) -> list[tuple[Contestant, Setting]]:
         """The method at each point of the grid, with the target of a single run."""
         return [model._runs(X, every)[0] for model in models]
 
@@ -174,23 +235,24 @@ class PrivateSearch(BaseEstimator):
     def _drawn(
         self, runs: Any, able: list[tuple[int, float]], seed: int
     ) -> list[Drawn]:
-        """The runs to make, each with its point; no record influences them."""
-        return [
-            Drawn(k, Job(runs[k][1], noise, own), scored)
-            for (k, noise), own, scored in draws(np.random.default_rng(seed), able)
-        ]
+        """The runs to make; no record influences them."""
+        rng, found = np.random.default_rng(seed), []
+        for _ in range(drawn_runs(rng)):
+            k, noise = able[int(rng.integers(len(able)))]
+            own, scored = (int(one) for one in rng.integers(2**62, size=2))
+            found.append(Drawn(k, runs[k][1], noise, own, scored))
+        return found
 
     def _best(
         self, runs: Any, able: list[tuple[int, float]], seed: int
     ) -> tuple[int, np.ndarray]:
         """The point with the least noisy loss, and the weights of that run."""
-        tried = []
-        for drawn in self._drawn(runs, able, seed):
-            on = runs[drawn.choice][0]
-            loss, w = scored(on, drawn, self._of_choice)
-            tried.append((loss, drawn.choice, np.where(np.isfinite(w), w, 0.0)))
-        _, k, w = min(tried, key=lambda one: one[0])
-        return k, w
+        tried = [
+            (*scored(runs[one.choice][0], one, self._of_choice), one.choice)
+            for one in self._drawn(runs, able, seed)
+        ]
+        _, w, k = min(tried, key=lambda one: one[0])
+        return k, np.where(np.isfinite(w), w, 0.0)
 
     @property
     def epsilon_(self) -> Guarantee:

@@ -40,7 +40,7 @@ def test_a_lead_is_confirmed_only_where_it_takes_learning(quality, floor, expect
     table = pd.DataFrame(ranking.compared(rows("r", quality, floor), "one", "two"))
     by = table.set_index("method")
     assert by.loc["again", "ahead_low"] < 0.5 < by.loc["again", "ahead_high"]
-    assert by.loc[published.FLOOR, "lead"] == 0.0 and (table["cells"] == 60).all()
+    assert by.loc[ranking.FLOOR, "lead"] == 0.0 and (table["cells"] == 60).all()
     low, high = by.loc["one", "lead_low"], by.loc["one", "lead_high"]
     verdict = "ahead" if low > 0.5 else "behind" if high < 0.5 else "open"
     assert verdict == expected
@@ -75,7 +75,7 @@ def test_each_half_of_mixing_has_the_epsilon_that_its_authors_give_it():
 @pytest.mark.parametrize("name", [*published.NOISE])
 def test_published_noise_is_what_a_run_draws(name):
     problem = make_problem("least_squares", "l2")
-    method = published.published_on(name)(problem)
+    method = published.published(name, problem)
     module, noise = published.NOISE[name]
     events = method.ledger({}, 7.0).events
     found = noise(method.at, module.Options())

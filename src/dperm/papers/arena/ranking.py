@@ -11,7 +11,7 @@ records are not independent evidence.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ import pandas as pd
 from scipy import stats
 
 from dperm.compare.results import ENDS
-from dperm.papers.arena.published import AGAIN, FLOOR
 
 RESAMPLES, DRAWS = 1000, 200
 SEED = 7  # of resampling
@@ -29,6 +28,7 @@ LOSSES = ("logistic", "least_squares")
 BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
 CONSTANT = ENDS["constant"]  # beside the methods, with an excess of 1
 CELL = ["data", "problem", "epsilon", "loss", "range"]
+AGAIN, FLOOR = "again", "w = 0 or the mean"  # controls of a published lead
 
 
 def cells(
@@ -220,18 +220,14 @@ def model(errors: pd.DataFrame) -> list[dict[str, Any]]:
     """
     table, rows = regrets(errors), []
     data = table.index.get_level_values("data")
-    ways: dict[str, Callable[[pd.DataFrame, Any], pd.Series]] = {
-        "by range": lambda others, cell: _alike(others, cell, ["loss", "range"]),
-        "by loss": lambda others, cell: _alike(others, cell, ["loss"]),
-        "constant": lambda others, cell: pd.Series({CONSTANT: 0.0}),
-    }
-    for way, expect in ways.items():
+    ways = {"by range": ["loss", "range"], "by loss": ["loss"], "constant": []}
+    for way, keys in ways.items():
         found = {}
         for name in dict.fromkeys(data):
             mine, others = table[data == name], table[data != name]
             for cell, row in mine.iterrows():
-                order = expect(others, dict(zip(CELL, cell, strict=True)))
-                able = [one for one in order.index if pd.notna(row[one])]
+                order = _order(others, dict(zip(CELL, cell, strict=True)), keys)
+                able = [one for one in order if pd.notna(row[one])]
                 if able:
                     found[cell] = row[able[0]]
         if not found:  # each loss has a single data set
@@ -247,14 +243,14 @@ def model(errors: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _alike(others: pd.DataFrame, cell: dict[str, Any], keys: list[str]) -> pd.Series:
-    """Expected regrets over the cells that share these keys, by the loss if none."""
+def _order(others: pd.DataFrame, cell: dict[str, Any], keys: list[str]) -> list[str]:
+    """Methods by expected regret where these keys are the same, or the loss alone."""
     levels = others.index.to_frame()
-    for some in (keys, ["loss"]):
+    for some in (keys, ["loss"]) if keys else ():
         same = (levels[some] == pd.Series(cell)[some]).all(axis=1).to_numpy()
         if same.any():
-            return expected(others[same])
-    return pd.Series(dtype=float)
+            return [*expected(others[same]).index]
+    return [] if keys else [CONSTANT]
 
 
 # --- a published lead -----------------------------------------------------------------

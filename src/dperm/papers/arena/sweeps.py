@@ -1,45 +1,67 @@
-"""Sweeps of the arena: methods on problems, both ends, a peer, a published lead."""
+"""Sweeps of the arena: methods on problems, both ends, a peer, a published lead.
+
+A statement "X consistently outperforms Y" depends on the noise that each author's
+accountant allows, and on whether labels are centred. So ``lead`` runs both methods on
+the same data under each of these readings. There are two controls: the second method
+again with other seeds, and the better of w = 0 and the labels' mean, which learns
+nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dperm import data
 from dperm.compare import methods
 from dperm.compare import peers as libraries
-from dperm.compare.race import Case, Row, end_rows, rows
+from dperm.compare.methods import Contestant
+from dperm.compare.race import Case, Row, rows
+from dperm.core.calibrations import STRICT
+from dperm.core.erm.optimum import solve
+from dperm.core.erm.problem import Problem
 from dperm.core.experiment import plan, schema
 from dperm.core.lanes.trials import seeds_of
+from dperm.core.privacy.calibration import calibrate
 from dperm.data.fetching import load_fetched
-from dperm.papers.arena import published
+from dperm.papers.arena.published import published
+from dperm.papers.arena.ranking import AGAIN
+from dperm.pipeline import inputs
 
+READINGS = {  # published noise, centred labels
+    "published noise, labels as they are": (True, False),
+    "published noise": (True, True),
+    "one epsilon": (False, True),
+}
 _LAST: dict[tuple[str, str], Case] = {}  # a problem's methods run one after another
 
 
-def case(config: schema.Config, name: str) -> Case | str:
-    """A problem's data set as it was fetched, or why there is none.
+def _unavailable(reason: str) -> list[Row]:
+    return [{"status": "unavailable", "reason": reason}]
+
+
+def _on(
+    config: schema.Config, name: str, made: Callable[[Case], list[Row]]
+) -> list[Row]:
+    """What is made of a problem's data set as it was fetched, or why there is none.
 
     Ranges are those of the data, which tells all methods as much.
     """
     key = (name, config.data.dir)
     if key not in _LAST:
-        made = _case(config, name)
-        if isinstance(made, str):
-            return made
+        at = plan.at_problem(config, name).problem
+        record = data.read_record(at.dataset.name, config.data)
+        if record is None or not record.available:
+            return _unavailable("not fetched" if record is None else record.reason)
+        X, y = load_fetched(at.dataset.name, config.data)
         _LAST.clear()
-        _LAST[key] = made
-    return _LAST[key]
-
-
-def _case(config: schema.Config, name: str) -> Case | str:
-    at = plan.at_problem(config, name)
-    record = data.read_record(at.problem.dataset.name, config.data)
-    if record is None or not record.available:
-        return "not fetched" if record is None else record.reason
-    X, y = load_fetched(at.problem.dataset.name, config.data)
-    return Case.of(name, X, y, at.problem.loss)
+        _LAST[key] = Case.of(name, X, y, at.loss)
+    return made(_LAST[key])
 
 
 def race(
@@ -71,19 +93,16 @@ def race(
     list of dict
         Of ``compare.race.rows``.
     """
-    made, name = case(config, point["problem"]), point["solver"]
-    if isinstance(made, str):
-        return [{"status": "unavailable", "reason": made}]
+    name = point["solver"]
     method = methods.method(name, {name: defaults}, {name: grids})
-    return rows(made, method, epsilons, seed, fresh)
+    return _on(
+        config, point["problem"], lambda case: rows(case, method, epsilons, seed, fresh)
+    )
 
 
 def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
     """The best constant and the fit without privacy."""
-    made = case(config, point["problem"])
-    if isinstance(made, str):
-        return [{"status": "unavailable", "reason": made}]
-    return end_rows(made)
+    return _on(config, point["problem"], Case.ends)
 
 
 def peers(
@@ -94,14 +113,15 @@ def peers(
     fresh: int,
 ) -> list[Row]:
     """Fits of diffprivlib at every epsilon, or the reason why it cannot be had."""
-    made = case(config, point["problem"])
-    if isinstance(made, str):
-        return [{"status": "unavailable", "reason": made}]
-    python, reason = libraries.environment(Path(config.data.dir))
-    if reason:
-        return [{**made.known(libraries.NAME), "status": "gap", "reason": reason}]
-    drawn = [one % 2**31 for one in seeds_of(seed, fresh)]
-    return libraries.rows(made, python, epsilons, drawn)
+
+    def made(case: Case) -> list[Row]:
+        python, reason = libraries.environment(Path(config.data.dir))
+        if reason:
+            return [{**case.known(libraries.NAME), "status": "gap", "reason": reason}]
+        drawn = [one % 2**31 for one in seeds_of(seed, fresh)]
+        return libraries.rows(case, python, epsilons, drawn)
+
+    return _on(config, point["problem"], made)
 
 
 def lead(
@@ -112,5 +132,46 @@ def lead(
     methods: list[str],
     fresh: int,
 ) -> list[Row]:
-    """A published lead on one problem, under every reading (``published``)."""
-    return published.lead(config, point, seed, epsilons, methods, fresh)
+    """Runs of two methods, and of the second again, under every reading.
+
+    Parameters
+    ----------
+    point : dict
+        problem.
+    methods : list of str
+        The method published as ahead, and the other.
+    """
+    at = plan.at_problem(config, point["problem"])
+    centred = inputs.load_problem(at)
+    if centred is None:
+        return _unavailable(inputs.unavailable_reason(at))
+    y = load_fetched(at.problem.dataset.name, config.data)[1]
+    found: list[Row] = []
+    for reading, (is_published, is_centred) in READINGS.items():
+        moved = 0.0 if is_centred else float(y.mean())
+        problem = replace(centred, offset=centred.offset - moved, public=None)
+        best = solve(problem).value
+        zero = float(problem.objective(np.zeros(problem.p))[0])
+        floor = (min(zero, float(np.var(y)) / 2) - best) / best
+        for epsilon in epsilons:
+            for k, name in enumerate((*methods, methods[1])):
+                of_epsilon = replace(problem, epsilon=epsilon)
+                on, noise = _priced(name, of_epsilon, is_published)
+                W = [on.weights({}, noise, one) for one in seeds_of(seed + k, fresh)]
+                who = name if k < 2 else AGAIN
+                known: Row = {"reading": reading, "method": who}
+                known |= {"floor": floor, "epsilon": epsilon, "status": "ok"}
+                errors = (problem.objective(np.array(W)) - best) / best
+                found += [{**known, "relative_error": float(one)} for one in errors]
+    return found
+
+
+def _priced(
+    name: str, problem: Problem, is_published: bool
+) -> tuple[Contestant, float]:
+    """A method on a problem, and the noise multiplier of its default setting."""
+    if is_published:
+        return published(name, problem), 1.0
+    on = methods.method(name).on(problem)
+    target = (problem.epsilon, problem.delta, STRICT)
+    return on, calibrate(partial(on.ledger, {}), *target).noise_multiplier

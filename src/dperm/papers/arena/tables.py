@@ -65,12 +65,11 @@ def _rounded(value: float) -> float:
 def ranks(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Mean shares of rank with intervals, under both tunings."""
     table, rows = outcomes(config), []
-    for tuning in TUNINGS:
-        found = ranking.standing(ranking.cells(table, tuning))
-        own = table[table["tuning"] == tuning]
+    for tuning, own in table.groupby("tuning", sort=False):
+        found = ranking.standing(ranking.cells(table, str(tuning)))
         seconds = own.groupby("algorithm")["seconds"].mean()
-        found = found.assign(seconds=found["algorithm"].map(seconds))
-        rows.append(found.assign(tuning=tuning))
+        found = found.assign(seconds=found["algorithm"].map(seconds), tuning=tuning)
+        rows.append(found)
     return pd.concat(rows, ignore_index=True)
 
 
