@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from dperm.core.experiment.config import compose
-from dperm.report import reports
-from dperm.report.claims import papers
-from dperm.report.texts import complete, files, majors, markdown
+from dperm.report import texts
+from dperm.report.texts import complete, files, majors, markdown, papers
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd")
@@ -40,13 +39,13 @@ def between(path, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_is_what_the_claims_give(name, of, claims):
     page = f"docs/reports/{name}.md"
-    assert between(page, "claims") == reports.block(of[name], claims)
+    assert between(page, "claims") == texts.block(of[name], claims)
     text = (ROOT / page).read_text()
     words = re.findall(r"\S*\w\S*", re.sub(r"\]\(.*?\)|<!--.*?-->", "]", text))
     assert len(words) <= MOST
     links = re.findall(r"\]\((\.\./[^)#]+)\)", text)
     assert links and all((ROOT / "docs/reports" / link).is_file() for link in links)
-    cited = not reports.bottom(name, claims).startswith("Of its statements")
+    cited = not texts.bottom(name, claims).startswith("Of its statements")
     assert cited, "the bottom line is outdated"
 
 
@@ -54,12 +53,12 @@ def test_the_readme_has_a_row_a_paper(of, claims):
     block = between("README.md", "scorecard")
     rows = [line for line in block.splitlines() if "docs/reports/" in line]
     assert [re.search(r"\[(\w+)\]", row)[1] for row in rows] == list(NAMES)
-    assert reports.front(of["dpcd"], claims).split("\n\n")[0] in block
+    assert texts.front(of["dpcd"], claims).split("\n\n")[0] in block
 
 
 def test_the_artifact_has_a_command_for_every_major_claim(claims):
     told = between("docs/howto/artifact.md", "claims")
-    assert told == reports.appendix(claims)
+    assert told == texts.appendix(claims)
 
 
 def test_the_article_finds_its_numbers():

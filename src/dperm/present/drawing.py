@@ -204,7 +204,7 @@ def _number_x(axes: Axes) -> None:
 def _styles(picture: Picture) -> dict[str, Look]:
     """The look of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
-    main = roles[roles.isin(["curve", "points", "joined", "method", "level", "bar", "upright"])]
+    main = roles[~roles.isin(["dots", "thin", "line", "star", "data"])]
     known = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
     known |= dict(picture.looks)
     grey = looks.look("#595959", "--")
