@@ -261,13 +261,8 @@ def test_a_table_is_read_again_as_it_was_and_last_bits_do_not_reach_the_file(tmp
     csv = tmp_path / "table.csv"
     write_csv(csv, data)
     pd.testing.assert_frame_equal(pd.read_csv(csv), data, check_dtype=False)
-    near = (
-        ([0.1 + 0.2, 1 / 3], [2 / 3, "none"]),
-        ([0.3, 1 / 3], [2 / 3 - 1e-16, "none"]),
-    )
-    assert near[0][0][0] != near[1][0][0] and near[0][1][0] != near[1][1][0]
-    for error, mixed in near:
-        write_csv(csv, pd.DataFrame({"error": error, "mixed": mixed}))
-        assert csv.read_text().splitlines()[1:] == [
-            "0.3,0.6666666667", "0.3333333333,none",
-        ]  # fmt: skip
+    assert 0.1 + 0.2 != 0.3 and 2 / 3 - 1e-16 != 2 / 3
+    for third, mixed in ((0.1 + 0.2, 2 / 3), (0.3, 2 / 3 - 1e-16)):
+        write_csv(csv, pd.DataFrame({"error": [third, 1 / 3], "mixed": [mixed, "no"]}))
+        rows = csv.read_text().splitlines()[1:]
+        assert rows == ["0.3,0.6666666667", "0.3333333333,no"]
