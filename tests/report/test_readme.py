@@ -20,7 +20,6 @@ ROW = {
     "note": "", "authors": "", "missing": "", "id": "c-dpcd-1",
     "reason": "2 of 2 hold; a: 3 [2, 4]; b: 5 [4, 6]",
 }  # fmt: skip
-CELLS = {"kind": "cells", "major": False, "cells": 44.0, "inside": 43.0}
 
 
 @pytest.fixture
@@ -76,20 +75,6 @@ def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages)
         page.write_text(f"# Report\n\n**Bottom line.** {told}\n\n**Scope.** All.\n")
         found = texts.bottom("dpcd", rows)
         assert found == (" ".join(told.split()) if holds else count)
-
-
-def test_every_page_has_the_same_count(config):
-    """Of statements; printed cells are counted apart."""
-    rows = [ROW, ROW | {"verdict": "contradicted"}, ROW | CELLS]
-    claims = complete(pd.DataFrame([*rows, ROW | {"kind": "variant"}]))
-    assert texts.counted(claims) == {"reproduced": 1, "contradicted": 1}
-    for text in (
-        texts.front(config, claims),
-        texts.block(config, claims),
-        texts.markdown(claims),
-    ):
-        assert "1 of 2 reproduced, 1 contradicted" in text
-        assert "43 of 44" in text
 
 
 def test_a_report_has_ten_major_claims_with_their_pictures(config):
