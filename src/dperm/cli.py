@@ -68,7 +68,7 @@ draw          pipeline.products:draw          make some figures and tables
 complete      pipeline.completion:complete    check that a paper agrees with its rows
 claims        report.claims:write             judge the claims of the papers
 report        report.page:report              write the report
-readme        report.reports:readme           put scorecard and claims into the pages
+readme        report.texts:readme             put scorecard and claims into the pages
 """,
     KEYS: """
 try           compare.command:main            compare private methods on a file of yours

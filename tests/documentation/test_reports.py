@@ -9,9 +9,7 @@ import pytest
 import yaml
 
 from dperm.core.experiment.config import compose
-from dperm.report import reports
-from dperm.report.claims import papers
-from dperm.report.texts import complete, files, majors, markdown
+from dperm.report import texts
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("dpbcfw", "dpcd", "dpgcd", "dpsco", "dpskgd")
@@ -22,12 +20,12 @@ AT_MOST = 40  # words of a reason, of nine in ten
 
 @pytest.fixture(scope="module")
 def claims():
-    return complete(pd.read_csv(ROOT / "results/claims.csv"))
+    return texts.complete(pd.read_csv(ROOT / "results/claims.csv"))
 
 
 @pytest.fixture(scope="module")
 def of():
-    return {config.paper.name: config for config in papers(compose([]))}
+    return {config.paper.name: config for config in texts.papers(compose([]))}
 
 
 def between(path, name):
@@ -40,26 +38,38 @@ def between(path, name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_report_is_what_the_claims_give(name, of, claims):
     page = f"docs/reports/{name}.md"
-    assert between(page, "claims") == reports.block(of[name], claims)
+    assert between(page, "claims") == texts.block(of[name], claims)
     text = (ROOT / page).read_text()
     words = re.findall(r"\S*\w\S*", re.sub(r"\]\(.*?\)|<!--.*?-->", "]", text))
     assert len(words) <= MOST
     links = re.findall(r"\]\((\.\./[^)#]+)\)", text)
     assert links and all((ROOT / "docs/reports" / link).is_file() for link in links)
-    cited = not reports.bottom(name, claims).startswith("Of its statements")
+    cited = not texts.bottom(name, claims).startswith("Of its statements")
     assert cited, "the bottom line is outdated"
 
 
-def test_the_readme_has_a_row_a_paper(of, claims):
-    block = between("README.md", "scorecard")
-    rows = [line for line in block.splitlines() if "docs/reports/" in line]
-    assert [re.search(r"\[(\w+)\]", row)[1] for row in rows] == list(NAMES)
-    assert reports.front(of["dpcd"], claims).split("\n\n")[0] in block
+@pytest.mark.parametrize("name", NAMES)
+def test_every_page_has_the_count_of_a_paper(name, claims):
+    """Of statements; printed cells are counted apart."""
+    rows = claims[claims["paper"] == name]
+    verdicts = rows[rows["kind"].isin(["sentence", "proof", "privacy"])]["verdict"]
+    count = texts.score(rows)
+    assert count.startswith(f"{(verdicts == 'reproduced').sum()} of {len(verdicts)} ")
+    (row,) = re.findall(rf"\| \[{name}\].*", between("README.md", "scorecard"))
+    assert f" | {count} | {texts.cells(rows)} | " in row
+    for page in (f"docs/reports/{name}.md", "results/claims.md"):
+        assert count in (ROOT / page).read_text()
 
 
-def test_the_artifact_has_a_command_for_every_major_claim(claims):
-    told = between("docs/howto/artifact.md", "claims")
-    assert told == reports.appendix(claims)
+def test_the_pages_of_all_papers_are_what_the_claims_give(of, claims):
+    front = texts.front(of["dpcd"], claims).split("\n\n")[0]
+    assert front in between("README.md", "scorecard")
+    assert between("docs/howto/artifact.md", "claims") == texts.appendix(claims)
+    listed = (ROOT / "results/claims.md").read_text()
+    assert listed == texts.markdown(claims)
+    assert len(listed.encode()) <= TABLED
+    words = claims["reason"].str.split().str.len()
+    assert words.quantile(0.9) <= AT_MOST
 
 
 def test_the_article_finds_its_numbers():
@@ -68,22 +78,11 @@ def test_the_article_finds_its_numbers():
     assert "{{" not in made and "nan" not in made
 
 
-def test_the_codecheck_manifest_names_the_files_of_major_claims(of, claims):
+def test_the_codecheck_manifest_names_the_files_of_major_claims(claims):
     found = yaml.safe_load((ROOT / "codecheck.yml").read_text())
     named = {one["file"] for one in found["manifest"]}
     assert all((ROOT / one).is_file() for one in named)
     for name in NAMES:
-        for row in majors(claims[claims["paper"] == name]):
-            assert {*files(row)} <= named, row["name"]
+        for row in texts.majors(claims[claims["paper"] == name]):
+            assert {*texts.files(row)} <= named, row["name"]
     assert {"version", "paper", "codechecker", "report"} <= set(found)
-
-
-def test_the_claims_are_listed_shortly(claims):
-    listed = (ROOT / "results/claims.md").read_text()
-    assert listed == markdown(claims)
-    assert len(listed.encode()) <= TABLED
-
-
-def test_reasons_are_short(claims):
-    words = claims["reason"].str.split().str.len()
-    assert words.quantile(0.9) <= AT_MOST

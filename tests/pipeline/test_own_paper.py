@@ -9,6 +9,7 @@ import pytest
 
 import dperm
 from commands import in_turn
+from dperm.core.experiment import config as configuration
 from dperm.core.experiment.locate import ConfigError
 from dperm.report import claims
 
@@ -59,9 +60,10 @@ def test_a_paper_of_five_files_runs_and_is_judged(sixth):
     assert source() == before
 
 
-def test_claims_that_cannot_be_read_are_refused_before_a_run(sixth):
-    claims.refuse(["tiny"], ["scale=smoke"])
+def test_claims_that_cannot_be_read_are_refused(sixth):
+    config = configuration.compose(["paper=tiny", "scale=smoke"])
+    assert claims.load(config)
     path = sixth / "conf/paper/tiny/claims.yaml"
     path.write_text(path.read_text().replace("at_least", "at_leest", 1))
     with pytest.raises(ConfigError, match=r"tiny/claims.yaml: claim 1: .*at_leest"):
-        claims.refuse(["tiny"], ["scale=smoke"])
+        claims.load(config)

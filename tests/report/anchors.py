@@ -12,33 +12,20 @@ import unicodedata
 
 def anchor_key(sentence):
     """Number and digest of letters and digits, whatever the lines and capitals."""
-    text, _ = _letters(sentence)
-    return f"{len(text)}-{_digest(text)}"
+    found = letters(sentence)
+    return f"{len(found)}-{hashlib.sha256(found.encode()).hexdigest()[:16]}"
 
 
-def anchored(text, key):
-    """The sentence with that key, as it stands in a text; empty if there is none."""
-    size = int(key.split("-")[0])
-    letters, places = _letters(text)
-    for start in range(len(letters) - size + 1):
-        if f"{size}-{_digest(letters[start : start + size])}" == key:
-            return " ".join(text[places[start] : places[start + size - 1] + 1].split())
-    return ""
+def stands_in(text, key):
+    """Whether a text has the sentence with that key."""
+    found, size = letters(text), int(key.split("-")[0])
+    starts = range(len(found) - size + 1)
+    return any(anchor_key(found[start : start + size]) == key for start in starts)
 
 
-def _letters(text):
-    """Letters and digits of a text in lower case, and the place of each."""
-    kept = [
-        (letter, place)
-        for place, sign in enumerate(text)
-        for letter in unicodedata.normalize("NFKC", sign).lower()
-        if letter.isalnum()
-    ]
-    return "".join(letter for letter, _ in kept), [place for _, place in kept]
-
-
-def _digest(letters):
-    return hashlib.sha256(letters.encode()).hexdigest()[:16]
+def letters(text):
+    """Letters and digits of a text in lower case."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).lower()))
 
 
 if __name__ == "__main__":

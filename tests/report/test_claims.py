@@ -157,8 +157,8 @@ def test_readings_are_named_in_the_reason(made):
 def test_a_sentence_is_found_by_its_key():
     text = "It is fast.\nDP-CD runs fa-\nster than DP-SGD. Always."
     key = anchors.anchor_key("DP-CD runs faster than DP-SGD.")
-    assert anchors.anchored(text, key) == "DP-CD runs fa- ster than DP-SGD"
-    assert anchors.anchored(text.replace("runs", "ran"), key) == ""
+    assert anchors.stands_in(text, key)
+    assert not anchors.stands_in(text.replace("runs", "ran"), key)
 
 
 @pytest.mark.skipif("DPERM_TEXTS" not in os.environ, reason="the papers' texts")
@@ -167,4 +167,4 @@ def test_every_anchored_sentence_stands_in_its_paper(paper):
     text = (Path(os.environ["DPERM_TEXTS"]) / f"{paper}.txt").read_text("utf-8")
     for claim in claims.load(configuration.compose([f"paper={paper}"])):
         if claim.anchor:
-            assert anchors.anchored(text, claim.anchor["sentence"]), claim.says
+            assert anchors.stands_in(text, claim.anchor["sentence"]), claim.says

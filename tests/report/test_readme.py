@@ -7,7 +7,7 @@ import pytest
 
 from dperm.core.experiment import plan
 from dperm.core.experiment.locate import ConfigError
-from dperm.report import reports, texts
+from dperm.report import texts
 from dperm.report.texts import complete
 
 MARK = "<!-- scorecard: written by `dperm readme` -->"
@@ -20,27 +20,26 @@ ROW = {
     "note": "", "authors": "", "missing": "", "id": "c-dpcd-1",
     "reason": "2 of 2 hold; a: 3 [2, 4]; b: 5 [4, 6]",
 }  # fmt: skip
-CELLS = {"kind": "cells", "major": False, "cells": 44.0, "inside": 43.0}
 
 
 @pytest.fixture
 def pages(tmp_path, monkeypatch):
     """All pages in a folder of their own, none of them there."""
     for name in ("README", "REPORTS", "ARTIFACT"):
-        monkeypatch.setattr(reports, name, tmp_path / getattr(reports, name))
-    reports.REPORTS.mkdir(parents=True)
+        monkeypatch.setattr(texts, name, tmp_path / getattr(texts, name))
+    texts.REPORTS.mkdir(parents=True)
     return tmp_path
 
 
 def test_only_what_stands_between_marks_is_written(config, judged, pages):
-    path, page = pages / "README.md", reports.REPORTS / "dpcd.md"
+    path, page = pages / "README.md", texts.REPORTS / "dpcd.md"
     path.write_text(f"before\n{MARK}\nold\n{END}\nafter\n")
     page.write_text("own\n<!-- claims: written by `dperm readme` -->\n"
                     "<!-- end of claims -->\nwords\n")  # fmt: skip
     with pytest.raises(ConfigError, match=r"claims\.csv is not there"):
-        reports.readme(config)
+        texts.readme(config)
     judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
-    assert reports.readme(config) == [path, page]
+    assert texts.readme(config) == [path, page]
     text = path.read_text()
     assert text.startswith(f"before\n{MARK}\n")
     assert text.endswith(f"{END}\nafter\n")
@@ -49,7 +48,7 @@ def test_only_what_stands_between_marks_is_written(config, judged, pages):
     made = page.read_text()
     assert made.startswith("own\n<!-- claims") and made.endswith("claims -->\nwords\n")
     assert "### C1. Section" in made
-    reports.readme(config)
+    texts.readme(config)
     assert (path.read_text(), page.read_text()) == (text, made)
 
 
@@ -58,15 +57,15 @@ def test_a_page_without_marks_is_left_alone(config, judged, pages):
     path.write_text("no marks\n")
     judged.to_csv(plan.results_folder(config, "claims.csv"), index=False)
     with pytest.raises(ConfigError, match=r"README\.md: expected the lines"):
-        reports.readme(config)
+        texts.readme(config)
     assert path.read_text() == "no marks\n"
 
 
 def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages):
     rows = complete(pd.DataFrame([ROW, ROW | {"verdict": "in part"}]))
     count = "Of its statements, 1 of 2 reproduced, 1 in part."
-    assert reports.bottom("dpcd", rows) == count
-    page = reports.REPORTS / "dpcd.md"
+    assert texts.bottom("dpcd", rows) == count
+    page = texts.REPORTS / "dpcd.md"
     for told, holds in (
         ("It leads (C1 reproduced),\nnot by much (C2 in part).", True),
         ("It leads (C1, C2\nreproduced).", False),
@@ -74,27 +73,13 @@ def test_a_bottom_line_stands_while_its_claims_have_the_verdicts_it_names(pages)
         ("It leads.", False),
     ):
         page.write_text(f"# Report\n\n**Bottom line.** {told}\n\n**Scope.** All.\n")
-        found = reports.bottom("dpcd", rows)
+        found = texts.bottom("dpcd", rows)
         assert found == (" ".join(told.split()) if holds else count)
-
-
-def test_every_page_has_the_same_count(config):
-    """Of statements; printed cells are counted apart."""
-    rows = [ROW, ROW | {"verdict": "contradicted"}, ROW | CELLS]
-    claims = complete(pd.DataFrame([*rows, ROW | {"kind": "variant"}]))
-    assert texts.counted(claims) == {"reproduced": 1, "contradicted": 1}
-    for text in (
-        reports.front(config, claims),
-        reports.block(config, claims),
-        texts.markdown(claims),
-    ):
-        assert "1 of 2 reproduced, 1 contradicted" in text
-        assert "43 of 44" in text
 
 
 def test_a_report_has_ten_major_claims_with_their_pictures(config):
     claims = complete(pd.DataFrame([ROW | {"id": str(k)} for k in range(12)]))
-    text = reports.block(config, claims)
+    text = texts.block(config, claims)
     assert text.count("\n### C") == 10
     first = text.partition("### C1. ")[2].partition("\n### ")[0]
     assert "**reproduced**: 3 [2, 4], accepted above 1." in first
@@ -103,6 +88,6 @@ def test_a_report_has_ten_major_claims_with_their_pictures(config):
 
 
 def test_the_appendix_has_a_command_a_claim(judged):
-    lines = reports.appendix(complete(judged)).splitlines()
+    lines = texts.appendix(complete(judged)).splitlines()
     assert len(lines) == 2 + sum(judged["major"] & (judged["paper"] != "arena"))
     assert any(line.startswith("| [dpcd C1](../reports/dpcd.md) |") for line in lines)

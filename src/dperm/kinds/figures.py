@@ -188,24 +188,30 @@ TITLES = {"privacy": _privacy, "penalty": _penalty}
 def against_epsilon(
     config: Config, product: Product, problems: list[str], columns: int = 3
 ) -> Picture:
-    """Relative error against true epsilon with tuned methods, one panel per problem."""
+    """Relative error of tuned methods at one true epsilon, one panel per problem.
+
+    It is the least of the problem's in the sweep; x of a row, and in the title.
+    """
     known = swept_errors(config, product.sweeps[0], problems)
     if known.empty:
         return drawing.missing("no run on these problems has ended")
     titles = results.titles(config, problems)
     rows: Rows = []
+    shown = {}
     for name, part in known.groupby("problem", sort=False):
+        part = part[part["epsilon"] == part["epsilon"].min()]
         for label, group in part.groupby("algorithm", sort=False):
-            at = ("epsilon", "relative_error", str(name), str(label), "joined")
+            at = ("epsilon", "relative_error", str(name), str(label), "method")
             rows += drawing.against(group, *at)
         start = part["start"].iloc[:1]
-        rows += drawing.values(str(name), "w = 0", [np.nan], start, "level")
-    axes = {"xlabel": "true $\\epsilon$", "ylabel": "relative error"}
+        rows += drawing.values(str(name), "w = 0", [np.nan], start, "method")
+        stated = f"true $\\epsilon$ = {part['epsilon'].iloc[0]:g}"
+        shown[str(name)] = f"{titles[str(name)].title}, {stated}"
     return Picture(
         drawing.frame(rows),
-        {name: titles[name].title for name in problems},
-        axes | {"xscale": "log", "yscale": "log"},
+        {name: shown[name] for name in problems if name in shown},
+        {"xlabel": "relative error", "xscale": "log"},
         columns=columns,
+        size=(3.1, 1.6),
         is_named=True,
-        ticks=sorted(known["epsilon"].unique()),
     )

@@ -5,6 +5,7 @@ titles and axes of its panels. The ``role`` of a row says how it is drawn:
 
 - ``curve``: a mean with its range from min to max;
 - ``points``, ``joined``: means with their intervals, without and with a line;
+- ``method``: a mean with its interval, in a line of its own, whose name is on the axis;
 - ``dots``: means alone;
 - ``thin``: a thin line that ends in a dot;
 - ``line``: a dotted line, such as a bound;
@@ -19,6 +20,7 @@ legend.
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,6 +41,7 @@ from PIL import Image
 from dperm.core.experiment import files as store
 from dperm.present import intervals, looks
 from dperm.present.looks import Look
+from dperm.present.tables import number
 
 Row = dict[str, Any]  # of the data behind a figure; keys are COLUMNS
 Rows = list[Row]
@@ -174,21 +177,34 @@ def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) 
     axes.set(**picture.own.get(name, {}))
     if axes.get_xscale() == "log":  # which has no place for the start, at 0
         rows = rows[~(rows["x"] <= 0) | (rows[ROLE] == "level")]
-        axes.xaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))  # more would overlap
     for curve, part in rows.groupby("algorithm", sort=False):
         key, role = str(curve), str(part[ROLE].iloc[0])
         look = {"marker": ""} | styles[key] | LINES.get(role, {})
         ROLES[role](axes, part, picture.labels.get((name, key), key), look)
+    if axes.get_xscale() == "log":
+        _number_x(axes)
     if len(picture.ticks):
         places = sorted(picture.ticks)
         axes.set_xticks(places, [f"{place:g}" for place in places])
         axes.xaxis.set_minor_locator(NullLocator())
 
 
+def _number_x(axes: Axes) -> None:
+    """See that a logarithmic axis has two numbers at least, and that none overlap."""
+    low, high = np.log10(axes.get_xlim())
+    if high - low < 0.7:
+        axes.xaxis.set_minor_locator(LogLocator(subs=range(2, 10)))
+    elif math.floor(high) > math.ceil(low):
+        axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+    else:
+        axes.xaxis.set_minor_locator(LogLocator(subs=(3,)))
+        axes.xaxis.set_minor_formatter("{x:g}")
+
+
 def _styles(picture: Picture) -> dict[str, Look]:
     """The look of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
-    main = roles[roles.isin(["curve", "points", "joined", "level", "bar", "upright"])]
+    main = roles[~roles.isin(["dots", "thin", "line", "star", "data"])]
     known = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
     known |= dict(picture.looks)
     grey = looks.look("#595959", "--")
@@ -203,6 +219,7 @@ DOTTED = {"linestyle": ":", "linewidth": 1.1, "marker": ""}
 EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5, "clip_on": False}
 LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a look's
     "points": BARE,
+    "method": BARE,
     "dots": BARE | {"markersize": 4},
     "thin": {"linestyle": "-", "linewidth": 0.7, "alpha": 0.8}
     | {"marker": "o", "markersize": 2.5, "markevery": [-1]},
@@ -220,13 +237,26 @@ def _curve(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     at.fill_between(rows["x"], *ends, color=look["color"], alpha=0.12, linewidth=0)
 
 
-def _joined(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    x, mean, low, high = rows[["x", "mean", "ci_low", "ci_high"]].to_numpy(float).T
+def _interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """How far the interval of each mean lies below and above it."""
+    mean, low, high = rows[["mean", "ci_low", "ci_high"]].to_numpy(float).T
     # a logarithmic axis has no zero, and a single run no interval
     below = np.nan_to_num(np.minimum(mean - low, 0.95 * abs(mean)))
-    bars: Any = {"yerr": np.stack((below, np.nan_to_num(high - mean))), "capsize": 2}
-    mark = look["marker"] or "o"
-    at.errorbar(x, mean, label=label, **bars | look | {"marker": mark, "markersize": 4})
+    return below, np.nan_to_num(high - mean)
+
+
+def _joined(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+    style: Any = look | {"marker": look["marker"] or "o", "markersize": 4, "capsize": 2}
+    at.errorbar(rows["x"], rows["mean"], _interval(rows), label=label, **style)
+
+
+def _method(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+    style: Any = look | {"marker": look["marker"] or "o", "markersize": 7, "capsize": 3}
+    at.errorbar(rows["mean"], [label], xerr=_interval(rows), **style)
+    place: Any = {"transform": at.get_yaxis_transform(), "va": "center"}
+    text = number(rows["mean"].iloc[0], 2)
+    at.text(1.02, label, text, color=look["color"], **place)
+    at.set_ylim(len(at.get_yticks()) - 0.5, -0.5)  # the first is at the top
 
 
 def _line(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
@@ -262,6 +292,7 @@ ROLES = {
     "curve": _curve,
     "points": _joined,
     "joined": _joined,
+    "method": _method,
     "dots": _dots,
     "thin": _line,
     "line": _line,

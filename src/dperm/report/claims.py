@@ -8,18 +8,18 @@ from __future__ import annotations
 import importlib
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.config import paper_file
 from dperm.core.experiment.files import write_csv
-from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.locate import ConfigError
 from dperm.judge import claims, words
 from dperm.judge.claims import Claim
 from dperm.judge.judge import (
@@ -62,16 +62,13 @@ LISTED = 2  # most groups that a reason lists
 Row = dict[str, Any]  # of claims.csv
 
 
-WRITTEN = ("claims.csv", "claims.md")
-
-
 def write(config: schema.Config) -> list[Path]:
-    """Judge all claims of all papers and write the files of ``WRITTEN``.
+    """Judge all claims of all papers and write ``claims.csv`` and ``claims.md``.
 
     The stage runs even if results are missing.
     """
     folder = plan.results_folder(config)
-    written = [folder / name for name in WRITTEN]
+    written = [folder / name for name in ("claims.csv", "claims.md")]
     write_csv(written[0], table(config))
     data = pd.read_csv(written[0])
     store.write_text(written[1], texts.markdown(data))
@@ -83,47 +80,21 @@ def write(config: schema.Config) -> list[Path]:
 # --- what the judge reads -------------------------------------------------------------
 
 
-def papers(config: schema.Config) -> Iterator[schema.Config]:
-    """The configuration of every paper with claims, at the scale of ``config``."""
-    for name in available("paper"):
-        found = configuration.with_paper(config, name)
-        if found.paper.claims:
-            yield found
-
-
 def file_of(config: schema.Config) -> str:
     """Name of a paper's file of claims, for messages."""
     return f"conf/paper/{config.paper.name}/{config.paper.claims}"
 
 
 def load(config: schema.Config) -> list[Claim]:
-    """The claims of a paper, checked.
+    """The claims of a paper, checked; columns are checked of tables that are there.
 
     Raises ConfigError, naming the file, the claim and the key.
     """
-    return _loaded(config, tables(config))
-
-
-def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
-    """Refuse claims of papers that cannot be read, before anything is computed.
-
-    Columns are left unchecked, since the run may make other tables. Raises ConfigError,
-    naming the file, the claim and the key.
-    """
-
-    def unknown(name: str) -> pd.DataFrame:
-        raise Absent(name)
-
-    for config in papers(configuration.settings(overrides)):
-        if config.paper.name in names:
-            _loaded(config, unknown)
-
-
-def _loaded(config: schema.Config, known: Tables) -> list[Claim]:
     path = paper_file(config.paper, str(config.paper.claims))
     if path is None:
         raise ConfigError(f"{file_of(config)}: no such file")
-    return claims.load(file_of(config), path.read_bytes(), known, arguments(config))
+    known, others = tables(config), arguments(config)
+    return claims.load(file_of(config), path.read_bytes(), known, others)
 
 
 def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:
@@ -195,7 +166,7 @@ def published(config: schema.Config, every: list[Claim]) -> Tables:
 
 def table(config: schema.Config) -> pd.DataFrame:
     """Rows of ``claims.csv``: every claim of every paper, in the order of the YAML."""
-    rows = [row for paper in papers(config) for row in judged_paper(paper)]
+    rows = [row for paper in texts.papers(config) for row in judged_paper(paper)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -276,17 +247,13 @@ def claim_id(paper: str, claim: Claim) -> str:
     return f"c-{slug(paper)}-{place}-{digest[:6]}"
 
 
-def slug(*parts: str) -> str:
+def slug(text: str) -> str:
     """Letters, digits and hyphens, for the address of a place on the page.
 
-    >>> slug("dpcd", "Table 2, electricity_raw")
-    'dpcd-table-2-electricity-raw'
+    >>> slug("Table 2, electricity_raw")
+    'table-2-electricity-raw'
     """
-    letters = (
-        letter if letter.isascii() and letter.isalnum() else " "
-        for letter in " ".join(parts).lower()
-    )
-    return "-".join("".join(letters).split())
+    return "-".join(re.findall("[a-z0-9]+", text.lower()))
 
 
 # --- reasons --------------------------------------------------------------------------

@@ -9,29 +9,20 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
-from markupsafe import Markup
 
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.judge.judge import VERDICTS
 from dperm.present.tables import groups, short
-from dperm.report.claims import papers, table
-from dperm.report.reports import REPORTS, bottom
-from dperm.report.texts import (
-    FILES,
-    complete,
-    counted,
-    environment,
-    figures,
-    link,
-    majors,
-)
+from dperm.report import texts
+from dperm.report.claims import table
 from dperm.report.worth import NOISE_TABLES, author, true_epsilons, worth_in_words
 
 log = logging.getLogger(__name__)
@@ -40,7 +31,6 @@ MARKS = dict(zip(VERDICTS, "✓◐?…✗–", strict=True))
 SHADES = ("yes", "caveat", "open", "open", "no", "apart")  # classes of the verdicts
 CLASSES = dict(zip(VERDICTS, SHADES, strict=True))
 ARENA = "arena"  # the folder of the comparison of methods
-Row = dict[str, Any]
 
 
 def report(config: schema.Config) -> list[Path]:
@@ -56,18 +46,18 @@ def report(config: schema.Config) -> list[Path]:
 
 def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
-    claims = complete(claims)
-    every = [_paper(paper, claims, folder) for paper in papers(config)]
+    claims = texts.complete(claims)
+    every = [_paper(paper, claims, folder) for paper in texts.papers(config)]
     every.sort(key=lambda paper: not paper["counted"])  # the arena comes last
     authors = {paper["name"]: paper["author"] for paper in every}
-    made = environment()
+    made = texts.environment()
     made.filters |= {
         "short": short,
+        "plainly": lambda text: re.sub(r"[$\\{}]", "", text),  # without marks of LaTeX
         "path": Path,
         "titled": lambda name: configuration.read("problem", name).title or name,
         "link": functools.partial(link, folder=folder),
     }
-    css = (FILES / "page.css").read_text(encoding="utf-8")
     return made.get_template("page.html").render(
         papers=[paper for paper in every if paper["counted"]],
         every=every,
@@ -81,16 +71,20 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
         versions=store.versions(),
         marks=MARKS,
         classes=CLASSES,
-        css=Markup(css),  # noqa: S704  # our own file
     )
 
 
-def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Row:
+def link(path: Path, folder: Path) -> str:
+    """Path of a file relative to a page's folder; empty if it does not exist."""
+    return os.path.relpath(path, folder) if path.is_file() else ""
+
+
+def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.Row:
     """Values of one paper for the page, by their names in the template."""
     paper = config.paper
     results = plan.results_folder(config, paper.name)
     rows = claims[claims["paper"] == paper.name]
-    counts = counted(rows)
+    counts = texts.counted(rows)
     title = paper.title.partition(":")[0]
     return {
         "name": paper.name,
@@ -99,18 +93,18 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> Row:
         "reference": paper.reference,
         "rows": rows,
         "claims": [
-            row | {"figures": [f"{paper.name}-{name}" for name in figures(row)]}
-            for row in majors(rows)
+            row | {"figures": [f"{paper.name}-{name}" for name in texts.figures(row)]}
+            for row in texts.majors(rows)
         ],
         "counted": counts,
         "figures": list(drawn(config, folder)),
-        "bottom": bottom(paper.name, claims),
-        "report": REPORTS / f"{paper.name}.md",
+        "bottom": texts.bottom(paper.name, claims),
+        "report": texts.REPORTS / f"{paper.name}.md",
         "noise": results / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
     }
 
 
-def drawn(config: schema.Config, folder: Path) -> Iterator[Row]:
+def drawn(config: schema.Config, folder: Path) -> Iterator[texts.Row]:
     """Yield the drawn figures of a paper, with links relative to ``folder``.
 
     Each has its caption, the files that Git holds, and the command that draws it again.
@@ -134,7 +128,7 @@ def drawn(config: schema.Config, folder: Path) -> Iterator[Row]:
             }
 
 
-def leaders(config: schema.Config) -> list[Row]:
+def leaders(config: schema.Config) -> list[texts.Row]:
     """The least error of the arena, one row per data set and epsilon.
 
     Methods run with the best setting of their grid. ``level`` are methods whose 95 %

@@ -1,20 +1,38 @@
-"""Claims in words for readers, from the rows of ``claims.csv``."""
+"""Pages in Markdown, made from the rows of ``claims.csv``.
+
+``dperm readme`` writes README's scorecard, a report a paper and the artifact's table.
+``docs/reports/<paper>.md`` is written by hand, except for the text between marks. A
+bottom line names the claims it rests on, "(C1, C3 reproduced)". If one of them has
+another verdict, the count is shown instead.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, select_autoescape
 
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import ConfigError, available
 from dperm.judge.judge import HOLDS, VERDICTS
 from dperm.judge.number import Number
 from dperm.present.tables import plain
+from dperm.report.worth import draw_worth
 
+log = logging.getLogger(__name__)
+
+README = Path("README.md")
+REPORTS = Path("docs/reports")
+ARTIFACT = Path("docs/howto/artifact.md")
 FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
 KINDS = {  # kinds of a claim
@@ -29,11 +47,24 @@ MOST = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
          "cause", "note", "set")  # fmt: skip
 _FIGURE = re.compile(r"\bFigures? (\d+)")
+_CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(VERDICTS)})")
+_BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
+
+
+def papers(config: schema.Config) -> Iterator[schema.Config]:
+    """The configuration of every paper with claims, at the scale of ``config``."""
+    for name in available("paper"):
+        found = configuration.with_paper(config, name)
+        if found.paper.claims:
+            yield found
 
 
 def complete(data: pd.DataFrame) -> pd.DataFrame:
     """Make empty cells of texts empty strings."""
     return data.fillna(dict.fromkeys(TEXTS, "")).astype(dict.fromkeys(TEXTS, str))
+
+
+# --- a claim in words -----------------------------------------------------------------
 
 
 def found(row: Row) -> str:
@@ -42,8 +73,8 @@ def found(row: Row) -> str:
         return ""
     if not pd.isna(row["cells"]):
         return f"{row['inside']:.0f} of {row['cells']:.0f}"
-    value, low, high = (float(row[key]) for key in ("reproduced", "ci_low", "ci_high"))
-    return str(Number(value, low, high))
+    ends = (float(row[key]) for key in ("reproduced", "ci_low", "ci_high"))
+    return str(Number(*ends))
 
 
 def files(row: Row) -> list[str]:
@@ -91,8 +122,25 @@ def cells(data: pd.DataFrame) -> str:
 
 def stated(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The claims of each paper of which a statement is judged."""
-    papers = data[data["kind"].isin(STATED)]["paper"].unique()
-    return {paper: data[data["paper"] == paper] for paper in papers}
+    named = data[data["kind"].isin(STATED)]["paper"].unique()
+    return {paper: data[data["paper"] == paper] for paper in named}
+
+
+def bottom(paper: str, claims: pd.DataFrame) -> str:
+    """The bottom line of a paper's report if its claims confirm it, else the count."""
+    path = REPORTS / f"{paper}.md"
+    line = _BOTTOM.search(path.read_text(encoding="utf-8")) if path.is_file() else None
+    told = " ".join(line[1].split()) if line else ""
+    rows = claims[claims["paper"] == paper]
+    known = {row["name"]: row["verdict"] for row in majors(rows)}
+    cited = [
+        (name, verdict)
+        for names, verdict in _CITED.findall(told)
+        for name in names.split(", ")
+    ]
+    if cited and all(known.get(name) == verdict for name, verdict in cited):
+        return told
+    return f"Of its statements, {score(rows)}."
 
 
 # --- templates ------------------------------------------------------------------------
@@ -106,7 +154,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": found, "cell": cell, "files": files, "plainly": plainly}
+    made.filters |= {"number": found, "cell": cell, "files": files}
     made.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[0]
     made.globals |= {"score": score, "cells": cells}
     return made
@@ -118,30 +166,98 @@ def cell(value: Any) -> str:
     return text.replace("*", r"\*")
 
 
-def plainly(text: str) -> str:
-    """The label of a curve without the marks of LaTeX."""
-    return re.sub(r"[$\\{}]", "", text)
-
-
-def link(path: Path, folder: Path) -> str:
-    """Path of a file relative to a page's folder; empty if it does not exist."""
-    return os.path.relpath(path, folder) if path.is_file() else ""
-
-
-def page(name: str, **values: Any) -> str:
+def made(name: str, **values: Any) -> str:
     """A macro of the template of all Markdown pages, with these values."""
     template = environment().get_template("pages.md").module
     text = getattr(template, name)(**values)
     return re.sub(r"\n{3,}", "\n\n", text).strip()
 
 
+# --- pages ----------------------------------------------------------------------------
+
+
+def readme(config: schema.Config) -> list[Path]:
+    """Rewrite the text between marks in README and other pages, and draw the picture.
+
+    Pages other than README.md are rewritten only if they exist.
+
+    Raises ConfigError if a page does not have both marks, or there are no claims yet.
+    """
+    judged = plan.results_folder(config, "claims.csv")
+    if not judged.is_file():
+        raise ConfigError(f"{judged} is not there; run `dperm claims` first")
+    claims = complete(pd.read_csv(judged))
+    every = [one for one in papers(config) if one.paper.name in stated(claims)]
+    pages = {README: ("scorecard", front(config, claims))}
+    pages[ARTIFACT] = ("claims", appendix(claims))
+    for one in every:
+        pages[REPORTS / f"{one.paper.name}.md"] = ("claims", block(one, claims))
+    there = [path for path in pages if path == README or path.is_file()]
+    for path in there:
+        rewrite(path, *pages[path])
+        log.info("%s", path)
+    return [*there, *draw_worth(config, every)]
+
+
+def rewrite(path: Path, name: str, content: str) -> None:
+    """Put a text between the two marks of a page.
+
+    Raises ConfigError if the page does not have each of them exactly once.
+    """
+    text = path.read_text(encoding="utf-8")
+    begin, end = f"{name}: written by `dperm readme`", f"end of {name}"
+    first, last = (re.findall(rf"(?m)^.*{word}.*$", text) for word in (begin, end))
+    if len(first) != 1 or len(last) != 1:
+        raise ConfigError(f"{path}: expected the lines {begin!r} and {end!r}, once")
+    before, after = text.split(first[0])[0], text.split(last[0])[1]
+    between = f"{first[0]}\n\n{content}\n\n{last[0]}"
+    store.write_text(path, f"{before}{between}{after}")
+
+
+def front(config: schema.Config, claims: pd.DataFrame) -> str:
+    """README's scorecard, one row a paper."""
+    lines = [
+        (paper, REPORTS / f"{paper}.md", rows, bottom(paper, claims))
+        for paper, rows in stated(claims).items()
+    ]
+    folder = plan.results_folder(config).as_posix()
+    return made("scorecard", papers=lines, folder=folder)
+
+
+def block(config: schema.Config, claims: pd.DataFrame) -> str:
+    """The text on claims in a paper's report."""
+    folder, paper = plan.results_folder(config), config.paper.name
+    run = store.known_json(folder / "manifest.json") or {}
+    rows = stated(claims)[paper]
+    listed = [(row, _links(config, row)) for row in majors(rows)]
+    return made("paper", rows=rows, run=run, majors=listed, folder=folder.as_posix())
+
+
+def _links(config: schema.Config, row: Row) -> dict[str, str]:
+    """Pictures of a claim, then its tables: paths from a report, by file name."""
+    drawn = (name for name in figures(row) if name in config.paper.figures)
+    folder = plan.figures_folder(config, config.paper.name)
+    tables = (Path(one) for one in files(row) if not one.startswith("figures/"))
+    paths = [*(folder / f"{name}.png" for name in drawn), *tables]
+    return {path.name: os.path.relpath(path, REPORTS) for path in paths}
+
+
+def appendix(claims: pd.DataFrame) -> str:
+    """The table of an artifact appendix: one command and expected result per claim."""
+    lines = []
+    for paper, rows in stated(claims).items():
+        path = os.path.relpath(REPORTS / f"{paper}.md", ARTIFACT.parent)
+        lines += [(row, path) for row in majors(rows)]
+    return made("artifact", majors=lines)
+
+
 def markdown(data: pd.DataFrame) -> str:
     """The score of every paper, then one line per claim, major claims first."""
     data, order = complete(data), list(KINDS)
-    papers = []
+    listed = []
     for paper, group in data.groupby("paper", sort=False):
         names = {row["id"]: row["name"] for row in majors(group)}
         rows = group.assign(name=group["id"].map(names).fillna("")).to_dict("records")
         rows.sort(key=lambda row: (not row["major"], order.index(row["kind"])))
-        papers.append((paper, rows))
-    return page("claims", kinds=KINDS, stated=stated(data), papers=papers) + "\n"
+        listed.append((paper, rows))
+    return made("claims", kinds=KINDS, stated=stated(data), papers=listed) + "\n"

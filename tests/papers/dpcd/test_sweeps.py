@@ -1,11 +1,14 @@
 """Sweeps of DP-CD, on a small problem."""
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from dperm.core.privacy.calibration import smallest
+from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpcd import sweeps, tables
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 
@@ -18,7 +21,7 @@ PRODUCT = SimpleNamespace(sweeps=["constants", "epsilon"])
 def swept(config, constants, calibration, grid=GRID):
     point = {"problem": "breast_cancer", "calibration": calibration}
     point["constants"] = constants
-    return sweeps.private_constants(config, point, 3, grid, FINER, 2, 3)
+    return sweeps.variants(config, point, 3, grid, FINER, 2, 3)
 
 
 @pytest.fixture
@@ -94,3 +97,15 @@ def test_at_equal_true_epsilon_constants_are_compared_with_dp_sgd_there(monkeypa
         {"DP-SGD": 2.0, "private bounds": 0.2}
     )
     assert shown.loc["private bounds", "lead"] == pytest.approx(10.0)
+
+
+def test_one_step_of_each_coordinate_leaves_the_noise_of_its_release():
+    n, p = 4000, 16
+    given = {"passes": [1], "steps": [1.0], "transcripts": 3, "fresh": 100}
+    rows = sweeps.lower_bound(
+        None, {"n": n, "p": p, "epsilon": 1.0}, 5, constants=[math.inf], **given
+    )
+    found = pd.DataFrame(rows).groupby("calibration")["excess"].mean()["strict"]
+    # p Gaussian releases of sensitivity 2 / n; the least noise for epsilon 1 together
+    scale = smallest(lambda z: gaussian_epsilon(math.sqrt(p) / z, 1 / n**2), 1.0, 1e-6)
+    assert found == pytest.approx(p / 2 * (2 * scale / n) ** 2, rel=0.15)

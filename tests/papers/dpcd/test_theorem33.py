@@ -8,7 +8,7 @@ import pytest
 
 from conftest import make_problem
 from dperm.core.erm.optimum import solve
-from dperm.papers.dpcd import bounds, theorem33
+from dperm.papers.dpcd import theory
 from dperm.solvers.lanes.constants import strong_convexity
 
 
@@ -20,8 +20,8 @@ def case(request):
 
 def test_equation_67_at_its_k_is_below_equation_68(case):
     problem, optimum = case
-    found = theorem33.terms(problem, optimum, "convex")
-    terms = bounds.terms(problem, optimum)[0]
+    found = theory.terms(problem, optimum, "convex")
+    terms = theory.compared(problem, optimum)[0]
     size, radius = terms["lipschitz"], terms["radius"]
     rate = math.log(1e6) / problem.n**2
 
@@ -36,36 +36,36 @@ def test_equation_67_at_its_k_is_below_equation_68(case):
 def test_equation_70_at_its_t_is_equation_71(case):
     problem, optimum = case
     large = replace(problem, epsilon=1e4)  # so that T is positive
-    found = theorem33.terms(large, optimum, "strongly convex")
+    found = theory.terms(large, optimum, "strongly convex")
     mu = strong_convexity(problem)[0]
     assert found.inner == pytest.approx(2 * problem.p * (1 + 1 / mu))
-    size = bounds.terms(problem, optimum)[0]["lipschitz"] ** 2
+    size = theory.compared(problem, optimum)[0]["lipschitz"] ** 2
     level = (
         24 * problem.p * (1 + 1 / mu) * size * math.log(1e6) / (problem.n * 1e4) ** 2
     )
     sum_of_70 = found.start / 2**found.periods + level * found.periods
     assert found.periods > 1 and sum_of_70 == pytest.approx(found.bound)
-    assert theorem33.terms(problem, optimum, "strongly convex").epochs < 1
+    assert theory.terms(problem, optimum, "strongly convex").epochs < 1
 
 
 def test_a_run_has_the_noise_of_theorem_3_1(case):
     problem, optimum = case
     large = replace(problem, epsilon=50.0)
-    found = theorem33.terms(large, optimum, "convex")
+    found = theory.terms(large, optimum, "convex")
     count = max(1, round(found.inner))
     sigma = found.lipschitz * math.sqrt(12 * count * math.log(1e6)) / (problem.n * 50)
-    run = theorem33.AsPrinted(large, found, seed=3, periods=1)
+    run = theory.AsPrinted(large, found, seed=3, periods=1)
     step, clip, scale = run.constants[0, :, 0]
     np.testing.assert_allclose(scale * run.share, sigma)
     np.testing.assert_allclose(clip * run.share, found.lipschitz)
     np.testing.assert_allclose(step / run.divisor * large.smoothness, 1.0)
-    assert theorem33.run(large, found, 3) == large.objective(run.weights)[0]
+    assert theory.run(large, found, 3) == large.objective(run.weights)[0]
 
 
 def test_without_noise_to_speak_of_the_bound_holds(case):
     problem, optimum = case
-    for name in theorem33.CASES:
+    for name in theory.CASES:
         large = replace(problem, epsilon=1e4)
-        found = theorem33.terms(large, optimum, name)
-        ended = [theorem33.run(large, found, seed) - optimum.value for seed in range(3)]
+        found = theory.terms(large, optimum, name)
+        ended = [theory.run(large, found, seed) - optimum.value for seed in range(3)]
         assert 0 <= np.mean(ended) < found.bound

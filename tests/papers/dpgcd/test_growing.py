@@ -21,38 +21,25 @@ def swept(law, knob="p", values=(100, 1000, 10000), spread=0.0):
     )  # fmt: skip
 
 
-def exponents(table):
-    """Those in p."""
-    return tables.exponents(table, "p", ["n"])
+def test_exponents_of_powers_of_p_and_of_its_logarithm():
+    laws = [lambda p: 1e-3 * p**0.5, lambda p: 0.01 * np.log(p) ** 2]
+    found = [tables.exponents(swept(law, spread=0.05), "p", ["n"]) for law in laws]
+    (power,), (log,) = found
+    assert power["exponent_low"] < 0.5 < power["exponent_high"]
+    assert power["learnt"] and power["most"] == pytest.approx(0.1, rel=0.1)
+    assert log["log_exponent_low"] < 2 < log["log_exponent_high"]
+    assert log["exponent"] < 0.4 and power["log_exponent"] > 1
+    two = swept(laws[0], values=(100, 1000))
+    assert tables.exponents(two, "p", ["n"]) == []
 
 
-def sparsity(table):
-    return tables.exponents(growing.along(table, "tau"), "tau", ["p", "n"])
-
-
-def test_the_exponent_of_a_power_of_p():
-    (row,) = exponents(swept(lambda p: 1e-3 * p**0.5))
-    assert row["exponent"] == pytest.approx(0.5)
-    assert row["learnt"] and row["most"] == pytest.approx(0.1)
-    assert row["log_exponent"] > 1
-
-
-def test_the_exponent_of_a_power_of_log_p():
-    (row,) = exponents(swept(lambda p: 0.01 * np.log(p) ** 2, spread=0.05))
-    assert row["log_exponent_low"] < 2 < row["log_exponent_high"]
-    assert row["exponent"] < 0.4
-
-
-def test_what_differs_otherwise_is_left_out():
+def test_the_exponent_of_the_sparsity_leaves_out_what_differs_otherwise():
     table = swept(lambda tau: 1e-3 * tau, "tau", (1, 4, 16))
-    others = swept(lambda p: 1.0)
-    rows = sparsity(pd.concat([table, others]))
-    assert [row["p"] for row in rows] == [1000]
-    assert sparsity(table)[0]["exponent"] == pytest.approx(1.0)
-
-
-def test_two_points_give_no_exponent():
-    assert exponents(swept(lambda p: 1.0, values=(100, 1000))) == []
+    both = pd.concat([table, swept(lambda p: 1.0)])
+    (row,) = tables.exponents(growing.along(both, "tau"), "tau", ["p", "n"])
+    assert row["p"] == 1000
+    (row,) = tables.exponents(table, "tau", ["p", "n"])
+    assert row["exponent"] == pytest.approx(1.0)
 
 
 def test_an_instance_has_the_support_that_was_drawn():

@@ -1,11 +1,12 @@
 """Sweeps of DP-GCD, against runs made by hand."""
 
 import numpy as np
+import pytest
 
 from conftest import make_problem
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import streams
-from dperm.papers.dpgcd import sweeps
+from dperm.papers.dpgcd import growing, sweeps
 from dperm.solvers.lanes import dp_gcd
 from staging import configured, data_dir  # noqa: F401 (fixtures)
 
@@ -49,3 +50,37 @@ def test_coordinates_taken_are_those_that_moved():
     assert found["taken"] == np.count_nonzero(times)
     assert found["chosen_once"] == np.mean(times[times > 0] == 1)
     assert found["support"] == np.count_nonzero(run.weights)
+
+
+# --- where the selection is what fails ------------------------------------------------
+
+GIVEN = {"epsilon": 1.0, "delta": 1e-6, "tau": 10, "counts": [1, 4], "fresh": 6}
+
+
+def test_the_instance_is_half_the_squared_distance_whatever_p():
+    for p in (20, 50):
+        problem = growing.decaying(p, 10, 1.0, 1e-6)
+        np.testing.assert_allclose(problem.smoothness, 1.0)
+        w = np.random.default_rng(1).standard_normal((1, p))
+        true = np.r_[1 / np.arange(1, 11), np.zeros(p - 10)]
+        found = float(problem.objective(w)[0])
+        assert found == pytest.approx(((w[0] - true) ** 2).sum() / 2)
+
+
+def test_without_noise_the_largest_coefficients_are_taken_in_order():
+    problem = growing.decaying(30, 10, 1.0, 1e-6)
+    lanes = Lanes(np.ones(1), np.full(1, 30**1.5), 0.0)
+    run = dp_gcd.Run(problem, lanes, streams(1), dp_gcd.Options(), total=3)
+    run.advance(3)
+    np.testing.assert_allclose(run.weights[0, :4], [1, 1 / 2, 1 / 3, 0], atol=1e-12)
+
+
+def test_noise_on_a_derivative_does_not_depend_on_p():
+    def shares(p, records):
+        point = {"algorithm": "DP-GCD", "iterations": 4, "p": p}
+        rows = sweeps.selection(None, point, 3, records=records, **GIVEN)
+        return np.mean([row["share"] for row in rows])
+
+    quiet, loud = shares(100, 10**7), shares(100, 200)
+    assert quiet < 0.12 < loud  # the tail after four coefficients, and noise
+    assert shares(1000, 10**7) == pytest.approx(quiet, rel=1e-3)

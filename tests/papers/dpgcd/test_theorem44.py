@@ -60,39 +60,33 @@ def test_equation_28_at_its_t(at):
     assert bound == pytest.approx(8 * R / T + math.sqrt(32 * R * at.noise(n, T)))
 
 
-@pytest.mark.parametrize("name", ["strongly convex", "quasi-sparse"])
-def test_the_least_bound_is_below_every_other(at, name):
-    n = 10**7
-    T, bound = theorem44.CASES[name](at, n)
-    wide = at.p if name == "strongly convex" else min(T, at.p) + at.p
-    for other in (1, T, 2 * T):
-        kept = (1 - at.mu / (4 * wide)) ** other * at.start
-        over = 4 * wide * at.noise(n, other) / at.mu
-        assert bound <= (kept + over) * (1 + 1e-9)
-    assert bound > 0
-
-
-def test_equation_54_at_its_t(at):
+def equation_54(at, n, T):
     """mu_{M,1} is at least mu_{M,2} / p."""
-    T, bound = theorem44.strongly_convex(at, 10**7)
     kept = (1 - at.mu / (4 * at.p)) ** T * at.start
-    assert bound == pytest.approx(kept + 4 * at.p * at.noise(10**7, T) / at.mu)
+    return kept + 4 * at.p * at.noise(n, T) / at.mu
 
 
-def test_equation_66_at_its_t_and_tau(at):
+def equation_66(at, n, T):
     """The least over tau, with a rest that is left out and still counts."""
-    small = replace(at, sizes=np.where(np.arange(at.p) < 1, 1.0, 1e-3))
-    n = 10**8
-    T, bound = theorem44.quasi_sparse(small, n)
     found = []
     for tau in range(at.p + 1):
-        rest = small.sizes[tau] if tau < at.p else 0.0
+        rest = at.sizes[tau] if tau < at.p else 0.0
         wide, left = min(T, at.p) + tau, (at.p - tau) * at.M.max() * rest**2
         kept = (1 - at.mu / (4 * wide)) ** T * at.start
-        over = 4 * wide * at.noise(n, T) / at.mu
-        found.append(kept + over + wide * left / 8)
-    assert bound == pytest.approx(min(found), rel=1e-12)
-    assert np.argmin(found) < at.p
+        found.append(kept + 4 * wide * at.noise(n, T) / at.mu + wide / 8 * left)
+    return min(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "equation"),
+    [("strongly convex", equation_54), ("quasi-sparse", equation_66)],
+)
+@pytest.mark.parametrize("n", [10**7, 10**8])
+def test_a_bound_is_its_equation_at_the_best_t(at, name, equation, n):
+    small = replace(at, sizes=np.where(np.arange(at.p) < 1, 1.0, 1e-3))
+    T, bound = theorem44.CASES[name](small, n)
+    assert bound == pytest.approx(equation(small, n, T), rel=1e-12)
+    assert bound <= min(equation(small, n, other) for other in (1, 2 * T))
 
 
 @pytest.mark.parametrize("name", list(theorem44.CASES))

@@ -15,25 +15,26 @@ from dperm.core.experiment import grid as grids
 from dperm.core.experiment import schema
 from dperm.core.lanes import Lanes, dp_cd, trials
 from dperm.kinds.sweeps import ends, problem_of, refined
-from dperm.papers.dpcd import constants, levels, theorem33
+from dperm.papers.dpcd import levels, theory
+from dperm.solvers.lanes import dp_cd_priv
 
 Rows = list[dict[str, Any]]
+READINGS = {  # of equation 126
+    "equation 126": dp_cd_priv.Options(),
+    "bounds halved": dp_cd_priv.Options(bound=1.0),
+    "without p": dp_cd_priv.Options(composed=False),
+    "without p, bounds halved": dp_cd_priv.Options(composed=False, bound=1.0),
+    "absolute values": dp_cd_priv.Options(negative="reflected"),
+}
 ESTIMATED: dict[str, tuple[Any, Any]] = {  # module, options
     "exact": (dp_cd, dp_cd.Options()),
-    "equation 126": (constants, constants.Options()),
-    "bounds halved": (constants, constants.Options(bound=1.0)),
-    "without p": (constants, constants.Options(composed=False)),
-    "without p, bounds halved": (
-        constants,
-        constants.Options(composed=False, bound=1.0),
-    ),
-    "absolute values": (constants, constants.Options(negative="reflected")),
+    **{name: (dp_cd_priv, options) for name, options in READINGS.items()},
     "private bounds": (levels, levels.Options()),
 }
 PERIODS = {"last": 0, "ten averages": 10}
 
 
-def ablation(
+def variants(
     config: schema.Config,
     point: dict[str, Any],
     seed: int,
@@ -42,49 +43,22 @@ def ablation(
     transcripts: int,
     fresh: int,
 ) -> Rows:
-    """DP-CD with some of its parts, tuned again and run on fresh seeds.
+    """DP-CD with other parts or constants, tuned again and run on fresh seeds.
 
-    ``point`` has problem; order, of ``dp_cd.SAMPLINGS``; iterate, of ``PERIODS``;
-    thresholds, of ``dp_cd.THRESHOLDS``; calibration. ``grid`` has axes passes, step and
-    clip, ``finer`` factors for the best step and clip; see ``Trials.refined``.
+    ``point`` has problem; calibration; constants, of ``ESTIMATED``, or else order, of
+    ``dp_cd.SAMPLINGS``, iterate, of ``PERIODS``, and thresholds, of
+    ``dp_cd.THRESHOLDS``. ``grid`` has axes passes, step and clip, ``finer`` factors for
+    the best step and clip; see ``Trials.refined``.
     """
-    how = {"periods": PERIODS[point["iterate"]], "thresholds": point["thresholds"]}
-    on = dp_cd, dp_cd.Options(point["order"], **how)
-    return _refined(config, point, *on, grid, finer, seed, (transcripts, fresh))
-
-
-def private_constants(
-    config: schema.Config,
-    point: dict[str, Any],
-    seed: int,
-    grid: dict[str, Any],
-    finer: dict[str, Any],
-    transcripts: int,
-    fresh: int,
-) -> Rows:
-    """DP-CD by source of its smoothness constants, tuned and run as ``ablation``.
-
-    ``point`` has problem; constants, of ``ESTIMATED``; calibration.
-    """
-    on = ESTIMATED[point["constants"]]
-    return _refined(config, point, *on, grid, finer, seed, (transcripts, fresh))
-
-
-def _refined(
-    config: schema.Config,
-    point: dict[str, Any],
-    module: Any,
-    options: Any,
-    grid: dict[str, Any],
-    finer: dict[str, Any],
-    seed: int,
-    counts: tuple[int, int],
-) -> Rows:
-    """Rows of a method on a point's problem, tuned under its calibration."""
+    if "constants" in point:
+        module, options = ESTIMATED[point["constants"]]
+    else:
+        how = {"periods": PERIODS[point["iterate"]], "thresholds": point["thresholds"]}
+        module, options = dp_cd, dp_cd.Options(point["order"], **how)
     problem, optimum = problem_of(config, point["problem"])
     on = trials.Trials(problem, module, options, point["calibration"])
     coarse = grids.thin(grids.points(grid, "options.grid"), config.scale.keep)
-    return refined(on, optimum.value, coarse, finer, seed, counts)
+    return refined(on, optimum.value, coarse, finer, seed, (transcripts, fresh))
 
 
 def theorem(
@@ -92,12 +66,12 @@ def theorem(
 ) -> Rows:
     """Theorem 3.3 at its own K, T, step and noise: the excess and its bound.
 
-    ``point`` has problem and case, of ``theorem33.CASES``. ``n_needed`` records would
+    ``point`` has problem and case, of ``theory.CASES``. ``n_needed`` records would
     bring the bound down to the excess of w = 0. Where the theorem does not apply, no
     run is made.
     """
     problem, optimum = problem_of(config, point["problem"])
-    found = theorem33.terms(problem, optimum, point["case"])
+    found = theory.terms(problem, optimum, point["case"])
     power = 1.0 if point["case"] == "convex" else 0.5  # 1 / n, or 1 / n^2
     row = {
         "n": problem.n,
@@ -114,7 +88,7 @@ def theorem(
         {
             **row,
             "fresh": number,
-            "excess": theorem33.run(problem, found, each) - optimum.value,
+            "excess": theory.run(problem, found, each) - optimum.value,
         }
         for number, each in enumerate(trials.seeds_of(seed, fresh))
     ]

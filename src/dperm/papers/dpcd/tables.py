@@ -12,7 +12,7 @@ from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds.sweeps import problem_of
 from dperm.kinds.tables import swept_errors
-from dperm.papers.dpcd import bounds
+from dperm.papers.dpcd import theory
 from dperm.pipeline.inputs import UnavailableError
 from dperm.present.intervals import student, t_quantile
 from dperm.present.tables import Rows, groups, named, where
@@ -30,7 +30,7 @@ def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFra
     rows: Rows = []
     for name in problems:
         try:
-            rows += bounds.terms(*problem_of(config, name))
+            rows += theory.compared(*problem_of(config, name))
         except UnavailableError:
             rows.append({"problem": name, "algorithm": "not available"})
     return pd.DataFrame(rows)

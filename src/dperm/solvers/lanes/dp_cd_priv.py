@@ -7,7 +7,7 @@ The bounds b_j = sup phi'' (2 max_i |x_ij|)^2 on a record's share ("twice their 
 absolute value", Section 6.1) are read off the data and taken as public, as the paper
 does. It prints the sensitivity 2 b_j / n of a mean of values in [0, b_j], and does not
 say what to do with constants that are not positive: they are raised to the noise's
-scale, which is post-processing with public numbers.
+scale, which is post-processing with public numbers. Options have other readings.
 """
 
 from __future__ import annotations
@@ -34,13 +34,20 @@ SPARSE = True
 
 @dataclass(frozen=True)
 class Options(dp_cd.Options):
-    """DP-CD's options and the share of epsilon spent on the constants."""
+    """DP-CD's options, the cost of the constants and the reading of the text."""
 
-    share: float = 0.1
+    share: float = 0.1  #: of epsilon, spent on the constants
+    composed: bool = True  #: whether the noise has equation 126's factor p
+    bound: float = 2.0  #: of a feature, as a multiple of its largest absolute value
+    #: {"raised", "reflected"}; an estimate below the Laplace scale is raised to it, or
+    #: its absolute value is taken
+    negative: str = "raised"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         checks.share(self, "share")
+        checks.at_least(self, 1, "bound")
+        checks.one_of("negative", self.negative, ("raised", "reflected"))
 
 
 def ledger(
@@ -51,24 +58,29 @@ def ledger(
     calibration: str = PAPER,
 ) -> Ledger:
     """Laplace releases of the p constants, then DP-CD's Gaussian releases."""
-    first = smoothness_event(problem.p, options.share * problem.epsilon, calibration)
+    spent = options.share * problem.epsilon
+    first = smoothness_event(problem.p, spent, calibration, options.composed)
     later = dp_cd.ledger(problem, count, noise_multiplier, options)
     return Ledger((first, *later.events), given=(FEATURE_BOUNDS,))
 
 
-def smoothness_event(p: int, epsilon: float, calibration: str) -> Laplace:
+def smoothness_event(
+    p: int, epsilon: float, calibration: str, composed: bool = True
+) -> Laplace:
     """The release of p constants for a pure epsilon on all, in units of b_j / n.
+
+    Unless ``composed`` each costs epsilon, and the paper would still claim it for all.
 
     Raises UnknownCalibrationError if there is no such calibration.
     """
-    stated = stated_sensitivity(calibration)
+    stated, times = stated_sensitivity(calibration), p if composed else 1
     return Laplace(
         sensitivity=1.0,
-        scale=stated * p / epsilon if epsilon else math.nan,
+        scale=stated * times / epsilon if epsilon else math.nan,
         count=p,
         unit="b_j / n: replace-one change of a mean of values in [0, b_j]",
         source="dpcd (Mangold et al. 2022), Appendix F, equation 126",
-        published_sensitivity=stated,
+        published_sensitivity=stated * times / p,
     )
 
 
@@ -97,14 +109,17 @@ class Run(dp_cd.Run):
 
     def smoothness(self, lanes: Lanes) -> np.ndarray:
         """Noisy M_j, one release for all lanes of the run; shape (p,)."""
-        problem = self.problem
+        problem, options = self.problem, self.options
         if lanes.noise_multiplier == 0:
             return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)
-        spent = self.options.share * problem.epsilon
-        event = smoothness_event(problem.p, spent, lanes.calibration)
+        bounds = bounds * (options.bound / 2) ** 2
+        spent = options.share * problem.epsilon
+        event = smoothness_event(problem.p, spent, lanes.calibration, options.composed)
         scales = event.scale * bounds / problem.n
         noisy = problem.smoothness + laplace(self.streams.smoothness, scales)
+        if options.negative == "reflected":
+            return np.abs(noisy)
         return np.maximum(noisy, scales)
 
     @property
