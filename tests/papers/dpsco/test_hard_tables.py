@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment import schema
+from dperm.core.experiment import results, schema
 from dperm.papers.dpsco import figures, tables
 from dperm.papers.dpsco.rates import bound
 
@@ -15,7 +15,7 @@ SIZES = [1000, 10_000, 100_000]
 
 
 def given(monkeypatch, **sweeps):
-    monkeypatch.setattr(tables.results, "load_sweep", lambda _, name: sweeps[name])
+    monkeypatch.setattr(results, "load_sweep", lambda _, name: sweeps[name])
     return schema.Product(sweeps=list(sweeps))
 
 
