@@ -7,7 +7,7 @@ from scipy import stats
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpskgd import instances as law
 from dperm.papers.dpskgd.instances import Method
-from dperm.papers.dpskgd.theory import release_noise
+from dperm.papers.dpskgd.sweeps import release_noise
 
 N = 2.0**20
 
