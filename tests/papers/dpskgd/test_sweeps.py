@@ -16,17 +16,6 @@ def cases():
     return [(regime, name) for regime, pair in law.REGIMES.items() for name in pair]
 
 
-def test_the_design_has_the_declared_smoothness():
-    f = law.quadratic("flat", 6, 50.0, 0.1)
-    problem = f.problem(8)
-    np.testing.assert_allclose(problem.smoothness, f.M)
-    np.testing.assert_allclose(problem.A.T @ problem.A / 8, np.diag(f.M), atol=1e-12)
-    assert problem.objective(np.zeros(6))[0] == pytest.approx(f.start)
-    assert problem.objective(f.optimum)[0] == pytest.approx(0.0, abs=1e-12)
-    first = problem.row_norms * np.abs(problem.offset)
-    assert first.max() == pytest.approx(f.lipschitz)
-
-
 @pytest.mark.parametrize(("regime", "name"), cases())
 def test_the_solver_follows_the_law(regime, name):
     """Excess of 400 runs of the solver and 400 draws of the law: the same sample."""

@@ -258,8 +258,5 @@ def same_law(problem: Problem, first: str, second: str) -> bool:
     if not all(chosen):
         return False
     a, b = (Sketch(problem, options) for options in chosen if options)
-    if len(a.sets) != len(b.sets):
-        return False
-    return np.allclose(a.q, b.q, rtol=1e-9) and all(
-        np.array_equal(*pair) for pair in zip(a.sets, b.sets, strict=True)
-    )
+    same = [S.tolist() for S in a.sets] == [S.tolist() for S in b.sets]
+    return same and np.allclose(a.q, b.q, rtol=1e-9)

@@ -81,14 +81,10 @@ class Algorithm:
         return cls(f, dp_skgd.Sketch(f.problem, options))
 
     @property
-    def clips(self) -> np.ndarray:
-        """C_S of every set."""
-        return self.f.clip * dp_skgd.shares(self.f.smoothness, self.sketch.sets)
-
-    @property
     def noise_size(self) -> float:
         """Sigma_S^2, with L_S the clip of S."""
-        return theory.noise_size(self.sketch, self.f.dominating, self.clips)
+        clips = self.f.clip * dp_skgd.shares(self.f.smoothness, self.sketch.sets)
+        return theory.noise_size(self.sketch, self.f.dominating, clips)
 
     def terms(self, case: str, n: float, epsilon: float) -> Terms:
         """K, T and the bounds, delta = 1 / n^2; ``case`` is one of ``CASES``.
