@@ -40,14 +40,6 @@ def drawn(rows, **options):
     return law.law(law.by_passes(rows), **options)
 
 
-def test_the_least_mean_is_printed():
-    found = drawn(transcripts([0.3, 0.1, 0.2]))
-    for means in (found.least, found.fresh):
-        np.testing.assert_allclose(means.errors, 0.1)
-        assert means.transcripts == 40
-    assert (found.settings, found.tied) == (3, 0.0)
-
-
 def test_a_mean_of_five_has_a_fifth_of_the_variance():
     rows = transcripts([1.0], sigma=0.2, size=400)
     found, expected = drawn(rows), rows["relative_error"].std() / np.sqrt(5)
@@ -76,19 +68,19 @@ def test_counts_are_those_of_the_runs_that_are_averaged():
 
 def test_passes_are_tuned_over_as_well_and_what_diverged_is_never_best():
     rows = pd.concat([transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)])
-    np.testing.assert_allclose(drawn(rows).least.errors, 0.1)
+    for cut in (drawn(rows), drawn(rows, most=1)):  # the best may all be of one number
+        np.testing.assert_allclose(cut.least.errors, 0.1)
+    assert cut.settings == 1
     rows.loc[(rows["passes"] == 2.0) & (rows["transcript"] < 39), "status"] = "diverged"
     assert np.median(drawn(rows).least.errors) == pytest.approx(0.5)
 
 
-def test_the_best_settings_may_all_be_of_one_number_of_passes():
-    rows = pd.concat([transcripts([0.5], passes=1.0), transcripts([0.1], passes=2.0)])
-    cut = drawn(rows, most=1)
-    assert cut.settings == 1
-    np.testing.assert_allclose(cut.least.errors, 0.1)
-
-
-def test_a_tie_is_broken_by_chance_for_the_counts():
+def test_the_least_mean_is_printed_and_a_tie_broken_by_chance_for_the_counts():
+    alone = drawn(transcripts([0.3, 0.1, 0.2]))
+    assert (alone.settings, alone.tied) == (3, 0.0)
+    for means in (alone.least, alone.fresh):
+        np.testing.assert_allclose(means.errors, 0.1)
+        assert means.transcripts == 40
     rows = transcripts([0.1, 0.1001, 0.9], counts=[0, 3, 7])
     for means in (drawn(rows).least, drawn(rows).fresh):
         assert set(means.counts["true_positives"]) == {0.0, 3.0}
@@ -223,24 +215,24 @@ def probed(values, spread=1e-6, half=0.0, **normal):
     return law.of_means(laws(len(values), **normal), values, *same)
 
 
-def test_p_is_that_of_the_normal_law_of_logarithms():
-    found = probed([math.exp(0.2 * z) for z in (-3.5, -1.0, 0.0, 1.96, 5.0)])
-    expected = 2 * scipy.stats.norm.sf([3.5, 1.0, 0.0, 1.96, 5.0])
-    assert found["p"].to_numpy() == pytest.approx(expected, rel=0.02)
+@pytest.mark.parametrize(
+    ("score", "options", "beyond"),  # in standard deviations of the law
+    [
+        *((score, {}, abs(score)) for score in (-3.5, -1.0, 0.0, 1.96, 5.0)),
+        # what tuning does not explain widens a law, and is all of one without width
+        (2.0, {"spread": 0.2}, 2 / math.sqrt(2)),
+        (2.0, {"spread": 0.2, "deviation": 0.0}, 2.0),
+    ],
+)
+def test_p_is_that_of_the_normal_law_of_logarithms(score, options, beyond):
+    found = probed([math.exp(0.2 * score)], **options)["p"][0]
+    assert found == pytest.approx(2 * scipy.stats.norm.sf(beyond), rel=0.02)
 
 
 def test_p_is_uniform_for_what_the_law_prints():
     drawn = np.exp(0.2 * np.random.default_rng(0).standard_normal(2000))
     found = probed(drawn)["p"]
     assert scipy.stats.kstest(found, "uniform").pvalue > 0.01
-
-
-def test_a_spread_that_tuning_does_not_explain_widens_a_law():
-    wide = probed([math.exp(0.4)], spread=0.2)["p"][0]
-    deviation = 0.2 * math.sqrt(2)
-    assert wide == pytest.approx(2 * scipy.stats.norm.sf(0.4 / deviation), rel=0.01)
-    narrow = probed([math.exp(0.4)], deviation=0.0, spread=0.2)["p"][0]
-    assert narrow == pytest.approx(2 * scipy.stats.norm.sf(2.0), rel=0.01)
 
 
 def test_rounding_makes_a_number_possible():

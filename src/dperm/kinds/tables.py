@@ -162,6 +162,18 @@ def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFram
     return known[known["problem"].isin(problems)]
 
 
+def slopes(table: pd.DataFrame, x: str, y: str) -> np.ndarray:
+    """Exponent of y in x of each replicate that has all values of x.
+
+    Rows of a replicate at one x are averaged; NaN if a y is not positive.
+    """
+    wide = table.pivot_table(index="replicate", columns=x, values=y).dropna()
+    logs = np.log(wide.where(wide > 0).to_numpy())
+    along = np.log(wide.columns.to_numpy(float))
+    along = along - along.mean()
+    return np.array([along @ (run - run.mean()) for run in logs]) / (along @ along)
+
+
 def powers(
     config: Config,
     product: Product,

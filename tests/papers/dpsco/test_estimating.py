@@ -5,17 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from dperm.core.privacy.mechanisms import streams
-from dperm.papers.dpsco import sweeps
 from dperm.papers.dpsco.estimates import (
-    Seen,
     gradient,
-    on_walk,
-    summed,
     tree_bound,
     walk_bound,
 )
-from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
+from dperm.solvers.streams import Target
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Signs, hard
 
@@ -46,45 +41,3 @@ def test_bounds_are_the_lemmas():
     away = math.sqrt(2) * (1 - eta) ** 9 * 2 / math.sqrt(n) + eta * 3 * 4
     found = walk_bound(Setup("least_squares", 1.0, 4), n, 9)
     assert found == pytest.approx(2 * leading * away)
-
-
-def test_a_run_is_its_largest_ratio_and_zero_is_measured_alike():
-    def seen(estimate, bound):
-        true = np.array([[3.0, 4.0]])
-        return Seen(true + estimate, true, np.array([bound]))
-
-    walk = iter([seen(0.5, 10.0), seen(2.0, 5.0), seen(1.0, 20.0)])
-    (found,) = summed(walk, 2.0)
-    assert found["bound"] == 5.0 and found["error"] == pytest.approx(math.hypot(2, 2))
-    assert found["start"] == pytest.approx(5.0)  # the largest 5 / bound, times 5
-
-
-def test_the_walk_finds_the_point_that_an_estimate_belongs_to():
-    """At one step a look: an estimate belongs to the point before the step."""
-    setup, targets = Setup("least_squares", 1.0, 3), [NONE]
-    run = poly_sfw.Run(setup, targets, streams(2), Signs(3, 2), 600,
-                       poly_sfw.Options())  # fmt: skip
-    points = []
-    for seen in on_walk(run, run.source):
-        points.append(run.x.copy())
-        if len(points) > 1:
-            expected = gradient(run.source, points[-2], setup)
-            np.testing.assert_allclose(seen.gradient, expected, atol=1e-12)
-    assert len(points) == 301
-
-
-def test_estimates_that_do_not_follow_the_walk_are_seen(monkeypatch):
-    point, given = {"solver": "noisy_sfw", "n": 10**4}, ([math.inf], 8, 0.9)
-    sound, linear = sweeps.estimator(None, point, 1, {"noisy_sfw": [2.0]}, *given)
-    assert sound["error"] < sound["bound"]
-    compiled, left_out = Setup.compiled, noisy_sfw.difference_sums
-    monkeypatch.setattr(
-        Setup,
-        "compiled",
-        lambda setup, kernel: (
-            (lambda *_: None) if kernel is left_out else compiled(setup, kernel)
-        ),
-    )
-    broken, same = sweeps.estimator(None, point, 1, {"noisy_sfw": [2.0]}, *given)
-    assert broken["error"] > 4 * sound["error"]
-    assert same == linear  # whose gradient is one everywhere

@@ -1,4 +1,4 @@
-"""Exponents and their intervals, on data of known law."""
+"""Exponents and their intervals, and the worst of a class, on data of known law."""
 
 import math
 
@@ -75,3 +75,22 @@ def test_dimensions_come_from_the_largest_size_that_has_three():
     assert rates.of_dimension(table)["n"] == 1e6
     lost = table.assign(share=table["share"] * 1e4)
     assert rates.of_dimension(lost)["reason"] == "0 of 4 below half"
+
+
+def biased(excess):
+    """Two replicates of excess(bias, replicate) at each of three biases."""
+    return pd.DataFrame(
+        {"method": "m", "p": 2.0, "epsilon": 1.0, "calibration": "paper",
+         "instance": "i", "d": 4, "n": n, "bias": bias, "replicate": k,
+         "excess": excess(bias, k), "initial": bias}
+        for n in (10, 20) for bias in (0.1, 0.5, 1.0) for k in range(2)
+    )  # fmt: skip
+
+
+def test_the_worst_bias_is_that_of_the_largest_mean():
+    """0.5: its mean is the largest, though not in each replicate."""
+    found = rates.worst(
+        biased(lambda bias, k: (bias == 0.5) * 0.3 + (bias == 1) * 0.5 * k)
+    )
+    assert len(found) == 4 and set(found["bias"]) == {0.5}
+    assert (found["initial"] == 1.0).all()  # that of the largest bias

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 
 from dperm.core.privacy.mechanisms import streams
-from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd import instances, sweeps, theorem42, theory
 from dperm.papers.dpskgd.theorem42 import Algorithm
-from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import strong_convexity
 
 N = 2.0**18
@@ -36,43 +34,6 @@ def test_the_design_has_the_declared_constants(f):
     assert slack == pytest.approx(0.0, abs=1e-9)  # it bounds the Hessian, just
 
 
-def test_clipped_single_coordinates_are_hubers_loss(f):
-    """One threshold on a record's residual does for both coordinates it touches."""
-    X, y = f.problem.A, -f.problem.offset
-    bounds = f.clip * dp_skgd.shares(f.smoothness, [np.array([j]) for j in range(f.p)])
-    with np.errstate(divide="ignore"):
-        thresholds = np.where(X == 0, np.nan, bounds / np.abs(X))
-    low, high = np.nanmin(thresholds, axis=1), np.nanmax(thresholds, axis=1)
-    np.testing.assert_allclose(low, high)
-    assert (np.abs(y) <= low * (1 + 1e-12)).all()  # nothing is clipped at 0
-    assert (np.abs(y) > 0.999 * low).any()  # and with a lower C something would be
-
-
-@pytest.mark.parametrize("sampling", ["single IS", "4 random blocks, 2", "full"])
-def test_expectations_are_those_of_a_plain_loop(f, sampling):
-    """Algorithm 1 written out in numpy, 3000 times, with averages of two periods."""
-    algorithm, counts, noise = Algorithm.of(f, sampling), (7, 2), 4e3
-    sketch, expected = algorithm.sketch, algorithm.expected_excess(counts, noise, N)
-    H = f.problem.A.T @ f.problem.A / f.p
-    rng = np.random.default_rng(0)
-    runs = 3000
-    w, bounds = np.zeros((runs, f.p)), f.clip * dp_skgd.shares(f.smoothness,
-                                                               sketch.sets)  # fmt: skip
-    member = np.array([[j in set(S.tolist()) for j in range(f.p)] for S in sketch.sets])
-    for _ in range(counts[1]):
-        total = np.zeros_like(w)
-        for _ in range(counts[0]):
-            drawn = rng.choice(len(sketch.sets), runs, p=sketch.q)
-            eta = (
-                rng.standard_normal(w.shape) * (noise * 2 * bounds[drawn] / N)[:, None]
-            )
-            w = w - member[drawn] * ((w - f.w) @ H + eta) / f.dominating
-            total += w
-        w = total / counts[0]
-    found = f.problem.objective(w)
-    assert abs(found.mean() - expected) < 4 * found.std() / math.sqrt(runs)
-
-
 @pytest.mark.parametrize("sampling", list(theorem42.SAMPLINGS))
 @pytest.mark.parametrize("counts", [(40, 1), (20, 3)])
 def test_the_solver_has_the_expectation(f, sampling, counts):
@@ -83,43 +44,19 @@ def test_the_solver_has_the_expectation(f, sampling, counts):
 
 
 @pytest.mark.parametrize("sampling", list(theorem42.SAMPLINGS))
-def test_terms_are_those_of_the_theorem(f, sampling):
-    algorithm, M = Algorithm.of(f, sampling), f.dominating
-    sketch = algorithm.sketch
+def test_the_row_is_that_of_table_1_with_a_dominating_m(f, sampling):
+    """But for L_S, which is the clip here."""
+    algorithm = Algorithm.of(f, sampling)
+    given = (f.problem, SimpleNamespace(w=f.w), algorithm.sketch.options)
+    radius = theory.sketched(*given, dominating=True).radius
+    row = algorithm.terms("convex", N, 0.5).row
+    assert row == pytest.approx(math.sqrt(algorithm.noise_size) * radius)
     size = sum(
         q * f.clip**2 * f.smoothness[S].sum() / f.smoothness.sum()
-        * sum(1 / (sketch.probability[j] * M[j]) for j in S)
-        for q, S in zip(sketch.q, sketch.sets, strict=True)
+        * sum(1 / (algorithm.sketch.probability[j] * f.dominating[j]) for j in S)
+        for q, S in zip(algorithm.sketch.q, algorithm.sketch.sets, strict=True)
     )  # fmt: skip
-    log, n, epsilon = 2 * math.log(N), N, 0.5
-    convex = algorithm.terms("convex", n, epsilon)
-    radius = theory.sketched(
-        f.problem, SimpleNamespace(w=f.w), sketch.options, dominating=True
-    ).radius
-    inner = n * epsilon * radius / math.sqrt(size * log)
-    assert convex.inner == pytest.approx(inner, rel=1e-6)
-    after = radius**2 / inner + 12 * inner * log * size / (n * epsilon) ** 2
-    assert convex.bound == pytest.approx(after, rel=1e-6)
-
-    strong = algorithm.terms("strongly convex", n, epsilon)
-    top = 1 + (M / sketch.probability).max() / f.convexity
-    assert strong.inner == pytest.approx(2 * top)
-    level = top * size * log / (n * epsilon) ** 2
-    assert strong.periods == pytest.approx(math.log2(f.start / level))
-    printed = (1 + math.log2(f.start / (24 * level))) * 24 * level
-    assert strong.bound == pytest.approx(printed)
-    sigmas = 12 * strong.inner * strong.periods * log * size / (n * epsilon) ** 2
-    assert strong.proved == pytest.approx(f.start / 2**strong.periods + 2 * sigmas)
-
-
-def test_the_noise_is_that_of_theorem_4_1(f):
-    noise, L = theorem42.multiplier(30, 0.5, N) * 2 * 3.0 / N, 3.0
-    variance = 12 * L**2 * 30 * math.log(N**2) / (N * 0.5) ** 2
-    assert noise**2 == pytest.approx(variance)
-    mu = math.sqrt(30) / theorem42.multiplier(30, 0.5, N)
-    assert theorem42.true_epsilon(0.5, N) == pytest.approx(
-        gaussian_epsilon(mu, 1 / N**2)
-    )
+    assert algorithm.noise_size == pytest.approx(size)
 
 
 def test_the_best_length_beats_the_longest_and_the_theorems(f):
@@ -139,23 +76,10 @@ def test_the_best_length_beats_the_longest_and_the_theorems(f):
     )
 
 
-GIVEN = {
-    "shapes": {"one": {"groups": 2, "levels": 2, "spacing": 5.0}},
-    "ratio": 9.0,
-    "transcripts": 3,
-}
-
-
-def point(**changed):
-    return {"instance": "one", "case": "convex", "sampling": "single", "n": 2**14,
-            "epsilon": 1.0} | changed  # fmt: skip
-
-
 def test_where_t_is_negative_nothing_is_run():
-    short = sweeps.theorem(None, point(case="strongly convex", n=64), 3, **GIVEN)
+    shape = {"groups": 2, "levels": 2, "spacing": 5.0}
+    point = {"instance": "one", "case": "strongly convex", "sampling": "single"}
+    point |= {"n": 64, "epsilon": 1.0}
+    short = sweeps.theorem(None, point, 3, {"one": shape}, ratio=9.0, transcripts=3)
     assert len(short) == 1 and short[0]["periods"] < 0 and "excess" not in short[0]
     assert short[0]["start_over_bound"] < 1
-    whole = sweeps.theorem(None, point(case="strongly convex", n=2**20), 3, **GIVEN)
-    assert whole[0]["epochs"] > 1 and len(whole) == 3
-    inner, periods = round(whole[0]["inner"]), round(whole[0]["periods"])
-    assert whole[0]["steps"] == inner * periods

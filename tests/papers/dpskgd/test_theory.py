@@ -16,68 +16,49 @@ def case():
     return problem, solve(problem), np.abs(X).max(axis=0), np.linalg.norm(X, axis=1)
 
 
-def test_rows_of_single_coordinates(case):
-    problem, optimum, L, _ = case
-    M, w, mu = problem.smoothness, optimum.w, 0.1
-    weighted = np.sqrt((L**2 / M).sum())
-    uniform = bounds.sketched(problem, optimum, Options())
-    assert uniform.convex == pytest.approx(
-        weighted * np.sqrt((M * w * w).sum()) * np.sqrt(5)
-    )
-    assert uniform.strong == pytest.approx(weighted**2 * M.max() * 5 / mu)
-    importance = bounds.sketched(problem, optimum, Options(probabilities="importance"))
-    assert importance.convex == pytest.approx(
-        weighted * np.linalg.norm(w) * np.sqrt(M.sum())
-    )
-    assert importance.strong == pytest.approx(weighted**2 * M.sum() / mu)
-    descent = bounds.coordinate_descent(problem, optimum)
-    assert descent.convex == uniform.convex
-    assert descent.strong == pytest.approx(weighted**2 * 5 / (mu / M.max()))
-
-
-def test_rows_of_all_coordinates(case):
-    problem, optimum, _, norms = case
-    w, mu = optimum.w, 0.1
-    M = Sketch(problem, Options(blocks=1)).smoothness
-    full = bounds.sketched(problem, optimum, Options(blocks=1))
-    assert full.convex == pytest.approx(
-        norms.max() * np.sqrt((1 / M).sum()) * np.sqrt((M * w * w).sum())
-    )
-    assert full.strong == pytest.approx(norms.max() ** 2 * (1 / M).sum() * M.max() / mu)
-    sgd = bounds.stochastic_gradient(problem, optimum)
-    assert sgd.convex == pytest.approx(norms.max() * np.sqrt(5) * np.linalg.norm(w))
-    assert sgd.strong == pytest.approx(norms.max() ** 2 * 5 / mu)
-
-
-def test_rows_of_blocks(case):
-    problem, optimum, *_ = case
+def test_rows_of_table_1(case):
+    problem, optimum, L, norms = case
     X, _ = raw_data("logistic")
-    sketch, w = Sketch(problem, Options(blocks=2)), optimum.w
-    M, groups = sketch.smoothness, sketch.sets
-    assert sorted(map(len, groups)) == [2, 3]
+    M, w, mu, top = problem.smoothness, optimum.w, 0.1, norms.max()
+    weighted, size = np.sqrt((L**2 / M).sum()), np.linalg.norm(w)
+
+    def radius(M):
+        return np.sqrt((M * w * w).sum())
+
+    whole = Sketch(problem, Options(blocks=1)).smoothness
+    sketch = Sketch(problem, Options(blocks=2))
+    halves, blocks = sketch.smoothness, sketch.sets
+    assert sorted(map(len, blocks)) == [2, 3]
     noise = sum(
-        np.linalg.norm(X[:, A], axis=1).max() ** 2 * (1 / M[list(A)]).sum()
-        for A in groups
+        np.linalg.norm(X[:, A], axis=1).max() ** 2 * (1 / halves[list(A)]).sum()
+        for A in blocks
     )
-    tops = sum(M[list(A)].max() for A in groups)
-    uniform = bounds.sketched(problem, optimum, Options(blocks=2))
-    assert uniform.convex == pytest.approx(
-        np.sqrt(noise) * np.sqrt((M * w * w).sum()) * np.sqrt(2)
-    )
-    options = Options(blocks=2, probabilities="importance")
-    chosen = bounds.sketched(problem, optimum, options)
-    assert chosen.strong == pytest.approx(noise * tops / 0.1)
-    # the table's importance row bounds M P^-1 by a multiple of the identity
-    assert chosen.convex <= np.sqrt(noise * tops) * np.linalg.norm(w) * (1 + 1e-12)
-
-
-def test_the_dominating_m_is_never_smaller(case):
-    problem, optimum, *_ = case
-    for options in (Options(), Options(blocks=2)):
-        plain = bounds.sketched(problem, optimum, options)
-        safe = bounds.sketched(problem, optimum, options, dominating=True)
-        assert safe.strong == pytest.approx(plain.strong) or safe.strong > 0
-        assert safe.radius >= plain.radius * (1 - 1e-12)
+    tops = sum(halves[list(A)].max() for A in blocks)
+    full = top * np.sqrt((1 / whole).sum())
+    by_chance = {"probabilities": "importance"}
+    rows = {  # of the options: the convex term, the strongly convex one
+        (): (weighted * radius(M) * np.sqrt(5), weighted**2 * M.max() * 5 / mu),
+        (*by_chance.items(),): (
+            weighted * size * np.sqrt(M.sum()), weighted**2 * M.sum() / mu
+        ),
+        (("blocks", 1),): (full * radius(whole), full**2 * whole.max() / mu),
+        (("blocks", 2),): (
+            np.sqrt(noise) * radius(halves) * np.sqrt(2), noise * halves.max() * 2 / mu
+        ),
+    }  # fmt: skip
+    for options, terms in rows.items():
+        found = bounds.sketched(problem, optimum, Options(**dict(options)))
+        assert (found.convex, found.strong) == pytest.approx(terms), options
+    # the row of importance-sampled blocks bounds M P^-1 by a multiple of the identity
+    chosen = bounds.sketched(problem, optimum, Options(blocks=2, **by_chance))
+    assert chosen.strong == pytest.approx(noise * tops / mu)
+    assert chosen.convex <= np.sqrt(noise * tops) * size * (1 + 1e-12)
+    descent = bounds.coordinate_descent(problem, optimum)
+    assert descent.convex == pytest.approx(rows[()][0])
+    assert descent.strong == pytest.approx(weighted**2 * 5 / (mu / M.max()))
+    sgd = bounds.stochastic_gradient(problem, optimum)
+    assert sgd.convex == pytest.approx(top * np.sqrt(5) * size)
+    assert sgd.strong == pytest.approx(top**2 * 5 / mu)
 
 
 def test_least_squares_takes_the_larger_residual():

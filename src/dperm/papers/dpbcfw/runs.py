@@ -27,7 +27,6 @@ from dperm.core.privacy.mechanisms import streams
 from dperm.core.solvers.options import one_of
 from dperm.kinds.sweeps import problem_of
 from dperm.papers.dpbcfw.constrained import minimum
-from dperm.solvers.distributed.bounds import clip_problem
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.engines import ENGINES
 from dperm.solvers.frank_wolfe import (
@@ -77,11 +76,6 @@ class Instance:
     def columns(self) -> Columns:
         """Columns of the design as it is."""
         return Columns(self.problem.A)
-
-    @cached_property
-    def clipped_columns(self) -> Columns:
-        """Columns of the design with clipped entries, for DP-FW."""
-        return Columns(clip_problem(self.problem, self.entry_bound, 1.0).A)
 
     @cached_property
     def start(self) -> float:
@@ -274,7 +268,7 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     bytes sent so far, the noise scales and the true epsilon.
     """
     noise, T = noise_of(at, setting), setting.iterations
-    columns = at.clipped_columns if setting.method == "dp_fw" else at.columns
+    columns = None if setting.method == "dp_fw" else at.columns  # it clips its own
     inputs = (at.problem, streams(seed), options_of(at, setting), noise, columns)
     distributed = setting.method == "dp_bcfw"
     where = {"start": ENGINES[setting.engine]} if distributed else {}

@@ -10,6 +10,7 @@ import pandas as pd
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
+from dperm.kinds.tables import slopes, swept_of
 from dperm.papers.dpbcfw import theory
 from dperm.present.intervals import power, student
 from dperm.present.tables import Rows, groups, interval, where
@@ -28,13 +29,6 @@ def read(config: Config, name: str) -> pd.DataFrame:
 def last(table: pd.DataFrame) -> pd.DataFrame:
     """The last row of every run."""
     return table[table["iteration"] == table["iterations"]]
-
-
-def _exponents(table: pd.DataFrame, x: str, y: str) -> np.ndarray:
-    """Exponent of y in x of each replicate; NaN if a y is not positive."""
-    runs = [run[[x, y]].to_numpy().T for _, run in table.groupby("replicate")]
-    fits = [power(*run)[0] if (run[1] > 0).all() else np.nan for run in runs]
-    return np.array(fits)
 
 
 # --- Tables II, III and V -------------------------------------------------------------
@@ -117,13 +111,13 @@ def rates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     over that of x = 0.
     """
     rows: Rows = []
-    swept = results.load_sweep(config, product.sweeps[0])
+    swept = swept_of(config, product)
     for row, part in groups(swept, ["panel", "sampling"]):
         t, p_min = part["iteration"].unique(), float(part["p_min"].iloc[0])
         ends = part[part["iteration"] == t.max()]
         bounds = np.array([theory.bound(int(each), p_min, 1.0, 0.0) for each in t])
         row |= {"p_min": p_min}
-        row |= interval("exponent", _exponents(part, "iteration", "gap"))
+        row |= interval("exponent", slopes(part, "iteration", "gap"))
         row |= {"bound_exponent": power(t, bounds)[0]}
         row["left"] = float((ends["gap"] / ends["start"]).mean())
         rows.append(row | {"steps": int(t.max())})
@@ -140,7 +134,7 @@ def approximation(
     none is fitted to an error of 0. ``rho`` is the largest of the run. The bound is
     Theorem 2's for p_min = 1, with each node's part as one block.
     """
-    swept, rows = results.load_sweep(config, product.sweeps[0]), Rows()
+    swept, rows = swept_of(config, product), Rows()
     for _, of_run in swept.groupby(RUN, sort=False):
         keys = [*RUN, "release"]
         both = [at | _of_release(part) for at, part in groups(of_run, keys)]
@@ -164,8 +158,8 @@ def _of_release(part: pd.DataFrame) -> dict[str, Any]:
         **interval("error", end["error"]),
         "allowed": float(end["allowed"].mean()),
         "rho": float(ratio.mean()),
-        **interval("exponent", _exponents(late, "iteration", "error")),
-        "step_exponent": _exponents(late, "iteration", "allowed")[0],
+        **interval("exponent", slopes(late, "iteration", "error")),
+        "step_exponent": slopes(late, "iteration", "allowed")[0],
         **means,
         "width": float(end["width"].mean()),
         "nodes": int(end["nodes"].iloc[0]),
@@ -179,12 +173,12 @@ def sketch(config: Config, product: Product, problems: list[str]) -> pd.DataFram
     ``ratio`` is the error at the largest size over that without a sketch. Means are
     over draws of the data.
     """
-    swept, rows = results.load_sweep(config, product.sweeps[0]), Rows()
+    swept, rows = swept_of(config, product), Rows()
     largest = swept[swept["n"] == swept["n"].max()]
     for quantity, (along, paper) in QUANTITIES.items():
         part = largest[~largest["table"]] if along == "m" else swept[swept["table"]]
         end = part[part[along] == part[along].max()]
         row = {"quantity": quantity, "along": along, "paper": paper}
-        row |= interval("exponent", _exponents(part, along, quantity))
+        row |= interval("exponent", slopes(part, along, quantity))
         rows.append(row | interval("ratio", end[quantity] / end["plain_noise"]))
     return pd.DataFrame(rows)

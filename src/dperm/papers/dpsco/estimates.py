@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dperm.core.erm.sets import norms
-from dperm.papers.dpsco.rates import EASY, KINDS
 from dperm.solvers.streams import Target, noisy_sfw, poly_sfw
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Coins, Signs, hard
+from dperm.solvers.streams.sources import Coins, Signs
 
 BETA = 0.05
 LOOKS = 2000  # approximate number of points of PolySFW's walk that are examined
@@ -64,17 +63,6 @@ def gradient(source: Signs | Coins, W: np.ndarray, setup: Setup) -> np.ndarray:
     square = source.mean**2
     common = square * away.sum(axis=1, keepdims=True)
     return unit**2 * ((1 - square) * away + common)
-
-
-def known(
-    solver: str, d: int, seed: int, bias: float
-) -> list[tuple[str, str, Signs | Coins]]:
-    """New instances with gradients in closed form: name, loss and source."""
-    kind, name = KINDS[solver]
-    return [
-        (EASY, "least_squares", Signs(d, seed)),
-        (name, "linear", hard(kind, d, seed, bias)),
-    ]
 
 
 def errors(run: Any, targets: list[Target]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
+from dperm.kinds.tables import slopes, swept_of
 from dperm.present.intervals import student
 
 LABELS = {
@@ -105,22 +106,18 @@ def bound_exponent(
 
 def together(config: Config, product: Product) -> pd.DataFrame:
     """All sweeps of a product in one table, with ``share``: excess over the initial."""
-    return _joined([results.load_sweep(config, name) for name in product.sweeps])
+    table = swept_of(config, product)
+    return table.assign(share=table["excess"] / table["initial"])
 
 
 def instanced(config: Config, product: Product) -> pd.DataFrame:
     """As ``together``, with ``instance``; a class has its worst bias at each size."""
     tables = [results.load_sweep(config, name) for name in product.sweeps]
-    return _joined(
-        [
-            worst(table) if "bias" in table else table.assign(instance=EASY)
-            for table in tables
-        ]
-    )
-
-
-def _joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
-    table = pd.concat(tables, ignore_index=True)
+    parts = [
+        worst(table) if "bias" in table else table.assign(instance=EASY)
+        for table in tables
+    ]
+    table = pd.concat(parts, ignore_index=True)
     return table.assign(share=table["excess"] / table["initial"])
 
 
@@ -165,24 +162,6 @@ def interval(values: np.ndarray) -> tuple[float, float]:
     return student(values) if len(values) > 1 else (math.nan, math.nan)
 
 
-def by_replicate(table: pd.DataFrame, axis: str, column: str) -> np.ndarray:
-    """Slope in logarithms of each replicate that was run at every value of the axis.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Columns replicate, ``axis`` and ``column``; several rows of a replicate at one
-        value are averaged.
-
-    Returns
-    -------
-    ndarray (replicates,)
-    """
-    wide = table.pivot_table(index="replicate", columns=axis, values=column).dropna()
-    logs = np.log(np.maximum(wide.to_numpy(), 1e-300))
-    return np.polyfit(np.log(wide.columns.to_numpy(float)), logs.T, 1)[0]
-
-
 def of_risk(table: pd.DataFrame, axis: str, value: str = "share") -> dict[str, Any]:
     """Exponent of the excess risk in an axis, where it is below half the initial one.
 
@@ -195,11 +174,11 @@ def of_risk(table: pd.DataFrame, axis: str, value: str = "share") -> dict[str, A
     nothing = dict.fromkeys(FITTED)
     if len(kept) < LEAST_POINTS:
         return nothing | {"reason": f"{len(kept)} of {len(means)} below half"}
-    slopes = by_replicate(table[table[axis].isin(kept)], axis, value)
-    if len(slopes) < 2:
-        return nothing | {"reason": f"{len(slopes)} run"}
+    exponents = slopes(table[table[axis].isin(kept)], axis, value)
+    if len(exponents) < 2:
+        return nothing | {"reason": f"{len(exponents)} run"}
     ends = float(min(kept)), float(max(kept))
-    fit = (float(slopes.mean()), *interval(slopes), *ends, len(slopes))
+    fit = (float(exponents.mean()), *interval(exponents), *ends, len(exponents))
     return dict(zip(FITTED, fit, strict=True)) | {"reason": ""}
 
 
@@ -213,5 +192,5 @@ def of_dimension(table: pd.DataFrame, value: str = "share") -> dict[str, Any]:
 def of_time(table: pd.DataFrame, start: float = 1e4) -> tuple[float, float, float]:
     """Exponent of time in n and its interval, from ``start`` on (or everywhere)."""
     late = table[table["n"] >= start]
-    slopes = by_replicate(late if late["n"].nunique() > 1 else table, "n", "seconds")
-    return (float(slopes.mean()), *interval(slopes))
+    exponents = slopes(late if late["n"].nunique() > 1 else table, "n", "seconds")
+    return (float(exponents.mean()), *interval(exponents))

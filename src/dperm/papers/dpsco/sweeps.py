@@ -34,7 +34,7 @@ from dperm.core.privacy.ledger import N
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpsco import estimates
-from dperm.papers.dpsco.rates import KINDS, biases
+from dperm.papers.dpsco.rates import EASY, KINDS, biases
 from dperm.solvers.streams import (
     Target,
     noisy_sfw,
@@ -81,28 +81,13 @@ def _targets(
     ]
 
 
-def _weights(
-    solver: str,
-    fresh: Callable[[], Source],
-    setups: Sequence[Setup],
-    n: int,
-    targets: list[Target],
-    seed: int,
-) -> list[tuple[Row, np.ndarray, Setup]]:
-    """Weights that a solver releases for every norm and target, with their columns.
-
-    ``fresh`` returns a new source.
-    """
+def _run(
+    solver: str, setup: Setup, targets: list[Target], source: Source, n: int, seed: int
+) -> Any:
+    """A run of a solver for all targets; no norm's result depends on another's."""
     module, options = _algorithm(solver)
-    found = []
-    for setup in setups:
-        # separate, so that no norm's result depends on another's
-        drawn = streams(plan.seed_of(seed, "noise", solver, f"{setup.p:g}", 0, 0))
-        W = module.Run(setup, targets, drawn, fresh(), n, options).solve()
-        for w, to in zip(W, targets, strict=True):
-            row = {"method": solver, "p": setup.p, "epsilon": to.epsilon}
-            found.append((row | {"calibration": to.calibration}, w, setup))
-    return found
+    drawn = streams(plan.seed_of(seed, "noise", solver, f"{setup.p:g}", 0, 0))
+    return module.Run(setup, targets, drawn, source, n, options)
 
 
 def _measured(
@@ -114,18 +99,20 @@ def _measured(
     targets: list[Target],
     seed: int,
 ) -> list[Row]:
-    """Excess risk on a source with a closed form, one row per norm and target."""
-    source = fresh()  # for the risk alone; runs read another
-    zero = np.zeros(source.d)
-    setups = [Setup(loss, float(p), source.d) for p in norms]
-    return [
-        row
-        | {
-            "excess": float(source.excess(w, setup)[0]),
-            "initial": float(source.excess(zero, setup)[0]),
-        }
-        for row, w, setup in _weights(solver, fresh, setups, n, targets, seed)
-    ]
+    """Excess risk on a source with a closed form, one row per norm and target.
+
+    ``fresh`` returns a new source; the first is for the risk alone.
+    """
+    source, rows = fresh(), list[Row]()
+    for setup in (Setup(loss, float(p), source.d) for p in norms):
+        zero = float(source.excess(np.zeros(source.d), setup)[0])
+        W = _run(solver, setup, targets, fresh(), n, seed).solve()
+        for w, to in zip(W, targets, strict=True):
+            row = {"method": solver, "p": setup.p, "epsilon": to.epsilon}
+            row |= {"calibration": to.calibration}
+            excess = float(source.excess(w, setup)[0])
+            rows.append(row | {"excess": excess, "initial": zero})
+    return rows
 
 
 # --- sweeps ---------------------------------------------------------------------------
@@ -266,8 +253,8 @@ def gradients(
     """
     n, d = int(point["n"]), int(point["d"])
     source, setup = Signs(d, seed), Setup("least_squares", p, d)
-    given = ([setup], n, _targets([epsilon], n, (STRICT,)), seed)
-    _weights("phased_sgd", lambda: source, *given)
+    targets = _targets([epsilon], n, (STRICT,))
+    _run("phased_sgd", setup, targets, source, n, seed).solve()
     cited = min(n**1.25 * d**0.125, n**1.5 / d**0.125)
     row = {"method": "phased_sgd", "gradients": source.taken, "cited": cited}
     return [row | {"over": cited / source.taken}]
@@ -288,18 +275,17 @@ def estimator(
     whose mean is the error of an estimate of 0.
     """
     solver, n = point["solver"], int(point["n"])
-    module, options = _algorithm(solver)
     targets, rows = _targets(epsilons, n, (PAPER,)), []
+    kind, hardest = KINDS[solver]
     for p in norms[solver]:
-        for name, loss, source in estimates.known(solver, d, seed, bias):
-            setup = Setup(loss, float(p), d)
-            drawn = streams(plan.seed_of(seed, "noise", solver, f"{setup.p:g}", 0, 0))
-            run = module.Run(setup, targets, drawn, source, n, options)
-            known = {"method": solver, "instance": name, "p": setup.p, "n": n}
-            for target, row in zip(
-                targets, estimates.errors(run, targets), strict=True
-            ):
-                rows.append(known | {"epsilon": target.epsilon} | row)
+        coins = hard_coins(kind, d, seed, bias)
+        sources = {EASY: Signs(d, seed), hardest: coins}  # gradients in closed form
+        for name, source in sources.items():
+            loss = "least_squares" if name == EASY else "linear"
+            run = _run(solver, Setup(loss, float(p), d), targets, source, n, seed)
+            known = {"method": solver, "instance": name, "p": run.setup.p, "n": n}
+            errors = zip(targets, estimates.errors(run, targets), strict=True)
+            rows += [known | {"epsilon": to.epsilon} | row for to, row in errors]
     return rows
 
 

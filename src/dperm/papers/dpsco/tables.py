@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
+from dperm.kinds.tables import swept_of
 from dperm.papers.dpsco import rates
 from dperm.papers.dpsco.rates import EASY, KEYS, LABELS, instanced, together
 from dperm.present.tables import groups, interval, named, where, with_interval
@@ -125,7 +125,9 @@ def empirical(config: Config, product: Product, problems: list[str]) -> pd.DataF
 def _slopes(group: pd.DataFrame, axis: str, column: str) -> np.ndarray:
     """Exponent of each replicate, by geometric means over all other axes."""
     logs = np.log(group[column]).groupby([group["replicate"], group[axis]]).mean()
-    return rates.by_replicate(np.exp(logs).reset_index(), axis, column)
+    means = np.exp(logs).unstack()
+    along = np.log(means.columns.to_numpy(float))
+    return np.polyfit(along, np.log(means.to_numpy()).T, 1)[0]
 
 
 def estimator(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -134,7 +136,7 @@ def estimator(config: Config, product: Product, problems: list[str]) -> pd.DataF
     ``start`` is the least error of an estimate of 0. The bound is informative if it is
     smaller, that is if ``start_over_bound`` is above 1.
     """
-    table, rows = results.load_sweep(config, product.sweeps[0]), []
+    table, rows = swept_of(config, product), []
     keys = ["method", "instance", "p", "n", "epsilon"]
     for at, group in groups(table, keys, sort=True):
         largest = (group["error"] / group["bound"]).idxmax()

@@ -7,14 +7,16 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.core.calibrations import STRICT
+from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config
 from dperm.core.lanes import dp_cd, trials
+from dperm.core.privacy.calibration import calibrate
+from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
 from dperm.core.privacy.mechanisms import streams
+from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.kinds.sweeps import job_of, problem_of, transcripts_of, tuned
 from dperm.papers.dpskgd import instances, theorem42
-from dperm.papers.dpskgd.theory import noise_costs, release_noise
 from dperm.present.intervals import SETTING
 from dperm.solvers.lanes import dp_skgd
 
@@ -121,9 +123,34 @@ def theorem(
     ]
 
 
+def release_noise(epsilon: float, delta: float, count: int, calibration: str) -> float:
+    """Noise multiplier of ``count`` Gaussian releases of sensitivity 2 C_S / n."""
+
+    def ledger(multiplier: float) -> Ledger:
+        return Ledger((Gaussian(1.0, multiplier, count, "2 C_S / n", "Theorem 4.1"),))
+
+    return calibrate(ledger, epsilon, delta, calibration).noise_multiplier
+
+
 def noise(config: Config, point: Point, seed: int) -> Rows:
-    """The noise of Theorem 4.1 on a problem, and what it costs; nothing is drawn."""
-    return noise_costs(problem_of(config, point["problem"])[0])
+    """The noise of Theorem 4.1 on a problem, and what it costs; nothing is drawn.
+
+    It is by the theorem, by its Renyi curve and exactly; the cost is of the first.
+    """
+    problem, _ = problem_of(config, point["problem"])
+    epsilon, delta, rows = problem.epsilon, problem.delta, Rows()
+    for count in (1, 10, 100, 1000):
+        printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
+        mu = math.sqrt(count) / printed
+        row: Point = {"problem": problem.name, "epsilon": epsilon}
+        row |= {"releases": count, "theorem": printed}
+        for calibration in (PAPER, STRICT):
+            row[calibration] = release_noise(epsilon, delta, count, calibration)
+        row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
+        row["true_epsilon"] = gaussian_epsilon(mu, delta)
+        row["given"] = ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))
+        rows.append(row)
+    return rows
 
 
 def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:

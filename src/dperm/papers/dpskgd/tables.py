@@ -23,8 +23,17 @@ def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFra
     """Table 1: symbols, and numbers for each problem and sampling that is run."""
     rows: Rows = []
     for name, ran in results.load(config, problems).items():
-        if all(result.available for result in ran):
-            rows += theory.table1(problem_of(config, name), ran)
+        if not all(result.available for result in ran):
+            continue
+        loaded = problem_of(config, name)
+        for result in ran:
+            bound, safe = theory.bounds(result.solver, *loaded)
+            convex, strong = theory.SYMBOLS[bound.kind]
+            row = {"problem": name, "algorithm": result.label, "row": bound.kind}
+            row |= {"convex_symbol": convex, "convex": bound.convex}
+            row |= {"convex_dominating": safe.convex}
+            row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
+            rows.append(row | {"noise": bound.noise, "radius": bound.radius})
     return pd.DataFrame(rows)
 
 
@@ -249,8 +258,5 @@ def same_law(problem: Problem, first: str, second: str) -> bool:
     if not all(chosen):
         return False
     a, b = (Sketch(problem, options) for options in chosen if options)
-    if len(a.sets) != len(b.sets):
-        return False
-    return np.allclose(a.q, b.q, rtol=1e-9) and all(
-        np.array_equal(*pair) for pair in zip(a.sets, b.sets, strict=True)
-    )
+    same = [S.tolist() for S in a.sets] == [S.tolist() for S in b.sets]
+    return same and np.allclose(a.q, b.q, rtol=1e-9)

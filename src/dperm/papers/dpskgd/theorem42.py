@@ -13,6 +13,7 @@ import scipy
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.privacy.strict import gaussian_epsilon
+from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.instances import Pairs
 from dperm.solvers.lanes import dp_skgd
 
@@ -80,18 +81,10 @@ class Algorithm:
         return cls(f, dp_skgd.Sketch(f.problem, options))
 
     @property
-    def clips(self) -> np.ndarray:
-        """C_S of every set."""
-        return self.f.clip * dp_skgd.shares(self.f.smoothness, self.sketch.sets)
-
-    @property
     def noise_size(self) -> float:
-        """Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)], with L_S the clip of S."""
-        M, chances = self.f.dominating, self.sketch.probability
-        return sum(
-            float(q * L**2 * (1.0 / (chances[S] * M[S])).sum())
-            for q, L, S in zip(self.sketch.q, self.clips, self.sketch.sets, strict=True)
-        )
+        """Sigma_S^2, with L_S the clip of S."""
+        clips = self.f.clip * dp_skgd.shares(self.f.smoothness, self.sketch.sets)
+        return theory.noise_size(self.sketch, self.f.dominating, clips)
 
     def terms(self, case: str, n: float, epsilon: float) -> Terms:
         """K, T and the bounds, delta = 1 / n^2; ``case`` is one of ``CASES``.
@@ -103,7 +96,7 @@ class Algorithm:
         size, M = self.noise_size, f.dominating
         rate = 2 * math.log(n) / (n * epsilon) ** 2
         if case == "convex":
-            radius = math.sqrt(float((M / sketch.probability * f.w**2).sum()))
+            radius = theory.weighted(f.w, M / sketch.probability)
             inner = radius / math.sqrt(size * rate)
             row = math.sqrt(size) * radius
             bound = 13 * row * math.sqrt(rate)

@@ -11,21 +11,15 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment.results import Result
-from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import LIFTS, SMOOTHNESS, Gaussian, Ledger, united
-from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 from dperm.core.solvers import make_options
-from dperm.present.tables import Rows
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 from dperm.solvers.lanes.dp_skgd import Options, Sketch
@@ -78,15 +72,23 @@ def sketched(
     M, chances, w = sketch.smoothness, sketch.probability, optimum.w
     if dominating:
         M = dp_skgd.lift(problem, np.arange(problem.p)) * problem.smoothness
-    weights = 1.0 / (chances * M)  # Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)]
-    size = sum(
-        chance * lipschitz(problem, optimum, members) ** 2 * weights[members].sum()
-        for chance, members in zip(sketch.q.tolist(), sketch.sets, strict=True)
-    )
-    noise, radius = math.sqrt(size), math.sqrt(float((M / chances * w * w).sum()))
+    L = [lipschitz(problem, optimum, members) for members in sketch.sets]
+    noise, radius = math.sqrt(noise_size(sketch, M, L)), weighted(w, M / chances)
     _, mu = strong_convexity(problem)
     strong = noise**2 * float((M / chances).max()) / mu if mu > 0 else math.inf
     return Bound(_kind(sketch), noise, radius, strong)
+
+
+def noise_size(sketch: Sketch, M: np.ndarray, L: Iterable[float]) -> float:
+    """Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)], ``L`` the L_S of every set."""
+    weights = 1.0 / (sketch.probability * M)
+    sets = zip(sketch.q.tolist(), L, sketch.sets, strict=True)
+    return sum(float(q * size**2 * weights[S].sum()) for q, size, S in sets)
+
+
+def weighted(w: np.ndarray, M: np.ndarray) -> float:
+    """The norm of w that weighs its squares by M."""
+    return math.sqrt(float((M * w**2).sum()))
 
 
 def coordinate_descent(problem: Problem, optimum: Optimum) -> Bound:
@@ -121,7 +123,15 @@ def _kind(sketch: Sketch) -> str:
     return f"single {probabilities}" if sketch.single else probabilities
 
 
-# --- for each solver that is run, with the measured errors ----------------------------
+def bounds(name: str, problem: Problem, optimum: Optimum) -> tuple[Bound, Bound]:
+    """The row of Table 1 for a solver, and the same with a dominating M."""
+    options = sketching(name)
+    if options:
+        safe = sketched(problem, optimum, options, dominating=True)
+        return sketched(problem, optimum, options), safe
+    row = coordinate_descent if name == "dp_cd" else stochastic_gradient
+    bound = row(problem, optimum)
+    return bound, bound
 
 
 @functools.cache
@@ -131,54 +141,3 @@ def sketching(name: str) -> Options | None:
     if spec.algorithm != "dp_skgd":
         return None
     return make_options(dp_skgd, spec.options)
-
-
-def table1(loaded: tuple[Problem, Optimum], results: list[Result]) -> Rows:
-    """Table 1 on a problem: symbols and numbers, one row per solver."""
-    rows: Rows = []
-    for result in results:
-        options = sketching(result.solver)
-        if options:
-            bound = sketched(*loaded, options)
-            safe = sketched(*loaded, options, dominating=True)
-        elif result.solver == "dp_cd":
-            bound = safe = coordinate_descent(*loaded)
-        else:
-            bound = safe = stochastic_gradient(*loaded)
-        convex, strong = SYMBOLS[bound.kind]
-        row: dict[str, Any] = {"problem": result.problem, "algorithm": result.label}
-        row |= {"row": bound.kind, "convex_symbol": convex, "convex": bound.convex}
-        row |= {"convex_dominating": safe.convex}
-        row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
-        rows.append(row | {"noise": bound.noise, "radius": bound.radius})
-    return rows
-
-
-# --- the noise of Theorem 4.1, and the noise that its epsilon needs -------------------
-
-
-def release_noise(epsilon: float, delta: float, count: int, calibration: str) -> float:
-    """Noise multiplier of ``count`` Gaussian releases of sensitivity 2 C_S / n."""
-
-    def ledger(multiplier: float) -> Ledger:
-        return Ledger((Gaussian(1.0, multiplier, count, "2 C_S / n", "Theorem 4.1"),))
-
-    return calibrate(ledger, epsilon, delta, calibration).noise_multiplier
-
-
-def noise_costs(problem: Problem) -> Rows:
-    """Noise by Theorem 4.1, by its Renyi curve and exactly; true cost of the first."""
-    epsilon, delta, rows = problem.epsilon, problem.delta, list[dict[str, Any]]()
-    for count in (1, 10, 100, 1000):
-        printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
-        mu = math.sqrt(count) / printed
-        exact = gaussian_epsilon(mu, delta)
-        row: dict[str, Any] = {"problem": problem.name, "epsilon": epsilon}
-        row |= {"releases": count, "theorem": printed}
-        for calibration in (PAPER, STRICT):
-            row[calibration] = release_noise(epsilon, delta, count, calibration)
-        row["renyi_epsilon"] = gaussian_renyi_epsilon(mu**2 / 2, delta)
-        row["true_epsilon"] = exact
-        row["given"] = ", ".join(united(problem.given, (SMOOTHNESS, LIFTS)))
-        rows.append(row)
-    return rows
