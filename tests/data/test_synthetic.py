@@ -42,12 +42,12 @@ def test_sparse_classification_is_as_described():
 
 SIZES = {
     sparse_regression: {"n": 20, "active": 2, "coefficient_scale": 1.0, "noise": 1.0},
-    logistic_lognormal: {"n": 500, "sigma": 1.0},
+    logistic_lognormal: {"n": 500, "sigma": 0.1},
     sparse_classification: {"n": 20, "density": 0.3, "active": 2},
 }
 DRAWN = (
     "sha256:c6baa58beb3246428589d0766e5aeaa00a9b0db5baa0a5afe2954ff3574a2dd5",
-    "sha256:bff6fdb3a9291177d9a9bcad564b4e276bc4016d8d47a9ac2f2651ca29c095c4",
+    "sha256:135c2df6b59ee319bc8d32bbd64997dfc8a0df2e5d51e44c583770f3dbeeb7b0",
     "sha256:bc04209a9913039add8af20e3177b2695e5dab8c10800b4d7a31bb2e7897b9de",
 )
 
