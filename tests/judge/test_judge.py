@@ -202,6 +202,7 @@ def load(**changed):
         ({"only": "epoch >= 1"}, "only: 'epoch' is no column"),
         ({"null": "open('x')"}, "null: "),
         ({"null": [1, "mn"]}, "null: 'mn' is no column"),
+        ({"null": {"rows": "a", "each": {}}}, "null: rows"),
         ({"rows": {"problm": "a"}}, "rows: 'problm' is no column"),
         ({"each": {"problm": ["a"]}}, "each: 'problm' is no column"),
         ({"each": {"argument": ["third"]}}, "each: 'third' is no column of proofs"),
