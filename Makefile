@@ -73,7 +73,7 @@ long: $(VENV)/.done  ## tests that take minutes each, as the mark `long` says
 faults: $(VENV)/.done  ## every fault ten times, SLURM, offline
 	FAULT_TIMES=10 pytest -n 0 -m "" tests/faults
 
-mutants: $(VENV)/.done  ## bugs planted one at a time: results/mutants*.csv
+mutants: $(VENV)/.done  ## bugs planted one at a time
 	cd tests && python -m mutants.run
 	cd tests && python -m mutants.rooms
 

@@ -40,13 +40,22 @@ def test_sparse_classification_is_as_described():
     assert (np.diff(thin.indptr) > 0).all()
 
 
-def test_draws_depend_on_the_seed_only_and_never_change():
+SIZES = {
+    sparse_regression: {"n": 20, "active": 2, "coefficient_scale": 1.0, "noise": 1.0},
+    logistic_lognormal: {"n": 500, "sigma": 0.1},
+    sparse_classification: {"n": 20, "density": 0.3, "active": 2},
+}
+DRAWN = (
+    "sha256:c6baa58beb3246428589d0766e5aeaa00a9b0db5baa0a5afe2954ff3574a2dd5",
+    "sha256:135c2df6b59ee319bc8d32bbd64997dfc8a0df2e5d51e44c583770f3dbeeb7b0",
+    "sha256:bc04209a9913039add8af20e3177b2695e5dab8c10800b4d7a31bb2e7897b9de",
+)
+
+
+@pytest.mark.parametrize(("draw", "drawn"), zip(SIZES, DRAWN, strict=True))
+def test_draws_depend_on_the_seed_only_and_never_change(draw, drawn):
     """A change here makes the digests in conf/ wrong."""
-    sizes = {"n": 20, "p": 5, "active": 2, "coefficient_scale": 1.0, "noise": 1.0}
     one, again, other = (
-        digest_arrays(*sparse_regression(**sizes, seed=seed)) for seed in (7, 7, 8)
+        digest_arrays(*draw(p=5, seed=seed, **SIZES[draw])) for seed in (7, 7, 8)
     )
-    assert one == again == DRAWN != other
-
-
-DRAWN = "sha256:c6baa58beb3246428589d0766e5aeaa00a9b0db5baa0a5afe2954ff3574a2dd5"
+    assert one == again == drawn != other

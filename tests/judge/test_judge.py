@@ -95,6 +95,7 @@ def test_the_interval_decides(ends, number, verdict):
         ({"table": TABLE.assign(mean=math.nan, reason="diverged")}, OPEN),
         ({"only": 'at("epochs", algorithm="DP-CD") >= 9'}, NOTHING),
         ({"rows": {"algorithm": ["DP-SGD", "DP-FW"]}}, PENDING),
+        ({"rows": {"method": "DP-SGD"}}, PENDING),  # the table has no such column
         # nulls
         (SILENT, NOTHING),
         ({"null": "number / 100"}, HOLDS),
@@ -202,6 +203,7 @@ def load(**changed):
         ({"only": "epoch >= 1"}, "only: 'epoch' is no column"),
         ({"null": "open('x')"}, "null: "),
         ({"null": [1, "mn"]}, "null: 'mn' is no column"),
+        ({"null": {"rows": "a", "each": {}}}, "null: rows"),
         ({"rows": {"problm": "a"}}, "rows: 'problm' is no column"),
         ({"each": {"problm": ["a"]}}, "each: 'problm' is no column"),
         ({"each": {"argument": ["third"]}}, "each: 'third' is no column of proofs"),

@@ -387,25 +387,3 @@ def test_baselines_of_streams(name, p):
 
 COMPARED = {case.algorithm for case in CASES.values()}  # that have a twin above
 COMPARED |= {*FITS, *STREAMS, *(config.read("solver", n).algorithm for n in BALLS)}
-TURNED = [3, 0, 4, 2, 1]
-
-
-@pytest.mark.parametrize("name", [*FITS, *STREAMS])
-def test_columns_may_come_in_any_order(name):
-    """Without noise the weights are in the same order then."""
-    if name == "hessian_mixing":
-        pytest.skip("its sketches are random")
-    module, ends = solvers.load(name), []
-    for order in (slice(None), TURNED):
-        if name in FITS:
-            loss, penalty = FITS[name][-1][0], FITS[name][1]
-            X, y = raw_data(loss)
-            problem = build("x", X[:, order], y, loss, PENALTIES[penalty])
-            at, options = Scaled(problem), module.Options()
-            ledger = module.ledger(at, 0.0, options)
-            ends.append(module.Run(at, ledger, [streams(0)], options).solve()[0])
-        else:
-            setup = Setup(SQUARES, 1.0 if name in ("poly_sfw", "sco_dp_fw") else 2.0, 5)
-            x, y = records(300, 5, setup.q)
-            ends.append(ended(name, setup, x[:, order], y, 1)[0][2])
-    np.testing.assert_allclose(ends[0][TURNED], ends[1], rtol=1e-6, atol=1e-9)
