@@ -133,17 +133,6 @@ def test_parts_are_found_again_and_a_damaged_one_is_dropped(tmp_path):
     assert parts.read(Key("nothing", "1")) is None
 
 
-def test_a_part_of_other_code_is_restamped(tmp_path):
-    parts, key = Parts(tmp_path), Key("abc", "new")
-    parts.write(Key("abc", "old"), ROWS)
-    parts.write(key, ROWS.iloc[:1])
-    (old,) = (path for name, path in parts.named().items() if "-old-" in name)
-    assert len(parts.read(key)) == 1
-    parts.restamp(old, "new")
-    found = parts.read(key)  # the lane that both have is there once
-    assert len(found) == 2 and set(found["config_digest"]) == {"abc-new"}
-
-
 def test_a_copied_part_does_not_double_rows(tmp_path):
     parts, key = Parts(tmp_path), Key("abc", "1")
     parts.write(key, ROWS)

@@ -30,9 +30,9 @@ from dperm.core.lanes.engine import run_lanes
 from dperm.pipeline import checks, digests, jobs, products
 from dperm.pipeline.inputs import (
     UnavailableError,
-    current_optimum,
     load_job,
-    unavailable_reason,
+    optimum_record,
+    say_unavailable,
 )
 from dperm.pipeline.workers import away
 from dperm.store.folders import locked
@@ -85,12 +85,12 @@ def _rows_in(
     names = plan.names_of(config)
     folder = plan.results_folder(config, *names[:3])
     with locked(folder):
-        job = load_job(config)
-        if job is None:
-            table = unavailable(names, unavailable_reason(config))
+        try:
+            table = made(load_job(config), plan.design(config))
+        except UnavailableError as error:
+            say_unavailable(config.problem.name, error)
+            table = unavailable(names, str(error))
             store.write_json(folder / "ledger.json", [])
-        else:
-            table = made(job, plan.design(config))
         store.write_table(folder / f"{name}.parquet", table)
     return folder / f"{name}.parquet"
 
@@ -123,8 +123,9 @@ def timing(config: schema.Config) -> Path:
 
 def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     """Yield the rows of one solver on one problem; none if the data are unavailable."""
-    job = load_job(config)
-    if job is None:
+    try:
+        job = load_job(config)
+    except UnavailableError:
         return
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
@@ -186,7 +187,7 @@ class Swept:
         every = grid.points(what.grid, axes=None)
         code = functools.cache(lambda *names: jobs.swept(config, self.name, names))
         optima = {
-            problem: current_optimum(plan.at_problem(config, problem))
+            problem: optimum_record(plan.at_problem(config, problem))
             for problem in what.problems
         }
         solved = {

@@ -273,11 +273,6 @@ class Parts:
         """The files by their names; for a sweep, a point's key."""
         return {path.stem: path for path in sorted(self.folder.glob("[!.]*.parquet"))}
 
-    def restamp(self, path: Path, code: str) -> None:
-        """Assign a part to other code, by renaming it."""
-        old = path.stem.split("-")[1]
-        path.replace(path.with_name(path.name.replace(f"-{old}", f"-{code}", 1)))
-
 
 # --- provenance ---------------------------------------------------------------------
 

@@ -116,8 +116,6 @@ def lead(
     """
     at = plan.at_problem(config, point["problem"])
     centred = inputs.load_problem(at)
-    if centred is None:
-        return [{"status": "unavailable", "reason": inputs.unavailable_reason(at)}]
     y = load_fetched(at.problem.dataset.name, config.data)[1]
     rows: list[Row] = []
     for reading, (published, is_centred) in READINGS.items():

@@ -81,8 +81,6 @@ def compare(
     rows: Rows = []
     for sizes in [{"n": n} for n in records] if records else [{}]:
         at = _instance(config, {**point, **sizes}, seed, same_sparsity)
-        if isinstance(at, str):
-            return [{"status": "unavailable", "reason": at}]
         for keys in grid.points(settings, axes=None):
             as_itself = keys.pop("own", False)
             setting = _setting(at, point, **keys, engine=engine)
@@ -107,15 +105,12 @@ def _whole(keys: dict[str, Any]) -> dict[str, Any]:
 
 def _instance(
     config: Config, point: Point, seed: int, same_sparsity: bool = False
-) -> Instance | str:
-    """The data of a point, or the reason why they are not available."""
+) -> Instance:
+    """The data of a point. Raises UnavailableError if they cannot be had."""
     if "problem" not in point:
         return _drawn(point, seed, same_sparsity)
     at = plan.at_problem(config, point["problem"])
-    problem = inputs.load_problem(at)
-    if problem is None:
-        return inputs.unavailable_reason(at)
-    return prepared(problem, inputs.load_optimum(at).w)
+    return prepared(inputs.load_problem(at), inputs.load_optimum(at).w)
 
 
 def _drawn(point: Point, seed: int, same_sparsity: bool = False) -> Instance:
