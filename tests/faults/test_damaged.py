@@ -241,4 +241,10 @@ def test_pickled_arrays_are_not_loaded(conf, name):
         with pytest.raises(ValueError, match="run again"):
             stage(config)
         path.write_bytes(kept)
+    path = Path("data/optimum/diabetes/w.npy")
+    np.save(path, inputs.load_optimum(config).w + 1e-9)
+    for damage in (path.read_bytes(), path.read_bytes()[:-9], b""):
+        path.write_bytes(damage)
+        with pytest.raises(ValueError, match=r"w.npy is damaged .*: delete"):
+            inputs.load_optimum(config)
     assert not Path("evil").exists()

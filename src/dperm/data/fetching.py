@@ -23,7 +23,6 @@ from dperm.data.arrays import (
 from dperm.data.checking import check_dataset
 from dperm.data.sources import REMOTE, describe, serve
 from dperm.store import closure
-from dperm.store.folders import locked
 
 __all__ = ["FetchRecord", "describe", "fetch", "load_fetched", "read_record"]
 
@@ -69,7 +68,7 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     """
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
-    with locked(folder):
+    with store.locked(folder):
         kept, made = _sound_record(dataset, data), made_of(dataset, data.mirror)
         # Files of one's own are read again even where a digest says what is in them.
         is_own = any(source.kind == "file" for source in dataset.sources)

@@ -20,7 +20,6 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.store.folders import locked
 
 META = "meta.json"
 
@@ -76,7 +75,7 @@ def prepare(
             check(problem, y)
     made = _make(problem, record, X, y)
     folder = prepared_folder(problem.name, data)
-    with locked(folder):
+    with store.locked(folder):
         if made.available:
             save_arrays(folder, made.X, made.y)
         store.write_json(folder / META, made.meta)

@@ -28,7 +28,6 @@ from dperm.core.experiment.unit import Unit, compute, part_key
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.stages import Swept, Task
 from dperm.pipeline.verify import NAMED, SAID, difference
-from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +86,7 @@ def adopt(config: schema.Config) -> list[str]:
         if text:
             refused.append(f"{title}: {text}")
             continue
-        with locked(parts[0].path.parents[1]):
+        with store.locked(parts[0].path.parents[1]):
             for old in parts:
                 name = old.path.name.replace(f"-{code}", f"-{old.code}", 1)
                 old.path.replace(old.path.with_name(name))

@@ -32,7 +32,6 @@ from dperm.core.privacy.ledger import (
 from dperm.core.solvers.capabilities import obstacle
 from dperm.data.fetching import FetchRecord
 from dperm.pipeline import checks, digests
-from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
@@ -220,7 +219,7 @@ def optimum(config: schema.Config) -> Path:
     """
     folder = optimum_folder(config)
     record = {"problem": config.problem.name, "status": "unavailable"}
-    with locked(folder):
+    with store.locked(folder):
         try:
             record |= _solved(config, load_problem(config), folder / "w.npy")
         except UnavailableError as error:

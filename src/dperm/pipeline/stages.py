@@ -35,7 +35,6 @@ from dperm.pipeline.inputs import (
     say_unavailable,
 )
 from dperm.pipeline.workers import away
-from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ def _rows_in(
     """Write a table of rows; where there are no data, of the reason."""
     names = plan.names_of(config)
     folder = plan.results_folder(config, *names[:3])
-    with locked(folder):
+    with store.locked(folder):
         try:
             table = made(load_job(config), plan.design(config))
         except UnavailableError as error:
@@ -162,7 +161,7 @@ class Swept:
 
     def run(self) -> Path:
         """Compute the tasks that have no part yet, and write the table of all."""
-        with locked(self.path.parent / self.name):
+        with store.locked(self.path.parent / self.name):
             every, found = self.tasks(), self.parts.named()
             todo = [
                 task
