@@ -10,7 +10,7 @@ from dperm.pipeline import manifest
 from dperm.pipeline import resources as needs
 from dperm.pipeline import workflow as helpers
 from dperm.pipeline.jobs import STAGES, compose
-from dperm.store.folders import refuse_second
+from dperm.core.experiment.files import refuse_second
 
 BEGAN = time.time()
 PAPERS = helpers.papers_of(sys.argv, available("paper"))

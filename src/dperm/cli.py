@@ -49,7 +49,7 @@ audit module:function  audit.command:main     audit the privacy of a function of
 verify        pipeline.verify:main            check results by making some again
 """,
     SOLVES: """
-fetch         pipeline.inputs:fetch_required  fetch a problem's data set
+fetch         pipeline.inputs:fetch           fetch a problem's data set
 prepare       pipeline.inputs:prepare         prepare the arrays of a problem
 optimum       pipeline.inputs:optimum         solve a problem without privacy
 tune          pipeline.stages:tune            run a solver over the grid of a paper

@@ -190,7 +190,7 @@ FILES = [
      "sweeps.tuning_law: expected an axis 'solver'"),
     (CANCER, "digest", "md5:", "digest: expected sha256.*'md5:'"),
     (CANCER, "sources", [{"kind": "sklearn", "loader": "load_digits", "options": {"nclass": 2}}], "options: expected one of loader"),
-    (CANCER, "sources", [{"kind": "sklearn", "loader": "load_wine", "urls": ["x"]}], "urls: expected one of loader"),
+    (CANCER, "sources", [{"kind": "sklearn", "loader": "load_wine", "urls": ["http://x"]}], "urls: expected one of loader"),
     (CANCER, "sources", [{"kind": "file", "files": "x.csv"}], "files: expected a list"),
     (CANCER, "reader", {"missing": "mean"}, "reader.missing: .*only csv and arff"),
     (CANCER, "reader", {"format": "csv", "missing": "zero"}, "missing: expected one of"),

@@ -60,7 +60,7 @@ def test_links_lead_to_files_and_headings(page):
 def prepared(name, tmp_path, monkeypatch):
     monkeypatch.chdir(DOCS / "examples/formats")
     config = compose([f"problem={name}", f"data.dir={tmp_path}"])
-    inputs.fetch_required(config)
+    inputs.fetch(config)
     inputs.prepare(config)
     return load_prepared(name, config.data)
 

@@ -1,7 +1,6 @@
 """A paper of its own, small enough to be run, killed and run again many times."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -36,30 +35,6 @@ PAPER = {
         "errors": {"kind": "relative_error", "options": {"published": "table2"}}
     },
 }
-SWEPT = {
-    **PAPER,
-    "figures": {},
-    "tables": {},
-    "sweeps": {
-        "walks": {
-            "kind": "walks",
-            "grid": {"steps": [10, 100, 1000, 10000], "scale": [0.5, 1.0, 2.0, 4.0]},
-            "replicates": 1,
-        }
-    },
-}
-SWEEPS = '''"""A sweep whose points take a while."""
-
-import time
-
-import numpy as np
-
-
-def walks(config, point, seed):
-    time.sleep(0.3)
-    steps = np.random.default_rng(seed).standard_normal(int(point["steps"]))
-    return [{"end": point["scale"] * float(steps.sum())}]
-'''
 
 
 class Project:
@@ -101,19 +76,13 @@ class Project:
                 stdout=messages, stderr=messages, start_new_session=True, **options,
             )  # fmt: skip
 
-    def run(self, stage: str, *arguments: str, prefix=(), time=900, **options):
+    def run(self, stage: str, *arguments: str, time=900, **options):
         """Run it to its end; the messages of both streams are ``stdout``."""
         return subprocess.run(
-            [*prefix, *self.command(stage, *arguments)], cwd=self.folder,
-            env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            self.command(stage, *arguments), cwd=self.folder, env=self.environment,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True, check=False, timeout=time, **options,
         )  # fmt: skip
-
-    def with_sweep(self) -> "Project":
-        """The same with a sweep of its own, spread over processes."""
-        self.add("paper/tiny/paper", SWEPT)
-        (self.conf / "paper/tiny/sweeps.py").write_text(SWEEPS)
-        return self
 
     def rows(self, path: str = "results") -> dict[str, pd.DataFrame]:
         """All tables by name, without timings and provenance."""
@@ -142,12 +111,3 @@ def same_rows(one: Project, other: Project, path: str = "results", some=False) -
     assert ours and (ours.keys() == theirs.keys() or some)
     for name, table in ours.items():
         pd.testing.assert_frame_equal(table, theirs[name], check_exact=True)
-
-
-def counted(messages: str) -> dict[str, int]:
-    """How many lanes a tuning says it reused, computed and did not run."""
-    said = [line for line in messages.splitlines() if "lanes reused" in line]
-    last = [line for line in said if not line.startswith("evaluate ")][-1]
-    kinds = {"reused": "lanes reused", "computed": "computed", "left": "left out after"}
-    found = {kind: re.search(rf"(\d+) {words}", last) for kind, words in kinds.items()}
-    return {kind: int(match[1]) if match else 0 for kind, match in found.items()}

@@ -11,73 +11,30 @@ import pytest
 import dperm
 
 SCRIPT = """
-import hashlib, itertools, math, sys
-from dperm.core import solvers
+import hashlib, sys
+import dperm
 import numpy as np
-from scipy import sparse
-from dperm.core.privacy.mechanisms import streams
-from dperm.core.erm.losses import named
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
-from dperm.core.erm.sets import Ball
 from dperm.core.lanes import Lanes
-from dperm.solvers import records
-from dperm.solvers.distributed import columns, sketch
-from dperm.solvers.streams import Target, noisy_sfw, phased_sgd, poly_sfw
-from dperm.solvers.streams.gradients import difference_sums, gradient_sums
-from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Rows
+from dperm.core.privacy.mechanisms import streams
+from golden import cases
 
 def told(name, *found):
     bits = b"".join(np.ascontiguousarray(a).tobytes() for a in found)
     print(name, hashlib.sha256(bits).hexdigest(), sep=":")
 
-rng = np.random.default_rng(0)
-n, p = 1131, 45  # neither is a multiple of a vector
-X, y = rng.standard_normal((n, p)), rng.standard_normal(n)
-few = X * (rng.random((n, p)) < 0.3)
-every = ("dp_cd", "dp_sgd", "dp_gcd", "dp_skgd", "dp_svrg")
-cases = [
-    *itertools.product(every, ("logistic",), ("dense",)),
-    *itertools.product(("dp_cd", "dp_gcd"), ("least_squares",), ("dense",)),
-    *itertools.product(every[:3], ("logistic",), ("sparse",)),
-    *itertools.product(("dp_cd",), ("huber", "smoothed_hinge"), ("dense",)),
-]
-for name, loss, kind in cases:
-    module = solvers.load(name)
-    A = X if kind == "dense" else sparse.csc_array(few)
-    labels = y if loss in ("least_squares", "huber") else np.sign(y)
-    penalty = Penalty(l1=0.01, l2=0.01)
-    problem = build("bits", A, labels, loss, penalty)
-    lanes = Lanes(np.geomspace(1e-4, 1, 11), np.geomspace(1, 100, 11), 3.0)
-    given = {"composite": True, "blocks": 4} if name == "dp_skgd" else {}
-    options = module.Options(**given)
+lanes = Lanes(np.geomspace(1e-4, 1, 11), np.geomspace(1, 100, 11), 3.0)
+sizes = {"n": 1131, "p": 45}  # neither is a multiple of a vector
+made = [(name, cases.dense, *of) for name, of in cases.VARIANTS.items()]
+made += [("dp_cd", cases.dense, "huber", cases.LASSO)]
+made += [(name, cases.sparse, "logistic", cases.LASSO) for name in cases.SPARSE]
+for name, data, loss, penalty in made:
+    problem, (module, options) = data(loss, penalty, **sizes), cases.read(name)
     run = module.Run(problem, lanes, streams(1), options, int(sys.argv[1]), total=60)
     run.advance(60)
-    told(f"{name} {loss} {kind}", run.weights, problem.objective(run.weights))
-
-signs = np.sign(y)
-balls = (noisy_sfw, 2.0), (phased_sgd, 2.0), (phased_sgd, 3.0), (poly_sfw, 1.0)
-for module, q in balls:
-    given = (Setup("logistic", q, p), [Target(9.0, 1e-6, "paper")], streams(1))
-    run = module.Run(*given, Rows(X, signs), n, module.Options())
-    told(f"{module.__name__} {q}", *run.solve())
-W, out, unit = X[:3].copy(), np.zeros((3, p)), np.full(n, 0.1)
-named("logistic").compiled(gradient_sums)(X, signs, unit, 0.5, W, out)
-whole = np.sign(X).astype(np.int8)
-named("huber").compiled(difference_sums)(whole, y, unit, 0.5, W, -W, out)
-told("sums", out)
-told("projected", Ball(3.0, 1.0).project(X[:9]))
-A = columns.Columns(sparse.csc_array(few))
-told("products", A.products(y))
-w, v = np.zeros(p), y.copy()
-columns.box_step(*A.arrays, np.arange(p), y, 1.0, 0.1, w, v)
-found = np.empty(n)
-sketch._project(X, X[0], found)
-told("distributed", w, v, found)
-entries = records._entries(X)
-records._products(*entries, X[0], found)
-told("records", found)
+    told(f"{name} {loss} {data.__name__}", run.weights, problem.objective(run.weights))
+for name, weights in cases.weights():
+    if name.split("/")[0] not in cases.VARIANTS:
+        told(name, weights())
 """
 
 
@@ -111,6 +68,8 @@ class Fresh:
         environment = {
             k: v for k, v in os.environ.items() if k not in dperm.ONE_PROCESSOR
         } | {"NUMBA_CACHE_DIR": str(self.cache), **more}
+        paths = [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
         command = [sys.executable, "-c", script, str(workers)]
         done = subprocess.run(
             command, env=environment, stdout=subprocess.PIPE, check=True, text=True

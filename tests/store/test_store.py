@@ -14,7 +14,6 @@ import pytest
 
 from dperm.core.experiment import files
 from dperm.core.experiment.files import Key, Parts
-from dperm.store import folders
 
 
 def in_child(action):
@@ -133,17 +132,6 @@ def test_parts_are_found_again_and_a_damaged_one_is_dropped(tmp_path):
     assert parts.read(Key("nothing", "1")) is None
 
 
-def test_a_part_of_other_code_is_restamped(tmp_path):
-    parts, key = Parts(tmp_path), Key("abc", "new")
-    parts.write(Key("abc", "old"), ROWS)
-    parts.write(key, ROWS.iloc[:1])
-    (old,) = (path for name, path in parts.named().items() if "-old-" in name)
-    assert len(parts.read(key)) == 1
-    parts.restamp(old, "new")
-    found = parts.read(key)  # the lane that both have is there once
-    assert len(found) == 2 and set(found["config_digest"]) == {"abc-new"}
-
-
 def test_a_copied_part_does_not_double_rows(tmp_path):
     parts, key = Parts(tmp_path), Key("abc", "1")
     parts.write(key, ROWS)
@@ -158,24 +146,24 @@ def test_a_copied_part_does_not_double_rows(tmp_path):
 
 def test_a_second_pipeline_is_refused_and_told_of_the_first(tmp_path):
     path = str(tmp_path / ".snakemake" / "dperm.lock")
-    folders.refuse_second(path)
-    assert in_child(lambda: folders.refuse_second(path)) == 7
+    files.refuse_second(path)
+    assert in_child(lambda: files.refuse_second(path)) == 7
     with pytest.raises(RuntimeError, match=f"process {os.getpid()} on"):
-        folders.refuse_second(path)
-    folders._HELD.pop().release()
-    assert in_child(lambda: folders.refuse_second(path)) == 0
+        files.refuse_second(path)
+    files._HELD.pop().release()
+    assert in_child(lambda: files.refuse_second(path)) == 0
 
 
 def test_a_lock_is_waited_for_and_freed_by_a_killed_process(tmp_path, caplog):
     child = os.fork()
     if child == 0:
-        with folders.locked(tmp_path):
+        with files.locked(tmp_path):
             (tmp_path / "held").touch()
             time.sleep(60)
         os._exit(0)
     while not (tmp_path / "held").exists():
         time.sleep(0.01)
     threading.Timer(0.3, os.kill, (child, signal.SIGKILL)).start()
-    with folders.locked(tmp_path):
+    with files.locked(tmp_path):
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert f"waiting for another dperm process (process {child} on" in caplog.text

@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.schema import Data, Dataset, Source
@@ -26,13 +23,11 @@ from dperm.data.arrays import (
 from dperm.data.checking import check_dataset
 from dperm.data.sources import REMOTE, describe, serve
 from dperm.store import closure
-from dperm.store.folders import locked
 
 __all__ = ["FetchRecord", "describe", "fetch", "load_fetched", "read_record"]
 
 RECORD = "fetch.json"
 READING = ("dperm.data.fetching:_accept", "dperm.data.sources:serve")
-UNVERIFIED = "no digest is declared: what was served is taken as it came"
 log = logging.getLogger(__name__)
 
 
@@ -49,7 +44,6 @@ class FetchRecord:
     p: int | None = None
     nnz: int | None = None
     made_of: str = ""  # digest of its section, its files and the code that reads it
-    warning: str = ""  # if nothing verifies the served data
 
     @property
     def available(self) -> bool:
@@ -74,16 +68,13 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     """
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
-    with locked(folder):
+    with store.locked(folder):
         kept, made = _sound_record(dataset, data), made_of(dataset, data.mirror)
         # Files of one's own are read again even where a digest says what is in them.
         is_own = any(source.kind == "file" for source in dataset.sources)
         is_known = dataset.digest is not None and not is_own
         if kept is not None and (is_known or kept.made_of == made):
             log.info("%s: reused from %s", dataset.name, folder)
-            if kept.warning and dataset.digest:  # declared after the fetch
-                kept = replace(kept, warning="")
-                store.write_json(folder / RECORD, asdict(kept))
             return kept
         arrays, record, was_refused = _first_served(dataset, data)
         if arrays is not None:
@@ -163,8 +154,8 @@ def _first_served(
     for source in dataset.sources:
         for again in (False, True)[: 2 if source.kind in REMOTE else 1]:
             try:
-                arrays, digest = _accept(serve(source, dataset, data, again), dataset)
-                return arrays, _served(source, dataset, digest, *arrays), False
+                arrays = serve(source, dataset, data, again)
+                return *_accept(arrays, source, dataset), False
             except SourceError as error:
                 attempts.append(f"{describe(source)}: {error}")
                 log.info("%s: %s", dataset.name, attempts[-1])
@@ -177,35 +168,23 @@ def _first_served(
     return None, FetchRecord(dataset.name, "unavailable", reason), was_refused
 
 
-def _accept(arrays: Arrays, dataset: Dataset) -> tuple[Arrays, str]:
-    """Canonical, checked arrays, and their digest, which is the declared one if any."""
+def _accept(
+    arrays: Arrays, source: Source, dataset: Dataset
+) -> tuple[Arrays, FetchRecord]:
+    """Canonical, checked arrays and their record; the digest is the declared one."""
     X, y = canonical(*arrays)
     check_arrays(X, y)
-    digest = digest_arrays(X, y)
+    (n, p), digest = X.shape, digest_arrays(X, y)
     if dataset.digest not in (None, digest):
         raise RefusedError(
-            f"other content: the arrays, {X.shape[0]} x {X.shape[1]}, have digest "
-            f"{digest}, expected {dataset.digest}"
+            f"other content: the arrays, {n} x {p}, have digest {digest}, expected "
+            f"{dataset.digest}"
         )
-    return (X, y), digest
-
-
-def _served(
-    source: Source, dataset: Dataset, digest: str, X: Any, y: np.ndarray
-) -> FetchRecord:
-    is_unknown = not dataset.digest and source.kind in ("file", "mirror", *REMOTE)
-    if is_unknown:
-        log.warning("%s: %s", dataset.name, UNVERIFIED)
-    return FetchRecord(
-        dataset.name,
-        "ok",
-        source=describe(source),
-        digest=digest,
-        n=X.shape[0],
-        p=X.shape[1],
-        nnz=nonzeros(X),
-        warning=UNVERIFIED if is_unknown else "",
-    )
+    if not dataset.digest and source.kind in ("file", "mirror", *REMOTE):
+        text = "%s: no digest is declared: what was served is taken as it came"
+        log.warning(text, dataset.name)
+    served = (describe(source), digest, n, p, nonzeros(X))
+    return (X, y), FetchRecord(dataset.name, "ok", "", *served)
 
 
 def _by_hand(dataset: Dataset) -> str:

@@ -20,12 +20,8 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
-from dperm.store.folders import locked
 
 META = "meta.json"
-# Steps of a preparation that depend on all records: the columns that are not zero,
-# their mean and deviation, the mean of the labels. No privacy is accounted for them.
-USES_DATA = ("drop_zero_columns", "standardize", "centre")
 
 
 @dataclass(frozen=True)
@@ -34,8 +30,7 @@ class Prepared:
 
     X: Any  #: shape (n, p), float64, in Fortran order or a scipy CSC array
     y: Any  #: shape (n,), float64
-    #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
-    #: uses_data (steps that looked at all records, for which no privacy is accounted)
+    #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation
     meta: dict[str, Any]
 
     @property
@@ -80,7 +75,7 @@ def prepare(
             check(problem, y)
     made = _make(problem, record, X, y)
     folder = prepared_folder(problem.name, data)
-    with locked(folder):
+    with store.locked(folder):
         if made.available:
             save_arrays(folder, made.X, made.y)
         store.write_json(folder / META, made.meta)
@@ -106,8 +101,7 @@ def load_prepared(problem_name: str, data: Data) -> Prepared:
 
 def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:
     """The arrays and what is known of them; of an unavailable data set, only that."""
-    steps, missing = problem.preparation, problem.dataset.reader.missing
-    used = [f"preparation.{key}" for key in USES_DATA if getattr(steps, key)]
+    steps = problem.preparation
     meta = {
         "name": problem.name,
         "status": record.status,
@@ -115,7 +109,6 @@ def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:
         "dataset": record.name,
         "dataset_digest": record.digest,
         "preparation": asdict(steps),
-        "uses_data": [f"reader.missing: {missing}", *used] if missing else used,
         **dict.fromkeys(("n", "p", "nnz", "digest")),
     }
     if X is None:

@@ -82,7 +82,20 @@ def _text_table(
     text: str, separator: str | None, decimal: str, header: bool | None
 ) -> pd.DataFrame:
     """Cells of text, by name and line."""
-    separator, records = _records(text, separator, decimal)
+    start = next(line for line in io.StringIO(text, newline="") if line.strip())
+    is_marked = start.lower().startswith("sep=")  # as Excel writes it
+    bare = re.sub('"[^"]*"', "", start)
+    if separator is None:
+        every = SEPARATORS.replace(decimal, "")
+        separator = start[4] if is_marked else max(every, key=bare.count)
+    if len(separator) != 1:
+        raise RefusedError(f"separator: expected one character, found {separator!r}")
+    cells = csv.reader(io.StringIO(text, newline=""), delimiter=separator,
+                       skipinitialspace=True, strict=True)  # fmt: skip
+    lines = ((cells.line_num, row) for row in cells)
+    records = {line: row for line, row in lines if row not in ([], [""])}
+    if is_marked:
+        del records[min(records)]
     line = min(records)
     p = len(records[line])
     # A separator may end the lines: a column without anything is none.
@@ -97,35 +110,11 @@ def _text_table(
             raise RefusedError(f"line {line}: expected {p} fields, found {len(row)}")
     if not records:
         raise RefusedError("the file has no rows")
-    lines, rows = pd.Index([*records], name="line"), [*records.values()]
-    table = pd.DataFrame([row[:p] for row in rows], lines, dtype=object)
+    rows, index = [row[:p] for row in records.values()], pd.Index(records, name="line")
+    table = pd.DataFrame(rows, index, dtype=object)
     table.columns = [names[j] or numbered[j] for j in range(p)]
     table.attrs["unnamed"] = [numbered[j] for j in range(p) if not names[j]]
     return table
-
-
-def _records(
-    text: str, separator: str | None, decimal: str
-) -> tuple[str, dict[int, list[str]]]:
-    """What separates cells, and the cells of each record by its last line."""
-    start = next(line for line in io.StringIO(text, newline="") if line.strip())
-    is_marked = start.lower().startswith("sep=")  # as Excel writes it
-    if separator is None and is_marked:
-        separator = start[4]
-    elif separator is None:
-        bare = re.sub('"[^"]*"', "", start)
-        separator = max(SEPARATORS.replace(decimal, ""), key=bare.count)
-    elif len(separator) != 1:
-        raise RefusedError(f"separator: expected one character, found {separator!r}")
-    cells = csv.reader(io.StringIO(text, newline=""), delimiter=separator,
-                       skipinitialspace=True, strict=True)  # fmt: skip
-    records = {}
-    for row in cells:
-        if len(row) > 1 or any(row):  # no empty line
-            records[cells.line_num] = row
-    if is_marked:
-        records.pop(min(records))
-    return separator, records
 
 
 def _check_names(

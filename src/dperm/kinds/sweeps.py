@@ -185,20 +185,14 @@ def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum]:
     Raises UnavailableError, for which a sweep has a row, without the problem's data.
     """
     at = plan.at_problem(config, name)
-    problem = inputs.load_problem(at)
-    if problem is None:
-        raise inputs.UnavailableError(inputs.unavailable_reason(at))
-    return problem, inputs.load_optimum(at)
+    return inputs.load_problem(at), inputs.load_optimum(at)
 
 
 def job_of(config: schema.Config, point: dict[str, Any]) -> Job:
     """A point's solver on its problem. Raises as ``problem_of``."""
     solver = configuration.read("solver", point["solver"])
     at = replace(plan.at_problem(config, point["problem"]), solver=solver)
-    job = inputs.load_job(at)
-    if job is None:
-        raise inputs.UnavailableError(inputs.unavailable_reason(at))
-    return job
+    return inputs.load_job(at)
 
 
 def tuned(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -20,13 +21,13 @@ import pandas as pd
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT, Parts
 from dperm.core.experiment.locate import available
-from dperm.core.experiment.unit import Job, Unit, compute, part_key
-from dperm.pipeline.inputs import load_job
+from dperm.core.experiment.unit import Unit, compute, part_key
+from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.stages import Swept, Task
-from dperm.pipeline.verify import NAMED, SAID, difference, unit_of
-from dperm.store.folders import locked
+from dperm.pipeline.verify import NAMED, SAID, difference
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ class DifferentBitsError(RuntimeError):
 class Old(NamedTuple):
     """A part of older code, and what makes its rows again."""
 
+    title: str  #: of its group
     path: Path
     code: str  #: digest of the current code
     again: Callable[[pd.DataFrame], pd.DataFrame]  #: maps rows to those of current code
@@ -74,19 +76,20 @@ def adopt(config: schema.Config) -> list[str]:
     given = [text for text in config.overrides if not text.startswith("paper=")]
     groups: dict[tuple[str, str], list[Old]] = {}
     for name in [config.paper.name] if is_named else available("paper"):
-        for title, old in _older(configuration.compose([f"paper={name}", *given])):
-            groups.setdefault((title, old.path.stem.split("-")[1]), []).append(old)
+        for old in _older(configuration.compose([f"paper={name}", *given])):
+            group = old.title, old.path.stem.split("-")[1]
+            groups.setdefault(group, []).append(old)
     adopted, refused = [], []
-    for (title, _), parts in groups.items():
+    for (title, code), parts in groups.items():
         sample = random.Random(title).sample(parts, min(FEWEST, len(parts)))
         text = next((text for old in sample if (text := old.difference())), "")
         if text:
             refused.append(f"{title}: {text}")
             continue
-        stored = Parts(parts[0].path.parent.parent)
-        with locked(stored.folder.parent):
+        with store.locked(parts[0].path.parents[1]):
             for old in parts:
-                stored.restamp(old.path, old.code)
+                name = old.path.name.replace(f"-{code}", f"-{old.code}", 1)
+                old.path.replace(old.path.with_name(name))
         adopted.append(f"{title}: {len(parts)} parts adopted")
         log.info(adopted[-1])
     if not groups:
@@ -96,49 +99,46 @@ def adopt(config: schema.Config) -> list[str]:
     return adopted
 
 
-def _older(config: schema.Config) -> Iterator[tuple[str, Old]]:
-    """Parts of other code with the titles of their groups; not of other settings."""
+def _older(config: schema.Config) -> Iterator[Old]:
+    """Parts of other code, but not of other settings."""
     for run in plan.runs(config):
         if Parts(plan.results_folder(config, config.paper.name, *run)).named():
-            yield from _lanes(plan.at_run(config, *run))
+            with suppress(UnavailableError):
+                yield from _lanes(plan.at_run(config, *run))
     for name in config.paper.sweeps:
         yield from _points(Swept(config, name))
 
 
-def _lanes(config: schema.Config) -> Iterator[tuple[str, Old]]:
+def _lanes(config: schema.Config) -> Iterator[Old]:
     job, design = load_job(config), plan.design(config)
-    if job is None:
-        return
+    title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
+    units = [*tuning.tuning_units(job, design), *tuning.fresh_units(job, design)]
+    known = {part_key(job, unit).identity: unit for unit in units}
+
+    def again(unit: Unit, kept: pd.DataFrame) -> pd.DataFrame:
+        return compute(job, unit, kept[POINT].drop_duplicates(), job.workers)
+
     for name, path in Parts(job.folder).named().items():
-        identity, code, *_ = name.split("-")
-        kept = None if code == job.code.lanes else store.read_or_drop(path)
-        row = None if kept is None else next(kept.itertuples())
-        for stage in ("tune", "evaluate") if row else ():
-            unit = unit_of(job, design, stage, row)
-            if part_key(job, unit).identity == identity:
-                title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
-                again = partial(_computed, job, unit)
-                yield title, Old(path, job.code.lanes, again, SAID)
+        identity, code, _ = name.split("-")
+        if identity in known and code != job.code.lanes:
+            unit = known[identity]
+            yield Old(title, path, job.code.lanes, partial(again, unit), SAID)
 
 
-def _computed(job: Job, unit: Unit, kept: pd.DataFrame) -> pd.DataFrame:
-    return compute(job, unit, kept[POINT].drop_duplicates(), job.workers)
-
-
-def _points(swept: Swept) -> Iterator[tuple[str, Old]]:
+def _points(swept: Swept) -> Iterator[Old]:
     """Parts of a sweep by the methods that its points name: each may run other code."""
-    named = swept.parts.named()
+    named, apart = swept.parts.named(), (*NAMED, "seconds")
+
+    def again(task: Task, kept: pd.DataFrame) -> pd.DataFrame:
+        return swept.measured(task)
+
     left = [task for task in swept.tasks() if str(task[2]) not in named]
     tasks = {task[2].identity: task for task in left}
     for name, path in named.items():
         if task := tasks.get(name.split("-")[0]):
-            point, _, key = task
-            methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
-            at = "".join(f" {method}={point[method]}" for method in methods)
+            methods = [
+                k for k, at in sorted(task[0].items()) if isinstance(at, str | bool)
+            ]
+            at = "".join(f" {method}={task[0][method]}" for method in methods)
             title = f"{swept.config.paper.name} sweep {swept.name}{at}"
-            again = partial(_measured, swept, task)
-            yield title, Old(path, key.code, again, (*NAMED, "seconds"))
-
-
-def _measured(swept: Swept, task: Task, _: pd.DataFrame) -> pd.DataFrame:
-    return swept.measured(task)
+            yield Old(title, path, task[2].code, partial(again, task), apart)

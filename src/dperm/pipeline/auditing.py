@@ -242,8 +242,6 @@ def _request(config: schema.Config) -> tuple[ModuleType, Any, Problem]:
             f"solver={config.solver.name}: it reads a stream of records, not a problem"
         )
     problem = inputs.load_problem(config)
-    if problem is None:
-        raise ConfigError(f"problem {config.problem.name}: its data are unavailable")
     reason = ""
     if kind == "lanes":
         reason = obstacle(module, options, config.problem, problem.is_sparse)

@@ -32,7 +32,6 @@ from dperm.core.privacy.ledger import (
 from dperm.core.solvers.capabilities import obstacle
 from dperm.data.fetching import FetchRecord
 from dperm.pipeline import checks, digests
-from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
@@ -41,12 +40,15 @@ class UnavailableError(LookupError):
     """The data of a problem cannot be had; the text is the reason."""
 
 
-def load_problem(config: schema.Config) -> Problem | None:
-    """The problem on its prepared arrays, or None if its data are unavailable."""
+def load_problem(config: schema.Config) -> Problem:
+    """The problem on its prepared arrays.
+
+    Raises UnavailableError if its data cannot be had.
+    """
     spec = config.problem
     prepared = data.load_prepared(spec.name, config.data)
     if not prepared.available:
-        return None
+        raise UnavailableError(prepared.meta["reason"])
     n = prepared.meta["n"]
     where = f"conf/problem/{spec.name}.yaml"
     penalty = Penalty(
@@ -81,14 +83,8 @@ def public_information(problem: schema.Problem) -> tuple[str, ...]:
     return (N, *prepared, *missing_values(problem.dataset.reader.missing))
 
 
-def unavailable_reason(config: schema.Config) -> str:
-    """Why the data of the problem are unavailable."""
-    return str(data.load_prepared(config.problem.name, config.data).meta["reason"])
-
-
-def say_unavailable(config: schema.Config) -> None:
-    """Log why the problem is left out, and the commands to run once that is fixed."""
-    name, reason = config.problem.name, unavailable_reason(config)
+def say_unavailable(name: str, reason: object) -> None:
+    """Log why a problem is left out, and the commands to run once that is fixed."""
     again = f"run `dperm fetch problem={name}`, prepare and optimum again"
     text = "%s: left out, its data are unavailable.\n%s\nWhen that is mended, %s."
     log.warning(text, name, reason, again)
@@ -109,35 +105,30 @@ def load_optimum(config: schema.Config) -> Optimum:
     ValueError
         If its files are damaged, or of other data or settings.
     """
-    record, path = current_optimum(config), optimum_folder(config) / "w.npy"
+    record, path = optimum_record(config), optimum_folder(config) / "w.npy"
     try:
         w = np.load(path)
         if record["w_digest"] != store.digest(w.tolist()):
             raise ValueError("other digest")
     except (ValueError, EOFError) as error:
-        raise ValueError(f"{path} is damaged ({error}): {_remedy(path)}") from error
+        again = f"delete {path.parent} and run again"
+        raise ValueError(f"{path} is damaged ({error}): {again}") from error
     return Optimum(w, record["value"], record["gap"])
 
 
-def load_optimum_record(config: schema.Config, problem: str) -> dict[str, Any]:
-    """Content of a problem's ``optimum.json``; without data, status ``unavailable``."""
-    path = Path(config.data.dir, "optimum", problem, "optimum.json")
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: run `dperm optimum problem={problem}` first")
-    return store.read_json(path, _remedy(path))
+def optimum_record(config: schema.Config) -> dict[str, Any]:
+    """Content of ``optimum.json`` of the problem; without data ``unavailable``.
 
-
-def current_optimum(config: schema.Config) -> dict[str, Any]:
-    """Content of ``optimum.json`` of the problem.
-
-    Raises ValueError if it was made of other data or settings.
+    Raises as ``load_optimum``.
     """
-    name = config.problem.name
-    record = load_optimum_record(config, name)
+    name, path = config.problem.name, optimum_folder(config) / "optimum.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: run `dperm optimum problem={name}` first")
+    record = store.read_json(path, f"delete {path.parent} and run again")
     if record.get("made", made := _identity(config)) != made:
         raise ValueError(
-            f"{optimum_folder(config) / 'optimum.json'} was made of other data or "
-            f"settings: run `dperm prepare problem={name}`, then `dperm optimum`"
+            f"{path} was made of other data or settings: run `dperm prepare "
+            f"problem={name}`, then `dperm optimum`"
         )
     return record
 
@@ -151,22 +142,17 @@ def _identity(config: schema.Config) -> str:
     return store.digest([arrays, *given])
 
 
-def _remedy(path: Path) -> str:
-    return f"delete {path.parent} and run again"
-
-
-def load_job(config: schema.Config) -> Job | None:
-    """The chosen solver on the chosen problem, or None if the data are unavailable.
+def load_job(config: schema.Config) -> Job:
+    """The chosen solver on the chosen problem.
 
     Raises
     ------
+    UnavailableError
+        If the data of the problem cannot be had.
     ConfigError
         If the solver cannot run on the problem.
     """
     problem, solver = load_problem(config), config.solver
-    if problem is None:
-        say_unavailable(config)
-        return None
     module = solvers.load(solver.algorithm)
     options = solvers.make_options(module, solver.options)
     reason = obstacle(module, options, config.problem, problem.is_sparse)
@@ -199,39 +185,28 @@ class NothingFetchedError(RuntimeError):
 
 
 def fetch(config: schema.Config) -> FetchRecord:
-    """Fetch the problem's data set; unavailable data are recorded, not raised."""
-    dataset = config.problem.dataset
-    record = data.fetch(dataset, config.data)
-    if record.available:
-        log.info("%s: %s, digest %s", record.name, record.source, record.digest)
-    return record
-
-
-def fetch_required(config: schema.Config) -> FetchRecord:
-    """Fetch the problem's data set and, if it is required, fail without it.
-
-    Only a pipeline (``data.required=false``) continues without data.
+    """Fetch the problem's data set; unavailable data are recorded with the reason.
 
     Raises
     ------
     NothingFetchedError
-        If the data are required and unavailable; one line with the cure.
+        If they are required, as they are outside of a pipeline; one line with the cure.
     """
-    record = fetch(config)
-    if config.data.required and not record.available:
+    record = data.fetch(config.problem.dataset, config.data)
+    if record.available:
+        log.info("%s: %s, digest %s", record.name, record.source, record.digest)
+    elif config.data.required:
         raise NothingFetchedError(f"data set {record.reason}")
     return record
 
 
 def prepare(config: schema.Config) -> None:
     """Prepare the arrays of the problem."""
-    made = data.prepare(config.problem, config.data, checks.usable)
-    if made.available:
-        log.info(
-            "%s: n = %d, p = %d", made.meta["name"], made.meta["n"], made.meta["p"]
-        )
+    meta = data.prepare(config.problem, config.data, checks.usable).meta
+    if meta["status"] == "ok":
+        log.info("%s: n = %d, p = %d", meta["name"], meta["n"], meta["p"])
     else:
-        say_unavailable(config)
+        say_unavailable(meta["name"], meta["reason"])
 
 
 def optimum(config: schema.Config) -> Path:
@@ -244,12 +219,11 @@ def optimum(config: schema.Config) -> Path:
     """
     folder = optimum_folder(config)
     record = {"problem": config.problem.name, "status": "unavailable"}
-    with locked(folder):
-        problem = load_problem(config)
-        if problem is None:
-            say_unavailable(config)
-        else:
-            record |= _solved(config, problem, folder / "w.npy")
+    with store.locked(folder):
+        try:
+            record |= _solved(config, load_problem(config), folder / "w.npy")
+        except UnavailableError as error:
+            say_unavailable(config.problem.name, error)
         store.write_json(folder / "optimum.json", record)
     return folder / "optimum.json"
 

@@ -30,12 +30,11 @@ from dperm.core.lanes.engine import run_lanes
 from dperm.pipeline import checks, digests, jobs, products
 from dperm.pipeline.inputs import (
     UnavailableError,
-    current_optimum,
     load_job,
-    unavailable_reason,
+    optimum_record,
+    say_unavailable,
 )
 from dperm.pipeline.workers import away
-from dperm.store.folders import locked
 
 log = logging.getLogger(__name__)
 
@@ -84,13 +83,13 @@ def _rows_in(
     """Write a table of rows; where there are no data, of the reason."""
     names = plan.names_of(config)
     folder = plan.results_folder(config, *names[:3])
-    with locked(folder):
-        job = load_job(config)
-        if job is None:
-            table = unavailable(names, unavailable_reason(config))
+    with store.locked(folder):
+        try:
+            table = made(load_job(config), plan.design(config))
+        except UnavailableError as error:
+            say_unavailable(config.problem.name, error)
+            table = unavailable(names, str(error))
             store.write_json(folder / "ledger.json", [])
-        else:
-            table = made(job, plan.design(config))
         store.write_table(folder / f"{name}.parquet", table)
     return folder / f"{name}.parquet"
 
@@ -123,8 +122,9 @@ def timing(config: schema.Config) -> Path:
 
 def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     """Yield the rows of one solver on one problem; none if the data are unavailable."""
-    job = load_job(config)
-    if job is None:
+    try:
+        job = load_job(config)
+    except UnavailableError:
         return
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
@@ -161,7 +161,7 @@ class Swept:
 
     def run(self) -> Path:
         """Compute the tasks that have no part yet, and write the table of all."""
-        with locked(self.path.parent / self.name):
+        with store.locked(self.path.parent / self.name):
             every, found = self.tasks(), self.parts.named()
             todo = [
                 task
@@ -186,7 +186,7 @@ class Swept:
         every = grid.points(what.grid, axes=None)
         code = functools.cache(lambda *names: jobs.swept(config, self.name, names))
         optima = {
-            problem: current_optimum(plan.at_problem(config, problem))
+            problem: optimum_record(plan.at_problem(config, problem))
             for problem in what.problems
         }
         solved = {

@@ -40,7 +40,7 @@ from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.unit import HOPELESS, PROVENANCE, Job, Unit, compute
 from dperm.pipeline import manifest, products
-from dperm.pipeline.inputs import load_job
+from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.stages import Swept
 
 RTOL = 2e-9  # relative difference that counts as rounding
@@ -109,17 +109,17 @@ def _means(config: schema.Config) -> Iterator[str]:
     folders = (of(config, name) for of in (plan.results_folder, plan.figures_folder))
     for path in (path for folder in folders for path in sorted(folder.glob("*.csv"))):
         table = _parsed(path.read_text("utf-8"))
-        for stem in [name[:-6] for name in table if name.endswith("ci_low")]:
-            names = [f"{stem}ci_low", f"{stem}mean", f"{stem}ci_high"]
-            if not {*names} <= {*table.columns}:
-                continue
-            low, mean, high = (table[name].to_numpy(float) for name in names)
-            slack = MEANS * np.abs(mean)
-            for at in np.flatnonzero((mean < low - slack) | (mean > high + slack))[:1]:
-                yield (
-                    f"{path}: row {at + 1}: {names[1]} {mean[at]:.10g} is outside "
-                    f"[{low[at]:.10g}, {high[at]:.10g}]"
-                )
+        for low in [name for name in table if name.endswith("ci_low")]:
+            mean, high = (low.replace("ci_low", end) for end in ("mean", "ci_high"))
+            if {mean, high} <= {*table}:
+                slack = MEANS * table[mean].abs()
+                is_off = table[mean] < table[low] - slack
+                is_off |= table[mean] > table[high] + slack
+                for at, row in table[is_off].head(1).iterrows():
+                    yield (
+                        f"{path}: row {at + 1}: {mean} {row[mean]:.10g} is outside "
+                        f"[{row[low]:.10g}, {row[high]:.10g}]"
+                    )
 
 
 def _runs(config: schema.Config) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
@@ -138,23 +138,21 @@ def _rows(config: schema.Config) -> Iterator[str]:
         record = Path(config.data.dir, "optimum", problem, "optimum.json")
         value = (store.known_json(record) or {}).get("value", np.nan)
         for name, table in tables.items():
-            pair = table[["objective", "relative_error"]].dropna().to_numpy(float)
+            pair = table[["objective", "relative_error"]].astype(float)
             pair = pair[np.isfinite(pair).all(axis=1)]
-            found = pair[:, 0] / (1.0 + pair[:, 1])
-            if np.isnan(value) and len(found):
-                value = float(np.median(found))
-            off = ~np.isclose(found, value, rtol=RTOL, atol=0.0)
-            if off.any():
+            found = pair["objective"] / (1.0 + pair["relative_error"])
+            value = found.median() if np.isnan(value) else value
+            off = found[~np.isclose(found, value, rtol=RTOL, atol=0.0)]
+            if len(off):
                 yield (
-                    f"{where / name}.parquet: F* of {problem} is {found[off][0]:.12g} "
-                    f"by {off.sum()} of {len(off)} rows, where it is {value:.12g}"
+                    f"{where / name}.parquet: F* of {problem} is {off.iloc[0]:.12g} "
+                    f"by {len(off)} of {len(found)} rows, where it is {value:.12g}"
                 )
         tuned, ran = tables["tune"], tables["evaluate"]
         if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
-            wanted = tuning.evaluated_settings(config.paper.evaluated, best(tuned))
-            both = [{*table[KEYS[:-1]].itertuples(index=False)} for table in
-                    (ran, wanted)]  # fmt: skip
-            if both[0] != both[1]:
+            chosen = tuning.evaluated_settings(config.paper.evaluated, best(tuned))
+            both = (table[KEYS[:-1]].drop_duplicates() for table in (chosen, ran))
+            if len(pd.concat(both).drop_duplicates(keep=False)):
                 yield f"{where}/evaluate.parquet is not of what its tuning chose"
 
 
@@ -165,23 +163,9 @@ def _made_again(config: schema.Config) -> Iterator[str]:
             path = products.stem(config, kind, name).with_suffix(".csv")
             read = (path, *products.read_by(config, product))  # a clone has no rows
             if all(file.is_file() for file in read):
-                text = _other(path, products.data_of(config, kind, name))
+                kept = _parsed(path.read_text("utf-8"))
+                text = _other(kept, products.data_of(config, kind, name))
                 yield from [f"{path} is not what its rows give: {text}"] if text else ()
-
-
-def _other(path: Path, made: pd.DataFrame) -> str:
-    """How a CSV file differs from a table, apart from seconds; empty if it does not."""
-    text, again = path.read_text("utf-8"), store.as_csv(made)
-    if text == again:
-        return ""
-    kept, fresh = _parsed(text), _parsed(again)
-    seconds = [name for name in kept if "seconds" in name]
-    return difference(kept, fresh, (*PROVENANCE, *seconds))[0]
-
-
-def _parsed(text: str, **options: Any) -> pd.DataFrame:
-    """A table from CSV text; one without rows may have no columns either."""
-    return pd.read_csv(StringIO(text), **options) if text.strip() else pd.DataFrame()
 
 
 def _judged(config: schema.Config) -> Iterator[str]:
@@ -192,10 +176,22 @@ def _judged(config: schema.Config) -> Iterator[str]:
     # The report depends on the pipeline, which must import it by name, like papers.
     report: Any = importlib.import_module("dperm.report.claims")
     rows = [*report.judged_paper(configuration.with_paper(config, name))]
-    again = store.as_csv(pd.DataFrame(rows, columns=list(report.COLUMNS)))
-    ours, kept = (_parsed(one, dtype=str) for one in (again, path.read_text("utf-8")))
-    if text := difference(kept[kept["paper"] == name], ours, ())[0]:
+    made = pd.DataFrame(rows, columns=[*report.COLUMNS])
+    kept = _parsed(path.read_text("utf-8"), dtype=str)
+    if text := _other(kept[kept["paper"] == name], made, dtype=str):
         yield f"{path} has other verdicts of {name} than are found now: {text}"
+
+
+def _other(kept: pd.DataFrame, made: pd.DataFrame, **options: Any) -> str:
+    """How a CSV file differs from a table, apart from seconds; empty if it does not."""
+    seconds = [name for name in kept if "seconds" in name]
+    again = _parsed(store.as_csv(made), **options)
+    return difference(kept, again, (*PROVENANCE, *seconds))[0]
+
+
+def _parsed(text: str, **options: Any) -> pd.DataFrame:
+    """A table from CSV text; one without rows may have no columns either."""
+    return pd.read_csv(StringIO(text), **options) if text.strip() else pd.DataFrame()
 
 
 # --- lanes and points, run again ------------------------------------------------------
@@ -219,7 +215,7 @@ def _replayed(
     count = min(len(every), FEW if made else wanted, wanted)
 
     @functools.cache
-    def load(run: tuple[str, str]) -> tuple[Job | None, plan.Design]:
+    def load(run: tuple[str, str]) -> tuple[Job, plan.Design]:
         own = plan.at_run(config, *run)
         return load_job(own), plan.design(own)
 
@@ -227,11 +223,10 @@ def _replayed(
         if run is None:
             yield from _point(config, name, which)
             continue
-        job, design = load(run)
-        if job is None:
+        try:
+            yield from _lane(*load(run), name, which)
+        except UnavailableError:
             yield f"{run[0]}: its data are not here, so no lane of it is run again"
-        else:
-            yield from _lane(job, design, name, which)
 
 
 def _lane(job: Job, design: plan.Design, stage: str, lane: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Files written whole or not at all, stored lanes, and the provenance of rows.
+"""Files written whole or not at all, locks, stored lanes, the provenance of rows.
 
 Lanes are stored: a stage that was killed, or whose grid grew, computes only the rest. A
 finished block of lanes is a part, ``<identity>-<code>-<points>.parquet`` in the folder
@@ -33,6 +33,7 @@ POINT = ["step", "clip"]
 DIGITS = 10  # of a real number in a CSV file
 ROWS = b"dperm.rows"  # key of a Parquet file's metadata
 NODE = platform.node() or "here"
+_HELD: list[Any] = []  # locks held until the process ends
 
 
 @contextmanager
@@ -224,6 +225,64 @@ def read_or_drop(path: Path) -> pd.DataFrame | None:
         return None
 
 
+# --- locks: the kernel releases one when its process ends, however it ends ------------
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, waiting for any other process that holds it.
+
+    A job that outlived its Snakemake may hold it. When that job ends, its lanes are
+    stored, and the waiting job reuses them.
+    """
+    path = folder / ".lock"
+    lock = _taken(path)
+    if lock is None:
+        log.warning("%s: waiting for another dperm process%s", folder, _who(path))
+        lock = _taken(path, timeout=-1)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def refuse_second(name: str) -> None:
+    """Take a lock until this process ends.
+
+    Raises
+    ------
+    RuntimeError
+        If another process holds the lock.
+    """
+    path = Path(name)
+    lock = _taken(path)
+    if lock is None:
+        raise RuntimeError(
+            f"another pipeline runs in {path.absolute().parent.parent}{_who(path)}: "
+            "wait for it, or run in another folder with --directory"
+        )
+    _HELD.append(lock)
+
+
+def _taken(path: Path, timeout: float = 0) -> Any:
+    """The lock of a file, signed; None if another process holds it."""
+    from filelock import FileLock, Timeout  # an extra, not needed by fits
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=timeout)
+    except Timeout:
+        return None
+    path.write_text(f"{os.getpid()} on {NODE}", encoding="utf-8")
+    return lock
+
+
+def _who(path: Path) -> str:
+    owner = path.read_text(encoding="utf-8")[:200]
+    return f" (process {owner})" if owner else ""
+
+
 # --- stored lanes -------------------------------------------------------------------
 
 
@@ -272,11 +331,6 @@ class Parts:
     def named(self) -> dict[str, Path]:
         """The files by their names; for a sweep, a point's key."""
         return {path.stem: path for path in sorted(self.folder.glob("[!.]*.parquet"))}
-
-    def restamp(self, path: Path, code: str) -> None:
-        """Assign a part to other code, by renaming it."""
-        old = path.stem.split("-")[1]
-        path.replace(path.with_name(path.name.replace(f"-{old}", f"-{code}", 1)))
 
 
 # --- provenance ---------------------------------------------------------------------

@@ -7,8 +7,10 @@ messages, and ``config`` checks what one section must tell of others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, Strict
@@ -19,6 +21,15 @@ from dperm.core.experiment.locate import available, conf_file, group_file
 from dperm.core.experiment.validation import one_of
 
 GIVEN = ""  # in place of a value that every YAML gives
+SOURCES = {  # kinds of sources to their keys; members may be left out
+    "file": ("files", "members"),
+    "mirror": ("files", "members"),
+    "package": ("files", "loader"),
+    "http": ("urls", "members"),
+    "openml": ("id",),
+    "sklearn": ("loader",),
+    "synthetic": ("generator", "options"),
+}
 
 
 def same(check: Callable[[Any], Any]) -> AfterValidator:
@@ -78,6 +89,24 @@ def _swept(spec: Any) -> None:
             one_of(f".{group}", name, available(group))
 
 
+def _below(paths: Sequence[str]) -> None:
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        if not parts or parts[0] == "/" or ".." in parts:
+            raise ValueError(f": expected paths below the folder, found {path!r}")
+
+
+def _web(urls: Sequence[str]) -> None:
+    for url in urls:
+        if not re.match("https?://[^/]", url):
+            raise ValueError(f": expected http:// or https://, found {url!r}")
+
+
+def _digest(text: str) -> None:
+    if not re.fullmatch("sha256:[0-9a-f]{64}", text):
+        raise ValueError(f": expected sha256: and 64 hex digits, found {text!r}")
+
+
 Flag = Annotated[bool, Strict()]
 Whole = Annotated[int, Strict()]
 Natural = Annotated[int, Strict(), Field(ge=0)]
@@ -124,26 +153,31 @@ class Part(Section):
 class Source(Part):
     """One source of a data set; sources are tried in the listed order."""
 
-    kind: Text = GIVEN  # file | mirror | package | http | openml | sklearn | synthetic
+    kind: Annotated[str, among(*SOURCES)] = GIVEN
     # paths below the current folder, data.mirror, or an installed package's folder
-    files: list[str] = field(default_factory=list)
-    members: list[str] = field(default_factory=list)  # of archives among these files
-    urls: list[str] = field(default_factory=list)  # http: one URL per file
-    id: Whole | None = None  # openml: data set id
-    loader: str | None = None  # sklearn: function of its datasets; package: its name
+    files: Annotated[Names, same(_below)] = field(default_factory=list)
+    members: Names = field(default_factory=list)  # of archives among these files
+    urls: Annotated[Names, same(_web)] = field(default_factory=list)  # http: of files
+    id: Count | None = None  # openml: data set id
+    loader: Name | None = None  # sklearn: function of its datasets; package: its name
     generator: str | None = None  # synthetic: function of dperm.data.synthetic
     options: dict[str, Any] = field(default_factory=dict)  # of loader, generator
+
+
+Sources = Annotated[list[Source], Field(min_length=1)]
 
 
 @dataclass(frozen=True)
 class Reader(Part):
     """How the files become arrays X (n, p) and y (n,)."""
 
-    format: str = "arrays"  # arrays | arff | csv | libsvm | cal_housing | nips2003
+    format: Literal["arrays", "arff", "csv", "libsvm", "cal_housing", "nips2003"] = (
+        "arrays"
+    )
     target: str | None = None  # column that holds y (arff, csv, openml)
     positive: str | None = None  # class mapped to +1, all others to -1
     drop: list[str] = field(default_factory=list)  # columns left out
-    missing: str | None = None  # arff, csv: None: refused | mean | median | drop
+    missing: Literal["mean", "median", "drop"] | None = None  # arff, csv; None: refused
     # arff, csv: column: its values, each of which becomes a column of 0 and 1
     categories: dict[str, list[Any]] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # of the format
@@ -153,11 +187,12 @@ class Reader(Part):
 class Dataset(Part):
     """A data set: its sources, its reader, and the digest of its arrays."""
 
-    name: Text = GIVEN
+    name: Name = GIVEN
     title: str = ""
-    sources: list[Source] = field(default_factory=list)
+    sources: Sources = field(default_factory=list)
     reader: Reader = field(default_factory=Reader)
-    digest: str | None = None  # sha256 of the parsed arrays; printed by fetch
+    # of the parsed arrays; printed by fetch
+    digest: Annotated[str, same(_digest)] | None = None
 
 
 @dataclass(frozen=True)

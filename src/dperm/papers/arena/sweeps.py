@@ -143,8 +143,6 @@ def lead(
     """
     at = plan.at_problem(config, point["problem"])
     centred = inputs.load_problem(at)
-    if centred is None:
-        return _unavailable(inputs.unavailable_reason(at))
     y = load_fetched(at.problem.dataset.name, config.data)[1]
     found: list[Row] = []
     for reading, (is_published, is_centred) in READINGS.items():

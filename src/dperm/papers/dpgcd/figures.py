@@ -29,7 +29,7 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
     titles = results.titles(config, problems)
     for name in problems:
         at = plan.at_problem(config, name)
-        if inputs.load_optimum_record(at, name).get("status") == "unavailable":
+        if inputs.optimum_record(at).get("status") == "unavailable":
             gone[name] = drawing.UNAVAILABLE
             continue
         w = inputs.load_optimum(at).w
