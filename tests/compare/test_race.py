@@ -10,7 +10,7 @@ from scipy import sparse
 
 from compare.conftest import drawn
 from dperm import DPClassifier
-from dperm.compare import methods, peers, race, results
+from dperm.compare import methods, peers, race
 from dperm.compare.race import Case
 from dperm.present.intervals import student
 
@@ -148,7 +148,7 @@ def table():
         for k, excess in enumerate(excesses)
     ]  # fmt: skip
     gap = {"problem": "mine", "solver": "D", "status": "gap", "reason": "it cannot"}
-    return results.means(pd.DataFrame([*rows, gap]), {})
+    return race.means(pd.DataFrame([*rows, gap]), {})
 
 
 def test_means_have_students_interval(table):
@@ -161,12 +161,12 @@ def test_means_have_students_interval(table):
 
 
 def test_whom_to_take_and_that_none_beats_the_constant(table):
-    default, grid = results.recommended(table)
+    default, grid = race.recommended(table)
     assert default.startswith("epsilon 1, default: take A, excess 0.6 [0.35")
     assert default.endswith("not significantly worse: C") and "worse" not in grid
-    (alone, *_) = results.recommended(table[table["solver"] == "C"])
+    (alone, *_) = race.recommended(table[table["solver"] == "C"])
     assert "none beats the best constant; least is C" in alone and "take" not in alone
-    text = results.words(table)
+    text = race.words(table)
     assert "it cannot" in text and "epsilon of A, B, C holds given: n" in text
 
 

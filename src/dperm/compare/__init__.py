@@ -2,6 +2,5 @@
 
 :mod:`.estimators` fits one method from Python by scikit-learn's conventions.
 :mod:`.methods` finds a method by its name and puts it on a problem. :mod:`.race` fits
-several to one data set, by the estimators; :mod:`.results` makes the table and the
-text, and :mod:`.command` is ``dperm try``.
+several to one data set, by the estimators, and :mod:`.command` is ``dperm try``.
 """

@@ -223,7 +223,7 @@ def compare(request: Request) -> str:
     """
     import pandas as pd
 
-    from dperm.compare import peers, race, results
+    from dperm.compare import peers, race
     from dperm.core.experiment.files import write_csv
 
     case, chosen, python = planned(request)
@@ -239,10 +239,10 @@ def compare(request: Request) -> str:
         rows = peers.rows(case, python, request.epsilon, seeds)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
     labels = {one.name: one.section.label for one in chosen}
-    table = results.means(runs, labels)
-    write_csv(written, table.reindex(columns=results.OF_TRY))
+    table = race.means(runs, labels)
+    write_csv(written, table.reindex(columns=race.OF_TRY))
     log.info("%s", written)
-    return f"{results.words(table)}\n{NO_RELEASE}"
+    return f"{race.words(table)}\n{NO_RELEASE}"
 
 
 def planned(request: Request) -> tuple[Case, list[Method], str]:

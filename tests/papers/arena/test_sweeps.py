@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm import cli
-from dperm.compare import methods, results
+from dperm.compare import methods, race
 from dperm.compare import peers as libraries
 from dperm.core.experiment.config import read
 from dperm.papers.arena import ranking, sweeps, tables
@@ -25,7 +25,7 @@ def test_a_row_is_that_of_the_solvers_own_setting_and_grid(config):
     grid = {"passes": [2], "step": [0.3, 1], "clip": [1]}
     default = {"passes": 3, "step": 1, "clip": 2}
     rows = sweeps.race(config, point, 1, [1.0], 2, default, grid)
-    found = results.means(pd.DataFrame(rows), {}).set_index("tuning")
+    found = race.means(pd.DataFrame(rows), {}).set_index("tuning")
     assert found.loc["default", "setting"] == "passes 3, step 1, clip 2"
     assert found.loc["grid", "setting"].startswith("passes 2, step ")
     assert (found["n"] == 455).all() and (found["p"] == 30).all()

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from dperm.compare.results import ENDS
+from dperm.compare.race import ENDS
 
 RESAMPLES, DRAWS = 1000, 200
 SEED = 7  # of resampling

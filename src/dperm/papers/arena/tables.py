@@ -7,8 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.compare.race import TUNINGS
-from dperm.compare.results import means
+from dperm.compare.race import TUNINGS, means
 from dperm.core.experiment import grid
 from dperm.core.experiment.plan import at_problem
 from dperm.core.experiment.results import load_sweep, sweep_path
