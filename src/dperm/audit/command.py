@@ -192,10 +192,9 @@ def verdict_text(
 ) -> str:
     """The verdict in a few lines."""
     sign = "=" if math.isinf(verdict.epsilon) else ">="
-    how = "by counting"
+    how = f"by counting, with confidence {claim.confidence:g}"
     if verdict.frozen:
         how = "by frozen noise: the output is affine in it, checked on fresh draws"
-    how += "" if verdict.certain else f", with confidence {claim.confidence:g}"
     claimed = f"epsilon {claim.epsilon:g} at delta {claim.delta:g}"
     proved = f"epsilon {sign} {verdict.epsilon:.4g} at delta {claim.delta:g}"
     lines = [
