@@ -84,7 +84,7 @@ def test_a_direction_without_noise_is_seen():
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_neighbours_are_neighbours_within_the_domain(relation, norm):
-    domain = Domain(5, 3, (-2.0, 2.0), norm, (0.0, 1.0), True, relation)
+    domain = Domain(5, 3, (-2.0, 2.0), norm, (0.0, 1.0), relation)
     pairs = domain.pairs(np.random.default_rng(0))
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
     assert len(pairs) > 100
@@ -101,7 +101,7 @@ def test_neighbours_are_neighbours_within_the_domain(relation, norm):
 
 
 WILD = {"nan", "inf", "-inf", "1e+308", "-1e+308", "1e-200", "5e-324"}
-BOUNDS = {"x": {"x": (-1.0, 1.0)}, "y": {"y": (-1.0, 1.0), "labels": True}, "": {}}
+BOUNDS = {"x": {"x": (-1.0, 1.0)}, "y": {"y": (-1.0, 1.0)}, "": {}}
 
 
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
