@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("src/dperm", "docs/examples/mine")  # where definitions are searched for
@@ -94,47 +95,29 @@ def _definitions(tree: ast.AST, name: str) -> list[ast.AST]:
 
 
 class Swap(ast.NodeTransformer):
-    """Puts a piece in the place of another one, and counts how often."""
+    """Puts a piece in the place of another one, and counts how often.
+
+    A piece that is one argument is written as an assignment.
+    """
 
     def __init__(self, before: str, after: str):
         self.found = 0
-        self.old, self.new = _parsed(before), _parsed(after)
-        self.dumps = [ast.dump(node) for node in self.old]
+        (self.old,), self.new = _parsed(before), _parsed(after)
+        self.dump = ast.dump(self.old)
+        self.argument = ast.unparse(self.old).replace(" = ", "=", 1)
 
-    def generic_visit(self, node: ast.AST) -> ast.AST:
-        """Look for statements in bodies, keywords in calls, and expressions."""
-        for name, value in ast.iter_fields(node):
-            if isinstance(value, list) and value and isinstance(value[0], ast.stmt):
-                setattr(node, name, self._statements(value))
-        node = super().generic_visit(node)
-        if isinstance(node, ast.keyword) and self._is_argument(node):
+    def visit(self, node: ast.AST) -> Any:
+        """The node, changed below; or what takes its place."""
+        if isinstance(node, ast.keyword) and ast.unparse(node) == self.argument:
             self.found += 1
-            (new,) = self.new
-            assert isinstance(new, ast.Assign)
-            return ast.keyword(node.arg, new.value)
-        if isinstance(node, ast.expr) and ast.dump(node) == self.dumps[0]:
+            return ast.keyword(node.arg, self.new[0].value)
+        if ast.dump(node) == self.dump:
             self.found += 1
-            return self.new[0]
-        return node
-
-    def _statements(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        size = len(self.old)
-        for k in range(len(body) - size + 1):
-            if [ast.dump(one) for one in body[k : k + size]] == self.dumps:
-                self.found += 1
-                return [*body[:k], *self.new, *body[k + size :]]  # type: ignore[list-item]
-        return body
-
-    def _is_argument(self, node: ast.keyword) -> bool:
-        one = self.old[0]
-        return (
-            isinstance(one, ast.Assign)
-            and ast.unparse(one.targets[0]) == node.arg
-            and ast.dump(one.value) == ast.dump(node.value)
-        )
+            return self.new if isinstance(node, ast.stmt) else self.new[0]
+        return self.generic_visit(node)
 
 
-def _parsed(snippet: str) -> list[ast.AST]:
+def _parsed(snippet: str) -> list[Any]:
     """An expression, or statements; a return may stand alone."""
     body = ast.parse(snippet).body
     only = body[0] if len(body) == 1 else None

@@ -17,13 +17,14 @@ from dperm.audit.checks import BLIND, Audit
 from dperm.audit.solvers import mechanisms
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
+from dperm.core.experiment.locate import ConfigError
 
 log = logging.getLogger(__name__)
 
 FEW = 6  # pairs
 
 
-class LeakError(ValueError):
+class LeakError(ConfigError):
     """A solver releases more than its ledger states."""
 
 
@@ -42,28 +43,25 @@ def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
     if unchecked:
         log.warning("solver %s is not held to its ledger: %s", name, unchecked)
         return
-    given = json.dumps(dict(options), sort_keys=True)
-    for check, measured in _broken(name, algorithm, given):
-        much = f"{measured:.3g} times" if math.isfinite(measured) else "without noise"
-        said = {
-            "sensitivity": "a record moves a release beyond what its ledger states, "
-            + much,
-            "published": "its weights do not follow from what its ledger says it "
-            "releases",
-        }
+    leak = _leak(name, algorithm, json.dumps(dict(options), sort_keys=True))
+    if leak:
         raise LeakError(
-            f"solver {name}: {said[check]}; once conf/solver/{name}.yaml names it, "
+            f"solver {name}: {leak}; once conf/solver/{name}.yaml names it, "
             f"`dperm audit solver={name}` shows all checks; UNCHECKED = 'reason' in "
             "its module runs it all the same"
         )
 
 
 @functools.cache
-def _broken(name: str, algorithm: str, options: str) -> list[tuple[str, float]]:
-    """Checks that a solver breaks, and what they measured."""
-    every = mechanisms(name, algorithm, json.loads(options), (STRICT,))
-    audits = [Audit(m, neighbours=FEW) for m in every]
-    found = [check() for one in audits for check in (one.sensitivity, one.published)]
-    return [
-        (one.check, one.measured) for one in found if one.caught and one.note != BLIND
-    ]
+def _leak(name: str, algorithm: str, options: str) -> str:
+    """How a solver with options, as JSON, leaks; empty if it does not."""
+    for m in mechanisms(name, algorithm, json.loads(options), (STRICT,)):
+        audit = Audit(m, neighbours=FEW)
+        moved = audit.sensitivity()
+        if moved.caught and moved.note != BLIND:
+            ratio = moved.measured
+            much = f"{ratio:.3g} times" if math.isfinite(ratio) else "without noise"
+            return f"a record moves a release beyond what its ledger states, {much}"
+        if audit.published().caught:
+            return "its weights do not follow from what its ledger says it releases"
+    return ""

@@ -30,7 +30,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, NonPrivate
-from dperm.core.privacy.mechanisms import Streams, streams
+from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers import records
 from dperm.solvers import streams as family
 from dperm.solvers.fits.scaled import Scaled
@@ -41,7 +41,6 @@ from dperm.solvers.streams.sources import Rows
 
 STEP, CLIP = 1e-3, 0.05  # of a lane
 WITHIN = 2.0  # public bounds on the features, in units of the largest entry
-WIDER = 2.0  # bound on a record in another run, over this one's
 COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
 ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
 ALMOST = 0.9  # nearly opposite records: far out between them neither slope is small
@@ -441,12 +440,6 @@ def fit(at: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism
 
     def start(data: Records, own: Streams) -> Started:
         there = Scaled(replace(shape.problem(data), public=problem.known))
-        if hasattr(options, "radius"):
-            # another run, with a larger bound on a record, makes its first release:
-            # what it leaves behind must not change this run
-            wide = replace(options, radius=WIDER * options.radius)
-            other = module.ledger(there, 1.0, wide)
-            next(module.Run(there, other, [streams(0)], wide).steps())
         run = module.Run(there, ledger, [own], options)
         terms = partial(linear_terms, module, options, problem) if bent else np.asarray
         return (np.ravel(terms(u)) for u in run.releases()), lambda: run.weights[0]

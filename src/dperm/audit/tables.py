@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.audit import solvers
-from dperm.audit.checks import BLIND, CHECKS, Audit, raised
+from dperm.audit.checks import BLIND, CHECKS, Audit, Finding, raised
 from dperm.audit.mechanism import DELTA, Mechanism
 from dperm.core.privacy.ledger import N, united
 
@@ -19,19 +19,8 @@ ESTIMATORS = "dperm.compare.audited"  # a higher layer, so imported by its name
 FULL: dict[str, int] = {}  # effort of an audit: the defaults of ``Audit``
 SMALL = {"neighbours": 8, "runs": 40}
 NEAR = 1e-3  # relative, between epsilons that grids have rounded
-UNKNOWN = ("claimed_epsilon", "true_epsilon", "epsilon")
-
-
-def subjects(
-    name: str, algorithm: str, options: Mapping[str, Any]
-) -> Iterator[Mechanism]:
-    """A solver, and the estimators with it; these not for its variants.
-
-    Raises NoSubjectError if it is private and nothing can be audited.
-    """
-    yield from solvers.mechanisms(name, algorithm, options)
-    if name == algorithm:
-        yield from importlib.import_module(ESTIMATORS).mechanisms(name)
+EPSILONS = ("claimed_epsilon", "true_epsilon", "epsilon")
+KNOWN = ("subject", "calibration", *EPSILONS, "given")  # columns beside a finding's
 
 
 def solver(
@@ -41,9 +30,10 @@ def solver(
     effort: Mapping[str, int],
     seed: int,
 ) -> Iterator[pd.DataFrame]:
-    """Findings about a solver, one row per check, for one subject after the other.
+    """Findings about a solver and its estimators, one row per check, by subject.
 
-    A solver that stops on ordinary records is caught by every check.
+    A solver that stops on ordinary records is caught by every check. Variants of an
+    algorithm are not tried in estimators.
 
     Parameters
     ----------
@@ -58,27 +48,28 @@ def solver(
         If it is private and nothing can be audited.
     """
     try:
-        for m in subjects(name, algorithm, options):
+        subjects = solvers.mechanisms(name, algorithm, options)
+        if name == algorithm:
+            subjects += importlib.import_module(ESTIMATORS).mechanisms(name)
+        for m in subjects:
             yield findings(m, effort, seed)
     except solvers.NoSubjectError:
         raise
     except Exception as error:  # a user's solver may raise anything
-        rows = pd.DataFrame([asdict(raised(check, error)) for check in CHECKS])
-        known = {"subject": name, "calibration": "", "given": ""}
-        yield rows.assign(**known, **dict.fromkeys(UNKNOWN, math.nan))
+        every = [raised(check, error) for check in CHECKS]
+        yield _rows(every, name, "", *[math.nan for _ in EPSILONS], "")
 
 
 def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame:
     """Findings about one mechanism, one row per check."""
-    found = [asdict(one) for one in Audit(m, seed=seed, **effort).findings()]
-    numbers = (m.claimed, m.true, found[-1]["measured"])
-    known = {
-        "subject": m.name,
-        "calibration": m.kind,
-        **dict(zip(UNKNOWN, numbers, strict=True)),
-        "given": "; ".join(united((N,), m.ledger.given)),
-    }
-    return pd.DataFrame([{**known, **one} for one in found])
+    found = [*Audit(m, seed=seed, **effort).findings()]
+    given = "; ".join(united((N,), m.ledger.given))
+    return _rows(found, m.name, m.kind, m.claimed, m.true, found[-1].measured, given)
+
+
+def _rows(found: list[Finding], *known: Any) -> pd.DataFrame:
+    columns = dict(zip(KNOWN, known, strict=True))
+    return pd.DataFrame([{**columns, **asdict(one)} for one in found])
 
 
 def epsilons(rows: pd.DataFrame) -> pd.DataFrame:

@@ -29,7 +29,6 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.config import with_paper
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.lanes import trials
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger, NonPrivate, as_set, moves_with_data
@@ -118,7 +117,6 @@ def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
     """Rows of one solver on one problem; none where it has not run."""
     config = replace(config, solver=replace(config.solver, name=chosen))
     counts = Counter(point["passes"] for point in plan.grid_points(config))
-    known = {"paper": config.paper.name, "problem": problem, "solver": chosen}
     try:
         entries = results.ledgers(config, problem, chosen)
     except FileNotFoundError:
@@ -131,24 +129,22 @@ def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
         if settings > 1 and math.isfinite(one.true_epsilon):
             rows.append(
                 {
-                    **known,
+                    "paper": config.paper.name,
+                    "problem": problem,
+                    "solver": chosen,
                     "calibration": one.calibration,
                     "passes": entry["passes"],
                     "settings": settings,
                     "claimed_epsilon": one.claimed_epsilon,
                     "true_epsilon": one.true_epsilon,
-                    **_costs(one, settings),
+                    # of one run by Rényi accounting, of the best of a random number
+                    "renyi_epsilon": converted(
+                        renyi_curve(one.ledger, MANY), MANY, one.delta
+                    ),
+                    "logarithmic": tuned_epsilon(one.ledger, one.delta, settings),
                 }
             )
     return rows
-
-
-def _costs(one: Calibration, settings: int) -> dict[str, float]:
-    """Epsilon of one run by Rényi accounting, and of the best of a random number."""
-    return {
-        "renyi_epsilon": converted(renyi_curve(one.ledger, MANY), MANY, one.delta),
-        "logarithmic": tuned_epsilon(one.ledger, one.delta, settings),
-    }
 
 
 PRODUCTS: dict[str, Callable[[schema.Config], pd.DataFrame]] = {
@@ -173,11 +169,15 @@ def report(config: schema.Config) -> None:
     module, options, problem = _request(config)
     family, passes = solvers.family(module), config.setting.passes
     asked, own = config.setting.calibration, config.setting.noise_multiplier
-    count = 0 if family == "fits" else module.steps(problem, passes, options)
+    if family == "fits":  # no paper has printed a formula for one
+        kinds, asked, at, length = [STRICT], STRICT, (Scaled(problem),), str(options)
+    else:
+        kinds = list(dict.fromkeys([*config.paper.calibrations, asked]))
+        count = int(module.steps(problem, passes, options))
+        at, length = (problem, count), f"{passes:g} passes = {count} steps"
 
     def priced(noise: float, kind: str) -> Ledger:
         """The ledger under a noise multiplier."""
-        at = (Scaled(problem),) if family == "fits" else (problem, int(count))
         last = () if family == "fits" else (kind,)
         made: Ledger = module.ledger(*at, noise, options, *last)
         return made.assuming(*problem.given)
@@ -185,28 +185,29 @@ def report(config: schema.Config) -> None:
     def least(kind: str) -> tuple[str, Ledger]:
         """The noise multiplier of a calibration, in words, and its ledger."""
         goal = (problem.epsilon, problem.delta, kind)
-        if family == "frank_wolfe":
-            noise = module.noise(problem, int(count), options, *goal)
+        if family == "frank_wolfe":  # noise on scores and on features differs
+            noise = module.noise(*at, options, *goal)
             return "see below", noise.ledger.assuming(*problem.given)
-        if family == "lanes":
-            found = trials.noise(problem, module, options, passes, kind)
-        else:
-            found = calibrate(lambda noise: priced(noise, kind), *goal)
+        found = calibrate(lambda noise: priced(noise, kind), *goal)
         return f"{found.noise_multiplier:.5g}", found.ledger
 
-    kinds = list(dict.fromkeys([*config.paper.calibrations, asked]))
-    length = f"{passes:g} passes = {count} steps"
-    if family == "fits":  # no paper has printed a formula for one
-        kinds, asked, length = [STRICT], STRICT, str(options)
-    rows = [(kind, *least(kind)) for kind in kinds]
-    ledger = least(asked)[1]
+    rows = {kind: least(kind) for kind in kinds}
+    ledger = rows[asked][1]
     if own is not None:
-        rows.append(("given", f"{own:.5g}", priced(own, asked)))
-    target = f"epsilon = {problem.epsilon:g}, delta = {problem.delta:.4g}"
+        rows["given"] = f"{own:.5g}", priced(own, asked)
+    delta = problem.delta
+    target = f"epsilon = {problem.epsilon:g}, delta = {delta:.4g}"
     print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
     print(f"{length}; target {target}")
     print("Neighbouring data sets differ by replacing one record.\n")
-    _print_costs(rows, problem.delta)
+    costs = [
+        (kind, noise, epsilon(of, delta, PAPER), true_epsilon(of, delta))
+        for kind, (noise, of) in rows.items()
+    ]
+    print(tabulate(costs, headers=HEAD, floatfmt=".5g"))
+    print("\nTrue epsilon: proved of every mechanism with that ledger.")
+    if any(math.isinf(row[-1]) for row in costs):
+        print("inf: no sound bound is known for a release of that ledger.")
     print(f"\nEpsilon given public {as_set(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:
@@ -219,30 +220,16 @@ def report(config: schema.Config) -> None:
         print(f"    {event.source}")
 
 
-def _print_costs(rows: list[tuple[str, str, Ledger]], delta: float) -> None:
-    costs = [
-        (kind, noise, epsilon(ledger, delta, PAPER), true_epsilon(ledger, delta))
-        for kind, noise, ledger in rows
-    ]
-    print(tabulate(costs, headers=HEAD, floatfmt=".5g"))
-    print("\nTrue epsilon: proved of every mechanism with that ledger.")
-    if any(math.isinf(row[-1]) for row in costs):
-        print("inf: no sound bound is known for a release of that ledger.")
-
-
 def _request(config: schema.Config) -> tuple[ModuleType, Any, Problem]:
     """The solver's module and options, and the problem, which it can solve."""
     module = solvers.load(config.solver.algorithm)
-    options, kind = (
-        solvers.make_options(module, config.solver.options),
-        solvers.family(module),
-    )
+    options = solvers.make_options(module, config.solver.options)
+    kind, reason = solvers.family(module), ""
     if kind == "streams":
         raise ConfigError(
             f"solver={config.solver.name}: it reads a stream of records, not a problem"
         )
     problem = inputs.load_problem(config)
-    reason = ""
     if kind == "lanes":
         reason = obstacle(module, options, config.problem, problem.is_sparse)
     elif kind == "fits":

@@ -25,7 +25,7 @@ from dperm.pipeline.products import FORMATS
 
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
-    "tuning": ("dperm.pipeline.auditing:_tuned", "dperm.pipeline.auditing:_costs"),
+    "tuning": ("dperm.pipeline.auditing:_tuned",),
 }
 PREPARING = "dperm.data.preparing:_make"
 SOLVING = ("dperm.core.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
