@@ -23,6 +23,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError, available
+from dperm.judge.claims import KINDS
 from dperm.judge.judge import HOLDS, VERDICTS
 from dperm.judge.number import Number
 from dperm.present.tables import plain
@@ -35,13 +36,6 @@ REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
-KINDS = {  # kinds of a claim
-    "sentence": "a sentence of the paper",
-    "proof": "a proof or a formula, followed step by step or by runs",
-    "privacy": "what printed noise costs",
-    "cells": "the numbers of a printed table",
-    "variant": "our variant of a sentence: another reading, calibration or robustness",
-}
 STATED = ("sentence", "proof", "privacy")  # kinds of what a paper says
 MOST = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
