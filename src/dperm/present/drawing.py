@@ -253,9 +253,9 @@ def _joined(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
 def _method(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     style: Any = look | {"marker": look["marker"] or "o", "markersize": 7, "capsize": 3}
     at.errorbar(rows["mean"], [label], xerr=_interval(rows), **style)
-    place: Any = {"transform": at.get_yaxis_transform(), "va": "center"}
+    place: Any = {"y": label, "transform": at.get_yaxis_transform(), "va": "center"}
     text = number(rows["mean"].iloc[0], 2)
-    at.text(1.02, label, text, color=look["color"], **place)
+    at.text(x=1.02, s=text, color=look["color"], **place)
     at.set_ylim(len(at.get_yticks()) - 0.5, -0.5)  # the first is at the top
 
 
@@ -399,7 +399,7 @@ def save(
 
 def _write_palette(path: Path) -> None:
     """Reduce a PNG to 256 colours: a third of the size, looking alike."""
-    few = {"method": Image.Quantize.MEDIANCUT, "dither": Image.Dither.NONE}
+    few: Any = {"method": Image.Quantize.MEDIANCUT, "dither": Image.Dither.NONE}
     with Image.open(path) as image:
         reduced = image.convert("RGB").quantize(256, **few)
     reduced.save(path, format="PNG", optimize=True)
