@@ -47,6 +47,12 @@ def test_readings_scale_the_noise(problem, bound, composed):
     assert ledger.events[0].scale == pytest.approx(scale[0] / b[0] * len(X))
 
 
+def test_bounds_below_the_features_are_refused():
+    for wrong in ({"bound": 0.5}, {"negative": "dropped"}):
+        with pytest.raises(ValueError, match=f"options.{next(iter(wrong))}: expected"):
+            dp_cd_priv.Options(**wrong)
+
+
 @pytest.mark.parametrize("factor", [1.0, 0.25])
 def test_bounds_of_dense_and_sparse_features(factor):
     X = streams(0).sampling.standard_normal((500, 8)) * 10.0 ** np.arange(-4, 4)
