@@ -53,6 +53,14 @@ def papers(config: schema.Config) -> Iterator[schema.Config]:
             yield found
 
 
+def judged(config: schema.Config) -> pd.DataFrame:
+    """Rows of ``claims.csv``. Raises ConfigError if there are none yet."""
+    path = plan.results_folder(config, "claims.csv")
+    if not path.is_file():
+        raise ConfigError(f"{path} is not there; run `dperm claims` first")
+    return complete(pd.read_csv(path))
+
+
 def complete(data: pd.DataFrame) -> pd.DataFrame:
     """Make empty cells of texts empty strings."""
     return data.fillna(dict.fromkeys(TEXTS, "")).astype(dict.fromkeys(TEXTS, str))
@@ -177,10 +185,7 @@ def readme(config: schema.Config) -> list[Path]:
 
     Raises ConfigError if a page does not have both marks, or there are no claims yet.
     """
-    judged = plan.results_folder(config, "claims.csv")
-    if not judged.is_file():
-        raise ConfigError(f"{judged} is not there; run `dperm claims` first")
-    claims = complete(pd.read_csv(judged))
+    claims = judged(config)
     every = [one for one in papers(config) if one.paper.name in stated(claims)]
     pages = {README: ("scorecard", front(config, claims))}
     pages[ARTIFACT] = ("claims", appendix(claims))
