@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dperm.judge.number import Absent, Idle, Missing, Number
-from dperm.judge.words import WORDS, Words, compiled, evaluated
+from dperm.judge.words import Words, compiled, evaluated
 from dperm.kinds.proofs import Case
 from dperm.present.intervals import power, student
 
@@ -222,8 +222,3 @@ def test_columns_and_tables_of_an_expression():
         ("half", "proofs"),
         ("argument", ""),
     }
-
-
-def test_every_word_is_documented():
-    for name in WORDS:
-        assert (getattr(Words, name).__doc__ or "").strip()

@@ -136,17 +136,6 @@ def test_without_any_result_nothing_crashes_and_proofs_are_still_judged(judged):
     assert (judged["reason"].str.len() > 2).all()
 
 
-def test_files_are_written_with_a_scorecard(config, judged, monkeypatch):
-    monkeypatch.setattr(claims, "table", lambda *_: judged)
-    paths = claims.write(config)
-    assert [path.name for path in paths] == ["claims.csv", "claims.md"]
-    text = paths[1].read_text()
-    assert text.startswith("# Claims and verdicts")
-    rows = [line for line in text.splitlines() if line.startswith("| ")]
-    heads = 2 * (1 + judged["paper"].nunique()) + len(PAPERS)
-    assert len(rows) - heads == len(judged)
-
-
 def test_readings_are_named_in_the_reason(made):
     low = {"above": 100}
     (row,) = made(CLAIM | {"readings": {"far": low, "near": {}}})

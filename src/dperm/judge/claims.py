@@ -35,8 +35,22 @@ from dperm.judge import words
 from dperm.judge.number import Missing
 from dperm.judge.words import PROOFS, Point, Tables
 
-KINDS = ("sentence", "proof", "privacy", "cells", "variant")
-CAUSES = ("slip", "wording", "detail", "setup", "chance", "unknown")
+KINDS = {
+    "sentence": "a sentence of the paper",
+    "proof": "a proof or a formula, followed step by step or by runs",
+    "privacy": "what printed noise costs",
+    "cells": "the numbers of a printed table",
+    "variant": "our variant of a sentence: another reading, calibration or robustness",
+}
+CAUSES = {  # of a claim that is not reproduced
+    "": "",
+    "slip": "a slip of the paper",
+    "wording": "the wording says more than the paper's own numbers",
+    "detail": "a detail that the paper does not give",
+    "setup": "our set-up",
+    "chance": "chance",
+    "unknown": "unknown",
+}
 Real = Annotated[float, Strict()]
 Grid = dict[str, list[Any]]
 ENDS = ("at_least", "at_most", "above", "below")
@@ -52,7 +66,7 @@ class Claim(Section):
     major: Flag = False
     anchor: dict[str, str] = field(default_factory=dict)  #: section, and sentence's key
     note: str = ""
-    cause: Annotated[str, among("", *CAUSES)] = ""  #: why it is not reproduced
+    cause: Annotated[str, among(*CAUSES)] = ""  #: why it is not reproduced
     set: str = ""  #: when the range was set, and whether results were known
     table: str = ""
     rows: Point = field(default_factory=dict)  #: of the table, that it is about

@@ -160,15 +160,15 @@ class Words:
             raise Idle(f"fewer than three positive points ({len(kept)})")
         return Number(*power(kept[x].to_numpy(), kept[y].to_numpy()))
 
-    def shape(self, per: Point, of: str, learnt: float = 0.5) -> Number:
+    def shape(self, per: Point, of: str) -> Number:
         """Exponent in x of a curve of a figure over another one.
 
         ``per`` names the other curve in the figure ``of``. Points where the curve is
-        above ``learnt`` of its largest mean do not count.
+        above half of its largest mean do not count: little was learnt there.
         """
         other = self._same_group(of, **per)[["x", "mean"]]
         joined = self.rows.merge(other, on="x", suffixes=("", "_per"))
-        kept = joined[joined["mean"] < learnt * joined["mean"].max()]
+        kept = joined[joined["mean"] < joined["mean"].max() / 2]
         if len(kept) < 3:
             raise Idle(f"{len(kept)} points where anything was learnt")
         ratio = kept["mean"] / kept["mean_per"]

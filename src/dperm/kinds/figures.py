@@ -185,9 +185,7 @@ def _penalty(problem: Problem) -> str:
 TITLES = {"privacy": _privacy, "penalty": _penalty}
 
 
-def against_epsilon(
-    config: Config, product: Product, problems: list[str], columns: int = 3
-) -> Picture:
+def against_epsilon(config: Config, product: Product, problems: list[str]) -> Picture:
     """Relative error of tuned methods at one true epsilon, one panel per problem.
 
     It is the least of the problem's in the sweep; x of a row, and in the title.
@@ -211,7 +209,6 @@ def against_epsilon(
         drawing.frame(rows),
         {name: shown[name] for name in problems if name in shown},
         {"xlabel": "relative error", "xscale": "log"},
-        columns=columns,
         size=(3.1, 1.6),
         is_named=True,
     )

@@ -25,7 +25,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -253,9 +253,9 @@ def _joined(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
 def _method(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     style: Any = look | {"marker": look["marker"] or "o", "markersize": 7, "capsize": 3}
     at.errorbar(rows["mean"], [label], xerr=_interval(rows), **style)
-    place: Any = {"transform": at.get_yaxis_transform(), "va": "center"}
+    place: Any = {"y": label, "transform": at.get_yaxis_transform(), "va": "center"}
     text = number(rows["mean"].iloc[0], 2)
-    at.text(1.02, label, text, color=look["color"], **place)
+    at.text(x=1.02, s=text, color=look["color"], **place)
     at.set_ylim(len(at.get_yticks()) - 0.5, -0.5)  # the first is at the top
 
 
@@ -377,10 +377,7 @@ def made(content: Picture | Drawing) -> tuple[Figure, pd.DataFrame]:
 
 
 def save(
-    figure: Figure,
-    rows: Sequence[Row] | pd.DataFrame,
-    stem: Path,
-    formats: Iterable[str] = (),
+    figure: Figure, data: pd.DataFrame, stem: Path, formats: Iterable[str] = ()
 ) -> list[Path]:
     """Write the figure as PNG and the data behind it, each file whole or not at all.
 
@@ -393,17 +390,16 @@ def save(
         with store.whole(path) as beside:
             figure.savefig(beside, format=kind, metadata=METADATA[kind])
             if kind == "png":
-                write_palette(beside, beside)
+                _write_palette(beside)
         written.append(path)
     plt.close(figure)
-    store.write_csv(stem.with_suffix(".csv"), frame(rows))
+    store.write_csv(stem.with_suffix(".csv"), data)
     return [*written, stem.with_suffix(".csv")]
 
 
-def write_palette(path: Path, into: Path | IO[bytes], colours: int = 256) -> None:
-    """Write a PNG with few colours; 256 give a third of the size, looking alike."""
+def _write_palette(path: Path) -> None:
+    """Reduce a PNG to 256 colours: a third of the size, looking alike."""
+    few: Any = {"method": Image.Quantize.MEDIANCUT, "dither": Image.Dither.NONE}
     with Image.open(path) as image:
-        few = image.convert("RGB").quantize(
-            colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE
-        )
-    few.save(into, format="PNG", optimize=True)
+        reduced = image.convert("RGB").quantize(256, **few)
+    reduced.save(path, format="PNG", optimize=True)

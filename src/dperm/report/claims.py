@@ -48,18 +48,8 @@ COLUMNS = (
     *("accepted", "reproduced", "ci_low", "ci_high", "cells", "inside"),
     *("verdict", "reason", "missing", "authors", "cause", "note", "set"),
 )
-CAUSES = {  # causes of a claim that is not reproduced
-    "": "",
-    "slip": "a slip of the paper",
-    "wording": "the wording says more than the paper's own numbers",
-    "detail": "a detail that the paper does not give",
-    "setup": "our set-up",
-    "chance": "chance",
-    "unknown": "unknown",
-}
 PRINTED = "published/"  # a printed table, as it is
 LISTED = 2  # most groups that a reason lists
-Row = dict[str, Any]  # of claims.csv
 
 
 def write(config: schema.Config) -> list[Path]:
@@ -170,7 +160,7 @@ def table(config: schema.Config) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def judged_paper(config: schema.Config) -> Iterator[Row]:
+def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
     """Rows of one paper.
 
     Raises ConfigError if the authors' own numbers contradict a sentence or, at full
@@ -196,7 +186,7 @@ def judged_paper(config: schema.Config) -> Iterator[Row]:
 
 def row_of(
     config: schema.Config, claim: Claim, found: Finding, printed: Finding
-) -> Row:
+) -> texts.Row:
     """Row of a claim with its finding, and that of the authors' numbers."""
     number, paper = found.number, config.paper.name
     of = claim.read()[found.shown]
@@ -215,7 +205,7 @@ def row_of(
         "reason": reason(of, found),
         "missing": "; ".join(found.missing),
         "authors": f"{printed.verdict}: {printed.number}" if printed.number else "",
-        "cause": CAUSES[claim.cause if found.verdict != HOLDS else ""],
+        "cause": claims.CAUSES[claim.cause if found.verdict != HOLDS else ""],
     }
     if number is None:
         return row

@@ -22,7 +22,6 @@ from dperm.core.experiment import plan, schema
 from dperm.judge.judge import VERDICTS
 from dperm.present.tables import groups, short
 from dperm.report import texts
-from dperm.report.claims import table
 from dperm.report.worth import NOISE_TABLES, author, true_epsilons, worth_in_words
 
 log = logging.getLogger(__name__)
@@ -34,19 +33,15 @@ ARENA = "arena"  # the folder of the comparison of methods
 
 
 def report(config: schema.Config) -> list[Path]:
-    """Write ``report/index.html``."""
-    folder = plan.results_folder(config)
-    path = folder / "report" / "index.html"
-    judged = folder / "claims.csv"
-    claims = pd.read_csv(judged) if judged.is_file() else table(config)
-    store.write_text(path, page(config, claims, path.parent))
+    """Write ``report/index.html``. Raises ConfigError if there are no claims yet."""
+    path = plan.results_folder(config, "report", "index.html")
+    store.write_text(path, page(config, texts.judged(config), path.parent))
     log.info("%s", path)
     return [path]
 
 
 def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
-    claims = texts.complete(claims)
     every = [_paper(paper, claims, folder) for paper in texts.papers(config)]
     every.sort(key=lambda paper: not paper["counted"])  # the arena comes last
     authors = {paper["name"]: paper["author"] for paper in every}
@@ -66,7 +61,7 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
         epsilons=worth_in_words(true_epsilons(config), authors),
         worth=link(plan.figures_folder(config, "worth.png"), folder),
         audits=sorted(plan.results_folder(config, "audit").glob("*.csv")),
-        judged=link(plan.results_folder(config, "claims.csv"), folder),
+        judged=os.path.relpath(plan.results_folder(config, "claims.csv"), folder),
         scale=config.scale.name,
         versions=store.versions(),
         marks=MARKS,

@@ -23,6 +23,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError, available
+from dperm.judge.claims import KINDS
 from dperm.judge.judge import HOLDS, VERDICTS
 from dperm.judge.number import Number
 from dperm.present.tables import plain
@@ -35,13 +36,6 @@ REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
-KINDS = {  # kinds of a claim
-    "sentence": "a sentence of the paper",
-    "proof": "a proof or a formula, followed step by step or by runs",
-    "privacy": "what printed noise costs",
-    "cells": "the numbers of a printed table",
-    "variant": "our variant of a sentence: another reading, calibration or robustness",
-}
 STATED = ("sentence", "proof", "privacy")  # kinds of what a paper says
 MOST = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
@@ -57,6 +51,14 @@ def papers(config: schema.Config) -> Iterator[schema.Config]:
         found = configuration.with_paper(config, name)
         if found.paper.claims:
             yield found
+
+
+def judged(config: schema.Config) -> pd.DataFrame:
+    """Rows of ``claims.csv``. Raises ConfigError if there are none yet."""
+    path = plan.results_folder(config, "claims.csv")
+    if not path.is_file():
+        raise ConfigError(f"{path} is not there; run `dperm claims` first")
+    return complete(pd.read_csv(path))
 
 
 def complete(data: pd.DataFrame) -> pd.DataFrame:
@@ -183,10 +185,7 @@ def readme(config: schema.Config) -> list[Path]:
 
     Raises ConfigError if a page does not have both marks, or there are no claims yet.
     """
-    judged = plan.results_folder(config, "claims.csv")
-    if not judged.is_file():
-        raise ConfigError(f"{judged} is not there; run `dperm claims` first")
-    claims = complete(pd.read_csv(judged))
+    claims = judged(config)
     every = [one for one in papers(config) if one.paper.name in stated(claims)]
     pages = {README: ("scorecard", front(config, claims))}
     pages[ARTIFACT] = ("claims", appendix(claims))

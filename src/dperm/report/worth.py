@@ -17,11 +17,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.patches import Patch
 
-from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
-from dperm.core.experiment.files import write_csv
 from dperm.core.experiment.locate import available
-from dperm.present.drawing import METADATA, write_palette
+from dperm.present import drawing
 
 NOISE_TABLES = {  # paper to the table of its published noise
     "dpskgd": "noise",
@@ -181,9 +179,5 @@ def draw_worth(config: schema.Config, papers: Iterable[schema.Config]) -> list[P
     if data.empty:
         return []
     named = {each.paper.name: author(each.paper.reference) for each in papers}
-    paths = [plan.figures_folder(config, f"worth.{kind}") for kind in ("png", "csv")]
-    with store.whole(paths[0]) as new:
-        worth_picture(data, named).savefig(new, format="png", metadata=METADATA["png"])
-        write_palette(new, new)
-    write_csv(paths[1], data)
-    return paths
+    stem = plan.figures_folder(config, "worth")
+    return drawing.save(worth_picture(data, named), data, stem)

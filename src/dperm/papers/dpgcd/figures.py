@@ -32,11 +32,13 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
         if inputs.optimum_record(at).get("status") == "unavailable":
             gone[name] = drawing.UNAVAILABLE
             continue
-        w = inputs.load_optimum(at).w
-        alpha, known = quasi_sparse(w), {"panel": name, "algorithm": "|w*|"}
-        words = f"{np.count_nonzero(w)} of {len(w)} not 0, $\\alpha$ = {alpha:.3g}"
-        shown[name] = f"{TITLES['penalty'](titles[name])}\n{words}"
-        for low, high, count in bins(w):
+        sizes = np.abs(inputs.load_optimum(at).w)
+        alpha, known = quasi_sparse(sizes), {"panel": name, "algorithm": "|w*|"}
+        support = f"{np.count_nonzero(sizes)} of {len(sizes)} not 0"
+        head = TITLES["penalty"](titles[name])
+        shown[name] = f"{head}\n{support}, $\\alpha$ = {alpha:.3g}"
+        counts, edges = np.histogram(sizes, bins=30)
+        for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
             row = {"x": (high + low) / 2, "mean": count, "min": low, "max": high}
             rows.append(known | row | {"role": "bar"})
         rows.append(known | {"algorithm": "alpha", "x": alpha, "role": "upright"})
@@ -45,16 +47,9 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
     return Picture(data, shown, axes, is_named=True, note=told(gone, titles))
 
 
-def bins(w: np.ndarray, count: int = 30) -> list[tuple[float, float, int]]:
-    """Ends and number of the values in each bin of |w|, w (p,)."""
-    counts, edges = np.histogram(np.abs(w), bins=count)
-    return list(zip(edges[:-1], edges[1:], counts, strict=True))
-
-
-def quasi_sparse(w: np.ndarray, sparsity: int = SPARSITY) -> float:
-    """The least alpha for which w (p,) is (alpha, sparsity)-quasi-sparse."""
-    values = np.sort(np.abs(w))[::-1]
-    return float(values[sparsity]) if len(values) > sparsity else 0.0
+def quasi_sparse(sizes: np.ndarray) -> float:
+    """The least alpha for which weights of these sizes (p,) are quasi-sparse."""
+    return float(np.sort(sizes)[-1 - SPARSITY]) if len(sizes) > SPARSITY else 0.0
 
 
 GROWTH = {"p": "features $p$", "tau": "coefficients that are not 0"}
