@@ -1,6 +1,5 @@
 """The shared kinds, on results made by hand."""
 
-import math
 from types import SimpleNamespace
 
 import pandas as pd
@@ -12,7 +11,6 @@ from dperm.core.experiment.results import Result
 from dperm.kinds import figures, tables
 from dperm.present import drawing
 
-GONE = pd.DataFrame({"status": ["unavailable"], "n": [7]})
 PRODUCT = SimpleNamespace(calibration="strict", timed=False)
 
 
@@ -112,43 +110,6 @@ def test_apart_or_nothing_learnt_is_no_tie():
     assert figures.as_good(apart, "strict") == []
     stuck = ended({2.0: SPREAD, 5.0: SPREAD}, start=0.12)
     assert figures.as_good(stuck, "strict") == []
-
-
-def test_powers_are_of_means_along_each_axis(monkeypatch):
-    swept = pd.DataFrame([
-        {"kind": kind, "n": n, "epsilon": epsilon,
-         "error": 3 * n**exponent / epsilon * luck}
-        for kind, exponent in (("a", -0.5), ("b", -2.0))
-        for n in (10, 100, 1000) for epsilon in (1.0, 2.0, 4.0) for luck in (0.5, 1.5)
-    ])  # fmt: skip
-    monkeypatch.setattr(results, "load_sweep", lambda *_: swept)
-    options = {"axes": {"n": {"epsilon": 1.0}, "epsilon": {"n": 100}},
-               "keys": ["kind"], "values": ["error"]}  # fmt: skip
-    product = SimpleNamespace(sweeps=["any"])
-    found = tables.powers(None, product, [], **options)
-    assert found["error"].tolist() == pytest.approx([-0.5, -2.0, -1.0, -1.0])
-    assert found["axis"].tolist() == ["n", "n", "epsilon", "epsilon"]
-    assert (found["error_high"] - found["error_low"] < 1e-6).all()
-    assert set(found["runs"]) == {2}
-
-
-def test_a_summary_is_of_groups_and_a_group_without_runs_is_empty(monkeypatch):
-    runs = [{"n": n, "bound": 4.0 * n, "draw": draw, "excess": n * (1.0 + draw)}
-            for n in (10, 20) for draw in (0, 2)]  # fmt: skip
-    swept = pd.DataFrame([*runs, {"n": 5, "bound": 20.0}])
-    swept = pd.concat([swept.assign(status="ok"), GONE], ignore_index=True)
-    monkeypatch.setattr(results, "load_sweep", lambda *_: swept)
-    options = {
-        "keys": ["n"], "derived": {"share": "excess / bound"},
-        "show": {"first": ["bound"], "interval": ["share"], "max": ["excess"],
-                 "runs": ["excess"]},
-    }  # fmt: skip
-    found = tables.summary(None, SimpleNamespace(sweeps=["any"]), ["one"], **options)
-    assert found["n"].tolist() == [10, 20, 5] and found["runs"].tolist() == [2, 2, 0]
-    assert found["share"].tolist() == pytest.approx([0.5, 0.5, math.nan], nan_ok=True)
-    assert found["excess"].tolist() == pytest.approx([30, 60, math.nan], nan_ok=True)
-    assert found.loc[0, "share_low"] < 0.5 < found.loc[0, "share_high"]
-    assert found["bound"].tolist() == [40, 80, 20]
 
 
 def test_titles_follow_the_overrides():

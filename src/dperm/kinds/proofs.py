@@ -9,7 +9,6 @@ tight accountant to the printed noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
@@ -27,9 +26,6 @@ class Case:
     def share(self) -> float:
         """Found over claimed; above 1 the argument fails."""
         return self.found / self.claimed
-
-
-Argument = Callable[..., Case]
 
 
 def theorem_gaussian(epsilon: float, delta: float) -> Case:

@@ -7,8 +7,6 @@ from scipy import optimize
 from dperm.core.erm.losses import PLACES, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.erm.sets import Ball
-from dperm.papers.dpbcfw.constrained import minimum
 from dperm.solvers.distributed.bounds import record_bound
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate
@@ -53,7 +51,7 @@ def test_record_bound_holds_and_is_reached(loss):
 def test_the_minimum_over_the_ball(instance, share):
     """Against SciPy's SLSQP-free route: the split problem with one linear bound."""
     problem, radius = instance.problem, share * instance.radius
-    value, gap = minimum(problem, Ball(1.0, radius), 1e-9, 20_000)
+    value, gap = instance.minimum(share, 1e-9, 20_000)
     A, y = dense(problem), -problem.offset
 
     def split(z):

@@ -19,9 +19,9 @@ _SAFETY = 1.05  # factor on the curvature by power steps, which is a little too 
 def minimum(
     problem: Problem,
     feasible: Ball,
-    precision: float = 1e-4,
-    count: int = 500,
-    columns: Columns | None = None,
+    columns: Columns,
+    precision: float,
+    count: int,
 ) -> tuple[float, float]:
     """Minimum of f over a set that contains 0.
 
@@ -39,7 +39,6 @@ def minimum(
     value, gap : float
         f(x), and a bound on f(x) - min f.
     """
-    columns = columns or Columns(problem.A)
     top = top_eigenvalue(columns, _POWER_STEPS)
     step = 1.0 / (_SAFETY * problem.loss.curvature * top / problem.n)
 

@@ -87,10 +87,15 @@ class Instance:
         """G as in the paper: max_j |grad_j f(0)|."""
         return dp_fw.published_lipschitz(self.problem)
 
-    def minimum(self, share: float) -> tuple[float, float]:
-        """Minimum of f over the ball of radius share * eta, and the certified gap."""
+    def minimum(
+        self, share: float, precision: float = 1e-4, count: int = 500
+    ) -> tuple[float, float]:
+        """Minimum of f over the ball of radius share * eta, and the certified gap.
+
+        The search ends at a gap of ``precision`` f(0), or after ``count`` steps.
+        """
         ball = Ball(1.0, share * self.radius)
-        return minimum(self.problem, ball, columns=self.columns)
+        return minimum(self.problem, ball, self.columns, precision, count)
 
 
 def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):

@@ -13,12 +13,11 @@ from scipy import sparse
 
 from dperm.core.erm.losses import named
 from dperm.core.erm.problem import Problem, build
-from dperm.core.erm.sets import Ball
 from dperm.core.experiment import grid
 from dperm.core.experiment.schema import Config
 from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.papers.dpbcfw import theory
-from dperm.papers.dpbcfw.constrained import minimum, top_eigenvalue
+from dperm.papers.dpbcfw.constrained import top_eigenvalue
 from dperm.papers.dpbcfw.runs import (
     Instance,
     Rows,
@@ -229,9 +228,9 @@ def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) ->
     smaller. A sampling of small p_min takes ``PASSES`` / p_min iterations.
     """
     at, rows = synthetic(point, seed), Rows()
-    tau, ball = round(chance * at.problem.p), Ball(1.0, point["share"] * at.radius)
-    value, open_ = minimum(at.problem, ball, PRECISION, MOST, at.columns)
-    sets = {"ball": (ball.radius, value - open_), "box": (at.largest, box_least(at))}
+    tau, radius = round(chance * at.problem.p), point["share"] * at.radius
+    value, open_ = at.minimum(point["share"], PRECISION, MOST)
+    sets = {"ball": (radius, value - open_), "box": (at.largest, box_least(at))}
     for constraint, (radius, least) in sets.items():
         for name in ORDERED:
             options = bcfw.Options(SAMPLINGS[name], tau, nodes, constraint, radius)

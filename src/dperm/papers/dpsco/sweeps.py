@@ -275,11 +275,11 @@ def estimator(
     whose mean is the error of an estimate of 0.
     """
     solver, n = point["solver"], int(point["n"])
-    targets, rows = _targets(epsilons, n, (PAPER,)), []
+    targets, rows = _targets(epsilons, n, (PAPER,)), list[Row]()
     kind, hardest = KINDS[solver]
     for p in norms[solver]:
-        coins = hard_coins(kind, d, seed, bias)
-        sources = {EASY: Signs(d, seed), hardest: coins}  # gradients in closed form
+        sources: dict[str, Any] = {EASY: Signs(d, seed)}  # gradients in closed form
+        sources |= {hardest: hard_coins(kind, d, seed, bias)}
         for name, source in sources.items():
             loss = "least_squares" if name == EASY else "linear"
             run = _run(solver, Setup(loss, float(p), d), targets, source, n, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,8 @@ def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFra
         for result in ran:
             bound, safe = theory.bounds(result.solver, *loaded)
             convex, strong = theory.SYMBOLS[bound.kind]
-            row = {"problem": name, "algorithm": result.label, "row": bound.kind}
+            row: dict[str, Any] = {"problem": name, "algorithm": result.label}
+            row |= {"row": bound.kind}
             row |= {"convex_symbol": convex, "convex": bound.convex}
             row |= {"convex_dominating": safe.convex}
             row |= {"strongly_convex_symbol": strong, "strongly_convex": bound.strong}
