@@ -54,6 +54,7 @@ def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     assert (failed["verdict"], failed["cause"]) == (FAILS, "chance")
     assert failed["note"] == row["note"]
     assert failed["id"] == row["id"], "it depends on the paper, the place and the words"
+    assert row["id"] == "c-dpcd-section-1-a2a9b5", "links to it stay"
 
 
 def test_what_was_not_run_turns_by_itself(made, config):

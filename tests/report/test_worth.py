@@ -50,6 +50,15 @@ def test_a_row_has_the_bounds_of_the_settings_of_its_method(rows, method, values
         assert math.isnan(rows["proved"]["dpbcfw"]["DP-FW"])
 
 
+def test_the_picture_names_every_method(rows):
+    papers = dict.fromkeys(worth.NOISE_TABLES, "A 2022")
+    figure = worth.worth_picture(rows.reset_index(), papers)
+    labels = figure.axes[0].get_yticklabels()
+    worth.plt.close(figure)
+    named = [f"{method}, A 2022" for _, method in rows.index]
+    assert [label.get_text() for label in labels] == named
+
+
 def test_pages_state_the_bounds_of_the_picture(rows):
     bounds = worth._label(rows.reset_index().iloc[-1])
     assert rows.index[-1] == ("dpbcfw", "DP-BCFW")
