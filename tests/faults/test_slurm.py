@@ -3,8 +3,6 @@
 Programs of SLURM's names stand in for a cluster: ``sbatch`` runs a job at once.
 """
 
-import re
-
 import pytest
 
 from faults.tiny import ROOT, same_rows
@@ -43,10 +41,8 @@ def test_rows_are_those_of_a_local_run(project, undisturbed, tmp_path_factory):
     assert done.returncode == 0, done.stdout[-6000:]
     same_rows(project, undisturbed)
     calls = (folder / "calls").read_text().splitlines()
-    counts = dict(re.findall(r"^(\w+) +(\d+)$", done.stdout, re.M))  # "Job stats"
-    here = sum(int(counts.get(rule, 0)) for rule in ("complete", "tiny"))
-    assert len(calls) == int(counts["total"]) - here, counts
-    limits = {int(found) for found in re.findall(r" -t (\d+) ", " ".join(calls))}
-    assert 60 in limits and len(limits) > 1  # fetch has the default, solve its own
-    solves = [call for call in calls if "solve" in call]
-    assert solves and all("--cpus-per-task=2" in call for call in solves)
+    for stage in ("fetch", "prepare", "optimum", "solve", "draw"):
+        assert any(f"rule_{stage}" in call for call in calls), calls
+    solves = [call for call in calls if "rule_solve" in call]
+    assert len(solves) == 2
+    assert all("--cpus-per-task=2" in call and " -t 60 " in call for call in solves)

@@ -73,27 +73,6 @@ def test_an_edit_reaches_every_stage_below_and_none_above(
     assert moved(before, after) == stages
 
 
-@pytest.mark.parametrize("algorithm", ["dp_cd", "dp_svrg"])
-@pytest.mark.parametrize(
-    ("module", "old", "new", "counts"),
-    [
-        ("dperm.core.erm.problem", "found / n", "found / (n + 0)", True),
-        ("dperm.core.lanes.engine", "DIVERGED = 10.0", "DIVERGED = 11.0", True),
-        ("dperm.core.compiled", "1.4426950408889634", "1.4426950408889635", True),
-        (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt", False),
-        (f"{PRIVACY}.calibration", "LEAST, MOST", "MOST, LEAST", False),
-        ("dperm.core.experiment.tune", "LEADERS = 16", "LEADERS = 15", False),
-        ("dperm.pipeline.inputs", "run again", "run it again", False),
-        ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #", False),
-    ],
-)
-def test_lanes_depend_on_problem_and_engine_not_on_accountant_and_plumbing(
-    edited, algorithm, module, old, new, counts
-):
-    made = edited(lambda: digests.lanes(algorithm, "logistic"), module, old, new)
-    assert (made[0] != made[1]) is counts
-
-
 def test_what_is_solved_depends_on_the_versions_of_libraries(monkeypatch):
     before, versions = table(), {**closure.versions(), "numba": "0"}
     monkeypatch.setattr(closure, "versions", lambda: versions)
@@ -102,29 +81,35 @@ def test_what_is_solved_depends_on_the_versions_of_libraries(monkeypatch):
     closure.digest.cache_clear()
 
 
-JUMP = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
+# --- what is behind a key -------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("part", "edit", "counts"),
-    [
-        # half the noise of an epoch's full gradient
-        ("solvers/dp_svrg", JUMP, True),
-        ("solvers/dp_cd", JUMP, False),
-        ("solvers/dp_cd", ("dperm.core.lanes.dp_cd", "count=count", "count=1"), True),
-        ("tuning", ("dperm.accountants.private_choice", "def tuned_epsilon(",
-         "def tuned_epsilon(_, "), True),
-    ],
-)  # fmt: skip
-def test_an_audit_depends_on_the_solver_it_audits(edited, part, edit, counts):
-    before, after = edited(audits, *edit)
-    assert (before[f"audit/{part}"] != after[f"audit/{part}"]) is counts
+def lanes(algorithm="dp_cd"):
+    """Digest of the code behind a solver's lanes."""
+    return lambda: digests.lanes(algorithm, "logistic")
 
 
-def audits() -> dict[str, str]:
-    found = jobs.Jobs("")
-    jobs.add_audits(found)
-    return {name: job.key for name, job in found.jobs.items()}
+def audit(part):
+    """Key of the job of an audit."""
+
+    def made():
+        found = jobs.Jobs("")
+        jobs.add_audits(found)
+        return found.jobs[f"audit/{part}"].key
+
+    return made
+
+
+def product(paper, kind, name):
+    """Key of the job of a figure, table or sweep of a paper."""
+
+    def made():
+        found = jobs.compose([paper], [])
+        if kind == "sweeps":
+            return found.job("sweep", paper, name).key
+        return found.makers[next(iter(found.formats(paper, f"{kind}/{name}")))].key
+
+    return made
 
 
 def data_keys(dataset, loss="logistic") -> tuple[str, ...]:
@@ -137,11 +122,64 @@ def data_keys(dataset, loss="logistic") -> tuple[str, ...]:
     return tuple(job.key for job in found.jobs.values())
 
 
-@pytest.mark.parametrize(("known", "counts"), [("0" * 64, False), (None, True)])
-def test_code_that_reads_data_counts_where_no_digest_vouches(edited, known, counts):
-    dataset = schema.Dataset("some", digest=known)
-    given = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
-    before, after = edited(lambda: data_keys(dataset)[0], *given)
+def fetched(digest):
+    """Key of the job that fetches a data set with a declared digest, or without."""
+    return lambda: data_keys(schema.Dataset("some", digest=digest))[0]
+
+
+RATES = product("dpsco", "sweeps", "rates")
+FIGURE, TABLE = (product("dpcd", kind, name) for kind, name in
+                 (("figures", "figure1"), ("tables", "table2")))  # fmt: skip
+JUMP = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
+READING = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
+CITED = ("dperm.papers.dpsco.sweeps", "cited = min(", "cited = max(")
+COUNTS = [  # key, module with what its functions return or an old and a new text
+    (lanes(), ("dperm.core.erm.problem", "found / n", "found / (n + 0)")),
+    (
+        lanes("dp_svrg"),
+        ("dperm.core.lanes.engine", "DIVERGED = 10", "DIVERGED = 9"),
+    ),
+    (lanes(), ("dperm.core.compiled", "1.4426950408889634", "1.4426950408889635")),
+    (audit("solvers/dp_svrg"), JUMP),  # half the noise of an epoch's full gradient
+    (audit("solvers/dp_cd"), ("dperm.core.lanes.dp_cd", "count=count", "count=1")),
+    (audit("tuning"), ("dperm.accountants.private_choice",)),
+    (fetched(None), READING),
+    (RATES, ("dperm.solvers.streams.sources",)),
+    (RATES, ("dperm.solvers.streams.sco_dp_sgd",)),
+    (RATES, ("dperm.accountants.generalised_gaussian",)),
+    (product("dpsco", "sweeps", "gradients"), CITED),
+    (product("dpskgd", "sweeps", "regimes"), ("dperm.solvers.lanes.dp_sgd",)),
+    (FIGURE, ("dperm.present.drawing",)),
+    (FIGURE, ("dperm.core.experiment.results",)),
+    (TABLE, ("dperm.present.tables",)),
+]
+COUNTS_NOT = [
+    # of lanes no accountant, plumbing or optimum
+    (lanes(), (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt")),
+    (lanes("dp_svrg"), (f"{PRIVACY}.calibration", "LEAST, MOST", "MOST, LEAST")),
+    (lanes(), ("dperm.core.experiment.tune", "LEADERS = 16", "LEADERS = 15")),
+    (lanes(), ("dperm.pipeline.inputs", "run again", "run it again")),
+    (lanes(), ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #")),
+    (audit("solvers/dp_cd"), JUMP),  # another solver of lanes
+    (fetched("sha256:" + "0" * 64), READING),
+    (RATES, CITED),  # of another sweep
+    (RATES, ("dperm.papers.dpskgd.tables",)),
+    (RATES, ("dperm.papers.dpskgd.sweeps",)),
+    (RATES, ("dperm.core.experiment.files",)),
+    (RATES, ("dperm.core.experiment.config",)),
+    (RATES, ("dperm.data.arrays",)),
+]
+
+
+@pytest.mark.parametrize(
+    ("made", "edit", "counts"),
+    [*((*case, True) for case in COUNTS), *((*case, False) for case in COUNTS_NOT)],
+)
+def test_an_edit_counts_where_it_is_behind_a_key(edited, made, edit, counts):
+    module, *texts = edit
+    text = Path(importlib.util.find_spec(module).origin).read_text()
+    other = text.replace("return ", "return (), ").replace("yield ", "yield (), ")
+    before, after = edited(made, module, *(texts or (text, other)))
     assert (before != after) is counts
 
 
@@ -170,71 +208,15 @@ def test_where_data_come_from_is_no_matter_where_they_have_a_digest():
     assert one[0] != two[0] and one[1:] == two[1:]
 
 
-# --- sweeps and products --------------------------------------------------------------
-
-
-def product(paper, kind, name):
-    """Key of the job of a figure, table or sweep of a paper."""
-
-    def made():
-        found = jobs.compose([paper], [])
-        if kind == "sweeps":
-            return found.job("sweep", paper, name).key
-        return found.makers[next(iter(found.formats(paper, f"{kind}/{name}")))].key
-
-    return made
-
-
-def added(edited, made, module):
-    """Whether it matters what the functions of a module return."""
-    text = Path(importlib.util.find_spec(module).origin).read_text()
-    other = text.replace("return ", "return (), ").replace("yield ", "yield (), ")
-    before, after = edited(made, module, text, other)
-    return before != after
-
-
-@pytest.mark.parametrize(
-    ("paper", "kind", "name", "module"),
-    [
-        ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sources"),
-        ("dpsco", "sweeps", "rates", "dperm.solvers.streams.sco_dp_sgd"),
-        ("dpsco", "sweeps", "rates", "dperm.accountants.generalised_gaussian"),
-        ("dpskgd", "sweeps", "regimes", "dperm.solvers.lanes.dp_sgd"),
-        ("dpcd", "figures", "figure1", "dperm.present.drawing"),
-        ("dpcd", "tables", "table2", "dperm.present.tables"),
-        ("dpcd", "figures", "figure1", "dperm.core.experiment.results"),
-    ],
-)
-def test_an_edit_behind_a_product_counts(edited, paper, kind, name, module):
-    assert added(edited, product(paper, kind, name), module)
-
-
-@pytest.mark.parametrize(
-    "module",
-    ["dperm.papers.dpskgd.tables", "dperm.core.experiment.files", "dperm.data.arrays",
-     "dperm.core.experiment.config", "dperm.papers.dpskgd.sweeps"],
-)  # fmt: skip
-def test_other_papers_and_storage_do_not_count(edited, module):
-    assert not added(edited, product("dpsco", "sweeps", "rates"), module)
-
-
-def test_one_sweep_does_not_depend_on_another(edited):
-    cited = ("dperm.papers.dpsco.sweeps", "cited = min(", "cited = max(")
-    for name, counts in (("rates", False), ("gradients", True)):
-        before, after = edited(product("dpsco", "sweeps", name), *cited)
-        assert (before != after) is counts
-
-
 def test_a_product_depends_on_the_printed_numbers(monkeypatch):
-    made = product("dpcd", "tables", "table2")
-    before, read = made(), Path.read_text
+    before, read = TABLE(), Path.read_text
 
     def printed(path, *given, **named):
         text = read(path, *given, **named)
         return f"{text}\n" if path.suffix == ".csv" and "conf" in path.parts else text
 
     monkeypatch.setattr(Path, "read_text", printed)
-    assert made() != before
+    assert TABLE() != before
 
 
 def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
@@ -246,8 +228,7 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
             for point, replicate, key in Swept(config, "rates").tasks()
         }
 
-    made = product("dpsco", "sweeps", "rates")
-    before, whole, known = keys(), made(), digests.section
+    before, whole, known = keys(), RATES(), digests.section
 
     def changed(group, name, *overrides):
         found = known(group, name, *overrides)
@@ -258,7 +239,7 @@ def test_an_edit_of_a_solvers_options_computes_its_points_again(monkeypatch):
     monkeypatch.setattr(digests, "section", changed)
     after = keys()
     assert {at[0] for at in before if before[at] != after[at]} == {"noisy_sfw"}
-    assert made() != whole
+    assert RATES() != whole
 
 
 def test_a_wider_grid_is_no_other_lane(configured):

@@ -112,7 +112,9 @@ def _older(config: schema.Config) -> Iterator[Old]:
 def _lanes(config: schema.Config) -> Iterator[Old]:
     job, design = load_job(config), plan.design(config)
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
-    units = [*tuning.tuning_units(job, design), *tuning.fresh_units(job, design)]
+    units = [*tuning.tuning_units(job, design)]
+    if (job.folder / "tune.parquet").is_file():  # of a run that was tuned to its end
+        units += tuning.fresh_units(job, design)
     known = {part_key(job, unit).identity: unit for unit in units}
 
     def again(unit: Unit, kept: pd.DataFrame) -> pd.DataFrame:
@@ -136,9 +138,8 @@ def _points(swept: Swept) -> Iterator[Old]:
     tasks = {task[2].identity: task for task in left}
     for name, path in named.items():
         if task := tasks.get(name.split("-")[0]):
-            methods = [
-                k for k, at in sorted(task[0].items()) if isinstance(at, str | bool)
-            ]
-            at = "".join(f" {method}={task[0][method]}" for method in methods)
+            point, _, key = task
+            methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
+            at = "".join(f" {method}={point[method]}" for method in methods)
             title = f"{swept.config.paper.name} sweep {swept.name}{at}"
-            yield Old(title, path, task[2].code, partial(again, task), apart)
+            yield Old(title, path, key.code, partial(again, task), apart)
