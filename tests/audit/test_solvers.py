@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from dperm.audit import tables
+from dperm.audit import solvers, tables
 from dperm.audit.checks import BLIND, CHECKS, Audit
 from dperm.audit.solvers import NoSubjectError, mechanisms
 from dperm.compare import audited, methods
@@ -120,9 +120,8 @@ def test_an_audit_in_which_nothing_moves_has_failed():
 def test_a_solver_that_raises_on_ordinary_records_is_caught(monkeypatch):
     def raising(*_):
         raise ValueError("no")
-        yield
 
-    monkeypatch.setattr(tables, "subjects", raising)
+    monkeypatch.setattr(solvers, "mechanisms", raising)
     (rows,) = tables.solver("mine", "dp_gd", {}, BRIEF, 1)
     assert rows["caught"].all() and [*rows["check"]] == [*CHECKS]
     assert "ValueError: no" in rows["note"].iloc[0]

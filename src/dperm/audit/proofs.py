@@ -217,7 +217,8 @@ def ratio_bound(
 def learn(first: Array, second: Array, level: float, delta: float) -> Event:
     """The event with the largest lower bound on these runs, or a simpler one."""
     runs = len(first)
-    best, found, ease = -math.inf, None, max(EASE, HASTE / runs)
+    best, ease = -math.inf, max(EASE, HASTE / runs)
+    found: tuple[str, Statistic, float, float, bool] | None = None
     places = np.append(np.geomspace(2, 2 * runs, 24).astype(int), runs)
     for text, statistic in statistics(first, second):
         for sign in (1.0, -1.0):
@@ -268,7 +269,7 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
                 yield name, partial(_away, value, middle)
     view = partial(tame, scale=scale_of(np.concatenate([first, second])))
     one, two = view(first), view(second)  # for Fisher's linear function
-    spread = sum(np.atleast_2d(np.cov(side, rowvar=False)) for side in (one, two))
+    spread = np.atleast_2d(np.cov(one, rowvar=False) + np.cov(two, rowvar=False))
     size = max(float(np.trace(spread)) / len(spread), 1e-12)
     ridged = spread + RIDGE * size * np.eye(len(spread))
     normal = np.linalg.solve(ridged, one.mean(axis=0) - two.mean(axis=0))
@@ -278,7 +279,8 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
 
 def _output(j: int, w: Array) -> Array:
     """An output in its own unit; NaN counts as infinite."""
-    return np.nan_to_num(w[:, j], nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    finite = np.nan_to_num(w[:, j], nan=np.inf, posinf=np.inf, neginf=-np.inf)
+    return np.asarray(finite)
 
 
 def _away(value: Statistic, middle: float, w: Array) -> Array:

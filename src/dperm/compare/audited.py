@@ -77,8 +77,8 @@ def _models(solver: str, method: Any) -> Iterator[DPLinear]:
     known = {*method.default, *(field.name for field in fields(module.Options))}
     steps = 1 if solvers.family(module) == "frank_wolfe" else SHORT["steps"]
     setting = {k: v for k, v in (SHORT | {"steps": steps}).items() if k in known}
-    given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "setting": setting}
-    given |= {"bounds": (-2, 2)}
+    given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "bounds": (-2, 2)}
+    given["setting"] = setting
     ends = {"label_bounds": (-2, 2), **given}
     yield DPClassifier(solver, classes=(-1.0, 1.0), **given)
     yield DPRegressor(solver, fit_intercept=False, **ends)
@@ -161,10 +161,8 @@ def search(real: bool) -> Mechanism:
     """A run of ``PrivateSearch`` and its score, fitted from scratch."""
     known: dict[str, Any] = {"fit_intercept": False, "delta": 2 * DELTA}
     known |= {"bounds": (-2, 2), "setting": {"steps": 1}}
-    if real:
-        model: DPLinear = DPRegressor("dp_gd", label_bounds=(-2, 2), **known)
-    else:
-        model = DPClassifier("dp_gd", classes=(-1.0, 1.0), **known)
+    known |= {"label_bounds": (-2, 2)} if real else {"classes": (-1.0, 1.0)}
+    model = (DPRegressor if real else DPClassifier)("dp_gd", **known)
     made = PrivateSearch(model, {"l2": [0.1, 0.2]}, epsilon=EPSILON)
     base = _base(real)
 

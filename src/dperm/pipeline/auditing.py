@@ -169,6 +169,7 @@ def report(config: schema.Config) -> None:
     module, options, problem = _request(config)
     family, passes = solvers.family(module), config.setting.passes
     asked, own = config.setting.calibration, config.setting.noise_multiplier
+    at: tuple[Any, ...]
     if family == "fits":  # no paper has printed a formula for one
         kinds, asked, at, length = [STRICT], STRICT, (Scaled(problem),), str(options)
     else:
