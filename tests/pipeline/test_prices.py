@@ -55,6 +55,11 @@ def test_solvers_of_streams_are_refused(priced):
         priced("solver=noisy_sfw")
 
 
+def test_what_a_method_refuses_has_no_price(priced):
+    with pytest.raises(ConfigError, match=r"conf/problem/breast_cancer\.yaml: "):
+        priced("solver=moments", "problem=breast_cancer")
+
+
 @pytest.mark.parametrize("solver", ["dp_gd", "moments", "ada_ssp"])
 def test_methods_without_passes_are_priced_under_the_sound_accountant(priced, solver):
     said = priced(f"solver={solver}", "setting.noise_multiplier=1000")

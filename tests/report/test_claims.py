@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -93,6 +94,22 @@ def test_what_the_authors_print_must_pass(made, monkeypatch):
     assert made(cells, CLAIM)[1]["authors"] == "reproduced: 2"
 
 
+def test_the_authors_tuned_numbers_are_the_least_of_all_passes(config, monkeypatch):
+    printed = pd.DataFrame(
+        {"problem": "a", "algorithm": "quick", "error": [0.3, 0.1, 0.2]}
+    )
+    monkeypatch.setattr(claims.results, "published", lambda *_: printed)
+    known = {"file": "t", "tables": ["tuned"], "columns": {"error": "mean"}}
+    read = claims.published(config, [SimpleNamespace(printed=known)])
+    assert read("tuned")["mean"].tolist() == [0.1]
+
+
+def test_a_null_that_holds_too_is_told(made):
+    (row,) = made(CLAIM | {"null": ["2"]})
+    assert row["verdict"] == "says nothing"
+    assert row["reason"].endswith("; it holds for this too: 2")
+
+
 def test_cells_are_counted(made):
     rows = CLAIM | {
         "kind": "cells", "number": "passes / 2", "null": [], "at_most": 1,
@@ -101,6 +118,9 @@ def test_cells_are_counted(made):
     (row,) = made(rows)
     assert (row["cells"], row["inside"]) == (2, 1)
     assert texts.found(row) == "1 of 2"
+    share = {"number": 'inside("mean", level=0.1)', "at_most": 1, "each": {}}
+    (row,) = made(rows | share)  # two of the four means are above it
+    assert (row["cells"], row["inside"]) == (4, 2)
 
 
 def test_a_wrong_claim_is_refused_by_file_claim_and_key(made):

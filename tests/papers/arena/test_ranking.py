@@ -177,6 +177,14 @@ def test_tables_have_both_tunings(every):
     assert (tables.ranks(None, None, [])["seconds"] == 1.0).all()
 
 
+def test_ranks_say_of_which_loss_and_epsilon_they_are(every):
+    figure, _ = figures.ranks(None, Product(kind="ranks", sweeps=["race"]), [])
+    titles = [at.get_title() for at in figure.axes]
+    figures.plt.close(figure)
+    assert titles[0].startswith("classification, 3 problems")
+    assert all("$\\epsilon$ = 1" in title for title in titles)
+
+
 def test_the_map_marks_gaps_and_what_learns_nothing(every):
     figure, rows = figures.map(None, Product(kind="map", sweeps=["race"]), [])
     assert len(rows) == 8 and rows[0]["algorithm"].startswith("one: ")
