@@ -7,7 +7,6 @@ sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import time
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import manifest
-from dperm.pipeline import resources as needs
 from dperm.pipeline import workflow as helpers
 from dperm.pipeline.jobs import STAGES, compose
 from dperm.store.folders import refuse_second
@@ -98,13 +97,13 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
         priority: STAGES[stage].priority
         conda:
             "environment.yml"
-        threads: lambda names, stage=stage: needs.threads(JOBS, stage, *names)
+        threads: lambda names, stage=stage: helpers.needs(JOBS, stage, *names).threads
         resources:
             mem_mb=lambda names, attempt, stage=stage: (
-                needs.megabytes(JOBS, attempt, stage, *names)
+                attempt * helpers.needs(JOBS, stage, *names).megabytes
             ),
             runtime=lambda names, attempt, stage=stage: (
-                needs.minutes(JOBS, attempt, stage, *names)
+                attempt * helpers.needs(JOBS, stage, *names).minutes
             ),
         params:
             key=lambda names, stage=stage: helpers.key(JOBS, stage, *names),

@@ -221,9 +221,9 @@ def run_by_hydra(command: Command, arguments: list[str]) -> None:
     from dperm.core.experiment import composition, config
 
     @composition.application
-    def job(composed: Any) -> None:
+    def job(*composed: Any) -> None:
         with _refusing():
-            _run_composed(command, config.checked(*composition.job(composed)))
+            _run_composed(command, config.checked(*composed))
 
     text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
     with _refusing(), composition.refusing():

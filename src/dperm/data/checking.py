@@ -25,7 +25,9 @@ def _must(holds: Callable[[Any], Any], expected: str) -> AfterValidator:
 
     def validated(value: Any) -> Any:
         if not holds(value):
-            raise PydanticCustomError("expected", "{words}", {"words": expected})
+            raise PydanticCustomError(
+                "expected", "Input should be {words}", {"words": expected}
+            )
         return value
 
     return AfterValidator(validated)

@@ -1,25 +1,39 @@
-"""Functions of the Snakefile: its command line, its shell and what a run says."""
+"""Functions of the Snakefile: its command line, its jobs and what a run says."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
+from dperm.core.experiment import schema
 from dperm.core.experiment.files import known_json
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import one_of
-from dperm.pipeline import resources
+from dperm.data.fetching import read_record
 from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
 OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
 DPERM = ("python", "-P", "-m", "dperm")
 LONG_AGO = 86400.0  # a time in seconds
+
+MOST = 16  # threads of a job; with more it would wait long for free cores
+ALONE = 1024  # all cores: Snakemake limits this to those it has
+APART = 8  # cores per run if several timed runs share a machine
+SWEEP_THREADS = 4
+# Roots of passes times entries that a thread takes in about 45 seconds. The time grows
+# with the root, because the larger X is, the more lanes stop early.
+ROOTS = 3.5e5
+COPIES = 6  # of the arrays, while they are read, prepared and solved
+BASE = 2000  # MB of an interpreter, its workers and several problems of a sweep
+MINUTES = 60  # least time limit of a job
+NANOSECONDS = 4.0  # per lane and entry of X: about ten times the kernels' time
 
 
 def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
@@ -116,6 +130,41 @@ def prefix(folder: str) -> str:
     return f"set -euo pipefail; export PYTHONPATH={path}{own}; "
 
 
+class Needs(NamedTuple):
+    """What a job requests; a cluster's profile with retries adds it up by attempts."""
+
+    threads: int  #: if there are enough cores
+    megabytes: int
+    minutes: int
+
+
+def needs(jobs: Jobs, stage: str, *values: str) -> Needs:
+    """Threads of a job, and the memory and time that it requests of a cluster.
+
+    They follow from its stage, the passes of its lanes and the stored entries of its
+    data set, 0 while unknown or without a problem. No row depends on them. Requests are
+    generous: Snakemake's benchmark files, ``logs/<job>.tsv``, say what a job took.
+    """
+    job, names = jobs.job(stage, *values), STAGES[stage].wildcards
+    problem, record = dict(zip(names, values, strict=False)).get("problem"), None
+    if problem is not None:
+        record = read_record(jobs.dataset_of[problem], schema.Data())
+    entries = (record.nnz or 0) if record is not None and record.available else 0
+    passed = job.work * entries
+    threads = min(MOST, max(1, math.ceil(math.sqrt(passed) / ROOTS)))
+    if job.alone or stage == "sweep":
+        threads = ALONE if job.alone else SWEEP_THREADS
+    minutes = MINUTES + int(passed * NANOSECONDS * 1e-9 / 60)
+    return Needs(threads, BASE + COPIES * 8 * entries // 10**6, minutes)
+
+
+def workers(job: Job, stage: str, threads: int) -> int:
+    """Number of working threads of a job; a timed job uses only some, or one."""
+    if not job.alone:
+        return threads
+    return 1 if stage == "timing" else max(1, threads // APART)
+
+
 def command(
     jobs: Jobs, given: Sequence[str], threads: int, stage: str, *values: str
 ) -> str:
@@ -128,7 +177,7 @@ def command(
     elif stage == "audit":
         folder, _, name = values[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
-    words.append(f"workers={resources.workers(job, stage, threads)}")
+    words.append(f"workers={workers(job, stage, threads)}")
     return shlex.join([*DPERM, stage, *words, *given])
 
 

@@ -9,7 +9,6 @@ value found and the value expected.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -80,14 +79,17 @@ def settings(overrides: Sequence[str]) -> schema.Config:
     ConfigError
         If a setting is invalid, or a paper, problem or solver is among the overrides.
     """
-    for group, text in itertools.product(CHOSEN[:-1], overrides):
-        if key_of(text) == group:
+    left_out = CHOSEN[:-1]
+    for text in overrides:
+        if key_of(text) in left_out:
             raise ConfigError(
-                f"{text}: expected a key below it, {group}.<key>=value: what is made "
-                "is chosen by the target"
+                f"{text}: expected a key below it, as in {key_of(text)}.name: what is "
+                "made is chosen by the target"
             )
-    rest = [text for text in overrides if key_of(text).split(".")[0] not in CHOSEN[:-1]]
-    found = _object(schema.Settings, *_composed("settings", rest), rest)
+    rest = [text for text in overrides if key_of(text).split(".")[0] not in left_out]
+    tree, names = _composed([*rest, *(f"~{group}" for group in left_out)])
+    tree = {key: value for key, value in tree.items() if key not in left_out}
+    found = _object(schema.Settings, tree, names, rest)
     return schema.Config(**{**vars(found), "overrides": [*overrides]})
 
 
@@ -99,12 +101,10 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     overrides : sequence of str
         Such as ``problem=california_norm`` or ``problem.privacy.epsilon=2``.
     """
-    return checked(*_composed("config", overrides), overrides)
+    return checked(*_composed(overrides), overrides)
 
 
-def _composed(
-    name: str, overrides: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """What Hydra composes for a command line, and the chosen name in each group."""
     from dperm.core.experiment import composition
 
@@ -112,7 +112,8 @@ def _composed(
         group, _, chosen = text.partition("=")
         if group in CHOSEN:
             one_of(f"command line: {group}", chosen, available(group))
-    return composition.compose(name, [*map(composition.spelt, overrides)])
+    spelt = [*map(composition.spelt, overrides)]
+    return composition.compose(composition.WHOLE, spelt)
 
 
 def checked(
