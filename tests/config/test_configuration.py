@@ -35,10 +35,8 @@ def conf(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("a", "a"), ("A1", "A1"), ("-7", -7), ("1_000", 1000), ("1e3", 1000.0),
-        ("1.5", 1.5), ("true", True), ("NULL", None), ("inf", float("inf")),
-        ("truer", "truer"), ("1a", "1a"), ("a-b", "a-b"), ("'a'", "a"), ("1/n", "1/n"),
-        ("{a: 1}", {"a": 1}), ("[1,2]", [1, 2]), ("", ""),
+        ("a-b", "a-b"), ("-7", -7), ("1e3", 1000.0), ("NULL", None), ("", ""),
+        (".inf", float("inf")), ("'a'", "a"), ("1/n", "1/n"), ("{a: [1]}", {"a": [1]}),
     ],
 )  # fmt: skip
 def test_values_of_overrides(text, value):
@@ -85,7 +83,7 @@ def test_an_infinite_clip_is_accepted_without_noise(conf):
 
 OVERRIDES = [
     ("problem=california_nrm", "problem: .*did you mean california_norm"),
-    ("problem=log1,log2", "problem: expected .*found 'log1,log2'"),
+    ("problem=log1,log2", "problem=log1,log2: expected key=value, one value"),
     ("problem.loss=logistc", "did you mean logistic"),
     ("+problem.penlty=1", "did you mean penalty"),
     ("solver.algorithm=dp_ccd", "did you mean dp_cd"),

@@ -28,12 +28,12 @@ def entry(config, point, seed, given=0.0):
 def swept(configured, monkeypatch):
     """A function that composes a paper with one sweep; ``codes`` of its solvers."""
     codes = {}
-    real, known = products.function_of, {"power": power, "entry": entry}
+    real, known = products.module_of, {"power": power, "entry": entry}
     monkeypatch.setattr(products, "entry_of", lambda *given: "")
     monkeypatch.setattr(
         products,
         "function_of",
-        lambda config, kind, name, *where: known.get(name) or real(config, kind, name),
+        lambda config, kind, name: known.get(name) or real(config, kind, name),
     )
     monkeypatch.setattr(
         jobs, "swept", lambda config, name, names: f"1{[codes.get(k) for k in names]}"

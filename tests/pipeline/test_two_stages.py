@@ -57,16 +57,6 @@ def test_a_hopeless_setting_ends_early_and_the_choice_is_the_same(configured):
     assert (limited["objective"][ended] > 1.05 * np.log(2)).all()
 
 
-def test_what_was_begun_is_gone_on_with(configured, caplog):
-    caplog.set_level("INFO", logger="dperm")
-    first = tuned(configured, "solver=dp_cd", *MORE)
-    assert " left out after one run" in caplog.text
-    caplog.clear()
-    again = tuned(configured, "solver=dp_cd", *MORE)
-    assert ", 0 computed" in caplog.text
-    pd.testing.assert_frame_equal(first, again)
-
-
 def test_with_one_replicate_every_setting_may_be_chosen(configured):
     table = tuned(configured, "solver=dp_cd", *MORE, "scale.replicates=1")
     assert ONE_RUN not in set(table["status"])

@@ -370,13 +370,12 @@ def _where(config: schema.Config) -> str:
 def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
     """Digest of the code behind a sweep: its function and its points' solvers."""
     what = config.paper.sweeps[name]
-    function = products.function_of(config, "sweeps", what.kind)
+    module = products.module_of(config, "sweeps", what.kind, f"sweeps.{name}")
     named = {place(digests.solver_of(solver).algorithm) for solver in solvers}
     problems = {*what.problems, *what.prepared}
     spelt = {digests.section("problem", problem).loss for problem in problems}
     spelt |= {*digests.strings(asdict(what))}
-    entry = f"{function.__module__}:{what.kind}"
-    return priced(entry, *sorted(named), spelt=spelt)
+    return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
 
 
 def _texts(paper: schema.Paper, *more: str) -> list[str]:

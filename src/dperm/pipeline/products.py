@@ -1,19 +1,19 @@
 """Figures and tables of a paper, and the functions that make them and its sweeps.
 
 Functions are found by the name of their kind, ``kind:`` in a paper's YAML. Options are
-arguments of the function; their names and types are checked before anything is
-computed.
+arguments of the function; their names and types are read from its source and checked
+before anything is computed.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
-import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -35,6 +35,7 @@ ROWS = ("tune", "evaluate")  # tables of a run
 # configuration, product and problems of a figure or a table.
 PASSED = 3
 NOTHING = {"unavailable": "data not available when this was run"}  # by status
+_NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mapping}
 
 
 # --- making ---------------------------------------------------------------------------
@@ -171,10 +172,8 @@ def _is_there(module: str) -> bool:
         return False
 
 
-def function_of(
-    config: schema.Config, kind: str, name: str, where: str = ""
-) -> Callable[..., Any]:
-    """The function of a kind, from the paper's own module or the shared one.
+def module_of(config: schema.Config, kind: str, name: str, where: str = "") -> str:
+    """The module with the function of a kind, without importing it; own ones first.
 
     Raises
     ------
@@ -188,7 +187,18 @@ def function_of(
     }
     file = f"conf/{group_file('paper', config.paper.name)}"
     one_of(f"{file}: {where or kind}.kind", name, sorted(known))
-    return getattr(importlib.import_module(known[name]), name)
+    return known[name]
+
+
+def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
+    """The function of a kind, from the paper's own module or the shared one.
+
+    Raises
+    ------
+    ConfigError
+        If there is no function of that name.
+    """
+    return getattr(importlib.import_module(module_of(config, kind, name)), name)
 
 
 def entry_of(config: schema.Config, kind: str, name: str) -> str:
@@ -200,34 +210,43 @@ def entry_of(config: schema.Config, kind: str, name: str) -> str:
         If there is no such function, or it does not take the options.
     """
     what = getattr(config.paper, kind)[name]
-    function = function_of(config, kind, what.kind, f"{kind}.{name}")
+    module = module_of(config, kind, what.kind, f"{kind}.{name}")
     where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
-    _check_options(function, what.options, where)
+    _check_options(functions(module)[what.kind], what.options, where)
     for key in ("solvers", "names") if kind != "sweeps" else ():
         for solver in what.options.get(key, ()):
             one_of(f"{where}.{key}", solver, list(config.paper.runs))
     if "published" in what.options:
         known = list(config.paper.published)
         one_of(f"{where}.published", what.options["published"], known)
-    return f"{function.__module__}:{what.kind}"
+    return f"{module}:{what.kind}"
 
 
-def _check_options(
-    function: Callable[..., Any], options: dict[str, Any], where: str
-) -> None:
+def _check_options(takes: ast.arguments, options: dict[str, Any], where: str) -> None:
     """Refuse options that a function does not take, or takes as another type."""
-    takes = [*inspect.signature(function).parameters.values()][PASSED:]
-    if any(one.kind is one.VAR_KEYWORD for one in takes):
+    if takes.kwarg is not None:
         return
-    kinds = get_type_hints(function)
+    plain, named = takes.args, takes.kwonlyargs
+    defaults = [None] * (len(plain) - len(takes.defaults)) + takes.defaults
+    known = [*zip(plain, defaults, strict=True)][PASSED:]
+    known += zip(named, takes.kw_defaults, strict=True)
     for key in options:
-        one_of(where, key, [one.name for one in takes])
-    for one in takes:
-        key = f"{where}.{one.name}"
-        if one.name in options:
-            validation.check(options[one.name], kinds.get(one.name, Any), key)
-        elif one.default is one.empty:
-            raise ConfigError(f"{key}: expected a value, found none")
+        one_of(where, key, [one.arg for one, _ in known])
+    for one, default in known:
+        if one.arg in options:
+            kind = _type_of(one.annotation)
+            validation.check(options[one.arg], kind, f"{where}.{one.arg}")
+        elif default is None:
+            raise ConfigError(f"{where}.{one.arg}: expected a value, found none")
+
+
+def _type_of(annotation: ast.expr | None) -> Any:
+    """The type that an annotation names; ``Any`` for types defined in the module."""
+    try:
+        text = ast.unparse(annotation) if annotation else "Any"
+        return eval(text, {}, _NAMES)  # noqa: S307  # source about to be run
+    except NameError:
+        return Any
 
 
 # --- what products and sweeps read ----------------------------------------------------

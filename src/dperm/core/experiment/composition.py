@@ -220,17 +220,17 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
     Fetched data are stored by that name, so that it stands for one data set only.
     """
     group, where = file.partition("/")[0], f"conf/{file}: defaults"
-    others = [name for name in available(group) if file != group_file(group, name)]
-    known = ["_self_", *(others if group != "paper" else ())]
-    taken, shared = content.get("defaults", []), available("dataset")
+    taken = content.get("defaults", [])
     for entry in taken if isinstance(taken, list) else [taken]:
         if group == "problem" and isinstance(entry, dict) and [*entry] == [DATASET]:
-            one_of(f"{where}: {DATASET}", entry[DATASET], shared)
+            one_of(f"{where}: {DATASET}", entry[DATASET], available("dataset"))
         else:
-            one_of(where, entry, known)
+            every = available(group) if group != "paper" else []
+            others = [name for name in every if group_file(group, name) != file]
+            one_of(where, entry, ["_self_", *others])
     inline = content.get("dataset") if group == "problem" else None
     name = inline.get("name") if isinstance(inline, dict) else None
-    if name in shared:
+    if name is not None and name in available("dataset"):
         raise ConfigError(
             f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
             f"conf/dataset/{name}.yaml has (defaults: [{DATASET}: {name}] takes it)"

@@ -58,7 +58,6 @@ def sections(
     for first in range(0, len(every), TOGETHER):
         orders = []
         for number, name in enumerate(some := every[first : first + TOGETHER]):
-            one_of(f"command line: {group}", name, available(group))
             orders.append(f"+{group}@s{number}='{name}'")
             orders += [text.replace(f"{group}.", f"s{number}.", 1) for text in given]
         tree, _ = composition.compose(composition.ALONE, orders)
@@ -108,10 +107,6 @@ def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]
     """What Hydra composes for a command line, and the chosen name in each group."""
     from dperm.core.experiment import composition
 
-    for text in overrides:
-        group, _, chosen = text.partition("=")
-        if group in CHOSEN:
-            one_of(f"command line: {group}", chosen, available(group))
     spelt = [*map(composition.spelt, overrides)]
     return composition.compose(composition.WHOLE, spelt)
 
