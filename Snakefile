@@ -41,7 +41,8 @@ onstart:  # the kernel frees the lock, however this process ends
         claims.refuse(PAPERS, OVERRIDES)
     except (RuntimeError, ConfigError) as error:
         raise WorkflowError(str(error))
-    helpers.begin(workflow)
+    # With a limit on their rate every ended job leaves a timer that fires each second.
+    workflow.scheduler.job_rate_limiter = None
 
 
 onsuccess:
@@ -139,7 +140,9 @@ for paper in PAPERS:
             params:
                 key=drawing.key,
                 command=lambda names, threads, paper=paper, drawing=drawing: (
-                    helpers.drawing(paper, drawing, OVERRIDES)
+                    helpers.command(
+                        JOBS, OVERRIDES, threads, "draw", paper, drawing.products[0]
+                    )
                 ),
             shell:
                 "({params.command}) > {log} 2>&1"

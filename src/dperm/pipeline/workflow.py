@@ -174,17 +174,13 @@ def command(
     words = [f"{OVERRIDES.get(name, name)}={value}" for name, value in named]
     if stage == "fetch":  # any problem will do
         words = [f"problem={jobs.problem_of(values[0])}", "data.required=false"]
+    elif stage == "draw":
+        words = [f"paper={values[0]}", f"drawn=[{','.join(job.products)}]"]
     elif stage == "audit":
         folder, _, name = values[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
     return shlex.join([*DPERM, stage, *words, *given])
-
-
-def drawing(paper: str, job: Job, given: Sequence[str]) -> str:
-    """The shell command of a job that draws."""
-    words = [f"paper={paper}", f"drawn=[{','.join(job.products)}]"]
-    return shlex.join([*DPERM, "draw", *words, *given])
 
 
 def key(jobs: Jobs, stage: str, *values: str) -> str:
@@ -216,12 +212,3 @@ def age(jobs: Jobs) -> None:
         if not any(Path(file).exists() for file in rows):
             for path in filter(Path.exists, map(Path, files)):
                 os.utime(path, (LONG_AGO, LONG_AGO))
-
-
-def begin(workflow: Any) -> None:
-    """Remove the limit on job rates.
-
-    With such a limit, which Snakemake sets by default, every ended job leaves a timer
-    that fires every second until the workflow ends.
-    """
-    workflow.scheduler.job_rate_limiter = None
