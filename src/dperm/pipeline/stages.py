@@ -8,8 +8,6 @@ from __future__ import annotations
 import functools
 import logging
 import math
-import os
-import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -21,7 +19,7 @@ import pandas as pd
 
 from dperm import data
 from dperm.core.experiment import files as store
-from dperm.core.experiment import grid, locate, plan, schema
+from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
@@ -242,7 +240,7 @@ class Swept:
 
     def _compute(self, todo: list[Task]) -> None:
         """Compute tasks in processes, long ones first; each becomes a part."""
-        from joblib import Parallel
+        from joblib import Parallel, delayed
 
         meter = Meter(f"sweep {self.name}", len(todo), "points")
         groups: dict[str, list[Task]] = {}
@@ -250,7 +248,7 @@ class Swept:
             together = self.what.together
             apart = {key: at for key, at in task[0].items() if key not in together}
             groups.setdefault(repr((apart, task[1])), []).append(task)
-        calls = (_away(self._several, group) for group in groups.values())
+        calls = (delayed(self._several)(group) for group in groups.values())
         workers = self.config.workers
         for done in Parallel(workers, return_as="generator_unordered")(calls):
             meter.advance(done)
@@ -290,25 +288,3 @@ def _size(task: Task) -> float:
     """Size of a point: the product of its numbers above 1, such as n and d."""
     numbers = (value for value in task[0].values() if isinstance(value, int | float))
     return math.prod(value for value in numbers if 1 <= value < math.inf)
-
-
-def _away(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A call for joblib that finds this process's files and modules.
-
-    The call is pickled here and unpickled by the worker, once it has found the modules
-    of a user's folder.
-    """
-    import cloudpickle  # imported here, as most starts need neither
-    import joblib
-
-    call = cloudpickle.dumps((function, arguments))
-    return joblib.delayed(_called)(Path.cwd(), os.environ.get("DPERM_CONF"), call)
-
-
-def _called(folder: Path, conf: str | None, call: bytes) -> Any:
-    os.chdir(folder)
-    if conf is not None:
-        os.environ["DPERM_CONF"] = conf
-    locate.conf_dirs()  # adds the user's folder to Python's path
-    function, arguments = pickle.loads(call)  # noqa: S301 - packed by _away
-    return function(*arguments)
