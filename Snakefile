@@ -98,14 +98,7 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
         priority: STAGES[stage].priority
         conda:
             "environment.yml"
-        threads: lambda names, stage=stage: helpers.needs(JOBS, stage, *names).threads
-        resources:
-            mem_mb=lambda names, attempt, stage=stage: (
-                attempt * helpers.needs(JOBS, stage, *names).megabytes
-            ),
-            runtime=lambda names, attempt, stage=stage: (
-                attempt * helpers.needs(JOBS, stage, *names).minutes
-            ),
+        threads: lambda names, stage=stage: helpers.threads(JOBS, stage, *names)
         params:
             key=lambda names, stage=stage: helpers.key(JOBS, stage, *names),
             # A function of "threads", whose change triggers no rerun: the key has all

@@ -5,7 +5,6 @@ import json
 import shlex
 import shutil
 import subprocess
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -223,15 +222,12 @@ def fetched(few, status="ok", nnz=0):
     path.write_text(json.dumps(vars(FetchRecord("wines", status, "", 1, 1, nnz=nnz))))
 
 
-def test_threads_memory_and_time_follow_from_passes_and_entries(few):
+def test_threads_follow_from_passes_and_entries(few):
     asked = []
     for entries in (0, 20000, 3624960, 10**9):
         fetched(few, nnz=entries)
-        asked.append(workflow.needs(few, "solve", "one", "a", "s"))
-    assert [one.threads for one in asked] == [1, 1, 4, workflow.MOST]
-    for one, two in pairwise(asked):
-        assert one.megabytes <= two.megabytes and one.minutes <= two.minutes
-    assert asked[0][1:] == (workflow.BASE, workflow.MINUTES)
+        asked.append(workflow.threads(few, "solve", "one", "a", "s"))
+    assert asked == [1, 1, 4, workflow.MOST]
 
 
 def test_what_is_timed_runs_alone_and_leaves_cores_idle(few):
@@ -240,9 +236,8 @@ def test_what_is_timed_runs_alone_and_leaves_cores_idle(few):
         ("sweep", "one", "clock", 4, workflow.ALONE),
         ("timing", "one", 1, workflow.ALONE),
     ):
-        job = few.job(stage, *values)
-        assert workflow.workers(job, stage, 32) == working
-        assert workflow.needs(few, stage, *values).threads == threads
+        assert workflow.workers(few.job(stage, *values), stage, 32) == working
+        assert workflow.threads(few, stage, *values) == threads
 
 
 def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(few):

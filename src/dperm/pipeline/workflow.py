@@ -9,7 +9,7 @@ import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from dperm.core.experiment import schema
 from dperm.core.experiment.files import known_json
@@ -30,10 +30,6 @@ SWEEP_THREADS = 4
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
 # with the root, because the larger X is, the more lanes stop early.
 ROOTS = 3.5e5
-COPIES = 6  # of the arrays, while they are read, prepared and solved
-BASE = 2000  # MB of an interpreter, its workers and several problems of a sweep
-MINUTES = 60  # least time limit of a job
-NANOSECONDS = 4.0  # per lane and entry of X: about ten times the kernels' time
 
 
 def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
@@ -130,32 +126,22 @@ def prefix(folder: str) -> str:
     return f"set -euo pipefail; export PYTHONPATH={path}{own}; "
 
 
-class Needs(NamedTuple):
-    """What a job requests; a cluster's profile with retries adds it up by attempts."""
+def threads(jobs: Jobs, stage: str, *values: str) -> int:
+    """Number of threads of a job, if there are enough cores; no row depends on it.
 
-    threads: int  #: if there are enough cores
-    megabytes: int
-    minutes: int
-
-
-def needs(jobs: Jobs, stage: str, *values: str) -> Needs:
-    """Threads of a job, and the memory and time that it requests of a cluster.
-
-    They follow from its stage, the passes of its lanes and the stored entries of its
-    data set, 0 while unknown or without a problem. No row depends on them. Requests are
-    generous: Snakemake's benchmark files, ``logs/<job>.tsv``, say what a job took.
+    It follows from its stage, the passes of its lanes and the stored entries of its
+    data set, 0 while unknown or without a problem.
     """
     job, names = jobs.job(stage, *values), STAGES[stage].wildcards
+    if job.alone:
+        return ALONE
+    if stage == "sweep":
+        return SWEEP_THREADS
     problem, record = dict(zip(names, values, strict=False)).get("problem"), None
     if problem is not None:
         record = read_record(jobs.dataset_of[problem], schema.Data())
     entries = (record.nnz or 0) if record is not None and record.available else 0
-    passed = job.work * entries
-    threads = min(MOST, max(1, math.ceil(math.sqrt(passed) / ROOTS)))
-    if job.alone or stage == "sweep":
-        threads = ALONE if job.alone else SWEEP_THREADS
-    minutes = MINUTES + int(passed * NANOSECONDS * 1e-9 / 60)
-    return Needs(threads, BASE + COPIES * 8 * entries // 10**6, minutes)
+    return min(MOST, max(1, math.ceil(math.sqrt(job.work * entries) / ROOTS)))
 
 
 def workers(job: Job, stage: str, threads: int) -> int:
