@@ -211,7 +211,7 @@ def source(**keys):
     ("changes", "words"),
     [
         ({"name": "../small"}, r"name: .*'../small'"),
-        ({"sources": []}, "sources: expected one or more"),
+        ({"sources": []}, "sources: expected a value"),
         ({"digest": "abc"}, "digest: expected sha256: .*'abc'"),
         ({"reader": Reader(format="arf")}, r"reader.format: .*'arf'.*mean arff\?"),
         ({"reader": Reader(format="libsvm", options={"nfeatures": 3})},
