@@ -126,10 +126,6 @@ def checked(
         Of the command line; they are recorded.
     """
     found: schema.Config = _object(schema.Config, tree, names, overrides)
-    for name, run in found.paper.runs.items():
-        where = f"conf/{group_file('paper', found.paper.name)}: runs.{name}.grid"
-        epsilon = found.problem.privacy.epsilon
-        grid.check_clips(grid.points(run.grid), where, epsilon)
     paper = at_scale(found.paper, found.scale)
     return replace(found, paper=paper, overrides=[*overrides])
 
