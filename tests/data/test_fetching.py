@@ -211,7 +211,7 @@ def source(**keys):
     ("changes", "words"),
     [
         ({"name": "../small"}, r"name: .*'../small'"),
-        ({"sources": []}, "sources: expected one or more"),
+        ({"sources": []}, "sources: expected a value"),
         ({"digest": "abc"}, "digest: expected sha256: .*'abc'"),
         ({"reader": Reader(format="arf")}, r"reader.format: .*'arf'.*mean arff\?"),
         ({"reader": Reader(format="libsvm", options={"nfeatures": 3})},
@@ -229,9 +229,9 @@ def source(**keys):
         (synthetic("sparse_regresion", n=5), r"generator: .*mean sparse_regression\?"),
         (synthetic("logistic_lognormal", n=5, p=1, sigma=1.0), "options.seed: expec"),
         (synthetic("logistic_lognormal", n=1, p=1, sigma=1.0, seed=0),
-         "options.n: expected 2 or more, found 1"),
+         "options.n: .*equal to 2, found 1"),
         (synthetic("logistic_lognormal", n=5, p=1, sigma="x", seed=0),
-         "options.sigma: expected a number"),
+         "options.sigma: expected a valid number"),
     ],
 )  # fmt: skip
 def test_a_wrong_configuration_is_named(data, changes, words):

@@ -163,7 +163,7 @@ def test_a_spoilt_configuration_is_read_or_refused(conf, refused, times):
 # --- hostile --------------------------------------------------------------------------
 
 
-PARTS = "expected letters, digits, _ and -"
+PARTS = "String should match pattern"
 OWN = r"diabetes\.yaml: (expected settings|defaults: expected .*@_global_)"
 HOSTILE = [  # file, text, what stands in its place, message
     # a YAML runs no code

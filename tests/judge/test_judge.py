@@ -191,7 +191,7 @@ def load(**changed):
         ({"place": None}, "place: expected a value"),
         ({"kind": "other"}, "kind: expected one of sentence"),
         ({"cause": "luck"}, "cause: expected"),
-        ({"at_least": "9"}, "at_least: expected a number"),
+        ({"at_least": "9"}, "at_least: expected a valid number"),
         ({"at_least": None, "nearly": None}, "at_least: expected one of"),
         ({"need": "most"}, "need: expected one of all, any"),
         ({"number": None}, "number: missing"),

@@ -5,21 +5,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from commands import dperm
 from dperm.core import solvers
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
 from dperm.core.experiment import locate
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.lanes import Lanes
-from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import checks as configured
-from dperm.pipeline import digests
+from dperm.pipeline import digests, inputs
 from dperm.pipeline.jobs import compose as run_table
 from dperm.store import closure
 
@@ -79,32 +74,15 @@ def test_the_audit_runs_it_and_refutes_it_with_half_its_noise(mine):
     assert audited("solver=noisy_gd")["sensitivity"]
 
 
-def test_its_algorithm_without_noise_finds_the_optimum(noisy_gd):
-    rng = np.random.default_rng(0)
-    X, w = rng.standard_normal((50, 3)), np.array([1.0, -2.0, 0.5])
-    problem = build("exact", X, X @ w, "least_squares", Penalty())
-    lanes = Lanes(np.ones(1), np.full(1, np.inf), 0.0)
-    run = noisy_gd.Run(problem, lanes, streams(0), noisy_gd.Options(), total=200)
-    run.advance(200)
-    np.testing.assert_allclose(run.weights[0], w, atol=1e-8)
-
-
-def test_its_names_join_those_of_the_package(mine):
-    assert {"mine", "dpcd"} <= set(locate.available("paper"))
-    assert compose(["problem=yields"]).problem.loss == "least_squares"
-    assert compose(["problem=diabetes"]).problem.name == "diabetes"
-    with pytest.raises(ConfigError, match="did you mean yields"):
-        compose(["problem=yelds"])
-
-
-def test_a_file_of_the_same_name_is_taken_instead(mine):
+def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
+    """One of the same name is taken instead; the folder may be named."""
     theirs = locate.home() / "conf/problem/diabetes.yaml"
     text = theirs.read_text().replace("epsilon: 4.0", "epsilon: 7.5")
     (mine / "conf/problem/diabetes.yaml").write_text(text)
     assert compose(["problem=diabetes"]).problem.privacy.epsilon == 7.5
-
-
-def test_its_folder_may_be_named(mine, monkeypatch, tmp_path):
+    assert {"mine", "dpcd"} <= set(locate.available("paper"))
+    with pytest.raises(ConfigError, match="did you mean yields"):
+        compose(["problem=yelds"])
     monkeypatch.setenv("DPERM_CONF", str(mine / "conf"))
     monkeypatch.chdir(tmp_path)
     assert compose(["solver=noisy_gd"]).solver.label == "Noisy GD"
@@ -131,12 +109,6 @@ def test_a_module_that_is_no_solver_is_refused(mine):
     with pytest.raises(ConfigError, match=r"'half': .*no attribute 'Options'"):
         configured.check(compose(["solver=noisy_gd", "solver.algorithm=half"]))
     sys.modules.pop("half")
-
-
-def test_a_missing_file_is_named(mine):
-    (mine / "yields.csv").unlink()
-    done = dperm("fetch", "problem=yields")
-    assert "missing in the current folder: yields.csv" in done.stderr
 
 
 def test_an_error_in_it_says_where(mine):
@@ -185,3 +157,33 @@ def test_a_slip_is_named_before_anything_runs(mine, file, old, new, said):
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(ConfigError, match=rf"conf/{file}\.yaml: .*{said}"):
         run_table(["mine"], ["scale=smoke"])
+
+
+# --- what its solver cannot do --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("  dp_cd:", "  dp_fw:", r"runs\.dp_fw: problem yields: .*family frank_wolfe"),
+        ("  dp_cd:", "  noisy_sfw:", r"runs\.noisy_sfw: .*family streams"),
+        ("offline: [yields]", "offline: [sparse_small]", None),
+    ],
+)
+def test_a_run_that_its_solver_cannot_do_is_refused_before_a_job(mine, old, new, said):
+    path = mine / "conf/paper/mine/paper.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    if said is None:  # sparse data, which DP-CD takes and nothing may fill in
+        assert run_table(["mine"], ["scale=smoke"]).of_paper("mine", "solve")
+        path.write_text(path.read_text().replace("  dp_cd:", "  dp_svrg:"))
+        said = r"runs\.dp_svrg: .*kept sparse"
+        filled = ["scale=smoke", "problem.preparation.standardize=true"]
+        with pytest.raises(ConfigError, match=r"standardize: expected false"):
+            run_table(["mine"], filled)
+    with pytest.raises(ConfigError, match=rf"conf/paper/mine/paper\.yaml: {said}"):
+        run_table(["mine"], ["scale=smoke"])
+
+
+def test_the_stage_command_refuses_it_too(configured):
+    with pytest.raises(ConfigError, match=r"diabetes\.yaml: .*family frank_wolfe"):
+        inputs.load_job(configured("solver=dp_fw", "paper=dpcd"))

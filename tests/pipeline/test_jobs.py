@@ -5,18 +5,16 @@ import json
 import shlex
 import shutil
 import subprocess
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import locate, plan
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, available
 from dperm.data.fetching import FetchRecord
-from dperm.pipeline import jobs, products, resources, stages, workflow
+from dperm.pipeline import jobs, products, stages, workflow
 from dperm.pipeline.auditing import PRODUCTS
 from dperm.pipeline.jobs import Jobs
 
@@ -96,17 +94,6 @@ def test_one_process_draws_what_is_asked_for(solved, monkeypatch, tmp_path, caps
             products.draw(solved(*SMALL, f"drawn=[{slip}]"))
 
 
-def test_products_of_the_same_files_share_a_job():
-    table = jobs.compose(["dpcd", "dpsco"], ["scale=smoke"])
-    for paper in table.papers:
-        drawn = table.of_paper(paper, "draw")
-        assert len({tuple(job.inputs) for job in drawn}) == len(drawn)
-        every = [each for job in drawn for each in job.products]
-        assert len(set(every)) == len(every) and len(drawn) <= len(every) / 2 + 4
-        files = [file for each in every for file in table.formats(paper, each)]
-        assert sorted(files) == sorted(file for job in drawn for file in job.outputs)
-
-
 def test_what_no_job_makes_is_refused():
     made = Jobs("")
     made.add("fetch", "a", of=1)
@@ -171,22 +158,6 @@ def test_overrides_reach_a_shell_as_they_are():
         workflow.overrides({"scal": "smoke"})
 
 
-def test_only_what_is_asked_for_is_read(monkeypatch):
-    """Each file once, by the jobs and by the digests of what sweeps name."""
-    real, read = configuration.sections, []
-
-    def seen(group, names, overrides=()):
-        read.extend((group, name) for name in names)
-        return real(group, names, overrides)
-
-    monkeypatch.setattr(configuration, "sections", seen)
-    assert jobs.compose(["dpcd"], ["scale=smoke"]).papers == ["dpcd"]
-    names = {group: {n for g, n in read if g == group} for group, _ in read}
-    assert names["paper"] == {"dpcd"}
-    assert names["solver"] == {"dp_cd", "dp_sgd"}
-    assert len(read) == len(set(read))
-
-
 # --- a paper that is broken -----------------------------------------------------------
 
 
@@ -208,21 +179,9 @@ def test_what_is_wrong_elsewhere_stops_nobody(copied, text):
         jobs.compose(["dpcd", "dpgcd"], ["scale=smoke"])
 
 
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
-        ("~paper.runs.dp_cd", r"sweeps\.tuning_law\.grid: .*dp_cd on elec"),
-        (
-            "+paper.figures.figure2.options.solvers=[dp_dc]",
-            r"options\.solvers: .*dp_cd",
-        ),
-        ("+paper.figures.figure2.options.solver=3", r"options: .*solvers"),
-        ("paper.tables.table2.kind=relative_eror", r"table2\.kind: .*relative"),
-    ],
-)
-def test_the_run_table_refuses_what_a_stage_would(override, message):
-    with pytest.raises(ConfigError, match=message):
-        jobs.compose(["dpcd"], ["scale=full", override])
+def test_a_sweep_without_its_tuning_is_refused():
+    with pytest.raises(ConfigError, match=r"sweeps\.tuning_law\.grid: .*dp_cd on elec"):
+        jobs.compose(["dpcd"], ["scale=full", "~paper.runs.dp_cd"])
 
 
 def test_a_folder_that_stands_alone_has_modules_of_its_papers(copied):
@@ -263,27 +222,22 @@ def fetched(few, status="ok", nnz=0):
     path.write_text(json.dumps(vars(FetchRecord("wines", status, "", 1, 1, nnz=nnz))))
 
 
-def test_threads_memory_and_time_follow_from_passes_and_entries(few):
-    run, asked = ("solve", "one", "a", "s"), []
+def test_threads_follow_from_passes_and_entries(few):
+    asked = []
     for entries in (0, 20000, 3624960, 10**9):
         fetched(few, nnz=entries)
-        needs = resources.megabytes(few, 1, *run), resources.minutes(few, 1, *run)
-        asked.append((resources.threads(few, *run), *needs))
-        assert resources.minutes(few, 2, *run) == 2 * needs[1]
-    assert [threads for threads, *_ in asked] == [1, 1, 4, resources.MOST]
-    assert all(one[1] <= two[1] and one[2] <= two[2] for one, two in pairwise(asked))
-    assert asked[0][1:] == (resources.BASE, resources.MINUTES)
-    assert resources.threads(few, "sweep", "one", "long") == resources.SWEEP_THREADS
+        asked.append(workflow.threads(few, "solve", "one", "a", "s"))
+    assert asked == [1, 1, 4, workflow.MOST]
 
 
 def test_what_is_timed_runs_alone_and_leaves_cores_idle(few):
-    for stage, name, working in (("sweep", "long", 32), ("sweep", "clock", 4),
-                                 ("timing", None, 1)):  # fmt: skip
-        values = ("one", name) if name else ("one",)
-        job = few.job(stage, *values)
-        assert resources.workers(job, stage, 32) == working
-        alone = resources.threads(few, stage, *values) == resources.ALONE
-        assert alone == (working < 32)
+    for stage, *values, working, threads in (
+        ("sweep", "one", "long", 32, workflow.SWEEP_THREADS),
+        ("sweep", "one", "clock", 4, workflow.ALONE),
+        ("timing", "one", 1, workflow.ALONE),
+    ):
+        assert workflow.workers(few.job(stage, *values), stage, 32) == working
+        assert workflow.threads(few, stage, *values) == threads
 
 
 def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(few):

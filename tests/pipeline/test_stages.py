@@ -1,15 +1,22 @@
 """Tune and evaluate: whole runs on a small problem."""
 
+import itertools
+import json
 import logging
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from changing import changed
+from dperm.core.experiment import files as store
 from dperm.core.experiment import results
 from dperm.core.experiment import tune as tuning
-from dperm.core.experiment.unit import COLUMNS, IDENTITY, PROVENANCE, Job
+from dperm.core.experiment.plan import seed_of
+from dperm.core.experiment.results import best
+from dperm.core.experiment.tune import LEADERS, ONE_RUN, leaders
+from dperm.core.experiment.unit import COLUMNS, HOPELESS, IDENTITY, PROVENANCE, Job
 from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.pipeline import inputs, stages
@@ -70,33 +77,28 @@ def test_another_label_reaches_rows_whose_lanes_are_reused(configured, caplog):
         assert set(table["algorithm"]) == {"Other"}
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_rows_do_not_depend_on_the_workers(configured, solver, monkeypatch):
-    """Nor on how units are cut for them."""
-    one = stages.solve(run_for(configured, solver, results="one"))
-    monkeypatch.setattr(tuning, "WIDE", 1)
-    many = stages.solve(run_for(configured, solver, "workers=5", results="many"))
-    for name in ("tune.parquet", "evaluate.parquet"):
-        alone, beside = (pd.read_parquet(path.with_name(name)) for path in (one, many))
-        pd.testing.assert_frame_equal(numbers(alone), numbers(beside), check_exact=True)
+SPARSE = ("paper=dpgcd", "problem=sparse_small")
 
 
-@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd", "dp_gcd"])
-def test_a_sparse_problem_from_its_yaml_to_its_rows(configured, solver, monkeypatch):
-    """Its rows are the same where units share the threads, some at the same time."""
-    settings = ("paper=dpgcd", "problem=sparse_small", f"solver={solver}")
-    config = configured(*settings, results="one")
-    assert inputs.load_problem(config).is_sparse
-    one = pd.read_parquet(stages.tune(config))
+@pytest.mark.parametrize(
+    ("solver", "where"),
+    [(name, ()) for name in SOLVERS]
+    + [(name, SPARSE) for name in ("dp_cd", "dp_sgd", "dp_gcd")],
+)
+def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatch):
+    """Nor on how units are cut for them, or how many run at the same time."""
+    config = run_for(configured, solver, *where, results="one")
+    assert inputs.load_problem(config).is_sparse == bool(where)
+    one = stages.solve(config)
     monkeypatch.setattr(tuning, "WIDE", 1)
     for workers in (2, 2 * tuning.SHARED + 1):
-        other = configured(*settings, f"workers={workers}", results=f"{workers}")
-        rows = pd.read_parquet(stages.tune(other))
-        pd.testing.assert_frame_equal(numbers(one), numbers(rows), check_exact=True)
-    chosen = results.best(one)
-    assert len(chosen) and (chosen["mean"] <= one["relative_error"].max()).all()
-    evaluated = pd.read_parquet(stages.evaluate(config))
-    assert (evaluated["status"] == "ok").all()
+        given = (*where, f"workers={workers}")
+        many = stages.solve(run_for(configured, solver, *given, results=f"{workers}"))
+        for name in ("tune.parquet", "evaluate.parquet"):
+            alone, beside = (pd.read_parquet(at.with_name(name)) for at in (one, many))
+            pd.testing.assert_frame_equal(
+                numbers(alone), numbers(beside), check_exact=True
+            )
 
 
 def with_grid(config, clips, passes=2, steps=(0.1, 1.0)):
@@ -147,8 +149,6 @@ def test_epsilon_infinity_is_the_public_method(configured):
 
 
 def test_ledgers_are_stored_with_what_they_cost(configured):
-    import json
-
     config = configured(BOTH)
     folder = stages.tune(config).parent
     entries = json.loads((folder / "ledger.json").read_text())
@@ -196,3 +196,111 @@ def test_ties_of_a_tuning_are_evaluated_where_anything_was_learnt():
         for which in ("all", "best", "ties")
     }
     assert kept == {"all": [0, 1, 2, 3, 4, 5], "best": [1, 4], "ties": [1, 2, 4]}
+
+
+# --- two stages: all settings once, the best in all replicates -----------------------
+
+MORE = ("scale.replicates=4", "scale.keep={step: 5, clip: 8, passes: 2}")
+MADE = [*IDENTITY, "objective", "relative_error", "seed", "config_digest"]
+SETTING = ["calibration", "passes", "step", "clip"]
+
+
+def tuned(configured, *given, **where):
+    return store.read_table(stages.tune(configured("paper=dpcd", *given, **where)))
+
+
+@pytest.mark.parametrize("solver", ["dp_cd", "dp_sgd"])
+def test_the_whole_grid_chooses_the_same_and_has_the_same_rows(configured, solver):
+    given = (f"solver={solver}", *MORE)
+    short = tuned(configured, *given)
+    whole = tuned(configured, "paper.race=false", *given, results="whole")
+    pd.testing.assert_frame_equal(best(short), best(whole))
+    assert set(whole["status"]) <= {"ok", "diverged"}
+    both = short[MADE].merge(whole[MADE], on=IDENTITY, suffixes=("", "_whole"))
+    assert len(both) == len(short) < len(whole)
+    for name in set(MADE) - set(IDENTITY):
+        assert both[name].equals(both[f"{name}_whole"]), name
+    once = short[short["status"] == ONE_RUN]
+    assert (once["replicate"] == 0).all()
+    counts = short.groupby(SETTING)["replicate"].agg(["count", "min"])
+    assert set(counts["count"]) == {1, 4} and (counts["min"] == 0).all()
+    led = counts[counts["count"] == 4].groupby(["calibration", "passes"]).size()
+    assert led.max() <= LEADERS and led.min() > LEADERS / 2
+
+
+def test_a_hopeless_setting_ends_early_and_the_choice_is_the_same(configured):
+    """Its end changes no other row; at the limit's time it is beyond the limit."""
+    given = ("paper=dpgcd", "problem=sparse_small", "solver=dp_sgd", *MORE)
+    key = "paper.runs.dp_sgd.hopeless"
+    limited, free = (
+        store.read_table(stages.tune(configured(*given, f"{key}={to}", results=to)))
+        for to in ("1.05", "null")
+    )
+    pd.testing.assert_frame_equal(best(limited), best(free))
+    ended = limited["status"] == HOPELESS
+    assert ended.any() and (limited["replicate"][ended] == 0).all()
+    assert (limited["passes"][ended] > 1 / 16).all()
+    others = limited[~ended].merge(free, on=IDENTITY, suffixes=("", "_free"))
+    assert (others["replicate"] == 0).sum() == (~ended & (limited.replicate == 0)).sum()
+    for name in ("objective", "seed"):
+        assert others[name].equals(others[f"{name}_free"]), name
+    assert (limited["objective"][ended] > 1.05 * np.log(2)).all()
+
+
+def test_with_one_replicate_every_setting_may_be_chosen(configured):
+    table = tuned(configured, "solver=dp_cd", *MORE, "scale.replicates=1")
+    assert ONE_RUN not in set(table["status"])
+
+
+def replicate(objective, **columns):
+    """Rows of settings whose step and clip run through a grid of ten clips."""
+    places = np.arange(len(objective))
+    return pd.DataFrame(
+        {"objective": objective, "step": places // 10, "clip": places % 10,
+         "status": "ok", **columns}
+    )  # fmt: skip
+
+
+def test_the_best_lead():
+    objective = np.random.default_rng(0).permutation(np.arange(100.0))
+    assert set(objective[leaders(replicate(objective))]) == {*range(LEADERS)}
+
+
+def test_of_ties_that_one_leads_that_would_be_chosen():
+    objective = np.where(np.arange(100) < 50, 1.0, 2.0 + np.arange(100))
+    table = replicate(objective).iloc[::-1]
+    led = table[leaders(table)]
+    assert set(led["objective"]) == {1.0, *objective[50 : 50 + LEADERS - 1]}
+    assert (led["step"].min(), led["clip"][led["step"].idxmin()]) == (0, 0)
+
+
+def test_what_diverged_does_not_lead():
+    objective = np.arange(100.0)
+    status = np.where(objective < 90, "diverged", "ok")
+    assert leaders(replicate(objective, status=status)).sum() == 10
+    assert not leaders(replicate(objective, status="diverged")).any()
+
+
+# --- seeds ----------------------------------------------------------------------------
+
+
+def test_no_two_names_share_a_seed():
+    names = itertools.product(
+        (1, 2),
+        ("tune", "evaluate"),
+        ("a", "b"),
+        ("dp_cd", "dp_sgd"),
+        (2.0, 5.0),
+        range(10),
+    )
+    found = [seed_of(*name) for name in names]
+    assert len(set(found)) == len(found) == 320
+
+
+def test_seeds_are_what_they_were():
+    """A change here changes every published result: it must be meant."""
+    assert seed_of(1, "tune", "california_norm", "dp_cd", 2.0, 0) == 2190794563514816515
+
+
+def test_whole_passes_have_one_name():
+    assert seed_of(1, "tune", "a", "b", 2, 0) == seed_of(1, "tune", "a", "b", 2.0, 0)

@@ -107,17 +107,14 @@ def test_everything_promised_is_there(finished):
     assert {str(results / "table2.csv"), str(figures / "figure2.png")} <= {
         str(folder / name) for name in manifest["files"]
     }
-    table = pd.read_csv(results / "table2.csv")
-    assert table.columns.tolist() == [
-        "problem", "algorithm", "passes", "mean", "std", "fresh_mean", "fresh_ci_low",
-        "fresh_ci_high", "step", "clip", "published_mean", "published_std",
-        "p_std", "p_std_thrice",
-    ]  # fmt: skip
-    curves = pd.read_csv(figures / "figure2.csv")
-    assert curves.columns.tolist() == [
-        "panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high", "role",
-    ]  # fmt: skip
-    assert (curves.groupby(["panel", "algorithm"])["x"].min() == 0).all()
+    # Their columns are what others read.
+    for path, columns in (
+        (results / "table2.csv", "problem,algorithm,passes,mean,std,fresh_mean,"
+         "fresh_ci_low,fresh_ci_high,step,clip,published_mean,published_std,p_std,"
+         "p_std_thrice"),
+        (figures / "figure2.csv", "panel,algorithm,x,mean,min,max,ci_low,ci_high,role"),
+    ):  # fmt: skip
+        assert path.read_text().splitlines()[0] == columns
 
 
 def test_data_of_another_scale_leave_no_job_out(finished):
@@ -170,7 +167,7 @@ def test_snakemakes_own_report(finished):
 def test_a_wrong_configuration_stops_before_anything_runs(tmp_path):
     done = snakemake(tmp_path, 1, "dpcd", set="problem.privacy.epsilon=0")
     assert done.returncode == 1
-    assert "privacy.epsilon: expected a positive number" in done.stdout + done.stderr
+    assert "privacy.epsilon: expected greater than 0" in done.stdout + done.stderr
     assert not (tmp_path / "results").exists()
 
 

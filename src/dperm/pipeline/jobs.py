@@ -300,8 +300,6 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
     design, label = plan.design(at), plan.label(at, solver)
     points, kinds = design.points, design.calibrations
     checks.require_able(config.paper, spec, chosen)
-    where = f"{_where(config)}: runs.{solver}.grid"
-    grid.check_clips(points, where, spec.privacy.epsilon)
     of = [
         *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
         *(repr(points), kinds, config.seed, design.replicates, design.fresh),

@@ -8,6 +8,7 @@ before anything is computed.
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import logging
@@ -80,17 +81,16 @@ def draw(config: schema.Config) -> list[Path]:
 
 def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     """Make a figure or a table from its stages' results and return its files."""
-    product = getattr(config.paper, kind)[name]
-    content, path = _make(config, kind, product), stem(config, kind, name)
-    if kind == "tables":
+    (drawn, rows), path = _made(config, kind, name), stem(config, kind, name)
+    if drawn is None:
         written = [path.with_suffix(".csv")]
-        store.write_csv(written[0], content)
+        store.write_csv(written[0], rows)
         if config.product is not None:  # asked for by name, by a reader
-            print(tables.in_markdown(content, product.caption))
+            print(tables.in_markdown(rows, config.paper.tables[name].caption))
     else:
         from dperm.present import drawing
 
-        written = drawing.save(*drawing.made(content), path, config.formats)
+        written = drawing.save(drawn, rows, path, config.formats)
     for path in written:
         log.info("%s", path)
     return written
@@ -98,28 +98,27 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
 
 def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
     """Compute the content of a product's CSV file again; nothing is written."""
-    made = _make(config, kind, getattr(config.paper, kind)[name])
-    if kind == "tables":
-        return made
-    from dperm.present import drawing
+    drawn, rows = _made(config, kind, name)
+    if drawn is not None:
+        from dperm.present import drawing
 
-    drawn, rows = drawing.made(made)
-    drawing.plt.close(drawn)
+        drawing.plt.close(drawn)
     return rows
 
 
-def _make(config: schema.Config, kind: str, product: schema.Product) -> Any:
-    """Call the product's function on the product's problems."""
-    lost = _nothing_ran(config, product)
-    if lost and kind == "tables":
-        return pd.DataFrame({"reason": [lost]})
-    if lost:
-        from dperm.present import drawing
-
-        return drawing.missing(lost)
-    shown = product_problems(config, product)
+def _made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
+    """The picture of a figure, None for a table, and the rows of its CSV file."""
+    product = getattr(config.paper, kind)[name]
     maker = function_of(config, kind, product.kind)
-    return maker(config, product, shown, **product.options)
+    call = functools.partial(
+        maker, config, product, product_problems(config, product), **product.options
+    )
+    lost = _nothing_ran(config, product)
+    if kind == "tables":
+        return None, pd.DataFrame({"reason": [lost]}) if lost else call()
+    from dperm.present import drawing
+
+    return drawing.made(drawing.missing(lost) if lost else call())
 
 
 def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
@@ -258,23 +257,15 @@ def product_problems(config: schema.Config, product: schema.Product) -> list[str
     return [name for name in product.problems or () if name in names] or names
 
 
-def product_runs(
-    config: schema.Config, product: schema.Product
-) -> list[tuple[str, str]]:
-    """(problem, solver) whose results a product shows; none if it shows only sweeps."""
-    if product.sweeps and product.problems is None:
-        return []
-    shown = product_problems(config, product)
-    return [run for run in plan.runs(config) if run[0] in shown]
-
-
 def read_by(config: schema.Config, product: schema.Product) -> list[Path]:
-    """Files of rows that a product is made of."""
+    """Files of rows that a product is made of; of runs none if it shows only sweeps."""
     folder, runs = plan.results_folder(config, config.paper.name), []
-    for run in product_runs(config, product):
-        runs += [folder.joinpath(*run, f"{name}.parquet") for name in ROWS]
+    if product.problems is not None or not product.sweeps:
+        shown = product_problems(config, product)
+        runs = [run for run in plan.runs(config) if run[0] in shown]
+    rows = [folder.joinpath(*run, f"{name}.parquet") for run in runs for name in ROWS]
     swept = [sweep_path(config, name) for name in product.sweeps]
-    return [*runs, *swept, *([folder / "timing.parquet"] if product.timed else [])]
+    return [*rows, *swept, *([folder / "timing.parquet"] if product.timed else [])]
 
 
 def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:

@@ -34,7 +34,6 @@ from dperm.pipeline.inputs import (
     optimum_record,
     say_unavailable,
 )
-from dperm.pipeline.workers import away
 
 log = logging.getLogger(__name__)
 
@@ -241,7 +240,7 @@ class Swept:
 
     def _compute(self, todo: list[Task]) -> None:
         """Compute tasks in processes, long ones first; each becomes a part."""
-        from joblib import Parallel
+        from joblib import Parallel, delayed
 
         meter = Meter(f"sweep {self.name}", len(todo), "points")
         groups: dict[str, list[Task]] = {}
@@ -249,7 +248,7 @@ class Swept:
             together = self.what.together
             apart = {key: at for key, at in task[0].items() if key not in together}
             groups.setdefault(repr((apart, task[1])), []).append(task)
-        calls = (away(self._several, group) for group in groups.values())
+        calls = (delayed(self._several)(group) for group in groups.values())
         workers = self.config.workers
         for done in Parallel(workers, return_as="generator_unordered")(calls):
             meter.advance(done)

@@ -1,7 +1,8 @@
-"""Functions of the Snakefile: its command line, its shell and what a run says."""
+"""Functions of the Snakefile: its command line, its jobs and what a run says."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -10,16 +11,25 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
+from dperm.core.experiment import schema
 from dperm.core.experiment.files import known_json
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import one_of
-from dperm.pipeline import resources
+from dperm.data.fetching import read_record
 from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
 OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
 DPERM = ("python", "-P", "-m", "dperm")
 LONG_AGO = 86400.0  # a time in seconds
+
+MOST = 16  # threads of a job; with more it would wait long for free cores
+ALONE = 1024  # all cores: Snakemake limits this to those it has
+APART = 8  # cores per run if several timed runs share a machine
+SWEEP_THREADS = 4
+# Roots of passes times entries that a thread takes in about 45 seconds. The time grows
+# with the root, because the larger X is, the more lanes stop early.
+ROOTS = 3.5e5
 
 
 def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
@@ -116,6 +126,31 @@ def prefix(folder: str) -> str:
     return f"set -euo pipefail; export PYTHONPATH={path}{own}; "
 
 
+def threads(jobs: Jobs, stage: str, *values: str) -> int:
+    """Number of threads of a job, if there are enough cores; no row depends on it.
+
+    It follows from its stage, the passes of its lanes and the stored entries of its
+    data set, 0 while unknown or without a problem.
+    """
+    job, names = jobs.job(stage, *values), STAGES[stage].wildcards
+    if job.alone:
+        return ALONE
+    if stage == "sweep":
+        return SWEEP_THREADS
+    problem, record = dict(zip(names, values, strict=False)).get("problem"), None
+    if problem is not None:
+        record = read_record(jobs.dataset_of[problem], schema.Data())
+    entries = (record.nnz or 0) if record is not None and record.available else 0
+    return min(MOST, max(1, math.ceil(math.sqrt(job.work * entries) / ROOTS)))
+
+
+def workers(job: Job, stage: str, threads: int) -> int:
+    """Number of working threads of a job; a timed job uses only some, or one."""
+    if not job.alone:
+        return threads
+    return 1 if stage == "timing" else max(1, threads // APART)
+
+
 def command(
     jobs: Jobs, given: Sequence[str], threads: int, stage: str, *values: str
 ) -> str:
@@ -125,17 +160,13 @@ def command(
     words = [f"{OVERRIDES.get(name, name)}={value}" for name, value in named]
     if stage == "fetch":  # any problem will do
         words = [f"problem={jobs.problem_of(values[0])}", "data.required=false"]
+    elif stage == "draw":
+        words = [f"paper={values[0]}", f"drawn=[{','.join(job.products)}]"]
     elif stage == "audit":
         folder, _, name = values[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
-    words.append(f"workers={resources.workers(job, stage, threads)}")
+    words.append(f"workers={workers(job, stage, threads)}")
     return shlex.join([*DPERM, stage, *words, *given])
-
-
-def drawing(paper: str, job: Job, given: Sequence[str]) -> str:
-    """The shell command of a job that draws."""
-    words = [f"paper={paper}", f"drawn=[{','.join(job.products)}]"]
-    return shlex.join([*DPERM, "draw", *words, *given])
 
 
 def key(jobs: Jobs, stage: str, *values: str) -> str:
@@ -167,12 +198,3 @@ def age(jobs: Jobs) -> None:
         if not any(Path(file).exists() for file in rows):
             for path in filter(Path.exists, map(Path, files)):
                 os.utime(path, (LONG_AGO, LONG_AGO))
-
-
-def begin(workflow: Any) -> None:
-    """Remove the limit on job rates.
-
-    With such a limit, which Snakemake sets by default, every ended job leaves a timer
-    that fires every second until the workflow ends.
-    """
-    workflow.scheduler.job_rate_limiter = None

@@ -17,6 +17,7 @@ from typing import Any
 
 import hydra
 from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -41,9 +42,9 @@ from dperm.core.experiment.locate import (
 from dperm.core.experiment.validation import below, check, load_yaml, one_of
 
 VERSION = "1.3"  # of Hydra, whose rules hold
-# Primary configurations: the root's file, the same without paper, problem and solver,
-# and one of nothing, to which sections are added.
-WHOLE, SETTINGS, ALONE = "config", "settings", "alone"
+# Primary configurations: the root's file, and one of nothing, to which sections are
+# added.
+WHOLE, ALONE = "config", "alone"
 DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
 # Parts of Hydra's own configuration, which only its applications need.
 _PARTS = ("env", "help", "hydra_help", "hydra_logging", "job_logging", "launcher",
@@ -64,7 +65,7 @@ def compose(
     Parameters
     ----------
     name : str
-        ``WHOLE``, ``SETTINGS`` or ``ALONE``.
+        ``WHOLE`` or ``ALONE``.
     overrides : sequence of str
         In Hydra's grammar.
 
@@ -80,19 +81,21 @@ def compose(
         return plain(OmegaConf.masked_copy(composed, kept)), chosen
 
 
-def application(task: Callable[[DictConfig], Any]) -> Callable[[], None]:
-    """A function on a composed configuration as an application of Hydra's."""
+def application(task: Callable[..., Any]) -> Callable[[], None]:
+    """A function as an application of Hydra's, called for each job of a multirun.
+
+    It is passed plain values, the name chosen in each group, and the job's overrides.
+    """
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors are raised, to be told in one line
-    made: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(task)
+
+    def job(composed: DictConfig) -> None:
+        now = HydraConfig.get()
+        given = [text.removeprefix("++") for text in now.overrides.task]
+        task(plain(composed), _chosen(now), given)
+
+    made: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(job)
     return made
-
-
-def job(composed: DictConfig) -> tuple[dict[str, Any], dict[str, str], list[str]]:
-    """A job of a Hydra application: plain values, names of groups, its overrides."""
-    now = HydraConfig.get()
-    given = [text.removeprefix("++") for text in now.overrides.task]
-    return plain(composed), _chosen(now), given
 
 
 def plain(composed: Any) -> Any:
@@ -133,9 +136,12 @@ def refusing(overrides: Sequence[str] = ()) -> Iterator[None]:
 
 @functools.cache
 def register() -> None:
-    """Tell Hydra of :class:`Conf`."""
+    """Tell Hydra of :class:`Conf`, and of the keys that no file gives."""
     Plugins.instance().register(Conf)
     Plugins.instance().register(_Searched)
+    stored = ConfigStore.instance()
+    stored.store("schema", asdict(schema.Config()))
+    stored.store(ALONE, {"defaults": _NOTHING})
 
 
 class _Searched(SearchPathPlugin):
@@ -160,14 +166,12 @@ class Conf(ConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         """Read a file; ConfigError if it is not one of settings."""
-        made_of = _MADE.get(config_path)
-        content = made_of() if made_of else contents(_file(config_path))
-        made = OmegaConf.create(content)
+        made = OmegaConf.create(contents(_file(config_path)))
         return ConfigResult(self.provider, self.full_path(), made, {"package": None})
 
     def is_config(self, config_path: str) -> bool:
         """Whether there is such a file."""
-        return config_path in _MADE or conf_file(_file(config_path)) is not None
+        return conf_file(_file(config_path)) is not None
 
     def is_group(self, config_path: str) -> bool:
         """Whether it is a group, or the root."""
@@ -178,22 +182,6 @@ class Conf(ConfigSource):
         if config_path == "":
             return [] if results_filter == ObjectType.CONFIG else [*GROUPS[:-1]]
         return [] if results_filter == ObjectType.GROUP else available(config_path)
-
-
-def _settings() -> dict[str, Any]:
-    """The root's file without its paper, problem and solver."""
-    root = contents(ROOT)
-    scale = [one for one in root.get("defaults", []) if "scale" in one]
-    kept = {key: root[key] for key in root if key not in ("defaults", "hydra")}
-    return {**kept, "defaults": [*scale, *_NOTHING]}
-
-
-# Configurations that are no files; the schema has the keys that no file gives.
-_MADE: dict[str, Callable[[], dict[str, Any]]] = {
-    ALONE: lambda: {"defaults": _NOTHING},
-    SETTINGS: _settings,
-    "schema": lambda: asdict(schema.Config()),
-}
 
 
 def _file(config_path: str) -> str:
@@ -227,27 +215,23 @@ def contents(file: str) -> dict[str, Any]:
 
 
 def _check_defaults(file: str, content: dict[str, Any]) -> None:
-    """Refuse a defaults list that reaches out of the group."""
+    """Refuse a defaults list that reaches out of the group, or a data set's name.
+
+    Fetched data are stored by that name, so that it stands for one data set only.
+    """
     group, where = file.partition("/")[0], f"conf/{file}: defaults"
     taken = content.get("defaults", [])
-    if not isinstance(taken, list):
-        raise ConfigError(f"{where}: expected a list, found {taken!r}")
-    for entry in taken:
+    for entry in taken if isinstance(taken, list) else [taken]:
         if group == "problem" and isinstance(entry, dict) and [*entry] == [DATASET]:
-            one_of(f"{where}: {DATASET}", str(entry[DATASET]), available("dataset"))
-        elif isinstance(entry, str) and group != "paper":
-            one_of(where, entry, [*available(group), "_self_"])
-            if file == group_file(group, entry):
-                raise ConfigError(f"{where}: expected no circle, found {entry!r}")
+            one_of(f"{where}: {DATASET}", entry[DATASET], available("dataset"))
         else:
-            allowed = f"{DATASET}: name" if group == "problem" else "a name"
-            raise ConfigError(
-                f"{where}: expected {allowed} of its group or _self_, found {entry!r}"
-            )
+            every = available(group) if group != "paper" else []
+            others = [name for name in every if group_file(group, name) != file]
+            one_of(where, entry, ["_self_", *others])
     inline = content.get("dataset") if group == "problem" else None
     name = inline.get("name") if isinstance(inline, dict) else None
-    if name is not None and str(name) in available("dataset"):
-        raise ConfigError(  # fetched data are stored by name
+    if name is not None and name in available("dataset"):
+        raise ConfigError(
             f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
             f"conf/dataset/{name}.yaml has (defaults: [{DATASET}: {name}] takes it)"
         )

@@ -9,7 +9,6 @@ value found and the value expected.
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -59,7 +58,6 @@ def sections(
     for first in range(0, len(every), TOGETHER):
         orders = []
         for number, name in enumerate(some := every[first : first + TOGETHER]):
-            one_of(f"command line: {group}", name, available(group))
             orders.append(f"+{group}@s{number}='{name}'")
             orders += [text.replace(f"{group}.", f"s{number}.", 1) for text in given]
         tree, _ = composition.compose(composition.ALONE, orders)
@@ -80,14 +78,17 @@ def settings(overrides: Sequence[str]) -> schema.Config:
     ConfigError
         If a setting is invalid, or a paper, problem or solver is among the overrides.
     """
-    for group, text in itertools.product(CHOSEN[:-1], overrides):
-        if key_of(text) == group:
+    left_out = CHOSEN[:-1]
+    for text in overrides:
+        if key_of(text) in left_out:
             raise ConfigError(
-                f"{text}: expected a key below it, {group}.<key>=value: what is made "
-                "is chosen by the target"
+                f"{text}: expected a key below it, as in {key_of(text)}.name: what is "
+                "made is chosen by the target"
             )
-    rest = [text for text in overrides if key_of(text).split(".")[0] not in CHOSEN[:-1]]
-    found = _object(schema.Settings, *_composed("settings", rest), rest)
+    rest = [text for text in overrides if key_of(text).split(".")[0] not in left_out]
+    tree, names = _composed([*rest, *(f"~{group}" for group in left_out)])
+    tree = {key: value for key, value in tree.items() if key not in left_out}
+    found = _object(schema.Settings, tree, names, rest)
     return schema.Config(**{**vars(found), "overrides": [*overrides]})
 
 
@@ -99,20 +100,15 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     overrides : sequence of str
         Such as ``problem=california_norm`` or ``problem.privacy.epsilon=2``.
     """
-    return checked(*_composed("config", overrides), overrides)
+    return checked(*_composed(overrides), overrides)
 
 
-def _composed(
-    name: str, overrides: Sequence[str]
-) -> tuple[dict[str, Any], dict[str, str]]:
+def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
     """What Hydra composes for a command line, and the chosen name in each group."""
     from dperm.core.experiment import composition
 
-    for text in overrides:
-        group, _, chosen = text.partition("=")
-        if group in CHOSEN:
-            one_of(f"command line: {group}", chosen, available(group))
-    return composition.compose(name, [*map(composition.spelt, overrides)])
+    spelt = [*map(composition.spelt, overrides)]
+    return composition.compose(composition.WHOLE, spelt)
 
 
 def checked(
@@ -130,10 +126,6 @@ def checked(
         Of the command line; they are recorded.
     """
     found: schema.Config = _object(schema.Config, tree, names, overrides)
-    for name, run in found.paper.runs.items():
-        where = f"conf/{group_file('paper', found.paper.name)}: runs.{name}.grid"
-        epsilon = found.problem.privacy.epsilon
-        grid.check_clips(grid.points(run.grid), where, epsilon)
     paper = at_scale(found.paper, found.scale)
     return replace(found, paper=paper, overrides=[*overrides])
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dperm.core.experiment import grid, schema
 from dperm.core.experiment.config import read
-from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.locate import ConfigError, group_file
 
 
 def results_folder(config: schema.Config, *below: str) -> Path:
@@ -46,10 +46,8 @@ def grid_points(config: schema.Config) -> list[grid.Point]:
     paper, solver = config.paper, config.solver.name
     if solver not in paper.runs:
         known = ", ".join(paper.runs)
-        raise ConfigError(
-            f"conf/paper/{paper.name}/paper.yaml: runs: no solver {solver!r}; "
-            f"it has {known}"
-        )
+        where = f"conf/{group_file('paper', paper.name)}: runs"
+        raise ConfigError(f"{where}: no solver {solver!r}; it has {known}")
     found = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
     return grid.thin(found, config.scale.keep)
 
@@ -112,11 +110,14 @@ def names_of(config: schema.Config) -> Names:
 def design(config: schema.Config) -> Design:
     """How the paper runs the chosen solver on the chosen problem.
 
-    Raises ConfigError if the paper does not run this solver.
+    Raises ConfigError if the paper does not run this solver, or with infinite clips
+    where there is noise.
     """
-    paper, scale = config.paper, config.scale
+    paper, scale, points = config.paper, config.scale, grid_points(config)
+    where = f"conf/{group_file('paper', paper.name)}: runs.{config.solver.name}.grid"
+    grid.check_clips(points, where, config.problem.privacy.epsilon)
     return Design(
-        grid_points(config),
+        points,
         paper.calibrations,
         scale.replicates or paper.replicates,
         scale.fresh or paper.fresh,
