@@ -153,12 +153,18 @@ def test_a_list_of_lower_and_upper_ends_is_no_list_of_pairs():
 
 
 @pytest.mark.parametrize(
-    "bounds", [((0, 1), (2, 3)), np.array([[0, 1], [2, 3]]), [(0, 1)], [(1, 0)] * 2,
-               (0, np.nan), None, 3, "ab", ((0, 1, 2), (3, 4, 5))]
+    "bounds", [((0, 1), (2, 3)), np.array([[0, 1], [2, 3]]), [(0, 1)], ("0", "1"),
+               None, 3, "ab", ((0, 1, 2), (3, 4, 5))]
 )  # fmt: skip
 def test_what_is_no_range_or_may_be_two_things_is_refused(bounds):
     with pytest.raises(ValueError, match=r"bounds: expected .low, high., a list of 2"):
         ranges.declared("bounds", bounds, 2, True, False)
+
+
+@pytest.mark.parametrize("pair", [(1, 0), (0, np.nan), (0, np.inf), (0, 1e-200)])
+def test_a_range_that_is_none_is_refused_by_its_column(pair):
+    with pytest.raises(ValueError, match=r"bounds: expected low <= high.* for b"):
+        ranges.declared("bounds", {"a": (0, 1), "b": pair}, ["a", "b"], True, False)
 
 
 @pytest.mark.parametrize("slip", ["", "counted twice", "half the noise"])

@@ -41,7 +41,7 @@ NO_RELEASE = (
 
 def _ordered(pair: list[float]) -> list[float]:
     if not pair[0] < pair[1]:
-        raise ValueError("low must be below high")
+        raise ValueError("low below high")
     return pair
 
 
@@ -167,7 +167,10 @@ def parse(words: Iterable[str]) -> Request:
     try:
         request = Request(**given)
     except ValidationError as error:
-        faults += [_fault(one) for one in error.errors()]
+        deepest: dict[str, Any] = {}  # of a key's
+        for one in sorted(error.errors(), key=lambda one: -len(one["loc"])):
+            deepest.setdefault(str(one["loc"][0]), one)
+        faults += [_fault(key, one) for key, one in deepest.items()]
     if not given.get("problem"):
         faults.append(f"problem=: expected {KEYS['problem']}")
     if faults:
@@ -202,12 +205,10 @@ def _value(key: str, text: str) -> Any:
     return quoted[2] if quoted else text
 
 
-def _fault(error: Mapping[str, Any]) -> str:
-    """One line of an error of pydantic."""
-    first = str(error["loc"][0])
-    found, message = error["input"], str(error["msg"])
-    said = message[:1].lower() + message[1:]
-    return f"{first}={found}: {said}: expected {KEYS.get(first, 'another key')}"
+def _fault(key: str, error: Mapping[str, Any]) -> str:
+    """One line of a key's error of pydantic, with what the key is."""
+    said = re.sub("^(Input should be|Value error,)", "expected", str(error["msg"]))
+    return f"{key}={error['input']}: {said} ({key}: {KEYS.get(key, 'no key')})"
 
 
 # --- the race -------------------------------------------------------------------------

@@ -247,6 +247,15 @@ def declared(
     if isinstance(bounds, Mapping):
         bounds = _by_name(name, bounds, columns)
     low, high = _ends(name, bounds, k)
+    right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
+    right &= (low == high) | (high - low >= 1 / EDGE)
+    if not right.all():
+        first = int(np.argmin(right))
+        which = f"column {first + 1}" if isinstance(columns, int) else columns[first]
+        raise ValueError(
+            f"{name}: expected low <= high, of a size up to {EDGE:g}, found "
+            f"({low[first]:g}, {high[first]:g}) for {which}"
+        )
     if is_sparse and not ((low <= 0) & (high >= 0)).all():
         raise ValueError(f"{name}: a sparse X holds zeros, expected low <= 0 <= high")
     return Ranges(low, high, centred and not is_sparse)
@@ -256,11 +265,13 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Lower and upper ends, each of shape (k,)."""
     wanted = (
         f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
-        f"arrays with {k} numbers each; low <= high, of a size up to {EDGE:g}"
+        f"arrays with {k} numbers each"
     )
     try:
         if np.shape(bounds) == (2, 2) == (k, 2) and not _is_clear(bounds):
             raise ValueError("pairs, or ends")
+        if np.asarray(bounds).dtype.kind in "SU":
+            raise ValueError("text")
         given = [np.asarray(one, dtype=float) for one in bounds]
         is_one = len(given) == 2 and all(one.ndim == 0 for one in given)
         is_pairs = isinstance(bounds, list) or np.shape(bounds) == (k, 2) != (2, 2)
@@ -270,9 +281,6 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         low, high = (np.broadcast_to(one, k).copy() for one in ends)
     except (TypeError, ValueError):
         raise ValueError(f"{wanted}, found {bounds!r}") from None
-    right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
-    if not (right & ((low == high) | (high - low >= 1 / EDGE))).all():
-        raise ValueError(f"{wanted}, found {bounds!r}")
     return low, high
 
 
