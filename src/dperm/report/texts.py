@@ -75,8 +75,8 @@ def found(row: Row) -> str:
         return ""
     if not pd.isna(row["cells"]):
         return f"{row['inside']:.0f} of {row['cells']:.0f}"
-    ends = (float(row[key]) for key in ("reproduced", "ci_low", "ci_high"))
-    return str(Number(*ends))
+    value, low, high = (float(row[key]) for key in ("reproduced", "ci_low", "ci_high"))
+    return str(Number(value, low, high))
 
 
 def files(row: Row) -> list[str]:
