@@ -20,8 +20,17 @@ UNCLIPPED = (SUM, SUM.replace("clip)", "1e12)"))
 ANEW = ("self.records.gradient(", "Records(self.problem).gradient(")
 NO_NOISE = ("self.scale[lane] * noise", "0.0")
 LEAKS = {  # each of them: changes of the text
+    "unclipped": [UNCLIPPED],
     "unclipped, records made anew in every step": [UNCLIPPED, ANEW],
     "NaN is handed on": [(SUM, "self.by_hand(w, clip)")],
+    "no noise": [NO_NOISE],
+    "starts at the data": [
+        (
+            "        self.weights = np.zeros((len(lanes.step), problem.p))\n",
+            "        start = -5.0 * problem.gradient(np.zeros(problem.p))\n"
+            "        self.weights = np.tile(start, (len(lanes.step), 1))\n",
+        )
+    ],
     "steps by the data": [
         (
             "        self.step = lanes.step / problem.global_smoothness\n",

@@ -1,10 +1,11 @@
-"""A tap hands out a script; a run on D' repeats that on D, with shifts as in proofs."""
+"""The tap notes every draw; a run on D' repeats that on D, with shifts as in proofs."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from dperm.accountants.generalised_gaussian import generalised_gaussian
 from dperm.accountants.sketch import GaussianSketch
 from dperm.audit.checks import Audit
 from dperm.audit.mechanism import LOUD, Draw, Pair, Records, Tap
@@ -15,6 +16,40 @@ from dperm.core.privacy.mechanisms import heard, streams
 from dperm.solvers.fits.secret import isometric
 
 from .test_solvers import named, strict, subjects
+
+CALLS = {
+    "gaussian": lambda own: mechanisms.gaussian(own.noise, (2, 3)),
+    "gumbel": lambda own: mechanisms.gumbel(own.noise, 3),
+    "laplace": lambda own: mechanisms.laplace(own.noise, [1.0, 2.0]),
+    "laplace_rows": lambda own: mechanisms.laplace_rows(
+        own.noise, own.sampling, (2, 3)
+    ),
+    "unit_laplace": lambda own: mechanisms.unit_laplace(own.noise, (2, 3)),
+    "generalised_gaussian": lambda own: generalised_gaussian(own.noise, 3.0, (2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_tap_notes_draws_and_changes_nothing(name):
+    plain, tap = CALLS[name](streams(5)), Tap()
+    with heard(tap):
+        seen = CALLS[name](streams(5))
+    np.testing.assert_array_equal(plain, seen)
+    assert [draw.kind for draw in tap.draws] == ["laplace" if "lap" in name else name]
+    scale = np.array([1.0, 2.0]) if name == "laplace" else 1.0
+    np.testing.assert_allclose(tap.draws[0].unit * scale, plain)
+    np.testing.assert_array_equal(CALLS[name](streams(5)), plain)  # and is gone
+
+
+def test_every_mechanism_is_heard():
+    """A function of mechanisms that draws by itself must hand its numbers over."""
+    public = {
+        name
+        for name, value in vars(mechanisms).items()
+        if callable(value) and getattr(value, "__module__", "") == mechanisms.__name__
+    }
+    others = {"Streams", "streams", "heard", "handed", "signed_noisy_max"}
+    assert {*CALLS} - {"generalised_gaussian"} == public - others
 
 
 def test_a_script_is_handed_out_as_long_as_it_fits():

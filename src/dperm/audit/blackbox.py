@@ -22,19 +22,19 @@ from dperm.audit import proofs
 from dperm.audit.functions import (
     Domain,
     Fit,
+    Pair,
     RefusedError,
     Target,
     TimeUpError,
     recorded,
 )
-from dperm.audit.mechanism import Array, Pair, Records, quiet
+from dperm.audit.mechanism import Array, Records, quiet
 from dperm.audit.proofs import scale_of, tame
 
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
+FEW = 24  # pairs of the first look
 FROZEN, RANKING = 4, 0.4  # runs under the same noise; share of a stage's budget for it
 LAWFUL, COUNTED = 24, 12  # of the worst pairs: exact laws are compared, events counted
-EXTREME, ENDLESS = 0.25, 0.1  # shares of extreme records, and of those not finite
-AFTER = 1 / 3  # share of ordinary records where extreme ones refute
 CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
 LAWLESS = 3  # pairs without a law, after which no law is sought
 RAISING = 3  # pairs whose exceptions are counted
@@ -69,7 +69,8 @@ class Verdict:
     pair: Pair | None = None  #: the neighbours it was found on
     #: the event and its counts, or what moved under frozen noise
     proof: str = "no event distinguished neighbours"
-    frozen: bool = False  #: whether the proof is exact, by frozen noise
+    frozen: bool = False  #: whether the proof is one of frozen noise
+    certain: bool = False  #: whether nothing in it was counted or sampled
     #: whether it needs neither an extreme record nor an exception
     ordinary: bool = True
     notes: list[str] = field(default_factory=list)
@@ -148,18 +149,16 @@ class Search:
         self.began = self.told = time.perf_counter()
         self.target.until = self.began + claim.seconds
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
-        # of ordinary records, and of extreme ones or exceptions
-        self.best = {ordinary: Verdict(ordinary=ordinary) for ordinary in (True, False)}
-        self.notes, self.replayed = list[str](), False
-        self.tests = 0  # counts so far
+        self.best, self.notes, self.replayed = Verdict(), list[str](), False
+        self.tests, self.sampled = 0, 0  # counts so far, and sampled laws
         self.size = 0  # numbers of an output
         self.ordinary, self.end = True, 1.0  # of the stage: its records; its budget
-        self.refusals: dict[str, list[str]] = {}  # by exception
+        self.refusals: dict[str, dict[int, str]] = {}  # by exception and pair
         self.raising: list[Candidate] = []  # on one of whose data sets it raises
         self.endless = ""  # how it refuses a record that is not finite
 
     def verdict(self) -> Verdict:
-        """Try extreme records, then ordinary ones."""
+        """Try a few ordinary pairs, extreme ones, then all ordinary ones."""
         try:
             self._search()
         except TimeUpError:
@@ -168,28 +167,23 @@ class Search:
                 raise RefusedError(text) from None
             self.notes.append(f"stopped after {self.seconds:.1f} seconds, as asked for")
         for texts in self.refusals.values():
-            many = f"left out {len(texts)} pairs"
-            self.notes.append(f"{many}, on which it raised {texts[0]}")
+            first = next(iter(texts.values()))
+            self.notes.append(
+                f"left out {len(texts)} pairs, on which it raised {first}"
+            )
         if self.endless:
             self.notes.append(
                 f"refuses records that are not finite ({self.endless}), which tells"
                 " whether a data set holds one: map them to a fixed record, or declare"
                 " --x-bound and --y-bound"
             )
-        if self.best[False].refuted and not self.best[True].refuted:
-            text = "ordinary records, without an exception: not refuted, proved"
-            self.notes.append(f"{text} epsilon >= {self.best[True].epsilon:.4g}")
         return self.so_far
 
     @property
     def so_far(self) -> Verdict:
-        """The verdict, if the search ended now; ordinary records come first."""
-        found = max(
-            self.best.values(),
-            key=lambda one: (one.refuted, one.refuted and one.ordinary, one.epsilon),
-        )
+        """The verdict, if the search ended now."""
         now, runs = self.seconds, self.target.runs
-        return replace(found, notes=self.notes, seconds=now, runs=runs)
+        return replace(self.best, notes=self.notes, seconds=now, runs=runs)
 
     def _search(self) -> None:
         pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
@@ -200,14 +194,20 @@ class Search:
         self.replayed = self.target.repeats(known.first)
         if not self.replayed:
             self.notes.append("a seed does not fix the output: no frozen noise")
-        self._stage([pair for pair in odd if pair.finite], EXTREME, False, COUNTED)
-        if not self.best[False].refuted:
-            self._stage([pair for pair in odd if not pair.finite], ENDLESS, False, 0)
-        share = AFTER if self.best[False].refuted else 1.0
-        self._stage(pairs, share, True, COUNTED)
+        for chosen, share, ordinary, most in (
+            (pairs[:FEW], 1.0, True, 0),
+            ([pair for pair in odd if pair.finite], 0.25, False, COUNTED),
+            ([pair for pair in odd if not pair.finite], 0.1, False, 0),
+            (pairs, 1.0, True, COUNTED),
+        ):
+            self._stage(chosen, share, ordinary, most)
+            if self.best.refuted:
+                break
+        if self.best.refuted and not self.best.ordinary:
+            self._ordinary_too(pairs)
 
     def _stage(
-        self, pairs: list[Pair], share: float, ordinary: bool, most: int
+        self, pairs: list[Pair], share: float, ordinary: bool, most: int = COUNTED
     ) -> None:
         """Exact laws of the worst pairs, clear-cut events, rare events, exceptions.
 
@@ -221,6 +221,21 @@ class Search:
         self._count(ranked[:CLEAR] + self.raising[:RAISING], *self._clear)
         self._count(ranked[:most], *ROUNDS)
         self.raising = []
+
+    def _ordinary_too(self, pairs: list[Pair]) -> None:
+        """Try ordinary records as well, and note the result."""
+        odd, self.best = self.best, Verdict()
+        assert odd.pair is not None
+        try:
+            self._stage(pairs, 1 / 3, ordinary=True)
+        finally:
+            found = self.best
+            self.best = found if found.refuted else odd
+        if found.refuted:
+            self.notes.append(f"refuted also by {odd.pair.text}; {odd.proof}")
+            return
+        text = "ordinary records, without an exception: not refuted, proved"
+        self.notes.append(f"{text} epsilon >= {found.epsilon:.4g}")
 
     # --- budget and runs --------------------------------------------------------------
 
@@ -240,8 +255,8 @@ class Search:
         return max(0, int((self.end - self._gone()) / each / (2 * count)))
 
     def _level(self, test: int) -> float:
-        """Level of one test; all levels sum to 1 - confidence."""
-        return (1 - self.claim.confidence) * 6 / (math.pi * test) ** 2
+        """Level of one test: all counts take half of 1 - confidence, as do all laws."""
+        return (1 - self.claim.confidence) * 3 / (math.pi * test) ** 2
 
     def _run(self, data: Records, seed: int) -> tuple[Array, str]:
         """The output and what the function raises; reports now and then."""
@@ -289,7 +304,7 @@ class Search:
             if not self._ran(pair, *sides):
                 continue
             one, two = (outputs for outputs, _ in sides)
-            both = frozenset((side.round(8) + 0.0).tobytes() for side in (one, two))
+            both = frozenset(map(rounded, (one, two)))
             if not self.replayed or both not in seen:  # it may ignore labels
                 seen.add(both)
                 found.append(Candidate(pair, score(one, two)))
@@ -304,23 +319,28 @@ class Search:
             self.endless = self.endless or why
             return False
         if text:
-            self.refusals.setdefault(text.split(":")[0], []).append(text)
+            self.refusals.setdefault(text.split(":")[0], {})[id(pair)] = text
             if not (raised and also):
                 self.raising.append(Candidate(pair, raised=text))
         return not text
 
     def _lawful(self, ranked: list[Candidate]) -> None:
         """Compare exact laws on the worst pairs, as long as there are such laws."""
-        lawless = 0
+        lawless, delta = 0, self.claim.delta
         for candidate in ranked:
-            given = (self.target, candidate.pair, self.seed, self.claim.delta)
-            found = proofs.compare_laws(*given)
+            try:
+                given = (self.seed, delta, self._level(self.sampled + 2))
+                found = proofs.compare_laws(self.target, candidate.pair, *given)
+            except np.linalg.LinAlgError:
+                continue
             if found is None:
                 lawless += 1
                 if lawless == LAWLESS:
                     return
                 continue
-            self._keep(found.epsilon, candidate, found.text, frozen=True)
+            self.sampled += 2 if delta else 0  # one bound in each direction
+            how = {"frozen": True, "certain": found.certain}
+            self._keep(found.epsilon, candidate, found.text, **how)
 
     def _keep(
         self,
@@ -328,19 +348,15 @@ class Search:
         candidate: Candidate,
         proof: str,
         frozen: bool = False,
+        certain: bool = False,
     ) -> None:
-        ordinary = self.ordinary and not candidate.raised
-        if epsilon > self.best[ordinary].epsilon:
+        if epsilon > self.best.epsilon:
             refuted = epsilon > self.claim.epsilon * (1 + SLACK * frozen)
-            given = (refuted, epsilon, candidate.pair, proof, frozen)
-            self.best[ordinary] = Verdict(*given, ordinary=ordinary)
+            given = (refuted, epsilon, candidate.pair, proof, frozen, certain)
+            ordinary = self.ordinary and not candidate.raised
+            self.best = Verdict(*given, ordinary=ordinary)
 
     # --- counting ---------------------------------------------------------------------
-
-    @property
-    def _done(self) -> bool:
-        """Whether the stage has refuted the claim."""
-        return self.best[self.ordinary].refuted
 
     @property
     def _clear(self) -> tuple[int, int]:
@@ -352,13 +368,12 @@ class Search:
     def _count(self, left: list[Candidate], first: int, *rounds: int) -> None:
         """Count events of earlier rounds on fresh runs, for half of the pairs each."""
         left = left[: self._affordable(first + rounds[0])]
-        for candidate in left if not self._done else ():
+        for candidate in left if not self.best.refuted else ():
             self._more(candidate, first)
         for count in rounds:
-            count = min(count, max(self._affordable(1), rounds[0]))  # what is left
             left = left[: self._affordable(count)]
             for candidate in left:
-                if self._done:
+                if self.best.refuted:
                     return
                 self._judge(candidate, count)
             left = sorted(left, key=lambda c: -c.score)[: (len(left) + 1) // 2]
@@ -368,8 +383,10 @@ class Search:
         delta = self.claim.delta
         one, two = map(np.concatenate, candidate.sides)
         event = proofs.learn(one, two, 0.1, delta)
-        if candidate.raised:  # then all outputs are no numbers
-            event = replace(event, text=f"it raises {candidate.raised}")
+        if candidate.raised:  # all numbers are missing then
+            bare: proofs.Statistic = lambda w: np.isnan(w).all(axis=1)  # noqa: E731
+            swapped = bool(bare(two).sum() > bare(one).sum())
+            event = proofs.Event(f"it raises {candidate.raised}", bare, 1.0, swapped)
         self._more(candidate, count)
         self.tests += 1
         one, two = (side[-1] for side in candidate.sides)
@@ -397,6 +414,17 @@ def score(one: Array, two: Array) -> float:
         return away
     scale = scale_of(np.concatenate([one, two]))
     one, two = (tame(side[finite], scale) for side in (one, two))
+    if 1 < one.shape[1] <= proofs.WIDE:  # noise that is shared cancels in differences
+        one, two = (np.hstack([side, side[:, 1:] - side[:, :1]]) for side in (one, two))
     by = np.sqrt(np.square(one - two).mean(axis=0))  # rare large moves count
-    spread = np.minimum(one.std(axis=0), two.std(axis=0)) + STEP * by + FLOOR
-    return away + float(np.log1p(by / spread).sum())
+    spreads = [np.hypot(side.std(axis=0), STEP * by) + FLOOR for side in (one, two)]
+    wider = np.abs(np.log(spreads[0] / spreads[1]))
+    return away + float((np.log1p(by / np.minimum(*spreads)) + wider).sum())
+
+
+def rounded(outputs: Array) -> bytes:
+    """Bytes that are equal for outputs that differ by rounding only."""
+    with np.errstate(all="ignore"):
+        digits = 10.0 ** np.floor(np.log10(np.abs(outputs) + 1e-300) - 8)
+        rounded = np.round(outputs / digits) * digits
+    return np.where(np.isfinite(outputs), rounded, outputs).tobytes()

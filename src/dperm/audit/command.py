@@ -53,9 +53,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--p", type=size, default=2, help="features; default 2")
     known = "features that it assumes: -B to B; none given: any number"
     add("--x-bound", type=_range, metavar=ends, help=known)
-    labels = parser.add_mutually_exclusive_group().add_argument
-    labels("--y-bound", dest="y", type=_range, metavar=ends, help="range of labels")
-    labels("--labels", dest="y", type=_labels, metavar="A,B,...", help="all labels")
+    add("--y-bound", type=_range, metavar=ends, help="labels that it assumes")
+    add("--labels", type=_labels, metavar="A,B,...", help="all labels that exist")
     which = "norm of a record's features that B bounds; default linf, each feature"
     add("--norm", choices=sorted(NORMS), default="linf", help=which)
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
@@ -103,14 +102,25 @@ def _labels(text: str) -> tuple[float, ...]:
     raise argparse.ArgumentTypeError(f"{text!r}: expected numbers, as in -1,1")
 
 
+def domain_of(given: argparse.Namespace) -> Domain:
+    """The domain that the options declare.
+
+    Raises RefusedError if two of them exclude each other.
+    """
+    if given.labels and given.y_bound:
+        raise RefusedError("--labels and --y-bound: expected one of them")
+    if given.norm != "linf" and given.x_bound is None:
+        raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
+    y, listed = given.labels or given.y_bound, bool(given.labels)
+    sizes = (given.n, given.p)
+    return Domain(*sizes, given.x_bound, given.norm, y, listed, given.relation)
+
+
 def main(given: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
     try:
         claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
-        if given.norm != "linf" and given.x_bound is None:
-            raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
-        sizes = (given.n, given.p)
-        domain = Domain(*sizes, given.x_bound, given.norm, given.y, given.relation)
+        domain = domain_of(given)
         verdict = in_time(given.function, claim, domain, given.seed)
         name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
         folder = Path(given.out or f"results/audit/functions/{name}")
@@ -182,9 +192,10 @@ def verdict_text(
 ) -> str:
     """The verdict in a few lines."""
     sign = "=" if math.isinf(verdict.epsilon) else ">="
-    how = f"by counting, with confidence {claim.confidence:g}"
+    how = "by counting"
     if verdict.frozen:
         how = "by frozen noise: the output is affine in it, checked on fresh draws"
+    how += "" if verdict.certain else f", with confidence {claim.confidence:g}"
     claimed = f"epsilon {claim.epsilon:g} at delta {claim.delta:g}"
     proved = f"epsilon {sign} {verdict.epsilon:.4g} at delta {claim.delta:g}"
     lines = [

@@ -16,14 +16,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from dperm.audit.mechanism import Array, Draw, Pair, Records, Tap
+from dperm.audit.mechanism import Array, Draw, Records
 from dperm.core.experiment import locate
 
 Row = tuple[Array, float]  # features and label
@@ -33,8 +33,16 @@ Fit = Callable[[Array, Array, Any], Any]
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 RELATIONS = ("replace", "add-remove")
 LOUD = (1.0, 1e3)  # sizes of records where no bound is declared
+HUGE = 1e200  # whose square overflows
 FINITE = (1e308, -1e308, 1e-200, 5e-324)  # which overflow or underflow
 NOT_FINITE = (np.nan, np.inf, -np.inf)
+ALIKE, ALTERNATING = 1, 2  # of Domain._bases
+COMPANIES = (  # sizes of features and labels of the records next to an extreme one
+    (1.0, 1e3, ALTERNATING),
+    (1.0, 1.0, ALTERNATING),
+    (1e3, 1e3, ALTERNATING),
+    (1.0, 1e3, ALIKE),
+)
 QUIET = 1e-3  # size of a small record, relative to the bound
 SHOWN = 4  # features of a record that are printed
 GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
@@ -52,6 +60,28 @@ class RefusedError(ValueError):
 
 
 @dataclass(frozen=True)
+class Pair:
+    """Neighbours, and their difference in words."""
+
+    first: Records
+    second: Records
+    text: str
+
+    @property
+    def largest(self) -> float:
+        """Size of the largest number; NaN if any number is."""
+        parts = (
+            part for data in (self.first, self.second) for part in (data.X, data.y)
+        )
+        return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are finite."""
+        return math.isfinite(self.largest)
+
+
+@dataclass(frozen=True)
 class Domain:
     """What a function assumes of its data, and the neighbouring relation."""
 
@@ -63,8 +93,9 @@ class Domain:
     #: {"l1", "l2", "linf"}; norm of a record's features, bounded by the larger end of
     #: the range
     norm: str = "linf"
-    #: ends of the labels' range, or all labels; None if the function takes any number
+    #: range of the labels, or the list of all labels
     y: tuple[float, ...] | None = None
+    labels: bool = False  #: whether ``y`` lists all labels
     relation: str = "replace"  #: {"replace", "add-remove"}
 
     @property
@@ -74,43 +105,50 @@ class Domain:
 
     def pairs(self, rng: Rng) -> list[Pair]:
         """Neighbours worth trying, each once, from each kind of data in turn."""
+        return self._in_turn((1.0,) if self.bounded else LOUD, rng)
+
+    def extremes(self, rng: Rng) -> list[Pair]:
+        """Neighbours with an extreme record, where no bound is declared.
+
+        Finite ones come first, then those of :data:`HUGE` numbers throughout, then
+        records that hold NaN or infinity.
+        """
+        if self.bounded:
+            return []
+        pairs = []
+        for x_size, y_size, kind in COMPANIES:
+            X = list(self._bases(x_size, rng))[kind].X
+            base = Records(X, list(self._bases(y_size, rng))[kind].y)
+            for record in self._extreme_records():
+                both = [(X[0], float(base.y[0])), record]
+                both = both if self.relation == "replace" else both[::-1]
+                pairs.append(self._pair(base, 0, *both))
+        huge = [pair for pair in self._in_turn((HUGE,), rng) if pair.largest > 1e6]
+        finite = [pair for pair in pairs if pair.finite]
+        return finite + huge + [pair for pair in pairs if not pair.finite]
+
+    def _in_turn(self, sizes: tuple[float, ...], rng: Rng) -> list[Pair]:
         groups = [
             [
                 self._pair(base, position, one, two)
                 for position in (0, self.n - 1)
                 for one, two in self._exchanges(size, rng)
             ]
-            for size in ((1.0,) if self.bounded else LOUD)
+            for size in sizes
             for base in self._bases(size, rng)
         ]
         turns = itertools.chain.from_iterable(itertools.zip_longest(*groups))
         some = (pair for pair in turns if pair is not None)
         return list({(*p.first.bytes, *p.second.bytes): p for p in some}.values())
 
-    def extremes(self, rng: Rng) -> list[Pair]:
-        """Neighbours with an extreme record, where no bound is declared.
-
-        Small features with large labels keep it company. Finite records come first,
-        then those that hold NaN or infinity.
-        """
-        if self.bounded:
-            return []
-        halves = [list(self._bases(size, rng))[2] for size in LOUD]
-        base = Records(halves[0].X, halves[1].y)
-        usual = (base.X[0], float(base.y[0]))
-        turn = 1 if self.relation == "replace" else -1
-        both = [(usual, record)[::turn] for record in self._extreme_records()]
-        pairs = [self._pair(base, 0, *two) for two in both]
-        return sorted(pairs, key=lambda pair: not pair.finite)
-
     def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
         """Neighbours: one record in D, and another one or none in its place in D'."""
         first, place = base.replaced(at, one), f"record {at + 1} of {self.n}"
         if self.relation == "replace":
             text = f"{place}: {_said(two)} on D' in place of {_said(one)}"
-            return Pair(first, base.replaced(at, two), at, text)
+            return Pair(first, base.replaced(at, two), text)
         rest = Records(np.delete(first.X, at, axis=0), np.delete(first.y, at))
-        return Pair(first, rest, at, f"{place}: {_said(one)} not on D'")
+        return Pair(first, rest, f"{place}: {_said(one)} not on D'")
 
     def _exchanges(self, size: float, rng: Rng) -> Iterator[tuple[Row, Row]]:
         """Opposite records, a record and zero, labels, a small record, random ones."""
@@ -134,7 +172,8 @@ class Domain:
         ends, (high, low) = self._ends(size), self._loud(size)[0]
         alternating = np.arange(self.n) % 2
         zero = self._fit(np.zeros(self.p), size)
-        yield Records(np.tile(zero, (self.n, 1)), np.full(self.n, ends[0]))
+        middle = ends[0] if self.labels else 0.5 * (ends[0] + ends[-1])
+        yield Records(np.tile(zero, (self.n, 1)), np.full(self.n, middle))
         yield Records(np.tile(high, (self.n, 1)), np.full(self.n, ends[-1]))
         halves = np.where(alternating[:, None], high, low)
         yield Records(halves, np.where(alternating, ends[-1], ends[0]))
@@ -157,7 +196,8 @@ class Domain:
         middle = np.clip(0.0, low, high)
         for axis in np.eye(self.p, dtype=bool)[:4]:
             both.append((np.where(axis, high, middle), np.where(axis, low, middle)))
-        return [(self._fit(a, size), self._fit(b, size)) for a, b in both]
+        fitted = [(self._fit(a, size), self._fit(b, size)) for a, b in both]
+        return list({a.tobytes() + b.tobytes(): (a, b) for a, b in fitted}.values())
 
     def _extreme_records(self) -> Iterator[Row]:
         """Every feature vector with every label, where at least one is extreme."""
@@ -195,22 +235,29 @@ def _said(record: Row) -> str:
 # --- what a run draws -----------------------------------------------------------------
 
 
-class Run(Tap):
-    """One run: what it drew, by the seed or by a script, and its output."""
+@dataclass
+class Run:
+    """One run: its output, and what it drew."""
 
-    def __init__(self, seed: int = 0, script: Sequence[Draw] = ()):
-        super().__init__(script)
-        self.seed, self.scripted = seed, bool(script)
-        self.others = set[str]()  #: randomness without a record
-        self.made = 0  #: generators that were requested without a seed
-        self.output = np.empty(0)  #: shape (k,)
-        self.raised = ""  #: the exception in words; the output is empty then
+    seed: int = 0
+    #: numbers of unit scale to return instead, as long as their shapes fit
+    script: Sequence[Array] = ()
+    draws: list[Draw] = field(default_factory=list)
+    others: set[str] = field(default_factory=set)  #: randomness without a record
+    made: int = 0  #: generators that were requested without a seed
+    output: Array = field(default_factory=lambda: np.empty(0))  #: shape (k,)
+    raised: str = ""  #: the exception in words; the output is empty then
 
-    @property
-    def known(self) -> bool:
-        """Whether its draws are recorded, and all were those of the script, if any."""
-        followed = bool(self.script) or not self.scripted
-        return followed and not self.others and not self.raised
+    def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
+        """Record a draw and return it, with the script's numbers where they fit."""
+        at, shape = len(self.draws), np.shape(unit)
+        if at < len(self.script) and self.script[at].shape == shape:
+            unit = self.script[at] if shape else float(self.script[at])
+        elif self.script:
+            self.others.add("another sequence of draws")
+        drawn = np.array(unit, dtype=float)
+        self.draws.append(Draw(kind, drawn))
+        return loc + scale * unit
 
     def fresh(self) -> list[int]:
         """A seed for a generator that was requested without one."""
@@ -218,17 +265,21 @@ class Run(Tap):
         return [self.seed, self.made]
 
 
-_now = Run()  # the current run
+_now = Run()  # of the current run
+
+
+def begin(seed: int, script: Sequence[Array] = ()) -> Run:
+    """Start a run: numpy's own generator starts again from the seed."""
+    global _now
+    _now = Run(seed, script)
+    _everyone.seed(seed % 2**32)
+    return _now
 
 
 class _Noted:
     """Methods that override those of a numpy generator, to record draws."""
 
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return _noted("normal", super().normal, loc, scale, size)  # type: ignore[misc]
-
-    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        return _noted("laplace", super().laplace, loc, scale, size)  # type: ignore[misc]
+    normal: Callable[..., Any]
 
     def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
         return self.normal(size=size)
@@ -236,10 +287,25 @@ class _Noted:
     def randn(self, *shape: int) -> Any:
         return self.normal(size=shape or None)
 
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
+        return _now.noise("exponential", unit, 0.0, scale)
 
-def _noted(law: str, draw: Callable[..., Any], loc: Any, scale: Any, size: Any) -> Any:
-    shape = np.broadcast(loc, scale).shape or None if size is None else size
-    return loc + scale * _now(law, draw(size=shape))
+    def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        return self.exponential(size=size)
+
+
+def _shape(size: Any, *parameters: Any) -> Any:
+    """The shape of a draw: ``size``, or what the parameters broadcast to."""
+    return np.broadcast(*parameters).shape or None if size is None else size
+
+
+def _located(law: str) -> Callable[..., Any]:
+    def draw(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        unit = getattr(super(_Noted, self), law)(0.0, 1.0, _shape(size, loc, scale))
+        return _now.noise(law, unit, loc, scale)
+
+    return draw
 
 
 def _not_replayed(name: str) -> Callable[..., Any]:
@@ -251,8 +317,10 @@ def _not_replayed(name: str) -> Callable[..., Any]:
 
 
 _STATE = ("bit_generator", "seed", "get_state", "set_state", "spawn")  # draw nothing
+for _name in ("normal", "laplace", "logistic", "gumbel"):
+    setattr(_Noted, _name, _located(_name))
 for _name in {*dir(np.random.Generator), *dir(np.random.RandomState)} - {*_STATE}:
-    if not (_name.startswith("_") or _name in vars(_Noted)):
+    if not (_name.startswith("_") or hasattr(_Noted, _name)):
         setattr(_Noted, _name, _not_replayed(_name))
 
 
@@ -264,20 +332,21 @@ class RandomState(_Noted, np.random.RandomState):
     """``numpy.random.RandomState`` that records its draws."""
 
     def __init__(self, seed: Any = None):
-        super().__init__(_bits(seed, np.random.MT19937))
+        if isinstance(seed, np.random.BitGenerator):
+            super().__init__(seed)
+            return
+        bits = np.random.MT19937(0)  # numpy would ask the system for a seed first
+        bits._legacy_seeding(_now.fresh() if seed is None else seed)  # type: ignore[attr-defined]
+        super().__init__(bits)
 
 
 def default_rng(seed: Any = None) -> Any:
     """``numpy.random.default_rng`` that records; its default seed is the run's."""
-    is_ready = isinstance(seed, np.random.Generator)
-    return seed if is_ready else Generator(_bits(seed, np.random.PCG64))
-
-
-def _bits(seed: Any, kind: type[np.random.BitGenerator]) -> np.random.BitGenerator:
-    """A source of bits; without a seed, one that the run's seed determines."""
-    if isinstance(seed, np.random.BitGenerator):
+    if isinstance(seed, np.random.Generator):
         return seed
-    return kind(_now.fresh() if seed is None else seed)
+    if isinstance(seed, np.random.BitGenerator):
+        return Generator(seed)
+    return Generator(np.random.PCG64(_now.fresh() if seed is None else seed))
 
 
 _everyone = RandomState(0)  # behind np.random.normal and similar functions
@@ -322,7 +391,7 @@ class Target:
             names = []
         self.wants_generator = len(names) > 2 and names[2] in GENERATORS
 
-    def __call__(self, data: Records, seed: int, script: Sequence[Draw] = ()) -> Run:
+    def __call__(self, data: Records, seed: int, script: Sequence[Array] = ()) -> Run:
         """Run once, on copies of the data, with noise of the script as far as it goes.
 
         Raises TimeUpError if the time is over before it starts.
@@ -330,9 +399,7 @@ class Target:
         if time.perf_counter() > self.until:
             raise TimeUpError
         self.runs += 1
-        global _now
-        run = _now = Run(seed, script)
-        _everyone.seed(seed % 2**32)
+        run = begin(seed, script)
         given = default_rng(seed) if self.wants_generator else seed
         try:
             value = self.fit(data.X.copy(), data.y.copy(), given)

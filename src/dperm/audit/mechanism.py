@@ -34,7 +34,10 @@ LOUD = 1e3  # entries of an influential record: far beyond every clipping thresh
 DELTA = 1e-5
 LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
     "gaussian": stats.norm,
+    "normal": stats.norm,  # numpy's name for it
     "laplace": stats.laplace,
+    "logistic": stats.logistic,
+    "exponential": stats.expon,
     "gumbel": stats.gumbel_r,
 }
 
@@ -60,28 +63,16 @@ class Records:
 
 @dataclass(frozen=True)
 class Pair:
-    """Neighbours, the record they differ in, and their difference in words."""
+    """Neighbours, and the record they differ in."""
 
     first: Records
     second: Records
-    at: int = 0
-    text: str = ""
+    at: int
 
     @property
     def reverse(self) -> Pair:
         """The other direction."""
         return Pair(self.second, self.first, self.at)
-
-    @property
-    def largest(self) -> float:
-        """Size of the largest number; NaN if any number is."""
-        parts = (self.first.X, self.first.y, self.second.X, self.second.y)
-        return float(np.max([np.abs(part).max(initial=0.0) for part in parts]))
-
-    @property
-    def finite(self) -> bool:
-        """Whether all numbers are finite."""
-        return math.isfinite(self.largest)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, results, schema
 from dperm.core.experiment.config import paper_file
@@ -80,11 +81,29 @@ def load(config: schema.Config) -> list[Claim]:
 
     Raises ConfigError, naming the file, the claim and the key.
     """
+    return _loaded(config, tables(config))
+
+
+def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
+    """Refuse claims of papers that cannot be read, before anything is computed.
+
+    Columns are left unchecked, since the run may make other tables. Raises ConfigError,
+    naming the file, the claim and the key.
+    """
+
+    def unknown(name: str) -> pd.DataFrame:
+        raise Absent(name)
+
+    for config in texts.papers(configuration.settings(overrides)):
+        if config.paper.name in names:
+            _loaded(config, unknown)
+
+
+def _loaded(config: schema.Config, known: Tables) -> list[Claim]:
     path = paper_file(config.paper, str(config.paper.claims))
     if path is None:
         raise ConfigError(f"{file_of(config)}: no such file")
-    known, others = tables(config), arguments(config)
-    return claims.load(file_of(config), path.read_bytes(), known, others)
+    return claims.load(file_of(config), path.read_bytes(), known, arguments(config))
 
 
 def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:

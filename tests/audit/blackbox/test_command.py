@@ -186,15 +186,27 @@ def test_the_command_tells_a_function_from_a_solver(here):
 
 
 def test_all_tests_of_an_audit_share_its_level(here, monkeypatch):
-    """All counts err by 1 - confidence at most."""
+    """All counts and sampled laws err by 1 - confidence at most."""
     spent = []
+
+    def compared(target, pair, seed, delta, level):
+        spent.extend([level] * 2)  # a bound in each direction
+        return proofs.Bound(0.0, "sampled", certain=False)
 
     def judged(event, first, second, level, delta):
         spent.append(level)
         return proofs.Bound(0.0, event.text)
 
+    monkeypatch.setattr(proofs, "compare_laws", compared)
     monkeypatch.setattr(proofs, "judge", judged)
     claim = Claim(1.0, 1e-6, confidence=0.9, seconds=1e9, runs=6000)
     verdict = blackbox.audit(load("of_mine:normal"), claim, Domain())
-    assert not verdict.refuted and len(spent) > 20
+    assert not verdict.refuted and len(spent) > 100
     assert sum(level for level in spent if level < 0.5) <= 0.1  # others rank pairs
+
+
+def test_a_bound_from_samples_states_its_confidence(here, monkeypatch, capsys):
+    claim = ("--epsilon", "0.1", "--delta", "0.01", "--x-bound", "1", "--p", "1")
+    assert call(monkeypatch, "of_mine:normal", *claim) == REFUTED
+    said = capsys.readouterr().out
+    assert "by frozen noise" in said and "with confidence 0.999" in said

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from dperm.audit.blackbox import audit
+from dperm import DPRegressor, PrivateSearch
+from dperm.audit.blackbox import Claim, audit
 from dperm.audit.functions import Domain
+from dperm.compare import search
 from dperm.core.privacy.strict import gaussian_delta
 
 from . import reviewed
@@ -67,7 +69,7 @@ def test_a_sound_function_is_not_refuted(name, seed, runs):
 
 TRAPS = {  # what the verdict says of the record and of what it does
     "as it was": (reviewed.as_it_was, "x = (", ""),
-    "NaN": (reviewed.nan_trap, "x = (1e+308, ", "output["),
+    "NaN": (reviewed.nan_trap, "x = (1e+308, ", "all outputs exactly 0: 0 of"),
     "underflow": (reviewed.underflow_trap, "x = (1e-200, ", "moved by"),
 }
 BROKEN = {
@@ -104,3 +106,36 @@ def test_an_exception_for_a_finite_record_refutes():
 def test_ordinary_records_come_first_where_extreme_ones_refute_too():
     found = audit(reviewed.short_and_zero, claim_of(PURE, RUNS), ONE)
     assert found.refuted and found.ordinary and found.pair.largest <= 1e3, found
+
+
+# --- whole fits -----------------------------------------------------------------------
+
+CLAIM = Claim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
+DECLARED = {"bounds": (-1, 1), "label_bounds": (-1, 1)}
+
+
+def fitting(X, y, seed):
+    model = DPRegressor("dp_gd", random_state=seed, **DECLARED)
+    return model.set_params(setting={"steps": 1}, delta=0.01).fit(X, y)
+
+
+def searching(X, y, seed):
+    model = DPRegressor("dp_gd", fit_intercept=False, **DECLARED)
+    model.set_params(setting={"steps": 1}, delta=0.01)
+    found = PrivateSearch(model, {"l2": [0.1, 1.0]}, random_state=seed)
+    return found.fit(X, y).best_estimator_
+
+
+@pytest.mark.parametrize("fit", [fitting, searching])
+def test_a_fit_is_not_refuted(fit):
+    found = audit(fit, CLAIM, Domain(12, 1))
+    assert not found.refuted, found
+
+
+def test_a_search_of_loud_runs_is_refuted(monkeypatch):
+    """Far below the noise that a choice asks of its runs."""
+    monkeypatch.setattr(
+        search, "calibrate_choice", lambda ways, epsilon, delta: [0.15] * len(ways)
+    )
+    monkeypatch.setattr(search, "choice_epsilon", lambda ledgers, delta: 0.9)
+    assert audit(searching, replace(CLAIM, runs=1200), Domain(12, 1)).refuted
