@@ -10,7 +10,7 @@ from sklearn import datasets
 
 from dperm.core.experiment.schema import Dataset, Reader, Source
 from dperm.data import fetch
-from dperm.data.fetching import fetched_folder, load_fetched
+from dperm.data.fetching import fetched_folder, load_fetched, read_record
 
 ROWS = "a,b,y\n1,2,3\n4,5,6\n"
 EDITED = ROWS.replace("2,3", "2,9")
@@ -59,6 +59,9 @@ def test_what_is_fetched_is_stored_with_its_record(known, data):
     assert json.loads((folder / "fetch.json").read_text()) == asdict(record)
     assert np.load(folder / "arrays.npz")["X"].tolist() == [[1, 2], [4, 5]]
     assert load_fetched("small", data)[1].tolist() == [3, 6]
+    newer = json.dumps(asdict(record) | {"of_another_version": 1})
+    (folder / "fetch.json").write_text(newer)
+    assert read_record("small", data) == record
 
 
 def test_every_source_is_named_when_none_serves(site, data, caplog):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from dperm.core.experiment import files as store
@@ -90,12 +90,14 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
 
 
 def read_record(name: str, data: Data) -> FetchRecord | None:
-    """Read the record of a data set; None if it was never fetched."""
-    content = store.known_json(fetched_folder(name, data) / RECORD)
-    try:
-        return None if content is None else FetchRecord(**content)
-    except TypeError:  # of another version
-        return None
+    """Read the record of a data set; None if it was never fetched.
+
+    Keys of other versions are left out.
+    """
+    content = store.known_json(fetched_folder(name, data) / RECORD) or {}
+    known = [field.name for field in fields(FetchRecord)]
+    kept = {key: content[key] for key in known if key in content}
+    return FetchRecord(**kept) if {"name", "status"} <= {*kept} else None
 
 
 def load_fetched(name: str, data: Data) -> Arrays:
