@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -56,7 +57,10 @@ def test_columns_that_are_not_numbers_are_refused_with_the_recipe(frame, column,
 
 
 def test_the_recipe_makes_a_fit_that_uses_text_and_gaps(frame):
+    """No record decides how many columns there are."""
     y = labels(frame)
+    fill = {"strategy": "constant", "fill_value": 50.0}
+    filled = SimpleImputer(**fill, keep_empty_features=True)
     recipe = ColumnTransformer(
         [
             (
@@ -64,11 +68,8 @@ def test_the_recipe_makes_a_fit_that_uses_text_and_gaps(frame):
                 OneHotEncoder(categories=[["A", "B"]], handle_unknown="ignore"),
                 ["city"],
             ),
-            (
-                "gaps",
-                SimpleImputer(strategy="constant", fill_value=50.0, add_indicator=True),
-                ["age"],
-            ),
+            ("gaps", filled, ["age"]),
+            ("gap", MissingIndicator(features="all"), ["age"]),
         ],
         remainder="passthrough",
         sparse_threshold=0,
@@ -79,6 +80,8 @@ def test_the_recipe_makes_a_fit_that_uses_text_and_gaps(frame):
     assert pipe.score(frame, y) > 0.7  # it is 0 without text and gaps
     odd = frame.assign(city="Z")
     assert pipe.predict(odd).shape == (400,)
+    for age in (30.0, np.nan):
+        assert clone(pipe).fit(frame.assign(age=age), y)[-1].n_features_in_ == 5
 
 
 @pytest.mark.parametrize("kind", ["Int64", "boolean", "float[pyarrow]", "Float32"])

@@ -101,7 +101,8 @@ def refuse_others(frame: pd.DataFrame) -> None:
             "ColumnTransformer([('text', OneHotEncoder("
             f"categories=[[...]], handle_unknown='ignore'), {[*other]})], "
             "remainder='passthrough'). SimpleImputer(strategy='constant', "
-            "fill_value=..., add_indicator=True) fills gaps"
+            "fill_value=..., keep_empty_features=True) fills gaps, and "
+            "MissingIndicator(features='all') says where they were"
         )
 
 
