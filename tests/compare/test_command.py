@@ -128,6 +128,9 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     assert made.loss == "logistic" and made.told["classes"] == (-1.0, 1.0)
     fewer = case("odd.txt", *words, "positive=yes", "missing=drop")
     assert len(fewer.y) + len(fewer.y_held) == N - 1
+    cities = drawn(False)[["a", "y"]].assign(city=["A", "B"] * (N // 2))
+    made = case(written("city.csv", cities), "target=y", "categories.city=[A,B]")
+    assert made.X.shape[1] == 3 and (made.X[:, 1:].sum(axis=1) == 1).all()
     table.fillna(0.0).to_parquet("t.parquet")
     assert case("t.parquet", "target=y", "positive=yes").X.shape == (64, 3)
 

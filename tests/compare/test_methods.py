@@ -7,6 +7,7 @@ import pytest
 
 from conftest import make_problem
 from dperm.compare import methods
+from dperm.core import solvers
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.scales import declared
@@ -113,6 +114,16 @@ def test_a_method_without_grid_takes_that_of_its_like():
                        ("approximate_minima", "objective_perturbation")):  # fmt: skip
         one, other = methods.method(name), methods.method(like)
         assert (one.grid, one.default) == (other.grid, other.default)
+
+
+def test_a_grid_of_a_modules_own_is_completed_by_the_default_of_its_like(monkeypatch):
+    usual = methods.method("dp_cd").default
+    module = solvers.load("dp_cd_priv")
+    monkeypatch.setattr(module, "GRID", {"step": [0.1, 1]}, raising=False)
+    monkeypatch.setattr(module, "DEFAULT", {"clip": 3.0}, raising=False)
+    made = methods.method("dp_cd_priv", {"dp_cd_priv": {"passes": 2}})
+    assert made.default == {**usual, "clip": 3.0, "passes": 2}
+    assert made.grid == [{**made.default, "step": step} for step in (0.1, 1)]
 
 
 REFUSED = {

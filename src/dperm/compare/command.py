@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OVERRIDES = ("data", "output")  # data.mirror=..., output.results=...
-OF_FILES = ("target", "positive", "drop", "missing", "separator", "decimal", "header")
+OF_FILES = (
+    *("target", "positive", "drop", "missing", "categories"),
+    *("separator", "decimal", "header"),
+)
 USUAL = {  # methods if none is named, by whether labels are classes
     True: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
@@ -72,6 +75,10 @@ class Request(BaseModel):
     missing: Literal["mean", "median", "drop"] | None = _key(
         "mean, median or drop, for values that are missing; refused"
     )
+    categories: dict[str, list[str]] = _key(
+        "categories.city=[A, B]: values of a column of text, each a column of 0 and 1",
+        {},
+    )
     loss: str | None = _key("logistic for two values, least_squares for more; huber")
     l1: Finite = _key("strength of the L1 norm of a fit", 0.0, ge=0)
     l2: Finite | None = _key("strength of the squared norm; as dperm.fit has it", ge=0)
@@ -105,7 +112,15 @@ class Request(BaseModel):
     overrides: list[str] = Field([], exclude=True)
 
 
-LISTS = ("drop", "solvers", "epsilon", "tunings", "bounds", "label_bounds")
+LISTS = (
+    "drop",
+    "categories",
+    "solvers",
+    "epsilon",
+    "tunings",
+    "bounds",
+    "label_bounds",
+)
 KEYS = {
     key: str(one.description)
     for key, one in Request.model_fields.items()
@@ -338,7 +353,8 @@ def _of_file(request: Request, path: Path) -> tuple[Any, Any, list[str], str]:
 
     separator = request.separator and request.separator.replace("\\t", "\t")
     how: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
-    named = {key: getattr(request, key) for key in ("positive", "drop", "missing")}
+    of_columns = ("positive", "drop", "missing", "categories")
+    named = {key: getattr(request, key) for key in of_columns}
     try:
         table = data.read_table(path, separator=separator, **how)
         return *data.table_arrays(table, request.target, **named), ""

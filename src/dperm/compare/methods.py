@@ -396,8 +396,9 @@ def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) ->
     default = {**usual[0], **defaults.get(name, {})}
     axes = grids.get(name)
     every = points(dict(axes or usual[1]), f"grids.{name}", axes=None)
-    # axes that a chosen grid leaves out stay at the default
-    grid = [{**(default if axes else {}), **one} for one in every] or [default]
+    # axes that a chosen grid leaves out stay at the default, and those of a module's
+    is_own = axes or hasattr(solvers.load(section.algorithm), "GRID")
+    grid = [{**(default if is_own else {}), **one} for one in every] or [default]
     made = Method(section, default, grid)
     for setting in (default, *grid):
         made.check(setting)
@@ -439,10 +440,8 @@ def _is_able(section: schema.Solver) -> bool:
 
 
 def _usual(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Default and grid of its module, or those of the arena's nearest method."""
+    """Default and grid of the arena's nearest method; its module's come first."""
     module = solvers.load(section.algorithm)
-    if hasattr(module, "GRID"):
-        return getattr(module, "DEFAULT", {}), module.GRID
     options = _arena(locate.conf_dirs()[0])
     defaults, grids = options["defaults"], options["grids"]
     names, algorithm = [section.name], section.algorithm
@@ -451,8 +450,9 @@ def _usual(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]
     by_record = any(word in algorithm for word in RECORDWISE)
     others = {"lanes": "dp_sgd" if by_record else "dp_cd", "frank_wolfe": "dp_fw"}
     names.append(others.get(_family(section), ""))
-    name = next((name for name in names if name in grids), None)
-    return ({}, {}) if name is None else (defaults.get(name, {}), grids[name])
+    name = next((name for name in names if name in grids), "")
+    default = {**defaults.get(name, {}), **getattr(module, "DEFAULT", {})}
+    return default, getattr(module, "GRID", grids.get(name, {}))
 
 
 @functools.cache
