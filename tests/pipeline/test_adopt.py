@@ -37,7 +37,8 @@ FILES = {
     "configuration/paper/tiny/sweeps.py": """
 def powers(config, point, seed):
     base = 1.1 if point["how"] == "a" else _base()
-    return {"value": base ** point["n"] * (1 + seed % 97)}
+    value = base ** point["n"] * (1 + seed % 97)
+    return [{"step": float(k), "clip": 1.0, "value": value} for k in range(20)]
 
 def _base():
     return 1.2
