@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import ast
 import csv
-import os
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from mutants.run import NONE, first_failed
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_suffix(".csv")
 COLUMNS = ("module", "definition", "operator", "before", "after", "near", "tests")
 LEFT = shutil.ignore_patterns(".git", ".venv", ".snakemake", "__pycache__")
-NONE = "nothing"
 Row = dict[str, str]
 OTHER: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
@@ -108,13 +106,9 @@ def caught(row: Row, folder: Path) -> str:
     copy = folder / file(row)
     copy.write_text(planted(row)[0], encoding="utf-8")
     files = [f"tests/{name}" for name in row["near"].split()]
-    known = {"PYTHONPATH": str(folder / "src"), "XDG_CACHE_HOME": str(folder / "cache")}
-    command = [sys.executable, "-m", "pytest", "-n", "0", "-x", *files]
-    given = {"cwd": folder, "env": {**os.environ, **known}, "text": True}
-    said = subprocess.run(command, capture_output=True, **given).stdout
+    found = first_failed(files, folder, "-n", "0")
     shutil.copy2(ROOT / file(row), copy)
-    first = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
-    return first[1] if first else NONE
+    return found
 
 
 def read() -> list[Row]:

@@ -116,6 +116,13 @@ def _row(*values: str) -> Row:
     return dict(zip(COLUMNS, values, strict=True))
 
 
+def first_failed(files: list[str], folder: Path, *options: str) -> str:
+    """The first test of these files that fails in a copy of the tree."""
+    said = _process([sys.executable, "-m", "pytest", "-x", *options, *files], folder)
+    first = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
+    return first[1] if first else NONE
+
+
 def _process(command: list[str], folder: Path) -> str:
     """What a command prints; kernels of each bug are compiled anew."""
     paths = f"{folder / 'src'}{os.pathsep}{folder / 'tests'}"
@@ -135,9 +142,7 @@ def _failed(changed: dict[str, str], folder: Path) -> str:
         for path in sorted((folder / "tests" / each).glob("test_*.py"))
         if re.search(rf"\b({stems})\b", path.read_text(encoding="utf-8"))
     ]
-    said = _process([sys.executable, "-m", "pytest", "-x", "-q", *files], folder)
-    first = re.search(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", said, re.MULTILINE)
-    return first[1] if first else NONE
+    return first_failed(files, folder, "-q")
 
 
 # --- the table ------------------------------------------------------------------------

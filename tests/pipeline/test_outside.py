@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 from commands import SCRIPT
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.validation import load_yaml
 from dperm.pipeline import inputs
 from dperm.store import closure
 
@@ -53,6 +55,32 @@ def test_nothing_outside_is_read_into_a_configuration(own, title):
     with pytest.raises(ConfigError, match=r"command line: .*problem.title") as said:
         compose([f'problem.title="{title}"'])
     assert SECRET not in str(said.value)
+
+
+# --- aliases --------------------------------------------------------------------------
+
+
+def levels(text, count=9):
+    """Levels of aliases, each of nine times the one before."""
+    lines = ["a0: &a0 {x: 1}"]
+    for level in range(1, count):
+        nine = ", ".join([f"*a{level - 1}"] * 9)
+        lines.append(f"a{level}: &a{level} {text % nine}")
+    return "\n".join(lines).encode()
+
+
+@pytest.mark.parametrize(
+    "text", [levels("[%s]"), levels("{<<: [%s]}"), b"a: &a [*a]", b"a: &a {b: *a}"]
+)
+def test_aliases_are_not_written_out_without_end(text):
+    began = time.process_time()
+    with pytest.raises(ConfigError, match=r"own.yaml: expected at most 100000 values"):
+        load_yaml("own.yaml", text)
+    assert time.process_time() - began < 2
+
+
+def test_a_few_aliases_are_read():
+    assert load_yaml("own.yaml", levels("[%s]", 3))["a2"] == [[{"x": 1}] * 9] * 9
 
 
 # --- where it runs --------------------------------------------------------------------

@@ -207,11 +207,19 @@ class DPLinear(BaseEstimator):
                 raise ValueError(f"{name}: expected {expected}, found {found!r}")
         if self.release:
             extras.require("release", "release=True")
-        weak = f"delta: {self._delta:g} is more than 1/n = {1 / n:g}: to publish one "
-        weak += "record as it is would be private by that"
-        few = f"X: {n} records, expected {FEWEST} or more: noise hides all else"
-        for words in [weak] * (self._delta > 1 / n) + [few] * (n < FEWEST):
-            warnings.warn(words, UserWarning, 4)
+        if self._delta > 1 / n:
+            warnings.warn(
+                f"delta: {self._delta:g} is more than 1/n = {1 / n:g}: to publish one "
+                "record as it is would be private by that",
+                UserWarning,
+                4,
+            )
+        if n < FEWEST:
+            warnings.warn(
+                f"X: {n} records, expected {FEWEST} or more: noise hides all else",
+                UserWarning,
+                4,
+            )
 
     def _spent(self, shape: tuple[int, int], stated: Ledger) -> float:
         """The share of delta that discrete noise costs in a release of p columns."""

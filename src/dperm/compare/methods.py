@@ -332,8 +332,10 @@ class Method:
                 raise ConfigError(
                     f"{where} {key}: expected a positive number, found {value!r}"
                 )
+        if numbers:
+            return
         try:
-            replace(options, **({} if numbers else setting))
+            replace(options, **setting)
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{where}: {error}") from error
 

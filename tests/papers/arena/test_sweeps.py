@@ -11,6 +11,7 @@ from dperm.compare import peers as libraries
 from dperm.core.experiment.config import read
 from dperm.papers.arena import ranking, sweeps, tables
 from dperm.pipeline import inputs
+from dperm.pipeline.stages import Swept
 
 
 @pytest.fixture
@@ -38,11 +39,8 @@ def test_both_ends_of_a_problem(config):
 
 def test_data_that_cannot_be_had_have_a_row_with_the_reason(config):
     point = {"problem": "magic04"}
-    for made in (
-        sweeps.ends(config, point, 1),
-        sweeps.peers(config, point, 1, [1.0], 2),
-    ):
-        (row,) = made
+    for name in ("ends", "peers"):
+        (row,) = Swept(config, name).measured((point, 0, "")).to_dict("records")
         assert row["status"] == "unavailable" and row["reason"]
 
 

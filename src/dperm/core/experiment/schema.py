@@ -89,6 +89,11 @@ def _swept(spec: Any) -> None:
             one_of(f".{group}", name, available(group))
 
 
+def _word(text: str) -> None:
+    if not re.fullmatch("[A-Za-z0-9_-]*", text):
+        raise ValueError(f": expected letters, digits, _ and -, found {text!r}")
+
+
 def _below(paths: Sequence[str]) -> None:
     for path in paths:
         parts = PurePosixPath(path).parts
@@ -116,8 +121,8 @@ Positive = Annotated[float, Strict(), Field(gt=0)]
 Finite = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1)]
 # Names become parts of paths: none may lead out of its folder.
-Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]+$")]
-Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]
+Folder = Annotated[str, same(_word)]  # that may be empty
+Name = Annotated[Folder, Field(min_length=1)]
 Axis = Annotated[str, among(*grid.AXES)]
 Calibration = Annotated[str, same(_calibration)]
 Names = Annotated[list[str], same(_each_once)]

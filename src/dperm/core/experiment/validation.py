@@ -9,9 +9,11 @@ expected. Checks that need solvers, losses or papers' code are in
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
+from itertools import chain
 from typing import Any, get_args, get_type_hints
 
 import yaml
@@ -20,6 +22,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.names import expected, hint
 
+MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
 Where = str | Callable[[Sequence[Any]], str]
 
 
@@ -154,13 +157,32 @@ def _none_of(where: str, value: Any, known: Sequence[str]) -> str:
 def load_yaml(where: str, text: bytes) -> Any:
     """The content of a YAML document; ``where`` begins the message of a refusal."""
     try:
-        return yaml.load(text, _Loader)  # noqa: S506  # of the safe kind
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None or _written_out(node, {}) <= MOST_NODES:
+            return None if node is None else loader.construct_document(node)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark, reason = getattr(error, "problem_mark", None), str(error)
         if mark is not None:
             reason = f"line {mark.line + 1}: {getattr(error, 'problem', reason)}"
         reason = " ".join(reason.split())
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
+    raise ConfigError(
+        f"{where}: expected at most {MOST_NODES} values, found more once its aliases "
+        "(*name) are written out"
+    )
+
+
+def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
+    """The number of nodes after every alias is replaced by its content."""
+    if id(node) not in known:
+        known[id(node)] = math.inf  # for an alias of a node that contains it
+        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+        inner = chain.from_iterable(
+            part if isinstance(part, tuple) else (part,) for part in parts
+        )
+        known[id(node)] = 1 + sum(_written_out(one, known) for one in inner)
+    return known[id(node)]
 
 
 class _Loader(yaml.CSafeLoader):

@@ -244,13 +244,18 @@ def model(errors: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _order(others: pd.DataFrame, cell: dict[str, Any], keys: list[str]) -> list[str]:
-    """Methods by expected regret where these keys are the same, or the loss alone."""
+    """Methods by expected regret where these keys are the same, or the loss alone.
+
+    Without keys it is the constant.
+    """
+    if not keys:
+        return [CONSTANT]
     levels = others.index.to_frame()
-    for some in (keys, ["loss"]) if keys else ():
+    for some in (keys, ["loss"]):
         same = (levels[some] == pd.Series(cell)[some]).all(axis=1).to_numpy()
         if same.any():
             return [*expected(others[same]).index]
-    return [] if keys else [CONSTANT]
+    return []
 
 
 # --- a published lead -----------------------------------------------------------------

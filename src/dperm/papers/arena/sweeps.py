@@ -9,7 +9,7 @@ nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -41,27 +41,23 @@ READINGS = {  # published noise, centred labels
 _LAST: dict[tuple[str, str], Case] = {}  # a problem's methods run one after another
 
 
-def _unavailable(reason: str) -> list[Row]:
-    return [{"status": "unavailable", "reason": reason}]
+def _case(config: schema.Config, name: str) -> Case:
+    """A problem's data set as it was fetched.
 
-
-def _on(
-    config: schema.Config, name: str, made: Callable[[Case], list[Row]]
-) -> list[Row]:
-    """What is made of a problem's data set as it was fetched, or why there is none.
-
-    Ranges are those of the data, which tells all methods as much.
+    Ranges are those of the data, which tells all methods as much. Raises
+    UnavailableError, for which a sweep has a row, if there is none.
     """
     key = (name, config.data.dir)
     if key not in _LAST:
         at = plan.at_problem(config, name).problem
         record = data.read_record(at.dataset.name, config.data)
         if record is None or not record.available:
-            return _unavailable("not fetched" if record is None else record.reason)
+            reason = "not fetched" if record is None else record.reason
+            raise inputs.UnavailableError(reason)
         X, y = load_fetched(at.dataset.name, config.data)
         _LAST.clear()
         _LAST[key] = Case.of(name, X, y, at.loss)
-    return made(_LAST[key])
+    return _LAST[key]
 
 
 def race(
@@ -95,14 +91,12 @@ def race(
     """
     name = point["solver"]
     method = methods.method(name, {name: defaults}, {name: grids})
-    return _on(
-        config, point["problem"], lambda case: rows(case, method, epsilons, seed, fresh)
-    )
+    return rows(_case(config, point["problem"]), method, epsilons, seed, fresh)
 
 
 def ends(config: schema.Config, point: dict[str, Any], seed: int) -> list[Row]:
     """The best constant and the fit without privacy."""
-    return _on(config, point["problem"], Case.ends)
+    return _case(config, point["problem"]).ends()
 
 
 def peers(
@@ -113,15 +107,12 @@ def peers(
     fresh: int,
 ) -> list[Row]:
     """Fits of diffprivlib at every epsilon, or the reason why it cannot be had."""
-
-    def made(case: Case) -> list[Row]:
-        python, reason = libraries.environment(Path(config.data.dir))
-        if reason:
-            return [{**case.known(libraries.NAME), "status": "gap", "reason": reason}]
-        drawn = [one % 2**31 for one in seeds_of(seed, fresh)]
-        return libraries.rows(case, python, epsilons, drawn)
-
-    return _on(config, point["problem"], made)
+    case = _case(config, point["problem"])
+    python, reason = libraries.environment(Path(config.data.dir))
+    if reason:
+        return [{**case.known(libraries.NAME), "status": "gap", "reason": reason}]
+    drawn = [one % 2**31 for one in seeds_of(seed, fresh)]
+    return libraries.rows(case, python, epsilons, drawn)
 
 
 def lead(
