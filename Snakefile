@@ -99,6 +99,9 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
         conda:
             "environment.yml"
         threads: lambda names, stage=stage: helpers.threads(JOBS, stage, *names)
+        resources:  # of a cluster; --default-resources takes nothing from them
+            mem_mb=lambda names, attempt: attempt * 3000,
+            runtime=lambda names, attempt: attempt * 120,
         params:
             key=lambda names, stage=stage: helpers.key(JOBS, stage, *names),
             # A function of "threads", whose change triggers no rerun: the key has all

@@ -45,4 +45,5 @@ def test_rows_are_those_of_a_local_run(project, undisturbed, tmp_path_factory):
         assert any(f"rule_{stage}" in call for call in calls), calls
     solves = [call for call in calls if "rule_solve" in call]
     assert len(solves) == 2
-    assert all("--cpus-per-task=2" in call and " -t 120 " in call for call in solves)
+    for asked in ("--cpus-per-task=2", " -t 120 ", " --mem 3000 "):
+        assert all(asked in call for call in solves), solves
