@@ -79,7 +79,7 @@ def test_every_source_is_named_when_none_serves(site, data, caplog):
         assert words in record.reason and words in caplog.text
     folder = fetched_folder("small", data)
     assert {path.name for path in folder.iterdir()} == {".lock", "fetch.json"}
-    for mirror, words in (None, "data.mirror is not set"), ("no", "missing in the"):
+    for mirror, words in (None, "data.mirror is not set"), ("no", "missing in "):
         assert words in fetch(csv_set(MIRROR), replace(data, mirror=mirror)).reason
     put_mirror(data)
     assert fetch(csv_set(MIRROR), data).available

@@ -14,13 +14,12 @@ from dperm.data.preparing import prepared_folder
 X = np.random.default_rng(0).normal(5.0, 3.0, (40, 4))
 X[:, 2] = 0.0
 Y = np.arange(40.0)
-SOURCE = Source(kind="mirror", files=["X.npy", "y.npy"])
+SOURCE = Source(kind="mirror", files=["both.npz"])
 STANDARD = Preparation(standardize=True, drop_zero_columns=True)
 
 
 def fetched(data, values=X):
-    np.save(Path(data.mirror) / "X.npy", values)
-    np.save(Path(data.mirror) / "y.npy", Y)
+    np.savez(Path(data.mirror) / "both.npz", X=values, y=Y)
     dataset = Dataset(name="small", sources=[SOURCE])
     fetch(dataset, data)
     return Problem(name="small_norm", dataset=dataset, preparation=STANDARD)
@@ -90,13 +89,13 @@ def test_sparse_arrays_are_not_standardised(data):
 def test_unavailable_is_carried_over(data):
     problem = fetched(data)
     prepare(problem, data)
-    (Path(data.mirror) / "X.npy").unlink()
+    (Path(data.mirror) / "both.npz").unlink()
     lost = replace(problem.dataset, digest="sha256:" + "0" * 64)
     fetch(lost, data)
     made = prepare(problem, data)
     loaded = load_prepared("small_norm", data)
     assert made == loaded and not loaded.available and loaded.X is None
-    assert "missing in the mirror folder: X.npy" in loaded.meta["reason"]
+    assert "mirror: both.npz" in loaded.meta["reason"]
 
 
 def test_what_was_not_fetched_or_prepared_is_said(data):

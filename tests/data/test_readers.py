@@ -111,22 +111,23 @@ def test_sound_files_are_read(tmp_path, format_, texts, keys, X, y, mark):
 
 def test_arrays(tmp_path):
     X, y = np.eye(3), np.arange(3.0)
-    np.savez(tmp_path / "both.npz", X=X, y=y)
-    np.savez(tmp_path / "other.npz", X=X, target=y)
-    np.save(tmp_path / "X.npy", X)
-    np.save(tmp_path / "y.npy", y)
-    np.save(tmp_path / "evil.npy", np.array([[object()]]), allow_pickle=True)
+    evil = np.array([[object()]])
+    for name, parts in {
+        "both": {"X": X, "y": y},
+        "other": {"X": X, "target": y},
+        "evil": {"X": evil, "y": y},
+    }.items():
+        np.savez(tmp_path / f"{name}.npz", **parts)
 
-    def arrays(*names):
-        return read_files([tmp_path / name for name in names], Reader())
+    def arrays(name):
+        return read_files([tmp_path / f"{name}.npz"], Reader())
 
-    for names in (["both.npz"], ["X.npy", "y.npy"]):
-        found = arrays(*names)
-        assert (found[0] == X).all() and (found[1] == y).all()
+    found = arrays("both")
+    assert (found[0] == X).all() and (found[1] == y).all()
     with pytest.raises(RefusedError, match="the arrays X and y, found X, target"):
-        arrays("other.npz")
+        arrays("other")
     with pytest.raises(RefusedError, match="allow_pickle"):
-        arrays("evil.npy", "y.npy")
+        arrays("evil")
 
 
 def test_cal_housing_equals_scikit_learn(tmp_path):

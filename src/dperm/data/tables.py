@@ -11,7 +11,6 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,12 @@ from pandas.api.types import is_numeric_dtype
 from dperm.core.experiment.files import unthreaded
 from dperm.core.names import hint
 from dperm.data.arrays import LARGEST, RefusedError
-from dperm.data.packed import refusing, unpack
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
 MISSING = (*ABSENT, "na", "n/a", "nan", "null", "none")  # in a column of numbers
 RULES = ("mean", "median", "drop")
 MOST_FAULTS = 10  # in a message
-
-
-def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
-    """Read one file by ``parse_table``, with its options; it may be packed.
-
-    Raises RefusedError as that does, in one line that names the file.
-    """
-    path = Path(path)
-    with refusing(path.name, "a table"):
-        (file,) = unpack(path)
-        return parse_table(file.content, **options)
 
 
 def parse_table(
@@ -131,9 +118,8 @@ def _check_names(
             f"{line}: expected the names of the columns, found {found[0]}: "
             "`header: false` says that it is a record, `header: true` that it is not"
         )
-    for j, name in enumerate(names):
-        if name and name in names[:j]:
-            raise RefusedError(f"{line}: two columns are named {name!r}")
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise RefusedError(f"{line}: two columns are named {twice[0]!r}")
 
 
 def _is_number(text: str) -> bool:

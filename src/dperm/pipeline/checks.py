@@ -16,7 +16,7 @@ from dperm.core.experiment import schema, validation
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import one_of
 from dperm.core.solvers.capabilities import kept_sparse, obstacle
-from dperm.data.checking import check_dataset
+from dperm.data.fetching import check_dataset
 
 
 def check(config: schema.Config) -> None:

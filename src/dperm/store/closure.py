@@ -34,7 +34,6 @@ PLUMBING = (  # modules
     *(f"{EXPERIMENT}.{name}" for name in ("files", "plan")),
     # Keys of results contain the digests of the arrays that these load.
     *("dperm.data", "dperm.data.fetching", "dperm.data.preparing"),
-    "dperm.data.checking",
 )
 PACKAGES = ("dperm.store.", "dperm.pipeline.")  # with all their modules
 # Distributions that do arithmetic. Libraries that store, draw or report (pandas,
