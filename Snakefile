@@ -26,13 +26,6 @@ RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
 TARGETS = JOBS.targets()
 
 
-def shown(stage):
-    """Outputs of a stage; those of all papers are in Snakemake's own report."""
-    files = STAGES[stage].patterns(RESULTS)
-    is_last = stage in ("claims", "report")
-    return [report(f, category="Report") for f in files] if is_last else files
-
-
 onstart:  # the kernel frees the lock, however this process ends
     from dperm.report import claims
 
@@ -46,12 +39,12 @@ onstart:  # the kernel frees the lock, however this process ends
 
 
 onsuccess:
-    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
+    manifest.write(JOBS.folder, workflow.cores, BEGAN)
     print(helpers.answers(sys.argv, RESULTS, PAPERS))
 
 
 onerror:  # a panel without data is a failure, and all else is made
-    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
+    manifest.write(JOBS.folder, workflow.cores, BEGAN)
 
 
 localrules:
@@ -90,7 +83,7 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
         input:
             lambda names, stage=stage: JOBS.job(stage, *names).inputs,
         output:
-            shown(stage),
+            STAGES[stage].patterns(RESULTS),
         log:
             f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.log",
         benchmark:
@@ -122,11 +115,7 @@ for paper in PAPERS:
             input:
                 drawing.inputs,
             output:
-                [
-                    report(update(file), category=paper) if is_shown else update(file)
-                    for product in drawing.products
-                    for file, is_shown in JOBS.formats(paper, product).items()
-                ],
+                [update(file) for file in drawing.outputs],
             log:
                 f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
             benchmark:

@@ -1,10 +1,10 @@
 """Snakemake waits quietly while jobs run."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from commands import python
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -23,11 +23,8 @@ finally:
 
 @pytest.mark.long
 def test_no_job_leaves_a_timer(tmp_path):
-    command = ["-s", str(ROOT / "Snakefile"), "--directory", str(tmp_path), "-q", "all",
-               "-j", "1", "data/prepared/diabetes/meta.json"]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, *command, "--config", "scale=smoke"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ("-s", ROOT / "Snakefile", "--directory", tmp_path, "-q", "all", "-j", "1",
+             "data/prepared/diabetes/meta.json", "--config", "scale=smoke")  # fmt: skip
+    done = python("-c", SCRIPT, *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "timers: 0" in done.stdout

@@ -132,16 +132,13 @@ def load_fetched(name: str, data: Data) -> Arrays:
 def _sound_record(dataset: Dataset, data: Data) -> FetchRecord | None:
     """The record of sound arrays of before that have the declared digest, if any."""
     record = read_record(dataset.name, data)
-    if record is None or not record.available:
-        return None
-    if dataset.digest not in (None, record.digest):
-        return None
-    try:
-        load_fetched(dataset.name, data)
-    except ValueError as error:
-        log.warning("%s", error)
-        return None
-    return record
+    if record and record.available and dataset.digest in (None, record.digest):
+        try:
+            load_fetched(dataset.name, data)
+            return record
+        except ValueError as error:
+            log.warning("%s", error)
+    return None
 
 
 def made_of(dataset: Dataset, mirror: str | None = None) -> str:
@@ -211,16 +208,15 @@ def _accept(
 
 def _by_hand(dataset: Dataset) -> str:
     """What a user can do about a data set that no source serves."""
-    named = {source.kind: source for source in reversed(dataset.sources)}
-    files = {kind: ", ".join(source.files) for kind, source in named.items()}
-    if "file" in named:
-        return f"correct {files['file']}, or sources and reader of the data set"
     put = "its files"
-    if "mirror" in named:
-        put = files["mirror"]
-    elif "openml" in named:
-        number = named["openml"].id
-        put = f"openml.org/d/{number} as openml/{number}.arff"
+    for source in reversed(dataset.sources):
+        if source.kind == "file":
+            listed = ", ".join(source.files)
+            return f"correct {listed}, or sources and reader of the data set"
+        if source.kind == "mirror":
+            put = ", ".join(source.files)
+        elif source.kind == "openml":
+            put = f"openml.org/d/{source.id} as openml/{source.id}.arff"
     return f"put {put} into the folder named by DPERM_MIRROR"
 
 
@@ -275,12 +271,10 @@ def _in_folder(source: Source, data: Data) -> list[Path]:
             raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
         folder = Path(data.mirror)
     elif source.kind == "package":
-        name = str(source.loader)
-        found = importlib.util.find_spec(name)
+        found = importlib.util.find_spec(str(source.loader))
         if found is None or not found.submodule_search_locations:
-            raise SourceError(
-                f"the package {name} is not installed: pip install {name}"
-            )
+            said = f"is not installed: pip install {source.loader}"
+            raise SourceError(f"the package {source.loader} {said}")
         folder = Path(found.submodule_search_locations[0])
     missing = [name for name in source.files if not (folder / name).is_file()]
     if missing:
@@ -385,10 +379,8 @@ def _cause(error: Exception) -> str:
 def check_dataset(dataset: Dataset) -> None:
     """Check a data set's YAML before anything is downloaded.
 
-    Raises
-    ------
-    ValueError
-        The message names data set, key, value, expected values and the nearest name.
+    Raises ValueError; the message names data set, key, value, expected values and the
+    nearest name.
     """
     where, reader = f"data set {dataset.name}: ", dataset.reader
     check(dataset, Dataset, where)

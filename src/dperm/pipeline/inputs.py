@@ -51,12 +51,9 @@ def load_problem(config: schema.Config) -> Problem:
         raise UnavailableError(prepared.meta["reason"])
     n = prepared.meta["n"]
     where = f"conf/problem/{spec.name}.yaml"
-    penalty = Penalty(
-        number(spec.penalty.l1, n, where),
-        number(spec.penalty.l2, n, where),
-        spec.penalty.lower,
-        spec.penalty.upper,
-    )
+    given = spec.penalty
+    l1, l2 = (number(value, n, where) for value in (given.l1, given.l2))
+    penalty = Penalty(l1, l2, given.lower, given.upper)
     epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n, where)
     identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
     return build(
@@ -98,12 +95,8 @@ def optimum_folder(config: schema.Config) -> Path:
 def load_optimum(config: schema.Config) -> Optimum:
     """The certified optimum that the optimum stage wrote.
 
-    Raises
-    ------
-    FileNotFoundError
-        If that stage has not run.
-    ValueError
-        If its files are damaged, or of other data or settings.
+    Raises FileNotFoundError if that stage has not run, and ValueError if its files are
+    damaged, or of other data or settings.
     """
     record, path = optimum_record(config), optimum_folder(config) / "w.npy"
     try:
@@ -145,12 +138,8 @@ def _identity(config: schema.Config) -> str:
 def load_job(config: schema.Config) -> Job:
     """The chosen solver on the chosen problem.
 
-    Raises
-    ------
-    UnavailableError
-        If the data of the problem cannot be had.
-    ConfigError
-        If the solver cannot run on the problem.
+    Raises UnavailableError if the data of the problem cannot be had, and ConfigError if
+    the solver cannot run on it.
     """
     problem, solver = load_problem(config), config.solver
     module = solvers.load(solver.algorithm)
@@ -158,23 +147,14 @@ def load_job(config: schema.Config) -> Job:
     reason = obstacle(module, options, config.problem, problem.is_sparse)
     if reason:
         raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
-    names, loss = plan.names_of(config), config.problem.loss
-    kinds = config.paper.calibrations
-    return Job(
-        names,
-        solver.algorithm,
-        problem,
-        load_optimum(config),
-        module,
-        options,
-        Code(
-            digests.lanes(solver.algorithm, loss),
-            digests.noise(solver.algorithm, kinds, loss),
-        ),
-        config.seed,
+    name, names, loss = solver.algorithm, plan.names_of(config), config.problem.loss
+    noise = digests.noise(name, config.paper.calibrations, loss)
+    code, folder = (
+        Code(digests.lanes(name, loss), noise),
         plan.results_folder(config, *names[:3]),
-        config.workers,
     )
+    solved, places = load_optimum(config), (config.seed, folder, config.workers)
+    return Job(names, name, problem, solved, module, options, code, *places)
 
 
 # --- the stages -----------------------------------------------------------------------
@@ -187,10 +167,8 @@ class NothingFetchedError(RuntimeError):
 def fetch(config: schema.Config) -> FetchRecord:
     """Fetch the problem's data set; unavailable data are recorded with the reason.
 
-    Raises
-    ------
-    NothingFetchedError
-        If they are required, as they are outside of a pipeline; one line with the cure.
+    Raises NothingFetchedError, in one line with the cure, if they are required, as they
+    are outside of a pipeline.
     """
     record = data.fetch(config.problem.dataset, config.data)
     if record.available:
@@ -212,10 +190,7 @@ def prepare(config: schema.Config) -> None:
 def optimum(config: schema.Config) -> Path:
     """Solve the problem without privacy and store w*, F* and the certificate.
 
-    Raises
-    ------
-    ValueError
-        If it has no minimum, or F* = 0, to which no error is relative.
+    Raises ValueError if it has no minimum, or F* = 0, to which no error is relative.
     """
     folder = optimum_folder(config)
     record = {"problem": config.problem.name, "status": "unavailable"}

@@ -118,8 +118,6 @@ class Jobs:
             Files; each must have a job that writes it.
         """
         inputs = [*reads]
-        for file in inputs:
-            one_of("file", file, self.makers)
         keys = other.pop("keys", [self.makers[file].key for file in inputs])
         outputs = self.files(stage, *values)
         job = Job(inputs, outputs, digest([of, keys]), **other)
@@ -138,13 +136,8 @@ class Jobs:
         return f"{top}/{self.folder}/" if self.folder else f"{top}/"
 
     def job(self, stage: str, *values: str) -> Job:
-        """The job of a stage with these values of its wildcards.
-
-        Raises ConfigError with the nearest name if there is none.
-        """
-        name = "/".join((stage, *values))
-        one_of("job", name, self.jobs)
-        return self.jobs[name]
+        """The job of a stage with these values of its wildcards."""
+        return self.jobs["/".join((stage, *values))]
 
     def of_paper(self, paper: str, *stages: str) -> list[Job]:
         """A paper's jobs of some stages, stage by stage."""
@@ -164,15 +157,14 @@ class Jobs:
         drawn = self.of_paper(paper, "draw")
         names = [name for job in drawn for name in job.products]
         rows = self.of_paper(paper, "solve", "sweep", "timing")
-        shown = [next(iter(self.formats(paper, name))) for name in names]
+        shown = [self.formats(paper, name)[0] for name in names]
         return [*shown, *(file for job in rows for file in job.outputs)]
 
-    def formats(self, paper: str, product: str) -> dict[str, bool]:
-        """Files of ``figures/<name>`` or ``tables/<name>``; whether reports show it."""
+    def formats(self, paper: str, product: str) -> list[str]:
+        """Files of ``figures/<name>`` or ``tables/<name>``."""
         kind, name = product.split("/")
         top = self.below("figures" if kind == "figures" else "results")
-        stem, endings = f"{top}{paper}/{name}", FORMATS[kind]
-        return {f"{stem}.{ending}": ending == endings[0] for ending in endings}
+        return [f"{top}{paper}/{name}.{ending}" for ending in FORMATS[kind]]
 
     def targets(self) -> dict[str, list[str]]:
         """Files of the targets of a command line: every paper, and the audit."""
@@ -372,7 +364,7 @@ def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
     named = {place(digests.solver_of(solver).algorithm) for solver in solvers}
     problems = {*what.problems, *what.prepared}
     spelt = {digests.section("problem", problem).loss for problem in problems}
-    spelt |= {*digests.strings(asdict(what))}
+    spelt |= digests.strings(asdict(what))
     return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
 
 

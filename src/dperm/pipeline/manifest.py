@@ -1,8 +1,7 @@
 """The manifest of a run, ``results/manifest.json``: what ran, when, and what it left.
 
-Its keys are commit, date, machine, cores, versions; ``wall_seconds`` and
-``cpu_seconds`` of the jobs of each paper and of the audit, from Snakemake's benchmark
-files; and ``files``, the SHA-256 of every file of the scale that Git holds.
+Its keys are commit, date, machine, cores, versions; and ``files``, the SHA-256 of every
+file of the scale that Git holds. Times are in Snakemake's benchmark files.
 """
 
 from __future__ import annotations
@@ -10,33 +9,27 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import available
 
 TOPS = ("results", "figures")
 NAME = "manifest.json"
-# Keys of seconds, each by paper, to the columns of Snakemake's benchmark files.
-SECONDS = {"wall_seconds": "s", "cpu_seconds": "cpu_time"}
 HELD = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
 
 
-def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
+def write(scale: str, cores: int, began: float) -> Path:
     """Write the manifest of a run that began at a time in seconds.
 
     A file that is older than the run keeps the digest of the run that made it, so that
     a later run does not vouch for what was edited in between; then that run's commit
-    stands before this one's. The seconds of papers of which nothing ran stay too.
+    stands before this one's.
 
     Parameters
     ----------
     scale : str
-        The scale's folder, below results/, figures/ and logs/.
+        The scale's folder, below results/ and figures/.
     """
     path = Path("results", scale, NAME)
     known = store.known_json(path) or {}
@@ -44,7 +37,7 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
     kept = {name: before[name] for name, file in now.items()
             if name in before and file.stat().st_mtime < began}  # fmt: skip
     commits = [*(known["commit"].split(", ") if kept else ()), store.commit()]
-    content: dict[str, Any] = {
+    content = {
         "commit": ", ".join(dict.fromkeys(commits)),
         "versions": store.versions(),
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -55,11 +48,6 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
             for name, file in now.items()
         },
     }
-    spent = {name: _spent(Path("logs", scale), name) for name in (*papers, "audit")}
-    for key, column in SECONDS.items():
-        new = {name: round(float(rows[column].sum()), 1)
-               for name, rows in spent.items() if len(rows)}  # fmt: skip
-        content[key] = {**known.get(key, {}), **new}
     store.write_json(path, content)
     return path
 
@@ -75,16 +63,6 @@ def held(scale: str) -> dict[str, Path]:
         if path.suffix in HELD
         and (path.parent == top or path.relative_to(top).parts[0] in folders)
     }
-
-
-def _spent(logs: Path, name: str) -> pd.DataFrame:
-    """The benchmarks of the jobs of a paper, or of the audit; NA of a short job."""
-    tables = [
-        pd.read_csv(path, sep="\t").tail(1)
-        for path in logs.rglob("*.tsv")
-        if name in path.relative_to(logs).with_suffix("").parts
-    ]
-    return pd.concat(tables) if tables else pd.DataFrame()
 
 
 def machine() -> str:
