@@ -104,18 +104,16 @@ def test_a_change_of_its_code_is_seen(mine, noisy_gd):
 
 def test_an_error_in_it_says_where(mine):
     path = mine / "noisy_gd.py"
-    text = path.read_text()
-    line = text[: text.index("def advance")].count("\n") + 3
-    broken = 'raise RuntimeError("boom")'
-    before = text.splitlines()
-    before.insert(line - 1, f"        {broken}")
-    path.write_text("\n".join(before))
+    lines = path.read_text().splitlines()
+    at = next(k for k, line in enumerate(lines) if "def advance" in line) + 2
+    lines.insert(at, '        raise RuntimeError("boom")')
+    path.write_text("\n".join(lines))
     for stage in ("fetch", "prepare", "optimum"):
         assert dperm(stage, "problem=yields").returncode == 0
     done = dperm("tune", "problem=yields", "solver=noisy_gd", "paper=mine")
     assert done.returncode == 1
     said = done.stderr.strip().splitlines()[-1]
-    assert said == f"RuntimeError: boom ({path}:{line}, in advance)"
+    assert said == f"RuntimeError: boom ({path}:{at + 1}, in advance)"
 
 
 def test_data_that_are_not_there_are_named_by_every_stage(mine):

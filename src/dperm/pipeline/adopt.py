@@ -17,12 +17,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT, Parts
-from dperm.core.experiment.locate import available
 from dperm.core.experiment.unit import Job, Unit, compute, part_key
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.stages import Swept, Task
@@ -42,28 +40,20 @@ class DifferentBitsError(RuntimeError):
 
 
 def adopt(config: schema.Config) -> list[str]:
-    """Adopt lanes of a paper, or of all papers.
+    """Adopt lanes of the paper; returns a line for every group that was adopted.
 
-    Returns
-    -------
-    list of str
-        One line for every group of lanes that was adopted.
-
-    Raises
-    ------
-    DifferentBitsError
-        If any group differs; all other groups have been adopted.
+    Raises DifferentBitsError if any group differs; all others have been adopted.
     """
-    is_named = any(text.startswith("paper=") for text in config.overrides)
-    given = [text for text in config.overrides if not text.startswith("paper=")]
     groups: dict[tuple[str, str], list[Old]] = {}
-    for name in [config.paper.name] if is_named else available("paper"):
-        for old in _older(configuration.compose([f"paper={name}", *given])):
-            groups.setdefault((old[0], old[1].stem.split("-")[1]), []).append(old)
+    for old in _older(config):
+        groups.setdefault((old[0], old[1].stem.split("-")[1]), []).append(old)
     adopted, refused = [], []
     for (title, _), parts in groups.items():
         sample = random.Random(title).sample(parts, min(FEWEST, len(parts)))
-        text = next((text for *_, differs in sample if (text := differs())), "")
+        try:
+            text = next((text for *_, differs in sample if (text := differs())), "")
+        except ValueError as error:  # a damaged part
+            text = str(error)
         if text:
             refused.append(f"{title}: {text}")
             continue
@@ -73,7 +63,7 @@ def adopt(config: schema.Config) -> list[str]:
         adopted.append(f"{title}: {len(parts)} parts adopted")
         log.info(adopted[-1])
     if not groups:
-        log.info("nothing of other code was kept")
+        log.info("%s: nothing of other code was kept", config.paper.name)
     if refused:
         raise DifferentBitsError("not adopted:\n" + "\n".join(refused))
     return adopted
@@ -104,19 +94,16 @@ def _lanes(config: schema.Config) -> Iterator[Old]:
 
 
 def _lanes_differ(job: Job, unit: Unit, path: Path) -> str:
-    kept = store.read_or_drop(path)
-    if kept is None:
-        return f"{path.name} could not be read"
+    kept = store.read_table(path)
     points = kept[POINT].drop_duplicates().head(LANES)
-    return _said(kept.merge(points, on=POINT), compute(job, unit, points, 1), SAID)
+    made = compute(job, unit, points, job.workers)
+    return _said(kept.merge(points, on=POINT), made, SAID)
 
 
 def _points(swept: Swept) -> Iterator[Old]:
     """Parts of a sweep by the methods that its points name: each may run other code."""
-    named, tasks = (
-        swept.parts.named(),
-        {task[2].identity: task for task in swept.tasks()},
-    )
+    named = swept.parts.named()
+    tasks = {task[2].identity: task for task in swept.tasks()}
     for name, path in named.items():
         task = tasks.get(name.split("-")[0])
         if task is not None and str(task[2]) not in named:
@@ -128,10 +115,8 @@ def _points(swept: Swept) -> Iterator[Old]:
 
 
 def _point_differs(swept: Swept, task: Task, path: Path) -> str:
-    kept = store.read_or_drop(path)
-    if kept is None:
-        return f"{path.name} could not be read"
-    return _said(kept, swept.measured(task), (*NAMED, "seconds"))
+    apart = (*NAMED, "seconds")
+    return _said(store.read_table(path), swept.measured(task), apart)
 
 
 def _said(kept: pd.DataFrame, made: pd.DataFrame, apart: tuple[str, ...]) -> str:

@@ -110,12 +110,7 @@ class Jobs:
     ) -> Job:
         """Add the job with these values of the stage's wildcards.
 
-        Parameters
-        ----------
-        of : object
-            What it depends on, besides the jobs of what it reads.
-        reads : iterable of str
-            Files; each must have a job that writes it.
+        It depends ``of`` something, besides the jobs of the files that it reads.
         """
         inputs = [*reads]
         keys = other.pop("keys", [self.makers[file].key for file in inputs])
@@ -178,18 +173,10 @@ class Jobs:
 def compose(papers: list[str], overrides: list[str]) -> Jobs:
     """All jobs of papers, after checks of the whole configuration.
 
-    Parameters
-    ----------
-    papers : list of str
-        The papers to plan; no other is read. Audit, claims and report are added only
-        if these are all papers.
-    overrides : list of str
-        Hydra overrides for all of them, including ``scale=...``.
+    No other paper is read. Audit, claims and report are added only if these are all.
+    ``overrides`` are Hydra's for all of them, including ``scale=...``.
 
-    Raises
-    ------
-    ConfigError
-        For any error in the configuration, before a single job runs.
+    Raises ConfigError for any error in the configuration, before a single job runs.
     """
     digests.SECTIONS.clear()  # of files as they were
     base = settings(overrides)

@@ -68,17 +68,8 @@ def verify(
 ) -> list[str]:
     """The faults of a paper's rows, tables, figures and verdicts, one line each.
 
-    Parameters
-    ----------
-    config : Config
-        With the paper and the folders.
-    share : float
-        Share of the paper's lanes and points of sweeps to run again; 0 for none.
-    seed : int
-        Seed of the choice among them.
-    made : bool
-        Whether they have just been made: a few lanes are enough, and the verdicts on
-        them come later.
+    A ``share`` of the paper's lanes and points of sweeps, chosen by ``seed``, is run
+    again. If all has just been ``made``, a few are enough, and verdicts come later.
     """
     checks = [_means(config), _rows(config), _made_again(config)]
     checks += [_replayed(config, share, seed, made)] if share > 0 else []
@@ -110,7 +101,7 @@ def changed(config: schema.Config, papers: Container[str] = ()) -> Iterator[str]
 def _means(config: schema.Config) -> Iterator[str]:
     """Find tables and figures' data with a mean outside its interval."""
     name = config.paper.name
-    folders = (of(config, name) for of in (plan.results_folder, plan.figures_folder))
+    folders = (plan.results_folder(config, name), plan.figures_folder(config, name))
     for path in (path for folder in folders for path in sorted(folder.glob("*.csv"))):
         table = _parsed(path.read_text("utf-8"))
         for low in [name for name in table if name.endswith("ci_low")]:
@@ -119,11 +110,10 @@ def _means(config: schema.Config) -> Iterator[str]:
                 slack = MEANS * table[mean].abs()
                 is_off = table[mean] < table[low] - slack
                 is_off |= table[mean] > table[high] + slack
-                for at, row in table[is_off].head(1).iterrows():
-                    yield (
-                        f"{path}: row {at + 1}: {mean} {row[mean]:.10g} is outside "
-                        f"[{row[low]:.10g}, {row[high]:.10g}]"
-                    )
+                for at in table.index[is_off][:1]:
+                    found = table.loc[at, [mean, low, high]].map("{:.10g}".format)
+                    text = "{}: row {}: {} {} is outside [{}, {}]"
+                    yield text.format(path, at + 1, mean, *found)
 
 
 def _runs(config: schema.Config) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
@@ -300,12 +290,8 @@ class IncompleteError(RuntimeError):
 def complete(config: schema.Config) -> Path:
     """Verify a paper, and write ``complete.txt`` with the best setting of each problem.
 
-    Raises
-    ------
-    IncompleteError
-        If a problem's data are unavailable. Everything else has been made.
-    NotVerifiedError
-        If tables, figures or a few lanes are not what their rows and settings give.
+    Raises IncompleteError if a problem's data are unavailable, while all else is there,
+    and NotVerifiedError if something is not what its rows and settings give.
     """
     name = config.paper.name
     folder, figures = (
@@ -365,10 +351,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     """Verify papers and print one line each.
 
-    Raises
-    ------
-    NotVerifiedError
-        If there are faults, with one line each.
+    Raises NotVerifiedError if there are faults, with one line each.
     """
     given = [word for word in options.what if "=" in word]
     papers = [word for word in options.what if "=" not in word]
