@@ -25,10 +25,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 from scipy import sparse
 
-from dperm.core.experiment.schema import Count, Data, Flag, Reader
+from dperm.core.experiment.schema import Count, Data, Flag, Reader, same
 from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
 from dperm.data.tables import labels, parse_table, table_arrays, typed
 
@@ -36,6 +35,14 @@ MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
 WIDEST = 10**8  # most features: a wrong index must not allocate all memory
 WEB = (b"<!doctype", b"<html", b"<head", b"<?xml")
 PACKED: dict[bytes, Any] = {b"\x1f\x8b\x08": gzip, b"BZh": bz2, b"\xfd7z": lzma}
+
+
+def _mark(text: str) -> None:
+    if len(text) != 1 or text in '\r\n"':
+        raise ValueError(f": expected one character, not a quote, found {text!r}")
+
+
+Mark = Annotated[str, same(_mark)]
 
 
 class Content(NamedTuple):
@@ -170,7 +177,7 @@ def read_csv(
     files: Sequence[Content],
     reader: Reader,
     *,
-    separator: Annotated[str, Field(min_length=1, max_length=1)] | None = None,
+    separator: Mark | None = None,
     decimal: Literal[".", ","] = ".",
     header: Flag | None = None,
 ) -> Arrays:

@@ -261,13 +261,16 @@ def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
     what = config.paper.sweeps[name]
     if not what.tuned:
         return []
+    where = f"conf/{group_file('paper', config.paper.name)}: sweeps.{name}"
     every = grid.points(what.grid, axes=None)
-    starts = dict.fromkeys((at.get("problem"), at.get("solver")) for at in every)
+    for key in ("problem", "solver"):
+        if any(key not in at for at in every):
+            raise ConfigError(f"{where}: expected an axis {key!r}, as it is tuned")
+    starts = dict.fromkeys((at["problem"], at["solver"]) for at in every)
     for problem, solver in starts:
         if (problem, solver) not in plan.runs(config):
             raise ConfigError(
-                f"conf/{group_file('paper', config.paper.name)}: sweeps.{name}.grid: "
-                "expected solvers on problems of runs and problems, as tuned: true "
-                f"starts from a tuning, found {solver} on {problem}"
+                f"{where}.grid: expected solvers on problems of runs and problems, "
+                f"found {solver} on {problem}"
             )
     return [*starts]
