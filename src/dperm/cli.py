@@ -200,28 +200,25 @@ def run_stage(command: Command, arguments: list[str]) -> None:
 
     def job(*composed: Any) -> None:  # once for each of a multirun
         with _refusing():
-            _run_composed(command, config.checked(*composed))
+            made = config.checked(*composed) if composed else config.compose(arguments)
+            if command.form == SOLVES:
+                from dperm.pipeline import checks  # imports the solvers
+
+                checks.check(made)
+            run(function_of(command), made)
 
     _log()
     flags = [word for word in arguments if not re.match("~|[^-].*=", word)]
+    if not any(word.startswith("-") for word in flags):
+        job()
+        return
     with _refusing():
-        if not any(word.startswith("-") for word in flags):
-            _run_composed(command, config.compose(arguments))
-            return
         given = [word for word in arguments if word not in flags]
         keys = [composition.spelt(word, several=True) for word in given]
         text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):
             composition.application(job)()
-
-
-def _run_composed(command: Command, config: Any) -> None:
-    if command.form == SOLVES:
-        from dperm.pipeline import checks  # imports the solvers
-
-        checks.check(config)
-    run(function_of(command), config)
 
 
 def _log() -> None:
