@@ -153,9 +153,9 @@ def _tree(module: str) -> ast.Module:
     path = _path(module)
     assert path is not None
     tree = ast.parse(path.read_text(encoding="utf-8"))
+    said = (ast.Module, ast.ClassDef, ast.FunctionDef)
     for node in ast.walk(tree):
-        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-        if documented and ast.get_docstring(node, clean=False) is not None:
+        if isinstance(node, said) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
         if isinstance(node, ast.FunctionDef):
             node.returns = None
