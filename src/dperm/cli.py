@@ -80,6 +80,7 @@ COMMANDS = {
     for form, listed in _LISTED.items()
     for name, function, text in _ROW.findall(listed)
 }
+WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
 MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")  # of ``audit module:function``
 # Snakemake's options that set the number of jobs, or a profile or executor that does.
@@ -353,16 +354,12 @@ def _snakemake(arguments: list[str]) -> None:
 
 def described() -> str:
     """Help of the command: its stages and papers, each with a line."""
-    lists = {
-        "commands": {name: command.help for name, command in sorted(COMMANDS.items())},
-        "papers, or all": papers(),
-    }
-    width = max(len(name) for rows in lists.values() for name in rows)
-    parts = [
-        "\n".join([f"{head}:", *(f"  {one:{width}} {rows[one]}" for one in rows)])
-        for head, rows in lists.items()
-    ]
-    return "\n\n".join(["usage: dperm what [key=value, options]", *parts, EXAMPLES])
+    stages = {name: command.help for name, command in sorted(COMMANDS.items())}
+    parts = ["usage: dperm what [key=value, options]"]
+    for head, rows in {"commands": stages, "papers, or all": papers()}.items():
+        lines = [f"  {name:{WIDTH}} {text}" for name, text in rows.items()]
+        parts.append("\n".join([f"{head}:", *lines]))
+    return "\n\n".join([*parts, EXAMPLES])
 
 
 def papers() -> dict[str, str]:

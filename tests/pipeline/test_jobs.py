@@ -1,5 +1,6 @@
 """The jobs have what stages read and write, all of it and nothing else."""
 
+import functools
 import graphlib
 import json
 import shlex
@@ -7,13 +8,18 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from changing import changed
 from dperm.core.experiment import files as store
-from dperm.core.experiment import locate, plan
+from dperm.core.experiment import locate, plan, results
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.unit import PROVENANCE
 from dperm.data.fetching import FetchRecord
+from dperm.kinds import figures
+from dperm.papers.dpcd import tables
 from dperm.pipeline import jobs, products, stages, workflow
 from dperm.pipeline.auditing import PRODUCTS
 from dperm.pipeline.jobs import Jobs
@@ -21,6 +27,7 @@ from dperm.pipeline.jobs import Jobs
 ONLY = (  # of the sweeps and tables that are of no problem, none
     *("paper.offline=[diabetes]", "~paper.sweeps.lower_bound"),
     "~paper.tables.lower_bound",
+    "paper.figures.figure3.problems=[diabetes]",
 )
 SMALL = ("paper=dpcd", *ONLY, "scale.keep.clip=2")
 PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
@@ -50,19 +57,27 @@ def test_every_input_has_one_job_that_makes_it_before(whole):
 # --- one paper ------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def once(data_dir, tmp_path_factory):
+    """A folder with all rows of the paper on one problem."""
+    folder = tmp_path_factory.mktemp("solved")
+    where = [*SMALL, f"data.dir={data_dir}", f"output.results={folder}", "scale=smoke"]
+    for problem, solver in plan.runs(compose(where)):
+        stages.solve(compose([*where, f"problem={problem}", f"solver={solver}"]))
+    stages.timing(compose(where))
+    return folder
+
+
 @pytest.fixture
-def solved(configured):
-    """A configuration whose rows are all there."""
-    config = configured(*SMALL)
-    for problem, solver in plan.runs(config):
-        stages.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
-    stages.timing(config)
-    return configured
+def solved(once, configured, tmp_path):
+    """Composes a configuration whose rows are all there, in a folder of one's own."""
+    shutil.copytree(once, tmp_path / "results")
+    return functools.partial(configured, *SMALL)
 
 
 def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_path):
     """Whatever is read and is no input would not be there, or be of an older run."""
-    config, read = solved(*SMALL), set()
+    config, read = solved(), set()
     plain = store.read_table
 
     def noted(path):
@@ -83,15 +98,61 @@ def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_pa
 
 def test_one_process_draws_what_is_asked_for(solved, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    asked = solved(*SMALL, "drawn=[tables/table1,tables/table2]")
+    asked = solved("drawn=[tables/table1,tables/table2]")
     assert {path.stem for path in products.draw(asked)} == {"table1", "table2"}
     assert capsys.readouterr().out == ""
-    (path,) = products.table(solved(*SMALL, "product=table1"))
+    (path,) = products.table(solved("product=table1"))
     assert path.name == "table1.csv", "a table asked for by name is printed"
     assert "\n| problem " in capsys.readouterr().out
     for slip in ("noise", "tables/", "maps/noise"):
         with pytest.raises(ConfigError, match="expected figures/name"):
-            products.draw(solved(*SMALL, f"drawn=[{slip}]"))
+            products.draw(solved(f"drawn=[{slip}]"))
+
+
+def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
+    timed = pd.read_parquet(stages.timing(solved()))
+    assert set(timed["calibration"]) == {"paper"}  # of the products that show time
+    assert set(timed["solver"]) == {"dp_cd", "dp_sgd"}
+    assert (timed.loc[timed["checkpoint"] > 0, "seconds"] > 0).all()
+    folder = plan.results_folder(solved(), "dpcd", "diabetes")
+    fresh = pd.concat(
+        pd.read_parquet(folder / solver / "evaluate.parquet")
+        for solver in ("dp_cd", "dp_sgd")
+    )
+    fresh = fresh[fresh["calibration"] == "paper"].drop(columns=PROVENANCE)
+    both = timed.drop(columns=PROVENANCE).merge(fresh, how="inner")
+    assert len(both) == len(timed) == len(fresh)
+
+
+def test_of_every_setting_so_many_runs_are_clocked(solved):
+    timed = pd.read_parquet(stages.timing(solved()))
+    one = changed(solved(), "paper.clocked", 1)
+    fewer = pd.read_parquet(stages.timing(one))
+    assert set(timed["replicate"]) == {0, 1, 2} and set(fewer["replicate"]) == {0}
+
+
+def test_a_figure_and_a_table_show_what_was_clocked(solved):
+    """Made from rows whose seconds are told apart from those of evaluation."""
+    path = stages.timing(solved())
+    known = pd.read_parquet(path).assign(seconds=lambda t: 100.0 + t["checkpoint"])
+    store.write_table(path, known)
+    paper = solved().paper
+    product = paper.figures["figure3"]
+    picture = figures.trajectories(solved(), product, ["diabetes"], **product.options)
+    clocked = {round(100.0 + at, 9) for at in known["checkpoint"]}
+    curves = picture.rows[picture.rows["role"] == "curve"]
+    assert {round(x, 9) for x in curves["x"]} <= clocked and len(curves) > 2
+    table = tables.runtime(solved(), paper.tables["table3"], ["diabetes"])
+    assert (table["mean"] == 100.0 + table["passes"]).all() and len(table) == 4
+
+
+def test_seconds_are_shown_only_where_they_are_asked_for(solved):
+    product = changed(solved().paper.figures["figure3"], "timed", False)
+    with pytest.raises(ConfigError, match="timed: true"):
+        figures.trajectories(solved(), product, ["diabetes"], **product.options)
+    (found,) = results.load(solved(), ["diabetes"], solvers=["dp_cd"])["diabetes"]
+    with pytest.raises(ValueError, match="without seconds"):
+        found.clocked("paper", 2.0)
 
 
 def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():

@@ -186,3 +186,26 @@ def test_mtp_without_openml_is_an_empty_panel_beside_the_others(tmp_path, monkey
     assert all((folder / f"figure{k}.svg").exists() for k in (2, 3, 4))
     assert all((results / f"table{k}.csv").exists() for k in (2, 3, 4))
     assert not (results / "complete.txt").exists()
+
+
+TIMERS = """
+from snakemake import cli
+from snakemake.scheduling import job_scheduler
+
+made = []
+known = job_scheduler.JobScheduler._schedule_reevalutation
+job_scheduler.JobScheduler._schedule_reevalutation = lambda *given: made.append(given)
+try:
+    cli.main()
+finally:
+    print("timers:", len(made))
+"""
+
+
+@pytest.mark.long
+def test_no_job_leaves_a_timer(tmp_path):
+    words = ("-s", ROOT / "Snakefile", "--directory", tmp_path, "-q", "all", "-j", "1",
+             "data/prepared/diabetes/meta.json", "--config", "scale=smoke")  # fmt: skip
+    done = python("-c", TIMERS, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "timers: 0" in done.stdout

@@ -80,9 +80,8 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     """Get a data set from the first of its sources that serves the right arrays.
 
     Arrays of before with the right digest are kept; without a declared digest, any
-    readable arrays are right. If no source serves them the record, which is written to
-    ``<data.dir>/fetched/<name>/fetch.json`` next to the arrays, states so; nothing is
-    raised, so that a pipeline continues.
+    readable arrays are right. If no source serves them the record, ``fetch.json`` next
+    to the arrays, states so; nothing is raised, so that a pipeline continues.
 
     Raises ValueError if the configuration is wrong.
     """

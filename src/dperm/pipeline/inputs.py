@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 
 from dperm import data
-from dperm.core import solvers
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import number
-from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import Code, Job
 from dperm.core.privacy.ledger import (
     COLUMNS,
@@ -29,7 +27,6 @@ from dperm.core.privacy.ledger import (
     N,
     missing_values,
 )
-from dperm.core.solvers.capabilities import obstacle
 from dperm.data.fetching import FetchRecord
 from dperm.pipeline import checks, digests
 
@@ -142,19 +139,16 @@ def load_job(config: schema.Config) -> Job:
     the solver cannot run on it.
     """
     problem, solver = load_problem(config), config.solver
-    module = solvers.load(solver.algorithm)
-    options = solvers.make_options(module, solver.options)
-    reason = obstacle(module, options, config.problem, problem.is_sparse)
-    if reason:
-        raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
-    name, names, loss = solver.algorithm, plan.names_of(config), config.problem.loss
+    where = f"problem/{problem.name}.yaml"
+    module, options = checks.able(config.problem, solver, where, problem.is_sparse)
+    names, name, loss = plan.names_of(config), solver.algorithm, config.problem.loss
     noise = digests.noise(name, config.paper.calibrations, loss)
-    code, folder = (
-        Code(digests.lanes(name, loss), noise),
-        plan.results_folder(config, *names[:3]),
-    )
-    solved, places = load_optimum(config), (config.seed, folder, config.workers)
-    return Job(names, name, problem, solved, module, options, code, *places)
+    code = Code(digests.lanes(name, loss), noise)
+    folder = plan.results_folder(config, *names[:3])
+    return Job(
+        names, name, problem, load_optimum(config), module, options, code,
+        config.seed, folder, config.workers,
+    )  # fmt: skip
 
 
 # --- the stages -----------------------------------------------------------------------

@@ -278,7 +278,7 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
     at = replace(config, problem=spec, solver=chosen)
     design, label = plan.design(at), plan.label(at, solver)
     points, kinds = design.points, design.calibrations
-    checks.require_able(config.paper, spec, chosen)
+    checks.able(spec, chosen, f"{group_file('paper', at.paper.name)}: runs.{solver}")
     of = [
         *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
         *(repr(points), kinds, config.seed, design.replicates, design.fresh),
