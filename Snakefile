@@ -16,6 +16,7 @@ PAPERS = helpers.papers_of(sys.argv, available("paper"))
 try:
     OVERRIDES = helpers.overrides(config, sys.argv)
     JOBS = compose(PAPERS, OVERRIDES)
+    helpers.refuse_unmade(sys.argv, JOBS)
 except ConfigError as error:
     sys.exit(str(error))
 
@@ -39,12 +40,12 @@ onstart:  # the kernel frees the lock, however this process ends
 
 
 onsuccess:
-    manifest.write(JOBS.folder, workflow.cores, BEGAN)
+    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
     print(helpers.answers(sys.argv, RESULTS, PAPERS))
 
 
 onerror:  # a panel without data is a failure, and all else is made
-    manifest.write(JOBS.folder, workflow.cores, BEGAN)
+    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
 
 
 localrules:

@@ -112,6 +112,7 @@ examples:
   dperm try mine.csv target=y                private methods on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
   dperm audit mine:fit --epsilon 1           is this function that private?
+to complete keys and names of a stage: eval "$(dperm -sc install=bash)"
 Noise is seeded doubles, for study. To publish a model use dperm.fit(..., release=True).
 """
 
@@ -130,6 +131,8 @@ def _run(arguments: list[str]) -> None:
         print(described())
     elif arguments[0] == "--version":
         print(f"dperm {__version__}")
+    elif arguments[0] in ("-sc", "--shell_completion"):
+        _complete(arguments)
     elif name is None:
         first = next((word for word in arguments if word not in DRY), "all")
         _refuse_unknown(first)
@@ -220,6 +223,16 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):
             composition.application(job)()
+
+
+def _complete(arguments: list[str]) -> None:
+    """Have Hydra install its completion in a shell, or complete a line."""
+    from dperm.core.experiment import composition
+
+    line = os.environ.get("COMP_LINE", "")  # from which the stage is removed
+    os.environ["COMP_LINE"] = re.sub(r"^\s*(\S+)\s+\w+\s", r"\1 ", line)
+    sys.argv = ["dperm", *arguments]
+    composition.application(print)()
 
 
 def _log() -> None:

@@ -84,7 +84,7 @@ def made(tmp_path_factory):
         draw()
         verify.complete(configured())
         claims.write(configured())
-        manifest.write("", 2, 0.0)
+        manifest.write("", ["tiny"], 2, 0.0)
     return project.folder
 
 
@@ -217,7 +217,7 @@ def faults(again=True, share=0.0):
     """What is wrong; the manifest is made ``again`` after an edit, by a forger."""
     if again:
         Path("results/manifest.json").unlink()
-        manifest.write("", 2, 0.0)
+        manifest.write("", ["tiny"], 2, 0.0)
     return [*verify.changed(configured()), *verify.verify(configured(), share, 0)]
 
 

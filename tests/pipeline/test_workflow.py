@@ -85,6 +85,7 @@ def test_everything_promised_is_there(finished):
     made = [*(results / f"table{k}.csv" for k in (1, 2, 3))]
     made += [figures / f"figure{k}.{end}" for k in (2, 3) for end in ("png", "csv")]
     assert all(path.stat().st_size > 0 for path in made) and manifest["cores"] == 1
+    assert manifest["wall_seconds"]["dpcd"] > 1
     assert {str(path.relative_to(folder)) for path in made} <= {*manifest["files"]}
     # Their columns are what others read.
     for path, columns in (

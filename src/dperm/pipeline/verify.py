@@ -267,7 +267,8 @@ def difference(
     )
     if lost := {*kept} ^ {*fresh}:
         return f"columns {sorted(map(str, lost))}", False
-    if {*(keys := [*POINT, "checkpoint"])} <= {*kept}:
+    keys = [*POINT, "checkpoint"]
+    if {*keys} <= {*kept}:
         kept, fresh = kept.sort_values(keys), fresh.sort_values(keys)
     kept, fresh = kept.reset_index(drop=True), fresh.reset_index(drop=True)
     try:

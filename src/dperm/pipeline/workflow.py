@@ -37,17 +37,30 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     A Snakefile learns its targets only after it was read. Therefore they are taken from
     the ``command`` (``sys.argv``) by Snakemake's own parser.
     """
-    if "snakemake" not in (PurePath(part).stem for part in PurePath(command[0]).parts):
-        return list(papers)
-    # Snakemake, which runs the Snakefile, has imported it already.
-    from snakemake.cli import get_argument_parser
-
-    options, _ = get_argument_parser().parse_known_args(list(command[1:]))
+    options = _options(command)
     found = [_of_target(target, papers) for target in options.targets]
     found += [job.wildcards_dict.get("paper") for job in options.target_jobs]
     if not found or not set(found) <= set(papers):
         return list(papers)
     return [paper for paper in papers if paper in found]
+
+
+def _options(command: Sequence[str]) -> Any:
+    """What Snakemake's own parser finds; no targets if another program runs."""
+    from snakemake.cli import get_argument_parser
+
+    is_it = "snakemake" in (PurePath(part).stem for part in PurePath(command[0]).parts)
+    return get_argument_parser().parse_known_args([*command[1:]] if is_it else [])[0]
+
+
+def refuse_unmade(command: Sequence[str], jobs: Jobs) -> None:
+    """Refuse a file among the targets that no job makes; a ConfigError names near ones.
+
+    Snakemake would say that it has no rule, or show how its lookup failed.
+    """
+    for target in _options(command).targets:
+        if target.startswith((*TOPS, "data/")):
+            one_of("command line", target, jobs.makers)
 
 
 def _of_target(target: str, papers: Sequence[str]) -> str | None:
