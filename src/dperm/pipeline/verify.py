@@ -110,10 +110,11 @@ def _means(config: schema.Config) -> Iterator[str]:
                 slack = MEANS * table[mean].abs()
                 is_off = table[mean] < table[low] - slack
                 is_off |= table[mean] > table[high] + slack
-                for at in table.index[is_off][:1]:
-                    found = table.loc[at, [mean, low, high]].map("{:.10g}".format)
-                    text = "{}: row {}: {} {} is outside [{}, {}]"
-                    yield text.format(path, at + 1, mean, *found)
+                for at, row in table[is_off].head(1).iterrows():
+                    yield (
+                        f"{path}: row {at + 1}: {mean} {row[mean]:.10g} is outside "
+                        f"[{row[low]:.10g}, {row[high]:.10g}]"
+                    )
 
 
 def _runs(config: schema.Config) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
@@ -207,14 +208,18 @@ def _replayed(
         every += [(None, name, str(key)) for key in dict.fromkeys(keys)]
     wanted = max(1, round(share * len(every)))
     count = min(len(every), FEW if made else wanted, wanted)
-    load = functools.cache(lambda *run: load_job(plan.at_run(config, *run)))
+
+    @functools.cache
+    def load(*run: str) -> tuple[Job, plan.Design]:
+        own = plan.at_run(config, *run)
+        return load_job(own), plan.design(own)
+
     for run, name, which in sorted(random.Random(seed).sample(every, count), key=str):
         try:
             if run is None:
                 yield from _point(config, name, which)
             else:
-                design = plan.design(plan.at_run(config, *run))
-                yield from _lane(load(*run), design, name, which)
+                yield from _lane(*load(*run), name, which)
         except UnavailableError:
             yield f"{run[0]}: its data are not here, so no lane of it is run again"
 
@@ -295,9 +300,8 @@ def complete(config: schema.Config) -> Path:
     and NotVerifiedError if something is not what its rows and settings give.
     """
     name = config.paper.name
-    folder, figures = (
-        of(config, name) for of in (plan.results_folder, plan.figures_folder)
-    )
+    folder = plan.results_folder(config, name)
+    figures = plan.figures_folder(config, name)
     if missing := dict(_missing(config, folder)):
         lines = [f"{of}: {reason}" for of, reason in missing.items()]
         raise IncompleteError("made all but\n" + "\n".join(lines))
