@@ -122,18 +122,13 @@ def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
     fresh = fresh[fresh["calibration"] == "paper"].drop(columns=PROVENANCE)
     both = timed.drop(columns=PROVENANCE).merge(fresh, how="inner")
     assert len(both) == len(timed) == len(fresh)
-
-
-def test_of_every_setting_so_many_runs_are_clocked(solved):
-    timed = pd.read_parquet(stages.timing(solved()))
-    one = changed(solved(), "paper.clocked", 1)
-    fewer = pd.read_parquet(stages.timing(one))
-    assert set(timed["replicate"]) == {0, 1, 2} and set(fewer["replicate"]) == {0}
+    once = pd.read_parquet(stages.timing(changed(solved(), "paper.clocked", 1)))
+    assert set(timed["replicate"]) == {0, 1, 2} and set(once["replicate"]) == {0}
 
 
 def test_a_figure_and_a_table_show_what_was_clocked(solved):
     """Made from rows whose seconds are told apart from those of evaluation."""
-    path = stages.timing(solved())
+    path = plan.results_folder(solved(), "dpcd", "timing.parquet")
     known = pd.read_parquet(path).assign(seconds=lambda t: 100.0 + t["checkpoint"])
     store.write_table(path, known)
     paper = solved().paper
