@@ -16,6 +16,7 @@ PAPERS = helpers.papers_of(sys.argv, available("paper"))
 try:
     OVERRIDES = helpers.overrides(config, sys.argv)
     JOBS = compose(PAPERS, OVERRIDES)
+    helpers.refuse_unmade(sys.argv, JOBS)
 except ConfigError as error:
     sys.exit(str(error))
 
@@ -24,13 +25,6 @@ if workflow.is_main_process:
 shell.prefix(helpers.prefix(HERE))
 RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
 TARGETS = JOBS.targets()
-
-
-def shown(stage):
-    """Outputs of a stage; those of all papers are in Snakemake's own report."""
-    files = STAGES[stage].patterns(RESULTS)
-    is_last = stage in ("claims", "report")
-    return [report(f, category="Report") for f in files] if is_last else files
 
 
 onstart:  # the kernel frees the lock, however this process ends
@@ -90,7 +84,7 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
         input:
             lambda names, stage=stage: JOBS.job(stage, *names).inputs,
         output:
-            shown(stage),
+            STAGES[stage].patterns(RESULTS),
         log:
             f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.log",
         benchmark:
@@ -122,11 +116,7 @@ for paper in PAPERS:
             input:
                 drawing.inputs,
             output:
-                [
-                    report(update(file), category=paper) if is_shown else update(file)
-                    for product in drawing.products
-                    for file, is_shown in JOBS.formats(paper, product).items()
-                ],
+                [update(file) for file in drawing.outputs],
             log:
                 f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
             benchmark:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,16 @@ OURS = {f"dperm.{each.function.partition(':')[0]}" for each in COMMANDS.values()
 SERVER.set_forkserver_preload(
     ["pytest", "pyarrow.parquet", "scipy.stats", *sorted(OURS)]
 )
+
+
+def python(
+    *words: str | Path, cwd: Path | None = None, **env: str
+) -> CompletedProcess[str]:
+    """Run Python in a process of its own and keep what it prints."""
+    command, environment = [sys.executable, *map(str, words)], {**os.environ, **env}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def dperm(

@@ -26,7 +26,7 @@ PENALTIES = {
 # Files that take half a minute: whichever came last would leave other workers idle.
 LONG = (
     *("test_workflow", "test_contract", "test_solvers", "test_search", "test_adopt"),
-    *("test_provenance", "test_extending", "test_worlds", "test_extreme_records"),
+    *("test_provenance", "test_extension", "test_worlds", "test_extreme_records"),
     *("test_verify", "test_estimators", "test_kill", "test_bits"),
 )
 

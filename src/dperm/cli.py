@@ -65,7 +65,7 @@ timing        pipeline.stages:timing          time the runs that are shown in se
 figure        pipeline.products:figure        draw the figures of a paper
 table         pipeline.products:table         make the tables of a paper
 draw          pipeline.products:draw          make some figures and tables
-complete      pipeline.completion:complete    check that a paper agrees with its rows
+complete      pipeline.verify:complete        check that a paper agrees with its rows
 claims        report.claims:write             judge the claims of the papers
 report        report.page:report              write the report
 readme        report.texts:readme             put scorecard and claims into the pages
@@ -80,6 +80,7 @@ COMMANDS = {
     for form, listed in _LISTED.items()
     for name, function, text in _ROW.findall(listed)
 }
+WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
 MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")  # of ``audit module:function``
 # Snakemake's options that set the number of jobs, or a profile or executor that does.
@@ -92,7 +93,6 @@ INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
 NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask for 0
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
-DRAWN = (".png", ".csv")  # files of figures and tables
 TOPS = ("figures/", "results/")
 STAGE_HELP = """{what}
 
@@ -112,8 +112,7 @@ examples:
   dperm try mine.csv target=y                private methods on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
   dperm audit mine:fit --epsilon 1           is this function that private?
-to complete keys and names of a stage, in bash, zsh or fish:
-  eval "$(dperm -sc install=bash)"
+to complete keys and names of a stage: eval "$(dperm -sc install=bash)"
 Noise is seeded doubles, for study. To publish a model use dperm.fit(..., release=True).
 """
 
@@ -122,12 +121,8 @@ def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
     try:
         _run(sys.argv[1:])
-    except locate.ConfigError as error:
-        raise SystemExit(f"ConfigError: {error}") from error
-    except ModuleNotFoundError as error:
-        if not extras.which(error.name):
-            raise
-        raise SystemExit(f"dperm: {extras.explained(error)}") from error
+    except (locate.ConfigError, ModuleNotFoundError) as error:
+        raise SystemExit(_message(error)) from error
 
 
 def _run(arguments: list[str]) -> None:
@@ -162,9 +157,8 @@ def name_of(arguments: list[str]) -> str | None:
 
 def _call(name: str, words: list[str]) -> None:
     command, what = COMMANDS[name], f"dperm {name.split()[0]}"
-    module, _, _ = command.function.partition(":")
     if name not in CORE:
-        of_report = module.startswith("report.")
+        of_report = command.function.startswith("report.")
         extras.require("report" if of_report else "pipeline", what)
     if command.form in (SOLVES, DRAWS):
         sys.argv = [what, *words]  # shown in Hydra's help
@@ -175,7 +169,7 @@ def _call(name: str, words: list[str]) -> None:
         given: Any = words
         if command.form == OPTIONS:
             options = Parser(what, description=command.help)
-            importlib.import_module(f"dperm.{module}").arguments(options)
+            sys.modules[function_of(command).__module__].arguments(options)
             given = options.parse_args(words)
         run(function_of(command), given)
 
@@ -210,14 +204,19 @@ def run_stage(command: Command, arguments: list[str]) -> None:
 
     def job(*composed: Any) -> None:  # once for each of a multirun
         with _refusing():
-            _run_composed(command, config.checked(*composed))
+            made = config.checked(*composed) if composed else config.compose(arguments)
+            if command.form == SOLVES:
+                from dperm.pipeline import checks  # imports the solvers
+
+                checks.check(made)
+            run(function_of(command), made)
 
     _log()
     flags = [word for word in arguments if not re.match("~|[^-].*=", word)]
+    if not any(word.startswith("-") for word in flags):
+        job()
+        return
     with _refusing():
-        if not any(word.startswith("-") for word in flags):
-            _run_composed(command, config.compose(arguments))
-            return
         given = [word for word in arguments if word not in flags]
         keys = [composition.spelt(word, several=True) for word in given]
         text = STAGE_HELP.format(what=command.help).replace("'", r"\'")
@@ -234,14 +233,6 @@ def _complete(arguments: list[str]) -> None:
     os.environ["COMP_LINE"] = re.sub(r"^\s*(\S+)\s+\w+\s", r"\1 ", line)
     sys.argv = ["dperm", *arguments]
     composition.application(print)()
-
-
-def _run_composed(command: Command, config: Any) -> None:
-    if command.form == SOLVES:
-        from dperm.pipeline import checks  # imports the solvers
-
-        checks.check(config)
-    run(function_of(command), config)
 
 
 def _log() -> None:
@@ -272,8 +263,6 @@ def _message(error: Exception) -> str:
     if isinstance(error, ModuleNotFoundError) and extras.which(error.name):
         return f"dperm: {extras.explained(error)}"
     text = " ".join(str(error).split())
-    if isinstance(error, MemoryError):
-        return f"{kind}: {text or 'it does not fit'}; expected smaller data"
     return f"{kind}: {text}{where}; {DEBUG}=1 shows where it was raised"
 
 
@@ -298,22 +287,12 @@ def run(function: Callable[..., Any], given: Any) -> None:
 
 
 def _refuse_unknown(word: str) -> None:
-    """Refuse an unknown plain word, or file of a paper's figures and tables."""
+    """Refuse an unknown plain word."""
     known = [*{name.split()[0]: None for name in COMMANDS}, *papers(), "all"]
     if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
         raise SystemExit(
             f"dperm: {word!r}: expected one of {', '.join(known)}{hint(word, known)}"
         )
-    paper, name = PurePath("-", word).parts[-2:]
-    kind = {"figures": "figures", "results": "tables"}.get(PurePath(word).parts[0])
-    if kind and paper in papers() and name.endswith(DRAWN):
-        products = _content(paper).get(kind) or {}
-        stem = name.rpartition(".")[0]
-        if stem not in products:
-            raise SystemExit(
-                f"dperm: {word}: paper {paper} has no {kind[:-1]} {stem!r}; expected "
-                f"one of {', '.join(products)}{hint(stem, products)}"
-            )
 
 
 def refuse_no_cores(arguments: list[str]) -> None:
@@ -325,26 +304,15 @@ def refuse_no_cores(arguments: list[str]) -> None:
 
 
 def at_scale(arguments: list[str]) -> list[str]:
-    """Arguments whose scale is said once: by a file of that scale, or by --config."""
+    """Arguments with the scale of a file among them, where --config names none."""
     scales = [name for name in locate.available("scale") if name != "full"]
-    said = [word.partition("=")[2] for word in arguments if word.startswith("scale=")]
-    files = {word: PurePath(word).parts for word in arguments if word.startswith(TOPS)}
-    found = [parts[1] for parts in files.values() if parts[1:2] and parts[1] in scales]
-    if found and not said:
-        given = [f"scale={found[0]}"]
-        if "--config" not in arguments:
-            return [*arguments, "--config", *given]
-        at = arguments.index("--config") + 1
-        return [*arguments[:at], *given, *arguments[at:]]
-    if not said or said[-1] not in scales:
+    files = [PurePath(word).parts for word in arguments if word.startswith(TOPS)]
+    found = [parts[1] for parts in files if parts[1:2] and parts[1] in scales]
+    if not found or any(word.startswith("scale=") for word in arguments):
         return arguments
-    known = papers()
-    return [
-        word.replace("/", f"/{said[-1]}/", 1)
-        if files.get(word, ())[1:2] and files[word][1] in known
-        else word
-        for word in arguments
-    ]
+    given = arguments if "--config" in arguments else [*arguments, "--config"]
+    at = given.index("--config") + 1
+    return [*given[:at], f"scale={found[0]}", *given[at:]]
 
 
 def refuse_unwritable(arguments: list[str]) -> None:
@@ -353,8 +321,7 @@ def refuse_unwritable(arguments: list[str]) -> None:
     path = Path(*named[-1:])
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
         raise SystemExit(
             f"dperm: {path.absolute()} cannot be written ({error.strerror}): run in "
@@ -400,30 +367,22 @@ def _snakemake(arguments: list[str]) -> None:
 
 def described() -> str:
     """Help of the command: its stages and papers, each with a line."""
-    lists = {
-        "commands": {name: command.help for name, command in sorted(COMMANDS.items())},
-        "papers, or all": papers(),
-    }
-    width = max(len(name) for rows in lists.values() for name in rows)
-    parts = [
-        "\n".join([f"{head}:", *(f"  {one:{width}} {rows[one]}" for one in rows)])
-        for head, rows in lists.items()
-    ]
-    return "\n\n".join(["usage: dperm what [key=value, options]", *parts, EXAMPLES])
+    stages = {name: command.help for name, command in sorted(COMMANDS.items())}
+    parts = ["usage: dperm what [key=value, options]"]
+    for head, rows in {"commands": stages, "papers, or all": papers()}.items():
+        lines = [f"  {name:{WIDTH}} {text}" for name, text in rows.items()]
+        parts.append("\n".join([f"{head}:", *lines]))
+    return "\n\n".join([*parts, EXAMPLES])
 
 
 def papers() -> dict[str, str]:
-    """The papers of the configuration, with their titles."""
-    names = locate.available("paper")
-    return {name: str(_content(name).get("title", "")) for name in names}
-
-
-def _content(paper: str) -> dict[str, Any]:
-    """A paper's YAML, all values as strings; empty where it cannot be read."""
-    path = locate.conf_file(locate.group_file("paper", paper))
-    text = path.read_bytes() if path else b""
-    try:
-        content = yaml.load(text, yaml.CBaseLoader)  # strings only
-    except yaml.YAMLError:  # reported later, by config.compose
-        content = None
-    return content if isinstance(content, dict) else {}
+    """The papers of the configuration, with their titles; none where unreadable."""
+    titles = {}
+    for name in locate.available("paper"):
+        path = locate.conf_file(locate.group_file("paper", name))
+        try:
+            content = yaml.load(path.read_bytes() if path else "", yaml.CBaseLoader)
+        except yaml.YAMLError:  # reported later, by config.compose
+            content = None
+        titles[name] = content.get("title", "") if isinstance(content, dict) else ""
+    return titles

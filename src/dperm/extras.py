@@ -27,11 +27,6 @@ def which(module: str | None) -> str:
     return next((name for name, some in EXTRAS.items() if first in some), "")
 
 
-def has(extra: str) -> bool:
-    """Whether an extra is installed, judged by the first of its modules."""
-    return importlib.util.find_spec(EXTRAS[extra][0]) is not None
-
-
 def command(extra: str) -> str:
     """The command that installs an extra."""
     return f"pip install 'dperm[{extra}]'"
@@ -40,12 +35,10 @@ def command(extra: str) -> str:
 def require(extra: str, what: str) -> None:
     """Refuse to run a part of the package (``what``) whose extra is not installed.
 
-    Raises
-    ------
-    ModuleNotFoundError
+    Raises ModuleNotFoundError, judged by the first of the extra's modules.
     """
-    if not has(extra):
-        name = EXTRAS[extra][0]
+    name = EXTRAS[extra][0]
+    if importlib.util.find_spec(name) is None:
         raise ModuleNotFoundError(f"{what} needs {name}: {command(extra)}", name=name)
 
 

@@ -10,13 +10,10 @@ import signal
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 from scipy import sparse
 
 from data.test_readers import ARFF, SPARSE_ARFF
-from dperm.core.experiment import files as store
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Reader
@@ -53,20 +50,18 @@ READERS = {
 YAMLS = ("problem/diabetes", "dataset/diabetes", "solver/dp_cd", "paper/tiny/paper",
          "scale/smoke", "config")  # fmt: skip
 TOKENS = [
-    b"nan", b"inf", b"1e999", b"-1", b"0", b"99999999999999999999", b"2147483648",
-    b"1e308", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\t", b"'", b'"',
-    b"{", b"}", b"[", b"]", b",", b";", b":", b"%", b"#", b"?", b"@data\n", b"{0 1}",
+    b"nan", b"inf", b"1e999", b"-1", b"99999999999999999999", b"1e308", b"\x00",
+    b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\t", b"'", b'"', b"{", b"}", b"[",
+    b"]", b",", b";", b":", b"%", b"#", b"?", b"@data\n", b"{0 1}",
     b"@attribute z {a}\n", b"@attribute a string\n", b"1:1 1:1", b"1000000000:1",
-    b"qid:1",
-    "é".encode(), "\u2028".encode(), b"1_000", b"0x10", b"\\", b" " * 50, b"9" * 400,
+    b"qid:1", "é".encode(), "\u2028".encode(), b"1_000", b"0x10", b"\\", b"9" * 400,
 ]  # fmt: skip
 YAML_TOKENS = [
     *TOKENS, b"!!python/object/apply:os.system ['touch evil']", b"&a [*a]", b"*b",
-    b"${oc.env:HOME}", b"${paper}", b"${", b"???", b"null", b"- ", b"{a: 1}", b"[[1]]",
-    b".nan", b".inf", b"-.inf", b"../../evil", b"!!binary aGk=", b"2020-01-01", b"~",
+    b"${oc.env:HOME}", b"${", b"???", b"null", b"- ", b"{a: 1}", b"[[1]]", b".nan",
+    b"-.inf", b"../../evil", b"!!binary aGk=", b"2020-01-01", b"~",
     b"# @package _global_\n", b"defaults: [x]\n", b"<<: *a", b"true", b"logspace:",
-    b"{logspace: [1, 2, 3]}", b"{linspace: [0, .inf, 4]}", b"{zip: {}}", b": ",
-    b"hydra:",
+    b"{logspace: [1, 2, 3]}", b"{linspace: [0, .inf, 4]}", b"{zip: {}}", b"hydra:",
 ]  # fmt: skip
 
 
@@ -94,10 +89,6 @@ def spoil(chance: random.Random, content: bytes, tokens: list[bytes]) -> bytes:
     return bytes(data)
 
 
-class TooLongError(Exception):
-    """The reader was led astray."""
-
-
 @pytest.fixture
 def refused():
     """How often some files, spoilt by chance, are refused; each in one line.
@@ -106,7 +97,7 @@ def refused():
     """
 
     def give_up(*_):
-        raise TooLongError
+        raise BaseException("led astray")
 
     def count(times, known, tokens, path_of, read, refusal):
         found = 0
@@ -219,12 +210,6 @@ def test_a_hostile_yaml_is_refused(conf, file, old, new, message):
 class Evil:
     def __reduce__(self):
         return os.mkdir, ("evil",)
-
-
-def test_objects_are_not_pickled_into_parquet(tmp_path):
-    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError, TypeError)):
-        store.write_table(tmp_path / "x.parquet", pd.DataFrame({"a": [object()]}))
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["X", "y"])

@@ -1,12 +1,11 @@
 """Every stage that fails says so in one line; the shell is given no text of a user."""
 
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from commands import python
 from dperm import cli
 
 OWN = {
@@ -33,10 +32,6 @@ def test_an_optimum_of_zero_is_refused(project, monkeypatch):
     ("error", "said"),
     [
         (TypeError("f() got\nan argument"), "TypeError: f() got an argument; DPERM"),
-        (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by"),
-        (MemoryError("Unable to allocate 8 GiB"),
-         "MemoryError: Unable to allocate 8 GiB; expected smaller data"),
-        (MemoryError(), "MemoryError: it does not fit"),
         (AssertionError(), "AssertionError: ; DPERM_DEBUG=1 shows where"),
         (ValueError("as it is"), "ValueError: as it is"),
     ],
@@ -71,13 +66,10 @@ def test_what_is_set_is_no_command_and_what_lies_about_no_library(project):
     hide(project, "random", "hashlib", "pathlib")  # read before any line of ours
     title = "$HOME *|touch$IFS/evil `touch evil`; touch evil"
     given = shlex.join([f"problem.title='{title}'", "scale.keep.clip=2"])
-    command = [sys.executable, "-P", "-m", "dperm", "-j", "1", "-q", "all", "-F",
-               "--config", "scale=smoke", f"set={given}",
-               "--", "data/prepared/diabetes/meta.json"]  # fmt: skip
-    done = subprocess.run(
-        command, cwd=project.folder, env=project.environment, capture_output=True,
-        text=True,
-    )  # fmt: skip
+    words = ("-j", "1", "-q", "all", "-F", "--config", "scale=smoke", f"set={given}",
+             "--", "data/prepared/diabetes/meta.json")  # fmt: skip
+    conf = str(project.conf)
+    done = python("-P", "-m", "dperm", *words, cwd=project.folder, DPERM_CONF=conf)
     assert done.returncode == 0, done.stderr[-2000:]
     assert not (project.folder / "evil").exists() and not Path("/evil").exists()
     logs = (project.folder / "logs/smoke/prepare").iterdir()

@@ -174,10 +174,8 @@ def lanes(**columns):
     ("changed", "said"),
     [
         ({"objective": [0.6, np.nan]}, '"objective"'),
-        ({"objective": [0.5, 0.0]}, '"objective"'),
         ({"status": ["ok", "ok"]}, "was kept: [ok, diverged] is made: [ok, ok]"),
         ({"objective": [np.nan, np.nan]}, "columns ['objective']"),
-        ({"more": [1, 2]}, "columns ['more']"),
     ],
 )
 def test_the_first_difference_is_named(changed, said):

@@ -2,14 +2,13 @@
 
 import os
 import re
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from commands import dperm
+from commands import dperm, python
 from dperm import cli
 from dperm.cli import COMMANDS, main, name_of, papers
 from dperm.core.experiment.locate import available
@@ -31,13 +30,18 @@ def test_help_lists_stages_and_papers_each_with_a_line():
     [
         ("tnue problem=diabetes", "tune"),
         ("-n dpdc", "dpcd"),
-        ("-n figures/smoke/dpcd/figur1.png", "figure1"),
+        ("-n figures/smoke/dpcd/figur1.png", "figures/smoke/dpcd/figure1.png"),
+        (
+            "-n figures/dpcd/figure2.png --config scale=smoke",
+            "figures/smoke/dpcd/figure2.png",
+        ),
+        ("-n data/prepared/digit/meta.json", "data/prepared/digits/meta.json"),
     ],
 )
 def test_an_unknown_word_is_refused(line, near):
     done = run(*line.split())
     assert done.returncode == 1 and f"did you mean {near}?" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr.splitlines()) <= 2  # Snakemake first names its profile
 
 
 def test_a_stage_gets_its_keys():
@@ -46,10 +50,9 @@ def test_a_stage_gets_its_keys():
     assert "did you mean diabetes?" in done.stderr and len(done.stderr) < 200
 
 
-@pytest.mark.parametrize("name", ["tune", "figure"])
-def test_help_of_a_stage_says_what_it_does(name):
-    said = run(name, "--help")
-    assert said.returncode == 0 and COMMANDS[name].help in said.stdout
+def test_help_of_a_stage_says_what_it_does():
+    said = run("figure", "--help")
+    assert said.returncode == 0 and COMMANDS["figure"].help in said.stdout
     assert "problem: " in said.stdout and "dpgcd" in said.stdout
 
 
@@ -67,11 +70,11 @@ HEAVY = {  # what takes long to import, by what does without it: 400 jobs start
 @pytest.mark.parametrize("code", HEAVY)
 def test_what_is_not_needed_is_not_imported(code):
     code += f"\nimport sys; print({{*sys.modules}} & {{*{HEAVY[code]}}})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python("-c", code)
     assert done.stdout.splitlines()[-1] == "set()", done.stderr
 
 
-def test_several_values_of_a_group_and_one_line_of_refusal():
+def test_a_refusal_under_hydra_is_one_line_and_its_flags_are_taken():
     done = run("figure", "-m", "paper=dpcd,dpgcd", "product=nothing")
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("ConfigError: product=nothing: conf")
@@ -145,25 +148,16 @@ def test_documented_commands_are_commands_with_their_own_options():
 EXAMPLES = {"mine", "finer", "tiny"}  # papers that a page has its reader write
 
 
-def test_anything_else_is_snakemakes():
-    assert "rerun-triggers" in run("-j", "1", "--help").stdout.lower()
-
-
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
         ("dperm tune problem=diab", "problem=diabetes problem=diabetes_centred"),
         ("dperm tune problem=log1 sol", "solver. solver="),
-        ("dperm tune problem.priv", "problem.privacy."),
     ],
 )
 def test_hydra_completes_a_line(line, expected):
     assert run("-sc", "query=bash", env={"COMP_LINE": line}).stdout.strip() == expected
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_offered_to_every_shell(shell):
-    assert "dperm" in run("-sc", f"install={shell}").stdout
+    assert "dperm" in run("-sc", "install=bash").stdout
 
 
 # --- what Snakemake would not refuse --------------------------------------------------
@@ -184,13 +178,9 @@ SMALL = "figures/smoke/dpcd/figure1.png"
     [
         (SMALL, f"{SMALL} --config scale=smoke"),
         (f"{SMALL} --config set=seed=7", f"{SMALL} --config scale=smoke set=seed=7"),
-        ("figures/dpcd/figure1.png --config scale=smoke",
-         f"{SMALL} --config scale=smoke"),
         (f"{SMALL} --config scale=smoke", f"{SMALL} --config scale=smoke"),
         ("figures/dpcd/figure1.png -j 2", "figures/dpcd/figure1.png -j 2"),
         ("dpcd --config scale=smoke", "dpcd --config scale=smoke"),
-        ("results/claims.csv --config scale=smoke",
-         "results/claims.csv --config scale=smoke"),
     ],
 )  # fmt: skip
 def test_the_scale_is_said_once(line, found):

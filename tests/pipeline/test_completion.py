@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dperm.pipeline import completion, manifest, stages
+from dperm.pipeline import manifest, stages, verify
 
 ONLY = (  # one solver; no sweep and table of no problem
     *("~paper.runs.dp_cd_priv", "~paper.runs.dp_sgd"),
@@ -20,7 +20,7 @@ def test_the_best_setting_of_each_problem_is_named(configured):
     runs = "paper.runs.dp_cd.problems=[diabetes]"
     config = configured("solver=dp_cd", *ONLY, offline, runs)
     stages.solve(config)
-    _, *said = completion.complete(config).read_text().splitlines()
+    _, *said = verify.complete(config).read_text().splitlines()
     assert len(said) == 1
     assert (
         said[0].startswith("  diabetes: least relative error ") and "DP-CD" in said[0]
@@ -32,15 +32,13 @@ def run(tmp_path, monkeypatch):
     """What a run left; a function that writes its manifest."""
     monkeypatch.chdir(tmp_path)
 
-    def benchmark(job, wall, spent):
+    for job, wall, spent in (
+        ("solve/dpcd/diabetes/dp_cd", 30.0, 40.0), ("draw/dpcd/tables/a", 1.5, "NA"),
+        ("solve/dpgcd/square/dp_cd", 500.0, 600.0), ("audit/solvers/dp_cd", 7.0, 6.0),
+    ):  # fmt: skip
         path = Path("logs", f"{job}.tsv")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"s\th:m:s\tcpu_time\n{wall}\t0:00:01\t{spent}\n")
-
-    benchmark("solve/dpcd/diabetes/dp_cd", 30.0, 40.0)
-    benchmark("draw/dpcd/tables/table2", 1.5, "NA")
-    benchmark("solve/dpgcd/square/dp_cd", 500.0, 600.0)
-    benchmark("audit/solvers/dp_cd", 7.0, 6.0)
     for name in ("results/claims.csv", "results/dpcd/table2.csv",
                  "results/dpcd/diabetes/dp_cd/tune.parquet", "figures/dpcd/a.png",
                  "figures/dpcd/a.svg", "figures/smoke/dpcd/a.png"):  # fmt: skip
@@ -57,8 +55,8 @@ def test_the_manifest_has_the_seconds_and_the_files_that_git_holds(run):
     made = run()
     assert made["wall_seconds"] == {"dpcd": 31.5, "audit": 7.0}
     assert made["cpu_seconds"] == {"dpcd": 40.0, "audit": 6.0}
-    Path("logs/solve/dpcd/diabetes/dp_cd.tsv").unlink()
-    Path("logs/draw/dpcd/tables/table2.tsv").unlink()
+    for path in Path("logs").rglob("dpcd/**/*.tsv"):
+        path.unlink()
     assert run()["cpu_seconds"] == made["cpu_seconds"], "nothing of dpcd ran here"
     assert made["cores"] == 2 and {"commit", "date", "machine"} <= set(made)
     held = ["figures/dpcd/a.png", "results/claims.csv", "results/dpcd/table2.csv"]

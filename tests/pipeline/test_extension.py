@@ -1,14 +1,17 @@
-"""An algorithm and a data set in a folder outside, used without touching src/."""
+"""Examples in folders outside, used without touching src/.
+
+``mine`` has an algorithm and a data set; ``sixth`` a paper of its own, with its sweep,
+figure, table and claims.
+"""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from commands import dperm
+from commands import dperm, in_turn, python
 from dperm.core import solvers
 from dperm.core.experiment import locate
 from dperm.core.experiment.config import compose
@@ -16,21 +19,36 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.pipeline import checks as configured
 from dperm.pipeline import digests, inputs
 from dperm.pipeline.jobs import compose as run_table
+from dperm.report import claims
 from dperm.store import closure
 
-MINE = Path(__file__).parents[2] / "docs/examples/mine"
+EXAMPLES = Path(__file__).parents[2] / "docs/examples"
 
 
 @pytest.fixture
-def mine(tmp_path, monkeypatch):
-    """A copy of the example, as the current folder; its module is forgotten again."""
-    folder = tmp_path / "mine"
-    shutil.copytree(MINE, folder)
-    monkeypatch.chdir(folder)
+def example(tmp_path, monkeypatch):
+    """Copies an example and makes it the current folder; forgets its module again."""
+
+    def copied(name):
+        folder = tmp_path / name
+        shutil.copytree(EXAMPLES / name, folder, ignore=lambda *_: ["__pycache__"])
+        monkeypatch.chdir(folder)
+        return folder
+
     monkeypatch.delenv("DPERM_CONF", raising=False)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    yield folder
+    yield copied
     sys.modules.pop("noisy_gd", None)
+
+
+@pytest.fixture
+def mine(example):
+    return example("mine")
+
+
+@pytest.fixture
+def sixth(example):
+    return example("sixth")
 
 
 @pytest.fixture
@@ -41,13 +59,8 @@ def noisy_gd(mine):
 
 @pytest.mark.long
 def test_the_pipeline_runs_it(mine):
-    command = [sys.executable, "-m", "dperm", "mine", "-j", "2", "-q", "all"]
-    done = subprocess.run(
-        [*command, "--config", "scale=smoke"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("mine", "-j", "2", "-q", "all", "--config", "scale=smoke")
+    done = python("-m", "dperm", *words)
     assert done.returncode == 0, done.stderr[-3000:]
     curves = pd.read_csv("figures/smoke/mine/errors.csv")
     assert set(curves["algorithm"]) == {"Noisy GD", "DP-CD"}
@@ -83,6 +96,10 @@ def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
     assert {"mine", "dpcd"} <= set(locate.available("paper"))
     with pytest.raises(ConfigError, match="did you mean yields"):
         compose(["problem=yelds"])
+    (mine / "half.py").write_text("class Run:\n    pass\n")
+    with pytest.raises(ConfigError, match=r"'half': .*no attribute 'Options'"):
+        configured.check(compose(["solver=noisy_gd", "solver.algorithm=half"]))
+    sys.modules.pop("half")
     monkeypatch.setenv("DPERM_CONF", str(mine / "conf"))
     monkeypatch.chdir(tmp_path)
     assert compose(["solver=noisy_gd"]).solver.label == "Noisy GD"
@@ -104,27 +121,18 @@ def test_a_change_of_its_code_is_seen(mine, noisy_gd):
     assert all(new != old for new, old in zip(tuning(), before, strict=True))
 
 
-def test_a_module_that_is_no_solver_is_refused(mine):
-    (mine / "half.py").write_text("class Run:\n    pass\n")
-    with pytest.raises(ConfigError, match=r"'half': .*no attribute 'Options'"):
-        configured.check(compose(["solver=noisy_gd", "solver.algorithm=half"]))
-    sys.modules.pop("half")
-
-
 def test_an_error_in_it_says_where(mine):
     path = mine / "noisy_gd.py"
-    text = path.read_text()
-    line = text[: text.index("def advance")].count("\n") + 3
-    broken = 'raise RuntimeError("boom")'
-    before = text.splitlines()
-    before.insert(line - 1, f"        {broken}")
-    path.write_text("\n".join(before))
+    lines = path.read_text().splitlines()
+    at = next(k for k, line in enumerate(lines) if "def advance" in line) + 2
+    lines.insert(at, '        raise RuntimeError("boom")')
+    path.write_text("\n".join(lines))
     for stage in ("fetch", "prepare", "optimum"):
         assert dperm(stage, "problem=yields").returncode == 0
     done = dperm("tune", "problem=yields", "solver=noisy_gd", "paper=mine")
     assert done.returncode == 1
     said = done.stderr.strip().splitlines()[-1]
-    assert said == f"RuntimeError: boom ({path}:{line}, in advance)"
+    assert said == f"RuntimeError: boom ({path}:{at + 1}, in advance)"
 
 
 def test_data_that_are_not_there_are_named_by_every_stage(mine):
@@ -144,7 +152,6 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
     ("file", "old", "new", "said"),
     [
         ("solver/noisy_gd", "name: noisy_gd", "name: gd", "name: expected noisy_gd"),
-        ("problem/yields", "name: yields", "name: yelds", "name: expected yields"),
         ("paper/mine/paper", "name: mine", "name: yours",
          "name: expected mine, found 'your"),
         ("paper/mine/paper", "kind: trajectories", "kind: trajectory",
@@ -159,6 +166,24 @@ def test_a_slip_is_named_before_anything_runs(mine, file, old, new, said):
         run_table(["mine"], ["scale=smoke"])
 
 
+@pytest.mark.parametrize(
+    ("rows", "loss", "message"),
+    [
+        ("1,0\n2,1\n3,1\n", "logistic", r"labels must be -1 or \+1.*reader.positive"),
+        ("1,1\n2,2\n3,1\n", "smoothed_hinge", "reader.positive names the class"),
+        ("1,4\n2,4\n3,4\n", "least_squares", "found 4 in all 3 records"),
+        ("1,4\n", "least_squares", "expected 2 records or more, found 1"),
+    ],
+)
+def test_labels_of_no_use_are_refused_when_they_are_prepared(mine, rows, loss, message):
+    (mine / "yields.csv").write_text("a,yield\n" + rows)
+    config = compose(["problem=yields", f"problem.loss={loss}"])
+    inputs.fetch(config)
+    with pytest.raises(ConfigError, match=rf"conf/problem/yields\.yaml: .*{message}"):
+        inputs.prepare(config)
+    assert not Path("data/prepared/yields").exists()
+
+
 # --- what its solver cannot do --------------------------------------------------------
 
 
@@ -166,7 +191,6 @@ def test_a_slip_is_named_before_anything_runs(mine, file, old, new, said):
     ("old", "new", "said"),
     [
         ("  dp_cd:", "  dp_fw:", r"runs\.dp_fw: problem yields: .*family frank_wolfe"),
-        ("  dp_cd:", "  noisy_sfw:", r"runs\.noisy_sfw: .*family streams"),
         ("offline: [yields]", "offline: [sparse_small]", None),
     ],
 )
@@ -187,3 +211,41 @@ def test_a_run_that_its_solver_cannot_do_is_refused_before_a_job(mine, old, new,
 def test_the_stage_command_refuses_it_too(configured):
     with pytest.raises(ConfigError, match=r"diabetes\.yaml: .*family frank_wolfe"):
         inputs.load_job(configured("solver=dp_fw", "paper=dpcd"))
+
+
+# --- a paper --------------------------------------------------------------------------
+
+
+def test_a_paper_of_five_files_runs_and_is_judged(sixth):
+    files = [path for path in sixth.rglob("*") if path.is_file()]
+    assert len(files) == 5 and {path.parent.name for path in files} == {"tiny"}
+    of_data = [[stage, "problem=diabetes"] for stage in ("fetch", "prepare", "optimum")]
+    stages = ("solve", "sweep", "figure", "table", "complete", "claims")
+    chosen = ("paper=tiny", "problem=diabetes", "solver=dp_cd", "scale=smoke")
+    of_paper = [[stage, *chosen] for stage in stages]
+    done = in_turn(*of_data, *of_paper)
+    assert done.returncode == 0, done.stderr[-3000:]
+    results, figures = Path("results/smoke/tiny"), Path("figures/smoke/tiny")
+
+    swept = pd.read_parquet(results / "sweeps/rounds.parquet")
+    assert len(swept) == 4 * 2 * swept["replicate"].nunique()
+    drawn = pd.read_csv(figures / "rounds.csv").set_index(["algorithm", "x"])
+    means = swept.groupby(["rule", "releases"])["error"].mean()
+    assert drawn["mean"].to_numpy() == pytest.approx(means[drawn.index].to_numpy())
+    assert (figures / "rounds.png").stat().st_size > 1000
+    assert set(pd.read_csv(figures / "errors.csv")["algorithm"]) == {"DP-CD"}
+    table = pd.read_csv(results / "rounds.csv").set_index("rule")["exponent"]
+    assert table["composed"] == pytest.approx(0.5, abs=0.05)
+
+    judged = pd.read_csv("results/smoke/claims.csv").query("paper == 'tiny'")
+    assert judged["verdict"].tolist() == ["reproduced"] * 2
+    assert judged["reproduced"].tolist() == pytest.approx(table.tolist())
+
+
+def test_claims_that_cannot_be_read_are_refused(sixth):
+    config = compose(["paper=tiny", "scale=smoke"])
+    assert claims.load(config)
+    path = sixth / "conf/paper/tiny/claims.yaml"
+    path.write_text(path.read_text().replace("at_least", "at_leest", 1))
+    with pytest.raises(ConfigError, match=r"tiny/claims.yaml: claim 1: .*at_leest"):
+        claims.load(config)

@@ -1,5 +1,6 @@
 """The jobs have what stages read and write, all of it and nothing else."""
 
+import functools
 import graphlib
 import json
 import shlex
@@ -7,13 +8,18 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
+from changing import changed
 from dperm.core.experiment import files as store
-from dperm.core.experiment import locate, plan
+from dperm.core.experiment import locate, plan, results
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.unit import PROVENANCE
 from dperm.data.fetching import FetchRecord
+from dperm.kinds import figures
+from dperm.papers.dpcd import tables
 from dperm.pipeline import jobs, products, stages, workflow
 from dperm.pipeline.auditing import PRODUCTS
 from dperm.pipeline.jobs import Jobs
@@ -21,6 +27,7 @@ from dperm.pipeline.jobs import Jobs
 ONLY = (  # of the sweeps and tables that are of no problem, none
     *("paper.offline=[diabetes]", "~paper.sweeps.lower_bound"),
     "~paper.tables.lower_bound",
+    "paper.figures.figure3.problems=[diabetes]",
 )
 SMALL = ("paper=dpcd", *ONLY, "scale.keep.clip=2")
 PAPERS = ["dpbcfw", "dpcd", "dpgcd"]
@@ -50,19 +57,27 @@ def test_every_input_has_one_job_that_makes_it_before(whole):
 # --- one paper ------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def once(data_dir, tmp_path_factory):
+    """A folder with all rows of the paper on one problem."""
+    folder = tmp_path_factory.mktemp("solved")
+    where = [*SMALL, f"data.dir={data_dir}", f"output.results={folder}", "scale=smoke"]
+    for problem, solver in plan.runs(compose(where)):
+        stages.solve(compose([*where, f"problem={problem}", f"solver={solver}"]))
+    stages.timing(compose(where))
+    return folder
+
+
 @pytest.fixture
-def solved(configured):
-    """A configuration whose rows are all there."""
-    config = configured(*SMALL)
-    for problem, solver in plan.runs(config):
-        stages.solve(configured(*SMALL, f"problem={problem}", f"solver={solver}"))
-    stages.timing(config)
-    return configured
+def solved(once, configured, tmp_path):
+    """Composes a configuration whose rows are all there, in a folder of one's own."""
+    shutil.copytree(once, tmp_path / "results")
+    return functools.partial(configured, *SMALL)
 
 
 def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_path):
     """Whatever is read and is no input would not be there, or be of an older run."""
-    config, read = solved(*SMALL), set()
+    config, read = solved(), set()
     plain = store.read_table
 
     def noted(path):
@@ -75,7 +90,7 @@ def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_pa
         for name in getattr(config.paper, kind):
             read.clear()
             products.write(config, kind, name)
-            job = drawn.makers[next(iter(drawn.formats("dpcd", f"{kind}/{name}")))]
+            job = drawn.makers[drawn.formats("dpcd", f"{kind}/{name}")[0]]
             assert read <= set(job.inputs), name
             seen |= read
     assert len(seen) == 2 * 2 + 1, "tunings, evaluations and the timings"
@@ -83,24 +98,56 @@ def test_products_read_their_inputs_and_nothing_else(solved, monkeypatch, tmp_pa
 
 def test_one_process_draws_what_is_asked_for(solved, monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    asked = solved(*SMALL, "drawn=[tables/table1,tables/table2]")
+    asked = solved("drawn=[tables/table1,tables/table2]")
     assert {path.stem for path in products.draw(asked)} == {"table1", "table2"}
     assert capsys.readouterr().out == ""
-    (path,) = products.table(solved(*SMALL, "product=table1"))
+    (path,) = products.table(solved("product=table1"))
     assert path.name == "table1.csv", "a table asked for by name is printed"
     assert "\n| problem " in capsys.readouterr().out
     for slip in ("noise", "tables/", "maps/noise"):
         with pytest.raises(ConfigError, match="expected figures/name"):
-            products.draw(solved(*SMALL, f"drawn=[{slip}]"))
+            products.draw(solved(f"drawn=[{slip}]"))
 
 
-def test_what_no_job_makes_is_refused():
-    made = Jobs("")
-    made.add("fetch", "a", of=1)
-    with pytest.raises(ConfigError, match="job: expected one of fetch/a"):
-        made.job("fetch", "b")
-    with pytest.raises(ConfigError, match=r"file: .*else\.json.*"):
-        made.add("prepare", "a", of=1, reads=["data/else.json"])
+def test_rows_are_those_of_evaluation_but_for_their_seconds(solved):
+    timed = pd.read_parquet(stages.timing(solved()))
+    assert set(timed["calibration"]) == {"paper"}  # of the products that show time
+    assert set(timed["solver"]) == {"dp_cd", "dp_sgd"}
+    assert (timed.loc[timed["checkpoint"] > 0, "seconds"] > 0).all()
+    folder = plan.results_folder(solved(), "dpcd", "diabetes")
+    fresh = pd.concat(
+        pd.read_parquet(folder / solver / "evaluate.parquet")
+        for solver in ("dp_cd", "dp_sgd")
+    )
+    fresh = fresh[fresh["calibration"] == "paper"].drop(columns=PROVENANCE)
+    both = timed.drop(columns=PROVENANCE).merge(fresh, how="inner")
+    assert len(both) == len(timed) == len(fresh)
+    once = pd.read_parquet(stages.timing(changed(solved(), "paper.clocked", 1)))
+    assert set(timed["replicate"]) == {0, 1, 2} and set(once["replicate"]) == {0}
+
+
+def test_a_figure_and_a_table_show_what_was_clocked(solved):
+    """Made from rows whose seconds are told apart from those of evaluation."""
+    path = plan.results_folder(solved(), "dpcd", "timing.parquet")
+    known = pd.read_parquet(path).assign(seconds=lambda t: 100.0 + t["checkpoint"])
+    store.write_table(path, known)
+    paper = solved().paper
+    product = paper.figures["figure3"]
+    picture = figures.trajectories(solved(), product, ["diabetes"], **product.options)
+    clocked = {round(100.0 + at, 9) for at in known["checkpoint"]}
+    curves = picture.rows[picture.rows["role"] == "curve"]
+    assert {round(x, 9) for x in curves["x"]} <= clocked and len(curves) > 2
+    table = tables.runtime(solved(), paper.tables["table3"], ["diabetes"])
+    assert (table["mean"] == 100.0 + table["passes"]).all() and len(table) == 4
+
+
+def test_seconds_are_shown_only_where_they_are_asked_for(solved):
+    product = changed(solved().paper.figures["figure3"], "timed", False)
+    with pytest.raises(ConfigError, match="timed: true"):
+        figures.trajectories(solved(), product, ["diabetes"], **product.options)
+    (found,) = results.load(solved(), ["diabetes"], solvers=["dp_cd"])["diabetes"]
+    with pytest.raises(ValueError, match="without seconds"):
+        found.clocked("paper", 2.0)
 
 
 def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
@@ -121,10 +168,8 @@ def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
     ("line", "found"),
     [
         ("-n dpcd", ["dpcd"]),
-        ("dpgcd dpcd -j 2", ["dpcd", "dpgcd"]),
         ("dpcd -j 2 --config scale=smoke set='paper.fresh=2 seed=1'", ["dpcd"]),
         ("-j 1 figures/dpcd/figure1.png", ["dpcd"]),
-        ("-j 1 ./results/smoke/dpgcd/table1.csv", ["dpgcd"]),
         ("-j 1 --target-jobs tune:paper=dpcd,problem=a,solver=b", ["dpcd"]),
         ("-j 1 --target-jobs prepare:problem=a", PAPERS),
         ("-n", PAPERS),
@@ -132,7 +177,6 @@ def test_a_small_scale_leaves_out_sweeps_of_problems_that_it_does_not_run():
         ("results/audit/solvers/dpcd.csv", PAPERS),
         ("results/dpcd/dpgcd/dp_cd/tune.parquet", PAPERS),
         ("data/prepared/dpcd/meta.json", PAPERS),
-        ("dpdc", PAPERS),
     ],
 )
 def test_papers_asked_for(line, found):
@@ -170,16 +214,12 @@ def copied(tmp_path, monkeypatch):
     return tmp_path / "whole"
 
 
-@pytest.mark.parametrize("text", [b"name: [dpgcd", b"\xff\xfe", b"problms: []\n"])
-def test_what_is_wrong_elsewhere_stops_nobody(copied, text):
-    (copied / "paper/dpgcd/paper.yaml").write_bytes(text)
+def test_what_is_wrong_elsewhere_stops_nobody(copied):
+    (copied / "paper/dpgcd/paper.yaml").write_bytes(b"\xff\xfe")
     (copied / "solver/dp_gcd.yaml").write_bytes(b"algorithm: {")
     assert jobs.compose(["dpcd"], ["scale=smoke"]).papers == ["dpcd"]
     with pytest.raises(ConfigError, match=r"conf/paper/dpgcd/paper\.yaml"):
         jobs.compose(["dpcd", "dpgcd"], ["scale=smoke"])
-
-
-def test_a_sweep_without_its_tuning_is_refused():
     with pytest.raises(ConfigError, match=r"sweeps\.tuning_law\.grid: .*dp_cd on elec"):
         jobs.compose(["dpcd"], ["scale=full", "~paper.runs.dp_cd"])
 

@@ -1,18 +1,15 @@
 """What a configuration cannot reach, and where the program runs all the same."""
 
 import json
-import os
-import subprocess
 import sys
 import time
 
 import pytest
 
-from commands import SCRIPT
+from commands import SCRIPT, python
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import load_yaml
-from dperm.pipeline import inputs
 from dperm.store import closure
 
 SECRET = "hunter2"
@@ -77,9 +74,6 @@ def test_aliases_are_not_written_out_without_end(text):
     with pytest.raises(ConfigError, match=r"own.yaml: expected at most 100000 values"):
         load_yaml("own.yaml", text)
     assert time.process_time() - began < 2
-
-
-def test_a_few_aliases_are_read():
     assert load_yaml("own.yaml", levels("[%s]", 3))["a2"] == [[{"x": 1}] * 9] * 9
 
 
@@ -93,30 +87,12 @@ STAGES = ("fetch", "prepare", "optimum", "tune", "evaluate")
 def test_the_stages_run(tmp_path, given):
     chosen = ("problem=diabetes", "scale=smoke", "solver=dp_cd", "paper=dpcd")
     words = json.dumps([[stage, *chosen] for stage in STAGES])
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", SCRIPT, words],
-        cwd=tmp_path, env=os.environ | given, capture_output=True,
-    )  # fmt: skip
+    done = python("-P", "-c", SCRIPT, words, cwd=tmp_path, **given)
     assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_digests_of_code_are_those_of_every_python():
     name = "dperm.core.erm.optimum:solve"
     code = f"from dperm.store import closure; print(closure.digest({name!r}))"
-    done = subprocess.run(
-        [sys.executable, "-O", "-c", code], capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONHASHSEED": "1"},
-    )  # fmt: skip
+    done = python("-O", "-c", code, PYTHONHASHSEED="1")
     assert done.stdout.strip() == closure.digest(name)
-
-
-# --- damaged records ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("text", ["[]", "null", "3"])
-def test_an_optimum_that_is_no_record_is_named(own, text):
-    path = own / "data/optimum/diabetes/optimum.json"
-    path.parent.mkdir(parents=True)
-    path.write_text(text)
-    with pytest.raises(ValueError, match=r"optimum.json is damaged .*: delete"):
-        inputs.optimum_record(compose(["problem=diabetes"]))

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from dperm.core.erm import losses
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import available
 from dperm.core.experiment.tune import tuning_units
 from dperm.core.experiment.unit import part_key
 from dperm.pipeline import digests, inputs, jobs
@@ -81,6 +83,34 @@ def test_what_is_solved_depends_on_the_versions_of_libraries(monkeypatch):
     closure.digest.cache_clear()
 
 
+def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(edited):
+    edit = ("dperm.core.erm.losses.logistic", "softplus(-v)", "2.0 * softplus(-v)")
+    before, after = edited(table, *edit)
+    optima = {name for name in before if name.startswith("optimum/")}
+    stale = {name for name in before if before[name] != after[name]}
+    assert 0 < len(stale & optima) < len(optima) and "solve" in moved(before, after)
+
+
+def test_what_is_added_makes_no_other_stage_stale(tmp_path, monkeypatch):
+    """A solver of a user's own, and another file of a loss."""
+
+    def keys():
+        found = jobs.compose(available("paper"), ["scale=smoke"]).jobs
+        return {name: job.key for name, job in found.items()}
+
+    before = keys()
+    (tmp_path / "solver").mkdir()
+    text = "name: twin\nlabel: DP-CD\nalgorithm: dp_cd\n"
+    (tmp_path / "solver/twin.yaml").write_text(text)
+    monkeypatch.setenv("DPERM_CONF", str(tmp_path))
+    another = {"another": losses.PLACES["logistic"]}
+    monkeypatch.setattr(losses, "PLACES", losses.PLACES | another)
+    after = keys()
+    stale = [name for name, key in before.items() if after[name] != key]
+    assert stale == ["audit/epsilon"]  # the table of all solvers
+    assert len(before) > 150 and set(after) - set(before) == {"audit/solvers/twin"}
+
+
 # --- what is behind a key -------------------------------------------------------------
 
 
@@ -107,7 +137,7 @@ def product(paper, kind, name):
         found = jobs.compose([paper], [])
         if kind == "sweeps":
             return found.job("sweep", paper, name).key
-        return found.makers[next(iter(found.formats(paper, f"{kind}/{name}")))].key
+        return found.makers[found.formats(paper, f"{kind}/{name}")[0]].key
 
     return made
 

@@ -4,11 +4,14 @@ import os
 import re
 import subprocess
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pandas as pd
+import pytest
 import yaml
 
+from commands import python
 from dperm import __version__
 from dperm.core.experiment import config
 from dperm.core.experiment.locate import available
@@ -58,6 +61,18 @@ def test_the_citation_is_of_this_version_and_names_every_paper():
     assert cited["version"] == __version__ == project()["version"]
     for key in ("abstract", "authors", "keywords", "license", "title"):
         assert cited[key], "archives ask for it"
+
+
+@pytest.mark.long
+def test_the_wheel_holds_all_that_a_run_needs(tmp_path):
+    build = ("-m", "build", "-q", "--wheel", "--no-isolation", "-o", tmp_path, ROOT)
+    assert python(*build).returncode == 0
+    (wheel,) = tmp_path.glob("dperm-*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(site := tmp_path / "site")
+    for words in (["--version"], ["--help"], ["-n", "dpcd", "-q", "rules"]):
+        done = python("-m", "dperm", *words, cwd=tmp_path, PYTHONPATH=str(site))
+        assert done.returncode == 0, done.stderr[-2000:]
 
 
 def project():

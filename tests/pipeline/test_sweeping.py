@@ -83,16 +83,6 @@ def test_large_points_come_first(swept, monkeypatch):
     assert began == [3] * 6 + [2] * 6 + [1] * 6
 
 
-def test_workers_do_not_matter(swept):
-    one, two = (
-        pd.read_parquet(
-            stages.sweep(swept(powers([1, 2]), f"workers={k}", results=f"w{k}"))[0]
-        ).drop(columns="seconds")
-        for k in (1, 2)
-    )
-    pd.testing.assert_frame_equal(one, two)
-
-
 def test_unknown_names_are_refused(swept):
     with pytest.raises(ConfigError, match="did you mean powers"):
         stages.sweep(swept(powers([1]), "product=power"))

@@ -1,10 +1,10 @@
 """The closure of code: by modules, through every form of import."""
 
-import subprocess
 import sys
 
 import pytest
 
+from commands import python
 from dperm.store import closure
 
 MODULES = {
@@ -147,12 +147,7 @@ def test_all_code_that_runs_for_a_lane_counts(algorithm):
     """Also compiled kernels; none of it may be plumbing."""
     from dperm.pipeline import digests
 
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_LANES, algorithm],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", RUN_LANES, algorithm)
     ran = {name.removesuffix(".__init__") for name in done.stdout.split()}
     found = closure.closure(*digests.running(algorithm, "logistic"))
     counted = {name.partition(":")[0] for name in found}

@@ -3,7 +3,8 @@
 from dperm.data.arrays import digest_arrays
 from dperm.data.fetching import FetchRecord, fetch, read_record
 from dperm.data.preparing import Prepared, load_prepared, prepare
-from dperm.data.tables import read_table, table_arrays
+from dperm.data.readers import read_table
+from dperm.data.tables import table_arrays
 
 __all__ = [
     "FetchRecord",

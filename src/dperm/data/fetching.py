@@ -1,13 +1,30 @@
-"""Fetch a data set from the first source that serves it, and keep its digest."""
+"""Fetch a data set from the first source that serves it, and keep its digest.
+
+Sources are folders, packages, downloads, OpenML, scikit-learn and generators.
+"""
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import inspect
 import logging
-from dataclasses import asdict, dataclass, fields, replace
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
+from threading import Thread
+from typing import Any, get_type_hints
+from urllib.parse import urlsplit
+
+import numpy as np
+import pandas as pd
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.schema import Data, Dataset, Source
+from dperm.core.experiment.schema import SOURCES, Data, Dataset, Section, Source
+from dperm.core.experiment.validation import check, one_of
 from dperm.data.arrays import (
     FILE,
     Arrays,
@@ -19,15 +36,18 @@ from dperm.data.arrays import (
     load_arrays,
     nonzeros,
     save_arrays,
+    standardize,
 )
-from dperm.data.checking import check_dataset
-from dperm.data.sources import REMOTE, describe, serve
+from dperm.data.readers import FORMATS, read_files
+from dperm.data.synthetic import GENERATORS
+from dperm.data.tables import labels
 from dperm.store import closure
 
-__all__ = ["FetchRecord", "describe", "fetch", "load_fetched", "read_record"]
-
 RECORD = "fetch.json"
-READING = ("dperm.data.fetching:_accept", "dperm.data.sources:serve")
+READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:serve")
+REMOTE = ("http", "openml")  # a second download may succeed where the first failed
+BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")  # in scikit-learn
+OF_TABLES = ("target", "drop", "missing", "categories")  # keys of a reader
 log = logging.getLogger(__name__)
 
 
@@ -60,9 +80,8 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     """Get a data set from the first of its sources that serves the right arrays.
 
     Arrays of before with the right digest are kept; without a declared digest, any
-    readable arrays are right. If no source serves them the record, which is written to
-    ``<data.dir>/fetched/<name>/fetch.json`` next to the arrays, states so; nothing is
-    raised, so that a pipeline continues.
+    readable arrays are right. If no source serves them the record, ``fetch.json`` next
+    to the arrays, states so; nothing is raised, so that a pipeline continues.
 
     Raises ValueError if the configuration is wrong.
     """
@@ -112,16 +131,13 @@ def load_fetched(name: str, data: Data) -> Arrays:
 def _sound_record(dataset: Dataset, data: Data) -> FetchRecord | None:
     """The record of sound arrays of before that have the declared digest, if any."""
     record = read_record(dataset.name, data)
-    if record is None or not record.available:
-        return None
-    if dataset.digest not in (None, record.digest):
-        return None
-    try:
-        load_fetched(dataset.name, data)
-    except ValueError as error:
-        log.warning("%s", error)
-        return None
-    return record
+    if record and record.available and dataset.digest in (None, record.digest):
+        try:
+            load_fetched(dataset.name, data)
+            return record
+        except ValueError as error:
+            log.warning("%s", error)
+    return None
 
 
 def made_of(dataset: Dataset, mirror: str | None = None) -> str:
@@ -191,14 +207,221 @@ def _accept(
 
 def _by_hand(dataset: Dataset) -> str:
     """What a user can do about a data set that no source serves."""
-    named = {source.kind: source for source in reversed(dataset.sources)}
-    into = "into the folder named by DPERM_MIRROR"
-    if "file" in named:
-        listed = ", ".join(named["file"].files)
-        return f"correct {listed}, or sources and reader of the data set"
-    if "mirror" in named:
-        return f"put {', '.join(named['mirror'].files)} {into}"
-    if "openml" in named:
-        number = named["openml"].id
-        return f"put openml.org/d/{number} as openml/{number}.arff {into}"
-    return f"put its files {into}, and a source of kind mirror into the data set's YAML"
+    put = "its files"
+    for source in reversed(dataset.sources):
+        if source.kind == "file":
+            listed = ", ".join(source.files)
+            return f"correct {listed}, or sources and reader of the data set"
+        if source.kind == "mirror":
+            put = ", ".join(source.files)
+        elif source.kind == "openml":
+            put = f"openml.org/d/{source.id} as openml/{source.id}.arff"
+    return f"put {put} into the folder named by DPERM_MIRROR"
+
+
+# --- sources --------------------------------------------------------------------------
+
+
+def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> Arrays:
+    """The arrays of one source; what is downloaded for them is removed.
+
+    With ``again``, what openml has in its cache is downloaded again.
+
+    Raises SourceError if the source cannot be reached or lacks a file, and RefusedError
+    if a file is damaged.
+    """
+    if source.kind == "synthetic":
+        return GENERATORS[str(source.generator)](**source.options)
+    if source.kind == "sklearn":
+        return _included(str(source.loader), dataset.reader.positive)
+    reader, work = dataset.reader, Path(data.dir, "downloads", dataset.name)
+    try:
+        if source.kind == "openml":
+            path, target = _of_openml(int(source.id or 0), data, again)
+            reader = replace(reader, format="arff", options={})
+            reader, paths = replace(reader, target=reader.target or target), [path]
+        elif source.kind == "http":
+            urls = enumerate(source.urls)
+            paths = [_download(url, work / str(i), data) for i, url in urls]
+        else:
+            paths = _in_folder(source, data)
+        return read_files(paths, reader, source.members, data.most_bytes)
+    except PermissionError as error:
+        raise SourceError(str(error)) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def describe(source: Source) -> str:
+    """Name a source in one phrase."""
+    named: list[Any] = source.files or source.urls or [source.id or source.loader]
+    first, *others = named if source.kind != "synthetic" else [source.generator]
+    return f"{source.kind} {first}" + (f" and {len(others)} more" if others else "")
+
+
+def _in_folder(source: Source, data: Data) -> list[Path]:
+    """Files below the current folder, ``data.mirror`` or a package's own folder.
+
+    The package is not imported.
+    """
+    folder = Path()
+    if source.kind == "mirror":
+        if not data.mirror:
+            raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
+        folder = Path(data.mirror)
+    elif source.kind == "package":
+        found = importlib.util.find_spec(str(source.loader))
+        if found is None or not found.submodule_search_locations:
+            said = f"is not installed: pip install {source.loader}"
+            raise SourceError(f"the package {source.loader} {said}")
+        folder = Path(found.submodule_search_locations[0])
+    missing = [name for name in source.files if not (folder / name).is_file()]
+    if missing:
+        raise SourceError(f"missing in {folder.absolute()}: {', '.join(missing)}")
+    return [folder / name for name in source.files]
+
+
+def _included(loader: str, positive: str | None) -> Arrays:
+    """A data set included in scikit-learn; two classes become -1 and +1."""
+    from sklearn import datasets
+
+    if loader == "load_diabetes":
+        # Its releases differ in the last digits: we scale the printed numbers.
+        X, y = datasets.load_diabetes(return_X_y=True, scaled=False)
+        X = standardize(np.round(X, 6)) / np.sqrt(len(X))
+    else:
+        X, y = getattr(datasets, loader)(return_X_y=True)
+    if positive is not None:
+        y = labels(pd.Series(y), positive)
+    elif y.dtype.kind in "iu" and len(np.unique(y)) == 2:
+        y = np.where(y == y.max(), 1.0, -1.0)
+    return X, y
+
+
+def _download(url: str, folder: Path, data: Data) -> Path:
+    """Download one file by pooch, whole or not at all.
+
+    Raises SourceError if the file is not available.
+    """
+    import pooch
+
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", urlsplit(url).path.rsplit("/", 1)[-1])
+    name = name.lstrip(".") or "download"
+    site = pooch.Pooch(folder, "", {name: None}, {name: url}, data.retries)
+    by = pooch.HTTPDownloader(timeout=data.timeout)
+    return Path(_asked(name, data.most_seconds, site.fetch, name, downloader=by))
+
+
+def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | None]:
+    """A data set of OpenML as ARFF, and the target column that OpenML names.
+
+    The file ``openml/<identifier>.arff`` of a mirror comes first; its target is not
+    known. Otherwise the package openml with its own settings and cache gets it.
+    """
+    name = f"{identifier}.arff"
+    mirrored = Path(data.mirror or "", "openml", name)
+    if data.mirror and mirrored.is_file():
+        return mirrored, None
+    import openml
+
+    # The declared digests are of ARFF: the types of a Parquet file may differ.
+    os.environ[openml.config.OPENML_SKIP_PARQUET_ENV_VAR] = "true"
+    get, patience = openml.datasets.get_dataset, data.timeout * (1 + data.retries)
+    _asked(name, patience, get, identifier, force_refresh_cache=again)
+    found = _asked(name, data.most_seconds, get, identifier, download_data=True)
+    return Path(found.data_file), found.default_target_attribute
+
+
+def _asked(
+    name: str, seconds: float, call: Callable, *given: Any, **options: Any
+) -> Any:
+    """The result of a call to a server, which may only take so long.
+
+    A call that takes longer is left to a thread that ends with the process: neither
+    pooch nor openml has a time-out for the whole of a download.
+
+    Raises SourceError, in one line, for whatever the answer leads to.
+    """
+    found: list[Any] = []
+
+    def ask() -> None:
+        try:
+            found.append(call(*given, **options))
+        except Exception as error:
+            found.append(error)
+
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not found:
+        raise SourceError(f"{name}: not had within {seconds:g} s")
+    result = found.pop()  # an error that refers to itself keeps its socket open
+    if isinstance(result, OSError) and result.errno is not None:
+        raise result  # the system's: a full disk
+    if isinstance(result, Exception):
+        raise SourceError(f"{name}: {_cause(result)}") from result
+    return result
+
+
+def _cause(error: Exception) -> str:
+    """The cause of an error in one line; for a failed request the innermost cause."""
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"HTTP {response.status_code} {response.reason}"
+    cause = getattr(error.args[0] if error.args else None, "reason", None) or error
+    return " ".join(f"{type(cause).__name__}: {cause}".split())
+
+
+# --- checks before anything is fetched ------------------------------------------------
+
+
+def check_dataset(dataset: Dataset) -> None:
+    """Check a data set's YAML before anything is downloaded.
+
+    Raises ValueError; the message names data set, key, value, expected values and the
+    nearest name.
+    """
+    where, reader = f"data set {dataset.name}: ", dataset.reader
+    check(dataset, Dataset, where)
+    for position, source in enumerate(dataset.sources):
+        _check_source(source, f"{where}sources[{position}]")
+    check(reader.options, _arguments(FORMATS[reader.format]), f"{where}reader.options")
+    from_openml = any(source.kind == "openml" for source in dataset.sources)
+    is_table = reader.format in ("csv", "arff") or from_openml  # which are ARFF
+    found = [key for key in OF_TABLES if getattr(reader, key)]
+    if found and not is_table:
+        raise ValueError(f"{where}reader.{found[0]}: only csv and arff have columns")
+
+
+def _check_source(source: Source, where: str) -> None:
+    """Refuse keys that its kind has not or lacks, and what they name if unknown."""
+    given = {key for key, value in vars(source).items() if value} - {"kind"}
+    known = SOURCES[source.kind]
+    for key in sorted(given.difference(known)):
+        raise ValueError(f"{where}.{key}: expected one of {', '.join(known)}")
+    for key in known:
+        if key not in given and key != "members":
+            raise ValueError(f"{where}.{key}: expected a value, found nothing")
+    if source.kind == "sklearn":
+        one_of(f"{where}.loader", source.loader, [f"load_{name}" for name in BUNDLED])
+    if source.kind == "synthetic":
+        one_of(f"{where}.generator", source.generator, GENERATORS)
+        made = _arguments(GENERATORS[str(source.generator)])
+        check(source.options, made, f"{where}.options")
+        if source.options.get("active", 0) > source.options["p"]:
+            raise ValueError(f"{where}.options.active: expected at most p")
+
+
+@functools.cache
+def _arguments(function: Callable[..., Any]) -> Any:
+    """The keyword arguments of a function as a section."""
+    kinds = get_type_hints(function, include_extras=True)
+    given = inspect.signature(function).parameters.values()
+    named = [one for one in given if one.kind is one.KEYWORD_ONLY]
+    listed: list[Any] = [
+        (one.name, kinds[one.name])
+        if one.default is one.empty
+        else (one.name, kinds[one.name], field(default=None))
+        for one in named
+    ]
+    return make_dataclass("Keys", listed, bases=(Section,), kw_only=True)

@@ -1,17 +1,27 @@
-"""Readers of files in one format, which return arrays X (n, p) and y (n,).
+"""Files of data sets: unpacked, then read by format into arrays X (n, p) and y (n,).
 
-A reader takes the files and the declared columns; its keyword arguments are the options
+Whatever an archive holds is read into memory: nothing in it is written anywhere. A
+reader takes the files and the declared columns; its keyword arguments are the options
 of the format. Nothing is guessed: a missing value or a category is refused with its
 line and column, unless the reader's section declares how to replace it.
 """
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import traceback
 import warnings
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from io import BytesIO, StringIO
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,11 +29,12 @@ from scipy import sparse
 
 from dperm.core.experiment.schema import Count, Data, Flag, Reader, same
 from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
-from dperm.data.packed import Content, refusing, unpack
 from dperm.data.tables import labels, parse_table, table_arrays, typed
 
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
 WIDEST = 10**8  # most features: a wrong index must not allocate all memory
+WEB = (b"<!doctype", b"<html", b"<head", b"<?xml")
+PACKED: dict[bytes, Any] = {b"\x1f\x8b\x08": gzip, b"BZh": bz2, b"\xfd7z": lzma}
 
 
 def _mark(text: str) -> None:
@@ -32,6 +43,99 @@ def _mark(text: str) -> None:
 
 
 Mark = Annotated[str, same(_mark)]
+
+
+class Content(NamedTuple):
+    """What a file holds, unpacked."""
+
+    name: str
+    content: bytes
+
+
+@contextmanager
+def refusing(names: str, kind: str) -> Iterator[None]:
+    """Turn what a parser raises into a ``RefusedError`` of one line with names.
+
+    Errors of the system, such as a full disk, pass.
+    """
+    try:
+        yield
+    except RefusedError as error:  # a quotation may hold line ends
+        text = " ".join(str(error).split())
+        is_named = any(text.startswith(name) for name in names.split(", "))
+        raise RefusedError(text if is_named else f"{names}: {text}") from error
+    except UnicodeError as error:
+        raise RefusedError(f"{names} is not text in UTF-8: save it as UTF-8") from error
+    except Exception as error:  # parsers raise anything on damaged files
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's: not permitted, a full disk
+        text = " ".join("".join(traceback.format_exception_only(error)).split())
+        raise RefusedError(f"{names} cannot be read as {kind}: {text[:300]}") from error
+
+
+def unpack(
+    path: Path, wanted: Sequence[str] = (), most: int = Data.most_bytes
+) -> list[Content]:
+    """The content of a file; of an archive, those of its wanted members.
+
+    Its first bytes tell how it is packed (gzip, bzip2, xz, zip, tar). ``wanted`` are
+    members by path or base name, in this order; it may be empty if there is only one.
+
+    Raises RefusedError if a content is empty, a web page, damaged or of more than
+    ``most`` bytes, or if a wanted member is missing.
+    """
+    with ExitStack() as opened:
+        held = _members(path, opened)
+        names = [*held]
+        if wanted and names != [path.name]:
+            names = [_chosen(held, name) for name in wanted]
+        elif len(names) != 1:
+            listed = ", ".join(names) or "nothing"
+            raise RefusedError(f"it is an archive of {listed}: `members` names some")
+        streams = {name: opened.enter_context(held[name]()) for name in names}
+        found = [Content(name, one.read(most + 1)) for name, one in streams.items()]
+    for name, content in found:
+        start = content[:4096].lstrip(MARK + b" \t\r\n").lower()
+        if not start:
+            raise RefusedError(f"{name} is empty")
+        if start.startswith(WEB):
+            raise RefusedError(f"{name} is a web page (HTML or XML), not data")
+        if len(content) > most:
+            raise RefusedError(f"{name} has more than {most} bytes (data.most_bytes)")
+    return found
+
+
+def _members(path: Path, opened: ExitStack) -> dict[str, Any]:
+    """What opens each member, by name; a file that is no archive is its only one."""
+    with open(path, "rb") as handle:
+        module = PACKED.get(handle.read(3), io)
+    if zipfile.is_zipfile(path):
+        zipped = opened.enter_context(zipfile.ZipFile(path))
+        held = [one for one in zipped.infolist() if not one.is_dir()]
+        if not all(one.filename.endswith(".npy") for one in held):  # else it is .npz
+            return {one.filename: partial(zipped.open, one) for one in held}
+    elif tarfile.is_tarfile(path):
+        tar = opened.enter_context(tarfile.TarFile.open(path))
+        return {one.name: partial(tar.extractfile, one) for one in tar if one.isfile()}
+    return {path.name: partial(module.open, path, "rb")}
+
+
+def _chosen(held: dict[str, Any], name: str) -> str:
+    alike = [one for one in held if name in (one, PurePosixPath(one).name)]
+    if len(alike) != 1:
+        raise RefusedError(f"{len(alike)} members {name!r}; it holds {', '.join(held)}")
+    return alike[0]
+
+
+def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
+    """Read one file by ``parse_table``, with its options; it may be packed.
+
+    Raises RefusedError as that does, in one line that names the file.
+    """
+    path = Path(path)
+    with refusing(path.name, "a table"):
+        (file,) = unpack(path)
+        return parse_table(file.content, **options)
 
 
 def read_files(
@@ -64,6 +168,9 @@ def _one(files: Sequence[Content]) -> bytes:
     if len(files) != 1:
         raise RefusedError(f"expected one file, found {len(files)}")
     return files[0].content
+
+
+# --- formats --------------------------------------------------------------------------
 
 
 def read_csv(
@@ -100,14 +207,8 @@ def read_arff(files: Sequence[Content], reader: Reader) -> Arrays:
 
 def _declared(table: pd.DataFrame, reader: Reader) -> Arrays:
     """Arrays of a table, as the reader declares."""
-    X, y, _ = table_arrays(
-        table,
-        reader.target,
-        positive=reader.positive,
-        drop=reader.drop,
-        missing=reader.missing,
-        categories=reader.categories,
-    )
+    named = ("target", "positive", "drop", "missing", "categories")
+    X, y, _ = table_arrays(table, **{key: getattr(reader, key) for key in named})
     return X, y
 
 
@@ -205,19 +306,17 @@ def _as_libsvm(data: Content, signs: Content) -> Content:
 
 
 def read_arrays(files: Sequence[Content], reader: Reader) -> Arrays:
-    """Read one .npz file with X and y, or X.npy and y.npy."""
-    numpy = (b"PK", b"\x93NUMPY")
-    if len(files) > 2 or not all(file.content.startswith(numpy) for file in files):
+    """Read one .npz file with X and y."""
+    content = _one(files)
+    if not content.startswith(b"PK"):
         raise RefusedError(
-            "expected one .npz or two .npy files, or a reader: {format: csv, target: "
-            "...} or of another format"
+            "expected an .npz file, or a reader: {format: csv, target: ...} or of "
+            "another format"
         )
-    loaded = [np.load(BytesIO(file.content), allow_pickle=False) for file in files]
-    if len(files) == 2:
-        return loaded[0], loaded[1]
-    if {"X", "y"} - {*loaded[0]}:
-        raise RefusedError(f"expected the arrays X and y, found {', '.join(loaded[0])}")
-    return loaded[0]["X"], loaded[0]["y"]
+    loaded = np.load(BytesIO(content), allow_pickle=False)
+    if {"X", "y"} - {*loaded}:
+        raise RefusedError(f"expected the arrays X and y, found {', '.join(loaded)}")
+    return loaded["X"], loaded["y"]
 
 
 FORMATS: dict[str, Callable[..., Arrays]] = {

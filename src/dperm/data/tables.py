@@ -11,7 +11,6 @@ import csv
 import io
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,24 +20,12 @@ from pandas.api.types import is_numeric_dtype
 from dperm.core.experiment.files import unthreaded
 from dperm.core.names import hint
 from dperm.data.arrays import LARGEST, RefusedError
-from dperm.data.packed import refusing, unpack
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
 MISSING = (*ABSENT, "na", "n/a", "nan", "null", "none")  # in a column of numbers
 RULES = ("mean", "median", "drop")
 MOST_FAULTS = 10  # in a message
-
-
-def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
-    """Read one file by ``parse_table``, with its options; it may be packed.
-
-    Raises RefusedError as that does, in one line that names the file.
-    """
-    path = Path(path)
-    with refusing(path.name, "a table"):
-        (file,) = unpack(path)
-        return parse_table(file.content, **options)
 
 
 def parse_table(
@@ -49,26 +36,15 @@ def parse_table(
 ) -> pd.DataFrame:
     """The table in the content of a file of separated values in UTF-8, or of Parquet.
 
-    Parameters
-    ----------
-    separator : str, optional
-        By default, the commonest of comma, semicolon, tab and bar in the first line.
-    decimal : str
-        The decimal mark, ``.`` or ``,``.
-    header : bool, optional
-        Whether the first line has the names of columns; without names they are called
-        1, 2 and so on. By default it has names, and numbers among them are refused.
+    The ``separator`` is by default the commonest of comma, semicolon, tab and bar in
+    the first line; ``decimal`` is the decimal mark, ``.`` or ``,``. ``header`` says if
+    the first line has the names of the columns, which are called 1, 2 and so on if not.
+    By default it has names, and numbers among them are refused.
 
-    Returns
-    -------
-    DataFrame
-        Columns of numbers (float64) or text, gaps as missing values. The index has the
-        line of each record, or its number in a Parquet file.
+    Returns columns of numbers (float64) or text, gaps as missing values. The index has
+    the line of each record, or its number in a Parquet file.
 
-    Raises
-    ------
-    RefusedError
-        If it is damaged or its records differ in length.
+    Raises RefusedError if it is damaged or its records differ in length.
     """
     if content.startswith(b"PAR1"):
         table = unthreaded(io.BytesIO(content)).rename(columns=str)
@@ -131,9 +107,8 @@ def _check_names(
             f"{line}: expected the names of the columns, found {found[0]}: "
             "`header: false` says that it is a record, `header: true` that it is not"
         )
-    for j, name in enumerate(names):
-        if name and name in names[:j]:
-            raise RefusedError(f"{line}: two columns are named {name!r}")
+    if twice := [name for name in names if name and names.count(name) > 1]:
+        raise RefusedError(f"{line}: two columns are named {twice[0]!r}")
 
 
 def _is_number(text: str) -> bool:
@@ -179,33 +154,16 @@ def table_arrays(
     missing: str | None = None,
     categories: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Features and labels of a table of ``read_table``.
+    """Features X (n, p) and labels y (n,) of a table, and the names of the p columns.
 
-    Parameters
-    ----------
-    target : str, optional
-        The column of labels, by default the last one.
-    positive : str, optional
-        The class that becomes +1, all others -1. A number matches by value.
-    drop : sequence of str
-        Columns that are left out.
-    missing : str, optional
-        What becomes of gaps: the ``mean`` or ``median`` of their feature, or ``drop``
-        for records with any gap. By default they are refused.
-    categories : mapping, optional
-        For a feature its values, of which each becomes a column of 0 and 1.
+    ``target`` is the column of labels, by default the last. Of its classes ``positive``
+    becomes +1 and all others -1; a number matches by value. Columns of ``drop`` are
+    left out. ``missing`` says what becomes of gaps, which are refused by default: the
+    ``mean`` or ``median`` of their feature, or ``drop`` for records with any gap. A
+    feature in ``categories`` becomes a column of 0 and 1 for each of the listed values.
 
-    Returns
-    -------
-    X : array, shape (n, p)
-    y : array, shape (n,)
-    names : list of str
-        Of the p columns.
-
-    Raises
-    ------
-    RefusedError
-        In one line, with everything in the table that is neither a number nor declared.
+    Raises RefusedError, in one line with everything in the table that is neither a
+    number nor declared.
     """
     listed, held = categories or {}, [*table.columns]
     target = target or str(held[-1])

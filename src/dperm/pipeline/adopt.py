@@ -14,17 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
-from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT, Parts
-from dperm.core.experiment.locate import available
-from dperm.core.experiment.unit import Unit, compute, part_key
+from dperm.core.experiment.unit import Job, Unit, compute, part_key
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.stages import Swept, Task
 from dperm.pipeline.verify import NAMED, SAID, difference
@@ -33,68 +30,40 @@ log = logging.getLogger(__name__)
 
 FEWEST = 8  # parts of a group that are run again, if it has so many
 LANES = 16  # of a part that are run again
+# A part of older code: the title of its group, its file, the new name, and what says
+# how the rows that the current code makes differ.
+Old = tuple[str, Path, str, Callable[[], str]]
 
 
 class DifferentBitsError(RuntimeError):
     """A lane that has other bits now; the text names both values."""
 
 
-class Old(NamedTuple):
-    """A part of older code, and what makes its rows again."""
-
-    title: str  #: of its group
-    path: Path
-    code: str  #: digest of the current code
-    again: Callable[[pd.DataFrame], pd.DataFrame]  #: maps rows to those of current code
-    apart: tuple[str, ...]  #: columns that are not compared
-    most: int | None = None  #: of its lanes that are run again; all if it is None
-
-    def difference(self) -> str:
-        """How its first lanes differ by any bit; empty if they do not."""
-        kept = store.read_or_drop(self.path)
-        if kept is None:
-            return f"{self.path.name} could not be read"
-        if self.most is not None:
-            kept = kept.merge(kept[POINT].drop_duplicates().head(self.most), on=POINT)
-        text, is_equal = difference(kept, self.again(kept), self.apart)
-        return text if text or is_equal else "other bits in the last digits"
-
-
 def adopt(config: schema.Config) -> list[str]:
-    """Adopt lanes of a paper, or of all papers.
+    """Adopt lanes of the paper; returns a line for every group that was adopted.
 
-    Returns
-    -------
-    list of str
-        One line for every group of lanes that was adopted.
-
-    Raises
-    ------
-    DifferentBitsError
-        If any group differs; all other groups have been adopted.
+    Raises DifferentBitsError if any group differs; all others have been adopted.
     """
-    is_named = any(text.startswith("paper=") for text in config.overrides)
-    given = [text for text in config.overrides if not text.startswith("paper=")]
     groups: dict[tuple[str, str], list[Old]] = {}
-    for name in [config.paper.name] if is_named else available("paper"):
-        for old in _older(configuration.compose([f"paper={name}", *given])):
-            group = old.title, old.path.stem.split("-")[1]
-            groups.setdefault(group, []).append(old)
+    for old in _older(config):
+        groups.setdefault((old[0], old[1].stem.split("-")[1]), []).append(old)
     adopted, refused = [], []
-    for (title, code), parts in groups.items():
+    for (title, _), parts in groups.items():
         sample = random.Random(title).sample(parts, min(FEWEST, len(parts)))
-        text = next((text for old in sample if (text := old.difference())), "")
+        try:
+            text = next((text for *_, differs in sample if (text := differs())), "")
+        except ValueError as error:  # a damaged part
+            text = str(error)
         if text:
             refused.append(f"{title}: {text}")
             continue
-        with store.locked(parts[0].path.parents[1]):
-            for old in parts:
-                name = old.path.name.replace(f"-{code}", f"-{old.code}", 1)
-                old.path.replace(old.path.with_name(name))
+        with store.locked(parts[0][1].parents[1]):
+            for _, path, name, _ in parts:
+                path.replace(path.with_stem(name))
         adopted.append(f"{title}: {len(parts)} parts adopted")
         log.info(adopted[-1])
     if not groups:
-        log.info("nothing of other code was kept")
+        log.info("%s: nothing of other code was kept", config.paper.name)
     if refused:
         raise DifferentBitsError("not adopted:\n" + "\n".join(refused))
     return adopted
@@ -117,31 +86,40 @@ def _lanes(config: schema.Config) -> Iterator[Old]:
     if (job.folder / "tune.parquet").is_file():  # of a run that was tuned to its end
         units += tuning.fresh_units(job, design)
     known = {part_key(job, unit).identity: unit for unit in units}
-
-    def again(unit: Unit, kept: pd.DataFrame) -> pd.DataFrame:
-        return compute(job, unit, kept[POINT].drop_duplicates(), job.workers)
-
     for name, path in Parts(job.folder).named().items():
-        identity, code, _ = name.split("-")
+        identity, code, points = name.split("-")
         if identity in known and code != job.code.lanes:
-            unit = known[identity]
-            made = partial(again, unit)
-            yield Old(title, path, job.code.lanes, made, SAID, LANES)
+            differs = partial(_lanes_differ, job, known[identity], path)
+            yield title, path, f"{identity}-{job.code.lanes}-{points}", differs
+
+
+def _lanes_differ(job: Job, unit: Unit, path: Path) -> str:
+    kept = store.read_table(path)
+    points = kept[POINT].drop_duplicates().head(LANES)
+    made = compute(job, unit, points, job.workers)
+    return _said(kept.merge(points, on=POINT), made, SAID)
 
 
 def _points(swept: Swept) -> Iterator[Old]:
     """Parts of a sweep by the methods that its points name: each may run other code."""
-    named, apart = swept.parts.named(), (*NAMED, "seconds")
-
-    def again(task: Task, kept: pd.DataFrame) -> pd.DataFrame:
-        return swept.measured(task)
-
-    left = [task for task in swept.tasks() if str(task[2]) not in named]
-    tasks = {task[2].identity: task for task in left}
+    named = swept.parts.named()
+    tasks = {task[2].identity: task for task in swept.tasks()}
     for name, path in named.items():
-        if task := tasks.get(name.split("-")[0]):
-            point, _, key = task
+        task = tasks.get(name.split("-")[0])
+        if task is not None and str(task[2]) not in named:
+            point = task[0]
             methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
             at = "".join(f" {method}={point[method]}" for method in methods)
             title = f"{swept.config.paper.name} sweep {swept.name}{at}"
-            yield Old(title, path, key.code, partial(again, task), apart)
+            yield title, path, str(task[2]), partial(_point_differs, swept, task, path)
+
+
+def _point_differs(swept: Swept, task: Task, path: Path) -> str:
+    apart = (*NAMED, "seconds")
+    return _said(store.read_table(path), swept.measured(task), apart)
+
+
+def _said(kept: pd.DataFrame, made: pd.DataFrame, apart: tuple[str, ...]) -> str:
+    """How rows differ by any bit; empty if they do not."""
+    text, is_equal = difference(kept, made, apart)
+    return text if text or is_equal else "other bits in the last digits"

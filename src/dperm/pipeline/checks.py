@@ -13,10 +13,10 @@ import numpy as np
 from dperm.core import solvers
 from dperm.core.erm import losses
 from dperm.core.experiment import schema, validation
-from dperm.core.experiment.locate import ConfigError, available, group_file
+from dperm.core.experiment.locate import ConfigError, available
 from dperm.core.experiment.validation import one_of
 from dperm.core.solvers.capabilities import kept_sparse, obstacle
-from dperm.data.checking import check_dataset
+from dperm.data.fetching import check_dataset
 
 
 def check(config: schema.Config) -> None:
@@ -72,16 +72,15 @@ def held(section: schema.Solver) -> None:
     require_held(section.name, section.algorithm, section.options)
 
 
-def require_able(
-    paper: schema.Paper, problem: schema.Problem, solver: schema.Solver
-) -> None:
-    """Refuse a run that its solver cannot do, before data are fetched."""
+def able(
+    problem: schema.Problem, solver: schema.Solver, where: str, *is_sparse: bool
+) -> tuple[Any, Any]:
+    """Module and options of a solver; one that cannot do the problem is refused."""
     module = solvers.load(solver.algorithm)
     options = solvers.make_options(module, solver.options)
-    reason = obstacle(module, options, problem)
-    if reason:
-        where = f"conf/{group_file('paper', paper.name)}: runs.{solver.name}"
-        raise ConfigError(f"{where}: problem {problem.name}: {reason}")
+    if reason := obstacle(module, options, problem, *is_sparse):
+        raise ConfigError(f"conf/{where}: problem {problem.name}: {reason}")
+    return module, options
 
 
 def usable(problem: schema.Problem, y: np.ndarray) -> None:

@@ -7,7 +7,8 @@ accountant are found by name, so that an edit of one makes stale only what uses 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from dperm.core import calibrations, solvers
@@ -28,10 +29,7 @@ OFFERED = ("Run", "Options", "steps", "lane_bytes")  # by a solver, for its lane
 def lanes(algorithm: str, loss: str | None = None) -> str:
     """Digest of the code that runs a solver's lanes, without its accountant.
 
-    Parameters
-    ----------
-    loss : str, optional
-        Loss of the problem; None leaves the problem out.
+    Without the ``loss`` of a problem, the problem is left out.
     """
     return code(*running(algorithm, loss))
 
@@ -45,12 +43,7 @@ def running(algorithm: str, loss: str | None = None) -> list[str]:
 def noise(algorithm: str, kinds: Iterable[str], loss: str) -> str:
     """Digest of the code that finds a solver's noise: its ledger and the accountants.
 
-    Parameters
-    ----------
-    kinds : iterable of str
-        Calibrations of the solver.
-    loss : str
-        Loss of the problem.
+    ``kinds`` are its calibrations, ``loss`` is that of the problem.
     """
     offered = (f"{place(algorithm)}:{name}" for name in ("ledger", "Options", "steps"))
     places = sorted(map(calibrations.place, kinds))
@@ -83,15 +76,9 @@ def place(algorithm: str) -> str:
     return solvers.PLACES.get(algorithm, algorithm)
 
 
-def strings(value: Any) -> Iterator[str]:
-    """All strings in a value of a YAML."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        yield from strings([*value, *value.values()])
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from strings(each)
+def strings(value: Any) -> set[str]:
+    """All words in a value of a YAML."""
+    return {*re.findall(r"\w+", repr(value))}
 
 
 SECTIONS: dict[tuple[str, str, tuple[str, ...]], Any] = {}

@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 
 from dperm import data
-from dperm.core import solvers
 from dperm.core.erm.optimum import Optimum, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import number
-from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import Code, Job
 from dperm.core.privacy.ledger import (
     COLUMNS,
@@ -29,7 +27,6 @@ from dperm.core.privacy.ledger import (
     N,
     missing_values,
 )
-from dperm.core.solvers.capabilities import obstacle
 from dperm.data.fetching import FetchRecord
 from dperm.pipeline import checks, digests
 
@@ -51,12 +48,9 @@ def load_problem(config: schema.Config) -> Problem:
         raise UnavailableError(prepared.meta["reason"])
     n = prepared.meta["n"]
     where = f"conf/problem/{spec.name}.yaml"
-    penalty = Penalty(
-        number(spec.penalty.l1, n, where),
-        number(spec.penalty.l2, n, where),
-        spec.penalty.lower,
-        spec.penalty.upper,
-    )
+    given = spec.penalty
+    l1, l2 = (number(value, n, where) for value in (given.l1, given.l2))
+    penalty = Penalty(l1, l2, given.lower, given.upper)
     epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n, where)
     identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
     return build(
@@ -98,12 +92,8 @@ def optimum_folder(config: schema.Config) -> Path:
 def load_optimum(config: schema.Config) -> Optimum:
     """The certified optimum that the optimum stage wrote.
 
-    Raises
-    ------
-    FileNotFoundError
-        If that stage has not run.
-    ValueError
-        If its files are damaged, or of other data or settings.
+    Raises FileNotFoundError if that stage has not run, and ValueError if its files are
+    damaged, or of other data or settings.
     """
     record, path = optimum_record(config), optimum_folder(config) / "w.npy"
     try:
@@ -145,36 +135,20 @@ def _identity(config: schema.Config) -> str:
 def load_job(config: schema.Config) -> Job:
     """The chosen solver on the chosen problem.
 
-    Raises
-    ------
-    UnavailableError
-        If the data of the problem cannot be had.
-    ConfigError
-        If the solver cannot run on the problem.
+    Raises UnavailableError if the data of the problem cannot be had, and ConfigError if
+    the solver cannot run on it.
     """
     problem, solver = load_problem(config), config.solver
-    module = solvers.load(solver.algorithm)
-    options = solvers.make_options(module, solver.options)
-    reason = obstacle(module, options, config.problem, problem.is_sparse)
-    if reason:
-        raise ConfigError(f"conf/problem/{problem.name}.yaml: {reason}")
-    names, loss = plan.names_of(config), config.problem.loss
-    kinds = config.paper.calibrations
+    where = f"problem/{problem.name}.yaml"
+    module, options = checks.able(config.problem, solver, where, problem.is_sparse)
+    names, name, loss = plan.names_of(config), solver.algorithm, config.problem.loss
+    noise = digests.noise(name, config.paper.calibrations, loss)
+    code = Code(digests.lanes(name, loss), noise)
+    folder = plan.results_folder(config, *names[:3])
     return Job(
-        names,
-        solver.algorithm,
-        problem,
-        load_optimum(config),
-        module,
-        options,
-        Code(
-            digests.lanes(solver.algorithm, loss),
-            digests.noise(solver.algorithm, kinds, loss),
-        ),
-        config.seed,
-        plan.results_folder(config, *names[:3]),
-        config.workers,
-    )
+        names, name, problem, load_optimum(config), module, options, code,
+        config.seed, folder, config.workers,
+    )  # fmt: skip
 
 
 # --- the stages -----------------------------------------------------------------------
@@ -187,10 +161,8 @@ class NothingFetchedError(RuntimeError):
 def fetch(config: schema.Config) -> FetchRecord:
     """Fetch the problem's data set; unavailable data are recorded with the reason.
 
-    Raises
-    ------
-    NothingFetchedError
-        If they are required, as they are outside of a pipeline; one line with the cure.
+    Raises NothingFetchedError, in one line with the cure, if they are required, as they
+    are outside of a pipeline.
     """
     record = data.fetch(config.problem.dataset, config.data)
     if record.available:
@@ -212,10 +184,7 @@ def prepare(config: schema.Config) -> None:
 def optimum(config: schema.Config) -> Path:
     """Solve the problem without privacy and store w*, F* and the certificate.
 
-    Raises
-    ------
-    ValueError
-        If it has no minimum, or F* = 0, to which no error is relative.
+    Raises ValueError if it has no minimum, or F* = 0, to which no error is relative.
     """
     folder = optimum_folder(config)
     record = {"problem": config.problem.name, "status": "unavailable"}

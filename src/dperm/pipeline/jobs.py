@@ -110,16 +110,9 @@ class Jobs:
     ) -> Job:
         """Add the job with these values of the stage's wildcards.
 
-        Parameters
-        ----------
-        of : object
-            What it depends on, besides the jobs of what it reads.
-        reads : iterable of str
-            Files; each must have a job that writes it.
+        It depends ``of`` something, besides the jobs of the files that it reads.
         """
         inputs = [*reads]
-        for file in inputs:
-            one_of("file", file, self.makers)
         keys = other.pop("keys", [self.makers[file].key for file in inputs])
         outputs = self.files(stage, *values)
         job = Job(inputs, outputs, digest([of, keys]), **other)
@@ -138,13 +131,8 @@ class Jobs:
         return f"{top}/{self.folder}/" if self.folder else f"{top}/"
 
     def job(self, stage: str, *values: str) -> Job:
-        """The job of a stage with these values of its wildcards.
-
-        Raises ConfigError with the nearest name if there is none.
-        """
-        name = "/".join((stage, *values))
-        one_of("job", name, self.jobs)
-        return self.jobs[name]
+        """The job of a stage with these values of its wildcards."""
+        return self.jobs["/".join((stage, *values))]
 
     def of_paper(self, paper: str, *stages: str) -> list[Job]:
         """A paper's jobs of some stages, stage by stage."""
@@ -164,15 +152,14 @@ class Jobs:
         drawn = self.of_paper(paper, "draw")
         names = [name for job in drawn for name in job.products]
         rows = self.of_paper(paper, "solve", "sweep", "timing")
-        shown = [next(iter(self.formats(paper, name))) for name in names]
+        shown = [self.formats(paper, name)[0] for name in names]
         return [*shown, *(file for job in rows for file in job.outputs)]
 
-    def formats(self, paper: str, product: str) -> dict[str, bool]:
-        """Files of ``figures/<name>`` or ``tables/<name>``; whether reports show it."""
+    def formats(self, paper: str, product: str) -> list[str]:
+        """Files of ``figures/<name>`` or ``tables/<name>``."""
         kind, name = product.split("/")
         top = self.below("figures" if kind == "figures" else "results")
-        stem, endings = f"{top}{paper}/{name}", FORMATS[kind]
-        return {f"{stem}.{ending}": ending == endings[0] for ending in endings}
+        return [f"{top}{paper}/{name}.{ending}" for ending in FORMATS[kind]]
 
     def targets(self) -> dict[str, list[str]]:
         """Files of the targets of a command line: every paper, and the audit."""
@@ -186,18 +173,10 @@ class Jobs:
 def compose(papers: list[str], overrides: list[str]) -> Jobs:
     """All jobs of papers, after checks of the whole configuration.
 
-    Parameters
-    ----------
-    papers : list of str
-        The papers to plan; no other is read. Audit, claims and report are added only
-        if these are all papers.
-    overrides : list of str
-        Hydra overrides for all of them, including ``scale=...``.
+    No other paper is read. Audit, claims and report are added only if these are all.
+    ``overrides`` are Hydra's for all of them, including ``scale=...``.
 
-    Raises
-    ------
-    ConfigError
-        For any error in the configuration, before a single job runs.
+    Raises ConfigError for any error in the configuration, before a single job runs.
     """
     digests.SECTIONS.clear()  # of files as they were
     base = settings(overrides)
@@ -299,7 +278,7 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
     at = replace(config, problem=spec, solver=chosen)
     design, label = plan.design(at), plan.label(at, solver)
     points, kinds = design.points, design.calibrations
-    checks.require_able(config.paper, spec, chosen)
+    checks.able(spec, chosen, f"{group_file('paper', at.paper.name)}: runs.{solver}")
     of = [
         *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
         *(repr(points), kinds, config.seed, design.replicates, design.fresh),
@@ -372,7 +351,7 @@ def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
     named = {place(digests.solver_of(solver).algorithm) for solver in solvers}
     problems = {*what.problems, *what.prepared}
     spelt = {digests.section("problem", problem).loss for problem in problems}
-    spelt |= {*digests.strings(asdict(what))}
+    spelt |= digests.strings(asdict(what))
     return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
 
 

@@ -55,11 +55,9 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
             for name, file in now.items()
         },
     }
-    spent = {name: _spent(Path("logs", scale), name) for name in (*papers, "audit")}
+    spent = _spent(Path("logs", scale), {*papers, "audit"})
     for key, column in SECONDS.items():
-        new = {name: round(float(rows[column].sum()), 1)
-               for name, rows in spent.items() if len(rows)}  # fmt: skip
-        content[key] = {**known.get(key, {}), **new}
+        content[key] = {**known.get(key, {}), **spent[column].round(1).to_dict()}
     store.write_json(path, content)
     return path
 
@@ -77,14 +75,16 @@ def held(scale: str) -> dict[str, Path]:
     }
 
 
-def _spent(logs: Path, name: str) -> pd.DataFrame:
-    """The benchmarks of the jobs of a paper, or of the audit; NA of a short job."""
-    tables = [
-        pd.read_csv(path, sep="\t").tail(1)
+def _spent(logs: Path, names: set[str]) -> pd.DataFrame:
+    """Seconds of the jobs of papers, or of the audit, by name; NA of a short job."""
+    empty = pd.DataFrame(columns=["name", *SECONDS.values()], dtype=float)
+    rows = [
+        pd.read_csv(path, sep="\t").tail(1).assign(name=name)
         for path in logs.rglob("*.tsv")
-        if name in path.relative_to(logs).with_suffix("").parts
+        for name in names & {*path.relative_to(logs).with_suffix("").parts}
     ]
-    return pd.concat(tables) if tables else pd.DataFrame()
+    table = pd.concat(rows) if rows else empty
+    return table.groupby("name")[[*SECONDS.values()]].sum()
 
 
 def machine() -> str:

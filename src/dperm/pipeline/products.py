@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import functools
 import importlib
-import importlib.util
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,7 +28,7 @@ from dperm.store.closure import functions
 
 log = logging.getLogger(__name__)
 
-# Of products, in a run: the first is shown in Snakemake's report.
+# Of products, in a run.
 FORMATS = {"figures": ("png", "csv"), "tables": ("csv",)}
 ROWS = ("tune", "evaluate")  # tables of a run
 # The first arguments are no options: configuration, point and seed of a sweep;
@@ -55,25 +54,17 @@ def table(config: schema.Config) -> list[Path]:
 
 
 def draw(config: schema.Config) -> list[Path]:
-    """Make the products of ``drawn`` in one process.
+    """Make the products of ``drawn`` in one process; returns the files written.
 
     Starting a process takes as long as drawing a figure, so Snakemake has one job for
     all products made of the same files.
 
-    Returns
-    -------
-    list of Path
-        Of the files that were written.
-
-    Raises
-    ------
-    ConfigError
-        For an entry that is not ``figures/<name>`` or ``tables/<name>``.
+    Raises ConfigError for an entry that is not ``figures/<name>`` or ``tables/<name>``.
     """
     written = []
     for entry in config.drawn:
         kind, _, name = entry.partition("/")
-        if kind not in FORMATS or not name:
+        if name not in getattr(config.paper, kind, ()) or kind not in FORMATS:
             raise ConfigError(f"drawn: expected figures/name, found {entry!r}")
         written += write(config, kind, name)
     return written
@@ -139,10 +130,7 @@ def stem(config: schema.Config, kind: str, name: str) -> Path:
 def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
     """The figures, tables or sweeps of the paper that ``product`` names.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such product, with the nearest known one.
+    Raises ConfigError if there is no such product, with the nearest known one.
     """
     known = getattr(config.paper, kind)
     if config.product is None:
@@ -161,23 +149,13 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
 def modules(config: schema.Config, kind: str) -> list[str]:
     """Modules of figures, tables or sweeps: the paper's own, then the shared."""
     found = (f"dperm.papers.{config.paper.name}.{kind}", f"dperm.kinds.{kind}")
-    return [module for module in found if _is_there(module)]
-
-
-def _is_there(module: str) -> bool:
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # the paper has no folder of modules
-        return False
+    return [module for module in found if functions(module)]
 
 
 def module_of(config: schema.Config, kind: str, name: str, where: str = "") -> str:
     """The module with the function of a kind, without importing it; own ones first.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such function; the text begins with the file and ``where``.
+    Raises ConfigError if there is no such function, of the file and ``where``.
     """
     known = {
         function: module
@@ -192,10 +170,7 @@ def module_of(config: schema.Config, kind: str, name: str, where: str = "") -> s
 def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
     """The function of a kind, from the paper's own module or the shared one.
 
-    Raises
-    ------
-    ConfigError
-        If there is no function of that name.
+    Raises ConfigError if there is no function of that name.
     """
     return getattr(importlib.import_module(module_of(config, kind, name)), name)
 
@@ -203,10 +178,7 @@ def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., An
 def entry_of(config: schema.Config, kind: str, name: str) -> str:
     """``module:function`` of a figure, a table or a sweep, whose options are checked.
 
-    Raises
-    ------
-    ConfigError
-        If there is no such function, or it does not take the options.
+    Raises ConfigError if there is no such function, or it does not take the options.
     """
     what = getattr(config.paper, kind)[name]
     module = module_of(config, kind, what.kind, f"{kind}.{name}")
@@ -284,10 +256,7 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
 def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
     """(problem, solver) whose tuning a sweep starts from; they must be runs.
 
-    Raises
-    ------
-    ConfigError
-        If its points lack one of the two, or name no run of the paper.
+    Raises ConfigError if its points lack one of the two, or name no run of the paper.
     """
     what = config.paper.sweeps[name]
     if not what.tuned:
@@ -296,15 +265,12 @@ def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
     every = grid.points(what.grid, axes=None)
     for key in ("problem", "solver"):
         if any(key not in at for at in every):
-            raise ConfigError(
-                f"{where}: expected an axis {key!r}, as tuned: true starts from a "
-                "tuning"
-            )
-    starts = list(dict.fromkeys((at["problem"], at["solver"]) for at in every))
+            raise ConfigError(f"{where}: expected an axis {key!r}, as it is tuned")
+    starts = dict.fromkeys((at["problem"], at["solver"]) for at in every)
     for problem, solver in starts:
         if (problem, solver) not in plan.runs(config):
             raise ConfigError(
                 f"{where}.grid: expected solvers on problems of runs and problems, "
                 f"found {solver} on {problem}"
             )
-    return starts
+    return [*starts]

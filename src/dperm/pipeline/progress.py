@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from snakemake.logging import DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
@@ -50,10 +49,9 @@ class LogHandler(LogHandlerBase):
         event, fields = getattr(record, "event", None), vars(record)
         if silenced.is_set():
             return
-        if event == LogEvent.RUN_INFO:
-            say(f"{fields['stats'].get('total', 0)} jobs")
-        elif event == LogEvent.JOB_INFO:
-            self.running[fields["jobid"]] = (named(fields), fields["log"] or [])
+        if event == LogEvent.JOB_INFO:
+            names = [fields["rule_name"], *map(str, fields["wildcards"].values())]
+            self.running[fields["jobid"]] = (" ".join(names), fields["log"] or [])
         elif event == LogEvent.JOB_FINISHED:
             self.finished = self.running.pop(fields["job_id"], ("", []))[0]
         elif event == LogEvent.PROGRESS:
@@ -75,8 +73,7 @@ class LogHandler(LogHandlerBase):
 
     def _states(self) -> None:
         while not (self.ended.wait(EVERY) or silenced.is_set()):
-            states = [state(*job) for job in list(self.running.values())]
-            if states:
+            if states := [state(*job) for job in list(self.running.values())]:
                 clock = time.strftime("%H:%M")
                 say(f"{clock} {self.count}running: {'; '.join(states)}")
 
@@ -86,24 +83,14 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def named(job: dict[str, Any]) -> str:
-    """Name of a job: its stage, then the values of its wildcards."""
-    rule = job["rule_name"].replace("_", " ", 2) if not job["wildcards"] else ""
-    stage = rule or job["rule_name"]
-    return " ".join([stage, *map(str, job["wildcards"].values())])
-
-
 def state(name: str, logs: list[str]) -> str:
     """A job's name with the last line of its log, if there is one."""
     try:
-        with Path(logs[0]).open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - TAIL))
-            lines = file.read().decode(errors="replace").splitlines()
+        text = Path(logs[0]).read_bytes()[-TAIL:].decode(errors="replace")
     except (OSError, IndexError):
         return name
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    last = _COUNT.sub("", last)
-    return f"{name} ({last[:80]})" if last else name
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"{name} ({_COUNT.sub('', lines[-1])[:80]})" if lines else name
 
 
 def register() -> None:

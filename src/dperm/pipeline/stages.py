@@ -42,13 +42,7 @@ Task = tuple[Point, int, Key]  # point, replicate, key of its part
 
 
 def tune(config: schema.Config) -> Path:
-    """Run the grid of one solver on one problem and write ``tune.parquet``.
-
-    Returns
-    -------
-    Path
-        Of the table.
-    """
+    """Run the grid of one solver on one problem and write ``tune.parquet``."""
     checks.held(config.solver)
     return _rows_in(config, "tune", tuning.tuned)
 
@@ -56,22 +50,13 @@ def tune(config: schema.Config) -> Path:
 def evaluate(config: schema.Config) -> Path:
     """Run the best setting of every (calibration, passes) on fresh seeds.
 
-    Returns
-    -------
-    Path
-        Of ``evaluate.parquet``, with one row per seed and pass.
+    Returns the path of ``evaluate.parquet``, with one row per seed and pass.
     """
     return _rows_in(config, "evaluate", tuning.evaluated)
 
 
 def solve(config: schema.Config) -> Path:
-    """Tune, then evaluate: one process for both.
-
-    Returns
-    -------
-    Path
-        Of ``evaluate.parquet``.
-    """
+    """Tune, then evaluate: one process for both."""
     tune(config)
     return evaluate(config)
 
@@ -99,12 +84,7 @@ def timing(config: schema.Config) -> Path:
     All other stages share the machine with other jobs, so their seconds do not measure
     an algorithm. Except for the seconds, the rows equal those of ``evaluate`` bit for
     bit. ``clocked`` of the paper is the number of fresh runs per setting. Each runs on
-    one thread.
-
-    Returns
-    -------
-    Path
-        Of ``timing.parquet`` of the paper.
+    one thread. Returns the path of ``timing.parquet`` of the paper.
     """
     pairs = products.clocked(config)
     meter = Meter(f"timing {config.paper.name}", len(pairs), "solvers on problems")
@@ -184,14 +164,10 @@ class Swept:
         config, what = self.config, self.what
         every = grid.points(what.grid, axes=None)
         code = functools.cache(lambda *names: jobs.swept(config, self.name, names))
-        optima = {
-            problem: optimum_record(plan.at_problem(config, problem))
-            for problem in what.problems
-        }
-        solved = {
-            problem: [record.get(key) for key in ("digest", "w_digest")]
-            for problem, record in optima.items()
-        }
+        solved = {}
+        for problem in what.problems:
+            record = optimum_record(plan.at_problem(config, problem))
+            solved[problem] = [record.get(key) for key in ("digest", "w_digest")]
         prepared = [
             data.load_prepared(problem, config.data).meta["digest"]
             for problem in what.prepared

@@ -1,5 +1,7 @@
 """``dperm verify`` checks that results are those of a run and were not changed since.
 
+``dperm complete``, the last stage of a paper, does it to what a run has just made.
+
 The manifest of a run has the SHA-256 of every file that Git holds. Users who can edit
 results can also edit a manifest, so four further checks look at the numbers:
 
@@ -18,6 +20,7 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import logging
 import random
 import re
 import secrets
@@ -43,6 +46,7 @@ from dperm.pipeline import manifest, products
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.stages import Swept
 
+log = logging.getLogger(__name__)
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
 SHARE = 0.01  # default share of lanes and points that is run again
@@ -64,17 +68,8 @@ def verify(
 ) -> list[str]:
     """The faults of a paper's rows, tables, figures and verdicts, one line each.
 
-    Parameters
-    ----------
-    config : Config
-        With the paper and the folders.
-    share : float
-        Share of the paper's lanes and points of sweeps to run again; 0 for none.
-    seed : int
-        Seed of the choice among them.
-    made : bool
-        Whether they have just been made: a few lanes are enough, and the verdicts on
-        them come later.
+    A ``share`` of the paper's lanes and points of sweeps, chosen by ``seed``, is run
+    again. If all has just been ``made``, a few are enough, and verdicts come later.
     """
     checks = [_means(config), _rows(config), _made_again(config)]
     checks += [_replayed(config, share, seed, made)] if share > 0 else []
@@ -106,7 +101,7 @@ def changed(config: schema.Config, papers: Container[str] = ()) -> Iterator[str]
 def _means(config: schema.Config) -> Iterator[str]:
     """Find tables and figures' data with a mean outside its interval."""
     name = config.paper.name
-    folders = (of(config, name) for of in (plan.results_folder, plan.figures_folder))
+    folders = (plan.results_folder(config, name), plan.figures_folder(config, name))
     for path in (path for folder in folders for path in sorted(folder.glob("*.csv"))):
         table = _parsed(path.read_text("utf-8"))
         for low in [name for name in table if name.endswith("ci_low")]:
@@ -215,24 +210,29 @@ def _replayed(
     count = min(len(every), FEW if made else wanted, wanted)
 
     @functools.cache
-    def load(run: tuple[str, str]) -> tuple[Job, plan.Design]:
+    def load(*run: str) -> tuple[Job, plan.Design]:
         own = plan.at_run(config, *run)
         return load_job(own), plan.design(own)
 
     for run, name, which in sorted(random.Random(seed).sample(every, count), key=str):
-        if run is None:
-            yield from _point(config, name, which)
-            continue
         try:
-            yield from _lane(*load(run), name, which)
+            if run is None:
+                yield from _point(config, name, which)
+            else:
+                yield from _lane(*load(*run), name, which)
         except UnavailableError:
             yield f"{run[0]}: its data are not here, so no lane of it is run again"
 
 
 def _lane(job: Job, design: plan.Design, stage: str, lane: Any) -> Iterator[str]:
     """How a stored lane differs from the one that the current code makes."""
+    kind, passes, replicate = lane.calibration, lane.passes, int(lane.replicate)
     with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
-        unit = unit_of(replace(job, folder=Path(scratch)), design, stage, lane)
+        work = replace(job, folder=Path(scratch))
+        noise = tuning.calibrations(work, [kind], [passes])[kind, passes]
+    observed = (passes,) if stage == "tune" else job.checkpoints(passes)
+    limit = design.limit(stage, replicate)
+    unit = Unit(stage, noise, passes, replicate, [], observed, limit)
     fresh = compute(job, unit, pd.DataFrame([lane])[POINT], 1)
     path = job.folder / f"{stage}.parquet"
     kept = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
@@ -240,16 +240,6 @@ def _lane(job: Job, design: plan.Design, stage: str, lane: Any) -> Iterator[str]
     if text:
         at = ", ".join(f"{key} {value}" for key, value in lane._asdict().items())
         yield f"{path}: {at}: {text}"
-
-
-def unit_of(job: Job, design: plan.Design, stage: str, row: Any) -> Unit:
-    """The unit of a stored row, without its points; its noise is that of the job."""
-    kind, passes = row.calibration, row.passes
-    noise = tuning.calibrations(job, [kind], [passes])[kind, passes]
-    observed = (passes,) if stage == "tune" else job.checkpoints(passes)
-    replicate = int(row.replicate)
-    limit = design.limit(stage, replicate)
-    return Unit(stage, noise, passes, replicate, [], observed, limit)
 
 
 def _point(config: schema.Config, name: str, key: str) -> Iterator[str]:
@@ -277,9 +267,7 @@ def difference(
     """
     left = {*apart}
     kept, fresh = (
-        table.drop(columns=[name for name in table if name in left]).dropna(
-            axis=1, how="all"
-        )
+        table[[name for name in table if name not in left]].dropna(axis=1, how="all")
         for table in (kept, fresh)
     )
     if lost := {*kept} ^ {*fresh}:
@@ -298,6 +286,62 @@ def difference(
     return "", kept.map(repr).equals(fresh[kept.columns].map(repr))  # -0.0 is not 0.0
 
 
+# --- a paper that is complete ---------------------------------------------------------
+
+
+class IncompleteError(RuntimeError):
+    """Results that could not be made; the text has the reasons."""
+
+
+def complete(config: schema.Config) -> Path:
+    """Verify a paper, and write ``complete.txt`` with the best setting of each problem.
+
+    Raises IncompleteError if a problem's data are unavailable, while all else is there,
+    and NotVerifiedError if something is not what its rows and settings give.
+    """
+    name = config.paper.name
+    folder = plan.results_folder(config, name)
+    figures = plan.figures_folder(config, name)
+    if missing := dict(_missing(config, folder)):
+        lines = [f"{of}: {reason}" for of, reason in missing.items()]
+        raise IncompleteError("made all but\n" + "\n".join(lines))
+    if faults := verify(config, SHARE, secrets.randbits(32), made=True):
+        raise NotVerifiedError("\n".join(["not what the rows give:", *faults]))
+    lines = [f"{name}: figures in {figures}, tables in {folder}"]
+    text = "\n".join([*lines, *_winners(config, folder)]) + "\n"
+    store.write_text(folder / "complete.txt", text)
+    log.info(text.strip())
+    return folder / "complete.txt"
+
+
+def _missing(config: schema.Config, folder: Path) -> Iterator[tuple[str, str]]:
+    """Problems and sweeps without data, with the reasons."""
+    runs = {run[0]: folder.joinpath(*run, "tune.parquet") for run in plan.runs(config)}
+    paths = runs | {f"sweep {k}": sweep_path(config, k) for k in config.paper.sweeps}
+    for name, path in paths.items():
+        table = store.read_table(path)
+        lost = table["status"] == "unavailable"
+        if lost.any():
+            yield name, str(table.loc[lost, "reason"].iloc[0])
+
+
+def _winners(config: schema.Config, folder: Path) -> Iterator[str]:
+    """The solver and setting with the least fresh mean, for every problem."""
+    paths = [folder.joinpath(*run, "evaluate.parquet") for run in plan.runs(config)]
+    if not paths:
+        return
+    rows = pd.concat(map(store.read_table, paths), ignore_index=True)
+    last = rows[rows["checkpoint"] == rows["passes"]]
+    last = last[last["calibration"] == config.paper.calibrations[0]]
+    keys = ["problem", "algorithm", "passes", *POINT]
+    means = last.groupby(keys, sort=False)["relative_error"].mean().reset_index()
+    least = means.groupby("problem", sort=False)["relative_error"].idxmin()
+    for row in means.loc[least].itertuples():
+        at = f"passes {row.passes:g}, step {row.step:g}, clip {row.clip:g}"
+        error = f"least relative error {row.relative_error:.3g}"
+        yield f"  {row.problem}: {error}, {row.algorithm} ({at})"
+
+
 # --- the command ----------------------------------------------------------------------
 
 
@@ -312,10 +356,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     """Verify papers and print one line each.
 
-    Raises
-    ------
-    NotVerifiedError
-        If there are faults, with one line each.
+    Raises NotVerifiedError if there are faults, with one line each.
     """
     given = [word for word in options.what if "=" in word]
     papers = [word for word in options.what if "=" not in word]

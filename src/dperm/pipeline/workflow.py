@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -36,26 +35,9 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     """Papers that the targets of a command line need; all papers if that is unclear.
 
     A Snakefile learns its targets only after it was read. Therefore they are taken from
-    the command line, by Snakemake's own parser.
-
-    Parameters
-    ----------
-    command : sequence of str
-        ``sys.argv``.
-    papers : sequence of str
-        All papers.
-
-    Returns
-    -------
-    list of str
-        In the order of ``papers``.
+    the ``command`` (``sys.argv``) by Snakemake's own parser.
     """
-    if "snakemake" not in (PurePath(part).stem for part in PurePath(command[0]).parts):
-        return list(papers)
-    # Snakemake, which runs the Snakefile, has imported it already.
-    from snakemake.cli import get_argument_parser
-
-    options, _ = get_argument_parser().parse_known_args(list(command[1:]))
+    options = _options(command)
     found = [_of_target(target, papers) for target in options.targets]
     found += [job.wildcards_dict.get("paper") for job in options.target_jobs]
     if not found or not set(found) <= set(papers):
@@ -63,13 +45,30 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     return [paper for paper in papers if paper in found]
 
 
+def _options(command: Sequence[str]) -> Any:
+    """What Snakemake's own parser finds; no targets if another program runs."""
+    from snakemake.cli import get_argument_parser
+
+    is_it = "snakemake" in (PurePath(part).stem for part in PurePath(command[0]).parts)
+    return get_argument_parser().parse_known_args([*command[1:]] if is_it else [])[0]
+
+
+def refuse_unmade(command: Sequence[str], jobs: Jobs) -> None:
+    """Refuse a file among the targets that no job makes; a ConfigError names near ones.
+
+    Snakemake would say that it has no rule, or show how its lookup failed.
+    """
+    for target in _options(command).targets:
+        if target.startswith((*TOPS, "data/")):
+            one_of("command line", target, jobs.makers)
+
+
 def _of_target(target: str, papers: Sequence[str]) -> str | None:
     """Paper that a target names or belongs to; None if others may be needed too."""
-    if target in papers:
-        return target
-    top, *below = PurePath(re.sub(r"^\./", "", target)).parts
+    top, *below = PurePath(target).parts
     named = [part for part in below[:2] if part in papers]
-    return named[0] if top in TOPS and len(named) == 1 else None
+    is_one = top in TOPS and len(named) == 1
+    return named[0] if is_one else target if target in papers else None
 
 
 def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
@@ -85,18 +84,11 @@ def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
 def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str]:
     """Hydra overrides of Snakemake's ``--config``.
 
-    Parameters
-    ----------
-    settings : dict
-        ``scale``, and ``set``: overrides separated by blanks, quoted as in a shell.
-    command : sequence of str
-        ``sys.argv``, from which ``set`` is taken verbatim: Snakemake cuts quotes off
-        its ends and reads the rest as YAML, where `` #`` begins a comment.
+    Its keys are ``scale``, and ``set``: overrides separated by blanks, quoted as in a
+    shell. ``set`` is taken verbatim from the ``command`` (``sys.argv``): Snakemake cuts
+    quotes off its ends and reads the rest as YAML, where `` #`` begins a comment.
 
-    Raises
-    ------
-    ConfigError
-        For a key that is neither ``scale`` nor ``set``, or a quote that is not closed.
+    Raises ConfigError for any other key, or a quote that is not closed.
     """
     for key in settings:
         one_of("--config", key, ("scale", "set"))
@@ -132,15 +124,15 @@ def threads(jobs: Jobs, stage: str, *values: str) -> int:
     It follows from its stage, the passes of its lanes and the stored entries of its
     data set, 0 while unknown or without a problem.
     """
-    job, names = jobs.job(stage, *values), STAGES[stage].wildcards
+    job = jobs.job(stage, *values)
     if job.alone:
         return ALONE
     if stage == "sweep":
         return SWEEP_THREADS
-    problem, record = dict(zip(names, values, strict=False)).get("problem"), None
-    if problem is not None:
-        record = read_record(jobs.dataset_of[problem], schema.Data())
-    entries = (record.nnz or 0) if record is not None and record.available else 0
+    named = dict(zip(STAGES[stage].wildcards, values, strict=False))
+    dataset = jobs.dataset_of.get(named.get("problem", ""))
+    record = read_record(dataset, schema.Data()) if dataset else None
+    entries = (record and record.nnz) or 0
     return min(MOST, max(1, math.ceil(math.sqrt(job.work * entries) / ROOTS)))
 
 

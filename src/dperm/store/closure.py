@@ -34,7 +34,6 @@ PLUMBING = (  # modules
     *(f"{EXPERIMENT}.{name}" for name in ("files", "plan")),
     # Keys of results contain the digests of the arrays that these load.
     *("dperm.data", "dperm.data.fetching", "dperm.data.preparing"),
-    "dperm.data.checking",
 )
 PACKAGES = ("dperm.store.", "dperm.pipeline.")  # with all their modules
 # Distributions that do arithmetic. Libraries that store, draw or report (pandas,
@@ -92,13 +91,15 @@ def versions() -> dict[str, str]:
 
 def forget() -> None:
     """Read sources again; they are assumed fixed during a process."""
-    for known in (digest, versions, _closure, _code, _reached, _tree, _path, _spec):
+    for known in (digest, versions, functions, _closure, _code, _reached, _tree, _spec):
         known.cache_clear()
 
 
+@functools.cache
 def functions(module: str) -> dict[str, ast.arguments]:
     """The public functions of a module with their arguments, without importing it."""
-    body = _tree(module).body if _path(module) else []
+    path = _path(module)
+    body = ast.parse(path.read_text(encoding="utf-8")).body if path else []
     found = (node for node in body if isinstance(node, ast.FunctionDef))
     return {node.name: node.args for node in found if not node.name.startswith("_")}
 
@@ -148,14 +149,18 @@ def _code(module: str, name: str = "") -> Code:
 
 @functools.cache
 def _tree(module: str) -> ast.Module:
-    """A module's statements, without docstrings."""
+    """A module's statements, without docstrings and annotations of functions."""
     path = _path(module)
     assert path is not None
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    for node in [node for node in ast.walk(tree) if isinstance(node, documented)]:
-        if ast.get_docstring(node, clean=False) is not None:
+    said = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    for node in ast.walk(tree):
+        if isinstance(node, said) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        elif isinstance(node, ast.arg):
+            node.annotation = None
     return tree
 
 
@@ -189,23 +194,16 @@ def _parts(node: ast.stmt) -> Iterator[ast.stmt]:
 
 def _bound(node: ast.stmt) -> set[str]:
     """The names that a top-level statement binds or changes."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
         return {(one.asname or one.name).partition(".")[0] for one in node.names}
-    return {*_named(node)}
+    return _named(node)
 
 
-def _named(node: ast.AST) -> Iterator[str]:
-    """The names in a statement, without those in annotations of functions."""
-    if isinstance(node, ast.Name):
-        yield node.id
-    for field, value in ast.iter_fields(node):
-        is_annotation = field == "annotation" and isinstance(node, ast.arg)
-        if field != "returns" and not is_annotation:
-            for inner in value if isinstance(value, list) else [value]:
-                if isinstance(inner, ast.AST):
-                    yield from _named(inner)
+def _named(node: ast.AST) -> set[str]:
+    """The names in a statement."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
 
 
 def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
@@ -223,7 +221,6 @@ def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
 # --- where modules are ----------------------------------------------------------------
 
 
-@functools.cache
 def _path(module: str) -> Path | None:
     """The source file of a module; None if there is none."""
     spec = _spec(module)
