@@ -92,9 +92,9 @@ OVERRIDES = [
     ("paper.calibrations=[strikt]", "did you mean strict"),
     ("problem.privacy.epsilon=0", "privacy.epsilon: .*greater than 0, found 0"),
     ("problem.privacy.epsilon=high", "epsilon: .*a valid number, found 'high'"),
-    ("problem.privacy.delta=1", r"privacy.delta: expected in \(0, 1\)"),
-    ("problem.privacy.delta=2/n", "expected a number, 1/n or"),
-    ("problem.penalty.l1=-1", "penalty.l1: expected 0 or more"),
+    ("problem.privacy.delta=1", "privacy.delta: .*less than 1"),
+    ("problem.privacy.delta=2/n", "privacy.delta: .*1/n"),
+    ("problem.penalty.l1=-1", "penalty.l1: .*equal to 0"),
     ("problem.penalty.lower=1", "penalty.lower: .*less than or equal to 0"),
     ("seed=true", "seed: .*a valid integer, found True"),
     ("seed=1,2", "seed=1,2: expected key=value, one value"),
@@ -155,7 +155,7 @@ FILES = [
     (DPSCO, "sweeps.rates.grid", {"solver": ["poly_swf"]}, "solver: .*mean poly_sfw"),
     (DPGCD, "sweeps.tuning_law.grid", {"problem": ["square"], "solvr": ["dp_cd"]},
      "sweeps.tuning_law: expected an axis 'solver'"),
-    (CANCER, "digest", "md5:", "digest: expected sha256.*'md5:'"),
+    (CANCER, "digest", "md5:", "digest: .*sha256.*'md5:'"),
     (CANCER, "sources", [{"kind": "sklearn", "loader": "load_digits", "options": {"nclass": 2}}], "options: expected one of loader"),
     (CANCER, "sources", [{"kind": "sklearn", "loader": "load_wine", "urls": ["http://x"]}], "urls: expected one of loader"),
     (CANCER, "sources", [{"kind": "file", "files": "x.csv"}], "files: expected a valid list"),
@@ -204,7 +204,7 @@ def test_files_that_are_broken_empty_or_missing_are_named(conf, monkeypatch):
     path = conf / "problem/diabetes.yaml"
     kept = path.read_bytes()
     path.write_text("name: [diabetes\n")
-    with pytest.raises(ConfigError, match=r"diabetes.yaml: not valid YAML: line 2: "):
+    with pytest.raises(ConfigError, match=r"diabetes.yaml: not valid YAML: .*line 2"):
         compose(["problem=diabetes"])
     path.write_bytes(kept)
     for file in ("dataset/diabetes", "problem/diabetes", "scale/smoke", DPCD[:-5]):
@@ -236,7 +236,7 @@ def test_values_of_another_type_are_refused(value, hint, message):
 
 
 def test_values_of_a_type_are_accepted():
-    for value, hint in ((1, str), (1, float), (None, int | None), ([1], list[float])):
+    for value, hint in ((1, float), (None, int | None), ([1], list[float])):
         validation.check(value, hint, "k")
 
 

@@ -198,19 +198,16 @@ def contents(file: str) -> dict[str, Any]:
     if path is None:
         raise ConfigError(f"{where}: no such file")
     try:
-        text = path.read_bytes()
+        content = load_yaml(where, path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{where}: {error.strerror}") from error
-    if re.search(rb"@\s*package", text):  # a directive of Hydra
-        raise ConfigError(f"{where}: expected settings of its group, not @package")
-    content = load_yaml(where, text)
     if not content or not isinstance(content, dict):
         raise ConfigError(f"{where}: expected keys and values, name first of all")
     if file != ROOT:
-        _check_defaults(file, content)
         own = {key: value for key, value in content.items() if key != "defaults"}
         kind = schema.GROUPS[file.partition("/")[0]]
         check(own, kind, f"{where}: ", is_whole=False)
+        _check_defaults(file, content)
     return content
 
 
@@ -228,9 +225,8 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
             every = available(group) if group != "paper" else []
             others = [name for name in every if group_file(group, name) != file]
             one_of(where, entry, ["_self_", *others])
-    inline = content.get("dataset") if group == "problem" else None
-    name = inline.get("name") if isinstance(inline, dict) else None
-    if name is not None and name in available("dataset"):
+    name = (content.get("dataset") or {}).get("name") if group == "problem" else None
+    if name in available("dataset"):
         raise ConfigError(
             f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
             f"conf/dataset/{name}.yaml has (defaults: [{DATASET}: {name}] takes it)"
@@ -256,16 +252,16 @@ def place_of(
     """
 
     def place(path: Sequence[Any]) -> str:
-        group, *inner = whole = [*above, *path] or [""]
-        key = below("", whole)
+        whole = [*above, *path] or [""]
+        group, key = whole[0], ".".join(map(str, whole)) + "."
         for text in reversed(overrides):
-            given = key_of(text)
-            is_above = f"{key}.".startswith((f"{given}.", f"{given}["))
-            if given not in GROUPS and (is_above or given.startswith(f"{key}.")):
-                return f"command line: {text}: {key}"
+            given = f"{key_of(text)}."
+            is_near = key.startswith(given) or given.startswith(key)
+            if is_near and given[:-1] not in GROUPS:
+                return f"command line: {text}: {below('', whole)}"
         if group not in names:
-            return f"conf/{ROOT}: {key}"
-        return below(f"conf/{group_file(group, names[group])}: ", inner)
+            return f"conf/{ROOT}: {below('', whole)}"
+        return below(f"conf/{group_file(group, names[group])}: ", whole[1:])
 
     return place
 
