@@ -50,14 +50,13 @@ def load_problem(config: schema.Config) -> Problem:
     if not prepared.available:
         raise UnavailableError(prepared.meta["reason"])
     n = prepared.meta["n"]
-    where = f"conf/problem/{spec.name}.yaml"
     penalty = Penalty(
-        number(spec.penalty.l1, n, where),
-        number(spec.penalty.l2, n, where),
+        number(spec.penalty.l1, n),
+        number(spec.penalty.l2, n),
         spec.penalty.lower,
         spec.penalty.upper,
     )
-    epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n, where)
+    epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n)
     identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
     return build(
         spec.name,

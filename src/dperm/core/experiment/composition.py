@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -75,10 +75,10 @@ def compose(
     """
     register()
     with refusing(overrides), hydra.initialize(config_path=None, version_base=VERSION):
-        composed = hydra.compose(name, [*overrides], return_hydra_config=True)
-        chosen = _chosen(composed.hydra)
-        kept = [str(key) for key in composed if key != "hydra"]
-        return plain(OmegaConf.masked_copy(composed, kept)), chosen
+        tree: Any = OmegaConf.to_container(
+            hydra.compose(name, [*overrides], return_hydra_config=True)
+        )
+        return tree, _chosen(tree.pop("hydra")["runtime"]["choices"])
 
 
 def application(task: Callable[..., Any]) -> Callable[[], None]:
@@ -92,21 +92,15 @@ def application(task: Callable[..., Any]) -> Callable[[], None]:
     def job(composed: DictConfig) -> None:
         now = HydraConfig.get()
         given = [text.removeprefix("++") for text in now.overrides.task]
-        task(plain(composed), _chosen(now), given)
+        task(OmegaConf.to_container(composed), _chosen(now.runtime.choices), given)
 
     made: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(job)
     return made
 
 
-def plain(composed: Any) -> Any:
-    """A configuration of Hydra's as plain values."""
-    return OmegaConf.to_container(composed)
-
-
-def _chosen(node: Any) -> dict[str, str]:
-    """The name chosen in each group, as Hydra's own node has it."""
-    choices = node.runtime.choices.items()
-    return {group: name for group, name in choices if group in GROUPS and name}
+def _chosen(choices: Mapping[str, Any]) -> dict[str, str]:
+    """The name chosen in each group, of Hydra's choices."""
+    return {group: name for group, name in choices.items() if group in GROUPS and name}
 
 
 @contextmanager
@@ -212,10 +206,7 @@ def contents(file: str) -> dict[str, Any]:
 
 
 def _check_defaults(file: str, content: dict[str, Any]) -> None:
-    """Refuse a defaults list that reaches out of the group, or a data set's name.
-
-    Fetched data are stored by that name, so that it stands for one data set only.
-    """
+    """Refuse a defaults list that reaches out of the group."""
     group, where = file.partition("/")[0], f"conf/{file}: defaults"
     taken = content.get("defaults", [])
     for entry in taken if isinstance(taken, list) else [taken]:
@@ -225,12 +216,6 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
             every = available(group) if group != "paper" else []
             others = [name for name in every if group_file(group, name) != file]
             one_of(where, entry, ["_self_", *others])
-    name = (content.get("dataset") or {}).get("name") if group == "problem" else None
-    if name in available("dataset"):
-        raise ConfigError(
-            f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
-            f"conf/dataset/{name}.yaml has (defaults: [{DATASET}: {name}] takes it)"
-        )
 
 
 def place_of(

@@ -18,7 +18,7 @@ from pydantic_core import PydanticCustomError
 from dperm.core import calibrations
 from dperm.core.experiment import grid
 from dperm.core.experiment.locate import available, conf_file, group_file
-from dperm.core.experiment.validation import UNKNOWN, one_of
+from dperm.core.experiment.validation import UNKNOWN, check, one_of
 
 GIVEN = ""  # in place of a value that every YAML gives
 SOURCES = {  # kinds of sources to their keys; members may be left out
@@ -63,6 +63,13 @@ def _each_once(values: Sequence[Any]) -> None:
             raise ValueError(f"expected each of them once, found {value} twice")
 
 
+def _run(spec: Any) -> None:
+    every = grid.points(spec, "")
+    for axis in grid.AXES:
+        for value in grid.values(every, axis):
+            check({axis: value}, Setting, lambda path: f".{path[0]}")
+
+
 def _swept(spec: Any) -> None:
     points = grid.points(spec, "", axes=None)
     for group in ("problem", "solver"):  # axes that name something
@@ -94,7 +101,7 @@ Names = Annotated[list[str], same(_each_once)]
 ProblemName = Annotated[str, named("problem")]
 ProblemNames = Annotated[list[ProblemName], same(_each_once)]
 Problems = Annotated[ProblemNames, Field(min_length=1)]
-RunGrid = Annotated[Any, same(grid.check_run)]
+RunGrid = Annotated[Any, same(_run)]
 SweepGrid = Annotated[Any, same(_swept)]
 OfRecords = Literal["1/n", "1/n^2"]  # see ``grid.number``
 Strength = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)] | OfRecords
@@ -351,9 +358,12 @@ class Setting(Part):
 
 
 @dataclass(frozen=True)
-class Settings(Part):
-    """The scale, and what belongs to no paper, problem or solver."""
+class Config(Part):
+    """The root: one paper, one problem, one solver, one scale, and what is in none."""
 
+    paper: Paper = field(default_factory=Paper)
+    problem: Problem = field(default_factory=Problem)
+    solver: Solver = field(default_factory=Solver)
     scale: Scale = field(default_factory=Scale)
     data: Data = field(default_factory=Data)
     output: Output = field(default_factory=Output)
@@ -364,15 +374,6 @@ class Settings(Part):
     formats: list[Literal["pdf", "svg"]] = field(default_factory=list)  # of figures
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # of the command line, recorded
-
-
-@dataclass(frozen=True)
-class Config(Settings):
-    """The root: one paper, one problem, one solver, one scale."""
-
-    paper: Paper = field(default_factory=Paper)
-    problem: Problem = field(default_factory=Problem)
-    solver: Solver = field(default_factory=Solver)
 
 
 GROUPS: dict[str, type] = {

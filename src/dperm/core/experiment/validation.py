@@ -79,7 +79,7 @@ def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
     key = where(named) if callable(where) else below(where, named)
     if first["type"] == "value_error":  # of a constraint of ours; it may name a key
         text = str(words["error"])
-        return key + text if text[0] in ".:" else f"{key}: {text}"
+        return key + text if text.startswith((".", ":")) else f"{key}: {text}"
     if first["type"] == UNKNOWN:
         return f"{key}: {expected(words['key'], words['known'])}"
     if _is_empty(first):
