@@ -7,6 +7,7 @@ messages, and ``config`` checks what one section must tell of others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -45,6 +46,16 @@ def same(check: Callable[[Any], Any]) -> AfterValidator:
 def among(*known: str) -> AfterValidator:
     """A constraint: the text must be one of the known words."""
     return same(lambda word: one_of("", word, known))
+
+
+def matching(pattern: str, words: str) -> AfterValidator:
+    """A constraint: the whole text must match a pattern, which is told in words."""
+
+    def check(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"expected {words}, found {text!r}")
+
+    return same(check)
 
 
 def named(group: str) -> AfterValidator:
@@ -93,7 +104,7 @@ Positive = Annotated[float, Strict(), Field(gt=0)]
 Finite = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1)]
 # Names become parts of paths: none may lead out of its folder.
-Folder = Annotated[str, Field(pattern="^[A-Za-z0-9_-]*$")]  # that may be empty
+Folder = Annotated[str, matching("[A-Za-z0-9_-]*", "letters, digits, _ and -")]
 Name = Annotated[Folder, Field(min_length=1)]
 Axis = Annotated[str, among(*grid.AXES)]
 Calibration = Annotated[str, same(calibrations.place)]
@@ -106,8 +117,8 @@ SweepGrid = Annotated[Any, same(_swept)]
 OfRecords = Literal["1/n", "1/n^2"]  # see ``grid.number``
 Strength = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)] | OfRecords
 Delta = Annotated[float, Strict(), Field(gt=0, lt=1)] | OfRecords
-Url = Annotated[str, Field(pattern="^https?://[^/]")]
-Digest = Annotated[str, Field(pattern="^sha256:[0-9a-f]{64}$")]
+Url = Annotated[str, matching("https?://[^/].*", "http:// or https://")]
+Digest = Annotated[str, matching("sha256:[0-9a-f]{64}", "sha256: and 64 hex digits")]
 Calibrations = Annotated[list[Calibration], Field(min_length=1), same(_each_once)]
 
 

@@ -88,7 +88,8 @@ def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
         known = re.findall("'(.*?)'", words["expected"])
         return f"{key}: {expected(found, known)}"
     every = [one["msg"] for one in errors if _path(value, one["loc"]) == path]
-    texts = [re.sub(r"^\w+ should (be|match) ", "", text) for text in every]
+    texts = [text.replace("Input should be ", "") for text in every]
+    texts = [re.sub("^(less|greater) ", r"a number \1 ", text) for text in texts]
     said = " ".join(repr(found).split())[:80]
     return f"{key}: expected {' or '.join(texts)}, found {said}"
 
