@@ -155,7 +155,7 @@ def test_a_spoilt_configuration_is_read_or_refused(conf, refused, times):
 
 
 PARTS = "expected letters, digits, _ and -"
-OWN = r"diabetes\.yaml: (expected settings|defaults: expected .*@_global_)"
+OWN = r"diabetes\.yaml: ((output|data): expected|defaults: expected .*@_global_)"
 HOSTILE = [  # file, text, what stands in its place, message
     # a YAML runs no code
     *(

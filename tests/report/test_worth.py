@@ -22,34 +22,6 @@ def test_the_committed_numbers_are_those_of_the_tables(rows):
     pd.testing.assert_frame_equal(kept, rows, check_exact=False, rtol=1e-9)
 
 
-def published(paper, **values):
-    """Rows of a paper's table of noise that have these values."""
-    table = pd.read_csv(ROOT / f"results/{paper}/{worth.NOISE_TABLES[paper]}.csv")
-    return table[(table[list(values)] == pd.Series(values)).all(axis=1)]
-
-
-@pytest.mark.parametrize(
-    ("method", "values"),
-    [
-        (("dpcd", "DP-SGD"), {"algorithm": "DP-SGD", "target_epsilon": 1}),
-        (("dpsco", "PolySFW"), {"algorithm": "poly_sfw", "target_epsilon": 1}),
-        (("dpgcd", "DP-GCD"), {"algorithm": "DP-GCD"}),
-        (("dpbcfw", "DP-BCFW"), {"update": "published", "noise": "stated"}),
-    ],
-)
-def test_a_row_has_the_bounds_of_the_settings_of_its_method(rows, method, values):
-    noise, row = published(method[0], **values), rows.loc[method]
-    bounds = noise["true_epsilon"][noise["true_epsilon"].map(math.isfinite)]
-    assert (row["least"], row["most"]) == (bounds.min(), bounds.max())
-    assert row["settings"] == len(noise) == len(bounds) + row["unbounded"]
-    assert (row["unbounded"] > 0) == (method == ("dpgcd", "DP-GCD"))
-    if method == ("dpbcfw", "DP-BCFW"):
-        lower = noise["epsilon_low"]
-        assert (row["proved_least"], row["proved"]) == (lower.min(), lower.max())
-        assert row["proved_least"] > 1 and (lower < noise["true_epsilon"]).all()
-        assert math.isnan(rows["proved"]["dpbcfw"]["DP-FW"])
-
-
 def test_the_picture_names_every_method(rows):
     papers = dict.fromkeys(worth.NOISE_TABLES, "A 2022")
     figure = worth.worth_picture(rows.reset_index(), papers)

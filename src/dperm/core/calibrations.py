@@ -8,40 +8,27 @@ is looked up at run time, so that results made without it stay valid.
 from __future__ import annotations
 
 import functools
-import importlib
+from importlib import import_module
 from types import ModuleType
 
-from dperm.core.names import own_module
+from dperm.core import names
 
 PAPER, STRICT = "paper", "strict"
 PLACES = {PAPER: "dperm.core.privacy.published", STRICT: "dperm.core.privacy.strict"}
 OURS = tuple(PLACES)
 
 
-class UnknownCalibrationError(ValueError):
-    """A calibration that is neither built in nor a module with ``epsilon``."""
-
-
 @functools.cache
 def place(calibration: str) -> str:
-    """The name of a calibration's module.
-
-    Raises UnknownCalibrationError if there is none.
-    """
-    if calibration in PLACES:
-        return PLACES[calibration]
-    found = own_module("accountants", calibration)
-    if found and hasattr(importlib.import_module(found), "epsilon"):
-        return found
-    raise UnknownCalibrationError(
-        f"calibration {calibration!r}; known: {', '.join(OURS)}, or a module with "
-        "epsilon(ledger, delta) beside conf/ or installed"
-    )
+    """The name of a calibration's module. Raises ValueError if there is none."""
+    found = names.place("accountants", "calibration", calibration, PLACES)
+    if calibration not in PLACES and not hasattr(import_module(found), "epsilon"):
+        raise ValueError(
+            f"calibration {calibration!r}: expected epsilon(ledger, delta)"
+        )
+    return found
 
 
 def load(calibration: str) -> ModuleType:
-    """The module of a calibration, imported.
-
-    Raises UnknownCalibrationError if there is none.
-    """
-    return importlib.import_module(place(calibration))
+    """The module of a calibration, imported. Raises ValueError if there is none."""
+    return import_module(place(calibration))

@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 MANY = 20  # names in a message, at most
 
@@ -18,17 +19,16 @@ def hint(word: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def expected(word: str, known: Iterable[str]) -> str:
-    """The names that were expected in place of an unknown word.
+def expected(found: Any, known: Iterable[Any]) -> str:
+    """What is said of a value that is none of the known names, with the nearest one.
 
-    Of many names none is said if one is near, which ``hint`` says, else the first ones.
+    Of many names none is listed if one is near, else the first ones.
     """
-    names = list(known)
-    if len(names) <= MANY:
-        return f"expected one of {', '.join(names)}"
-    if hint(word, names):
-        return f"expected one of {len(names)} names"
-    return f"expected one of {', '.join(names[:MANY])}, ... ({len(names)} in all)"
+    names = [*map(str, known)]
+    near, listed = hint(str(found), names), ", ".join(names[:MANY])
+    if len(names) > MANY:
+        listed = f"{len(names)} names" if near else f"{listed} ({len(names)} in all)"
+    return f"expected one of {listed}, found {found!r}{near}"
 
 
 @functools.cache

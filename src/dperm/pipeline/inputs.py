@@ -47,11 +47,10 @@ def load_problem(config: schema.Config) -> Problem:
     if not prepared.available:
         raise UnavailableError(prepared.meta["reason"])
     n = prepared.meta["n"]
-    where = f"conf/problem/{spec.name}.yaml"
     given = spec.penalty
-    l1, l2 = (number(value, n, where) for value in (given.l1, given.l2))
+    l1, l2 = (number(value, n) for value in (given.l1, given.l2))
     penalty = Penalty(l1, l2, given.lower, given.upper)
-    epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n, where)
+    epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n)
     identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
     return build(
         spec.name,

@@ -76,12 +76,16 @@ def file_of(config: schema.Config) -> str:
     return f"conf/paper/{config.paper.name}/{config.paper.claims}"
 
 
-def load(config: schema.Config) -> list[Claim]:
+def load(config: schema.Config, known: Tables | None = None) -> list[Claim]:
     """The claims of a paper, checked; columns are checked of tables that are there.
 
     Raises ConfigError, naming the file, the claim and the key.
     """
-    return _loaded(config, tables(config))
+    path = paper_file(config.paper, str(config.paper.claims))
+    if path is None:
+        raise ConfigError(f"{file_of(config)}: no such file")
+    read, known = path.read_bytes(), known or tables(config)
+    return claims.load(file_of(config), read, known, arguments(config))
 
 
 def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
@@ -96,14 +100,7 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
 
     for config in texts.papers(configuration.settings(overrides)):
         if config.paper.name in names:
-            _loaded(config, unknown)
-
-
-def _loaded(config: schema.Config, known: Tables) -> list[Claim]:
-    path = paper_file(config.paper, str(config.paper.claims))
-    if path is None:
-        raise ConfigError(f"{file_of(config)}: no such file")
-    return claims.load(file_of(config), path.read_bytes(), known, arguments(config))
+            load(config, unknown)
 
 
 def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:

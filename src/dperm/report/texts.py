@@ -12,7 +12,6 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +44,10 @@ _CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(VERDICTS)})")
 _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
 
 
-def papers(config: schema.Config) -> Iterator[schema.Config]:
+def papers(config: schema.Config) -> list[schema.Config]:
     """The configuration of every paper with claims, at the scale of ``config``."""
-    for name in available("paper"):
-        found = configuration.with_paper(config, name)
-        if found.paper.claims:
-            yield found
+    every = configuration.with_papers(config, available("paper"))
+    return [one for one in every if one.paper.claims]
 
 
 def judged(config: schema.Config) -> pd.DataFrame:

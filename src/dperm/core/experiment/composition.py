@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -75,10 +75,10 @@ def compose(
     """
     register()
     with refusing(overrides), hydra.initialize(config_path=None, version_base=VERSION):
-        composed = hydra.compose(name, [*overrides], return_hydra_config=True)
-        chosen = _chosen(composed.hydra)
-        kept = [str(key) for key in composed if key != "hydra"]
-        return plain(OmegaConf.masked_copy(composed, kept)), chosen
+        tree: Any = OmegaConf.to_container(
+            hydra.compose(name, [*overrides], return_hydra_config=True)
+        )
+        return tree, _chosen(tree.pop("hydra")["runtime"]["choices"])
 
 
 def application(task: Callable[..., Any]) -> Callable[[], None]:
@@ -92,21 +92,15 @@ def application(task: Callable[..., Any]) -> Callable[[], None]:
     def job(composed: DictConfig) -> None:
         now = HydraConfig.get()
         given = [text.removeprefix("++") for text in now.overrides.task]
-        task(plain(composed), _chosen(now), given)
+        task(OmegaConf.to_container(composed), _chosen(now.runtime.choices), given)
 
     made: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(job)
     return made
 
 
-def plain(composed: Any) -> Any:
-    """A configuration of Hydra's as plain values."""
-    return OmegaConf.to_container(composed)
-
-
-def _chosen(node: Any) -> dict[str, str]:
-    """The name chosen in each group, as Hydra's own node has it."""
-    choices = node.runtime.choices.items()
-    return {group: name for group, name in choices if group in GROUPS and name}
+def _chosen(choices: Mapping[str, Any]) -> dict[str, str]:
+    """The name chosen in each group, of Hydra's choices."""
+    return {group: name for group, name in choices.items() if group in GROUPS and name}
 
 
 @contextmanager
@@ -198,27 +192,21 @@ def contents(file: str) -> dict[str, Any]:
     if path is None:
         raise ConfigError(f"{where}: no such file")
     try:
-        text = path.read_bytes()
+        content = load_yaml(where, path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{where}: {error.strerror}") from error
-    if re.search(rb"@\s*package", text):  # a directive of Hydra
-        raise ConfigError(f"{where}: expected settings of its group, not @package")
-    content = load_yaml(where, text)
     if not content or not isinstance(content, dict):
         raise ConfigError(f"{where}: expected keys and values, name first of all")
     if file != ROOT:
-        _check_defaults(file, content)
         own = {key: value for key, value in content.items() if key != "defaults"}
         kind = schema.GROUPS[file.partition("/")[0]]
         check(own, kind, f"{where}: ", is_whole=False)
+        _check_defaults(file, content)
     return content
 
 
 def _check_defaults(file: str, content: dict[str, Any]) -> None:
-    """Refuse a defaults list that reaches out of the group, or a data set's name.
-
-    Fetched data are stored by that name, so that it stands for one data set only.
-    """
+    """Refuse a defaults list that reaches out of the group."""
     group, where = file.partition("/")[0], f"conf/{file}: defaults"
     taken = content.get("defaults", [])
     for entry in taken if isinstance(taken, list) else [taken]:
@@ -228,13 +216,6 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
             every = available(group) if group != "paper" else []
             others = [name for name in every if group_file(group, name) != file]
             one_of(where, entry, ["_self_", *others])
-    inline = content.get("dataset") if group == "problem" else None
-    name = inline.get("name") if isinstance(inline, dict) else None
-    if name is not None and name in available("dataset"):
-        raise ConfigError(
-            f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
-            f"conf/dataset/{name}.yaml has (defaults: [{DATASET}: {name}] takes it)"
-        )
 
 
 def place_of(
@@ -256,16 +237,16 @@ def place_of(
     """
 
     def place(path: Sequence[Any]) -> str:
-        group, *inner = whole = [*above, *path] or [""]
-        key = below("", whole)
+        whole = [*above, *path] or [""]
+        group, key = whole[0], ".".join(map(str, whole)) + "."
         for text in reversed(overrides):
-            given = key_of(text)
-            is_above = f"{key}.".startswith((f"{given}.", f"{given}["))
-            if given not in GROUPS and (is_above or given.startswith(f"{key}.")):
-                return f"command line: {text}: {key}"
+            given = f"{key_of(text)}."
+            is_near = key.startswith(given) or given.startswith(key)
+            if is_near and given[:-1] not in GROUPS:
+                return f"command line: {text}: {below('', whole)}"
         if group not in names:
-            return f"conf/{ROOT}: {key}"
-        return below(f"conf/{group_file(group, names[group])}: ", inner)
+            return f"conf/{ROOT}: {below('', whole)}"
+        return below(f"conf/{group_file(group, names[group])}: ", whole[1:])
 
     return place
 

@@ -24,7 +24,7 @@ from dperm.core.experiment.locate import (
 )
 from dperm.core.experiment.validation import check, one_of
 
-CHOSEN = ("paper", "problem", "solver", "scale")
+CHOSEN = ("paper", "problem", "solver")  # by a target, where there are several
 TOGETHER = 16  # sections of one composition: its time grows with its square
 
 
@@ -78,18 +78,15 @@ def settings(overrides: Sequence[str]) -> schema.Config:
     ConfigError
         If a setting is invalid, or a paper, problem or solver is among the overrides.
     """
-    left_out = CHOSEN[:-1]
     for text in overrides:
-        if key_of(text) in left_out:
+        if key_of(text) in CHOSEN:
             raise ConfigError(
                 f"{text}: expected a key below it, as in {key_of(text)}.name: what is "
                 "made is chosen by the target"
             )
-    rest = [text for text in overrides if key_of(text).split(".")[0] not in left_out]
-    tree, names = _composed([*rest, *(f"~{group}" for group in left_out)])
-    tree = {key: value for key, value in tree.items() if key not in left_out}
-    found = _object(schema.Settings, tree, names, rest)
-    return schema.Config(**{**vars(found), "overrides": [*overrides]})
+    own = [text for text in overrides if key_of(text).split(".")[0] not in CHOSEN]
+    empty: Any = {group: schema.GROUPS[group]() for group in CHOSEN}
+    return replace(compose(own), **empty, overrides=[*overrides])
 
 
 def compose(overrides: Sequence[str]) -> schema.Config:
@@ -100,15 +97,10 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     overrides : sequence of str
         Such as ``problem=california_norm`` or ``problem.privacy.epsilon=2``.
     """
-    return checked(*_composed(overrides), overrides)
-
-
-def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
-    """What Hydra composes for a command line, and the chosen name in each group."""
     from dperm.core.experiment import composition
 
     spelt = [*map(composition.spelt, overrides)]
-    return composition.compose(composition.WHOLE, spelt)
+    return checked(*composition.compose(composition.WHOLE, spelt), overrides)
 
 
 def checked(
@@ -125,24 +117,18 @@ def checked(
     overrides : sequence of str
         Of the command line; they are recorded.
     """
-    found: schema.Config = _object(schema.Config, tree, names, overrides)
-    paper = at_scale(found.paper, found.scale)
-    return replace(found, paper=paper, overrides=[*overrides])
-
-
-def _object(
-    kind: Any, tree: dict[str, Any], names: dict[str, str], overrides: Sequence[str]
-) -> Any:
     from dperm.core.experiment import composition
 
-    where = composition.place_of(names, overrides)
-    found = check(tree, kind, where)
+    found = check(tree, schema.Config, composition.place_of(names, overrides))
     for group, name in names.items():
         _check_section(group, name, getattr(found, group), overrides)
-    if found.data.mirror is None:
-        folder = os.environ.get("DPERM_MIRROR") or None
-        found = replace(found, data=replace(found.data, mirror=folder))
-    return found
+    mirror = found.data.mirror or os.environ.get("DPERM_MIRROR") or None
+    return replace(
+        found,
+        paper=at_scale(found.paper, found.scale),
+        data=replace(found.data, mirror=mirror),
+        overrides=[*overrides],
+    )
 
 
 def key_of(override: str) -> str:
@@ -160,22 +146,23 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
     small scales run sweeps on their own grids and problems, and drop sweeps none of
     whose problems they run. Products that show a dropped sweep are dropped too.
     """
-    sweeps = {
-        name: _small(sweep, paper.offline) if scale.problems == "offline" else sweep
+    is_small = scale.problems == "offline"
+    swept = {
+        name: _small(sweep, paper.offline) if is_small else sweep
         for name, sweep in paper.sweeps.items()
         if sweep.smoke or scale.thorough
     }
-    sweeps = {name: sweep for name, sweep in sweeps.items() if sweep.grid}
-    kept: dict[str, Any] = {
-        kind: {
-            name: product
-            for name, product in getattr(paper, kind).items()
-            if (product.smoke or scale.thorough)
-            and sweeps.keys() >= set(product.sweeps)
+    sweeps = {name: sweep for name, sweep in swept.items() if sweep.grid}
+
+    def kept(products: dict[str, schema.Product]) -> dict[str, schema.Product]:
+        return {
+            name: one
+            for name, one in products.items()
+            if (one.smoke or scale.thorough) and sweeps.keys() >= {*one.sweeps}
         }
-        for kind in ("figures", "tables")
-    }
-    return replace(paper, sweeps=sweeps, **kept)
+
+    figures, tables = kept(paper.figures), kept(paper.tables)
+    return replace(paper, sweeps=sweeps, figures=figures, tables=tables)
 
 
 def _small(sweep: schema.Sweep, offline: list[str]) -> schema.Sweep:
@@ -212,23 +199,21 @@ def _check_section(
         where = f"conf/{group_file(group, name)}: name"
         raise ConfigError(f"{where}: expected {name}, found {section.name!r}")
     if group == "paper":
-        narrow = ("paper.problems", "paper.offline")
-        is_narrowed = any(key_of(text).startswith(narrow) for text in overrides)
-        _check_paper(section, available("problem") if is_narrowed else None)
+        given = {"paper.problems", "paper.offline"} & {*map(key_of, overrides)}
+        _check_paper(section, available("problem") if given else [])
 
 
-def _check_paper(paper: schema.Paper, problems: list[str] | None) -> None:
+def _check_paper(paper: schema.Paper, problems: list[str]) -> None:
     """Refuse what a paper names and does not have.
 
-    Where overrides replace its ``problems``, its file may name any known one.
+    ``problems`` are all that there are where overrides replace its own, of which its
+    file may then name others.
     """
     where = f"conf/{group_file('paper', paper.name)}"
     if not any((paper.runs, paper.sweeps, paper.figures, paper.tables, paper.claims)):
         raise ConfigError(f"{where}: runs: expected runs, sweeps or tables, found none")
     if paper.runs and not (paper.problems or problems):
-        raise ConfigError(
-            f"{where}: problems: expected one or more of them, found none"
-        )
+        raise ConfigError(f"{where}: problems: expected at least one, found none")
     allowed = problems or [*paper.problems, *paper.offline]
     for kind in ("runs", "figures", "tables"):
         for name, part in getattr(paper, kind).items():

@@ -18,10 +18,9 @@ import platform
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from dperm import __version__
 
@@ -60,19 +59,12 @@ def _tidy(path: Path) -> None:
     start = f".{path.stem}.{NODE}."
     for beside in path.parent.glob(f"{start}*{path.suffix}"):
         owner = beside.name.removeprefix(start).removesuffix(path.suffix)
-        if owner.isdigit() and not alive(int(owner)):
+        try:
+            os.kill(int(owner), 0)  # does nothing to a process that runs
+        except ProcessLookupError:
             beside.unlink(missing_ok=True)
-
-
-def alive(process: int) -> bool:
-    """Whether a process is running on this machine."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # another user's
-        return True
-    return True
+        except (ValueError, OSError):  # no process's file, or that of another user
+            continue
 
 
 def write_table(path: Path, table: pd.DataFrame) -> None:
@@ -147,7 +139,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:
-    """Write a CSV file of ``DIGITS`` digits, whole or not at all."""
+    """Write a CSV file by ``as_csv``, whole or not at all."""
     write_text(path, as_csv(table))
 
 
@@ -286,8 +278,7 @@ def _who(path: Path) -> str:
 # --- stored lanes -------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Key:
+class Key(NamedTuple):
     """Digests of everything that determines the rows of a part."""
 
     identity: str

@@ -1,9 +1,8 @@
 """Grids: the values to try, as written in a YAML.
 
-An axis is a value, a list, ``{logspace: [start, stop, num]}`` (the end points, not
-their exponents) or ``{linspace: [start, stop, num]}``. A grid is a mapping of axes and
-stands for their product, which ``{product: {...}}`` makes explicit. ``{zip: {...}}``
-pairs the values of axes of equal length. A list of grids is their union.
+An axis is a value, a list, or ``{logspace: [start, stop, num]}`` (the end points, not
+their exponents). A grid is a mapping of axes and stands for their product. ``{zip:
+{...}}`` pairs the values of axes of equal length. A list of grids is their union.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.validation import one_of
 
 AXES = ("passes", "step", "clip")  # of the grid of a run
 MOST = 10**6  # points of a grid, and values of an axis
 MOST_PASSES = 10**6  # over the data; longer runs would not end
 INFINITE = ".inf is accepted only for clip, without noise (privacy.epsilon: .inf)"
 Point = dict[str, Any]
-_RANGES: dict[str, Any] = {"logspace": np.geomspace, "linspace": np.linspace}
 
 
 def points(
@@ -56,27 +55,23 @@ def points(
 
 def _product(grid: Any, where: str, axes: Sequence[str] | None) -> Iterator[Point]:
     plain = dict(_mapping(grid, where))
-    crossed, paired = plain.pop("product", {}), plain.pop("zip", {})
-    is_named = axes is None
-    lists = _lists(plain, where, is_named)
-    lists += _lists(crossed, f"{where}.product", is_named)
-    together = _lists(paired, f"{where}.zip", is_named)
-    if len({len(values) for _, values in together}) > 1:
-        lengths = ", ".join(f"{name} {len(values)}" for name, values in together)
-        raise ConfigError(f"{where}.zip: axes must be equally long, found {lengths}")
-    names = [name for name, _ in lists + together]
+    paired = _lists(plain.pop("zip", {}), f"{where}.zip", axes is None)
+    lists = _lists(plain, where, axes is None)
+    lengths = {name: len(values) for name, values in paired.items()}
+    if len({*lengths.values()}) > 1:
+        raise ConfigError(f"{where}.zip: expected equal lengths, found {lengths}")
+    names = [*lists, *paired]
     for name in names:
         if names.count(name) > 1:
             raise ConfigError(f"{where}: axis {name!r} is given twice; expected once")
-    required = names if axes is None else axes
-    for name in sorted({*names} - {*required}):
-        known = ", ".join(required)
-        raise ConfigError(f"{where}: unknown axis {name!r}; expected {known}")
-    for name in sorted({*required} - {*names}):
-        raise ConfigError(f"{where}: axis {name!r} is missing")
-    factors = [[(value,) for value in dict.fromkeys(values)] for _, values in lists]
-    if together:
-        factors.append([*dict.fromkeys(zip(*(v for _, v in together), strict=True))])
+        if axes is not None:
+            one_of(where, name, axes)
+    for name in axes or ():
+        if name not in names:
+            raise ConfigError(f"{where}.{name}: expected values, found none")
+    factors = [[(value,) for value in dict.fromkeys(each)] for each in lists.values()]
+    if paired:
+        factors.append([*dict.fromkeys(zip(*paired.values(), strict=True))])
     size = math.prod(map(len, factors))
     if size > MOST:
         raise ConfigError(f"{where}: expected at most {MOST} points, found {size}")
@@ -90,21 +85,21 @@ def _mapping(grid: Any, where: str) -> Mapping[str, Any]:
     return grid
 
 
-def _lists(axes: Any, where: str, is_named: bool) -> list[tuple[str, list[Any]]]:
-    """The axes of a mapping, each with its values; strings only where they name."""
-    found = []
+def _lists(axes: Any, where: str, is_named: bool) -> dict[str, list[Any]]:
+    """The values of each axis of a mapping; strings only where they name."""
+    found = {}
     for name, values in _mapping(axes, where).items():
         key = f"{where}.{name}"
         if isinstance(values, Mapping):
-            values = _range(values, key)
+            values = _logspace(values, key)
         values = list(values) if isinstance(values, list | tuple) else [values]
         if not values:
-            raise ConfigError(f"{key}: empty; expected at least one value")
+            raise ConfigError(f"{key}: expected at least one value, found none")
         for value in values:
             is_plain = _is_number(value) or (is_named and isinstance(value, str | bool))
             if not is_plain or value != value:
                 raise ConfigError(f"{key}: expected numbers, found {value!r}")
-        found.append((name, values if is_named else [*map(float, values)]))
+        found[name] = values if is_named else [*map(float, values)]
     return found
 
 
@@ -114,26 +109,17 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, float) or (is_whole and value.bit_length() < 1024)
 
 
-def _range(spec: Mapping[str, Any], where: str) -> list[float]:
-    kind, bounds = next(iter(spec.items()), ("", None))
-    if len(spec) != 1 or kind not in _RANGES:
-        raise ConfigError(
-            f"{where}: expected a list, logspace or linspace, found {dict(spec)!r}"
-        )
-    where = f"{where}.{kind}"
-    if not isinstance(bounds, list | tuple) or len(bounds) != 3:
-        raise ConfigError(f"{where}: expected [start, stop, num], found {bounds!r}")
-    *ends, num = bounds
-    if isinstance(num, bool) or not isinstance(num, int) or not 1 <= num <= MOST:
-        raise ConfigError(
-            f"{where}: num must be a whole number, 1 to {MOST}, found {num!r}"
-        )
-    for end in ends:
-        if not _is_number(end) or not math.isfinite(end):
-            raise ConfigError(f"{where}: expected finite numbers, found {end!r}")
-    if kind == "logspace" and min(ends) <= 0:
-        raise ConfigError(f"{where}: end points must be positive")
-    return [float(value) for value in _RANGES[kind](*ends, num)]
+def _logspace(axis: Mapping[str, Any], where: str) -> list[float]:
+    ends = axis.get("logspace") if len(axis) == 1 else None
+    if isinstance(ends, list | tuple) and len(ends) == 3 and all(map(_is_number, ends)):
+        start, stop, num = ends
+        is_above = min(start, stop) > 0 and max(start, stop) < math.inf
+        if is_above and num in range(1, MOST + 1):
+            return [float(value) for value in np.geomspace(start, stop, num)]
+    raise ConfigError(
+        f"{where}: expected a list or logspace: [start, stop, num], two positive "
+        f"numbers and how many, at most {MOST}, found {dict(axis)!r}"
+    )
 
 
 def values(grid: Sequence[Point], axis: str) -> list[Any]:
@@ -155,32 +141,13 @@ def thin(grid: Sequence[Point], keep: Mapping[str, int]) -> list[Point]:
     return kept
 
 
-def check_run(grid: Any) -> None:
-    """Refuse the grid of a run if no solver could take its values."""
-    every = points(grid, "")
-    for axis in AXES:
-        for value in values(every, axis):
-            if not value > 0:
-                raise ConfigError(f".{axis}: expected positive, found {value}")
-            if value == math.inf and axis != "clip":
-                raise ConfigError(f".{axis}: {INFINITE}")
-            if axis == "passes" and value > MOST_PASSES:
-                raise ConfigError(
-                    f".passes: expected at most {MOST_PASSES} passes, found {value:g}"
-                )
-
-
 def check_clips(grid: Sequence[Point], where: str, epsilon: float) -> None:
     """Refuse an infinite clip where there is noise, which it would scale."""
     if epsilon != math.inf and math.inf in values(grid, "clip"):
         raise ConfigError(f"{where}.clip: {INFINITE}")
 
 
-def number(value: Any, n: int, where: str) -> float:
+def number(value: float | str, n: int) -> float:
     """A number, or the value of ``1/n`` or ``1/n^2`` for n records."""
-    named = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
-    if isinstance(value, str) and value.replace(" ", "") in named:
-        return named[value.replace(" ", "")]
-    if not _is_number(value):
-        raise ConfigError(f"{where}: expected a number, 1/n or 1/n^2, found {value!r}")
-    return float(value)
+    named: dict[Any, float] = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
+    return float(named.get(value, value))

@@ -70,11 +70,9 @@ def conf_file(name: str) -> Path | None:
 
 def available(group: str) -> list[str]:
     """Names of the YAML files of a group; a paper is a folder with a ``paper.yaml``."""
-    if group == "paper":
-        folders = (folder.glob("paper/*/paper.yaml") for folder in conf_dirs())
-        return sorted({path.parent.name for paths in folders for path in paths})
-    folders = (folder.glob(f"{group}/*.yaml") for folder in conf_dirs())
-    return sorted({path.stem for paths in folders for path in paths})
+    every = group_file(group, "*")
+    found = (path for folder in conf_dirs() for path in folder.glob(every))
+    return sorted({one.parent.name if group == "paper" else one.stem for one in found})
 
 
 def group_file(group: str, name: str) -> str:

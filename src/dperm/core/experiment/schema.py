@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, Strict
+from pydantic import AfterValidator, Field, Strict, model_validator
+from pydantic_core import PydanticCustomError
 
 from dperm.core import calibrations
 from dperm.core.experiment import grid
 from dperm.core.experiment.locate import available, conf_file, group_file
-from dperm.core.experiment.validation import one_of
+from dperm.core.experiment.validation import UNKNOWN, check, one_of
 
 GIVEN = ""  # in place of a value that every YAML gives
 SOURCES = {  # kinds of sources to their keys; members may be left out
@@ -33,7 +34,7 @@ SOURCES = {  # kinds of sources to their keys; members may be left out
 
 
 def same(check: Callable[[Any], Any]) -> AfterValidator:
-    """A constraint: a check that refuses a value, with a text that follows its key."""
+    """A constraint: a check that refuses a value by a ValueError."""
 
     def checked(value: Any) -> Any:
         check(value)
@@ -47,6 +48,16 @@ def among(*known: str) -> AfterValidator:
     return same(lambda word: one_of("", word, known))
 
 
+def matching(pattern: str, words: str) -> AfterValidator:
+    """A constraint: the whole text must match a pattern, which is told in words."""
+
+    def check(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"expected {words}, found {text!r}")
+
+    return same(check)
+
+
 def named(group: str) -> AfterValidator:
     """A constraint: the text must be the name of a YAML of the group."""
 
@@ -57,29 +68,17 @@ def named(group: str) -> AfterValidator:
     return same(check)
 
 
-def _calibration(name: str) -> None:
-    try:
-        calibrations.place(name)
-    except calibrations.UnknownCalibrationError:
-        one_of("", name, calibrations.OURS)
-
-
 def _each_once(values: Sequence[Any]) -> None:
     for value in values:
         if values.count(value) > 1:
-            raise ValueError(f": expected each of them once, found {value} twice")
+            raise ValueError(f"expected each of them once, found {value} twice")
 
 
-def _delta(value: Any) -> None:
-    found = grid.number(value, 1000, "")
-    if not 0 < found < 1:
-        raise ValueError(f": expected in (0, 1), found {found}")
-
-
-def _strength(value: Any) -> None:
-    found = grid.number(value, 1000, "")
-    if not 0 <= found < float("inf"):
-        raise ValueError(f": expected 0 or more, found {found}")
+def _run(spec: Any) -> None:
+    every = grid.points(spec, "")
+    for axis in grid.AXES:
+        for value in grid.values(every, axis):
+            check({axis: value}, Setting, lambda path: f".{path[0]}")
 
 
 def _swept(spec: Any) -> None:
@@ -89,27 +88,11 @@ def _swept(spec: Any) -> None:
             one_of(f".{group}", name, available(group))
 
 
-def _word(text: str) -> None:
-    if not re.fullmatch("[A-Za-z0-9_-]*", text):
-        raise ValueError(f": expected letters, digits, _ and -, found {text!r}")
-
-
 def _below(paths: Sequence[str]) -> None:
     for path in paths:
         parts = PurePosixPath(path).parts
         if not parts or parts[0] == "/" or ".." in parts:
-            raise ValueError(f": expected paths below the folder, found {path!r}")
-
-
-def _web(urls: Sequence[str]) -> None:
-    for url in urls:
-        if not re.match("https?://[^/]", url):
-            raise ValueError(f": expected http:// or https://, found {url!r}")
-
-
-def _digest(text: str) -> None:
-    if not re.fullmatch("sha256:[0-9a-f]{64}", text):
-        raise ValueError(f": expected sha256: and 64 hex digits, found {text!r}")
+            raise ValueError(f"expected paths below the folder, found {path!r}")
 
 
 Flag = Annotated[bool, Strict()]
@@ -121,28 +104,42 @@ Positive = Annotated[float, Strict(), Field(gt=0)]
 Finite = Annotated[float, Strict(), Field(gt=0, allow_inf_nan=False)]
 Text = Annotated[str, Field(min_length=1)]
 # Names become parts of paths: none may lead out of its folder.
-Folder = Annotated[str, same(_word)]  # that may be empty
+Folder = Annotated[str, matching("[A-Za-z0-9_-]*", "letters, digits, _ and -")]
 Name = Annotated[Folder, Field(min_length=1)]
 Axis = Annotated[str, among(*grid.AXES)]
-Calibration = Annotated[str, same(_calibration)]
+Calibration = Annotated[str, same(calibrations.place)]
 Names = Annotated[list[str], same(_each_once)]
 ProblemName = Annotated[str, named("problem")]
 ProblemNames = Annotated[list[ProblemName], same(_each_once)]
 Problems = Annotated[ProblemNames, Field(min_length=1)]
-RunGrid = Annotated[Any, same(grid.check_run)]
+RunGrid = Annotated[Any, same(_run)]
 SweepGrid = Annotated[Any, same(_swept)]
-Strength = Annotated[Any, same(_strength)]  # a number, or "1/n"
+OfRecords = Literal["1/n", "1/n^2"]  # see ``grid.number``
+Strength = Annotated[float, Strict(), Field(ge=0, allow_inf_nan=False)] | OfRecords
+Delta = Annotated[float, Strict(), Field(gt=0, lt=1)] | OfRecords
+Url = Annotated[str, matching("https?://[^/].*", "http:// or https://")]
+Digest = Annotated[str, matching("sha256:[0-9a-f]{64}", "sha256: and 64 hex digits")]
 Calibrations = Annotated[list[Calibration], Field(min_length=1), same(_each_once)]
 
 
 class Section:
     """Base class of sections: unknown keys are refused, numbers may stand for text."""
 
+    __dataclass_fields__: ClassVar[dict[str, Any]]
     __pydantic_config__: ClassVar[dict[str, Any]] = {
         "extra": "forbid",
         "coerce_numbers_to_str": True,
         "revalidate_instances": "always",
     }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_known_keys(cls, given: Any) -> Any:
+        known = [*cls.__dataclass_fields__]
+        for key in given if isinstance(given, dict) else ():
+            if key not in known:
+                raise PydanticCustomError(UNKNOWN, "", {"key": key, "known": known})
+        return given
 
 
 class Part(Section):
@@ -162,7 +159,8 @@ class Source(Part):
     # paths below the current folder, data.mirror, or an installed package's folder
     files: Annotated[Names, same(_below)] = field(default_factory=list)
     members: Names = field(default_factory=list)  # of archives among these files
-    urls: Annotated[Names, same(_web)] = field(default_factory=list)  # http: of files
+    # http: of files
+    urls: Annotated[list[Url], same(_each_once)] = field(default_factory=list)
     id: Count | None = None  # openml: data set id
     loader: Name | None = None  # sklearn: function of its datasets; package: its name
     generator: str | None = None  # synthetic: function of dperm.data.synthetic
@@ -196,8 +194,7 @@ class Dataset(Part):
     title: str = ""
     sources: Sources = field(default_factory=list)
     reader: Reader = field(default_factory=Reader)
-    # of the parsed arrays; printed by fetch
-    digest: Annotated[str, same(_digest)] | None = None
+    digest: Digest | None = None  # of the parsed arrays; printed by fetch
 
 
 @dataclass(frozen=True)
@@ -227,8 +224,7 @@ class Privacy(Part):
     """The privacy target; neighbouring data sets differ by replacing one record."""
 
     epsilon: Positive = 1.0  # .inf runs the non-private method
-    # a number in (0, 1), "1/n" or "1/n^2"
-    delta: Annotated[Any, same(_delta)] = "1/n^2"
+    delta: Delta = "1/n^2"
 
 
 @dataclass(frozen=True)
@@ -373,9 +369,12 @@ class Setting(Part):
 
 
 @dataclass(frozen=True)
-class Settings(Part):
-    """The scale, and what belongs to no paper, problem or solver."""
+class Config(Part):
+    """The root: one paper, one problem, one solver, one scale, and what is in none."""
 
+    paper: Paper = field(default_factory=Paper)
+    problem: Problem = field(default_factory=Problem)
+    solver: Solver = field(default_factory=Solver)
     scale: Scale = field(default_factory=Scale)
     data: Data = field(default_factory=Data)
     output: Output = field(default_factory=Output)
@@ -386,15 +385,6 @@ class Settings(Part):
     formats: list[Literal["pdf", "svg"]] = field(default_factory=list)  # of figures
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # of the command line, recorded
-
-
-@dataclass(frozen=True)
-class Config(Settings):
-    """The root: one paper, one problem, one solver, one scale."""
-
-    paper: Paper = field(default_factory=Paper)
-    problem: Problem = field(default_factory=Problem)
-    solver: Solver = field(default_factory=Solver)
 
 
 GROUPS: dict[str, type] = {

@@ -12,8 +12,8 @@ with what these take as given.
 
 from __future__ import annotations
 
+import functools
 import itertools
-import json
 import logging
 import operator
 from collections.abc import Callable, Iterable, Iterator
@@ -192,7 +192,7 @@ def calibrations(
 
 def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
     calibrated = trials.noise(job.problem, job.module, job.options, passes, kind)
-    entry = {
+    return {
         "key": _key(job, kind, passes),
         "passes": passes,
         "steps": job.steps(passes),
@@ -201,7 +201,6 @@ def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
         "use": " ".join(STUDY.split()),
         "calibrated": calibrated.to_dict(),
     }
-    return entry | {"digest": store.digest(entry)}
 
 
 def _key(job: Job, kind: str, passes: float) -> str:
@@ -219,12 +218,7 @@ def _key(job: Job, kind: str, passes: float) -> str:
 def _entries(path: Path) -> dict[str, dict[str, Any]]:
     """Entries of a ledger file by key; none where it is missing or damaged."""
     try:
-        found = json.loads(path.read_text("utf-8"))
-        for entry in found:
-            kept = {key: value for key, value in entry.items() if key != "digest"}
-            if entry["digest"] != store.digest(kept):
-                raise ValueError("an entry was changed")
-        return {entry["key"]: entry for entry in found}
+        return {entry["key"]: entry for entry in store.read_json(path, kind=list)}
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, KeyError):
@@ -240,53 +234,49 @@ def collect(job: Job, units: list[Unit], race: bool = False) -> pd.DataFrame:
 
     Units share the workers of this machine. With ``race`` they run in two stages.
     """
-    parts, fresh, reused = Parts(job.folder), 0, 0
-    most = [LEADERS if race and unit.replicate else len(unit.points) for unit in units]
-    counts = [min(len(u.points), count) for u, count in zip(units, most, strict=True)]
-    work = sum(u.passes * count for u, count in zip(units, counts, strict=True))
+    parts, done = Parts(job.folder), list[tuple[int, int]]()
+    lanes = [len(unit.points) for unit in units]
+    most = [
+        min(LEADERS, count) if race and unit.replicate else count
+        for unit, count in zip(units, lanes, strict=True)
+    ]
+    work = sum(u.passes * count for u, count in zip(units, most, strict=True))
     name = f"{units[0].stage} {job.folder}"
-    meter = Meter(name, sum(counts), "lanes", work)
+    meter = Meter(name, sum(most), "lanes", work)
 
-    def solve(some: list[Unit]) -> Iterator[pd.DataFrame]:
-        nonlocal fresh, reused
-        for unit, (table, count) in zip(
-            some, _solved(job, some, parts, meter), strict=True
-        ):
-            fresh, reused = fresh + count, reused + len(unit.points) - count
-            yield table
+    def run(unit: Unit, workers: int) -> pd.DataFrame:
+        table, fresh = rows(job, unit, parts, workers)
+        meter.advance(len(unit.points), unit.work, fresh > 0)
+        done.append((len(unit.points), fresh))
+        return table
 
+    solve = functools.partial(_side_by_side, run, job.workers)
     tables = two_stages(units, solve) if race else solve(units)
     table = pd.concat(list(tables), ignore_index=True)
     meter.close()
-    left = sum(len(unit.points) for unit in units) - fresh - reused
+    ran, fresh = (sum(counts) for counts in zip(*done, strict=True))
+    left = sum(lanes) - ran
     said = f", {left} left out after one run" if left else ""
-    log.info("%s: %d lanes reused, %d computed%s", name, reused, fresh, said)
+    log.info("%s: %d lanes reused, %d computed%s", name, ran - fresh, fresh, said)
     return table.sort_values(IDENTITY, ignore_index=True)
 
 
-def _solved(
-    job: Job, units: list[Unit], parts: Parts, meter: Meter
-) -> Iterator[tuple[pd.DataFrame, int]]:
-    """Rows of units in their order, and the number of computed lanes of each.
+def _side_by_side(
+    run: Callable[[Unit, int], pd.DataFrame], workers: int, units: list[Unit]
+) -> Iterator[pd.DataFrame]:
+    """Rows of units in their order; several run at the same time, the longest first.
 
-    Several units run at the same time, the longest first. The lanes of a wide unit
-    share the noise of every step, whose drawing takes as long as a few threads advance
-    them.
+    The lanes of a wide unit share the noise of every step, whose drawing takes as long
+    as a few threads advance them.
     """
     is_wide = any(len(unit.points) > WIDE for unit in units)
-    together = max(1, job.workers // SHARED) if is_wide else job.workers
-
-    def run(unit: Unit) -> tuple[pd.DataFrame, int]:
-        table, fresh = rows(job, unit, parts, job.workers // together)
-        meter.advance(len(unit.points), unit.work, fresh > 0)
-        return table, fresh
-
+    together = max(1, workers // SHARED) if is_wide else workers
     if together == 1:
-        yield from map(run, units)
+        yield from (run(unit, workers) for unit in units)
         return
     with ThreadPoolExecutor(together) as pool:
         order = sorted(range(len(units)), key=lambda at: -units[at].work)
-        begun = {at: pool.submit(run, units[at]) for at in order}
+        begun = {at: pool.submit(run, units[at], workers // together) for at in order}
         try:
             yield from (begun[at].result() for at in range(len(units)))
         finally:  # after a failure or an interrupt no further unit starts
@@ -310,6 +300,7 @@ class Meter:
         whole: Any = {"desc": name, "total": work or total, "leave": False}
         self._bar = tqdm(bar_format=form, **whole, **often)
         self._done, self._said, self._lock = 0, f"of {total} {what}", Lock()
+        self.close = self._bar.close  # clears the line
 
     def advance(self, count: int, work: float = 0.0, fresh: bool = True) -> None:
         """Count these as done, and show the progress if it is due."""
@@ -318,7 +309,3 @@ class Meter:
             self._bar.initial += 0 if fresh else work or count
             self._bar.set_postfix_str(f"{self._done} {self._said}", refresh=False)
             self._bar.update(work or count)
-
-    def close(self) -> None:
-        """Clear the line: nothing more is done."""
-        self._bar.close()

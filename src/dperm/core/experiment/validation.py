@@ -1,28 +1,29 @@
 """Values against types, names against known ones: every refusal is one line.
 
 ``check`` compares a value with a type, by pydantic; the types of the configuration are
-those of ``schema``. A ``ConfigError`` names the place, the value found and the value
-expected. Checks that need solvers, losses or papers' code are in
+those of ``schema``. A ``ConfigError`` names the place, the value expected and the value
+found. Checks that need solvers, losses or papers' code are in
 ``dperm.pipeline.checks``.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import is_dataclass
-from itertools import chain
-from typing import Any, get_args, get_type_hints
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
 
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.names import expected, hint
+from dperm.core.names import expected
 
 MOST_NODES = 100_000  # of a YAML file; far more than any in conf/
+UNKNOWN = "unknown_key"  # type of the errors of a section's keys
 Where = str | Callable[[Sequence[Any]], str]
 
 
@@ -37,25 +38,25 @@ def check(value: Any, kind: Any, where: Where = "", is_whole: bool = True) -> An
     value : plain value, list, dict or section
         As in a YAML file.
     kind : type
-        Any type that pydantic knows, such as a class of ``schema``. Numbers may stand
-        for text, as in ``positive: 1``, but ``true`` is no number.
+        Any type that pydantic knows, such as a class of ``schema``.
     where : str or callable
         Beginning of the message: a key, or a file and a space. Or a function that makes
         the place of an error of its path of keys and indices.
     is_whole : bool
-        False for a part of a section: what it leaves out is not refused.
+        False for a part of a section: what it leaves empty is not refused.
 
     Raises
     ------
     ConfigError
     """
+    plain = asdict(value) if is_dataclass(value) else value  # type: ignore[arg-type]
     try:
-        return _adapter(kind).validate_python(value)
+        return _adapter(kind).validate_python(plain)
     except ValidationError as error:
-        for one in error.errors(include_url=False):
-            path, is_there = _path(value, one["loc"])
-            if not _is_number(one) and (is_whole or is_there):
-                raise ConfigError(_message(one, path, kind, where)) from error
+        found = error.errors(include_url=False)
+        found = [one for one in found if is_whole or not _is_empty(one)]
+        if found:
+            raise ConfigError(_message(found, plain, where)) from error
     return value
 
 
@@ -65,28 +66,32 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind, config=None if is_dataclass(kind) else strict)
 
 
-def _is_number(error: Any) -> bool:
-    """Whether the value is a number in place of text."""
-    value, is_value = error["input"], "[key]" not in error["loc"]
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return error["type"] == "string_type" and is_number and is_value
+def _is_empty(error: Any) -> bool:
+    return error["type"] == "missing" or error["input"] in (None, "", [])
 
 
-def _message(error: Any, path: list[Any], kind: Any, where: Where) -> str:
-    """One line: the key, the value expected in pydantic's words, the value found."""
-    reason, words, value = error["type"], error.get("ctx", {}), error["input"]
-    key = where(path) if callable(where) else below(where, path)
-    if reason == "value_error":  # of a constraint of ours, whose text follows the key
-        return f"{key}{words['error']}"
-    if reason == "unexpected_keyword_argument":
-        known = [*_bare(_type_of(kind, path[:-1])).__dataclass_fields__]
-        return f"{key}: expected one of {', '.join(known)}{hint(path[-1], known)}"
-    if reason == "literal_error":
-        return _none_of(key, value, re.findall("'(.*?)'", words["expected"]))
-    if value in (None, "", []) or reason == "missing":
+def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
+    """One line on the first error: the key, the value expected and the value found."""
+    first = errors[0]
+    words, found = first.get("ctx", {}), first["input"]
+    path = _path(value, first["loc"])
+    named = [*path, words["key"]] if first["type"] == UNKNOWN else path
+    key = where(named) if callable(where) else below(where, named)
+    if first["type"] == "value_error":  # of a constraint of ours; it may name a key
+        text = str(words["error"])
+        return key + text if text.startswith((".", ":")) else f"{key}: {text}"
+    if first["type"] == UNKNOWN:
+        return f"{key}: {expected(words['key'], words['known'])}"
+    if _is_empty(first):
         return f"{key}: expected a value, found nothing"
-    text = error["msg"].replace("Input should be", "expected")
-    return f"{key}: {text}, found {' '.join(repr(value).split())[:80]}"
+    if first["type"] == "literal_error":
+        known = re.findall("'(.*?)'", words["expected"])
+        return f"{key}: {expected(found, known)}"
+    every = [one["msg"] for one in errors if _path(value, one["loc"]) == path]
+    texts = [text.replace("Input should be ", "") for text in every]
+    texts = [re.sub("^(less|greater) ", r"a number \1 ", text) for text in texts]
+    said = " ".join(repr(found).split())[:80]
+    return f"{key}: expected {' or '.join(texts)}, found {said}"
 
 
 def below(where: str, path: Iterable[Any]) -> str:
@@ -97,44 +102,19 @@ def below(where: str, path: Iterable[Any]) -> str:
     return where
 
 
-BRANCH = re.compile(r"int|float|str|bool|.*\W.*")  # how pydantic names one of a union
-
-
-def _path(value: Any, location: Sequence[Any]) -> tuple[list[Any], bool]:
-    """The keys and indices of a location, and whether all of them are there.
-
-    The branches of unions and the marks of keys are left out.
-    """
-    path, is_there = list[Any](), True
+def _path(value: Any, location: Iterable[Any]) -> list[Any]:
+    """The keys and indices of a location, without the branches of unions."""
+    path = []
     for step in location:
-        known = vars(value) if is_dataclass(value) else value
-        inside = range(len(known)) if isinstance(known, list) else known
-        inside = inside if isinstance(inside, range | Mapping) else ()
-        if step in inside:
-            value = known[step]
-        elif isinstance(step, str) and BRANCH.fullmatch(step):
+        is_index = isinstance(value, list) and isinstance(step, int)
+        if is_index or (isinstance(value, dict) and step in value):
+            value = value[step]
+        elif isinstance(value, dict) and not re.search(r"\W", str(step)):
+            value = {}  # whose default is refused
+        else:
             continue
-        else:
-            value, is_there = None, False
         path.append(step)
-    return path, is_there
-
-
-def _type_of(kind: Any, path: Iterable[Any]) -> Any:
-    """The type of the value at a path of keys; ``Any`` where it is not declared."""
-    for name in path:
-        kind = _bare(kind)
-        if is_dataclass(kind):
-            kind = get_type_hints(kind).get(name, Any)
-        else:
-            kind = (get_args(kind) or (Any,))[-1]
-    return kind
-
-
-def _bare(kind: Any) -> Any:
-    """The type without an optional None."""
-    inner = [one for one in get_args(kind) if one is not type(None)]
-    return inner[0] if type(None) in get_args(kind) else kind
+    return path
 
 
 # --- names ----------------------------------------------------------------------------
@@ -143,12 +123,7 @@ def _bare(kind: Any) -> Any:
 def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
     """Refuse a value that is none of the known ones; ``where`` begins the message."""
     if value not in known:
-        raise ConfigError(_none_of(where, value, [*map(str, known)]))
-
-
-def _none_of(where: str, value: Any, known: Sequence[str]) -> str:
-    word = str(value)
-    return f"{where}: {expected(word, known)}, found {value!r}{hint(word, known)}"
+        raise ConfigError(f"{where}: {expected(value, known)}")
 
 
 # --- YAML -----------------------------------------------------------------------------
@@ -159,29 +134,24 @@ def load_yaml(where: str, text: bytes) -> Any:
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
-        if node is None or _written_out(node, {}) <= MOST_NODES:
-            return None if node is None else loader.construct_document(node)
+        if node is None:
+            return None
+        if _written_out(node, {}) > MOST_NODES:
+            raise ValueError(f"more than {MOST_NODES} values with its aliases (*name)")
+        return loader.construct_document(node)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        mark, reason = getattr(error, "problem_mark", None), str(error)
-        if mark is not None:
-            reason = f"line {mark.line + 1}: {getattr(error, 'problem', reason)}"
-        reason = " ".join(reason.split())
+        reason = " ".join(str(error).replace('in "<byte string>", ', "at ").split())
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
-    raise ConfigError(
-        f"{where}: expected at most {MOST_NODES} values, found more once its aliases "
-        "(*name) are written out"
-    )
 
 
 def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
     """The number of nodes after every alias is replaced by its content."""
     if id(node) not in known:
         known[id(node)] = math.inf  # for an alias of a node that contains it
-        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
-        inner = chain.from_iterable(
-            part if isinstance(part, tuple) else (part,) for part in parts
-        )
-        known[id(node)] = 1 + sum(_written_out(one, known) for one in inner)
+        parts = node.value if isinstance(node, yaml.CollectionNode) else []
+        if isinstance(node, yaml.MappingNode):
+            parts = itertools.chain(*parts)
+        known[id(node)] = 1 + sum(_written_out(one, known) for one in parts)
     return known[id(node)]
 
 

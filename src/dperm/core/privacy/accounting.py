@@ -25,7 +25,7 @@ def epsilon(ledger: Ledger, delta: float, calibration: str) -> float:
 
     Raises
     ------
-    ValueError, UnknownCalibrationError, UnsupportedEventError
+    ValueError, UnsupportedEventError
         For delta outside (0, 1), an unknown calibration, an event without a formula.
     """
     accountant = calibrations.load(calibration)

@@ -82,8 +82,8 @@ def calibrate(
     Raises
     ------
     ValueError
-        If the target is not positive, or delta not in (0, 1).
-    UnknownCalibrationError, UnsupportedEventError
+        If the target is not positive, delta not in (0, 1), or the calibration unknown.
+    UnsupportedEventError
         From the accountant.
     UnreachableTargetError
         If no noise reaches the target.

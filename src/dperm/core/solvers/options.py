@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from dperm.core.names import hint
+from dperm.core.names import expected
 
 
 def one_of(key: str, found: Any, known: Collection[str]) -> None:
     """Refuse a value that is none of the known ones."""
     if found not in known:
-        raise ValueError(
-            f"options.{key}: expected one of {', '.join(known)}, found {found!r}"
-            f"{hint(str(found), known)}"
-        )
+        raise ValueError(f"options.{key}: {expected(found, known)}")
 
 
 def at_least(options: Any, least: int, *keys: str) -> None:

@@ -71,7 +71,7 @@ def smoothness_event(
 
     Unless ``composed`` each costs epsilon, and the paper would still claim it for all.
 
-    Raises UnknownCalibrationError if there is no such calibration.
+    Raises ValueError if there is no such calibration.
     """
     stated, times = stated_sensitivity(calibration), p if composed else 1
     return Laplace(
