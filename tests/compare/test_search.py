@@ -69,7 +69,8 @@ def test_a_huge_penalty_does_not_swallow_the_noise_of_a_score():
     ends = {"bounds": (-1, 1), "label_bounds": (-3, 3)}
     model = DPRegressor("dp_gd", l2=1.5e-24, setting=setting, **ends)
     found = PrivateSearch(model, {"l2": [1.5e-24]}, epsilon=0.2)
-    ((on, setting),) = found._runs([model], *found._cleaned([model], X, Y))
+    (model,), *data = found._prepared(X, Y)
+    ((on, setting),) = model._runs(*data)
     drawn = [Drawn(0, setting, 1.0, 7, seed) for seed in range(9)]
     losses, weights = zip(*(scored(on, one, 0.2) for one in drawn), strict=True)
     assert on.problem.penalty.value(weights[0])[0] > 2.0**53
@@ -105,7 +106,7 @@ def test_runs_have_an_order_though_a_loss_is_no_number(monkeypatch, bad):
     monkeypatch.setattr(chosen, "_drawn", lambda *_: drawn)
     runs = iter(both if bad == 0 else both[::-1])
     monkeypatch.setattr(search, "scored", lambda *_: next(runs))
-    on = model._runs(*model._cleaned(*model._arrays(X, Y)))[0]
+    on = model._runs(*model._cleaned(X, Y))[0]
     assert np.array_equal(chosen._best([(on[0], {})] * 2, [], 0)[1], np.ones(3))
 
 
@@ -137,11 +138,7 @@ def test_what_cannot_be_searched_is_refused(grid, given, said):
 
 def test_a_search_that_was_not_fitted_says_so():
     search = PrivateSearch(DPRegressor(), GRID)
-    for use in (
-        search.predict,
-        lambda X: search.score(X, Y),
-        lambda _: search.epsilon_,
-    ):
+    for use in (search.predict, lambda X: search.score(X, Y)):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             use(X)
 
