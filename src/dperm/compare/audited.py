@@ -172,19 +172,16 @@ def search(real: bool) -> Mechanism:
 
     with quiet():
         runs = prepared(base)
-    paid, _ = made._priced(runs, DELTA)
-    every = (one for seed in range(99) for one in made._drawn(runs, paid, seed))
-    drawn = next(one for one in every if one.choice == 0)
-    kept = lru_cache(maxsize=200)(lambda data: prepared(data)[0][0])
+    (_, noise, ledger), *_ = made._priced(runs, DELTA)[0]
+    kept = lru_cache(maxsize=200)(lambda data: prepared(data)[0])
 
     def start(data: Records, own: Streams) -> Started:
-        first, second = (int(one) for one in own.noise.integers(2**62, size=2))
-        run = drawn._replace(seed=first, scored=second)
+        seeds = own.noise.integers(2**62, size=2)
         ended: list[Array] = []
 
         def releases() -> Iterator[Array]:
             """Weights and score together; nan and infinity become large."""
-            score, weights = scored(kept(data), run, made._of_choice)
+            score, weights = scored(*kept(data), noise, seeds, made._of_choice)
             ended.append(weights)
             whole = np.append(weights, score)
             yield np.nan_to_num(whole, nan=FAR, posinf=2 * FAR)
@@ -195,7 +192,7 @@ def search(real: bool) -> Mechanism:
     return Mechanism(
         f"PrivateSearch, {'regression' if real else 'classifier'}",
         STRICT,
-        paid[0][2],
+        ledger,
         base,
         start,
         real=real,

@@ -7,9 +7,10 @@ is published (:mod:`dperm.accountants.private_choice`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY
 from functools import cache
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -40,16 +41,6 @@ INNER = 0.6  # share of a choice's epsilon that one run has, roughly
 SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under these
 
 
-class Drawn(NamedTuple):
-    """A run of a private choice."""
-
-    choice: int  #: index of its parameters in the grid
-    setting: Setting
-    noise_multiplier: float
-    seed: int
-    scored: int  #: seed of the score's noise, independent of the run's other draws
-
-
 Paid = tuple[int, float, Ledger]  # a point of the grid, its noise, its releases
 
 
@@ -61,13 +52,19 @@ def score_event(epsilon: float, delta: float) -> Gaussian:
     return Gaussian(1.0, noise / SCORE, 1, unit, "a private choice's score")
 
 
-def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndarray]:
-    """The noisy loss of one run of a choice within epsilon, and its weights (p,)."""
+def scored(
+    on: Contestant, setting: Setting, noise: float, seeds: Any, epsilon: float
+) -> tuple[float, np.ndarray]:
+    """The noisy loss of one run of a choice within epsilon, and its weights (p,).
+
+    The run, with a noise multiplier, and the noise of its loss have a seed each.
+    """
     problem, most = on.problem, loss_bound(on.problem)
-    w = on.weights(drawn.setting, drawn.noise_multiplier, drawn.seed)
+    own, other = (int(one) for one in seeds)
+    w = on.weights(setting, noise, own)
     scale = score_event(epsilon, problem.delta).scale * most / problem.n
-    noise = gaussian(streams(drawn.scored).noise, ())
-    return float(clipped_loss(problem, most, w) + scale * noise), w
+    added = scale * gaussian(streams(other).noise, ())
+    return float(clipped_loss(problem, most, w) + added), w
 
 
 def clipped_loss(problem: Problem, most: float, w: np.ndarray) -> float:
@@ -134,12 +131,8 @@ class PrivateSearch(BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Search on X (n, p) and y (n,).
 
-        Raises
-        ------
-        ValueError
-            For parameters that cannot be searched, or an epsilon out of reach.
-        BudgetError
-            If an open ``Budget`` has too little left.
+        Raises ValueError for parameters that cannot be searched or an epsilon out of
+        reach, and BudgetError if an open ``Budget`` has too little left.
         """
         models, t, every = self._prepared(X, y)
         one, half = models[0], models[0]._delta
@@ -156,13 +149,13 @@ class PrivateSearch(BaseEstimator):
             model._ranges = one._ranges
         runs = [model._runs(X, every)[0] for model in models]
         with frames.silent():
-            k, w = self._best(runs, paid, seed)
-        self.best_params_, best = ParameterGrid(self.param_grid)[k], models[k]
-        won = next(ledger for number, _, ledger in paid if number == k)
+            _, w, k = min(self._tried(runs, paid, seed), key=lambda tried: tried[0])
+        won = next(ledger for point, _, ledger in paid if point == k)
         self.epsilon_ = Guarantee(first + won, 2 * half, given, cost)
-        best.epsilon_ = self.epsilon_
-        best._published(w[None])
-        self.best_estimator_ = best
+        self.best_params_ = ParameterGrid(self.param_grid)[k]
+        self.best_estimator_ = models[k]
+        self.best_estimator_.epsilon_ = self.epsilon_
+        self.best_estimator_._published(np.where(np.isfinite(w), w, 0.0)[None])
         return self
 
     @property
@@ -218,23 +211,13 @@ class PrivateSearch(BaseEstimator):
             )
         return paid, cost
 
-    def _drawn(self, runs: Any, paid: list[Paid], seed: int) -> list[Drawn]:
-        """The runs to make; no record influences them."""
-        rng, found = np.random.default_rng(seed), []
+    def _tried(self, runs: Any, paid: list[Paid], seed: int) -> Iterator[Any]:
+        """Noisy loss, weights and point of each run; no record decides which."""
+        rng = np.random.default_rng(seed)
         for _ in range(drawn_runs(rng)):
             k, noise, _ = paid[int(rng.integers(len(paid)))]
-            own, scored = (int(one) for one in rng.integers(2**62, size=2))
-            found.append(Drawn(k, runs[k][1], noise, own, scored))
-        return found
-
-    def _best(self, runs: Any, paid: list[Paid], seed: int) -> tuple[int, np.ndarray]:
-        """The point with the least noisy loss, and the weights of that run."""
-        tried = [
-            (*scored(runs[one.choice][0], one, self._of_choice), one.choice)
-            for one in self._drawn(runs, paid, seed)
-        ]
-        _, w, k = min(tried, key=lambda one: one[0])
-        return k, np.where(np.isfinite(w), w, 0.0)
+            seeds = rng.integers(2**62, size=2)
+            yield *scored(*runs[k], noise, seeds, self._of_choice), k
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the best estimator for records X (n, p); shape (n,)."""
