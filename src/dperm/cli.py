@@ -119,6 +119,8 @@ Noise is seeded doubles, for study. To publish a model use dperm.fit(..., releas
 
 def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
+    if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ``| head`` ends it in silence
     try:
         _run(sys.argv[1:])
     except (locate.ConfigError, ModuleNotFoundError) as error:

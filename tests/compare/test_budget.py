@@ -5,6 +5,7 @@ import pytest
 
 import dperm
 from dperm import Budget, BudgetError, DPClassifier
+from dperm.compare.methods import Contestant
 
 X = np.linspace(-1.0, 1.0, 400)[:, None]
 Y = X[:, 0] > 0
@@ -28,7 +29,7 @@ def test_what_is_left_is_counted_and_more_is_refused():
 
 
 def test_a_fit_that_is_refused_draws_no_noise(monkeypatch):
-    monkeypatch.setattr(dperm.compare.estimators, "weights", None)
+    monkeypatch.setattr(Contestant, "weights", None)
     with Budget(1.0, 1e-3), pytest.raises(BudgetError):
         fitted(epsilon=2.0)
 

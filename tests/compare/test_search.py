@@ -15,7 +15,7 @@ from dperm.accountants.private_choice import choice_epsilon
 from dperm.compare import search
 from dperm.compare.frames import TYPES
 from dperm.compare.methods import method
-from dperm.compare.search import Drawn, clipped_loss, loss_bound, score_event, scored
+from dperm.compare.search import clipped_loss, loss_bound, score_event, scored
 from dperm.core.erm.losses import bounded
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import gaussian, heard, streams
@@ -34,10 +34,10 @@ def searched(grid=GRID, **given):
 def test_the_whole_search_costs_its_epsilon(monkeypatch):
     seen = []
 
-    def heard(on, drawn, epsilon):
-        ledger = on.ledger(drawn.setting, drawn.noise_multiplier)
+    def heard(on, setting, noise, seeds, epsilon):
+        ledger = on.ledger(setting, noise)
         seen.append(ledger + search.Ledger((score_event(epsilon, 2e-6),)))
-        return scored(on, drawn, epsilon)
+        return scored(on, setting, noise, seeds, epsilon)
 
     monkeypatch.setattr(search, "scored", heard)
     found = searched(epsilon=2.0)
@@ -69,20 +69,21 @@ def test_a_huge_penalty_does_not_swallow_the_noise_of_a_score():
     ends = {"bounds": (-1, 1), "label_bounds": (-3, 3)}
     model = DPRegressor("dp_gd", l2=1.5e-24, setting=setting, **ends)
     found = PrivateSearch(model, {"l2": [1.5e-24]}, epsilon=0.2)
-    ((on, setting),) = found._runs([model], *found._cleaned([model], X, Y))
-    drawn = [Drawn(0, setting, 1.0, 7, seed) for seed in range(9)]
-    losses, weights = zip(*(scored(on, one, 0.2) for one in drawn), strict=True)
+    (model,), *data = found._prepared(X, Y)
+    ((on, setting),) = model._runs(*data)
+    runs = [scored(on, setting, 1.0, (7, seed), 0.2) for seed in range(9)]
+    losses, weights = zip(*runs, strict=True)
     assert on.problem.penalty.value(weights[0])[0] > 2.0**53
     most = loss_bound(on.problem)
     clean = clipped_loss(on.problem, most, weights[0])
     scale = score_event(0.2, 2e-6).scale * most / len(Y)
-    noise = [gaussian(streams(one.scored).noise, ()) for one in drawn]
+    noise = [gaussian(streams(seed).noise, ()) for seed in range(9)]
     assert losses == pytest.approx(clean + scale * np.array(noise), rel=1e-12)
 
 
 def test_the_data_have_no_say_in_what_is_run(monkeypatch):
     """Points and seeds of all runs are the same on a data set with one other record."""
-    monkeypatch.setattr(search, "scored", lambda on, drawn, *_: made.append(drawn)
+    monkeypatch.setattr(search, "scored", lambda on, *drawn: made.append(str(drawn))
                         or (0.0, np.zeros(2)))  # fmt: skip
     model = DPRegressor(bounds=(-9, 9), label_bounds=(-3, 3), fit_intercept=False)
     other, every = X.copy(), []
@@ -99,14 +100,10 @@ def test_the_data_have_no_say_in_what_is_run(monkeypatch):
 def test_runs_have_an_order_though_a_loss_is_no_number(monkeypatch, bad):
     """A loss and a penalty that are both infinite lose, whenever their run is made."""
     both = [(np.inf, np.full(3, 1e200)), (0.5, np.ones(3))]
-    drawn = [Drawn(1, {}, 1.0, 0, 0)] * 2
-    model = DPRegressor(bounds=(-1, 1), label_bounds=(-3, 3), l2=1.0)
-    chosen = PrivateSearch(model, GRID)
-    monkeypatch.setattr(chosen, "_drawn", lambda *_: drawn)
+    monkeypatch.setattr(search, "drawn_runs", lambda rng: 2)
     runs = iter(both if bad == 0 else both[::-1])
     monkeypatch.setattr(search, "scored", lambda *_: next(runs))
-    on = model._runs(*model._cleaned(*model._arrays(X, Y)))[0]
-    assert np.array_equal(chosen._best([(on[0], {})] * 2, [], 0)[1], np.ones(3))
+    assert 0 < abs(searched(epsilon=2.0).best_estimator_.coef_).max() < 100
 
 
 def test_types_of_columns_are_named():
@@ -137,11 +134,7 @@ def test_what_cannot_be_searched_is_refused(grid, given, said):
 
 def test_a_search_that_was_not_fitted_says_so():
     search = PrivateSearch(DPRegressor(), GRID)
-    for use in (
-        search.predict,
-        lambda X: search.score(X, Y),
-        lambda _: search.epsilon_,
-    ):
+    for use in (search.predict, lambda X: search.score(X, Y)):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             use(X)
 
@@ -209,7 +202,7 @@ def test_a_score_is_the_clipped_loss_with_the_noise_that_is_priced(name):
         return unit
 
     with heard(listen):
-        loss, w = scored(on, Drawn(0, setting, 2.0, 5, 6), 0.2)
+        loss, w = scored(on, setting, 2.0, (5, 6), 0.2)
     most = loss_bound(problem)
     plain = clipped_loss(problem, most, w)
     scale = score_event(0.2, problem.delta).scale * most / problem.n

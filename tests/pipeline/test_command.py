@@ -56,6 +56,15 @@ def test_help_of_a_stage_says_what_it_does():
     assert "problem: " in said.stdout and "dpgcd" in said.stdout
 
 
+def test_help_whose_reader_leaves_ends_in_silence():
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": ROOT}
+    with subprocess.Popen(
+        [sys.executable, "-m", "dperm", "tune", "--help"], **how
+    ) as one:
+        one.stdout.close()
+        assert one.stderr.read() == b""
+
+
 HEAVY = {  # what takes long to import, by what does without it: 400 jobs start
     "import sys; sys.argv = ['dperm', '--help']; import dperm.cli; dperm.cli.main()":
         ("numpy", "omegaconf", "hydra", "snakemake", "pandas"),

@@ -1,7 +1,8 @@
 """A user's own solver is checked before it runs.
 
-Releases on small data must stay within its ledger, and weights must follow from
-releases. That takes a second and proves little; ``dperm audit`` checks more.
+Releases on small data must stay within its ledger, also in number, and weights must
+follow from releases. That takes a second and proves little; ``dperm audit`` checks
+more.
 """
 
 from __future__ import annotations
@@ -62,6 +63,9 @@ def _leak(name: str, algorithm: str, options: str) -> str:
             ratio = moved.measured
             much = f"{ratio:.3g} times" if math.isfinite(ratio) else "without noise"
             return f"a record moves a release beyond what its ledger states, {much}"
+        counted = audit.count()
+        if counted.caught:
+            return f"it makes more releases than its ledger states, {counted.note}"
         if audit.published().caught:
             return "its weights do not follow from what its ledger says it releases"
     return ""

@@ -18,7 +18,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from dperm.audit.mechanism import (
     DELTA,
@@ -94,15 +93,15 @@ def _base(real: bool) -> Records:
 
 def estimator(model: DPLinear) -> Mechanism:
     """One fit from scratch: its first release and the solver's run."""
-    real, method = isinstance(model, DPRegressor), methods.method(model.solver)
+    real = isinstance(model, DPRegressor)
     base = _base(real)
 
     def cleaned(data: Records) -> tuple[Any, Any]:
         """Records as a fit holds them before its first release."""
-        return model._cleaned(*model._arrays(data.X, data.y))
+        return model._cleaned(data.X, data.y)
 
     with quiet():
-        on, setting = model._runs(*cleaned(base), method)[0]
+        on, setting = model._runs(*cleaned(base))[0]
     first = ranges.ledger(model._ranges, N, EPSILON, DELTA)
     family, p = solvers.family(on.module), on.problem.p
 
@@ -111,14 +110,14 @@ def estimator(model: DPLinear) -> Mechanism:
 
     noise = calibrate(ledger, EPSILON, DELTA, STRICT)
     # The shrinkage reads it.
-    model._guarantee = Guarantee(noise.ledger, DELTA, (), EPSILON)
+    model.epsilon_ = Guarantee(noise.ledger, DELTA, (), EPSILON)
 
     def start(data: Records, own: Streams) -> Started:
         def normal(scale: Any, size: int) -> Array:
             return scale * gaussian(own.smoothness, (size, 1))
 
         X, every, noisy = model._standardised(*cleaned(data), first, normal)
-        made, point = model._runs(X, every, method)[0]
+        made, point = model._runs(X, every)[0]
         stack = ExitStack()
         run = stack.enter_context(made.start(point, noise.noise_multiplier, own))
 
@@ -168,24 +167,21 @@ def search(real: bool) -> Mechanism:
 
     def prepared(data: Records) -> list[Any]:
         """The runs of all points of the grid on the data."""
-        models = [clone(made.estimator).set_params(**one) for one in made._grid()]
-        return made._runs(models, *made._cleaned(models, data.X, data.y))
+        models, t, every = made._prepared(data.X, data.y)
+        return [model._runs(t, every)[0] for model in models]
 
     with quiet():
         runs = prepared(base)
-    paid, ledgers, _ = made._priced(runs, DELTA)
-    every = (one for seed in range(99) for one in made._drawn(runs, paid, seed))
-    drawn = next(one for one in every if one.choice == 0)
-    kept = lru_cache(maxsize=200)(lambda data: prepared(data)[0][0])
+    (_, noise, ledger), *_ = made._priced(runs, DELTA)[0]
+    kept = lru_cache(maxsize=200)(lambda data: prepared(data)[0])
 
     def start(data: Records, own: Streams) -> Started:
-        first, second = (int(one) for one in own.noise.integers(2**62, size=2))
-        run = drawn._replace(seed=first, scored=second)
+        seeds = own.noise.integers(2**62, size=2)
         ended: list[Array] = []
 
         def releases() -> Iterator[Array]:
             """Weights and score together; nan and infinity become large."""
-            score, weights = scored(kept(data), run, made._of_choice)
+            score, weights = scored(*kept(data), noise, seeds, made._of_choice)
             ended.append(weights)
             whole = np.append(weights, score)
             yield np.nan_to_num(whole, nan=FAR, posinf=2 * FAR)
@@ -196,7 +192,7 @@ def search(real: bool) -> Mechanism:
     return Mechanism(
         f"PrivateSearch, {'regression' if real else 'classifier'}",
         STRICT,
-        ledgers[0],
+        ledger,
         base,
         start,
         real=real,

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OVERRIDES = ("data", "output")  # data.mirror=..., output.results=...
-OF_FILES = (
-    *("target", "positive", "drop", "missing", "categories"),
-    *("separator", "decimal", "header"),
-)
+OF_COLUMNS = ("positive", "drop", "missing", "categories")
+OF_FILES = ("target", *OF_COLUMNS, "separator", "decimal", "header")
 USUAL = {  # methods if none is named, by whether labels are classes
     True: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
@@ -42,7 +40,7 @@ NO_RELEASE = (
 )
 
 
-def _ordered(pair: list[float]) -> list[float]:
+def _ordered(pair: tuple[float, float]) -> tuple[float, float]:
     if not pair[0] < pair[1]:
         raise ValueError("low below high")
     return pair
@@ -54,9 +52,8 @@ def _key(help: str, default: Any = None, **limits: Any) -> Any:
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[Finite, Field(gt=0)]
-Pair = Annotated[
-    list[Finite], Field(min_length=2, max_length=2), AfterValidator(_ordered)
-]
+Pair = Annotated[tuple[Finite, Finite], AfterValidator(_ordered)]
+Loss = Literal["logistic", "smoothed_hinge", "least_squares", "huber"]
 Tuning = Literal["default", "grid"]
 
 
@@ -79,7 +76,7 @@ class Request(BaseModel):
         "categories.city=[A, B]: values of a column of text, each a column of 0 and 1",
         {},
     )
-    loss: str | None = _key("logistic for two values, least_squares for more; huber")
+    loss: Loss | None = _key("logistic for two values, least_squares for more; huber")
     l1: Finite = _key("strength of the L1 norm of a fit", 0.0, ge=0)
     l2: Finite | None = _key("strength of the squared norm; as dperm.fit has it", ge=0)
     intercept: bool = _key("whether to add one", True)
@@ -108,18 +105,12 @@ class Request(BaseModel):
     fresh: int = _key("fresh fits of each chosen setting", 20, ge=2)
     seed: int = _key("all random numbers follow from it", 20220202, ge=0)
     workers: int = _key("processes", 1, ge=1)
-    name: str | None = _key("name of the folder below results/try; the file's")
     overrides: list[str] = Field([], exclude=True)
 
 
 LISTS = (
-    "drop",
-    "categories",
-    "solvers",
-    "epsilon",
-    "tunings",
-    "bounds",
-    "label_bounds",
+    *("drop", "categories", "solvers", "epsilon", "tunings"),
+    *("bounds", "label_bounds"),
 )
 KEYS = {
     key: str(one.description)
@@ -182,10 +173,12 @@ def parse(words: Iterable[str]) -> Request:
     try:
         request = Request(**given)
     except ValidationError as error:
-        deepest: dict[str, Any] = {}  # of a key's
+        said: dict[str, str] = {}  # of one key once, and of bounds.age not bounds too
         for one in sorted(error.errors(), key=lambda one: -len(one["loc"])):
-            deepest.setdefault(str(one["loc"][0]), one)
-        faults += [_fault(key, one) for key, one in deepest.items()]
+            key = _named(given, one["loc"])
+            if not any(f"{known}.".startswith(f"{key}.") for known in said):
+                said[key] = _fault(key, one)
+        faults += said.values()
     if not given.get("problem"):
         faults.append(f"problem=: expected {KEYS['problem']}")
     if faults:
@@ -220,10 +213,21 @@ def _value(key: str, text: str) -> Any:
     return quoted[2] if quoted else text
 
 
+def _named(given: Mapping[str, Any], place: tuple[Any, ...]) -> str:
+    """The key of an error of pydantic, as it was typed: bounds.age."""
+    names, tree = [], given
+    for part in place:
+        if isinstance(tree, dict) and part in tree:
+            names.append(str(part))
+            tree = tree[part]
+    return ".".join(names)
+
+
 def _fault(key: str, error: Mapping[str, Any]) -> str:
     """One line of a key's error of pydantic, with what the key is."""
     said = re.sub("^(Input should be|Value error,)", "expected", str(error["msg"]))
-    return f"{key}={error['input']}: {said} ({key}: {KEYS.get(key, 'no key')})"
+    first = key.partition(".")[0]
+    return f"{key}={error['input']}: {said} ({first}: {KEYS.get(first, 'no key')})"
 
 
 # --- the race -------------------------------------------------------------------------
@@ -243,7 +247,7 @@ def compare(request: Request) -> str:
     from dperm.core.experiment.files import write_csv
 
     case, chosen, python = planned(request)
-    written = _file(request, request.name or case.name)
+    written = _file(request, case.name)
     n, held, p = len(case.y), len(case.y_held), case.X.shape[1]
     log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
     how = {"fresh": request.fresh, "tunings": request.tunings}
@@ -312,7 +316,6 @@ def _case(request: Request) -> Case:
 
     from dperm.compare.estimators import SIGNED
     from dperm.compare.race import Case
-    from dperm.core.erm.losses import bounded
 
     path = Path(request.problem)
     X, y, names, loss = _of_file(request, path) if path.is_file() else _known(request)
@@ -325,11 +328,6 @@ def _case(request: Request) -> Case:
         raise ConfigError(f"{path.name}: target: expected labels that differ")
     is_two = len(values) == 2 and not request.label_bounds
     loss = request.loss or loss or ("logistic" if is_two else "least_squares")
-    if loss not in bounded():
-        known = bounded()
-        raise ConfigError(
-            f"loss={loss}: expected one of {', '.join(known)}{hint(loss, known)}"
-        )
     is_signed = loss in SIGNED
     if is_signed and len(values) > 2:
         raise ConfigError(
@@ -342,7 +340,7 @@ def _case(request: Request) -> Case:
     told["fit_intercept"] = request.intercept
     told["bounds"] = _bounds(request, X, names)
     if request.label_bounds:
-        told["label_bounds"] = tuple(request.label_bounds)
+        told["label_bounds"] = request.label_bounds
     return Case.of(path.stem.split(".")[0], X, y, loss, **told)
 
 
@@ -353,8 +351,7 @@ def _of_file(request: Request, path: Path) -> tuple[Any, Any, list[str], str]:
 
     separator = request.separator and request.separator.replace("\\t", "\t")
     how: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
-    of_columns = ("positive", "drop", "missing", "categories")
-    named = {key: getattr(request, key) for key in of_columns}
+    named = {key: getattr(request, key) for key in OF_COLUMNS}
     try:
         table = data.read_table(path, separator=separator, **how)
         return *data.table_arrays(table, request.target, **named), ""
@@ -396,8 +393,8 @@ def _bounds(request: Request, X: Any, names: list[str]) -> tuple[Any, Any]:
     """Ranges as declared: one for all columns, or by name; others are the data's."""
     from dperm.compare.race import ends
 
-    if isinstance(request.bounds, list):
-        return request.bounds[0], request.bounds[1]
+    if isinstance(request.bounds, tuple):
+        return request.bounds
     low, high = ends(X)
     for name, pair in request.bounds.items():
         if name not in names:

@@ -10,24 +10,19 @@ pays.
 from __future__ import annotations
 
 import math
-import re
 import secrets
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Number
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from scipy import sparse
+from scipy.special import log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.exceptions import NotFittedError
-from sklearn.utils import (
-    check_consistent_length,
-    check_random_state,
-    column_or_1d,
-)
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -52,21 +47,18 @@ AUTO = "auto"
 # problem. It is near the arena's best (results/arena/advice.csv). Where n epsilon
 # over p is below 1000, dp_gram and hessian_mixing are a little ahead of moments.
 ORDER = {
-    True: ("moments", "hessian_mixing", "dp_gram"),
-    False: ("objective_perturbation", "dp_gram", "dp_minibatch"),
+    True: ("moments", "hessian_mixing", "dp_gram", "dp_gd"),
+    False: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
 }
-LAST = "dp_gd"  # it can solve every problem
 SIGNED = tuple(name for name in bounded() if named(name).labels == "sign")
 RESIDUAL = tuple(name for name in bounded() if name not in SIGNED)
 RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
 SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
 SPREAD = 0.3  # of an intercept about the constant's, a guess
-FEW = 1e-300
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
-RELEASED = {"minima": "approximate"}  # settings in which no minimum is taken as exact
 FOR_RELEASE = ("dp_gd", "dp_gram", "moments")  # proved for exact, discrete noise
 PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
 
@@ -86,51 +78,25 @@ class DPLinear(BaseEstimator):
     setting: Mapping[str, float] | None = None
     random_state: Any = None
     release: bool = False
-    _label: ClassVar[str]
+    _label: ClassVar[str]  # the declaration of labels
     _losses: ClassVar[tuple[str, ...]]
     _is_real: ClassVar[bool]  # labels are centred and scaled like a column
 
     # --- from arrays to problems ------------------------------------------------------
 
-    def _arrays(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-        """X (n, p) and y (n,) as arrays, whatever numbers they hold.
-
-        The contents of a single record may not decide whether a fit raises.
-        """
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the "
-                "target y is None"
-            )
-        if getattr(getattr(y, "dtype", None), "kind", "") == "c":
-            raise ValueError(f"y: expected real numbers: {frames.COMPLEX}")
-        self._types = (frames.TYPES,) if isinstance(X, pd.DataFrame) else ()
-        X = frames.checked(X)
-        how = {"accept_sparse": "csc", "dtype": np.float64, "ensure_min_samples": 2}
-        try:
-            X = validate_data(self, X, ensure_all_finite=False, **how)
-        except ValueError as error:
-            raise ValueError(_without_entries(error)) from None
-        if sparse.issparse(X) and not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()  # an entry may be a sum of parts, each within its bounds
-        y = np.array(y, dtype=object) if isinstance(y, list | tuple) else y
-        y = column_or_1d(y, warn=True)  # one text would turn all of a list into text
-        check_consistent_length(X, y)
-        return X, y
-
     def _cleaned(self, X: Any, y: Any) -> tuple[Any, Sequence[Any]]:
-        """X (n, p) as t in its ranges, and the vectors of labels; all finite."""
-        self._check(X.shape[0])
-        p, names = X.shape[1], getattr(self, "feature_names_in_", None)
-        columns: Any = p if names is None else [*map(str, names)]
-        self._require(columns)
-        how = (columns, self.fit_intercept, sparse.issparse(X))
-        self._ranges = [ranges.declared("bounds", self.bounds, *how)]
-        return self._labelled(self._ranges[0].unit(X), y)
+        """X (n, p) as t in its ranges, and the vectors of labels; all finite.
 
-    def _require(self, columns: Any) -> None:
-        """Refuse a fit whose ranges or classes are not declared, all at once."""
+        The contents of a single record may not decide whether this raises.
+        """
+        self._types = (frames.TYPES,) if isinstance(X, pd.DataFrame) else ()
+        how = {"accept_sparse": "csc", "dtype": np.float64, "ensure_min_samples": 2}
+        X = validate_data(self, frames.matrix(X), ensure_all_finite=False, **how)
+        y = column_or_1d(frames.array("y", y), warn=True)
+        check_consistent_length(X, y)
+        self._check(X.shape[0])
+        names = getattr(self, "feature_names_in_", None)
+        columns: Any = X.shape[1] if names is None else [*map(str, names)]
         absent = [ranges.template(columns)] * (self.bounds is None)
         absent += [self._label] * (getattr(self, self._label.split("=")[0]) is None)
         if absent:
@@ -138,48 +104,9 @@ class DPLinear(BaseEstimator):
                 "bounds: expected what the columns may hold, from what they mean and "
                 f"not from these data. Declare {', and '.join(absent)}"
             )
-
-    def _runs(
-        self,
-        X: Any,
-        every: Sequence[np.ndarray],
-        method: methods.Method | None = None,
-    ) -> list[tuple[Contestant, Setting]]:
-        """The method on the problem of each vector of labels, with its setting."""
-        if method is None and self.solver != AUTO:
-            method = methods.method(self.solver)
-        scales = method is None or method.scales_columns
-        self._constant = UNPENALISED if scales else 1.0
-        problems = [self._problem(X, one, len(every)) for one in every]
-        method = method or self._usual(problems)
-        reason = method.on(problems[0]).obstacle() or _reads_off(method)
-        if self.release and method.section.algorithm not in FOR_RELEASE:
-            reason = (
-                f"release=True has no proof for {method.name}; expected one of "
-                f"{', '.join(FOR_RELEASE)}"
-            )
-        if reason:
-            raise ValueError(f"solver {method.name}: cannot do this: {reason}")
-        self.solver_ = method.name
-        is_tilted = method.section.algorithm == "objective_perturbation"
-        safe: Mapping[str, Any] = RELEASED if is_tilted else {}
-        setting = {**method.default, **safe, **(self.setting or {})}
-        method.check(setting)
-        return [(method.on(problem), setting) for problem in problems]
-
-    def _usual(self, problems: Sequence[Problem]) -> methods.Method:
-        """The first method that can solve the problems; no data decide.
-
-        Several problems need a joint price by a formula, because others take minutes.
-        """
-        for name in ORDER[problems[0].loss.quadratic]:
-            method = methods.method(name)
-            on = method.on(problems[0])
-            if not (on.obstacle() or (self.release and name not in FOR_RELEASE)):
-                ledger = on.ledger(method.default, 1.0)
-                if len(problems) == 1 or is_closed_form(ledger + ledger):
-                    return method
-        return methods.method(LAST)
+        how = {"centred": self.fit_intercept, "is_sparse": sparse.issparse(X)}
+        self._ranges = [ranges.declared("bounds", self.bounds, columns, **how)]
+        return self._labelled(self._ranges[0].unit(X), y)
 
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
@@ -187,15 +114,15 @@ class DPLinear(BaseEstimator):
         self._delta = 1 / n**2 if self.delta is None else self.delta
         check_target(self.epsilon, self._delta)
         l2 = 0.0 if self.l2 is None else self.l2
-        is_ours = self.setting is None or self.solver != AUTO
         own = not self.release or self.random_state is None
         for name, is_right, expected in (
             ("loss", self.loss in self._losses, f"one of {', '.join(self._losses)}"),
             ("solver", isinstance(self.solver, str), "a name"),
-            ("setting", is_ours, "with a solver that is named, not 'auto'"),
             ("setting", isinstance(self.setting, Mapping | None), "values by name"),
-            ("l1", _is_size(self.l1), "0 or more"),
-            ("l2", _is_size(l2), "0 or more"),
+            ("setting", self.setting is None or self.solver != AUTO,
+             "with a solver that is named, not 'auto'"),
+            ("l1", isinstance(self.l1, Real) and self.l1 >= 0, "0 or more"),
+            ("l2", isinstance(l2, Real) and l2 >= 0, "0 or more"),
             ("fit_intercept", self.fit_intercept in (True, False), "True or False"),
             ("release", self.release in (True, False), "True or False"),
             ("random_state", own, "None with release=True, which takes the system's"),
@@ -207,55 +134,80 @@ class DPLinear(BaseEstimator):
                 raise ValueError(f"{name}: expected {expected}, found {found!r}")
         if self.release:
             extras.require("release", "release=True")
-        if self._delta > 1 / n:
-            warnings.warn(
-                f"delta: {self._delta:g} is more than 1/n = {1 / n:g}: to publish one "
-                "record as it is would be private by that",
-                UserWarning,
-                4,
-            )
-        if n < FEWEST:
-            warnings.warn(
-                f"X: {n} records, expected {FEWEST} or more: noise hides all else",
-                UserWarning,
-                4,
-            )
+        for is_weak, what in (
+            (self._delta > 1 / n, f"delta: {self._delta:g} is more than 1/n = {1 / n:g}"
+             ": to publish one record as it is would be private by that"),
+            (n < FEWEST, f"X: {n} records, expected {FEWEST} or more: noise hides all "
+             "else"),
+        ):  # fmt: skip
+            if is_weak:
+                warnings.warn(what, UserWarning, 5)
 
-    def _spent(self, shape: tuple[int, int], stated: Ledger) -> float:
-        """The share of delta that discrete noise costs in a release of p columns."""
-        if not self.release:
-            return 0.0
-        width = shape[1] + 2  # with intercept and label
-        releases = sum(event.count for event in stated.events)
-        found = slack(releases * width * (width + 1) // 2 + 2 * width, self.epsilon)
-        if not found < self._delta / 2:
-            raise ValueError(
-                f"delta: expected more than {2 * found:g} with release=True, found "
-                f"{self._delta:g}"
-            )
-        return found
+    def _runs(
+        self, X: Any, every: Sequence[Any], name: str = ""
+    ) -> list[tuple[Contestant, Setting]]:
+        """A method on the problem of each vector of labels, with its setting."""
+        name = name or self.solver
+        method = None if name == AUTO else methods.method(name)
+        scales = method is None or method.scales_columns
+        self._constant = UNPENALISED if scales else 1.0
+        problems = [self._problem(X, y, len(every)) for y in every]
+        method = method or self._usual(problems)
+        if reason := self._obstacle(method, problems[0]):
+            raise ValueError(f"solver {method.name}: cannot do this: {reason}")
+        self.solver_ = method.name
+        is_tilted = method.section.algorithm == "objective_perturbation"
+        safe = {"minima": "approximate"} if is_tilted else {}
+        setting = {**method.default, **safe, **(self.setting or {})}
+        method.check(setting)
+        return [(method.on(problem), setting) for problem in problems]
 
-    def _problem(self, X: Any, y: np.ndarray, count: int = 1) -> Problem:
-        """The objective, one of ``count`` that share epsilon, under scales of 1."""
-        scales = np.ones(X.shape[1])
+    def _usual(self, problems: Sequence[Problem]) -> methods.Method:
+        """The first method that can solve the problems; no data decide.
+
+        Several problems need a joint price by a formula, because others take minutes.
+        """
+        *first, last = map(methods.method, ORDER[problems[0].loss.quadratic])
+        for method in first:
+            if not self._obstacle(method, problems[0]):
+                ledger = method.on(problems[0]).ledger(method.default, 1.0)
+                if len(problems) == 1 or is_closed_form(ledger + ledger):
+                    return method
+        return last
+
+    def _obstacle(self, method: methods.Method, problem: Problem) -> str:
+        """Why a method cannot fit a problem of declared scales; empty if it can."""
+        if self.release and method.section.algorithm not in FOR_RELEASE:
+            return (
+                f"release=True has no proof for {method.name}; expected one of "
+                f"{', '.join(FOR_RELEASE)}"
+            )
+        chosen = method.section.options
+        sets = chosen.get("blocks") or chosen.get("groups")
+        if chosen.get("probabilities") == "importance" and sets:
+            return "its number of steps follows from columns' scales that it reads off"
+        return method.on(problem).obstacle()
+
+    def _problem(self, X: Any, y: np.ndarray, count: int) -> Problem:
+        """The objective, one of ``count`` that share epsilon, under scales of 1.
+
+        Without ``l2`` its ridge is 1 / n, or that at which the noise of one release
+        costs least. Noise on p weights costs p (z R / (n (1 + l2)))^2, with z the
+        multiplier and R^2 = p + 2; a ridge costs l2 |w|^2. RIDGE weighs one against the
+        other.
+        """
+        n, p = X.shape
         target = (self.epsilon / math.sqrt(count), self._delta)
-        l2 = self._ridge(X.shape, *target) if self.l2 is None else self.l2
-        penalty = Penalty(self.l1, l2)
+        l2 = self.l2
+        if l2 is None:
+            noise = p * (p + 2) * (ranges.whole(*target) / n) ** 2
+            l2 = max(1 / n, RIDGE[self._is_real] * noise)
+        scales = np.ones(p)
         if self.fit_intercept:
             X = with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
-        problem = build("fit", X, y, self.loss, penalty, *target, given=(N,))
-        return declared(problem, scales)
-
-    def _ridge(self, shape: tuple[int, int], epsilon: float, delta: float) -> float:
-        """1 / n, or the ridge at which the noise of one release costs least.
-
-        Noise on p weights costs p (z R / (n (1 + l2)))^2, with z the multiplier and R^2
-        = p + 2; a ridge costs l2 |w|^2. RIDGE weighs the one against the other.
-        """
-        n, p = shape
-        noise = p * (p + 2) * (ranges.whole(epsilon, delta) / n) ** 2
-        return max(1 / n, RIDGE[self._is_real] * noise)
+        known = (self.loss, Penalty(self.l1, l2), *target)
+        return declared(build("fit", X, y, *known, given=(N,)), scales)
 
     # --- the fit ----------------------------------------------------------------------
 
@@ -270,34 +222,49 @@ class DPLinear(BaseEstimator):
         BudgetError
             If an open ``Budget`` has too little left.
         """
-        t, every = self._cleaned(*self._arrays(X, y))
+        t, every = self._cleaned(X, y)
         runs, seed = self._runs(t, every), noise_seed(self.random_state)
-        spent = self._spent(t.shape, _composed(runs, 1.0))
-        first = ranges.ledger(self._ranges, len(every[0]), self.epsilon, self._delta)
+        first = ranges.ledger(self._ranges, self._n, self.epsilon, self._delta)
+
+        def of_runs(noise: float) -> Ledger:
+            one, *others = (on.ledger(setting, noise) for on, setting in runs)
+            return sum(others, one)
+
+        spent = self._spent(t.shape[1] + 2, of_runs(1.0)) if self.release else 0.0
         found = calibrated(
-            lambda noise: first + _composed(runs, noise),
-            self.epsilon,
-            self._delta - spent,
+            lambda noise: first + of_runs(noise), self.epsilon, self._delta - spent
         )
         public = [on.public_information(found.ledger) for on, _ in runs]
         known = united(*public, self._types)
         charge(found.true_epsilon, self._delta, known, seed)
-        self._guarantee = Guarantee(
+        self.epsilon_ = Guarantee(
             found.ledger, self._delta, known, found.true_epsilon, spent
         )
         drawn = Exact() if self.release else ranges.seeded(seed)
         X, every, _ = self._standardised(t, every, first, drawn)
-        runs = self._runs(X, every, methods.method(self.solver_))
-        for on, _ in runs:
-            on.exact = self.release
-        seeds = [seed] if len(runs) == 1 else seeds_of(seed, len(runs))
+        runs = self._runs(X, every, self.solver_)
+        seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
         with frames.silent():
-            W = [
-                weights(*run, found.noise_multiplier, k)
-                for run, k in zip(runs, seeds, strict=True)
-            ]
-        self._published(np.array([_finite(w) for w in W]))
+            for (on, setting), one in zip(runs, seeds, strict=True):
+                on.exact = self.release
+                W.append(on.weights(setting, found.noise_multiplier, one))
+        lost = ~np.isfinite(W).all(axis=1)
+        if lost.any():
+            what = "the run diverged: weights are 0; expected a smaller step"
+            warnings.warn(what, RuntimeWarning, 3)
+        self._published(np.where(lost[:, None], 0.0, W))
         return self
+
+    def _spent(self, width: int, stated: Ledger) -> float:
+        """The share of delta that discrete noise costs, with intercept and label."""
+        releases = sum(event.count for event in stated.events)
+        found = slack(releases * width * (width + 1) // 2 + 2 * width, self.epsilon)
+        if not found < self._delta / 2:
+            raise ValueError(
+                f"delta: expected more than {2 * found:g} with release=True, found "
+                f"{self._delta:g}"
+            )
+        return found
 
     def _standardised(
         self, t: Any, every: Sequence[Any], given: Ledger, normal: Normal | Exact
@@ -306,11 +273,8 @@ class DPLinear(BaseEstimator):
         ts = [t, every[0][:, None]][: len(self._ranges)]
         self._ranges, noisy = ranges.released(self._ranges, ts, given, normal)
         first, *label = self._ranges
-        return (
-            first.standard(t),
-            [label[0].standard(y) for y in every] if self._is_real else [*every],
-            noisy,
-        )
+        every = [label[0].standard(y) for y in every] if self._is_real else [*every]
+        return first.standard(t), every, noisy
 
     def _published(self, W: np.ndarray) -> None:
         """Keep weights (K, p) as coefficients in the units of the user's columns."""
@@ -325,8 +289,7 @@ class DPLinear(BaseEstimator):
         elif label:
             coef, intercept = self._cautious(coef, intercept, label[0])
         coef = np.where(columns.idle, 0.0, coef / columns.scale)
-        if self.fit_intercept:
-            intercept = intercept - coef @ columns.centre
+        intercept = intercept - coef @ columns.centre
         if self._is_real:
             coef, intercept = coef[0], float(intercept[0])
         self.coef_, self.intercept_ = coef, intercept
@@ -340,7 +303,7 @@ class DPLinear(BaseEstimator):
         class, is the intercept's, and with Lambda that of a weight. Weights keep |w|^2
         / (|w|^2 + 2 noise); the intercept is averaged with the constant's by precision.
         """
-        first, *others = self._guarantee.ledger.events
+        first, *others = self.epsilon_.ledger.events
         tilts = [one for one in others if isinstance(one, PerturbedObjective)]
         if not tilts or not first.scale:
             return coef, intercept
@@ -349,7 +312,7 @@ class DPLinear(BaseEstimator):
         curvature = share * (1 - share)
         ridge = (tilt.sensitivity / 2) ** 2 / tilt.curvature
         off = coef.size * (tilt.scale / (self._n * curvature + ridge)) ** 2
-        kept = 1 / (1 + 2 * off / max(float(np.sum(coef**2)), FEW))
+        kept = 1 / (1 + 2 * off / max(float(np.sum(coef**2)), 1e-300))
         of_constant = first.scale / (label.weight * self._n * 2 * curvature)
         constant = of_constant**2 + (SPREAD * kept) ** 2
         own = (tilt.scale / (self._n * curvature)) ** 2
@@ -361,22 +324,12 @@ class DPLinear(BaseEstimator):
 
     # --- after a fit ------------------------------------------------------------------
 
-    @property
-    def epsilon_(self) -> Guarantee:
-        """The cost of the fit, and what it takes as public."""
-        if not hasattr(self, "_guarantee"):
-            raise NotFittedError(f"{type(self).__name__} is not fitted yet: call fit")
-        return self._guarantee
-
     def _scores(self, X: Any) -> np.ndarray:
         """<x, w> plus the intercept for each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
         how = {"accept_sparse": "csr", "dtype": np.float64}
-        X = validate_data(self, frames.checked(X), reset=False, **how)
+        X = validate_data(self, frames.matrix(X), reset=False, **how)
         return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_guarantee")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -504,17 +457,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
 
         With more than two classes, each against the rest, divided by their sum.
         """
-        return np.exp(self.predict_log_proba(X))
-
-    @available_if(lambda self: self.loss == "logistic")
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Logarithms of the probabilities; shape (n, K)."""
         scores = self._scores(X)
         if scores.shape[1] == 1:
             scores = np.column_stack((-scores, scores))
-            return -np.logaddexp(0, -scores)
-        each = -np.logaddexp(0, -scores)
-        return each - np.logaddexp.reduce(each, axis=1, keepdims=True)
+        found: np.ndarray = softmax(log_expit(scores), axis=1)
+        return found
 
 
 @PARAMETERS
@@ -551,11 +498,11 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as t in their range; a record that is not finite becomes zeros."""
-        how = (1, self.fit_intercept, False)
-        ends = ranges.declared("label_bounds", self.label_bounds, *how)
+        how = {"centred": self.fit_intercept, "is_sparse": False}
+        ends = ranges.declared("label_bounds", self.label_bounds, 1, **how)
         label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
         self._ranges.append(label)
-        X, y = cleaned(X, self._ranges[1].unit(_labels(y)))
+        X, y = cleaned(X, label.unit(frames.numbers("y", y).astype(float)))
         return X, [y]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -589,7 +536,8 @@ def fit(
     """
     told = [name for name in ("classes", "label_bounds") if name in parameters]
     if len(told) != 1:
-        too = f". Declare {ranges.template(_names(X))} too"
+        columns = [*map(str, X.columns)] if isinstance(X, pd.DataFrame) else 1
+        too = f". Declare {ranges.template(columns)} too"
         raise ValueError(
             "classes, label_bounds: expected classes=(first, second, ...) for "
             "labels of classes, or label_bounds=(low, high) for numbers, found "
@@ -597,25 +545,6 @@ def fit(
         )
     kind = DPClassifier if told == ["classes"] else DPRegressor
     return kind(solver, epsilon=epsilon, **parameters).fit(X, y)
-
-
-def _names(X: Any) -> Any:
-    """Names of a data frame's columns, else 1."""
-    return [*map(str, X.columns)] if isinstance(X, pd.DataFrame) else 1
-
-
-def _composed(runs: Sequence[tuple[Contestant, Setting]], noise: float) -> Ledger:
-    first, *others = (on.ledger(setting, noise) for on, setting in runs)
-    return sum(others, first)
-
-
-def _reads_off(method: methods.Method) -> str:
-    """Why a method needs more than declared scales; empty if it does not."""
-    chosen = method.section.options
-    sets = chosen.get("blocks") or chosen.get("groups")
-    if chosen.get("probabilities") != "importance" or not sets:
-        return ""
-    return "its number of steps follows from the columns' scales, which it reads off"
 
 
 def with_constant(X: Any, value: float) -> Any:
@@ -631,41 +560,3 @@ def noise_seed(random_state: Any) -> int:
     if random_state is None:
         return secrets.randbits(62)
     return int(check_random_state(random_state).randint(2**31))
-
-
-def weights(
-    on: Contestant, setting: Setting, noise_multiplier: float, seed: int
-) -> np.ndarray:
-    """The weights of one run, shape (p,)."""
-    return on.weights(setting, noise_multiplier, seed)
-
-
-def _finite(w: np.ndarray) -> np.ndarray:
-    """The weights, or zeros if the run diverged; that is post-processing."""
-    if np.isfinite(w).all():
-        return w
-    warnings.warn(
-        "the run diverged: weights are 0; expected a smaller step, or scales "
-        "nearer to the data's",
-        RuntimeWarning,
-        4,
-    )
-    return np.zeros_like(w)
-
-
-def _without_entries(error: ValueError) -> str:
-    """scikit-learn's message about an array, without any of its entries."""
-    return re.sub(r"array=.*\.\n", "", str(error), flags=re.DOTALL)
-
-
-def _labels(y: np.ndarray) -> np.ndarray:
-    """Labels of a regression as doubles (n,), NaN for what is no number.
-
-    Raises ValueError for an array of text, whatever it holds.
-    """
-    is_mixed = frames.typed("y", y).dtype.kind == "O"
-    return frames.numbers(y) if is_mixed else y.astype(float)
-
-
-def _is_size(value: Any) -> bool:
-    return isinstance(value, Number) and value >= 0  # type: ignore[operator]

@@ -6,8 +6,9 @@ a fit raises.
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,51 +23,6 @@ TRUTHS = {"true": 1.0, "false": 0.0}
 TYPES = "types of columns"  # assumed by the guarantee of a fit of a data frame
 
 
-def checked(X: Any) -> Any:
-    """X as numbers; entries of a list or of an array of objects that are none are NaN.
-
-    Columns of pandas' own numbers become doubles, as their gaps may have no cast.
-
-    Raises
-    ------
-    ValueError
-        For an array of a type that is not numeric, and for columns of a data frame that
-        are not, all of them at once and with the cure.
-    """
-    if not isinstance(X, pd.DataFrame):
-        found = typed("X", X if sparse.issparse(X) else _array(X))
-        is_mixed = found.dtype.kind == "O"
-        return numbers(found.ravel()).reshape(found.shape) if is_mixed else found
-    refuse_others(X)
-    frame = X.copy(deep=False)
-    for k, kind in enumerate(X.dtypes):
-        is_own = isinstance(kind, pd.api.extensions.ExtensionDtype)
-        if is_own and not isinstance(kind, pd.SparseDtype):
-            with silent():
-                column = X.iloc[:, k].to_numpy(dtype=float, na_value=np.nan)
-            frame.isetitem(k, column)
-    return frame
-
-
-def _array(X: Any) -> np.ndarray:
-    """An array; of objects where a list is ragged or does not hold numbers alone."""
-    try:
-        found = np.asarray(X)
-    except ValueError:
-        return np.array(X, dtype=object)
-    is_list = isinstance(X, list | tuple) and found.dtype.kind not in NUMERIC
-    return np.array(X, dtype=object) if is_list else found
-
-
-def typed(name: str, values: Any) -> Any:
-    """An array of numbers or of objects; any other is refused by its type."""
-    if values.dtype.kind == "c":
-        raise ValueError(f"{name}: expected real numbers: {COMPLEX}")
-    if values.dtype.kind not in (*NUMERIC, "O"):
-        raise ValueError(f"{name}: expected an array of numbers, found {values.dtype}")
-    return values
-
-
 @contextmanager
 def silent() -> Iterator[None]:
     """Suppress warnings of other libraries, which would depend on the records."""
@@ -75,35 +31,71 @@ def silent() -> Iterator[None]:
         yield
 
 
+def array(name: str, values: Any) -> Any:
+    """An array, dense or sparse; a list becomes one of objects.
+
+    Raises ValueError for an array of complex numbers, by its type.
+    """
+    if isinstance(values, list | tuple):
+        return np.array(values, dtype=object)  # one text would turn all into text
+    found = values if sparse.issparse(values) else np.asarray(values)
+    if found.dtype.kind == "c":
+        raise ValueError(f"{name}: expected real numbers: {COMPLEX}")
+    return found
+
+
 @silent()
-def numbers(values: Iterable[Any]) -> np.ndarray:
-    """Objects (n,) as doubles; NaN for text and for what no double holds."""
-    nothing = float("nan")
-    texts = (str, bytes)
-    return np.array([
-        nothing if isinstance(one, texts) else read(float, one, nothing)
-        for one in values
-    ])  # fmt: skip
+def numbers(name: str, values: Any) -> Any:
+    """An array of numbers, dense or sparse; NaN for objects that no double holds.
+
+    Raises ValueError for an array of another type, whatever it holds.
+    """
+    found = array(name, values)
+    if found.dtype.kind in NUMERIC:
+        return found
+    if found.dtype.kind != "O":
+        raise ValueError(f"{name}: expected an array of numbers, found {found.dtype}")
+    each = [
+        math.nan if isinstance(one, str | bytes) else read(float, one, math.nan)
+        for one in found.ravel()
+    ]
+    return np.array(each).reshape(found.shape)
 
 
-def refuse_others(frame: pd.DataFrame) -> None:
-    """Refuse all columns that are not of real numbers, by their types."""
+@silent()
+def matrix(X: Any) -> Any:
+    """X (n, p) as numbers, dense, sparse or a data frame of doubles.
+
+    Raises
+    ------
+    ValueError
+        For another shape, an array of another type, and for columns of a data frame
+        that are not of real numbers: all of them at once and with the cure.
+    """
+    if not isinstance(X, pd.DataFrame):
+        found = numbers("X", X)
+        if found.ndim != 2:
+            raise ValueError(
+                f"X: expected the shape (n, p), found {found.shape}. Reshape your data"
+            )
+        return found
     other = {
         str(name): kind
-        for name, kind in frame.dtypes.items()
+        for name, kind in X.dtypes.items()
         if not is_numeric_dtype(kind) or is_complex_dtype(kind)
     }
     if other:
-        found = ", ".join(f"{name} ({kind})" for name, kind in other.items())
+        named = ", ".join(f"{name} ({kind})" for name, kind in other.items())
         raise ValueError(
-            f"X: expected columns of numbers, found {found}. Numbers held as objects "
+            f"X: expected columns of numbers, found {named}. Numbers held as objects "
             "need astype(float). Make text numbers by values that are public: "
-            "ColumnTransformer([('text', OneHotEncoder("
-            f"categories=[[...]], handle_unknown='ignore'), {[*other]})], "
-            "remainder='passthrough'). SimpleImputer(strategy='constant', "
-            "fill_value=..., keep_empty_features=True) fills gaps, and "
+            "ColumnTransformer([('text', OneHotEncoder(categories=[[...]], "
+            f"handle_unknown='ignore'), {[*other]})], remainder='passthrough'). "
+            "SimpleImputer(strategy='constant', fill_value=..., "
+            "keep_empty_features=True) fills gaps, and "
             "MissingIndicator(features='all') says where they were"
         )
+    return pd.DataFrame(X.to_numpy(dtype=float, na_value=np.nan), columns=X.columns)
 
 
 def matched(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:

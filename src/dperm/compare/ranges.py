@@ -75,16 +75,14 @@ class Ranges:
     @property
     def idle(self) -> np.ndarray:
         """Columns of a single possible value, which is 0 as t; booleans of (k,)."""
-        only = self.low == self.high
-        return only if self.centred else only & (self.low == 0)
+        return (self.low == self.high) & (self.low == self.middle)
 
     @property
     def half(self) -> np.ndarray:
         """What is 1 as t, less the middle; shape (k,)."""
-        if self.centred:
-            return np.where(self.idle, 1.0, (self.high - self.low) / 2)
         largest = np.maximum(np.abs(self.low), np.abs(self.high))
-        return np.where(self.idle, 1.0, largest)
+        half = (self.high - self.low) / 2 if self.centred else largest
+        return np.where(self.idle, 1.0, half)
 
     @property
     def centre(self) -> np.ndarray:
@@ -100,6 +98,7 @@ class Ranges:
         """Columns X (n, k), dense or sparse, as t in [-1, 1]; NaN stays NaN."""
         if sparse.issparse(X):
             made = sparse.csc_array(X, copy=True)
+            made.sum_duplicates()  # an entry may be a sum of parts, and is in its range
             counts = np.diff(made.indptr)
             ends = (self.low, self.high, self.half)
             low, high, half = (np.repeat(one, counts) for one in ends)
@@ -262,33 +261,26 @@ def declared(
 
 
 def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends, each of shape (k,)."""
-    wanted = (
-        f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
-        f"arrays with {k} numbers each"
-    )
+    """Lower and upper ends, each of shape (k,).
+
+    Two by two numbers are pairs in a list, ends in a tuple of arrays, and else unclear.
+    """
     try:
-        if np.shape(bounds) == (2, 2) == (k, 2) and not _is_clear(bounds):
-            raise ValueError("pairs, or ends")
-        if np.asarray(bounds).dtype.kind in "SU":
-            raise ValueError("text")
-        given = [np.asarray(one, dtype=float) for one in bounds]
-        is_one = len(given) == 2 and all(one.ndim == 0 for one in given)
-        is_pairs = isinstance(bounds, list) or np.shape(bounds) == (k, 2) != (2, 2)
-        if is_pairs and not is_one and len(given) != k:
-            raise ValueError("another number of pairs")
-        ends = given if is_one or not is_pairs else np.array(given).T
-        low, high = (np.broadcast_to(one, k).copy() for one in ends)
+        given = np.asarray(bounds)
+        given = np.empty(0) if given.dtype.kind in "SU" else given.astype(float)
     except (TypeError, ValueError):
-        raise ValueError(f"{wanted}, found {bounds!r}") from None
-    return low, high
-
-
-def _is_clear(bounds: Any) -> bool:
-    """Whether it is seen that they are pairs, or ends: a list, or a tuple of arrays."""
-    is_pairs = isinstance(bounds, list)
-    return is_pairs or not (
-        isinstance(bounds, np.ndarray) or all(isinstance(one, tuple) for one in bounds)
+        given = np.empty(0)
+    is_list = isinstance(bounds, list)
+    is_ends = isinstance(bounds, tuple) and not isinstance(bounds[0], tuple)
+    if given.shape == (2,):
+        return np.full(k, given[0]), np.full(k, given[1])
+    if given.shape == (k, 2) and (is_list or k != 2):
+        return given[:, 0], given[:, 1]
+    if given.shape == (2, k) and not is_list and (is_ends or k != 2):
+        return given[0], given[1]
+    raise ValueError(
+        f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
+        f"arrays with {k} numbers each, found {bounds!r}"
     )
 
 
@@ -299,11 +291,11 @@ def _by_name(
     if isinstance(columns, int):
         raise ValueError(f"{name}: columns have no names, expected (low, high)")
     known = {str(one): pair for one, pair in bounds.items()}
-    absent = [one for one in columns if one not in known]
-    strange = [one for one in known if one not in columns]
+    absent = ", ".join(one for one in columns if one not in known)
+    strange = ", ".join(one for one in known if one not in columns)
     if absent or strange:
-        parts = [f"no range of {', '.join(absent)}"] * bool(absent)
-        parts += [f"no column {', '.join(strange)}"] * bool(strange)
+        parts = [f"no range of {absent}"] * bool(absent)
+        parts += [f"no column {strange}"] * bool(strange)
         raise ValueError(f"{name}: {'; '.join(parts)}. Declare {template(columns)}")
     return [known[one] for one in columns]
 

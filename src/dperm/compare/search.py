@@ -7,9 +7,10 @@ is published (:mod:`dperm.accountants.private_choice`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import KW_ONLY
 from functools import cache
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -22,7 +23,7 @@ from dperm.accountants.private_choice import (
     drawn_runs,
 )
 from dperm.compare import frames, ranges
-from dperm.compare.estimators import DPLinear, noise_seed
+from dperm.compare.estimators import PARAMETERS, DPLinear, noise_seed
 from dperm.compare.guarantee import Guarantee, charge, check_target
 from dperm.compare.methods import Contestant, Setting
 from dperm.core.erm.problem import Problem
@@ -40,14 +41,7 @@ INNER = 0.6  # share of a choice's epsilon that one run has, roughly
 SEARCHED = ("solver", "setting", "l1", "l2")  # losses stay comparable under these
 
 
-class Drawn(NamedTuple):
-    """A run of a private choice."""
-
-    choice: int  #: index of its parameters in the grid
-    setting: Setting
-    noise_multiplier: float
-    seed: int
-    scored: int  #: seed of the score's noise, independent of the run's other draws
+Paid = tuple[int, float, Ledger]  # a point of the grid, its noise, its releases
 
 
 @cache
@@ -58,13 +52,19 @@ def score_event(epsilon: float, delta: float) -> Gaussian:
     return Gaussian(1.0, noise / SCORE, 1, unit, "a private choice's score")
 
 
-def scored(on: Contestant, drawn: Drawn, epsilon: float) -> tuple[float, np.ndarray]:
-    """The noisy loss of one run of a choice within epsilon, and its weights (p,)."""
+def scored(
+    on: Contestant, setting: Setting, noise: float, seeds: Any, epsilon: float
+) -> tuple[float, np.ndarray]:
+    """The noisy loss of one run of a choice within epsilon, and its weights (p,).
+
+    The run, with a noise multiplier, and the noise of its loss have a seed each.
+    """
     problem, most = on.problem, loss_bound(on.problem)
-    w = on.weights(drawn.setting, drawn.noise_multiplier, drawn.seed)
+    own, other = (int(one) for one in seeds)
+    w = on.weights(setting, noise, own)
     scale = score_event(epsilon, problem.delta).scale * most / problem.n
-    noise = gaussian(streams(drawn.scored).noise, ())
-    return float(clipped_loss(problem, most, w) + scale * noise), w
+    added = scale * gaussian(streams(other).noise, ())
+    return float(clipped_loss(problem, most, w) + added), w
 
 
 def clipped_loss(problem: Problem, most: float, w: np.ndarray) -> float:
@@ -83,6 +83,7 @@ def loss_bound(problem: Problem) -> float:
     return 3 * problem.mean_loss(np.full(1, at))
 
 
+@PARAMETERS
 class PrivateSearch(BaseEstimator):
     """The best of a random number of private fits, all within one epsilon.
 
@@ -120,146 +121,103 @@ class PrivateSearch(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        param_grid: Any,
-        *,
-        epsilon: float = 1.0,
-        random_state: Any = None,
-    ):
-        self.estimator, self.param_grid = estimator, param_grid
-        self.epsilon, self.random_state = epsilon, random_state
+    estimator: Any
+    param_grid: Any
+    _: KW_ONLY
+    epsilon: float = 1.0
+    random_state: Any = None
 
     @np.errstate(all="ignore")  # warnings would depend on the records
     def fit(self, X: Any, y: Any) -> Self:
         """Search on X (n, p) and y (n,).
 
-        Raises
-        ------
-        ValueError
-            For parameters that cannot be searched, or an epsilon out of reach.
-        BudgetError
-            If an open ``Budget`` has too little left.
+        Raises ValueError for parameters that cannot be searched or an epsilon out of
+        reach, and BudgetError if an open ``Budget`` has too little left.
         """
-        grid = self._grid()
-        models = [clone(self.estimator).set_params(**one) for one in grid]
-        columns, every = self._cleaned(models, X, y)
-        runs, half = self._runs(models, columns, every), models[0]._delta
-        able, ledgers, cost = self._priced(runs, half)
-        known = [
-            runs[k][0].public_information(one)
-            for (k, _), one in zip(able, ledgers, strict=True)
-        ]
-        given, seed = united(*known, models[0]._types), noise_seed(self.random_state)
+        models, t, every = self._prepared(X, y)
+        one, half = models[0], models[0]._delta
+        runs = [model._runs(t, every)[0] for model in models]
+        paid, cost = self._priced(runs, half)
+        known = [runs[k][0].public_information(ledger) for k, _, ledger in paid]
+        given, seed = united(*known, one._types), noise_seed(self.random_state)
         noise = ranges.whole(RANGES * self.epsilon, half)
-        first = ranges.stated(models[0]._ranges, noise)
+        first = ranges.stated(one._ranges, noise)
         cost += true_epsilon(first, half)
         charge(cost, 2 * half, given, seed)
-        standard = models[0]._standardised(columns, every, first, ranges.seeded(seed))
+        X, every, _ = one._standardised(t, every, first, ranges.seeded(seed))
         for model in models:
-            model._ranges = models[0]._ranges
-        runs = self._runs(models, *standard[:2])
+            model._ranges = one._ranges
+        runs = [model._runs(X, every)[0] for model in models]
         with frames.silent():
-            k, w = self._best(runs, able, seed)
-        self.best_params_, self.best_estimator_ = dict(grid[k]), models[k]
-        won = ledgers[[one for one, _ in able].index(k)]
-        models[k]._guarantee = Guarantee(first + won, 2 * half, given, cost)
-        models[k]._published(w[None])
+            _, w, k = min(self._tried(runs, paid, seed), key=lambda tried: tried[0])
+        won = next(ledger for point, _, ledger in paid if point == k)
+        self.epsilon_ = Guarantee(first + won, 2 * half, given, cost)
+        self.best_params_ = ParameterGrid(self.param_grid)[k]
+        self.best_estimator_ = models[k]
+        self.best_estimator_.epsilon_ = self.epsilon_
+        self.best_estimator_._published(np.where(np.isfinite(w), w, 0.0)[None])
         return self
-
-    def _grid(self) -> list[dict[str, Any]]:
-        if not isinstance(self.estimator, DPLinear):
-            raise ValueError(
-                "estimator: expected a DPClassifier or a DPRegressor, found "
-                f"{type(self.estimator).__name__}"
-            )
-        check_target(self.epsilon, 0.5)
-        if self.epsilon == np.inf:
-            raise ValueError("epsilon: expected a finite number, found inf")
-        grid: list[dict[str, Any]] = [*ParameterGrid(self.param_grid)]
-        wrong = {key for one in grid for key in one} - {*SEARCHED}
-        if wrong or not grid:
-            raise ValueError(
-                f"param_grid: expected some of {', '.join(SEARCHED)}, found "
-                f"{', '.join(sorted(wrong)) or 'none'}"
-            )
-        return grid
 
     @property
     def _of_choice(self) -> float:
         """Epsilon of the choice, without the sums of columns."""
         return (1 - RANGES) * self.epsilon
 
-    def _cleaned(self, models: Sequence[Any], X: Any, y: Any) -> tuple[Any, Any]:
-        """Columns and labels as t in their ranges, known to all models."""
+    def _prepared(self, X: Any, y: Any) -> tuple[list[Any], Any, Any]:
+        """The model of each point of the grid, columns as t in their ranges, labels."""
+        if not isinstance(self.estimator, DPLinear) or self.estimator.release:
+            raise ValueError(
+                "estimator: expected a DPClassifier or a DPRegressor with no "
+                f"release=True, found {self.estimator!r}"
+            )
+        check_target(self.epsilon, 0.5)
+        if self.epsilon == np.inf:
+            raise ValueError("epsilon: expected a finite number, found inf")
+        grid = [*ParameterGrid(self.param_grid)]
+        wrong = {key for one in grid for key in one} - {*SEARCHED}
+        if wrong or not grid:
+            raise ValueError(
+                f"param_grid: expected some of {', '.join(SEARCHED)}, found "
+                f"{', '.join(sorted(wrong)) or 'none'}"
+            )
+        inner = INNER * self._of_choice
+        models = [
+            clone(self.estimator).set_params(**one, epsilon=inner) for one in grid
+        ]
         for model in models:
-            model.set_params(epsilon=INNER * self._of_choice)
-            if model.release:
-                raise ValueError("estimator: a search takes no release=True")
-            columns, every = model._cleaned(*model._arrays(X, y))
+            columns, every = model._cleaned(X, y)
             model._delta /= 2
         if len(every) > 1:
             raise ValueError("y: a search takes two classes, found more")
-        return columns, every
+        return models, columns, every
 
-    def _runs(
-        self, models: Sequence[Any], X: Any, every: Any
-    ) -> list[tuple[Contestant, Setting]]:
-        """The method at each point of the grid, with the target of a single run."""
-        return [model._runs(X, every)[0] for model in models]
-
-    def _priced(
-        self, runs: Any, delta: float
-    ) -> tuple[list[tuple[int, float]], list[Ledger], float]:
-        """Affordable points with noise, their ledgers, and the cost of the search."""
+    def _priced(self, runs: Any, delta: float) -> tuple[list[Paid], float]:
+        """Affordable points of the grid, and the cost of a search among them."""
         epsilon = self._of_choice
         score = Ledger((score_event(epsilon, delta),))
         ways = [
             lambda noise, on=on, setting=setting: on.ledger(setting, noise) + score
             for on, setting in runs
         ]
-        found = calibrate_choice(ways, epsilon, delta)
-        able = [(k, noise) for k, noise in enumerate(found) if noise is not None]
-        if not able:
+        found = enumerate(calibrate_choice(ways, epsilon, delta))
+        paid = [(k, z, ways[k](z)) for k, z in found if z is not None]
+        if not paid:
             raise ValueError(f"epsilon: no noise keeps a search to {self.epsilon:g}")
-        ledgers = [ways[k](noise) for k, noise in able]
-        cost = choice_epsilon(ledgers, delta)
+        cost = choice_epsilon([ledger for _, _, ledger in paid], delta)
         if cost > (1 + ROOM) * epsilon:
             raise ValueError(
                 f"param_grid: choosing among these solvers costs {cost:.3g}; search "
                 "them apart"
             )
-        return able, ledgers, cost
+        return paid, cost
 
-    def _drawn(
-        self, runs: Any, able: list[tuple[int, float]], seed: int
-    ) -> list[Drawn]:
-        """The runs to make; no record influences them."""
-        rng, found = np.random.default_rng(seed), []
+    def _tried(self, runs: Any, paid: list[Paid], seed: int) -> Iterator[Any]:
+        """Noisy loss, weights and point of each run; no record decides which."""
+        rng = np.random.default_rng(seed)
         for _ in range(drawn_runs(rng)):
-            k, noise = able[int(rng.integers(len(able)))]
-            own, scored = (int(one) for one in rng.integers(2**62, size=2))
-            found.append(Drawn(k, runs[k][1], noise, own, scored))
-        return found
-
-    def _best(
-        self, runs: Any, able: list[tuple[int, float]], seed: int
-    ) -> tuple[int, np.ndarray]:
-        """The point with the least noisy loss, and the weights of that run."""
-        tried = [
-            (*scored(runs[one.choice][0], one, self._of_choice), one.choice)
-            for one in self._drawn(runs, able, seed)
-        ]
-        _, w, k = min(tried, key=lambda one: one[0])
-        return k, np.where(np.isfinite(w), w, 0.0)
-
-    @property
-    def epsilon_(self) -> Guarantee:
-        """The cost of the search."""
-        check_is_fitted(self, "best_estimator_")
-        found: Guarantee = self.best_estimator_.epsilon_
-        return found
+            k, noise, _ = paid[int(rng.integers(len(paid)))]
+            seeds = rng.integers(2**62, size=2)
+            yield *scored(*runs[k], noise, seeds, self._of_choice), k
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the best estimator for records X (n, p); shape (n,)."""

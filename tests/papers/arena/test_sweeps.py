@@ -9,7 +9,7 @@ from dperm import cli
 from dperm.compare import methods, race
 from dperm.compare import peers as libraries
 from dperm.core.experiment.config import read
-from dperm.papers.arena import ranking, sweeps, tables
+from dperm.papers.arena import sweeps, tables
 from dperm.pipeline import inputs
 from dperm.pipeline.stages import Swept
 
@@ -49,19 +49,6 @@ def test_a_library_without_an_environment_is_a_gap(config, monkeypatch):
     (row,) = sweeps.peers(config, {"problem": "breast_tumours"}, 1, [1.0], 2)
     assert (row["status"], row["reason"]) == ("gap", "no network")
     assert row["solver"] == libraries.NAME
-
-
-def test_a_published_lead_runs_under_every_reading(configured):
-    made = configured("scale=full", "paper=arena", "problem=diabetes_centred")
-    inputs.fetch(made)
-    inputs.prepare(made)
-    point = {"problem": "diabetes_centred"}
-    rows = sweeps.lead(made, point, 1, [1.0], ["hessian_mixing", "ada_ssp"], 3)
-    found = pd.DataFrame(rows)
-    assert len(rows) == 3 * 3 * 3 and (found["relative_error"] > 0).all()
-    one, *_ = ranking.compared(found.assign(data="a", problem="a"),
-                               "hessian_mixing", "ada_ssp")  # fmt: skip
-    assert one["cells"] == 1 and one["ahead"] in (0.0, 1.0)
 
 
 def test_methods_of_dperm_try_have_the_settings_of_the_arena():

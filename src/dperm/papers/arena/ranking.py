@@ -28,7 +28,6 @@ LOSSES = ("logistic", "least_squares")
 BUDGETS = ((0.0, 30.0), (30.0, 1000.0), (1000.0, math.inf))  # n epsilon / p
 CONSTANT = ENDS["constant"]  # beside the methods, with an excess of 1
 CELL = ["data", "problem", "epsilon", "loss", "range"]
-AGAIN, FLOOR = "again", "w = 0 or the mean"  # controls of a published lead
 
 
 def cells(
@@ -256,34 +255,3 @@ def _order(others: pd.DataFrame, cell: dict[str, Any], keys: list[str]) -> list[
         if same.any():
             return [*expected(others[same]).index]
     return []
-
-
-# --- a published lead -----------------------------------------------------------------
-
-
-def compared(rows: pd.DataFrame, one: str, two: str) -> list[dict[str, Any]]:
-    """Shares of cells of a published lead, with intervals over data sets.
-
-    ``ahead`` counts cells with a smaller mean error than the second method, and ties by
-    half; ``lead`` counts those in which it is also below w = 0 and the labels' mean.
-    """
-    found = []
-    cell = ["data", "problem", "epsilon"]
-    for reading, some in rows.groupby("reading", sort=False):
-        table = some.pivot_table(
-            index=cell, columns="method", values="relative_error", sort=False
-        )
-        floors = some.groupby(cell)["floor"].first().reindex(table.index)
-        table[FLOOR] = floors
-        for name in (one, AGAIN, FLOOR):
-            both = table[[two, FLOOR]].assign(first=table[name]).dropna()
-            first, second = both["first"], both[two]
-            ahead = (first < second) + 0.5 * (first == second)
-            counts = {"wins": int((first < second).sum()), "cells": len(both)}
-            row = {"reading": reading, "method": name, "against": two, **counts}
-            below = (first < second) & (first < both[FLOOR])
-            for key, won in (("ahead", ahead), ("lead", below.astype(float))):
-                low, high = resampled(won)
-                row |= {key: won.mean(), f"{key}_low": low, f"{key}_high": high}
-            found.append(row)
-    return found

@@ -96,13 +96,3 @@ def _by_tuning(
         for tuning in TUNINGS
         for row in made(ranking.cells(table, tuning))
     ])  # fmt: skip
-
-
-def leads(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
-    """Share of cells in which one method is ahead of another, under every reading."""
-    rows = load_sweep(config, "published_lead")
-    rows = rows[rows["status"] == "ok"]
-    known = relatives(config, [*rows["problem"].unique()])
-    methods = config.paper.sweeps["published_lead"].options["methods"]
-    rows = rows.assign(data=rows["problem"].map(known))
-    return pd.DataFrame(ranking.compared(rows, *methods))
