@@ -246,10 +246,3 @@ def test_the_curve_is_that_of_the_deltas_in_both_directions(n, sigma, order):
     moment = order * (order - 1) * np.trapezoid(both, e)
     (found,) = renyi_curve(steps(n, sigma), np.array([order]))
     assert found == pytest.approx(7 * np.log1p(moment) / (order - 1), rel=2e-3)
-
-
-def test_without_sampling_the_curve_is_the_gaussians():
-    orders = np.array([1.2, 2.0, 7.0, 40.0])
-    whole = Ledger((SampledGaussian(1.0, 5.0, 1, "", "", 50, 50),))
-    expected = renyi_curve(gaussian(5.0), orders)
-    np.testing.assert_allclose(renyi_curve(whole, orders), expected, rtol=1e-6)
