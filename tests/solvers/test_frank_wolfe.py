@@ -55,6 +55,8 @@ def test_a_private_transcript_has_the_selections_its_ledger_counts(name):
 def test_every_noise_says_what_it_truly_costs(name, calibration):
     """By a sound accountant; the sensitivity of a score is written out here."""
     problem, _, options = made(name)
+    loud = noise_of(name, calibration, 50.0).true_epsilon
+    assert calibration != "strict" or loud <= 50.0 * (1 + 1e-6)
     noise = noise_of(name, calibration, 1.0)
     assert noise.true_epsilon >= true_epsilon(noise.ledger, DELTA) * (1 - 1e-9)
     selection = noise.ledger.events[0]
@@ -73,10 +75,8 @@ def test_every_noise_says_what_it_truly_costs(name, calibration):
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("calibration", ["none", "strict"])
 def test_without_noise_no_epsilon_is_claimed(name, calibration):
-    noise, (problem, module, options) = (
-        noise_of(name, calibration, math.inf),
-        made(name),
-    )
+    problem, module, options = made(name)
+    noise = noise_of(name, calibration, math.inf)
     (event,) = noise.ledger.events
     assert isinstance(event, NonPrivate) and event.count == STEPS
     assert noise.index_scale == noise.sketch_scale == 0
