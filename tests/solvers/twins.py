@@ -449,12 +449,14 @@ def descent(d, options, width, count, noisy):
     """Momentum and proximal steps along noisy sums of gradients."""
     eta = options.step / (curvature(d.loss) * width)
     u, v, settled = np.zeros(len(d.S)), 0.0, eta / (1 - options.momentum)
+    seen = []
     for _ in range(options.steps):
         v = options.momentum * v + noisy(u) / count
         u = u - eta * v
         u = np.sign(u) * np.maximum(np.abs(u) - settled * d.l1 / d.S, 0)
         u = u / (1 + settled * d.l2 / d.S**2)
-    return u
+        seen.append(u)
+    return np.mean(seen[options.steps // 2 :], axis=0) if options.average else u
 
 
 def dp_gd(d, options, z, streams):
