@@ -62,9 +62,6 @@ def test_blocks_draw_what_one_call_draws(block):
 
     for draw in (integers, gaussian, lambda rng, size: laplace(rng, np.ones(size))):
         assert (cut(draw, 4) == draw(streams(4).noise, 1000)).all()
-
-
-def test_shapes_fill_row_by_row():
     rows = gaussian(streams(5).noise, (30, 4))
     assert (rows.ravel() == gaussian(streams(5).noise, 120)).all()
 
@@ -87,15 +84,11 @@ def test_streams_are_the_children_of_one_seed_sequence_made_when_asked_for():
     children = SeedSequence(9).spawn(3)
     for child, one in zip(children, streams(9), strict=True):
         np.testing.assert_array_equal(Generator(PCG64(child)).random(5), one.random(5))
-    own = streams(9)
-    assert own.noise is own.noise and set(vars(own)) == {"seed", "noise"}
-    with pytest.raises(AttributeError):
-        own.nose  # noqa: B018
-
-
-def test_streams_with_another_generator_keep_the_rest():
     own, other = streams(9), Generator(PCG64(1))
     noise = own.noise
+    assert own.noise is noise and set(vars(own)) == {"seed", "noise"}
+    with pytest.raises(AttributeError):
+        own.nose  # noqa: B018
     made = own.replaced(sampling=other)
     assert made.sampling is other and made.noise is noise
     assert made.smoothness.random() == streams(9).smoothness.random()

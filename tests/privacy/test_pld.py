@@ -120,35 +120,6 @@ def test_the_bound_of_a_grid_has_a_margin_for_rounding(release, margin):
     assert bound / grid - 1 == pytest.approx(margin, rel=1e-3)
 
 
-def test_a_coarse_grid_misleads_at_a_million_compositions():
-    release = sgd(45_312, 50, 0.9568)
-    coarse, _ = epsilon_on_grid([release], [0.12], 45_312**-2, 1e-3)
-    fine, _ = epsilon_on_grid([release], [0.12], 45_312**-2, 1e-5)
-    assert coarse > 1.05
-    assert fine == pytest.approx(0.33, abs=0.01)
-    assert composed_epsilon([release], 45_312**-2) == pytest.approx(0.330, abs=1e-3)
-
-
-def test_rounding_of_millions_of_steps_is_relative_to_delta():
-    """Untilted, as dp_accounting composes, it moves epsilon by about two percent.
-
-    By how much depends on the order in which a processor sums.
-    """
-    from dp_accounting.pld import pld_pmf
-
-    release, delta, interval = sgd(45_312, 50, 0.6506), 45_312**-2, 7.3671e-5
-    one = discretise(release, 2.4140625, interval)
-    cells = one.masses.size // 2
-    untilted = (
-        pld_pmf.DensePLDPmf(interval, -cells, one.masses, one.infinite, True)
-        .self_compose(release.count, 1e-4 * delta)
-        .get_epsilon_for_delta(delta)
-    )
-    tilted, _ = epsilon_on_grid([release], [2.4140625], delta, interval)
-    assert tilted == pytest.approx(1.003, abs=2e-3)
-    assert abs(untilted - 1.003) > 0.01
-
-
 def test_masses_are_a_symmetric_distribution():
     one = discretise(sgd(1000, 1, 0.7), 6.0, 1e-2)
     losses = 1e-2 * np.arange(-600, 601)

@@ -50,21 +50,6 @@ def test_scores_move_as_far_as_the_sensitivity_says(rule, penalty):
     assert 0.999 < max(reached) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("penalty", ["none", "l2"])
-def test_rules_agree_without_an_l1_norm_or_a_box(penalty):
-    """With a ridge and equal M their scores differ by a common factor."""
-    X, y = raw_data("logistic")
-    X = (X - X.mean(axis=0)) / X.std(axis=0)
-    problem = build("even", X, y, "logistic", PENALTIES[penalty], 1.0, 1e-4)
-    found = []
-    for rule in RULES if penalty == "none" else RULES[:2]:
-        run = started(problem, 0.3, 0.4, "paper", step=0.5, rule=rule)
-        run.advance(12)
-        found.append(run.weights)
-    for other in found[1:]:
-        np.testing.assert_allclose(found[0], other, rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("penalty", "rule", "standard", "sound"),
     [

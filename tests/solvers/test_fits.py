@@ -28,7 +28,6 @@ from dperm.solvers.fits import (
     objective_perturbation,
 )
 from dperm.solvers.fits.minimise import minimise
-from dperm.solvers.fits.moments import shrunk
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import in_rounds
 from dperm.solvers.records import Records, relevance
@@ -148,6 +147,9 @@ def test_all_that_a_run_computes_follows_from_its_releases(module):
     made = options(module)
     assert module.ledger(one, 0.7, made) == module.ledger(two, 0.7, made)
     asked, sent, weights = told(module, one)
+    events = in_rounds(module.ledger(one, 0.7, made))  # and their sensitivities
+    for need, event in zip(asked, events, strict=True):
+        assert need["sensitivity"] == pytest.approx(event.sensitivity)
     again, _, repeated = told(module, two, sent)
     for first, second in zip(asked, again, strict=True):
         assert first.keys() == second.keys()
@@ -252,18 +254,6 @@ def test_declared_scales_do_not_read_the_data(loss):
 
 
 # --- refusals -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("signal", [0.0, 1.0, 5.0])
-def test_shrinking_brings_noisy_vectors_nearer(signal):
-    """By James and Stein, on average over 4000 vectors of 8 entries with noise of 1."""
-    rng = np.random.default_rng(0)
-    truth = np.full((8, 1), signal)
-    seen = truth + rng.standard_normal((8, 4000))
-    found = shrunk(seen, 0.7)
-    error, before = (np.mean((one - truth) ** 2) for one in (found, seen))
-    assert error < before and (found * seen >= 0).all()
-    assert np.array_equal(shrunk(seen[:2], 0.7), seen[:2])
 
 
 def test_wide_problems_are_refused_where_matrices_are_released():

@@ -14,12 +14,9 @@ from dperm.core import solvers
 from dperm.core.erm.problem import build
 from dperm.core.experiment.config import compose
 from dperm.core.lanes import Lanes, dp_cd
-from dperm.core.privacy.accounting import epsilon
-from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.solvers.capabilities import kept_sparse, obstacle
 from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_sgd, dp_skgd, dp_svrg
-from solvers import twins
 from solvers.test_twins import CASES, LANES, NOISE, thin_data
 
 STEPS, CLIPS = LANES.T
@@ -64,21 +61,6 @@ def test_a_ledger_states_what_is_drawn(module, options, events):
 def test_a_pass_reads_every_record_once(module, options, passes, steps):
     made = module.Options(**options)
     assert module.steps(make_problem("logistic"), passes, made) == steps
-
-
-def test_the_noise_of_theorem_4_1_is_safe_and_loose():
-    """Simplified from a Renyi curve that asks for less, and exactly for less still."""
-    problem, delta, made = make_problem("logistic", "l2"), 1e-6, dp_skgd.Options()
-    for count in (1, 30, 1000):
-        printed = float(np.sqrt(3 * count * np.log(1 / delta)))  # sigma_U n / (2 L_U)
-        paper, strict = (
-            calibrate(lambda s, k=count: dp_skgd.ledger(problem, k, s, made), 1.0,
-                      delta, kind).noise_multiplier
-            for kind in ("paper", "strict")
-        )  # fmt: skip
-        assert 0.6 * printed < strict < paper < 0.9 * printed
-        stated = dp_skgd.ledger(problem, count, printed, made)
-        assert epsilon(stated, delta, "strict") < epsilon(stated, delta, "paper") < 1
 
 
 # --- refusals -------------------------------------------------------------------------
@@ -128,12 +110,6 @@ def test_what_is_sparse_is_known_before_it_is_read():
         assert kept_sparse(dataset) == (name in kept)
 
 
-def test_a_solver_that_lacks_what_its_family_requires_is_refused(monkeypatch):
-    monkeypatch.delattr(dp_cd, "lane_bytes")
-    with pytest.raises(ValueError, match=r"'dp_cd': .*no attribute 'lane_bytes'"):
-        solvers.load("dp_cd")
-
-
 # --- sparse problems ------------------------------------------------------------------
 
 
@@ -178,41 +154,6 @@ def test_partitions(count):
     firsts = [block[0] for block in blocks]
     assert firsts == sorted(firsts)
     assert all((np.diff(block) > 0).all() for block in blocks)
-
-
-def ended(module, options, problem, count, lanes=None):
-    lanes = lanes or Lanes(STEPS, CLIPS, NOISE)
-    run = module.Run(problem, lanes, streams(3), options, total=count)
-    run.advance(count)
-    return run.weights
-
-
-@pytest.mark.parametrize("periods", [0, 5])
-@pytest.mark.parametrize("penalty", ["none", "elastic", "box"])
-def test_single_coordinates_are_dp_cd_bit_for_bit(loss, penalty, periods):
-    problem = make_problem(loss, penalty)
-    made = dp_skgd.Options(composite=True, periods=periods)
-    found = ended(dp_skgd, made, problem, 200)
-    plain = dp_cd.Options("uniform", periods=periods)
-    np.testing.assert_array_equal(found, ended(dp_cd, plain, problem, 200))
-    if not periods:
-        blocks = dp_skgd.Options(composite=True, blocks=5)
-        np.testing.assert_array_equal(found, ended(dp_skgd, blocks, problem, 200))
-
-
-def test_full_sampling_diverges_with_the_constants_of_single_coordinates():
-    """The constants as the paper takes them."""
-    X, _ = raw_data("least_squares")
-    X = X + 20.0 * np.random.default_rng(1).standard_normal((len(X), 1))
-    problem = build("x", X, X @ np.ones(5), "least_squares", PENALTIES["none"])
-    printed, start = np.zeros(5), problem.objective(np.zeros(5))[0]
-    for _ in range(60):
-        printed -= problem.gradient(printed) / problem.smoothness
-    lanes = Lanes(np.ones(1), np.full(1, np.inf), 0.0)
-    valid = ended(dp_skgd, dp_skgd.Options(blocks=1), problem, 60, lanes)
-    assert not problem.objective(printed)[0] < 1e6 * start
-    assert problem.objective(valid)[0] < start
-    assert twins.valid_factor(X, np.arange(5)) > 4
 
 
 def test_an_epoch_that_is_not_whole_costs_a_whole_one():

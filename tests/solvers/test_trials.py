@@ -55,11 +55,6 @@ def test_noise_is_the_calibrated_one(on):
     assert on.noise(3.0) == expected
 
 
-def test_fresh_runs_are_single_runs_to_the_bit(on):
-    found = on.fresh(POINTS[-1], [4, 5, 6])
-    assert found.tolist() == alone(on, POINTS[-1], (4, 5, 6))
-
-
 def test_the_choice_of_least_mean_is_run_on_seeds_that_did_not_make_it(on):
     found = on.tried(POINTS, 9, (2, 3))
     seeds = np.random.SeedSequence(9).generate_state(5, np.uint64).tolist()

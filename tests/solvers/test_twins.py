@@ -1,7 +1,7 @@
 """Every solver is its twin: the algorithm as printed, in plain numpy, on one stream."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,10 +20,12 @@ from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import norms
-from dperm.core.experiment import config
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import laplace_rows, streams
+from dperm.solvers.distributed.columns import Columns
+from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.fits.scaled import Scaled
+from dperm.solvers.frank_wolfe import Noise, bcfw, dp_bcfw, dp_fw, silent
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.streams import Target
 from dperm.solvers.streams.setup import Setup
@@ -163,6 +165,7 @@ FITS = {
     "moments": ({"floor": 1.0}, "l2", 0.05, (SQUARES,)),
     "dp_gd": ({"steps": 3, "step": 2.0, "momentum": 0.5}, "elastic", 0.3,
               (SQUARES, SIGNS)),
+    "dp_gd average": ({"steps": 5, "average": True}, "l2", 0.3, (SQUARES,)),
     "dp_minibatch": ({"steps": 3, "share": 0.25}, "elastic", 0.3, (SQUARES, SIGNS)),
     "dp_selection": ({"steps": 3, "features": 2}, "elastic", 0.3, (SQUARES, SIGNS)),
     "dp_gram": ({"steps": 3, "radius": 0.7}, "l2", 0.3, (SQUARES, SIGNS)),
@@ -177,8 +180,9 @@ FITS = {
 def test_fits(name, loss):
     """On records and labels beyond their bounds, two runs side by side."""
     given, penalty, z, _ = FITS[name]
-    module, problem = solvers.load(name), make_problem(loss, penalty)
-    options, at = module.Options(**given), Scaled(problem)
+    name, problem = name.split()[0], make_problem(loss, penalty)
+    module, at = solvers.load(name), Scaled(problem)
+    options = module.Options(**given)
     own = [streams(seed) for seed in (0, 5)]
     found = module.Run(at, module.ledger(at, z, options), own, options).solve()
     S = np.sqrt((problem.A**2).mean(axis=0))
@@ -194,43 +198,68 @@ def test_fits(name, loss):
 
 # --- Frank-Wolfe ----------------------------------------------------------------------
 
-SCALES = (0.02, 0.3)  # of the noise of a score, and of a feature
-BALLS = {  # by the names of YAMLs
-    "fw": {"radius": 1.7},
-    "bcfw": {"radius": 1.7},
-    "dp_fw": {"radius": 1.7, "label_bound": 2.0},
-    "dp_bcfw": {"radius": 1.7, "label_bound": 2.0, "nodes": 2},
-    "dp_bcfw_feasible": {"radius": 1.7, "nodes": 2},
-}
+ON_BALL = [(name, vertices) for name in ("elementary", "distributed")
+           for vertices in bcfw.VERTICES]  # fmt: skip
+WAYS = [*ON_BALL, *((name, "one") for name in ("uniform_serial", "importance")),
+        *((name, "box") for name in bcfw.SAMPLINGS)]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", BALLS)
-def test_frank_wolfe(name):
-    """Data beyond their bounds, which the private methods clip."""
-    spec, count = config.read("solver", name), 12
-    module = solvers.load(spec.algorithm)
-    options = solvers.make_options(module, {**spec.options, **BALLS[name]})
+@pytest.fixture(params=["least_squares", "logistic", "smoothed_hinge"])
+def finite_sum(request):
+    """Sparse records beyond their bounds, in blocks of columns for three nodes."""
+    X, y = raw_data(request.param, n=40, p=36)
+    X *= np.random.default_rng(1).random(X.shape) < 0.5
+    problem = build("thin", sparse.csc_array(X), y, request.param, Penalty())
+    return problem, problem.A.toarray(), np.arange(36).reshape(3, 12)
+
+
+@pytest.mark.parametrize(("sampling", "vertices"), WAYS)
+def test_bcfw(finite_sum, sampling, vertices):
+    problem, A, blocks = finite_sum
+    kind = {"constraint": "box"} if vertices == "box" else {"vertices": vertices}
+    options = bcfw.Options(sampling, tau=10, nodes=3, radius=1.7, **kind)
+    draw, source = bcfw.sampler(options, Columns(problem.A)), streams(5)
+    run = bcfw.Run(problem, streams(5), options, silent(25))
+    run.advance(10)
+    run.advance(15)
+    sets = [draw(source) for _ in range(25)]
+    chance = bcfw.probabilities(options, Columns(problem.A)).min()
+    given = (problem.offset, problem.loss.name, 1.7, sets, chance)
+    expected = twins.bcfw(A, *given, blocks, vertices)
+    np.testing.assert_allclose(run.weights[0], expected, **EXACT)
+    exact = A.T @ problem.derivatives(A @ expected + problem.offset) / problem.n
+    np.testing.assert_allclose(run.at.gradient(), exact, **EXACT)
+    assert run.at.objective == pytest.approx(problem.objective(expected)[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("update", dp_bcfw.UPDATES)
+@pytest.mark.parametrize("scores", ["gradient", "radius"])
+@pytest.mark.parametrize("sketch", [None, 12])
+def test_dp_bcfw(finite_sum, update, scores, sketch):
+    problem, A, blocks = finite_sum
+    options = dp_bcfw.Options(nodes=3, radius=1.5, update=update, sketch=sketch,
+                              entry_bound=1.2, label_bound=0.8)  # fmt: skip
+    run = dp_bcfw.Run(problem, streams(4), options, Noise(None, 0.05, 0.3, 0.0, scores))
+    run.advance(7)
+    run.advance(13)
+    J = shared_sketch(40, 12, 0).by_record.T if sketch else np.eye(40)
+    nodes = [*map(streams, streams(4).noise.integers(0, 2**62, 3).tolist())]
+    vertex, reach = (0.5, 1.8) if update == "feasible" else (1.5, 5.4)
+    given = (20, vertex, 1.5 if scores == "radius" else 1.0, (0.05, 0.3))
+    x, q = twins.dp_bcfw(A, problem.offset, problem.loss.name, blocks, J, *given,
+                         (1.2, 0.8, reach), nodes)  # fmt: skip
+    np.testing.assert_allclose(run.weights[0], x, **EXACT)
+    np.testing.assert_allclose(run.q, q, **EXACT)
+
+
+def test_dp_fw():
     X, y = raw_data(SQUARES, n=30, p=6)
     problem = build("small", X, y, SQUARES, Penalty())
-    silent = module.noise(problem, count, options, 1.0, 1e-4, "none")
-    noise = replace(silent, index_scale=SCALES[0], sketch_scale=SCALES[1])
-    with module.Run(problem, streams(3), options, noise) as run:
-        run.advance(count)
-        found = run.weights[0]
-    if name in ("fw", "bcfw"):
-        expected = twins.fw(X, y, 1.7, count)
-    else:
-        A = X.clip(-1, 1)
-        y = y.clip(-options.label_bound, options.label_bound)
-        if name == "dp_fw":
-            expected = twins.dp_fw(A, y, 1.7, count, SCALES[0], streams(3).noise)
-        else:
-            seeds = streams(3).noise.integers(0, 2**62, 2).tolist()
-            vertex = 1.7 / (2 if "feasible" in name else 1)
-            blocks, nodes = (range(3), range(3, 6)), [*map(streams, seeds)]
-            scales = (SCALES[0] / 1.7, SCALES[1])  # a score is 1.7 times a derivative
-            expected = twins.dp_bcfw(A, y, blocks, vertex, count, scales, nodes)
-    np.testing.assert_allclose(found, expected, **EXACT)
+    options = dp_fw.Options(1.7, 1.0, 2.0)
+    run = dp_fw.Run(problem, streams(3), options, Noise(None, 0.02, 0.0, 0.0))
+    run.advance(12)
+    given = (X.clip(-1, 1), -y.clip(-2, 2), 1.7, 12, 0.02, streams(3).noise)
+    np.testing.assert_allclose(run.weights[0], twins.dp_fw(*given), **EXACT)
 
 
 # --- streams --------------------------------------------------------------------------
@@ -386,4 +415,4 @@ def test_baselines_of_streams(name, p):
 # --- all of them ----------------------------------------------------------------------
 
 COMPARED = {case.algorithm for case in CASES.values()}  # that have a twin above
-COMPARED |= {*FITS, *STREAMS, *(config.read("solver", n).algorithm for n in BALLS)}
+COMPARED |= {*(name.split()[0] for name in FITS), *STREAMS, "bcfw", "dp_bcfw", "dp_fw"}

@@ -210,20 +210,39 @@ def dp_gcd(X, y, loss, penalty, lane, count, streams, options, inside=True):
     return w
 
 
-# --- Frank-Wolfe on a finite sum: the l1 ball of radius r, A (n, p), labels y ---------
+# --- Frank-Wolfe on a finite sum: A (n, p) and an offset make margins A x + offset ----
 
 
-def fw(A, y, radius, count):
-    """Jaggi 2013, which is Algorithm 1 of Lou and Cheung 2020 on all coordinates."""
-    return dp_fw(A, y, radius, count, 0.0, None)
+def slope(loss, v):
+    """phi'(v) of a margin."""
+    return {"least_squares": v, "logistic": -expit(-v),
+            "smoothed_hinge": -np.maximum(0.0, 1.0 - v)}[loss]  # fmt: skip
 
 
-def dp_fw(A, y, radius, count, scale, noise):
+def bcfw(A, offset, loss, radius, sets, p_min, blocks=(), vertices="one"):
+    """Algorithm 1 of Lou and Cheung 2020: a box, or the l1 ball by vertices."""
+    x, n = np.zeros(A.shape[1]), len(offset)
+    for t, S in enumerate(sets):
+        gamma = 2 / (p_min * t + 2)
+        g = A.T @ slope(loss, A @ x + offset) / n
+        if vertices == "box":
+            x[S] += gamma * (np.where(g > 0, -radius, radius)[S] - x[S])
+            continue
+        s = np.zeros_like(x)
+        groups = [S] if vertices == "one" else [np.intersect1d(S, b) for b in blocks]
+        for group in groups:
+            j = group[np.argmax(np.abs(g[group]))]
+            s[j] -= radius * np.sign(g[j])
+        s = s / len(groups) if vertices == "feasible" else s
+        x = (1 - gamma) * x + gamma * s
+    return x
+
+
+def dp_fw(A, offset, radius, count, scale, noise):
     """Talwar, Thakurta and Zhang 2015: report noisy max over the 2 p vertices."""
     x = np.zeros(A.shape[1])
     for t in range(count):
-        g = A.T @ (A @ x - y) / len(y)
-        j, sign = loudest(radius * g, scale, noise)
+        j, sign = loudest(radius * A.T @ (A @ x + offset) / len(A), scale, noise)
         vertex = -sign * radius * np.eye(len(x))[j]
         x = (1 - 2 / (t + 2)) * x + 2 / (t + 2) * vertex
     return x
@@ -232,29 +251,32 @@ def dp_fw(A, y, radius, count, scale, noise):
 def loudest(scores, scale, noise):
     """Place and sign of the largest of +-score, each with Laplace noise of its own."""
     both = np.stack([scores, -scores])
-    if noise is not None:
-        both = both + scale * unit_laplace(noise, both.shape)
+    both = both + scale * unit_laplace(noise, both.shape)
     k, j = np.unravel_index(both.argmax(), both.shape)
     return j, 1 - 2 * k
 
 
-def dp_bcfw(A, y, blocks, vertex, count, scales, nodes):
-    """Algorithm 2 of Lou and Cheung 2020, without a sketch, scores r times g."""
+def dp_bcfw(A, offset, loss, blocks, J, T, vertex, factor, scales, bounds, streams):
+    """Algorithm 2; ``vertex`` is eta, or eta / K for the feasible update."""
     n, p = A.shape
-    x, q, sent = np.zeros(p), np.zeros(n), {}  # q is A x / n by the sent features
-    for t in range(count):
-        step, aggregate = np.zeros(p), np.zeros(n)
-        for block, own in zip(blocks, nodes, strict=True):
-            g = A[:, block].T @ (n * q - y) / n
-            k, sign = loudest(g, scales[0], own.noise)
+    B, Y, R = bounds
+    A, offset = np.clip(A, -B, B), np.clip(offset, -Y, Y)
+    x, q, sent = np.zeros(p), np.zeros(len(J)), {}
+    for t in range(T):
+        gamma, s, added = 2 / (t + 2), np.zeros(p), np.zeros(len(J))
+        for block, stream in zip(blocks, streams, strict=True):
+            estimates = np.clip(n * (J.T @ q), -R, R)
+            g = A[:, block].T @ slope(loss, estimates + offset) / n
+            k, sign = loudest(factor * g, scales[0], stream.noise)
             j = block[k]
             if j not in sent:
-                sent[j] = A[:, j] + scales[1] * own.sampling.standard_normal(n)
-            step[j] -= sign * vertex
-            aggregate -= sign * vertex / n * sent[j]
-        gamma = 2 / (t + 2)
-        x, q = (1 - gamma) * x + gamma * step, (1 - gamma) * q + gamma * aggregate
-    return x
+                xi = stream.sampling.standard_normal(len(J))
+                sent[j] = J @ A[:, j] + scales[1] * xi
+            s[j] -= sign * vertex
+            added -= sign * vertex / n * sent[j]
+        x = (1 - gamma) * x + gamma * s
+        q = (1 - gamma) * q + gamma * added
+    return x, q
 
 
 # --- streams: all records x (n, d) of unit norm, labels y; the noise is handed over ---
@@ -427,12 +449,14 @@ def descent(d, options, width, count, noisy):
     """Momentum and proximal steps along noisy sums of gradients."""
     eta = options.step / (curvature(d.loss) * width)
     u, v, settled = np.zeros(len(d.S)), 0.0, eta / (1 - options.momentum)
+    seen = []
     for _ in range(options.steps):
         v = options.momentum * v + noisy(u) / count
         u = u - eta * v
         u = np.sign(u) * np.maximum(np.abs(u) - settled * d.l1 / d.S, 0)
         u = u / (1 + settled * d.l2 / d.S**2)
-    return u
+        seen.append(u)
+    return np.mean(seen[options.steps // 2 :], axis=0) if options.average else u
 
 
 def dp_gd(d, options, z, streams):

@@ -10,7 +10,6 @@ from dperm.core.erm.problem import build
 from dperm.solvers.distributed.bounds import record_bound
 from dperm.solvers.distributed.sketch import Sketch
 from dperm.solvers.frank_wolfe.iterate import GradientIterate, Iterate
-from papers.dpbcfw.conftest import dense
 
 
 def test_the_kept_gradient_does_not_drift(instance):
@@ -52,7 +51,7 @@ def test_the_minimum_over_the_ball(instance, share):
     """Against SciPy's SLSQP-free route: the split problem with one linear bound."""
     problem, radius = instance.problem, share * instance.radius
     value, gap = instance.minimum(share, 1e-9, 20_000)
-    A, y = dense(problem), -problem.offset
+    A, y = problem.A.toarray(), -problem.offset
 
     def split(z):
         x = z[: problem.p] - z[problem.p :]

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from conftest import make_problem
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpgcd import growing, sweeps
@@ -29,27 +28,6 @@ def test_growth_costs_the_epsilon_it_names(configured):  # noqa: F811
     assert np.mean([row["share"] for row in much]) < 0.8 * np.mean(
         [row["share"] for row in little]
     )
-
-
-def test_coordinates_taken_are_those_that_moved():
-    class Job:
-        problem, module, options = (
-            make_problem("least_squares", "none"), dp_gcd, dp_gcd.Options()
-        )  # fmt: skip
-
-    lanes = Lanes(np.full(1, 0.5), np.full(1, 1.0), 3.0)
-    found = sweeps._taken(Job, lanes, 9, 4)
-
-    run = dp_gcd.Run(Job.problem, lanes, streams(4), Job.options, total=9)
-    times, before = np.zeros(Job.problem.p, dtype=int), run.weights.copy()
-    for _ in range(9):
-        run.advance(1)
-        times += (run.weights != before)[0]
-        before = run.weights.copy()
-    assert times.sum() == 9
-    assert found["taken"] == np.count_nonzero(times)
-    assert found["chosen_once"] == np.mean(times[times > 0] == 1)
-    assert found["support"] == np.count_nonzero(run.weights)
 
 
 # --- where the selection is what fails ------------------------------------------------

@@ -1,21 +1,23 @@
-"""Exponents and their intervals, and the worst of a class, on data of known law."""
+"""Exponents and their intervals on data of known law; Table 1 by hand."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dperm.papers.dpsco import rates
+from dperm.core.experiment import results, schema
+from dperm.papers.dpsco import rates, tables
 
 SIZES = 10.0 ** np.arange(3, 7)
 
 
-def power_law(exponent, replicates=10, spread=0.2, seed=0, level=3.0, axis="n"):
+def power_law(exponent, replicates=10, spread=0.2, seed=0, level=3.0):
     """Shares level * n^exponent times lognormal noise of its own in each replicate."""
     rng = np.random.default_rng(seed)
     rows = [
-        {axis: n, "replicate": k, "share": level * n**exponent
+        {"n": n, "replicate": k, "share": level * n**exponent
          * math.exp(spread * rng.standard_normal())}
         for n in SIZES for k in range(replicates)
     ]  # fmt: skip
@@ -41,13 +43,6 @@ def test_what_cannot_be_fitted_says_why():
     assert alone["exponent"] is None and alone["reason"] == "1 run"
 
 
-def test_sizes_above_half_are_left_out():
-    """A plateau above half the initial excess does not flatten the slope."""
-    table = power_law(-1.0, level=4e3, spread=0.0)
-    found = rates.of_risk(table.assign(share=table["share"].clip(upper=0.9)), "n")
-    assert (found["from"], found["exponent"]) == (1e4, pytest.approx(-1.0))
-
-
 def test_replicates_that_miss_a_size_are_left_out():
     table = power_law(-0.5, spread=0.0)
     table.loc[(table["replicate"] > 4), "share"] *= 7.0
@@ -55,6 +50,19 @@ def test_replicates_that_miss_a_size_are_left_out():
     found = rates.of_risk(short, "n")
     assert found["runs"] == 5
     assert found["exponent"] == pytest.approx(-0.5)
+
+
+@pytest.mark.parametrize(("epsilon", "first"), [(1.0, 1e3), (0.2, 1e4)])
+def test_corollary_72_is_fitted_where_it_applies(monkeypatch, epsilon, first):
+    """At n = 1000 it is 16 log(n^2) / 0.04 > n."""
+    known = {"method": "phased_sgd", "p": 4.0, "epsilon": epsilon, "d": 16}
+    table = power_law(-0.75, 2, 1e-3).assign(**known, calibration="paper", initial=1.0)
+    table = table.rename(columns={"share": "excess"})
+    monkeypatch.setattr(results, "load_sweep", lambda *_: table)
+    product = schema.Product(sweeps=["hard"])
+    (row,) = tables.corollary72_rates(None, product, []).to_dict("records")
+    assert row["exponent"] == pytest.approx(-0.75, abs=0.01)
+    assert (row["from"], row["bound_exponent"]) == (first, -0.5)
 
 
 def test_exponent_of_time():
@@ -66,31 +74,10 @@ def test_exponent_of_time():
     assert math.isnan(low) and math.isnan(high)
 
 
-def test_dimensions_come_from_the_largest_size_that_has_three():
-    parts = [
-        power_law(0.5, level=1e-3, spread=0.01, axis="d").assign(n=1e5),
-        power_law(0.5, level=1e-4, spread=0.01, axis="d").assign(n=1e6),
-    ]
-    table = pd.concat(parts)
-    assert rates.of_dimension(table)["n"] == 1e6
-    lost = table.assign(share=table["share"] * 1e4)
-    assert rates.of_dimension(lost)["reason"] == "0 of 4 below half"
-
-
-def biased(excess):
-    """Two replicates of excess(bias, replicate) at each of three biases."""
-    return pd.DataFrame(
-        {"method": "m", "p": 2.0, "epsilon": 1.0, "calibration": "paper",
-         "instance": "i", "d": 4, "n": n, "bias": bias, "replicate": k,
-         "excess": excess(bias, k), "initial": bias}
-        for n in (10, 20) for bias in (0.1, 0.5, 1.0) for k in range(2)
-    )  # fmt: skip
-
-
-def test_the_worst_bias_is_that_of_the_largest_mean():
-    """0.5: its mean is the largest, though not in each replicate."""
-    found = rates.worst(
-        biased(lambda bias, k: (bias == 0.5) * 0.3 + (bias == 1) * 0.5 * k)
-    )
-    assert len(found) == 4 and set(found["bias"]) == {0.5}
-    assert (found["initial"] == 1.0).all()  # that of the largest bias
+def test_table_1_is_printed_without_logarithms():
+    bound = partial(rates.bound, n=100, printed=True)
+    assert bound("poly_sfw", 1, 2.0, d=8) == math.log(8) / 20
+    assert bound("poly_sfw", 1, math.inf, d=8) == math.log(8) / 10
+    found = bound("noisy_sfw", 1.5, 2.0, d=16)
+    assert found == pytest.approx(math.sqrt(2 / 100) + 2 * 4 / 200)
+    assert bound("phased_sgd", math.inf, math.inf, d=16) == pytest.approx(0.4)
