@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
