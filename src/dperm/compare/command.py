@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 OVERRIDES = ("data", "output")  # data.mirror=..., output.results=...
 OF_COLUMNS = ("positive", "drop", "missing", "categories")
-OF_FILES = ("target", *OF_COLUMNS, "separator", "decimal", "header")
 USUAL = {  # methods if none is named, by whether labels are classes
     True: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
@@ -62,7 +61,7 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    problem: str = _key("a CSV or Parquet file, or a problem of conf/problem", "")
+    problem: str = _key("a CSV or Parquet file", "")
     target: str | None = _key("column that holds y; the last one")
     positive: str | None = _key("class that is +1, all others -1; of two the larger")
     drop: list[str] = _key("columns left out, [a, b]", [])
@@ -317,8 +316,7 @@ def _case(request: Request) -> Case:
     from dperm.compare.estimators import SIGNED
     from dperm.compare.race import Case
 
-    path = Path(request.problem)
-    X, y, names, loss = _of_file(request, path) if path.is_file() else _known(request)
+    path, (X, y, names) = Path(request.problem), _read(request)
     values = np.unique(y)
     if len(y) < FEWEST:
         raise ConfigError(
@@ -327,7 +325,7 @@ def _case(request: Request) -> Case:
     if len(values) < 2:
         raise ConfigError(f"{path.name}: target: expected labels that differ")
     is_two = len(values) == 2 and not request.label_bounds
-    loss = request.loss or loss or ("logistic" if is_two else "least_squares")
+    loss = request.loss or ("logistic" if is_two else "least_squares")
     is_signed = loss in SIGNED
     if is_signed and len(values) > 2:
         raise ConfigError(
@@ -344,49 +342,25 @@ def _case(request: Request) -> Case:
     return Case.of(path.stem.split(".")[0], X, y, loss, **told)
 
 
-def _of_file(request: Request, path: Path) -> tuple[Any, Any, list[str], str]:
-    """X (n, p), y (n,) and the columns' names of a table; no loss."""
+def _read(request: Request) -> tuple[Any, Any, list[str]]:
+    """X (n, p), y (n,) and the columns' names of the file."""
     from dperm import data
     from dperm.data.arrays import RefusedError
 
+    path = Path(request.problem)
+    if not path.is_file():
+        files = [str(one) for one in Path().iterdir() if one.is_file()]
+        near = hint(request.problem, files)
+        raise ConfigError(f"problem={request.problem}: no such file{near}")
     separator = request.separator and request.separator.replace("\\t", "\t")
     how: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
     named = {key: getattr(request, key) for key in OF_COLUMNS}
     try:
         table = data.read_table(path, separator=separator, **how)
-        return *data.table_arrays(table, request.target, **named), ""
+        return data.table_arrays(table, request.target, **named)
     except RefusedError as error:
         where = "" if str(error).startswith(path.name) else f"{path.name}: "
         raise ConfigError(f"{where}{error}") from error
-
-
-def _known(request: Request) -> tuple[Any, Any, list[str], str]:
-    """X (n, p), y (n,), no names and the loss of a problem of conf/problem."""
-    from dperm.core.experiment.config import compose
-    from dperm.core.experiment.locate import available
-    from dperm.data.fetching import fetch, load_fetched
-    from dperm.pipeline import checks
-
-    names = available("problem")
-    if request.problem not in names:
-        files = [str(one) for one in Path().iterdir() if one.is_file()]
-        raise ConfigError(
-            f"problem={request.problem}: no such file, nor a problem of conf/problem"
-            f"{hint(request.problem, [*names, *files])}"
-        )
-    for key in OF_FILES:
-        if key in request.model_fields_set:
-            raise ConfigError(
-                f"{key}: expected with a file; how data are read is said in "
-                f"conf/problem/{request.problem}.yaml"
-            )
-    config = compose([f"problem={request.problem}", *request.overrides])
-    checks.problem(config.problem)
-    record = fetch(config.problem.dataset, config.data)
-    if not record.available:
-        raise ConfigError(f"problem={request.problem}: {record.reason}")
-    X, y = load_fetched(config.problem.dataset.name, config.data)
-    return X, y, [], config.problem.loss
 
 
 def _bounds(request: Request, X: Any, names: list[str]) -> tuple[Any, Any]:

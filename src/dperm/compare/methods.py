@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -89,15 +90,7 @@ class Lane(Following):
 
 
 class Contestant(ABC):
-    """A method on a problem.
-
-    Parameters
-    ----------
-    module, options
-        Of the solver.
-    problem : Problem
-        The method may know its public constants.
-    """
+    """A solver, by its module and options, on a problem of public constants."""
 
     exact = False  #: whether noise is discrete, for release; of the family ``fits``
 
@@ -280,10 +273,6 @@ def clip_unit(problem: Problem) -> float:
 # --- by name --------------------------------------------------------------------------
 
 
-STREAMED = (  # why solvers of streams serve no fit
-    ": it reads each record once and minimises the loss of new records over a norm "
-    "ball, without a penalty, where a fit minimises that of these records with one"
-)
 RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
 ALIKE = (*RECORDWISE, "skgd")  # algorithms whose steps have one size for all weights
 KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
@@ -324,14 +313,15 @@ class Method:
         numbers = KEYS.get(solvers.family(module), ())
         able = numbers or [field.name for field in fields(options)]
         for key, value in setting.items():
+            expected = ""
             if key not in able:
-                raise ConfigError(
-                    f"{where} {key}: expected one of {', '.join(able)}{hint(key, able)}"
-                )
-            if numbers and not _is_positive(value):
-                raise ConfigError(
-                    f"{where} {key}: expected a positive number, found {value!r}"
-                )
+                expected = f"one of {', '.join(able)}{hint(key, able)}"
+            elif numbers and not (
+                isinstance(value, Real) and 0 < float(value) < math.inf
+            ):
+                expected = f"a positive number, found {value!r}"
+            if expected:
+                raise ConfigError(f"{where} {key}: expected {expected}")
         if numbers:
             return
         try:
@@ -356,19 +346,10 @@ def method(
     defaults: Mapping[str, Any] | None = None,
     grids: Mapping[str, Any] | None = None,
 ) -> Method:
-    """Find a method by its name.
+    """Find a method by the name of a solver's YAML, or of a Python file in this folder.
 
-    Parameters
-    ----------
-    name : str
-        Of a solver's YAML, or of a Python file in the current folder.
-    defaults, grids : mapping, optional
-        Settings by solver's name that replace the arena's.
-
-    Raises
-    ------
-    ConfigError
-        If no such solver exists, or it solves no such problem.
+    ``defaults`` and ``grids`` have settings by solver's name that replace the arena's.
+    Raises ConfigError if there is no such solver, or it solves no such problem.
     """
     if defaults or grids:
         return _method(name, defaults or {}, grids or {})
@@ -388,7 +369,6 @@ def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) ->
     section = _section(name)
     if not _is_able(section):
         why = ": it adds no noise" if _family(section) in KINDS else ""
-        why = STREAMED if _family(section) == "streams" else why
         raise ConfigError(
             f"solver {name}: solves no problem of this kind{why}; expected one of "
             f"{', '.join(known())}"
@@ -405,11 +385,6 @@ def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) ->
     for setting in (default, *grid):
         made.check(setting)
     return made
-
-
-def _is_positive(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value < math.inf
 
 
 def _section(name: str) -> schema.Solver:

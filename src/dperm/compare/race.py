@@ -196,10 +196,7 @@ def rows(
     fresh: int = 10,
     tunings: Sequence[str] = TUNINGS,
 ) -> list[Row]:
-    """One row for each fresh run of a method, or one with the reason for none.
-
-    They have those of ``COLUMNS`` that are known.
-    """
+    """One row for each fresh run of a method, or one with the reason for none."""
     known = case.known(method.name)
     drawn = [one % 2**32 for one in seeds_of(seed, TUNED + fresh)]
     found: list[Row] = []
@@ -306,13 +303,7 @@ def _interval(values: np.ndarray) -> dict[str, float]:
 
 
 def recommended(table: pd.DataFrame) -> Iterator[str]:
-    """For each epsilon and tuning the method to take, or that none beats a constant.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of ``means``, for one problem.
-    """
+    """For each epsilon and tuning of ``means``, whom to take, or that none learns."""
     table = table[table["epsilon"].notna() & (table["status"] == "ok")]
     for (epsilon, tuning), some in table.groupby(["epsilon", "tuning"], sort=False):
         some = some.sort_values("mean")

@@ -38,13 +38,8 @@ def cells(
 ) -> pd.DataFrame:
     """Excesses, one row per cell and one column per method.
 
-    A method that cannot do a problem has nan there, a gap. A method that meets the
-    target at no setting has an infinite excess.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of ``tables.outcomes``.
+    A method that cannot do a problem has nan there, a gap. One that meets the target at
+    no setting has an infinite excess. The table is by ``tables.outcomes``.
     """
     some = table[(table["tuning"] == tuning) & table["epsilon"].notna()]
     if epsilon is not None:
