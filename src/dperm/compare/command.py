@@ -133,12 +133,8 @@ def main(words: list[str]) -> None:
     """Print the comparison that the arguments of ``dperm try`` request."""
     if not words or {"-h", "--help"} & {*words}:
         print(usage())
-        return
-    request = parse(words)
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        print(compare(request))
+    else:
+        print(compare(parse(words)))
 
 
 # --- words ----------------------------------------------------------------------------
@@ -147,10 +143,7 @@ def main(words: list[str]) -> None:
 def parse(words: Iterable[str]) -> Request:
     """Parse the arguments of a command line.
 
-    Raises
-    ------
-    ConfigError
-        In one message, for all words that are not ``key=value`` and all wrong values.
+    Raises one ConfigError for all words that are not ``key=value`` and wrong values.
     """
     given: dict[str, Any] = {"overrides": []}
     faults = []
@@ -235,10 +228,7 @@ def _fault(key: str, error: Mapping[str, Any]) -> str:
 def compare(request: Request) -> str:
     """Race the methods of a request, write the table, and return text.
 
-    Raises
-    ------
-    ConfigError
-        For a request that cannot be carried out, before any run.
+    Raises ConfigError for what cannot be carried out, before any run.
     """
     import pandas as pd
 
@@ -247,7 +237,7 @@ def compare(request: Request) -> str:
 
     case, chosen, python = planned(request)
     written = _file(request, case.name)
-    n, held, p = len(case.y), len(case.y_held), case.X.shape[1]
+    held, (n, p) = len(case.y_held), case.X.shape
     log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
     how = {"fresh": request.fresh, "tunings": request.tunings}
     runs = race.race(
@@ -257,8 +247,7 @@ def compare(request: Request) -> str:
         seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
         rows = peers.rows(case, python, request.epsilon, seeds)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
-    labels = {one.name: one.section.label for one in chosen}
-    table = race.means(runs, labels)
+    table = race.means(runs, {one.name: one.section.label for one in chosen})
     write_csv(written, table.reindex(columns=race.OF_TRY))
     log.info("%s", written)
     return f"{race.words(table)}\n{NO_RELEASE}"
@@ -267,10 +256,7 @@ def compare(request: Request) -> str:
 def planned(request: Request) -> tuple[Case, list[Method], str]:
     """The data, the methods, and the Python of a peer, if that is named.
 
-    Raises
-    ------
-    ConfigError
-        In one message, for all that is wrong with the file and the methods.
+    Raises one ConfigError for all that is wrong with the file and the methods.
     """
     from dperm.compare import methods, peers
     from dperm.core.experiment.config import compose

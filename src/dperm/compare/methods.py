@@ -97,9 +97,9 @@ class Contestant(ABC):
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
         self.module, self.options, self.problem = module, options, problem
 
-    @abstractmethod
     def obstacle(self) -> str:
         """Why it cannot work on the problem; empty if it can."""
+        return ""
 
     @abstractmethod
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
@@ -172,10 +172,8 @@ class Laning(Contestant):
         batch = getattr(self.options, "batch", 1)
         if batch > problem.n:
             return f"batches of {batch} are more than its {problem.n} records"
-        refuses = getattr(self.module, "refuses", None)
-        reason = (
-            str(refuses(self.options, problem.penalty.is_smooth)) if refuses else ""
-        )
+        refuses = getattr(self.module, "refuses", lambda *_: "")
+        reason = str(refuses(self.options, problem.penalty.is_smooth))
         by_record = any(word in self.module.__name__ for word in RECORDWISE)
         if not reason and by_record and problem.p > WIDE:
             return f"noise on {problem.p} features in every step takes too long"
@@ -224,10 +222,6 @@ class FrankWolfing(Contestant):
         A.sort_indices()  # a run shares them, and sorts what is unsorted in place
         return replace(self.problem, A=A, penalty=Penalty(), public=None)
 
-    def obstacle(self) -> str:
-        """None: it can do every problem."""
-        return ""
-
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """The module's ledger."""
         made: Ledger = self.module.ledger(
@@ -257,11 +251,7 @@ class FrankWolfing(Contestant):
         )
 
 
-KINDS: dict[str, type[Contestant]] = {
-    "fits": Fitting,
-    "lanes": Laning,
-    "frank_wolfe": FrankWolfing,
-}
+KINDS: dict[str, Any] = {"fits": Fitting, "lanes": Laning, "frank_wolfe": FrankWolfing}
 
 
 def clip_unit(problem: Problem) -> float:

@@ -216,8 +216,8 @@ class PrivateSearch(BaseEstimator):
         rng = np.random.default_rng(seed)
         for _ in range(drawn_runs(rng)):
             k, noise, _ = paid[int(rng.integers(len(paid)))]
-            seeds = rng.integers(2**62, size=2)
-            yield *scored(*runs[k], noise, seeds, self._of_choice), k
+            seeds, (on, setting) = rng.integers(2**62, size=2), runs[k]
+            yield *scored(on, setting, noise, seeds, self._of_choice), k
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the best estimator for records X (n, p); shape (n,)."""
