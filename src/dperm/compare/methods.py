@@ -1,10 +1,9 @@
 """Methods of every family behind one interface, found by name.
 
-A setting is a mapping of tuned values. Lanes count clips in units of the public scales,
-as the methods of the family ``fits`` do, so that one grid serves every problem. A clip
-of 1 is the largest slope times sqrt(sum_j S_j^2), the root mean square of a record's
-norm. Default settings and grids are the arena's (``conf/paper/arena``); a method that
-the arena lacks takes those of a similar method.
+A setting is a mapping of tuned values. Clips are in units of the public scales, so that
+one grid serves every problem: 1 is the largest slope times sqrt(sum_j S_j^2), the root
+mean square of a record's norm. Default settings and grids are the arena's
+(``conf/paper/arena``), or those of a similar method.
 """
 
 from __future__ import annotations

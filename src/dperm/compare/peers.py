@@ -67,20 +67,12 @@ def rows(
     if not isinstance(case.X, np.ndarray):
         return [{**known, "status": "gap", "reason": "its data are kept sparse"}]
     low, high = ends(case.X)
-    asked = {
-        "X": case.X,
-        "y": case.y,
-        "X_held": case.X_held,
-        "low": low,
-        "high": high,
-        "label": np.ravel(ends(case.y[:, None])),
-        "signed": case.signed,
-        "epsilons": [*epsilons],
-        "seeds": [*seeds],
-    }
+    asked = {"X": case.X, "y": case.y, "X_held": case.X_held, "low": low, "high": high}
+    asked["label"] = np.ravel(ends(case.y[:, None]))
+    of_runs = {"epsilons": [*epsilons], "seeds": [*seeds]}
     with tempfile.TemporaryDirectory() as folder:
         read, written = Path(folder, "in.npz"), Path(folder, "out.npz")
-        np.savez(read, **asked)
+        np.savez(read, signed=case.signed, **asked, **of_runs)
         if reason := failed([python, "-I", str(SCRIPT), str(read), str(written)]):
             return [{**known, "status": "gap", "reason": reason}]
         with np.load(written) as made:

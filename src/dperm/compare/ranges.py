@@ -112,11 +112,6 @@ class Ranges:
             return sparse.csc_array(t @ sparse.diags_array(1 / self.deviation))
         return (t - self.mean) / self.deviation
 
-    def moved(self) -> float:
-        """How far replacing a record moves the sums, squared."""
-        factor = 4.0 if self.centred else SQUARES**2
-        return factor * self.weight**2 * len(self.low)
-
 
 def of_label(
     low: Any, high: Any, centred: bool, p: int, is_real: bool = True
@@ -163,7 +158,10 @@ def stated(every: Sequence[Ranges], noise_multiplier: float) -> Ledger:
 
 
 def _moved(every: Sequence[Ranges]) -> float:
-    return math.sqrt(sum(one.moved() for one in every))
+    """How far replacing a record moves the sums."""
+    factor = {True: 4.0, False: SQUARES**2}
+    whole = (factor[one.centred] * one.weight**2 * len(one.low) for one in every)
+    return math.sqrt(sum(whole))
 
 
 def released(
