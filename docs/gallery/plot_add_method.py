@@ -15,6 +15,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from sklearn.datasets import load_diabetes
 
 from dperm.core.experiment.locate import home
 
@@ -28,7 +29,8 @@ print(Path("noisy_gd.py").read_text(encoding="utf-8").split('"""')[1])
 # learn ships.
 
 os.chdir(folder)
-command = "try problem=diabetes solvers=[noisy_gd,dp_cd,dp_gd] epsilon=1"
+load_diabetes(as_frame=True).frame.to_csv("diabetes.csv", index=False)
+command = "try diabetes.csv target=target solvers=[noisy_gd,dp_cd,dp_gd] epsilon=1"
 done = subprocess.run(
     [sys.executable, "-m", "dperm", *command.split()], capture_output=True, text=True
 )

@@ -181,7 +181,8 @@ def search(real: bool) -> Mechanism:
 
         def releases() -> Iterator[Array]:
             """Weights and score together; nan and infinity become large."""
-            score, weights = scored(*kept(data), noise, seeds, made._of_choice)
+            on, setting = kept(data)
+            score, weights = scored(on, setting, noise, seeds, made._of_choice)
             ended.append(weights)
             whole = np.append(weights, score)
             yield np.nan_to_num(whole, nan=FAR, posinf=2 * FAR)

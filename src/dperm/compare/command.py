@@ -27,7 +27,6 @@ log = logging.getLogger(__name__)
 
 OVERRIDES = ("data", "output")  # data.mirror=..., output.results=...
 OF_COLUMNS = ("positive", "drop", "missing", "categories")
-OF_FILES = ("target", *OF_COLUMNS, "separator", "decimal", "header")
 USUAL = {  # methods if none is named, by whether labels are classes
     True: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
@@ -62,7 +61,7 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    problem: str = _key("a CSV or Parquet file, or a problem of conf/problem", "")
+    problem: str = _key("a CSV or Parquet file", "")
     target: str | None = _key("column that holds y; the last one")
     positive: str | None = _key("class that is +1, all others -1; of two the larger")
     drop: list[str] = _key("columns left out, [a, b]", [])
@@ -134,12 +133,8 @@ def main(words: list[str]) -> None:
     """Print the comparison that the arguments of ``dperm try`` request."""
     if not words or {"-h", "--help"} & {*words}:
         print(usage())
-        return
-    request = parse(words)
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        print(compare(request))
+    else:
+        print(compare(parse(words)))
 
 
 # --- words ----------------------------------------------------------------------------
@@ -148,10 +143,7 @@ def main(words: list[str]) -> None:
 def parse(words: Iterable[str]) -> Request:
     """Parse the arguments of a command line.
 
-    Raises
-    ------
-    ConfigError
-        In one message, for all words that are not ``key=value`` and all wrong values.
+    Raises one ConfigError for all words that are not ``key=value`` and wrong values.
     """
     given: dict[str, Any] = {"overrides": []}
     faults = []
@@ -236,10 +228,7 @@ def _fault(key: str, error: Mapping[str, Any]) -> str:
 def compare(request: Request) -> str:
     """Race the methods of a request, write the table, and return text.
 
-    Raises
-    ------
-    ConfigError
-        For a request that cannot be carried out, before any run.
+    Raises ConfigError for what cannot be carried out, before any run.
     """
     import pandas as pd
 
@@ -248,7 +237,7 @@ def compare(request: Request) -> str:
 
     case, chosen, python = planned(request)
     written = _file(request, case.name)
-    n, held, p = len(case.y), len(case.y_held), case.X.shape[1]
+    held, (n, p) = len(case.y_held), case.X.shape
     log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
     how = {"fresh": request.fresh, "tunings": request.tunings}
     runs = race.race(
@@ -258,8 +247,7 @@ def compare(request: Request) -> str:
         seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
         rows = peers.rows(case, python, request.epsilon, seeds)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
-    labels = {one.name: one.section.label for one in chosen}
-    table = race.means(runs, labels)
+    table = race.means(runs, {one.name: one.section.label for one in chosen})
     write_csv(written, table.reindex(columns=race.OF_TRY))
     log.info("%s", written)
     return f"{race.words(table)}\n{NO_RELEASE}"
@@ -268,10 +256,7 @@ def compare(request: Request) -> str:
 def planned(request: Request) -> tuple[Case, list[Method], str]:
     """The data, the methods, and the Python of a peer, if that is named.
 
-    Raises
-    ------
-    ConfigError
-        In one message, for all that is wrong with the file and the methods.
+    Raises one ConfigError for all that is wrong with the file and the methods.
     """
     from dperm.compare import methods, peers
     from dperm.core.experiment.config import compose
@@ -317,8 +302,7 @@ def _case(request: Request) -> Case:
     from dperm.compare.estimators import SIGNED
     from dperm.compare.race import Case
 
-    path = Path(request.problem)
-    X, y, names, loss = _of_file(request, path) if path.is_file() else _known(request)
+    path, (X, y, names) = Path(request.problem), _read(request)
     values = np.unique(y)
     if len(y) < FEWEST:
         raise ConfigError(
@@ -327,7 +311,7 @@ def _case(request: Request) -> Case:
     if len(values) < 2:
         raise ConfigError(f"{path.name}: target: expected labels that differ")
     is_two = len(values) == 2 and not request.label_bounds
-    loss = request.loss or loss or ("logistic" if is_two else "least_squares")
+    loss = request.loss or ("logistic" if is_two else "least_squares")
     is_signed = loss in SIGNED
     if is_signed and len(values) > 2:
         raise ConfigError(
@@ -344,49 +328,25 @@ def _case(request: Request) -> Case:
     return Case.of(path.stem.split(".")[0], X, y, loss, **told)
 
 
-def _of_file(request: Request, path: Path) -> tuple[Any, Any, list[str], str]:
-    """X (n, p), y (n,) and the columns' names of a table; no loss."""
+def _read(request: Request) -> tuple[Any, Any, list[str]]:
+    """X (n, p), y (n,) and the columns' names of the file."""
     from dperm import data
     from dperm.data.arrays import RefusedError
 
+    path = Path(request.problem)
+    if not path.is_file():
+        files = [str(one) for one in Path().iterdir() if one.is_file()]
+        near = hint(request.problem, files)
+        raise ConfigError(f"problem={request.problem}: no such file{near}")
     separator = request.separator and request.separator.replace("\\t", "\t")
     how: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
     named = {key: getattr(request, key) for key in OF_COLUMNS}
     try:
         table = data.read_table(path, separator=separator, **how)
-        return *data.table_arrays(table, request.target, **named), ""
+        return data.table_arrays(table, request.target, **named)
     except RefusedError as error:
         where = "" if str(error).startswith(path.name) else f"{path.name}: "
         raise ConfigError(f"{where}{error}") from error
-
-
-def _known(request: Request) -> tuple[Any, Any, list[str], str]:
-    """X (n, p), y (n,), no names and the loss of a problem of conf/problem."""
-    from dperm.core.experiment.config import compose
-    from dperm.core.experiment.locate import available
-    from dperm.data.fetching import fetch, load_fetched
-    from dperm.pipeline import checks
-
-    names = available("problem")
-    if request.problem not in names:
-        files = [str(one) for one in Path().iterdir() if one.is_file()]
-        raise ConfigError(
-            f"problem={request.problem}: no such file, nor a problem of conf/problem"
-            f"{hint(request.problem, [*names, *files])}"
-        )
-    for key in OF_FILES:
-        if key in request.model_fields_set:
-            raise ConfigError(
-                f"{key}: expected with a file; how data are read is said in "
-                f"conf/problem/{request.problem}.yaml"
-            )
-    config = compose([f"problem={request.problem}", *request.overrides])
-    checks.problem(config.problem)
-    record = fetch(config.problem.dataset, config.data)
-    if not record.available:
-        raise ConfigError(f"problem={request.problem}: {record.reason}")
-    X, y = load_fetched(config.problem.dataset.name, config.data)
-    return X, y, [], config.problem.loss
 
 
 def _bounds(request: Request, X: Any, names: list[str]) -> tuple[Any, Any]:

@@ -44,8 +44,7 @@ from dperm.solvers.scales import declared
 
 AUTO = "auto"
 # Methods that it takes, by whether the loss is quadratic: the first that can solve the
-# problem. It is near the arena's best (results/arena/advice.csv). Where n epsilon
-# over p is below 1000, dp_gram and hessian_mixing are a little ahead of moments.
+# problem. It is near the arena's best (results/arena/advice.csv).
 ORDER = {
     True: ("moments", "hessian_mixing", "dp_gram", "dp_gd"),
     False: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
@@ -81,6 +80,7 @@ class DPLinear(BaseEstimator):
     _label: ClassVar[str]  # the declaration of labels
     _losses: ClassVar[tuple[str, ...]]
     _is_real: ClassVar[bool]  # labels are centred and scaled like a column
+    _labelled: ClassVar[Any]  # makes vectors of labels, and finite columns
 
     # --- from arrays to problems ------------------------------------------------------
 
@@ -90,8 +90,9 @@ class DPLinear(BaseEstimator):
         The contents of a single record may not decide whether this raises.
         """
         self._types = (frames.TYPES,) if isinstance(X, pd.DataFrame) else ()
-        how = {"accept_sparse": "csc", "dtype": np.float64, "ensure_min_samples": 2}
-        X = validate_data(self, frames.matrix(X), ensure_all_finite=False, **how)
+        how: dict[str, Any] = {"accept_sparse": "csc", "ensure_all_finite": False}
+        how |= {"dtype": np.float64, "ensure_min_samples": 2}
+        X = validate_data(self, frames.matrix(X), **how)
         y = column_or_1d(frames.array("y", y), warn=True)
         check_consistent_length(X, y)
         self._check(X.shape[0])
@@ -104,9 +105,10 @@ class DPLinear(BaseEstimator):
                 "bounds: expected what the columns may hold, from what they mean and "
                 f"not from these data. Declare {', and '.join(absent)}"
             )
-        how = {"centred": self.fit_intercept, "is_sparse": sparse.issparse(X)}
-        self._ranges = [ranges.declared("bounds", self.bounds, columns, **how)]
-        return self._labelled(self._ranges[0].unit(X), y)
+        kinds = (self.fit_intercept, sparse.issparse(X))
+        self._ranges = [ranges.declared("bounds", self.bounds, columns, *kinds)]
+        found: tuple[Any, Sequence[Any]] = self._labelled(self._ranges[0].unit(X), y)
+        return found
 
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
@@ -157,7 +159,7 @@ class DPLinear(BaseEstimator):
             raise ValueError(f"solver {method.name}: cannot do this: {reason}")
         self.solver_ = method.name
         is_tilted = method.section.algorithm == "objective_perturbation"
-        safe = {"minima": "approximate"} if is_tilted else {}
+        safe: dict[str, Any] = {"minima": "approximate"} if is_tilted else {}
         setting = {**method.default, **safe, **(self.setting or {})}
         method.check(setting)
         return [(method.on(problem), setting) for problem in problems]
@@ -191,10 +193,8 @@ class DPLinear(BaseEstimator):
     def _problem(self, X: Any, y: np.ndarray, count: int) -> Problem:
         """The objective, one of ``count`` that share epsilon, under scales of 1.
 
-        Without ``l2`` its ridge is 1 / n, or that at which the noise of one release
-        costs least. Noise on p weights costs p (z R / (n (1 + l2)))^2, with z the
-        multiplier and R^2 = p + 2; a ridge costs l2 |w|^2. RIDGE weighs one against the
-        other.
+        Without ``l2`` its ridge is 1 / n, or where the noise of one release costs least
+        beside l2 |w|^2: p (z R / (n (1 + l2)))^2, z the multiplier and R^2 = p + 2.
         """
         n, p = X.shape
         target = (self.epsilon / math.sqrt(count), self._delta)
@@ -215,12 +215,8 @@ class DPLinear(BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to X (n, p), dense, sparse or a data frame of numbers, and labels y.
 
-        Raises
-        ------
-        ValueError
-            For unsuitable labels, parameters or solvers.
-        BudgetError
-            If an open ``Budget`` has too little left.
+        Raises ValueError for unsuitable labels, parameters or solvers, and BudgetError
+        if an open ``Budget`` has too little left.
         """
         t, every = self._cleaned(X, y)
         runs, seed = self._runs(t, every), noise_seed(self.random_state)
@@ -248,7 +244,7 @@ class DPLinear(BaseEstimator):
             for (on, setting), one in zip(runs, seeds, strict=True):
                 on.exact = self.release
                 W.append(on.weights(setting, found.noise_multiplier, one))
-        lost = ~np.isfinite(W).all(axis=1)
+        lost = ~np.isfinite(np.array(W)).all(axis=1)
         if lost.any():
             what = "the run diverged: weights are 0; expected a smaller step"
             warnings.warn(what, RuntimeWarning, 3)
@@ -319,16 +315,13 @@ class DPLinear(BaseEstimator):
         best = math.log(share / (1 - share))
         return kept * coef, (constant * intercept + own * best) / (constant + own)
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
-        raise NotImplementedError
-
     # --- after a fit ------------------------------------------------------------------
 
     def _scores(self, X: Any) -> np.ndarray:
         """<x, w> plus the intercept for each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
-        how = {"accept_sparse": "csr", "dtype": np.float64}
-        X = validate_data(self, frames.matrix(X), reset=False, **how)
+        how = {"reset": False, "accept_sparse": "csr", "dtype": np.float64}
+        X = validate_data(self, frames.matrix(X), **how)
         return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
@@ -350,9 +343,8 @@ class DPClassifier(ClassifierMixin, DPLinear):
     Parameters
     ----------
     solver : str
-        "auto" takes the first method that can solve the problem, by loss and p alone;
-        see ``solver_``. Otherwise the name of a solver
-        in ``conf/solver``, or of a Python file in the current folder.
+        "auto" takes the first method that can solve the problem, by loss and p alone.
+        Otherwise a name of ``conf/solver``, or of a Python file in the current folder.
     epsilon : float
         Positive; ``inf`` gives the solver without noise.
     delta : float, optional
@@ -363,13 +355,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
         where noise would cost more than such a ridge.
     classes : sequence
         Required. The labels; of two, the second is +1. A record with another label, or
-        with a number that is not finite, counts as one in the middle of all ranges: no
-        single record makes a fit raise.
+        with a number that is not finite, counts as one in the middle of all ranges.
     bounds : (low, high), list of pairs, pair of arrays, or mapping
-        Required. Ranges of the columns in their own units, which must not be computed
-        from the data: one pair for all columns, a list of one for each, a tuple of two
-        arrays with lower and upper ends, or pairs by the names of a data frame's
-        columns. Data are clipped to them.
+        Required. Ranges to which columns are clipped, not computed from the data: one
+        pair for all, a list of one for each, a tuple of two arrays with lower and upper
+        ends, or pairs by the names of a data frame's columns.
     setting : mapping, optional
         Values of a named solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
     random_state : int, RandomState or None
@@ -378,8 +368,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         Whether noise is exact and discrete instead of made of doubles, so that results
         may be published (:mod:`dperm.solvers.exact_noise`). It needs ``pip install
         'dperm[release]'``, no ``random_state``, and a solver whose sums have a proof:
-        ``dp_gd``, ``dp_gram`` or ``moments``. Others add noise to weights that they
-        update in doubles, compare noisy scores, or iterate to a minimum.
+        ``dp_gd``, ``dp_gram`` or ``moments``.
 
     Attributes
     ----------
@@ -408,10 +397,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
     _is_real = False
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
-        """Labels as signs; one vector per class if there are more than two.
-
-        A record of no class becomes one of zeros.
-        """
+        """Labels as signs, a vector per class beyond two; of no class, zeros all."""
         self.classes_ = self._declared(y)
         if not {y.dtype.kind, self.classes_.dtype.kind} <= {*"iufb"}:
             y = frames.matched(y, self.classes_)
@@ -468,15 +454,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
 class DPRegressor(RegressorMixin, DPLinear):
     r"""A private linear regression.
 
-    Minimises mean_i phi(x_i . w + b - y_i) + l1 ||w||_1 + (l2 / 2) ||w||^2; all else is
-    as for ``DPClassifier``.
+    Minimises mean_i phi(x_i . w + b - y_i) + l1 ||w||_1 + (l2 / 2) ||w||^2. Parameters
+    and attributes that are not named here are those of ``DPClassifier``.
 
     Parameters
     ----------
-    solver, epsilon, delta, l1, l2, fit_intercept, bounds
-        As for ``DPClassifier``.
-    setting, random_state, release
-        As for ``DPClassifier``.
     loss : {"least_squares", "huber"}
     label_bounds : (low, high)
         Required. The range of the labels, as ``bounds``.
@@ -485,10 +467,6 @@ class DPRegressor(RegressorMixin, DPLinear):
     ----------
     coef_ : ndarray, shape (p,)
     intercept_ : float
-    epsilon_ : Guarantee
-    solver_ : str
-    n_features_in_, feature_names_in_
-        As for ``DPClassifier``.
     """
 
     _: KW_ONLY
@@ -498,8 +476,8 @@ class DPRegressor(RegressorMixin, DPLinear):
 
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as t in their range; a record that is not finite becomes zeros."""
-        how = {"centred": self.fit_intercept, "is_sparse": False}
-        ends = ranges.declared("label_bounds", self.label_bounds, 1, **how)
+        kinds = (self.fit_intercept, False)
+        ends = ranges.declared("label_bounds", self.label_bounds, 1, *kinds)
         label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
         self._ranges.append(label)
         X, y = cleaned(X, label.unit(frames.numbers("y", y).astype(float)))
@@ -514,17 +492,10 @@ class DPRegressor(RegressorMixin, DPLinear):
 def fit(
     X: Any, y: Any, solver: str = AUTO, epsilon: float = 1.0, **parameters: Any
 ) -> DPClassifier | DPRegressor:
-    """Fit a private linear model: a classifier for classes, otherwise a regression.
+    """Fit a private linear model to X (n, p) and labels y (n,).
 
-    Parameters
-    ----------
-    X : array (n, p), sparse array or data frame
-    y : array, shape (n,)
-    solver, epsilon
-        As for ``DPClassifier``.
-    **parameters
-        Further ones of ``DPClassifier`` or ``DPRegressor``. ``classes`` or
-        ``label_bounds`` decides which; the labels have no say.
+    ``classes`` gives a ``DPClassifier``, ``label_bounds`` a ``DPRegressor``, with these
+    and further parameters of theirs; the labels have no say.
 
     Examples
     --------

@@ -47,10 +47,7 @@ _FOUND: dict[tuple[Ledger, float, float], Calibration] = {}
 def calibrated(
     ledger_of: Callable[[float], Ledger], epsilon: float, delta: float
 ) -> Calibration:
-    """The least noise that meets a target, found once for fits with equal releases.
-
-    Raises as ``core.privacy.calibration.calibrate``.
-    """
+    """The least noise that meets a target, found once for fits with equal releases."""
     key = (ledger_of(1.0), epsilon, delta)
     found = _FOUND.get(key)
     if found is None or ledger_of(found.noise_multiplier) != found.ledger:
@@ -75,16 +72,10 @@ class Budget:
     """A budget that all fits in a ``with`` block share.
 
     A fit that costs more than is left raises ``BudgetError`` before it draws any noise.
-    Epsilons and deltas add up (basic composition). Costs may be chosen adaptively:
-    later fits may depend on earlier releases (Rogers, Roth, Ullman and Vadhan 2016,
-    arXiv:1605.08294, Theorem 3.6). Noise must be independent, so that a
-    ``random_state`` serves one fit of a budget. Only fits of this process are counted,
-    not those that ``GridSearchCV`` makes in others with ``n_jobs``.
-
-    Raises
-    ------
-    ValueError
-        For an epsilon or a delta out of range.
+    Epsilons and deltas add up, also where later fits depend on earlier releases
+    (Rogers, Roth, Ullman and Vadhan 2016, arXiv:1605.08294, Theorem 3.6). Noise must be
+    independent, so that a ``random_state`` serves one fit of a budget. Only fits of
+    this process are counted, not those of ``GridSearchCV`` with ``n_jobs``.
 
     Examples
     --------
@@ -136,8 +127,7 @@ class Budget:
 def charge(epsilon: float, delta: float, given: tuple[str, ...], seed: int) -> None:
     """Take the cost of a fit, whose noise has that seed, from every open budget.
 
-    Costs add up only if noise is independent; the same noise twice can cancel. Raises
-    BudgetError if a budget has less left or knows the seed; then nothing is taken.
+    Raises BudgetError if one has less left or knows the seed; then nothing is taken.
     """
     with _LOCK:
         for budget in _ACTIVE:
@@ -150,15 +140,10 @@ def charge(epsilon: float, delta: float, given: tuple[str, ...], seed: int) -> N
 
 
 def check_target(epsilon: Any, delta: Any) -> None:
-    """Refuse an invalid epsilon or delta.
-
-    Raises
-    ------
-    ValueError
-    """
-    if not (isinstance(epsilon, Real) and epsilon > 0):
+    """Refuse an invalid epsilon or delta by a ValueError."""
+    if not (isinstance(epsilon, Real) and float(epsilon) > 0):
         raise ValueError(
             f"epsilon: expected a positive number or inf, found {epsilon!r}"
         )
-    if not (isinstance(delta, Real) and 0 < delta < 1):
+    if not (isinstance(delta, Real) and 0 < float(delta) < 1):
         raise ValueError(f"delta: expected a number in (0, 1), found {delta!r}")

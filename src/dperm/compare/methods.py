@@ -1,10 +1,9 @@
 """Methods of every family behind one interface, found by name.
 
-A setting is a mapping of tuned values. Lanes count clips in units of the public scales,
-as the methods of the family ``fits`` do, so that one grid serves every problem. A clip
-of 1 is the largest slope times sqrt(sum_j S_j^2), the root mean square of a record's
-norm. Default settings and grids are the arena's (``conf/paper/arena``); a method that
-the arena lacks takes those of a similar method.
+A setting is a mapping of tuned values. Clips are in units of the public scales, so that
+one grid serves every problem: 1 is the largest slope times sqrt(sum_j S_j^2), the root
+mean square of a record's norm. Default settings and grids are the arena's
+(``conf/paper/arena``), or those of a similar method.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -89,24 +89,16 @@ class Lane(Following):
 
 
 class Contestant(ABC):
-    """A method on a problem.
-
-    Parameters
-    ----------
-    module, options
-        Of the solver.
-    problem : Problem
-        The method may know its public constants.
-    """
+    """A solver, by its module and options, on a problem of public constants."""
 
     exact = False  #: whether noise is discrete, for release; of the family ``fits``
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
         self.module, self.options, self.problem = module, options, problem
 
-    @abstractmethod
     def obstacle(self) -> str:
         """Why it cannot work on the problem; empty if it can."""
+        return ""
 
     @abstractmethod
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
@@ -179,10 +171,8 @@ class Laning(Contestant):
         batch = getattr(self.options, "batch", 1)
         if batch > problem.n:
             return f"batches of {batch} are more than its {problem.n} records"
-        refuses = getattr(self.module, "refuses", None)
-        reason = (
-            str(refuses(self.options, problem.penalty.is_smooth)) if refuses else ""
-        )
+        refuses = getattr(self.module, "refuses", lambda *_: "")
+        reason = str(refuses(self.options, problem.penalty.is_smooth))
         by_record = any(word in self.module.__name__ for word in RECORDWISE)
         if not reason and by_record and problem.p > WIDE:
             return f"noise on {problem.p} features in every step takes too long"
@@ -231,10 +221,6 @@ class FrankWolfing(Contestant):
         A.sort_indices()  # a run shares them, and sorts what is unsorted in place
         return replace(self.problem, A=A, penalty=Penalty(), public=None)
 
-    def obstacle(self) -> str:
-        """None: it can do every problem."""
-        return ""
-
     def ledger(self, setting: Setting, noise_multiplier: float) -> Ledger:
         """The module's ledger."""
         made: Ledger = self.module.ledger(
@@ -264,11 +250,7 @@ class FrankWolfing(Contestant):
         )
 
 
-KINDS: dict[str, type[Contestant]] = {
-    "fits": Fitting,
-    "lanes": Laning,
-    "frank_wolfe": FrankWolfing,
-}
+KINDS: dict[str, Any] = {"fits": Fitting, "lanes": Laning, "frank_wolfe": FrankWolfing}
 
 
 def clip_unit(problem: Problem) -> float:
@@ -280,10 +262,6 @@ def clip_unit(problem: Problem) -> float:
 # --- by name --------------------------------------------------------------------------
 
 
-STREAMED = (  # why solvers of streams serve no fit
-    ": it reads each record once and minimises the loss of new records over a norm "
-    "ball, without a penalty, where a fit minimises that of these records with one"
-)
 RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
 ALIKE = (*RECORDWISE, "skgd")  # algorithms whose steps have one size for all weights
 KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
@@ -324,14 +302,15 @@ class Method:
         numbers = KEYS.get(solvers.family(module), ())
         able = numbers or [field.name for field in fields(options)]
         for key, value in setting.items():
+            expected = ""
             if key not in able:
-                raise ConfigError(
-                    f"{where} {key}: expected one of {', '.join(able)}{hint(key, able)}"
-                )
-            if numbers and not _is_positive(value):
-                raise ConfigError(
-                    f"{where} {key}: expected a positive number, found {value!r}"
-                )
+                expected = f"one of {', '.join(able)}{hint(key, able)}"
+            elif numbers and not (
+                isinstance(value, Real) and 0 < float(value) < math.inf
+            ):
+                expected = f"a positive number, found {value!r}"
+            if expected:
+                raise ConfigError(f"{where} {key}: expected {expected}")
         if numbers:
             return
         try:
@@ -356,19 +335,10 @@ def method(
     defaults: Mapping[str, Any] | None = None,
     grids: Mapping[str, Any] | None = None,
 ) -> Method:
-    """Find a method by its name.
+    """Find a method by the name of a solver's YAML, or of a Python file in this folder.
 
-    Parameters
-    ----------
-    name : str
-        Of a solver's YAML, or of a Python file in the current folder.
-    defaults, grids : mapping, optional
-        Settings by solver's name that replace the arena's.
-
-    Raises
-    ------
-    ConfigError
-        If no such solver exists, or it solves no such problem.
+    ``defaults`` and ``grids`` have settings by solver's name that replace the arena's.
+    Raises ConfigError if there is no such solver, or it solves no such problem.
     """
     if defaults or grids:
         return _method(name, defaults or {}, grids or {})
@@ -388,7 +358,6 @@ def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) ->
     section = _section(name)
     if not _is_able(section):
         why = ": it adds no noise" if _family(section) in KINDS else ""
-        why = STREAMED if _family(section) == "streams" else why
         raise ConfigError(
             f"solver {name}: solves no problem of this kind{why}; expected one of "
             f"{', '.join(known())}"
@@ -405,11 +374,6 @@ def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) ->
     for setting in (default, *grid):
         made.check(setting)
     return made
-
-
-def _is_positive(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 < value < math.inf
 
 
 def _section(name: str) -> schema.Solver:

@@ -67,17 +67,9 @@ def rows(
     if not isinstance(case.X, np.ndarray):
         return [{**known, "status": "gap", "reason": "its data are kept sparse"}]
     low, high = ends(case.X)
-    asked = {
-        "X": case.X,
-        "y": case.y,
-        "X_held": case.X_held,
-        "low": low,
-        "high": high,
-        "label": np.ravel(ends(case.y[:, None])),
-        "signed": case.signed,
-        "epsilons": [*epsilons],
-        "seeds": [*seeds],
-    }
+    asked: dict[str, Any] = {"X": case.X, "X_held": case.X_held, "y": case.y}
+    asked |= {"label": np.ravel(ends(case.y[:, None])), "signed": case.signed}
+    asked |= {"low": low, "high": high, "epsilons": [*epsilons], "seeds": [*seeds]}
     with tempfile.TemporaryDirectory() as folder:
         read, written = Path(folder, "in.npz"), Path(folder, "out.npz")
         np.savez(read, **asked)

@@ -29,12 +29,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
-from dperm.compare.estimators import (
-    SIGNED,
-    DPClassifier,
-    DPRegressor,
-    with_constant,
-)
+from dperm.compare.estimators import SIGNED, DPClassifier, DPRegressor, with_constant
 from dperm.compare.methods import Method, Setting
 from dperm.core.erm import losses
 from dperm.core.erm.optimum import solve
@@ -121,9 +116,9 @@ class Case:
 
     @cached_property
     def free(self) -> tuple[float, float]:
-        """The least loss without privacy, and its held-out metric.
+        """The certified least loss without privacy, and its held-out metric.
 
-        The minimiser is certified, of standardised columns with the ridge 1 / n.
+        Columns are standardised, and the ridge is 1 / n.
         """
         scaler = StandardScaler(with_mean=not sparse.issparse(self.X)).fit(self.X)
         A, B = (
@@ -196,10 +191,7 @@ def rows(
     fresh: int = 10,
     tunings: Sequence[str] = TUNINGS,
 ) -> list[Row]:
-    """One row for each fresh run of a method, or one with the reason for none.
-
-    They have those of ``COLUMNS`` that are known.
-    """
+    """One row for each fresh run of a method, or one with the reason for none."""
     known = case.known(method.name)
     drawn = [one % 2**32 for one in seeds_of(seed, TUNED + fresh)]
     found: list[Row] = []
@@ -282,8 +274,8 @@ def race(
 def means(runs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     """A row for each problem, method, epsilon and tuning, and for each gap.
 
-    ``mean`` is that of the excess, with Student's interval; ``test`` is the mean of the
-    held-out metric; ``algorithm`` is the method's label, or its name if it has none.
+    ``mean`` is that of the excess, with Student's interval, infinite if any excess is;
+    ``test`` is the mean of the held-out metric; ``algorithm`` is the method's label.
     Both ends have one row a problem, and no epsilon.
     """
     table, known = [], {**labels, **ENDS}
@@ -293,26 +285,15 @@ def means(runs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
         row = {"algorithm": known.get(first["solver"], first["solver"]), **first}
         if row["status"] == "ok":
             row |= {key: some[key].mean() for key in ("seconds", "test")}
-            row |= _interval(some["excess"].to_numpy(dtype=float))
+            excesses = some["excess"].to_numpy(dtype=float)
+            row |= dict.fromkeys(("mean", "ci_low", "ci_high"), np.inf)
+            row |= with_interval(excesses) if np.isfinite(excesses).all() else {}
         table.append(row)
     return pd.DataFrame(table)
 
 
-def _interval(values: np.ndarray) -> dict[str, float]:
-    """Mean and Student's 95 % interval; infinite if any value is not finite."""
-    if np.isfinite(values).all():
-        return with_interval(values)
-    return dict.fromkeys(("mean", "ci_low", "ci_high"), np.inf)
-
-
 def recommended(table: pd.DataFrame) -> Iterator[str]:
-    """For each epsilon and tuning the method to take, or that none beats a constant.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of ``means``, for one problem.
-    """
+    """For each epsilon and tuning of ``means``, whom to take, or that none learns."""
     table = table[table["epsilon"].notna() & (table["status"] == "ok")]
     for (epsilon, tuning), some in table.groupby(["epsilon", "tuning"], sort=False):
         some = some.sort_values("mean")

@@ -16,10 +16,9 @@ real label's is as heavy as two of all columns, since its mean decides most. ∎
 Where noise is larger than what means and squares of columns usually are, it moves what
 is made of the release toward that, which is post-processing.
 
-The release is a Gaussian mechanism with a share of the squared budget, which depends on
-public numbers alone, and composes exactly with what follows. A fit goes on as if
-columns of mean 0 and scale 1 had been declared: neither its solver's releases nor their
-cost depend on what was released here.
+The release is a Gaussian mechanism with a share of the squared budget, by public
+numbers alone, and composes exactly with what follows. A fit goes on as if columns of
+mean 0 and scale 1 had been declared, so that no later cost depends on the release.
 """
 
 from __future__ import annotations
@@ -113,11 +112,6 @@ class Ranges:
             return sparse.csc_array(t @ sparse.diags_array(1 / self.deviation))
         return (t - self.mean) / self.deviation
 
-    def moved(self) -> float:
-        """How far replacing a record moves the sums, squared."""
-        factor = 4.0 if self.centred else SQUARES**2
-        return factor * self.weight**2 * len(self.low)
-
 
 def of_label(
     low: Any, high: Any, centred: bool, p: int, is_real: bool = True
@@ -164,7 +158,10 @@ def stated(every: Sequence[Ranges], noise_multiplier: float) -> Ledger:
 
 
 def _moved(every: Sequence[Ranges]) -> float:
-    return math.sqrt(sum(one.moved() for one in every))
+    """How far replacing a record moves the sums."""
+    factor = {True: 4.0, False: SQUARES**2}
+    whole = (factor[one.centred] * one.weight**2 * len(one.low) for one in every)
+    return math.sqrt(sum(whole))
 
 
 def released(
@@ -172,19 +169,8 @@ def released(
 ) -> tuple[list[Ranges], np.ndarray]:
     """The ranges with released means and deviations, and the noisy sums.
 
-    Parameters
-    ----------
-    every, ts : sequences of Ranges, and of arrays (n, k), dense or sparse
-        Columns as t, and labels.
-    given : Ledger
-        Made by ``ledger`` or ``stated``.
-    normal : callable
-        From a scale and size to Gaussian noise, (size, 1); or noise for release.
-
-    Raises
-    ------
-    UndeclaredError
-        If the ledger states a smaller sensitivity.
+    ``ts`` has columns, and labels, as t, (n, k) each; ``given`` is by ``ledger`` or
+    ``stated``. Raises UndeclaredError if that states a smaller sensitivity.
     """
     n, k = ts[0].shape[0], sum(t.shape[1] for t in ts)
     pairs = zip(every, ts, strict=True)
@@ -221,26 +207,12 @@ def _shrunk(noisy: Any, off: float, middle: float, spread: float) -> Any:
 def declared(
     name: str, bounds: Any, columns: Sequence[str] | int, centred: bool, is_sparse: bool
 ) -> Ranges:
-    """The ranges of columns as a user declares them.
+    """The ranges of columns, by name or number, as a user declares them.
 
-    Parameters
-    ----------
-    name : str
-        The parameter that holds the bounds, for messages.
-    bounds : (low, high), list of such pairs, pair of arrays, or mapping
-        One pair for all columns; one for each of them; their lower and their upper
-        ends; or pairs by column name.
-    columns : sequence of str, or int
-        Names of the columns, or their number.
-    centred : bool
-        Whether there is an intercept.
-    is_sparse : bool
-        Whether zeros must stay zeros.
-
-    Raises
-    ------
-    ValueError
-        For invalid bounds.
+    ``bounds`` is one pair (low, high) for all columns, a list of one for each, a tuple
+    of two arrays with lower and upper ends, or a mapping from names to pairs. ``name``
+    is the parameter that holds them. ``centred`` says whether there is an intercept.
+    Raises ValueError for others, and where zeros of sparse columns are out of range.
     """
     k = columns if isinstance(columns, int) else len(columns)
     if isinstance(bounds, Mapping):

@@ -87,12 +87,11 @@ def loss_bound(problem: Problem) -> float:
 class PrivateSearch(BaseEstimator):
     """The best of a random number of private fits, all within one epsilon.
 
-    A tenth of epsilon and half of delta release the sums that center and scale columns.
-    A logarithmic number of runs, 3.9 on average, each takes parameters drawn uniformly
-    from the grid. Each releases its weights and a noisy clipped loss; the run with the
-    least loss is published. ``dperm.accountants.private_choice`` prices such a choice
-    (Papernot and Steinke 2022, arXiv:2110.03620; Koskela, Redberg and Wang 2024,
-    arXiv:2402.06701).
+    A tenth of epsilon and half of delta release the sums that centre and scale columns.
+    A logarithmic number of runs, 3.9 on average, takes parameters drawn from the grid;
+    that with the least noisy clipped loss is published. ``accountants.private_choice``
+    prices the choice (Papernot and Steinke 2022, arXiv:2110.03620; Koskela, Redberg and
+    Wang 2024, arXiv:2402.06701).
 
     Parameters
     ----------
@@ -216,8 +215,8 @@ class PrivateSearch(BaseEstimator):
         rng = np.random.default_rng(seed)
         for _ in range(drawn_runs(rng)):
             k, noise, _ = paid[int(rng.integers(len(paid)))]
-            seeds = rng.integers(2**62, size=2)
-            yield *scored(*runs[k], noise, seeds, self._of_choice), k
+            seeds, (on, setting) = rng.integers(2**62, size=2), runs[k]
+            yield *scored(on, setting, noise, seeds, self._of_choice), k
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the best estimator for records X (n, p); shape (n,)."""

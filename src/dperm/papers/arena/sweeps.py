@@ -46,26 +46,7 @@ def race(
     defaults: Mapping[str, Any],
     grids: Mapping[str, Any],
 ) -> list[Row]:
-    """A method on a problem at every epsilon, with and without tuning.
-
-    Parameters
-    ----------
-    config : schema.Config
-    point : dict
-        problem, solver.
-    seed : int
-        Of everything that is drawn.
-    epsilons : list of float
-    fresh : int
-        Runs of a setting.
-    defaults, grids : mapping
-        Of the point's solver.
-
-    Returns
-    -------
-    list of dict
-        Of ``compare.race.rows``.
-    """
+    """Fresh runs of a solver on a problem at every epsilon, with and without tuning."""
     name = point["solver"]
     method = methods.method(name, {name: defaults}, {name: grids})
     return rows(_case(config, point["problem"]), method, epsilons, seed, fresh)
