@@ -69,6 +69,19 @@ def test_intervals_draw_whole_data_sets_again():
     assert all(math.isnan(end) for end in ranking.resampled(alone))
 
 
+def test_the_critical_difference_is_nemenyis():
+    """Demsar 2006, Section 3.2.2: q = 2.569 for four methods, 14 data sets: 1.25."""
+    rng = np.random.default_rng(0)
+    names = pd.Index(range(14), name="data")
+    errors = pd.DataFrame(rng.random((14, 4)), names, list("ABCD"))
+    twice = pd.concat([errors, errors])  # of the same records
+    assert ranking.critical(twice)[1] == ranking.critical(errors)[1]
+    ranks, least = ranking.critical(errors)
+    assert least == pytest.approx(1.25, abs=5e-3)
+    assert ranks.sum() == pytest.approx(10)
+    assert math.isnan(ranking.critical(errors.iloc[:1])[1])
+
+
 def test_cells_are_grouped_by_loss_and_budget():
     both = pd.concat([
         table(THREE, n=100.0), table(THREE, epsilon=10.0), table(THREE, n=2e4),
@@ -93,7 +106,7 @@ def test_advice_is_the_method_of_least_regret_or_the_constant():
     assert row["take"] == CONSTANT and row["regret"] == 0 == row["learns"]
 
 
-def test_a_pick_is_as_sure_as_the_data_sets_agree(monkeypatch):
+def test_a_pick_is_as_sure_as_the_data_sets_agree():
     """A is best on all small problems; on large ones B on half of the data sets."""
     small = {f"s{k}": {"A": 0.1, "B": 0.2, "C": 0.05 if k == 0 else None}
              for k in range(8)}  # fmt: skip
@@ -105,8 +118,7 @@ def test_a_pick_is_as_sure_as_the_data_sets_agree(monkeypatch):
     assert sure.loc[(0.0, "A"), "share"] == 1.0  # C does one of the data sets
     assert 0.2 < sure.loc[(30.0, "B"), "share"] < 0.8
     assert sure.loc[(0.0, "A"), "regret"] == pytest.approx(0.05 / 8)
-    monkeypatch.setattr(figures, "outcomes", lambda config: both)
-    figure, rows = figures.guide(None, None, [])
+    figure, rows = figures.drawn_guide(found)
     texts = [one.get_text() for one in figure.axes[0].texts]
     assert "100%\nexcess 0.01 above least" in texts and len(rows) == 3
 
@@ -163,6 +175,14 @@ def test_tables_have_both_tunings(every):
     for make in (tables.ranks, tables.advice, tables.model):
         assert {*make(None, None, [])["tuning"]} == {"default", "grid"}
     assert (tables.ranks(None, None, [])["seconds"] == 1.0).all()
+
+
+def test_ranks_say_of_which_loss_and_epsilon_they_are(every):
+    figure, _ = figures.ranks(None, Product(kind="ranks", sweeps=["race"]), [])
+    titles = [at.get_title() for at in figure.axes]
+    figures.plt.close(figure)
+    assert titles[0].startswith("classification, 3 problems")
+    assert all("$\\epsilon$ = 1" in title for title in titles)
 
 
 def test_the_map_marks_gaps_and_what_learns_nothing(every):

@@ -1,11 +1,13 @@
-"""Figures of the arena: guide and map."""
+"""Figures of the arena: guide, map, critical differences."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 
 from dperm.core.experiment.schema import Config, Product
@@ -26,7 +28,11 @@ def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
     Shades are the shares of resamples of the data sets in which a method is taken. The
     number in a column is the mean regret of the method that is taken most.
     """
-    found = ranking.picks(ranking.cells(outcomes(config)))
+    return drawn_guide(ranking.picks(ranking.cells(outcomes(config))))
+
+
+def drawn_guide(found: pd.DataFrame) -> Drawing:
+    """Draw a table of ``ranking.picks``."""
     most = found.groupby(["loss", "algorithm"])["share"].transform("max")
     found = found[most >= SEEN]
     counts = [max(1, found[found["loss"] == one]["algorithm"].nunique())
@@ -130,3 +136,56 @@ def _heat(at: Axes, shown: np.ndarray) -> Any:
 def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
     found = dict.fromkeys(drawing.COLUMNS[3:], value)
     return {"panel": panel, "algorithm": method, "x": x, **found}
+
+
+def ranks(
+    config: Config, product: Product, problems: list[str], epsilon: float = 1.0
+) -> Drawing:
+    """Critical differences of mean ranks over data sets, one panel per loss.
+
+    Only methods that do all of a panel's problems are ranked. A bar joins those that do
+    not differ at 5 % (Nemenyi).
+    """
+    errors = ranking.cells(outcomes(config), epsilon=epsilon)
+    losses = errors.index.get_level_values("loss")
+    figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
+    rows: Rows = []
+    for at, loss in zip(axes.flat, LOSSES, strict=True):
+        mine = errors[losses == loss].dropna(axis=1, how="all")
+        found, least = ranking.critical(mine)
+        sets = mine.index.get_level_values("data").nunique()
+        title = f"{TITLES[loss]}, {len(mine)} problems of {sets} data sets"
+        at.set_title(f"{title}, $\\epsilon$ = {epsilon:g}")
+        _differences(at, found, least)
+        rows += [_row(loss, name, float(rank), least) for name, rank in found.items()]
+    return figure, rows
+
+
+def _differences(at: Axes, found: pd.Series, least: float) -> None:
+    """Methods along their mean ranks, with bars over those that do not differ."""
+    if found.empty:
+        drawing.empty(at, "no method does all of these problems")
+        return
+    count, values = len(found), found.to_numpy()
+    for k, (name, rank) in enumerate(found.items()):
+        left = k < count / 2
+        height, side = (-1 - k, 0.5) if left else (k - count, count + 0.5)
+        at.plot([rank, rank, side], [0, height, height], color="0.4", linewidth=0.8)
+        text: Any = {"ha": "right" if left else "left", "va": "center", "fontsize": 8}
+        at.text(side, height, f" {name} ", **text)
+    ends = np.searchsorted(values, values + least, side="right") - 1
+    level = 1.4  # above the labels of the ranks
+    for k, last in enumerate(ends if math.isfinite(least) else ()):
+        if last > k and (k == 0 or last > ends[k - 1]):
+            at.plot([values[k], values[last]], [level, level], color="k", linewidth=2.5)
+            level += 0.35
+    at.set(xlim=(-0.2, count + 1.2), ylim=(-count / 2 - 1.5, level + 0.5), yticks=[])
+    at.grid(False)
+    at.spines[:].set_visible(False)
+    at.spines["top"].set(visible=True, position=("data", 0), bounds=(1, count))
+    at.xaxis.set_ticks_position("top")
+    at.set_xticks(range(1, count + 1))
+    at.tick_params(labelsize=8, pad=1)
+    if math.isfinite(least):
+        below = f"mean rank, the best on the left; critical difference {least:.2f}"
+        at.set_title(f"{at.get_title()}\n{below}")

@@ -99,6 +99,24 @@ def resampled(column: pd.Series) -> tuple[float, float]:
     return float(low), float(high)
 
 
+# --- critical differences -------------------------------------------------------------
+
+
+def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
+    """Mean ranks of the methods that do all cells, and the critical difference.
+
+    Nemenyi's critical difference at 5 % (Demsar 2006), where problems of one data set
+    count as one; nan with fewer than two data sets or methods.
+    """
+    whole = errors.dropna(axis=1).rank(axis=1).groupby(level="data").mean()
+    n, k = whole.shape
+    ranks = whole.mean().sort_values()
+    if n < 2 or k < 2:
+        return ranks, math.nan
+    q = float(stats.studentized_range.ppf(LEVEL, k, math.inf)) / math.sqrt(2)
+    return ranks, q * math.sqrt(k * (k + 1) / (6 * n))
+
+
 # --- how much a choice changes --------------------------------------------------------
 
 
@@ -166,8 +184,9 @@ def advice(errors: pd.DataFrame) -> list[dict[str, Any]]:
 def picks(errors: pd.DataFrame) -> pd.DataFrame:
     """How often each method is taken when the data sets are resampled.
 
-    One row for each loss, range of n epsilon / p and method that is taken in some draw,
-    with its ``share`` of draws, its mean regret and the number of ``data_sets``.
+    One row for each loss, range of n epsilon / p (``from``, ``to``) and method that is
+    taken in some draw. It has the ``share`` of draws, the method's mean regret and the
+    number of the range's ``data_sets``.
     """
     rng, rows = np.random.default_rng(SEED), []
     for kind, some in groups(regrets(errors)):
@@ -190,7 +209,8 @@ def model(errors: pd.DataFrame) -> list[dict[str, Any]]:
     """Regret of the choice by loss and range on held-out data sets, and of two others.
 
     One row for each loss and way to choose, with the mean over data sets, its interval,
-    the regret of the worst cell and the share of cells above the best constant.
+    the regret of the worst cell and the share of cells that end above the best constant
+    although some method does not. *by loss* takes one method for all ranges.
     """
     table, rows = regrets(errors), []
     data = table.index.get_level_values("data")
