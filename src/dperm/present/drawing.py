@@ -11,8 +11,7 @@ titles and axes of its panels. The ``role`` of a row says how it is drawn:
 - ``line``: a dotted line, such as a bound;
 - ``star``: a printed number;
 - ``bar``: a bin of a histogram from min to max;
-- ``level``, ``upright``: a line across the panel, at a mean or at an x;
-- ``data``: not drawn, in the CSV file alone.
+- ``level``, ``upright``: a line across the panel, at a mean or at an x.
 
 Curves are named at their ends, to which a dotted line carries a shorter one, or in a
 legend.
@@ -204,7 +203,7 @@ def _number_x(axes: Axes) -> None:
 def _styles(picture: Picture) -> dict[str, Look]:
     """The look of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
-    main = roles[~roles.isin(["dots", "thin", "line", "star", "data"])]
+    main = roles[~roles.isin(["dots", "thin", "line", "star"])]
     known = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
     known |= dict(picture.looks)
     grey = looks.look("#595959", "--")
@@ -284,10 +283,6 @@ def _upright(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     at.axvline(rows["x"].iloc[0], **look)
 
 
-def _data(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    """Draw nothing."""
-
-
 ROLES = {
     "curve": _curve,
     "points": _joined,
@@ -300,7 +295,6 @@ ROLES = {
     "bar": _bar,
     "level": _level,
     "upright": _upright,
-    "data": _data,
 }
 
 

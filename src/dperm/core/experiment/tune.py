@@ -72,19 +72,15 @@ def two_stages(units: list[Unit], solve: Solve) -> Iterator[pd.DataFrame]:
     """
     kind = operator.attrgetter("calibration.calibration", "passes")
     races = [list(race) for _, race in itertools.groupby(units, kind)]
-    first = list(solve([race[0] for race in races]))
-    lead = [leaders(table) for table in first]
-    yield from solve(
-        [
-            replace(unit, points=list(itertools.compress(unit.points, mask)))
-            for race, mask in zip(races, lead, strict=True)
-            for unit in race[1:]
-            if mask.any()
-        ]
-    )
-    for race, mask, table in zip(races, lead, first, strict=True):
+    later = []
+    first = solve([race[0] for race in races])
+    for race, table in zip(races, first, strict=True):
+        mask = leaders(table)
+        led = list(itertools.compress(race[0].points, mask))
+        later += [replace(unit, points=led) for unit in race[1:] if led]
         left = (table["status"] == "ok") & ~mask & (len(race) > 1)
         yield table.assign(status=table["status"].mask(left, ONE_RUN))
+    yield from solve(later)
 
 
 def leaders(table: pd.DataFrame) -> np.ndarray:
@@ -93,12 +89,9 @@ def leaders(table: pd.DataFrame) -> np.ndarray:
     Of settings with one objective, as of those that rest at w = 0, only that with the
     least step and then clip leads: ties would fill all places.
     """
-    objective = table["objective"].where(table["status"] == "ok", np.inf).to_numpy()
-    order = np.lexsort((table["clip"], table["step"], objective))
-    values, first = np.unique(objective[order], return_index=True)
-    mask = np.zeros(len(table), dtype=bool)
-    mask[order[first[np.isfinite(values)][:LEADERS]]] = True
-    return mask
+    known = table[table["status"] == "ok"].sort_values(["objective", "step", "clip"])
+    led = known.drop_duplicates("objective").head(LEADERS)
+    return np.asarray(table.index.isin(led.index))
 
 
 def evaluated(job: Job, design: Design) -> pd.DataFrame:

@@ -115,9 +115,11 @@ class Unit:
 def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame, int]:
     """The rows of a unit, and the number of its lanes that had to be computed."""
     key, settings = part_key(job, unit), unit.settings()
-    kept = parts.read(key)
-    todo = settings if kept is None else missing(settings, kept)
-    tables = [] if kept is None else [kept]
+    tables, todo = list[pd.DataFrame](), settings
+    if (kept := parts.read(key)) is not None:
+        tables.append(kept)
+        known = pd.MultiIndex.from_frame(kept[POINT])
+        todo = settings[~pd.MultiIndex.from_frame(settings).isin(known)]
     if len(todo):
         fresh = compute(job, unit, todo, workers)
         parts.write(key, fresh)
@@ -126,13 +128,6 @@ def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame
     # Columns of the accountant are those of the current one, even for reused lanes.
     table = table.assign(**_accounted(job, unit))
     return settings.merge(table, on=POINT, how="left")[COLUMNS], len(todo)
-
-
-def missing(settings: pd.DataFrame, kept: pd.DataFrame) -> pd.DataFrame:
-    """The settings without rows."""
-    known = kept[POINT].drop_duplicates()
-    merged = settings.merge(known, on=POINT, how="left", indicator=True)
-    return merged.loc[merged["_merge"] == "left_only", POINT]
 
 
 def part_key(job: Job, unit: Unit) -> Key:
