@@ -98,14 +98,6 @@ def test_the_first_fit_prints_what_its_page_says(tmp_path, monkeypatch, capsys):
     assert model.score(table[["age", "income"]], left) > 0.7
 
 
-def test_a_mapping_of_bounds_names_every_column_as_the_page_says():
-    page = " ".join((DOCS / "howto/fit.md").read_text().split())
-    assert "a mapping that names every column" in page
-    table = pd.DataFrame({"age": [20.0, 30.0] * 50, "income": [1.0, 2.0] * 50})
-    with pytest.raises(ValueError, match="no range of income"):
-        dperm.fit(table, [0, 1] * 50, bounds={"age": (18, 90)}, classes=(0, 1))
-
-
 def test_the_page_quotes_how_a_solver_is_refused(tmp_path, monkeypatch):
     code = (DOCS / "examples/mine/noisy_gd.py").read_text()
     assert "gradient(w, clip)" in code

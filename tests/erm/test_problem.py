@@ -62,16 +62,6 @@ def test_constants(loss):
     np.testing.assert_allclose(problem.row_norms, np.linalg.norm(X, axis=1))
 
 
-def test_gradient(loss):
-    problem = make_problem(loss, "none")
-    w = np.random.default_rng(0).standard_normal(5)
-    for j, e in enumerate(np.eye(5)):
-        high, low = problem.objective(np.stack((w + 1e-6 * e, w - 1e-6 * e)))
-        np.testing.assert_allclose(
-            problem.gradient(w)[j], (high - low) / 2e-6, rtol=1e-6
-        )
-
-
 @pytest.mark.parametrize("name", PENALTIES)
 def test_prox_is_the_minimiser(name):
     penalty = PENALTIES[name]

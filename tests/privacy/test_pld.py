@@ -13,6 +13,7 @@ from dperm.core.privacy.pld import (
     NODES,
     Profile,
     chorded,
+    chords,
     composed_epsilon,
     discretise,
     epsilon_on_grid,
@@ -93,6 +94,16 @@ def test_chords_of_nodes_lie_above_the_curve_and_hardly():
         found = chorded(given, 1).delta(losses)
         assert (found >= exact * (1 - 1e-9)).all()
         assert (found <= exact * (1 + above)).all()
+
+
+@pytest.mark.parametrize("width", [2, 7, 100])
+def test_masses_on_nodes_keep_their_mean_and_raise_convex_means(width):
+    masses = np.random.default_rng(0).dirichlet(np.ones(100))
+    nodes, at = chords(masses, width), np.arange(100)
+    places = width * np.arange(len(nodes))
+    assert (nodes >= 0).all() and nodes.sum() == pytest.approx(1)
+    assert nodes @ places == pytest.approx(masses @ at)
+    assert nodes @ np.exp(0.1 * places) > masses @ np.exp(0.1 * at)
 
 
 def test_finer_grids_never_cost_more():

@@ -24,7 +24,6 @@ from dperm.core.lanes import Lanes
 from dperm.core.privacy import ledger as stated
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.mechanisms import streams
-from dperm.data.arrays import standardize
 from dperm.pipeline import inputs
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_fw
 from dperm.solvers.lanes import dp_skgd
@@ -150,29 +149,18 @@ def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kin
     assert (stated.GRADIENT in found[0].ledger.given) == moves
 
 
-def test_preparation_that_reads_all_records():
-    X = np.random.default_rng(0).standard_normal((9, 2))
-    other = X.copy()
-    other[0] += 3.0
-    assert not np.allclose(standardize(X)[1:], standardize(other)[1:])
-    both = Preparation(standardize=True, drop_zero_columns=True)
-    told = inputs.public_information(schema.Problem(preparation=both))
-    assert told == (stated.N, stated.STANDARDISATION, stated.COLUMNS)
-    assert inputs.public_information(schema.Problem(preparation=Preparation())) == (
-        stated.N,
-    )
-
-
 @pytest.mark.parametrize(
-    "rule, told",
+    ("done", "missing", "told"),
     [
-        (None, ()),
-        ("mean", ("mean of columns",)),
-        ("median", ("median of columns",)),
-        ("drop", ("which records are whole",)),
+        ({}, None, ()),
+        ({"standardize": True, "drop_zero_columns": True}, None,
+         (stated.STANDARDISATION, stated.COLUMNS)),
+        ({}, "mean", ("mean of columns",)),
+        ({}, "median", ("median of columns",)),
+        ({}, "drop", ("which records are whole",)),
     ],
-)
-def test_a_rule_for_missing_values_reads_all_records(rule, told):
-    problem = schema.Problem(preparation=Preparation())
-    problem = changed(problem, "dataset.reader.missing", rule)
+)  # fmt: skip
+def test_what_preparation_reads_of_all_records(done, missing, told):
+    problem = schema.Problem(preparation=Preparation(**done))
+    problem = changed(problem, "dataset.reader.missing", missing)
     assert inputs.public_information(problem) == (stated.N, *told)

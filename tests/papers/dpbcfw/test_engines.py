@@ -26,10 +26,6 @@ OPTIONS = dp_bcfw.Options(
 NOISE = Noise(None, 0.02, 0.4, 0.0)
 
 
-def seeds():
-    return streams(3).noise.integers(0, 2**62, OPTIONS.nodes).tolist()
-
-
 @pytest.fixture(scope="module")
 def local(instance):
     run = dp_bcfw.Run(instance.problem, streams(3), OPTIONS, NOISE)
@@ -66,14 +62,11 @@ class Recorded:
 def started(instance, quiet):
     """The server gets the sizes alone; each part goes to a file, and to its worker."""
     public = dp_bcfw.public_of(instance.problem, OPTIONS, NOISE)
-    engine = Recorded(Dask(instance.problem, public, seeds()))
-    with run_of(Sizes(instance.problem), engine) as run:
+    seeds = streams(3).noise.integers(0, 2**62, OPTIONS.nodes).tolist()
+    engine = Recorded(Dask(instance.problem, public, seeds))
+    given = (Sizes(instance.problem), streams(3), OPTIONS, NOISE)
+    with dp_bcfw.Run(*given, start=lambda *_: engine) as run:
         yield run, engine
-
-
-def run_of(problem, engine, options=OPTIONS, noise=NOISE):
-    start = lambda *_: engine  # noqa: E731
-    return dp_bcfw.Run(problem, streams(3), options, noise, start=start)
 
 
 class Sizes:
@@ -84,11 +77,8 @@ class Sizes:
 
 
 def same(run, local):
-    np.testing.assert_array_equal(run.x, local.x)
-    np.testing.assert_array_equal(run.q, local.q)
-    np.testing.assert_array_equal(np.array(run.chosen), np.array(local.chosen))
-    np.testing.assert_array_equal(np.array(run.up), np.array(local.up))
-    np.testing.assert_array_equal(np.array(run.down), np.array(local.down))
+    for name in ("x", "q", "chosen", "up", "down"):
+        np.testing.assert_array_equal(*(getattr(one, name) for one in (run, local)))
 
 
 def test_a_cluster_of_processes_gives_the_same_bits(instance, started, local):
@@ -97,11 +87,7 @@ def test_a_cluster_of_processes_gives_the_same_bits(instance, started, local):
     assert len({*pids.values()}) == 3 and os.getpid() not in pids.values()
     run.advance(25)
     same(run, local)
-    no_raw_column(instance, engine)
-
-
-def no_raw_column(instance, engine):
-    """No message has as many numbers as a column, and none holds any entry of one."""
+    # no message has as many numbers as a column, and none holds any entry of one
     entries = set(np.abs(instance.problem.A.data).tolist())
     labels = set(np.abs(instance.problem.offset).tolist())
     assert engine.down and engine.up

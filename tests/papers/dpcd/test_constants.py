@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from conftest import make_problem, raw_data
 from dperm.core.erm.penalties import Penalty
@@ -16,7 +15,6 @@ from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpcd import levels
 from dperm.solvers.lanes import dp_cd_priv
-from dperm.solvers.lanes.dp_cd_priv import feature_bounds
 
 ONE = (np.full(1, 0.5), np.full(1, 1.0))
 
@@ -51,15 +49,6 @@ def test_bounds_below_the_features_are_refused():
     for wrong in ({"bound": 0.5}, {"negative": "dropped"}):
         with pytest.raises(ValueError, match=f"options.{next(iter(wrong))}: expected"):
             dp_cd_priv.Options(**wrong)
-
-
-@pytest.mark.parametrize("factor", [1.0, 0.25])
-def test_bounds_of_dense_and_sparse_features(factor):
-    X = streams(0).sampling.standard_normal((500, 8)) * 10.0 ** np.arange(-4, 4)
-    X[np.abs(X) < 1e-4] = 0.0
-    bounds = feature_bounds(X, factor)
-    assert bounds == pytest.approx(factor * (2 * np.abs(X).max(axis=0)) ** 2)
-    assert feature_bounds(sparse.csc_array(X), factor) == pytest.approx(bounds)
 
 
 # --- private bounds -------------------------------------------------------------------
@@ -134,13 +123,12 @@ def test_noise_is_what_the_ledger_says():
         np.testing.assert_allclose(found, expected, rtol=1e-12)
         moved += tops(first / 2) != tops(first)
     assert moved
+    run = levels.Run(problem, Lanes(*ONE, 0.7), streams(seed), options, total=2)
+    np.testing.assert_array_equal(run.divisor, found)
+    np.testing.assert_allclose(run.share, np.sqrt(found / found.sum()))
 
 
-def test_the_constants_are_near_the_true_ones_and_are_used():
+def test_the_constants_are_near_the_true_ones():
     problem = many()
     found = levels.estimated(problem, streams(5), levels.Options())
     np.testing.assert_allclose(found, problem.smoothness, rtol=0.5)
-    lanes = Lanes(*ONE, 0.7)
-    run = levels.Run(problem, lanes, streams(5), levels.Options(), total=2)
-    np.testing.assert_array_equal(run.divisor, found)
-    np.testing.assert_allclose(run.share, np.sqrt(found / found.sum()))

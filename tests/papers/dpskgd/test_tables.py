@@ -1,25 +1,23 @@
 """Gains, rates, and comparisons of samplings, from rows whose numbers are known."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from dperm.core.experiment.schema import Product
 from dperm.kinds import tables as kinds
-from dperm.papers.dpskgd import figures, tables
+from dperm.papers.dpskgd import tables
 
 
 @pytest.fixture
 def made(monkeypatch):
-    """A table of rows as of a sweep; or a figure's rows, of ``picture``."""
+    """A table of rows as of a sweep."""
 
-    def read(name, rows, problems=(), picture=False):
-        for module in (kinds, figures):
-            monkeypatch.setattr(module.results, "load_sweep", lambda *_: rows)
-        at = (None, Product(sweeps=["rows"]), list(problems))
-        return getattr(figures, name)(*at).rows if picture else getattr(
-            tables, name
-        )(*at)  # fmt: skip
+    def read(name, rows, problems=()):
+        monkeypatch.setattr(kinds.results, "load_sweep", lambda *_: rows)
+        return getattr(tables, name)(None, Product(sweeps=["rows"]), list(problems))
 
     return read
 
@@ -50,29 +48,22 @@ LAWS = {"single": (1.0, 1.0), "single again": (1.0, 1.0), "single IS": (3.0, 2.0
         "full": (0.4, 5.0), "4 blocks": (1.0, 1.0)}  # fmt: skip
 
 
-def swept(spread=0.3, exponent=-1.5, ns=(2**8, 2**10, 2**12, 2**14, 2**16),
-          epsilons=(0.25, 0.5, 1.0), laws=LAWS, seed=0):  # fmt: skip
+def swept(ns, epsilons):
     """Runs whose excess is a power law in n epsilon; at n = 256 nothing may be run."""
-    rng, rows = np.random.default_rng(seed), []
-    for n in ns:
-        for epsilon in epsilons:
-            for sampling, (times, row) in laws.items():
-                size, bound = n * epsilon, 400.0 * row / (n * epsilon)
-                known = {"start": 1.0}
-                known |= {"instance": "separable", "case": "convex", "n": n,
-                          "sampling": sampling, "epsilon": epsilon, "row": row,
-                          "bound": bound, "start_over_bound": 1 / bound,
-                          "expected": times * size**exponent}  # fmt: skip
-                if n == 2**8:
-                    rows.append(known | {"epochs": -2.0})
-                    continue
-                law = times * size**exponent * rng.lognormal(0, spread, 60)
-                rows += [{**known, "draw": k, "excess": v} for k, v in enumerate(law)]
+    rng, rows = np.random.default_rng(0), []
+    for n, epsilon, sampling in itertools.product(ns, epsilons, LAWS):
+        times, row = LAWS[sampling]
+        bound, law = 400.0 * row / (n * epsilon), times * (n * epsilon) ** -1.5
+        known = {"instance": "separable", "case": "convex", "n": n, "start": 1.0,
+                 "sampling": sampling, "epsilon": epsilon, "row": row, "bound": bound,
+                 "start_over_bound": 1 / bound, "expected": law}  # fmt: skip
+        drawn = law * rng.lognormal(0, 0.05, 60) if n > 2**8 else [np.nan]
+        rows += [{**known, "draw": k, "excess": v} for k, v in enumerate(drawn)]
     return pd.DataFrame(rows)
 
 
 def test_exponents_are_those_of_the_law_where_the_bound_speaks(made):
-    found = made("rate", swept(spread=0.05))
+    found = made("rate", swept(2 ** np.arange(8, 17, 2), (0.25, 0.5, 1.0)))
     n = found[found["axis"] == "n"]
     np.testing.assert_allclose(n["exponent"], -1.5, atol=0.05)
     np.testing.assert_allclose(n["bound"], -1.0)
@@ -82,8 +73,7 @@ def test_exponents_are_those_of_the_law_where_the_bound_speaks(made):
     assert set(n["points"]) == {4} and "full" not in set(n["sampling"])
     assert (n["theorem"] == -1).all()
     assert found[found["axis"] == "epsilon"].empty  # three points fit no line
-    more = swept(epsilons=(0.125, 0.25, 0.5, 1.0), ns=(2**8, 2**16), spread=0.05)
-    along = made("rate", more)
+    along = made("rate", swept((2**8, 2**16), (0.125, 0.25, 0.5, 1.0)))
     assert set(along["axis"]) == {"epsilon"}
     np.testing.assert_allclose(along["exponent"], -1.5, atol=0.05)
 
