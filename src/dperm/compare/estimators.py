@@ -96,8 +96,7 @@ class DPLinear(BaseEstimator):
         y = column_or_1d(frames.array("y", y), warn=True)
         check_consistent_length(X, y)
         self._check(X.shape[0])
-        names = getattr(self, "feature_names_in_", None)
-        columns: Any = X.shape[1] if names is None else [*map(str, names)]
+        columns: Any = [*map(str, getattr(self, "feature_names_in_", ()))] or X.shape[1]
         absent = [ranges.template(columns)] * (self.bounds is None)
         absent += [self._label] * (getattr(self, self._label.split("=")[0]) is None)
         if absent:
@@ -222,20 +221,16 @@ class DPLinear(BaseEstimator):
         runs, seed = self._runs(t, every), noise_seed(self.random_state)
         first = ranges.ledger(self._ranges, self._n, self.epsilon, self._delta)
 
-        def of_runs(noise: float) -> Ledger:
-            one, *others = (on.ledger(setting, noise) for on, setting in runs)
-            return sum(others, one)
+        def stated(noise: float) -> Ledger:
+            return sum((on.ledger(setting, noise) for on, setting in runs), first)
 
-        spent = self._spent(t.shape[1] + 2, of_runs(1.0)) if self.release else 0.0
-        found = calibrated(
-            lambda noise: first + of_runs(noise), self.epsilon, self._delta - spent
-        )
+        spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
+        found = calibrated(stated, self.epsilon, self._delta - spent)
         public = [on.public_information(found.ledger) for on, _ in runs]
         known = united(*public, self._types)
         charge(found.true_epsilon, self._delta, known, seed)
-        self.epsilon_ = Guarantee(
-            found.ledger, self._delta, known, found.true_epsilon, spent
-        )
+        cost = (found.true_epsilon, spent)
+        self.epsilon_ = Guarantee(found.ledger, self._delta, known, *cost)
         drawn = Exact() if self.release else ranges.seeded(seed)
         X, every, _ = self._standardised(t, every, first, drawn)
         runs = self._runs(X, every, self.solver_)
@@ -253,7 +248,7 @@ class DPLinear(BaseEstimator):
 
     def _spent(self, width: int, stated: Ledger) -> float:
         """The share of delta that discrete noise costs, with intercept and label."""
-        releases = sum(event.count for event in stated.events)
+        releases = sum(event.count for event in stated.events[1:])  # after the sums
         found = slack(releases * width * (width + 1) // 2 + 2 * width, self.epsilon)
         if not found < self._delta / 2:
             raise ValueError(
@@ -274,11 +269,10 @@ class DPLinear(BaseEstimator):
 
     def _published(self, W: np.ndarray) -> None:
         """Keep weights (K, p) as coefficients in the units of the user's columns."""
-        coef: Any = W
-        intercept: Any = np.zeros(len(W))
-        if self.fit_intercept:
-            coef, intercept = W[:, :-1], W[:, -1] * self._constant
         columns, *label = self._ranges
+        coef: Any = W[:, : len(columns.low)]
+        of_constant = W[:, len(columns.low) :]  # nothing without an intercept
+        intercept: Any = of_constant.sum(axis=1) * self._constant
         if self._is_real:
             coef = coef * label[0].scale
             intercept = intercept * label[0].scale + label[0].centre
