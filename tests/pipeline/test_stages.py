@@ -165,11 +165,12 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
 def test_progress_says_what_is_done_and_how_long_still(capsys, monkeypatch):
     """Reused lanes say nothing of the speed."""
     monkeypatch.setattr("tqdm.std.time", clock := iter(range(0, 600, 10)).__next__)
-    meter = tuning.Meter("tune here", 40, "lanes", work=10 * (1 + 2 + 3 + 4))
-    meter.advance(10, 10, fresh=False)
-    meter.advance(10, 20)
+    bar = tuning.progress("tune here", 40, "lanes", work=10 * (1 + 2 + 3 + 4))
+    bar.initial = 10
+    bar.update(10)
+    bar.update(20)
     said = capsys.readouterr().err.replace("\r", "\n").split("\n")[-1]
-    assert "tune here, 20 of 40 lanes in " in said and clock
+    assert "tune here, 30 % of 40 lanes in " in said and clock
     spent, left = (int(found[-2:]) + 60 * int(found[:2]) for found in
                    (said.split(" in ")[1][:5], said.split(", ")[-1][:5]))  # fmt: skip
     assert left == pytest.approx(spent * 70 / 20, abs=1)

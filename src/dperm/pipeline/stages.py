@@ -23,7 +23,7 @@ from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
-from dperm.core.experiment.tune import Meter
+from dperm.core.experiment.tune import progress
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, Job, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
@@ -87,12 +87,12 @@ def timing(config: schema.Config) -> Path:
     one thread. Returns the path of ``timing.parquet`` of the paper.
     """
     pairs = products.clocked(config)
-    meter = Meter(f"timing {config.paper.name}", len(pairs), "solvers on problems")
+    bar = progress(f"timing {config.paper.name}", len(pairs), "solvers on problems")
     tables = [pd.DataFrame(columns=COLUMNS)]
     for run, kinds in pairs.items():
         tables += _timed(plan.at_run(config, *run), kinds)
-        meter.advance(1)
-    meter.close()
+        bar.update()
+    bar.close()
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     table = pd.concat(tables[1:] or tables, ignore_index=True)
     store.write_table(path, table)
@@ -218,7 +218,7 @@ class Swept:
         """Compute tasks in processes, long ones first; each becomes a part."""
         from joblib import Parallel, delayed
 
-        meter = Meter(f"sweep {self.name}", len(todo), "points")
+        bar = progress(f"sweep {self.name}", len(todo), "points")
         groups: dict[str, list[Task]] = {}
         for task in sorted(todo, key=_size, reverse=True):
             together = self.what.together
@@ -227,8 +227,8 @@ class Swept:
         calls = (delayed(self._several)(group) for group in groups.values())
         workers = self.config.workers
         for done in Parallel(workers, return_as="generator_unordered")(calls):
-            meter.advance(done)
-        meter.close()
+            bar.update(done)
+        bar.close()
 
     def _several(self, group: list[Task]) -> int:
         """Compute tasks one after the other and keep each; return their number."""

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -235,18 +234,19 @@ def collect(job: Job, units: list[Unit], race: bool = False) -> pd.DataFrame:
     ]
     work = sum(u.passes * count for u, count in zip(units, most, strict=True))
     name = f"{units[0].stage} {job.folder}"
-    meter = Meter(name, sum(most), "lanes", work)
+    bar = progress(name, sum(most), "lanes", work)
 
     def run(unit: Unit, workers: int) -> pd.DataFrame:
         table, fresh = rows(job, unit, parts, workers)
-        meter.advance(len(unit.points), unit.work, fresh > 0)
+        bar.initial += 0 if fresh else unit.work
+        bar.update(unit.work)
         done.append((len(unit.points), fresh))
         return table
 
     solve = functools.partial(_side_by_side, run, job.workers)
     tables = two_stages(units, solve) if race else solve(units)
     table = pd.concat(list(tables), ignore_index=True)
-    meter.close()
+    bar.close()
     ran, fresh = (sum(counts) for counts in zip(*done, strict=True))
     left = sum(lanes) - ran
     said = f", {left} left out after one run" if left else ""
@@ -277,28 +277,16 @@ def _side_by_side(
                 future.cancel()
 
 
-class Meter:
-    """A line of progress of a stage: the count done, the total, and the time left.
+def progress(name: str, total: int, what: str, work: float = 0.0) -> Any:
+    """A line of progress of a stage, by tqdm: the share done and the time left.
 
-    Time is assumed proportional to work, for lanes their passes. Reused lanes do not
-    count for the speed.
+    Both are of the ``work``, for lanes their passes; else of the ``total``. What is
+    added to ``initial`` was reused, and says nothing of the speed.
     """
+    from tqdm import tqdm
 
-    def __init__(self, name: str, total: int, what: str, work: float = 0.0):
-        from tqdm import tqdm
-
-        log.info("%s: %d %s", name, total, what)
-        form = "{desc}{postfix} in {elapsed}, {remaining} left"
-        often: Any = {"mininterval": 5.0, "delay": 5.0, "smoothing": 0.0}
-        whole: Any = {"desc": name, "total": work or total, "leave": False}
-        self._bar = tqdm(bar_format=form, **whole, **often)
-        self._done, self._said, self._lock = 0, f"of {total} {what}", Lock()
-        self.close = self._bar.close  # clears the line
-
-    def advance(self, count: int, work: float = 0.0, fresh: bool = True) -> None:
-        """Count these as done, and show the progress if it is due."""
-        with self._lock:
-            self._done += count
-            self._bar.initial += 0 if fresh else work or count
-            self._bar.set_postfix_str(f"{self._done} {self._said}", refresh=False)
-            self._bar.update(work or count)
+    log.info("%s: %d %s", name, total, what)
+    done = "{desc}, {percentage:.0f} % of " + f"{total} {what}"
+    often: Any = {"mininterval": 5.0, "delay": 5.0, "smoothing": 0.0, "leave": False}
+    form = done + " in {elapsed}, {remaining} left"
+    return tqdm(desc=name, total=work or total, bar_format=form, **often)
