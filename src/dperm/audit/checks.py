@@ -241,7 +241,11 @@ class Audit:
             [draw.unit for draw in m.run(m.base, (s + k, s, s)).draws]
             for k in (range(3) if m.hidden else ())
         ]
-        ends = m.together(m.base, seeded(s)) if m.together else plain.weights
+        ends = plain.weights
+        if m.end:
+            run = m.begin(m.base, seeded(s))
+            m.end(run)
+            ends = np.ravel(m.published(run))
         near = np.allclose(ends, plain.weights, rtol=1e-6, atol=1e-9, equal_nan=True)
         wrong = {
             "streams have common numbers": len(np.unique(words)) < np.size(words),
@@ -272,13 +276,13 @@ class Audit:
     @cached_property
     def lower(self) -> float:
         """Lower bound on the run's epsilon from shifts; 0 without one."""
-        ranked = sorted(self.couplings, key=lambda one: -self._moved(*one))[:TRIED]
+        ranked = sorted(self.couplings, key=lambda one: -self._told(one[1]))[:TRIED]
         seeds = all_seeds(self.seed, 5, HISTORIES)
         return max(costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
 
-    def _moved(self, pair: Pair, coupling: Coupling) -> float:
+    def _told(self, coupling: Coupling) -> float:
         """How far a pair moves releases that a lower bound counts."""
-        end = costs.decided(Replay(self.m, pair, self.seed), coupling.seen)[1]
+        end = min(self.m.selecting(coupling.seen), default=math.inf)
         return round(sum(s.size**2 for s in coupling.shifts if s.step < end), 9)
 
     def findings(self) -> Iterator[Finding]:
