@@ -149,7 +149,7 @@ class Search:
         self.best, self.notes, self.replayed = Verdict(), list[str](), False
         self.tests, self.size = 0, 0  # counts so far; numbers of an output
         self.end = 1.0  # of the stage's budget
-        self.refusals: dict[str, dict[int, str]] = {}  # by exception and pair
+        self.refusals: dict[str, str] = {}  # the first text of each exception
         self.raising: list[Candidate] = []  # on one of whose data sets it raises
         self.endless = ""  # how it refuses a record that is not finite
 
@@ -162,11 +162,8 @@ class Search:
                 text = f"its first runs took more than {self.claim.seconds:g} seconds"
                 raise RefusedError(text) from None
             self.notes.append(f"stopped after {self.seconds:.1f} seconds, as asked for")
-        for texts in self.refusals.values():
-            first = next(iter(texts.values()))
-            self.notes.append(
-                f"left out {len(texts)} pairs, on which it raised {first}"
-            )
+        for text in self.refusals.values():
+            self.notes.append(f"left out pairs on which it raised {text}")
         if self.endless:
             self.notes.append(
                 f"refuses records that are not finite ({self.endless}), which tells"
@@ -296,7 +293,7 @@ class Search:
             self.endless = self.endless or why
             return False
         if text:
-            self.refusals.setdefault(text.split(":")[0], {})[id(pair)] = text
+            self.refusals.setdefault(text.split(":")[0], text)
             if not (raised and also):
                 self.raising.append(Candidate(pair, raised=text))
         return not text

@@ -58,6 +58,12 @@ class Shift:
         return float((units**order).sum() ** (1 / order))
 
     @property
+    def moved(self) -> int:
+        """How many releases it moves: numbers of Laplace noise are one each."""
+        is_number = isinstance(self.event, Laplace)
+        return int((np.abs(self.units) > SAME).sum()) if is_number else 1
+
+    @property
     def declared(self) -> float:
         """The bound that the ledger states; infinity where it states none."""
         event = self.event
