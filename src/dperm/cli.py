@@ -56,7 +56,7 @@ tune          pipeline.stages:tune            run a solver over the grid of a pa
 evaluate      pipeline.stages:evaluate        run the chosen settings on fresh seeds
 solve         pipeline.stages:solve           tune, then evaluate
 sweep         pipeline.stages:sweep           run the sweeps of a paper
-audit         pipeline.auditing:audit         audit a solver's privacy
+audit         pipeline.auditing:audit         audit a solver; exit code 1 if caught
 privacy       pipeline.auditing:report        print what a setting costs
 adopt         pipeline.adopt:adopt            keep rows of older code with the same bits
 """,

@@ -170,10 +170,10 @@ def _told(m: Mechanism, data: Records, seed: int = 1) -> Told:
     tap = Tap()
     with noise.heard(tap), warnings.catch_warnings():
         warnings.simplefilter("error")
-        releases, weights = m.start(data, streams(seed))
-        told = [np.array(release) for release in releases]
+        run = m.begin(data, streams(seed))
+        told = [np.array(release) for release in m.follow(run)]
         drawn = [(draw.kind, draw.unit.shape) for draw in tap.draws]
-        return Told(told, drawn, np.array(weights()))
+        return Told(told, drawn, np.array(m.published(run)))
 
 
 def _same(one: Told, other: Told) -> None:
@@ -360,7 +360,7 @@ def _in_pieces(at: Subject) -> None:
     for m in at.all:
         ends = []
         for parts in ((2,), (1, 1)):
-            with closing(m.setting["begun"](m.base, streams(4))) as run:
+            with closing(m.begin(m.base, streams(4))) as run:
                 for count in parts:
                     run.advance(count)
                 ends.append([run.weights.copy(), *map(np.copy, run.released)])

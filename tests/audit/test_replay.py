@@ -101,13 +101,11 @@ def test_shifts_are_those_of_the_proof():
 
 def test_what_no_noise_repeats_is_infinite():
     m = strict("dp_cd")
-    started = m.start
 
-    def start(data, own):
-        views, weights = started(data, own)
-        return (np.append(view, data.X[0, 0]) for view in views), weights
+    def follow(run):
+        return (np.append(view, run.problem.A[0, 0]) for view in m.follow(run))
 
-    coupling = Replay(replace(m, start=start), loud_pair(m), 1).couple()
+    coupling = Replay(replace(m, follow=follow), loud_pair(m), 1).couple()
     assert coupling.other is None and coupling.shifts[-1].ratio == np.inf
 
 

@@ -108,9 +108,7 @@ def test_an_audit_in_which_nothing_moves_has_failed():
     """A run that looks at no record keeps any ledger, and proves nothing."""
 
     sound = strict("dp_cd")
-    m = replace(
-        sound, start=lambda data, own: sound.start(sound.base, own), together=None
-    )
+    m = replace(sound, begin=lambda data, own: sound.begin(sound.base, own))
     finding = Audit(m, **BRIEF).sensitivity()
     assert finding.caught and finding.note == BLIND
     (row,) = tables.epsilons(tables.findings(m, BRIEF, 0)).to_dict("records")

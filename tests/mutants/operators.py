@@ -7,7 +7,8 @@ which it is one; one mechanism of each kind is tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,56 +40,56 @@ def stating(change: Callable[[Any], Event | None]) -> Slip:
     return slip
 
 
-def starting(change: Callable[[Mechanism, Records, Streams], Any]) -> Slip:
-    """The mechanism starts in another way, step by step."""
-
-    def slip(m: Mechanism) -> Mechanism:
-        def start(data: Records, own: Streams) -> Any:
-            return change(m, data, own)
-
-        return replace(m, start=start, together=None)
-
-    return slip
-
-
 def noise(change: Callable[[Array], Array]) -> Slip:
     """The mechanism gets other numbers than are recorded."""
 
-    def started(m: Mechanism, data: Records, own: Streams) -> Any:
-        tap = mechanisms._listeners[-1] if mechanisms._listeners else None
+    def slip(m: Mechanism) -> Mechanism:
+        @contextmanager
+        def bent() -> Iterator[None]:
+            tap = mechanisms._listeners[-1] if mechanisms._listeners else None
 
-        def given(kind: str, unit: Array, order: float) -> Array:
-            return change(tap(kind, unit, order) if tap else unit)
+            def given(kind: str, unit: Array, order: float) -> Array:
+                return change(tap(kind, unit, order) if tap else unit)
 
-        with mechanisms.heard(given):
-            releases, weights = m.start(data, own)
+            with mechanisms.heard(given):
+                yield
 
-        def bent() -> Any:
+        def begin(data: Records, own: Streams) -> Any:
+            with bent():
+                return m.begin(data, own)
+
+        def follow(run: Any) -> Iterator[Array]:
+            releases = m.follow(run)
             while True:
-                with mechanisms.heard(given):
+                with bent():
                     release = next(releases, None)
                 if release is None:
                     return
                 yield release
 
-        return bent(), weights
+        return replace(m, begin=begin, follow=follow, end=None)
 
-    return starting(started)
+    return slip
 
 
 def publishing(change: Callable[[Records, Array], Array]) -> Slip:
     """The published weights read the records once more."""
 
-    def started(m: Mechanism, data: Records, own: Streams) -> Any:
-        releases, weights = m.start(data, own)
-        return releases, lambda: change(data, np.ravel(weights()))
+    def slip(m: Mechanism) -> Mechanism:
+        return replace(
+            m,
+            begin=lambda data, own: (data, m.begin(data, own)),
+            follow=lambda run: m.follow(run[1]),
+            published=lambda run: change(run[0], np.ravel(m.published(run[1]))),
+            end=None,
+        )
 
-    return starting(started)
+    return slip
 
 
 def reading(change: Callable[[Records], Records]) -> Slip:
     """The mechanism works on other records than it was given."""
-    return starting(lambda m, data, own: m.start(change(data), own))
+    return lambda m: replace(m, begin=lambda data, own: m.begin(change(data), own))
 
 
 # --- what changes ---------------------------------------------------------------------
@@ -151,7 +152,7 @@ def planted(name: str, m: Mechanism) -> Mechanism | None:
     records are never extreme; no record of an estimator moves a score to its bound.
     """
     broken = SLIPS[name](m)
-    if broken.ledger == m.ledger and broken.start is m.start:
+    if broken.ledger == m.ledger and broken.begin is m.begin:
         return None
     if name == "one number for all coordinates":
         single = max(draw.unit.size for draw in m.run(m.base, 0).draws) == 1

@@ -9,19 +9,16 @@ names of modules choose some. A new row may lack its ``after`` and its ``tests``
 from __future__ import annotations
 
 import ast
-import csv
 import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from mutants.run import NONE, first_failed
+from mutants.run import NONE, ROOT, Row, first_failed, read, write
 
-ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_suffix(".csv")
-COLUMNS = ("module", "definition", "operator", "before", "after", "near", "tests")
+KEY = 4  # columns that name a bug: module, definition, operator and piece
 LEFT = shutil.ignore_patterns(".git", ".venv", ".snakemake", "__pycache__")
-Row = dict[str, str]
 OTHER: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -111,30 +108,16 @@ def caught(row: Row, folder: Path) -> str:
     return found
 
 
-def read() -> list[Row]:
-    """The bugs, and what caught them."""
-    with TABLE.open(encoding="utf-8", newline="") as table:
-        return list(csv.DictReader(table))
-
-
-def write(rows: list[Row]) -> None:
-    """Write the table."""
-    with TABLE.open("w", encoding="utf-8", newline="") as table:
-        writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def main(names: list[str]) -> None:
     """Plant the bugs of some modules, or all; exit code 1 if one is not caught."""
-    rows = read()
+    rows = read(TABLE)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = shutil.copytree(ROOT, Path(folder, "copy"), ignore=LEFT)
         for row in rows:
             if not names or row["module"].startswith(tuple(names)):
                 row["after"], row["tests"] = planted(row)[1], caught(row, copy)
                 print(*row.values(), sep=" | ", flush=True)
-                write(rows)
+                write(rows, TABLE, KEY)
     raise SystemExit(int(any(row["tests"] == NONE for row in rows)))
 
 

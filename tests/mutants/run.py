@@ -148,17 +148,17 @@ def _failed(changed: dict[str, str], folder: Path) -> str:
 # --- the table ------------------------------------------------------------------------
 
 
-def read() -> list[Row]:
-    """The rows so far."""
-    with TABLE.open(encoding="utf-8", newline="") as file:
+def read(path: Path = TABLE) -> list[Row]:
+    """The rows of a table so far."""
+    with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
-def write(rows: list[Row]) -> None:
-    """Write the table: new rows take the places of old ones."""
-    known = {(row["kind"], row["bug"], row["subject"]): row for row in rows}
-    with TABLE.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+def write(rows: list[Row], path: Path = TABLE, key: int = 3) -> None:
+    """Write a table: a row takes the place of one with the same first columns."""
+    known = {tuple(row.values())[:key]: row for row in rows}
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(known[key] for key in sorted(known))
 

@@ -2,12 +2,13 @@
 
 import json
 import math
+from dataclasses import asdict
 
 import pandas as pd
 import pytest
 
 from dperm.audit import solvers, tables
-from dperm.audit.checks import CHECKS
+from dperm.audit.checks import CHECKS, Finding
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy import Gaussian, Ledger, calibrate
@@ -38,6 +39,16 @@ def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
     assert table.tightness.max() == pytest.approx(1, abs=1e-9)
     assert table.claim.str.fullmatch(r"holds, \d+% reached").all()
     assert table.reached.min() > 0.99 and "given" in table
+
+
+def test_a_solver_that_is_caught_leaves_its_table_and_ends_with_1(composed, tmp_path):
+    made = Finding("noise", 0.0, 1.0, True, "none is drawn")
+    rows = pd.DataFrame([{"subject": "dp_cd", "calibration": "strict", **asdict(made)}])
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+        patch.setattr(tables, "solver", lambda *_: iter([rows]))
+        auditing.audit(composed("solver=dp_cd"))
+    assert ended.value.code == 1
+    assert pd.read_csv(tmp_path / "smoke/audit/solvers/dp_cd.csv").caught.all()
 
 
 def test_a_private_solver_without_a_subject_is_refused(composed, monkeypatch):

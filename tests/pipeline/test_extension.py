@@ -75,8 +75,8 @@ def test_the_pipeline_runs_it(mine):
 def audited(*overrides):
     """Whether each check of the smoke audit caught the algorithm, by the command."""
     done = dperm("audit", "scale=smoke", *overrides)
-    assert done.returncode == 0, done.stderr[-3000:]
     table = pd.read_csv("results/smoke/audit/solvers/noisy_gd.csv")
+    assert done.returncode == int(table["caught"].any()), done.stderr[-3000:]
     return table.groupby("check")["caught"].any()
 
 

@@ -34,7 +34,7 @@ from dperm.audit.proofs import scale_of, tame
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
 FEW = 24  # pairs of the first look
 FROZEN, RANKING = 4, 0.4  # runs under the same noise; share of a stage's budget for it
-LAWFUL, COUNTED = 24, 12  # of the worst pairs: exact laws are compared, events counted
+LAWFUL, COUNTED = 24, 24  # of the worst pairs: exact laws are compared, events counted
 CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
 LAWLESS = 3  # pairs without a law, after which no law is sought
 RAISING = 3  # pairs whose exceptions are counted
@@ -69,10 +69,7 @@ class Verdict:
     pair: Pair | None = None  #: the neighbours it was found on
     #: the event and its counts, or what moved under frozen noise
     proof: str = "no event distinguished neighbours"
-    frozen: bool = False  #: whether the proof is one of frozen noise
-    certain: bool = False  #: whether nothing in it was counted or sampled
-    #: whether it needs neither an extreme record nor an exception
-    ordinary: bool = True
+    frozen: bool = False  #: whether the proof is one of frozen noise, which is certain
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
     runs: int = 0
@@ -150,10 +147,9 @@ class Search:
         self.target.until = self.began + claim.seconds
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
         self.best, self.notes, self.replayed = Verdict(), list[str](), False
-        self.tests, self.sampled = 0, 0  # counts so far, and sampled laws
-        self.size = 0  # numbers of an output
-        self.ordinary, self.end = True, 1.0  # of the stage: its records; its budget
-        self.refusals: dict[str, dict[int, str]] = {}  # by exception and pair
+        self.tests, self.size = 0, 0  # counts so far; numbers of an output
+        self.end = 1.0  # of the stage's budget
+        self.refusals: dict[str, str] = {}  # the first text of each exception
         self.raising: list[Candidate] = []  # on one of whose data sets it raises
         self.endless = ""  # how it refuses a record that is not finite
 
@@ -166,11 +162,8 @@ class Search:
                 text = f"its first runs took more than {self.claim.seconds:g} seconds"
                 raise RefusedError(text) from None
             self.notes.append(f"stopped after {self.seconds:.1f} seconds, as asked for")
-        for texts in self.refusals.values():
-            first = next(iter(texts.values()))
-            self.notes.append(
-                f"left out {len(texts)} pairs, on which it raised {first}"
-            )
+        for text in self.refusals.values():
+            self.notes.append(f"left out pairs on which it raised {text}")
         if self.endless:
             self.notes.append(
                 f"refuses records that are not finite ({self.endless}), which tells"
@@ -194,48 +187,29 @@ class Search:
         self.replayed = self.target.repeats(known.first)
         if not self.replayed:
             self.notes.append("a seed does not fix the output: no frozen noise")
-        for chosen, share, ordinary, most in (
-            (pairs[:FEW], 1.0, True, 0),
-            ([pair for pair in odd if pair.finite], 0.25, False, COUNTED),
-            ([pair for pair in odd if not pair.finite], 0.1, False, 0),
-            (pairs, 1.0, True, COUNTED),
+        for chosen, share, most in (
+            (pairs[:FEW], 1.0, 0),
+            ([pair for pair in odd if pair.finite], 0.25, COUNTED),
+            ([pair for pair in odd if not pair.finite], 0.1, 0),
+            (pairs, 1.0, COUNTED),
         ):
-            self._stage(chosen, share, ordinary, most)
+            self._stage(chosen, share, most)
             if self.best.refuted:
                 break
-        if self.best.refuted and not self.best.ordinary:
-            self._ordinary_too(pairs)
 
-    def _stage(
-        self, pairs: list[Pair], share: float, ordinary: bool, most: int = COUNTED
-    ) -> None:
+    def _stage(self, pairs: list[Pair], share: float, most: int) -> None:
         """Exact laws of the worst pairs, clear-cut events, rare events, exceptions.
 
         ``most``: pairs on which rare events are counted.
         """
         gone = self._gone()
-        self.ordinary, self.end = ordinary, min(gone + share, 1.0)
+        self.end = min(gone + share, 1.0)
         ranked = self._ranked(pairs, gone + RANKING * (self.end - gone))
         if self.replayed:
             self._lawful(ranked[:LAWFUL])
         self._count(ranked[:CLEAR] + self.raising[:RAISING], *self._clear)
         self._count(ranked[:most], *ROUNDS)
         self.raising = []
-
-    def _ordinary_too(self, pairs: list[Pair]) -> None:
-        """Try ordinary records as well, and note the result."""
-        odd, self.best = self.best, Verdict()
-        assert odd.pair is not None
-        try:
-            self._stage(pairs, 1 / 3, ordinary=True)
-        finally:
-            found = self.best
-            self.best = found if found.refuted else odd
-        if found.refuted:
-            self.notes.append(f"refuted also by {odd.pair.text}; {odd.proof}")
-            return
-        text = "ordinary records, without an exception: not refuted, proved"
-        self.notes.append(f"{text} epsilon >= {found.epsilon:.4g}")
 
     # --- budget and runs --------------------------------------------------------------
 
@@ -255,8 +229,8 @@ class Search:
         return max(0, int((self.end - self._gone()) / each / (2 * count)))
 
     def _level(self, test: int) -> float:
-        """Level of one test: all counts take half of 1 - confidence, as do all laws."""
-        return (1 - self.claim.confidence) * 3 / (math.pi * test) ** 2
+        """Level of one test: all of them take 1 - confidence together."""
+        return (1 - self.claim.confidence) * 6 / (math.pi * test) ** 2
 
     def _run(self, data: Records, seed: int) -> tuple[Array, str]:
         """The output and what the function raises; reports now and then."""
@@ -292,7 +266,7 @@ class Search:
     def _ranked(self, pairs: list[Pair], end: float) -> list[Candidate]:
         """Pairs by how far the same noise moves outputs from D to D', worst first."""
         seeds, known = self._seeds(FROZEN), dict[tuple, tuple[Array, str]]()
-        found, seen = list[Candidate](), set[frozenset[bytes]]()
+        found, seen = list[Candidate](), set[tuple[bytes, ...]]()
         for pair in pairs:
             if self._gone() > end:
                 break
@@ -304,9 +278,9 @@ class Search:
             if not self._ran(pair, *sides):
                 continue
             one, two = (outputs for outputs, _ in sides)
-            both = frozenset(map(rounded, (one, two)))
-            if not self.replayed or both not in seen:  # it may ignore labels
-                seen.add(both)
+            same = [part.tobytes() for part in (pair.first.X, pair.second.X, one, two)]
+            if tuple(same) not in seen:  # it may ignore labels
+                seen.add(tuple(same))
                 found.append(Candidate(pair, score(one, two)))
         return sorted(found, key=lambda c: -c.score)
 
@@ -319,42 +293,30 @@ class Search:
             self.endless = self.endless or why
             return False
         if text:
-            self.refusals.setdefault(text.split(":")[0], {})[id(pair)] = text
+            self.refusals.setdefault(text.split(":")[0], text)
             if not (raised and also):
                 self.raising.append(Candidate(pair, raised=text))
         return not text
 
     def _lawful(self, ranked: list[Candidate]) -> None:
         """Compare exact laws on the worst pairs, as long as there are such laws."""
-        lawless, delta = 0, self.claim.delta
+        lawless = 0
         for candidate in ranked:
-            try:
-                given = (self.seed, delta, self._level(self.sampled + 2))
-                found = proofs.compare_laws(self.target, candidate.pair, *given)
-            except np.linalg.LinAlgError:
+            given = (candidate.pair, self.seed, self.claim.delta)
+            found = proofs.compare_laws(self.target, *given)
+            if found:
+                self._keep(found.epsilon, candidate, found.text, frozen=True)
                 continue
-            if found is None:
-                lawless += 1
-                if lawless == LAWLESS:
-                    return
-                continue
-            self.sampled += 2 if delta else 0  # one bound in each direction
-            how = {"frozen": True, "certain": found.certain}
-            self._keep(found.epsilon, candidate, found.text, **how)
+            lawless += 1
+            if lawless == LAWLESS:
+                return
 
     def _keep(
-        self,
-        epsilon: float,
-        candidate: Candidate,
-        proof: str,
-        frozen: bool = False,
-        certain: bool = False,
+        self, epsilon: float, candidate: Candidate, proof: str, frozen: bool = False
     ) -> None:
         if epsilon > self.best.epsilon:
             refuted = epsilon > self.claim.epsilon * (1 + SLACK * frozen)
-            given = (refuted, epsilon, candidate.pair, proof, frozen, certain)
-            ordinary = self.ordinary and not candidate.raised
-            self.best = Verdict(*given, ordinary=ordinary)
+            self.best = Verdict(refuted, epsilon, candidate.pair, proof, frozen)
 
     # --- counting ---------------------------------------------------------------------
 
@@ -420,11 +382,3 @@ def score(one: Array, two: Array) -> float:
     spreads = [np.hypot(side.std(axis=0), STEP * by) + FLOOR for side in (one, two)]
     wider = np.abs(np.log(spreads[0] / spreads[1]))
     return away + float((np.log1p(by / np.minimum(*spreads)) + wider).sum())
-
-
-def rounded(outputs: Array) -> bytes:
-    """Bytes that are equal for outputs that differ by rounding only."""
-    with np.errstate(all="ignore"):
-        digits = 10.0 ** np.floor(np.log10(np.abs(outputs) + 1e-300) - 8)
-        rounded = np.round(outputs / digits) * digits
-    return np.where(np.isfinite(outputs), rounded, outputs).tobytes()

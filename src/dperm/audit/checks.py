@@ -39,7 +39,7 @@ from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import HIDES, SAME, Coupling, Replay, Shift
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Event, Laplace, SampledGaussian
+from dperm.core.privacy.ledger import Event, SampledGaussian
 
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants
@@ -172,7 +172,10 @@ class Audit:
         record is read by some of the releases only, those count that move.
         """
         m, plain = self.m, self.plain
-        stated = _counted((event, _releases(event)) for event in m.ledger.events)
+        stated = _counted(
+            (event, event.selections if isinstance(event, NoisyMax) else event.count)
+            for event in m.ledger.events
+        )
         many = any(isinstance(event, TopK) for event in m.selections)
         chosen = m.selecting(plain)
         most = Counter(
@@ -184,7 +187,7 @@ class Audit:
                 size = draw.unit.size if draw.kind == "laplace" else 1
                 most[draw.kind] = 1 if m.parallel else most[draw.kind] + size
         for _, coupling in self.couplings:
-            most |= _counted((one.event, _moved(one)) for one in coupling.shifts)
+            most |= _counted((one.event, one.moved) for one in coupling.shifts)
         shares = [
             most[kind] / stated[kind] if stated[kind] else math.inf
             for kind in most
@@ -241,7 +244,11 @@ class Audit:
             [draw.unit for draw in m.run(m.base, (s + k, s, s)).draws]
             for k in (range(3) if m.hidden else ())
         ]
-        ends = m.together(m.base, seeded(s)) if m.together else plain.weights
+        ends = plain.weights
+        if m.end:
+            run = m.begin(m.base, seeded(s))
+            m.end(run)
+            ends = np.ravel(m.published(run))
         near = np.allclose(ends, plain.weights, rtol=1e-6, atol=1e-9, equal_nan=True)
         wrong = {
             "streams have common numbers": len(np.unique(words)) < np.size(words),
@@ -272,14 +279,17 @@ class Audit:
     @cached_property
     def lower(self) -> float:
         """Lower bound on the run's epsilon from shifts; 0 without one."""
-        ranked = sorted(self.couplings, key=lambda one: -self._moved(*one))[:TRIED]
-        seeds = all_seeds(self.seed, 5, HISTORIES)
-        return max(costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
 
-    def _moved(self, pair: Pair, coupling: Coupling) -> float:
-        """How far a pair moves releases that a lower bound counts."""
-        end = costs.decided(Replay(self.m, pair, self.seed), coupling.seen)[1]
-        return round(sum(s.size**2 for s in coupling.shifts if s.step < end), 9)
+        def told(coupling: Coupling) -> float:
+            """How far a pair moves releases that a lower bound counts."""
+            end = min(self.m.selecting(coupling.seen), default=math.inf)
+            return round(sum(s.size**2 for s in coupling.shifts if s.step < end), 9)
+
+        able = [one for one in self.couplings if one[0].alike or not self.m.hidden]
+        ranked = sorted(able, key=lambda one: -told(one[1]))[:TRIED]
+        seeds = all_seeds(self.seed, 5, HISTORIES)
+        each = (costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
+        return max(each, default=0.0)
 
     def findings(self) -> Iterator[Finding]:
         """The findings of all checks; an exception is one, since it reveals records."""
@@ -307,17 +317,6 @@ def _counted(releases: Iterable[tuple[Event, int]]) -> Counter[str]:
         kind = CHOICES if isinstance(event, NoisyMax) else next(kinds, "unknown")
         counts[kind] += many
     return counts
-
-
-def _releases(event: Event) -> int:
-    """Releases that an event of a ledger states."""
-    return event.selections if isinstance(event, NoisyMax) else event.count
-
-
-def _moved(shift: Shift) -> int:
-    """Releases whose noise a shift moves."""
-    is_number = isinstance(shift.event, Laplace)
-    return int((np.abs(shift.units) > SAME).sum()) if is_number else 1
 
 
 def _apart(one: Array, two: Array) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import multiprocessing
 import re
@@ -11,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,7 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.blackbox import Claim, Verdict, audit
-from dperm.audit.functions import (
-    NORMS,
-    RELATIONS,
-    Domain,
-    RefusedError,
-    load,
-)
+from dperm.audit.functions import NORMS, RELATIONS, Domain, RefusedError, load
 
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
@@ -54,7 +47,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     known = "features that it assumes: -B to B; none given: any number"
     add("--x-bound", type=_range, metavar=ends, help=known)
     add("--y-bound", type=_range, metavar=ends, help="labels that it assumes")
-    add("--labels", type=_labels, metavar="A,B,...", help="all labels that exist")
     which = "norm of a record's features that B bounds; default linf, each feature"
     add("--norm", choices=sorted(NORMS), default="linf", help=which)
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
@@ -94,38 +86,19 @@ def _range(text: str) -> tuple[float, float]:
     raise argparse.ArgumentTypeError(f"{text!r}: expected B > 0 or LOW:HIGH")
 
 
-def _labels(text: str) -> tuple[float, ...]:
-    with suppress(ValueError):
-        found = tuple(sorted({float(part) for part in text.split(",")}))
-        if len(found) > 1 and np.isfinite(found).all():
-            return found
-    raise argparse.ArgumentTypeError(f"{text!r}: expected numbers, as in -1,1")
-
-
-def domain_of(given: argparse.Namespace) -> Domain:
-    """The domain that the options declare.
-
-    Raises RefusedError if two of them exclude each other.
-    """
-    if given.labels and given.y_bound:
-        raise RefusedError("--labels and --y-bound: expected one of them")
-    if given.norm != "linf" and given.x_bound is None:
-        raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
-    y, listed = given.labels or given.y_bound, bool(given.labels)
-    sizes = (given.n, given.p)
-    return Domain(*sizes, given.x_bound, given.norm, y, listed, given.relation)
-
-
 def main(given: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
     try:
         claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
-        domain = domain_of(given)
+        if given.norm != "linf" and given.x_bound is None:
+            raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
+        bounds = (given.x_bound, given.norm, given.y_bound, given.relation)
+        domain = Domain(given.n, given.p, *bounds)
         verdict = in_time(given.function, claim, domain, given.seed)
         name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
         folder = Path(given.out or f"results/audit/functions/{name}")
         text = verdict_text(given.function, claim, domain, verdict, folder)
-        save(folder, verdict, vars(given), text)
+        save(folder, verdict, text)
     except (RefusedError, OSError) as error:
         print(f"dperm audit: {error}", file=sys.stderr, flush=True)
         raise SystemExit(REFUSED) from error
@@ -192,16 +165,14 @@ def verdict_text(
 ) -> str:
     """The verdict in a few lines."""
     sign = "=" if math.isinf(verdict.epsilon) else ">="
-    how = "by counting"
+    how = f"by counting, with confidence {claim.confidence:g}"
     if verdict.frozen:
         how = "by frozen noise: the output is affine in it, checked on fresh draws"
-    how += "" if verdict.certain else f", with confidence {claim.confidence:g}"
-    claimed = f"epsilon {claim.epsilon:g} at delta {claim.delta:g}"
-    proved = f"epsilon {sign} {verdict.epsilon:.4g} at delta {claim.delta:g}"
+    outcome = "REFUTED" if verdict.refuted else "not refuted"
+    delta = f"at delta {claim.delta:g}"
     lines = [
-        f"{'REFUTED' if verdict.refuted else 'not refuted'}: {function}, claimed"
-        f" {claimed}",
-        f"  proved: {proved}, {how}",
+        f"{outcome}: {function}, claimed epsilon {claim.epsilon:g} {delta}",
+        f"  proved: epsilon {sign} {verdict.epsilon:.4g} {delta}, {how}",
         f"  proof: {verdict.proof}",
     ]
     if verdict.pair is not None:
@@ -212,23 +183,15 @@ def verdict_text(
     return "\n".join(lines)
 
 
-def save(folder: Path, verdict: Verdict, given: dict[str, Any], text: str) -> None:
+def save(folder: Path, verdict: Verdict, text: str) -> None:
     """Write the verdict, and the neighbours as D.csv and D_prime.csv.
 
-    Parameters
-    ----------
-    folder : Path
-        Created if need be.
-    given : dict
-        The arguments, saved with the verdict.
+    The folder is created if need be; a command that is run again gives the same.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "verdict.txt").write_text(text + "\n", encoding="utf-8")
-    known = {**asdict(replace(verdict, pair=None)), "arguments": given}
-    if math.isinf(verdict.epsilon):
-        known["epsilon"] = "inf"
-    spelt = json.dumps(known, indent=1) + "\n"
-    (folder / "verdict.json").write_text(spelt, encoding="utf-8")
+    command = " ".join(["dperm", *sys.argv[1:]])
+    verdict_file = folder / "verdict.txt"
+    verdict_file.write_text(f"{command}\n{text}\n", encoding="utf-8")
     if verdict.pair is None:
         return
     for name, data in (("D", verdict.pair.first), ("D_prime", verdict.pair.second)):

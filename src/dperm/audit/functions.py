@@ -93,9 +93,8 @@ class Domain:
     #: {"l1", "l2", "linf"}; norm of a record's features, bounded by the larger end of
     #: the range
     norm: str = "linf"
-    #: range of the labels, or the list of all labels
+    #: range of the labels, of which the ends are tried, or all labels
     y: tuple[float, ...] | None = None
-    labels: bool = False  #: whether ``y`` lists all labels
     relation: str = "replace"  #: {"replace", "add-remove"}
 
     @property
@@ -172,8 +171,7 @@ class Domain:
         ends, (high, low) = self._ends(size), self._loud(size)[0]
         alternating = np.arange(self.n) % 2
         zero = self._fit(np.zeros(self.p), size)
-        middle = ends[0] if self.labels else 0.5 * (ends[0] + ends[-1])
-        yield Records(np.tile(zero, (self.n, 1)), np.full(self.n, middle))
+        yield Records(np.tile(zero, (self.n, 1)), np.full(self.n, ends[0]))
         yield Records(np.tile(high, (self.n, 1)), np.full(self.n, ends[-1]))
         halves = np.where(alternating[:, None], high, low)
         yield Records(halves, np.where(alternating, ends[-1], ends[0]))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,13 +29,9 @@ class LeakError(ConfigError):
 
 
 def require_held(name: str, algorithm: str, options: Mapping[str, Any]) -> None:
-    """Refuse a user's own solver that leaks on small data.
+    """Refuse a user's own solver that leaks on small data, by a LeakError.
 
     A module that states a reason in ``UNCHECKED`` runs unchecked; that is logged.
-
-    Raises
-    ------
-    LeakError
     """
     if algorithm in solvers.PLACES:  # this package's tests check its own solvers
         return
@@ -60,9 +55,8 @@ def _leak(name: str, algorithm: str, options: str) -> str:
         audit = Audit(m, neighbours=FEW)
         moved = audit.sensitivity()
         if moved.caught and moved.note != BLIND:
-            ratio = moved.measured
-            much = f"{ratio:.3g} times" if math.isfinite(ratio) else "without noise"
-            return f"a record moves a release beyond what its ledger states, {much}"
+            times = f"{moved.measured:.3g} times"
+            return f"a record moves a release beyond what its ledger states, {times}"
         counted = audit.count()
         if counted.caught:
             return f"it makes more releases than its ledger states, {counted.note}"

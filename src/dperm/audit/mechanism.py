@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from dperm.core.privacy.mechanisms import STREAMS, Streams, streams
 Array = np.ndarray
 Record = tuple[Array, float]
 Seed = int | tuple[int, int, int]  # of a run, or of each of its streams
-Started = tuple[Iterator[Array], Callable[[], Array]]  # releases; weights at the end
 
 LOUD = 1e3  # entries of an influential record: far beyond every clipping threshold
 DELTA = 1e-5
@@ -73,6 +73,12 @@ class Pair:
     def reverse(self) -> Pair:
         """The other direction."""
         return Pair(self.second, self.first, self.at)
+
+    @property
+    def alike(self) -> bool:
+        """Whether all records of D' are equal: it tells nothing which one is read."""
+        X, y = self.second.X, self.second.y
+        return bool((X[0] == X).all() and (y == y[0]).all())
 
 
 @dataclass(frozen=True)
@@ -156,12 +162,14 @@ class Mechanism:
         What it states.
     base : Records
         Its data, which have the public constants of all neighbours.
-    start : callable
-        ``start(records, streams)`` starts a run from scratch. Returns an iterator of
-        its releases and a function that returns its weights.
-    together : callable, optional
-        ``together(records, streams)``: the weights of a run that takes all its steps at
-        once, as where nobody looks at single steps.
+    begin : callable
+        ``begin(records, streams)`` starts a run from scratch.
+    follow : callable
+        Makes the releases of a run, one by one.
+    end : callable, optional
+        Makes a run all at once, as where nobody looks at single steps.
+    published : callable
+        The weights of a run, after its releases.
     select : callable, optional
         What a release selected, as a tuple.
     """
@@ -170,8 +178,10 @@ class Mechanism:
     kind: str
     ledger: Ledger
     base: Records
-    start: Callable[[Records, Streams], Started]
-    together: Callable[[Records, Streams], Array] | None = None
+    begin: Callable[[Records, Streams], Any]
+    follow: Callable[[Any], Iterator[Array]]
+    end: Callable[[Any], Any] | None = None
+    published: Callable[[Any], Array] = attrgetter("weights")
     select: Callable[[Array], tuple] = lambda view: ()
     ahead: int = 0  #: first draws, which hide no selection but the first events
     epsilon: float = 1.0  #: target of its calibration
@@ -247,13 +257,13 @@ class Mechanism:
             own = own.replaced(sampling=Taken(taken))
         views, ends = list[Array](), [0]
         with mechanisms.heard(tap), quiet():
-            releases, weights = self.start(data, own)
-            for view in releases:
+            run = self.begin(data, own)
+            for view in self.follow(run):
                 views.append(np.ravel(np.array(view, dtype=float)))
                 ends.append(len(tap.draws))
                 if len(views) > until:
                     break
-            published = np.ravel(weights()).copy()
+            published = np.ravel(self.published(run)).copy()
         return Transcript(views, tap.draws, ends, published)
 
 

@@ -16,24 +16,18 @@ from dperm.audit.mechanism import LOUD, Array, Mechanism, Pair, Record, Records
 QUIET = 0.3  # size of a record that is clipped, but changes no bound on the data
 GAPS = (0.0, 0.5, 0.75, 0.25)  # distances of candidates, relative to the largest
 ODD = (np.nan, np.inf, -np.inf, 1e308, -1e308, 3e-162, 1e-200, 5e-324, 0.0)
-HUGE_LABEL, QUIET_LABEL = 1e16, 0.01  # rounding loses the second in a sum of both
 
 
 def pairs(m: Mechanism, count: int) -> list[Pair]:
-    """The given number of pairs, the worst known ones first, each in one direction.
-
-    A few thinned ones follow, which reveal a mean that leaves out records.
-    """
+    """The given number of pairs, the worst known ones first, each in one direction."""
     kinds = [_tried(m), _plain(m), _random(m)]
     if m.selections:
         apart = _apart(m)
         kinds = [apart, apart, apart, *kinds]
-    if m.real:
-        kinds.insert(1, _beyond(m))
     if m.hidden:
         kinds.insert(0, _crowded(m))
     turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
-    return [*itertools.islice(filter(None, turns), count), *_thinned(m)]
+    return [*itertools.islice(filter(None, turns), count)]
 
 
 def odd_pairs(m: Mechanism) -> list[Pair]:
@@ -121,20 +115,3 @@ def _apart(m: Mechanism) -> Iterator[Pair]:
         means = np.where(first, gap if low else 1 - gap, 0.0 if low else 1.0)
         X = np.where(place % n < np.round(n * (1 - means) / 2), -1.0, 1.0)
         yield _pair(m, Records(X, np.ones(n)), at, (LOUD * c, 1.0), (-LOUD * c, 1.0))
-
-
-def _beyond(m: Mechanism) -> Iterator[Pair]:
-    """Labels so large that the others are lost to rounding, if they are not clipped."""
-    quiet = Records(m.base.X, np.full(len(m.base.y), QUIET_LABEL))
-    for at, other in itertools.product(m.positions, (-HUGE_LABEL, QUIET_LABEL)):
-        x = m.base.X[at - 1]
-        yield _pair(m, quiet, at, (x, HUGE_LABEL), (x, other))
-
-
-def _thinned(m: Mechanism) -> Iterator[Pair]:
-    """Half of the other records are zero, and must be counted all the same."""
-    X = m.base.X.copy()
-    X[::2] = 0.0
-    x = LOUD * np.ones(X.shape[1])
-    for at in m.positions[:2]:
-        yield _pair(m, Records(X, m.base.y), at, (x, 1.0), (-x, 1.0))

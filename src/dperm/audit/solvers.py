@@ -11,7 +11,8 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import lru_cache
+from operator import methodcaller
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +21,7 @@ from scipy import sparse
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.audit.mechanism import DELTA, LOUD, Array, Mechanism, Records, Started
+from dperm.audit.mechanism import DELTA, LOUD, Array, Mechanism, Records
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, STRICT
 from dperm.core.erm.losses import named
@@ -41,6 +42,9 @@ from dperm.solvers.streams.sources import Rows
 
 STEP, CLIP = 1e-3, 0.05  # of a lane
 WITHIN = 2.0  # public bounds on the features, in units of the largest entry
+NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
+CAPPED = ("batch", "blocks", "size")  # options of lanes that are p at most
+RELEASES = methodcaller("releases")
 COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
 ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
 ALMOST = 0.9  # nearly opposite records: far out between them neither slope is small
@@ -98,7 +102,6 @@ class Needs:
     shape: Shape = field(default_factory=Shape)
     steps: int = 4
     options: Mapping[str, Any] = field(default_factory=dict)
-    capped: tuple[str, ...] = ()  #: options that are p at most
     others: tuple[Mapping[str, Any], ...] = ()  #: other options that are tried
     ridge: float = 0.3  #: that fits are tried with
     # of streams and Frank-Wolfe methods
@@ -107,7 +110,6 @@ class Needs:
     radius: float = 0.25
     loss: str = "linear"
     positions: tuple[int, ...] = (0, 15)
-    numbers: int = 0  #: that follow the signed index of a release
     epsilon: float = 1.0
 
 
@@ -117,16 +119,12 @@ NEEDS = {
     "dp_cd": Needs(others=({"periods": 2},)),
     "dp_cd_priv": Needs(shape=Shape(n=6000, bounded=True)),
     "dp_gcd": Needs(shape=Shape(n=1024, p=2), steps=2),
-    "dp_sgd": Needs(capped=("batch",), others=({"batch": 3},)),
-    "dp_skgd": Needs(capped=("blocks", "size"), others=({"periods": 2},)),
+    "dp_sgd": Needs(others=({"batch": 3},)),
+    "dp_skgd": Needs(others=({"periods": 2},)),
     "dp_svrg": Needs(others=({"inner": 0.4},)),
     "dp_fw": replace(_VERTICES, options={"radius": 0.01}),
     "dp_bcfw": replace(
-        _VERTICES,
-        balls=((1.0, 4),),
-        steps=1,
-        numbers=16,
-        options={"radius": 0.01, "nodes": 2},
+        _VERTICES, balls=((1.0, 4),), steps=1, options={"radius": 0.01, "nodes": 2}
     ),
     "noisy_sfw": Needs(
         n=256,
@@ -221,7 +219,8 @@ def is_open(ledger: Ledger) -> bool:
 def _lanes(at: Asked) -> Made:
     """Other losses, storages and penalties that the module declares to support."""
     shape, count = at.needs.shape, at.needs.steps
-    capped = {key: min(getattr(at.options, key), shape.p) for key in at.needs.capped}
+    known = (key for key in CAPPED if hasattr(at.options, key))
+    capped = {key: min(getattr(at.options, key), shape.p) for key in known}
     at = replace(at, options=replace(at.options, **capped))
     yield lane(at, "", shape, count)
     if hasattr(at.options, "rule"):  # later steps depend on the weights: no known law
@@ -253,34 +252,25 @@ def lane(at: Asked, words: str, shape: Shape, count: int) -> Mechanism:
     lanes = Lanes(np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, at.kind)
     prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
 
-    def begun(data: Records, own: Streams) -> Any:
+    def begin(data: Records, own: Streams) -> Any:
         given = problem if data is base else prepared(data)
         return at.module.Run(given, lanes, own, at.options, 1, count)
 
-    def start(data: Records, own: Streams) -> Started:
-        run = begun(data, own)
-
-        def releases() -> Iterator[Array]:
-            """What is known before the first step, and after each."""
+    def follow(run: Any) -> Iterator[Array]:
+        """What is known before the first step, and after each."""
+        yield np.array(run.released[0])
+        for _ in range(count):
+            run.advance(1)
             yield np.array(run.released[0])
-            for _ in range(count):
-                run.advance(1)
-                yield np.array(run.released[0])
-
-        return releases(), lambda: run.weights[0]
-
-    def together(data: Records, own: Streams) -> Array:
-        run = begun(data, own)
-        run.advance(count)
-        return np.ravel(run.weights[0]).copy()
 
     return Mechanism(
         at.name + words,
         at.kind,
         noise.ledger,
         base,
-        start,
-        together,
+        begin,
+        follow,
+        end=lambda run: run.advance(count),
         select=lambda view: tuple(np.flatnonzero(view[-shape.p :]).tolist()),
         real=shape.real,
         bound=WITHIN * np.abs(base.X).max(axis=0) if shape.bounded else None,
@@ -302,9 +292,9 @@ def vertex(d: int) -> Callable[[Array], tuple]:
     return select
 
 
-def as_vertex(release: Array, d: int, numbers: int) -> Array:
+def as_vertex(release: Array, d: int) -> Array:
     """A release +-(j + 1), x, y, ... as +-e_j in d dimensions and its numbers."""
-    signed, rest = float(release[0]), np.zeros(numbers)
+    signed, rest = float(release[0]), np.zeros(NUMBERS)
     rest[: release.size - 1] = release[1:]
     return np.concatenate([np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], rest])
 
@@ -322,24 +312,18 @@ def _streams(at: Asked) -> Made:
     for p, d in needs.balls:
         setup = Setup(needs.loss, p, d, needs.radius)
 
-        def begun(data: Records, own: Streams, setup: Setup = setup) -> Any:
+        def begin(data: Records, own: Streams, setup: Setup = setup) -> Any:
             given = (setup, [target], own, Rows(data.X, data.y))
             return at.module.Run(*given, needs.n, at.options)
-
-        def start(data: Records, own: Streams, begun: Any = begun) -> Started:
-            run = begun(data, own)
-            return run.releases(), lambda: run.weights[0]
-
-        def together(data: Records, own: Streams, begun: Any = begun) -> Array:
-            return np.array(begun(data, own).solve()[0])
 
         yield Mechanism(
             f"{at.name}, p = {p:g}" if len(needs.balls) > 1 else at.name,
             at.kind,
             at.module.noise(setup, needs.n, target, at.options).ledger,
             _sequence(needs, d),
-            start,
-            together,
+            begin,
+            RELEASES,
+            end=methodcaller("solve"),
             select=vertex(d),
             epsilon=needs.epsilon,
             positions=needs.positions,
@@ -358,28 +342,23 @@ def _frank_wolfe(at: Asked) -> Made:
 
     noise = at.module.noise(problem(base), count, at.options, 1.0, DELTA, at.kind)
 
-    def begun(data: Records, own: Streams) -> Any:
+    def begin(data: Records, own: Streams) -> Any:
         return at.module.Run(problem(data), own, at.options, noise)
 
-    def start(data: Records, own: Streams) -> Started:
-        run = begun(data, own)
-
-        def releases() -> Iterator[Array]:
-            with run:
-                for release in run.releases(count):
-                    yield as_vertex(release, d, at.needs.numbers)
-
-        return releases(), lambda: run.weights
+    def follow(run: Any) -> Iterator[Array]:
+        with run:
+            yield from (as_vertex(release, d) for release in run.releases(count))
 
     yield Mechanism(
         at.name,
         at.kind,
         noise.ledger,
         base,
-        start,
+        begin,
+        follow,
         select=vertex(d),
         positions=at.needs.positions,
-        setting={"module": at.module, "options": at.options, "begun": begun},
+        setting={"module": at.module, "options": at.options},
     )
 
 
@@ -436,20 +415,22 @@ def fit(at: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism
         problem = declared(shape.problem(base))
     scaled = Scaled(problem)
     noise = calibrate(lambda s: module.ledger(scaled, s, options), 1.0, DELTA, STRICT)
-    ledger, bent = noise.ledger, _is_tilted(noise.ledger)
+    ledger = noise.ledger
 
-    def start(data: Records, own: Streams) -> Started:
+    def begin(data: Records, own: Streams) -> Any:
         there = Scaled(replace(shape.problem(data), public=problem.known))
-        run = module.Run(there, ledger, [own], options)
-        terms = partial(linear_terms, module, options, problem) if bent else np.asarray
-        return (np.ravel(terms(u)) for u in run.releases()), lambda: run.weights[0]
+        return module.Run(there, ledger, [own], options)
+
+    def terms(run: Any) -> Iterator[Array]:
+        return (linear_terms(module, options, problem, u) for u in run.releases())
 
     return Mechanism(
         at.name + words,
         STRICT,
         ledger,
         base,
-        start,
+        begin,
+        terms if _is_tilted(ledger) else RELEASES,
         select=lambda view: tuple(view.tolist()),
         real=shape.real,
         tried=tried,

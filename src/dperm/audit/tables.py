@@ -57,7 +57,7 @@ def solver(
         raise
     except Exception as error:  # a user's solver may raise anything
         every = [raised(check, error) for check in CHECKS]
-        yield _rows(every, name, "", *[math.nan for _ in EPSILONS], "")
+        yield _rows(every, name, "", math.nan, math.nan, math.nan, "")
 
 
 def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame:
@@ -79,20 +79,22 @@ def epsilons(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _epsilon(group: pd.DataFrame) -> dict[str, Any]:
-    first, by_check = group.iloc[0], group.set_index("check")
-    true, audited = float(first.true_epsilon), float(first.epsilon)
+    first, caught = group.iloc[0], group.check[group.caught]
+    claimed, true, audited = (float(first[column]) for column in EPSILONS)
+    kept = "states no bound" if math.isinf(true) else "kept"
+    broken = f"broken: {', '.join(caught)}" if len(caught) else kept
     return {
         "algorithm": first.subject,
         "calibration": first.calibration,
         "delta": DELTA,
-        "claimed_epsilon": first.claimed_epsilon,
+        "claimed_epsilon": claimed,
         "true_epsilon": true,
         "given": first.given,
         "audited_epsilon": audited,
         "reached": audited / true if math.isfinite(true) else 0.0,
-        "tightness": by_check.measured["sensitivity"],
-        "claim": claim(float(first.claimed_epsilon), true, audited),
-        "ledger": _kept(group),
+        "tightness": group.set_index("check").measured["sensitivity"],
+        "claim": claim(claimed, true, audited),
+        "ledger": "blind" if (group.note == BLIND).any() else broken,
     }
 
 
@@ -105,13 +107,3 @@ def claim(claimed: float, true: float, audited: float) -> str:
     if true > claimed * (1 + NEAR):
         return "too low"
     return f"holds, {audited / true:.0%} reached" if audited else "no attack known"
-
-
-def _kept(group: pd.DataFrame) -> str:
-    """Verdict on a ledger."""
-    if (group.note == BLIND).any():
-        return "blind"
-    if group.caught.any():
-        return f"broken: {', '.join(group.check[group.caught])}"
-    unknown = math.isinf(float(group.true_epsilon.iloc[0]))
-    return "states no bound" if unknown else "kept"

@@ -15,19 +15,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from dperm.audit.mechanism import (
-    DELTA,
-    LOUD,
-    Array,
-    Mechanism,
-    Records,
-    Started,
-    quiet,
-)
+from dperm.audit.mechanism import DELTA, LOUD, Array, Mechanism, Records, quiet
 from dperm.audit.solvers import as_vertex, far, vertex
 from dperm.compare import methods, ranges
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
@@ -44,7 +37,6 @@ from dperm.solvers.fits.secret import in_rounds
 N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
 EPSILON = 1.0
 SHORT = {"passes": 1.0, "steps": 2}  # replaces the slow values of a default setting
-NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
 HUGE = 8e307  # entries whose margins overflow
 FAR = 1e9  # stands for nan in a release
 
@@ -112,7 +104,7 @@ def estimator(model: DPLinear) -> Mechanism:
     # The shrinkage reads it.
     model.epsilon_ = Guarantee(noise.ledger, DELTA, (), EPSILON)
 
-    def start(data: Records, own: Streams) -> Started:
+    def begin(data: Records, own: Streams) -> SimpleNamespace:
         def normal(scale: Any, size: int) -> Array:
             return scale * gaussian(own.smoothness, (size, 1))
 
@@ -120,20 +112,18 @@ def estimator(model: DPLinear) -> Mechanism:
         made, point = model._runs(X, every)[0]
         stack = ExitStack()
         run = stack.enter_context(made.start(point, noise.noise_multiplier, own))
+        return SimpleNamespace(sums=noisy, run=run, stack=stack)
 
-        def releases() -> Iterator[Array]:
-            with stack:
-                yield noisy.ravel()
-                for one in run.releases():
-                    is_vertex = family == "frank_wolfe"
-                    yield as_vertex(one, p, NUMBERS) if is_vertex else np.ravel(one)
+    def follow(fit: SimpleNamespace) -> Iterator[Array]:
+        with fit.stack:
+            yield fit.sums
+            for one in fit.run.releases():
+                yield as_vertex(one, p) if family == "frank_wolfe" else one
 
-        def published() -> Array:
-            """Coefficients in the units of the columns, which follow from releases."""
-            model._published(np.atleast_2d(run.weights[0]))
-            return np.append(model.coef_, model.intercept_)
-
-        return releases(), published
+    def published(fit: SimpleNamespace) -> Array:
+        """Coefficients in the units of the columns, which follow from releases."""
+        model._published(np.atleast_2d(fit.run.weights[0]))
+        return np.append(model.coef_, model.intercept_)
 
     selects = {"frank_wolfe": vertex(p), "fits": lambda view: tuple(view.tolist())}
     changed = lambda view: tuple(np.flatnonzero(view[-p:]).tolist())  # noqa: E731
@@ -146,7 +136,9 @@ def estimator(model: DPLinear) -> Mechanism:
         STRICT,
         noise.ledger,
         base,
-        start,
+        begin,
+        follow,
+        published=published,
         select=selects.get(family, changed),
         real=real,
         tried=((LOUD * near, -LOUD * near[::-1]),),
@@ -175,19 +167,15 @@ def search(real: bool) -> Mechanism:
     (_, noise, ledger), *_ = made._priced(runs, DELTA)[0]
     kept = lru_cache(maxsize=200)(lambda data: prepared(data)[0])
 
-    def start(data: Records, own: Streams) -> Started:
-        seeds = own.noise.integers(2**62, size=2)
-        ended: list[Array] = []
+    def begin(data: Records, own: Streams) -> SimpleNamespace:
+        return SimpleNamespace(data=data, seeds=own.noise.integers(2**62, size=2))
 
-        def releases() -> Iterator[Array]:
-            """Weights and score together; nan and infinity become large."""
-            on, setting = kept(data)
-            score, weights = scored(on, setting, noise, seeds, made._of_choice)
-            ended.append(weights)
-            whole = np.append(weights, score)
-            yield np.nan_to_num(whole, nan=FAR, posinf=2 * FAR)
-
-        return releases(), lambda: ended[0]
+    def follow(fit: SimpleNamespace) -> Iterator[Array]:
+        """Weights and score together; nan and infinity become large."""
+        run = (*kept(fit.data), noise, fit.seeds)
+        score, fit.weights = scored(*run, made._of_choice)
+        whole = np.append(fit.weights, score)
+        yield np.nan_to_num(whole, nan=FAR, posinf=2 * FAR)
 
     turned = np.where(np.arange(P) == 1, -HUGE, HUGE)
     return Mechanism(
@@ -195,7 +183,8 @@ def search(real: bool) -> Mechanism:
         STRICT,
         ledger,
         base,
-        start,
+        begin,
+        follow,
         real=real,
         tried=((turned, -turned), (turned, 0 * turned)),
         far=1e3,  # the score contains a penalty, which grows with the square

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -40,12 +40,7 @@ from dperm.solvers.fits.scaled import Scaled
 
 log = logging.getLogger(__name__)
 
-HEAD = (
-    "noise from",
-    "noise multiplier",
-    "published accountant",
-    "true epsilon, at most",
-)
+HEAD = ("noise from", "noise multiplier", "published", "true epsilon, at most")
 
 
 def audit(config: schema.Config) -> list[Path]:
@@ -55,6 +50,8 @@ def audit(config: schema.Config) -> list[Path]:
     ------
     ConfigError
         If there is no table of that name.
+    SystemExit
+        With code 1, after all checks, if one has caught the solver.
     """
     if config.product is None:
         return _solver(config)
@@ -80,7 +77,7 @@ def _solver(config: schema.Config) -> list[Path]:
     chosen = config.solver
     effort = tables.FULL if config.scale.name == "full" else tables.SMALL
     given = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
-    found = [pd.DataFrame()]
+    found = [pd.DataFrame({"caught": []})]
     for rows in tables.solver(*given):
         for row in rows.itertuples():
             sign = "CAUGHT" if row.caught else "passed"
@@ -90,8 +87,10 @@ def _solver(config: schema.Config) -> list[Path]:
         found.append(rows)
     if len(found) == 1:
         log.info("%s states no privacy: there is nothing to refute", chosen.name)
-    path = _path(config, chosen.name)
-    store.write_text(path, pd.concat(found).to_csv(index=False))
+    path, every = _path(config, chosen.name), pd.concat(found[1:] or found)
+    store.write_text(path, every.to_csv(index=False) if len(every) else "\n")
+    if every.caught.any():
+        raise SystemExit(1)
     return [path]
 
 
@@ -113,38 +112,36 @@ def _tuning(config: schema.Config) -> pd.DataFrame:
     return pd.DataFrame([row for run in every for row in _tuned(*run)])
 
 
-def _tuned(config: schema.Config, problem: str, chosen: str) -> list[dict]:
-    """Rows of one solver on one problem; none where it has not run."""
+def _tuned(config: schema.Config, problem: str, chosen: str) -> Iterator[dict]:
+    """Rows of one solver on one problem; none where it has not run.
+
+    The Rényi epsilon is that of one run, the logarithmic one that of the best of a
+    random number of runs.
+    """
     config = replace(config, solver=replace(config.solver, name=chosen))
     counts = Counter(point["passes"] for point in plan.grid_points(config))
     try:
         entries = results.ledgers(config, problem, chosen)
     except FileNotFoundError:
         log.info("%s has not run on %s", chosen, problem)
-        return []
-    rows = []
+        return
     for entry in entries:
         one = Calibration.from_dict(entry["calibrated"])
         settings = counts[entry["passes"]]
         if settings > 1 and math.isfinite(one.true_epsilon):
-            rows.append(
-                {
-                    "paper": config.paper.name,
-                    "problem": problem,
-                    "solver": chosen,
-                    "calibration": one.calibration,
-                    "passes": entry["passes"],
-                    "settings": settings,
-                    "claimed_epsilon": one.claimed_epsilon,
-                    "true_epsilon": one.true_epsilon,
-                    # of one run by Rényi accounting, of the best of a random number
-                    "renyi_epsilon": converted(
-                        renyi_curve(one.ledger, MANY), MANY, one.delta
-                    ),
-                    "logarithmic": tuned_epsilon(one.ledger, one.delta, settings),
-                }
-            )
-    return rows
+            curve = renyi_curve(one.ledger, MANY)
+            yield {
+                "paper": config.paper.name,
+                "problem": problem,
+                "solver": chosen,
+                "calibration": one.calibration,
+                "passes": entry["passes"],
+                "settings": settings,
+                "claimed_epsilon": one.claimed_epsilon,
+                "true_epsilon": one.true_epsilon,
+                "renyi_epsilon": converted(curve, MANY, one.delta),
+                "logarithmic": tuned_epsilon(one.ledger, one.delta, settings),
+            }
 
 
 PRODUCTS: dict[str, Callable[[schema.Config], pd.DataFrame]] = {
@@ -167,15 +164,13 @@ def report(config: schema.Config) -> None:
         If the data are unavailable, or the solver cannot solve the problem.
     """
     module, options, problem = _request(config)
-    family, passes = solvers.family(module), config.setting.passes
-    asked, own = config.setting.calibration, config.setting.noise_multiplier
-    at: tuple[Any, ...]
+    family, asked = solvers.family(module), config.setting.calibration
+    kinds, own = [*config.paper.calibrations, asked], config.setting.noise_multiplier
+    at: tuple[Any, ...] = (Scaled(problem),)
     if family == "fits":  # no paper has printed a formula for one
-        kinds, asked, at, length = [STRICT], STRICT, (Scaled(problem),), str(options)
+        kinds, asked = [STRICT], STRICT
     else:
-        kinds = list(dict.fromkeys([*config.paper.calibrations, asked]))
-        count = int(module.steps(problem, passes, options))
-        at, length = (problem, count), f"{passes:g} passes = {count} steps"
+        at = (problem, int(module.steps(problem, config.setting.passes, options)))
 
     def priced(noise: float, kind: str) -> Ledger:
         """The ledger under a noise multiplier."""
@@ -192,24 +187,20 @@ def report(config: schema.Config) -> None:
         found = calibrate(lambda noise: priced(noise, kind), *goal)
         return f"{found.noise_multiplier:.5g}", found.ledger
 
-    rows = {kind: least(kind) for kind in kinds}
+    rows = {kind: least(kind) for kind in dict.fromkeys(kinds)}
     ledger = rows[asked][1]
     if own is not None:
         rows["given"] = f"{own:.5g}", priced(own, asked)
     delta = problem.delta
-    target = f"epsilon = {problem.epsilon:g}, delta = {delta:.4g}"
-    print(f"{config.solver.label} on {problem.name} (n = {problem.n}, p = {problem.p})")
-    print(f"{length}; target {target}")
-    print("Neighbouring data sets differ by replacing one record.\n")
     costs = [
         (kind, noise, epsilon(of, delta, PAPER), true_epsilon(of, delta))
         for kind, (noise, of) in rows.items()
     ]
+    size = f"n = {problem.n}, p = {problem.p}" + f", {at[-1]} steps" * (len(at) > 1)
+    print(f"{config.solver.label} on {problem.name} ({size})")
+    print(f"target epsilon = {problem.epsilon:g}, delta = {delta:.4g}\n")
     print(tabulate(costs, headers=HEAD, floatfmt=".5g"))
-    print("\nTrue epsilon: proved of every mechanism with that ledger.")
-    if any(math.isinf(row[-1]) for row in costs):
-        print("inf: no sound bound is known for a release of that ledger.")
-    print(f"\nEpsilon given public {as_set(ledger.given)}.")
+    print(f"\nEpsilon by replacing one record, given public {as_set(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:
         print(f"Not charged for: {', '.join(moving)}; without that, infinite.")

@@ -1,6 +1,5 @@
 """``dperm audit module:function``: verdict, files, exit codes, one line of refusal."""
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -16,7 +15,6 @@ from dperm.audit.command import NOT_REFUTED, REFUSED, REFUTED
 from dperm.audit.functions import Domain, load
 
 MINE = """
-import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -28,17 +26,9 @@ def half(X, y, seed):
     noise = np.random.default_rng(seed).laplace(0, 1 / len(X), X.shape[1])
     return np.clip(X, -1, 1).mean(axis=0) + noise
 
-def forks(X, y, seed):
-    with multiprocessing.get_context("fork").Pool(1) as pool:
-        return half(pool.apply(np.copy, (X,)), y, seed)
-
 def whole(X, y, seed):
     noise = np.random.default_rng(seed).laplace(0, 2 / len(X), X.shape[1])
     return np.clip(X, -1, 1).mean(axis=0) + noise
-
-def normal(X, y, seed):
-    noise = np.random.default_rng(seed).normal(0, 1 + 0.5 * (X[0, 0] > 0), 1)
-    return np.clip(np.nan_to_num(X), -1, 1).mean() + noise
 
 def words(X, y, seed):
     return "weights"
@@ -95,9 +85,8 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
     assert code == REFUTED
     said = capsys.readouterr().out
     assert said.startswith(f"REFUTED: {place}") and "epsilon >= 2 at delta 0" in said
-    assert Path("proof/verdict.txt").read_text() == said
-    kept = json.loads(Path("proof/verdict.json").read_text())
-    assert kept["refuted"] and kept["arguments"]["epsilon"] == 1
+    kept = Path("proof/verdict.txt").read_text()
+    assert kept == f"dperm audit {place} --epsilon 1 --p 1 --out proof\n{said}"
     one, two = (
         np.loadtxt(f"proof/{name}.csv", delimiter=",", skiprows=1)
         for name in ("D", "D_prime")
@@ -109,11 +98,6 @@ def test_a_file_may_have_the_name_of_a_module_that_is_loaded(here, monkeypatch):
     Path("json.py").write_text(MINE)
     given = ("--epsilon", "1", "--p", "1", "--out", "proof")
     assert call(monkeypatch, "json.py:half", *given) == REFUTED
-
-
-def test_a_function_may_start_processes(here, monkeypatch):
-    given = ("--epsilon", "1", "--p", "1", "--out", "proof")
-    assert call(monkeypatch, "of_mine:forks", *given) == REFUTED
 
 
 def test_a_sound_function_ends_with_zero(here, monkeypatch, capsys):
@@ -129,7 +113,6 @@ def test_a_sound_function_ends_with_zero(here, monkeypatch, capsys):
         (("--epsilon", "0"), "--epsilon: 0: expected more than 0"),
         (("--epsilon", "1", "--delta", "2"), "--delta: 2: expected"),
         (("--epsilon", "1", "--x-bound", "2:1"), "LOW:HIGH"),
-        (("--epsilon", "1", "--labels", "1"), "as in -1,1"),
         (("--epsilon", "1", "--norm", "l2"), "expected --x-bound"),
         (("--epsilon", "1", "--n", "1"), "--n: 1: expected more than 1"),
     ],
@@ -186,27 +169,15 @@ def test_the_command_tells_a_function_from_a_solver(here):
 
 
 def test_all_tests_of_an_audit_share_its_level(here, monkeypatch):
-    """All counts and sampled laws err by 1 - confidence at most."""
+    """All counts err by 1 - confidence at most."""
     spent = []
-
-    def compared(target, pair, seed, delta, level):
-        spent.extend([level] * 2)  # a bound in each direction
-        return proofs.Bound(0.0, "sampled", certain=False)
 
     def judged(event, first, second, level, delta):
         spent.append(level)
         return proofs.Bound(0.0, event.text)
 
-    monkeypatch.setattr(proofs, "compare_laws", compared)
     monkeypatch.setattr(proofs, "judge", judged)
-    claim = Claim(1.0, 1e-6, confidence=0.9, seconds=1e9, runs=6000)
-    verdict = blackbox.audit(load("of_mine:normal"), claim, Domain())
-    assert not verdict.refuted and len(spent) > 100
+    claim = Claim(9.0, 1e-6, confidence=0.9, seconds=1e9, runs=6000)
+    verdict = blackbox.audit(load("of_mine:half"), claim, Domain())
+    assert not verdict.refuted and len(spent) >= 30
     assert sum(level for level in spent if level < 0.5) <= 0.1  # others rank pairs
-
-
-def test_a_bound_from_samples_states_its_confidence(here, monkeypatch, capsys):
-    claim = ("--epsilon", "0.1", "--delta", "0.01", "--x-bound", "1", "--p", "1")
-    assert call(monkeypatch, "of_mine:normal", *claim) == REFUTED
-    said = capsys.readouterr().out
-    assert "by frozen noise" in said and "with confidence 0.999" in said

@@ -5,7 +5,6 @@ import secrets
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from dperm.audit.functions import (
     Domain,
@@ -16,7 +15,7 @@ from dperm.audit.functions import (
     recorded,
 )
 from dperm.audit.mechanism import Records
-from dperm.audit.proofs import compare_laws, judge, learn, ratio_bound
+from dperm.audit.proofs import compare_laws, judge, learn
 from dperm.core.privacy.strict import gaussian_epsilon
 
 DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))
@@ -45,7 +44,7 @@ def test_a_seed_repeats_every_source_of_noise(name):
 
 def compared(fit, delta=0.0):
     with recorded():
-        return compare_laws(Target(fit), PAIR, 1, delta, 1e-3)
+        return compare_laws(Target(fit), PAIR, 1, delta)
 
 
 @pytest.mark.parametrize(
@@ -57,18 +56,6 @@ def test_the_law_of_an_affine_output_is_exact(law, delta, exact):
         return X.sum() + getattr(np.random.default_rng(seed), law)(0, 4.0)
 
     assert compared(fit, delta).epsilon == pytest.approx(exact, rel=1e-9)
-
-
-@pytest.mark.parametrize("shift", [1.0, 2.0])
-def test_outputs_of_known_laws_are_counted_where_delta_is_spent(shift):
-    """And the last bits of a loss, which tell the data sets, are not read."""
-
-    def fit(X, y, seed):
-        return X.sum() + np.random.RandomState(seed).laplace(0, 1 / shift)
-
-    found = compared(fit, 0.05)
-    truth = shift + 2 * np.log(1 - 0.05)  # of Laplace noise, by its curve
-    assert 0.8 * truth < found.epsilon < truth and not found.certain
 
 
 def test_a_direction_without_noise_is_seen():
@@ -101,7 +88,7 @@ def test_there_is_no_law_where_something_else_is_random(decide):
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
 @pytest.mark.parametrize("norm", ["l1", "l2", "linf"])
 def test_neighbours_are_neighbours_within_the_domain(relation, norm):
-    domain = Domain(5, 3, (-2.0, 2.0), norm, (0.0, 1.0), True, relation)
+    domain = Domain(5, 3, (-2.0, 2.0), norm, (0.0, 1.0), relation)
     pairs = domain.pairs(np.random.default_rng(0))
     order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
     assert len(pairs) > 100
@@ -118,7 +105,7 @@ def test_neighbours_are_neighbours_within_the_domain(relation, norm):
 
 
 WILD = {"nan", "inf", "-inf", "1e+308", "-1e+308", "1e-200", "5e-324"}
-BOUNDS = {"x": {"x": (-1.0, 1.0)}, "y": {"y": (-1.0, 1.0), "labels": True}, "": {}}
+BOUNDS = {"x": {"x": (-1.0, 1.0)}, "y": {"y": (-1.0, 1.0)}, "": {}}
 
 
 @pytest.mark.parametrize("relation", ["replace", "add-remove"])
@@ -146,13 +133,6 @@ def test_an_event_is_judged_on_other_runs_than_it_was_chosen_on():
     event = learn(one, two, 0.5, 0.0)
     assert judge(event, one, two, 0.5, 0.0).epsilon > 0
     assert judge(event, fresh, other, 0.05, 0.0).epsilon < 0
-
-
-def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
-    rng, level, times = np.random.default_rng(0), 0.1, 400
-    one, two = rng.binomial(500, 0.4, times), rng.binomial(500, 0.4 / np.e, times)
-    wrong = (ratio_bound(one, two, 500, level, 0.0) > 1).sum()
-    assert 0 < wrong <= stats.binom.ppf(0.999, times, level)
 
 
 @pytest.mark.parametrize(
