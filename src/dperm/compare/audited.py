@@ -172,8 +172,9 @@ def search(real: bool) -> Mechanism:
 
     def follow(fit: SimpleNamespace) -> Iterator[Array]:
         """Weights and score together; nan and infinity become large."""
-        run = (*kept(fit.data), noise, fit.seeds)
-        score, fit.weights = scored(*run, made._of_choice)
+        on, setting = kept(fit.data)
+        given = (on, setting, noise, fit.seeds, made._of_choice)
+        score, fit.weights = scored(*given)
         whole = np.append(fit.weights, score)
         yield np.nan_to_num(whole, nan=FAR, posinf=2 * FAR)
 
