@@ -280,13 +280,14 @@ class Audit:
     def lower(self) -> float:
         """Lower bound on the run's epsilon from shifts; 0 without one."""
 
-        def told(coupling: Coupling) -> float:
+        def told(pair: Pair, coupling: Coupling) -> float:
             """How far a pair moves releases that a lower bound counts."""
-            end = min(self.m.selecting(coupling.seen), default=math.inf)
+            replay = Replay(self.m, pair, self.seed)
+            _, end = costs.decided(replay, coupling.seen)
             return round(sum(s.size**2 for s in coupling.shifts if s.step < end), 9)
 
         able = [one for one in self.couplings if one[0].alike or not self.m.hidden]
-        ranked = sorted(able, key=lambda one: -told(one[1]))[:TRIED]
+        ranked = sorted(able, key=lambda one: -told(*one))[:TRIED]
         seeds = all_seeds(self.seed, 5, HISTORIES)
         each = (costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
         return max(each, default=0.0)

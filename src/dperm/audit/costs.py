@@ -16,10 +16,11 @@ import numpy as np
 
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.audit.mechanism import DELTA, Mechanism, Pair
+from dperm.audit.mechanism import DELTA, Mechanism, Pair, Transcript
 from dperm.audit.replay import SAME, Replay, Shift
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, Ledger, SampledGaussian
 
+DOUBT = 1e-2  # most chance that noise decides a selection, for it to be passed over
 STRETCH = 100  # times as many releases, of a tenth of the cost: accountants differ more
 _GRID = 1e-4  # spacing of losses, or a share of the largest one of a release
 _SHARE = 2000
@@ -122,21 +123,24 @@ def run_epsilon(m: Mechanism, pair: Pair, seeds: Sequence[int]) -> float:
     Of every release counts the least shift after the histories of all seeds. Who knows
     the history can blur a release that moves further until it is one that moves by
     that (Gaussian and Laplace noise divide), so that releases cost at least what
-    independent ones of the least shifts do. Nothing counts from the first selection on:
-    what it costs is not known. A perturbed objective costs what its linear term does,
-    less the most that the minimiser's density may gain or lose besides, which one
-    record's curvature bounds.
+    independent ones of the least shifts do. A selection is passed over where noise
+    hardly ever decides it: the chance that it does is left to delta. Where it may,
+    nothing after it counts. A perturbed objective costs what its linear term does, less
+    the most that the minimiser's density may gain or lose besides, which one record's
+    curvature bounds.
     """
     if m.hidden and not pair.alike:
         return 0.0
     if len(m.selections) == len(m.ledger.events):
         return 0.0
-    histories, last, toll = list[dict[tuple, Shift]](), math.inf, 0.0
+    histories, doubt, last, toll = list[dict[tuple, Shift]](), 0.0, math.inf, 0.0
     for seed in seeds:
-        coupling = Replay(m, pair, seed).couple()
+        replay = Replay(m, pair, seed)
+        coupling = replay.couple()
         if coupling.other is None:
             return math.inf
-        last = min([last, *m.selecting(coupling.seen)])
+        chance, end = decided(replay, coupling.seen)
+        doubt, last = max(doubt, chance), min(last, end)
         histories.append(dict(_numbered(coupling.shifts)))
     found = list[Release]()
     for place in histories[0]:
@@ -146,7 +150,19 @@ def run_epsilon(m: Mechanism, pair: Pair, seeds: Sequence[int]) -> float:
             event = same[0].event
             if isinstance(event, PerturbedObjective):
                 toll += math.log1p(event.curvature / 4)
-    return max(composed(found) - toll, 0.0)
+    return max(composed(found, DELTA + doubt) - toll, 0.0)
+
+
+def decided(replay: Replay, seen: Transcript) -> tuple[float, float]:
+    """Chance that noise decides a selection, up to the view where it may well do so."""
+    total = 0.0
+    for t in range(len(seen.views)):
+        if replay.m.selects(seen, t):
+            chance = replay.upset(seen, t)
+            if total + chance > DOUBT:
+                return total, t
+            total += chance
+    return total, math.inf
 
 
 def _numbered(shifts: Sequence[Shift]) -> Iterator[tuple[tuple, Shift]]:

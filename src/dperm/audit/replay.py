@@ -19,7 +19,7 @@ from dperm.accountants.generalised_gaussian import GeneralisedGaussian
 from dperm.accountants.noisy_max import NoisyMax, TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.audit.mechanism import Array, Draw, Mechanism, Pair, Transcript
+from dperm.audit.mechanism import LAWS, Array, Draw, Mechanism, Pair, Transcript
 from dperm.core.privacy.ledger import Event, Gaussian, Laplace, SampledGaussian
 
 SAME = 1e-9  # units of noise: a shift that counts as none
@@ -30,6 +30,7 @@ _MIXED = 1e-6  # relative error of a repeated sketch
 _DONE = 1e-12  # relative to the view, or units of noise: negligible
 _LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unmatched
 _ENTRIES = 3  # of a selection, whose thresholds are compared
+_WIDEST = 128.0  # units of noise: a gap beyond which nothing is gained
 HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
     "gaussian": (Gaussian, SampledGaussian, PerturbedObjective, GaussianSketch),
     "generalised_gaussian": (GeneralisedGaussian,),
@@ -299,10 +300,35 @@ class Replay:
 
         Of the best of several, the first: the others may differ.
         """
+        name = self.chosen(which, script, t, place, entry, by)
+        return name[:1] if self._is_top(place) else name
+
+    def chosen(
+        self, which: int, script: list[Draw], t: int, place: int, entry: int, by: float
+    ) -> tuple:
+        """All that is selected."""
         changed = list(script)
         changed[place] = raised(script[place], entry, by)
-        name = self.m.select(self.run(which, changed, t).views[t])
-        return name[:1] if self._is_top(place) else name
+        return self.m.select(self.run(which, changed, t).views[t])
+
+    def upset(self, seen: Transcript, t: int) -> float:
+        """Upper bound on the chance that noise decides what D selects at view t.
+
+        The gap is noise that changes nothing on any entry: where all numbers stay
+        within half of it, the same entry wins as without noise.
+        """
+        place, gap = seen.behind(t)[0], _WIDEST
+        noise = seen.draws[place]
+        bare = list(seen.draws)
+        bare[place] = replace(noise, unit=np.zeros_like(noise.unit))
+        wins = partial(self.chosen, 0, bare, t, place)
+        name = wins(0, 0.0)
+        for entry in range(noise.unit.size):
+            while gap > 1 and {wins(entry, gap), wins(entry, -gap)} != {name}:
+                gap /= 2
+        law = LAWS[noise.kind]
+        outside = float(law.sf(gap / 2) + law.cdf(-gap / 2))
+        return noise.unit.size * outside if gap > 1 else 1.0
 
     def _is_top(self, place: int) -> bool:
         return bool(self.m.events) and isinstance(self.m.events[place], TopK)
