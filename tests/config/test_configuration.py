@@ -317,6 +317,7 @@ def test_grids_are_products_pairs_and_unions():
         ({"clip": {"logspase": [1, 2, 3]}}, "clip: .*logspase"),
         ({"clip": {"logspace": [1, 2]}}, r"clip: expected .*\[start, stop, num\]"),
         ({"clip": {"logspace": [0, 2, 3]}}, "clip: .*positive"),
+        ({"clip": {"logspace": [1, 2, 3.0]}}, "clip: .*how many"),
         ({"clip": {"logspace": [1, float("inf"), 2]}}, "clip: .*inf"),
         ({"clip": {"logspace": [1, 2, 10**8]}}, "clip: .*at most 1000000"),
         ({"clp": [1]}, "grid: .*'clp' .*mean clip"),

@@ -114,7 +114,7 @@ def _logspace(axis: Mapping[str, Any], where: str) -> list[float]:
     if isinstance(ends, list | tuple) and len(ends) == 3 and all(map(_is_number, ends)):
         start, stop, num = ends
         is_above = min(start, stop) > 0 and max(start, stop) < math.inf
-        if is_above and num in range(1, MOST + 1):
+        if is_above and isinstance(num, int) and 1 <= num <= MOST:
             return [float(value) for value in np.geomspace(start, stop, num)]
     raise ConfigError(
         f"{where}: expected a list or logspace: [start, stop, num], two positive "
