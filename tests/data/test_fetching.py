@@ -217,7 +217,7 @@ def source(**keys):
         ({"reader": Reader(format="csv", missing="men")}, r"missing: .*mean mean\?"),
         (source(kind="mirorr", files=["a"]), r"sources\[1\].kind: .*mean mirror\?"),
         (source(kind="http"), r"sources\[1\].urls: expected a value"),
-        (source(kind="http", urls=["file:///x"]), "urls: expected http"),
+        (source(kind="http", urls=["file:///x"]), "urls.0.: expected http"),
         (source(kind="mirror", files=["../a"]), "files: .*below the folder"),
         (source(kind="mirror", files=["a"], id=3), r"sources\[1\].id: expected one of"),
         (source(kind="sklearn", loader="load_diabetis"), r"mean load_diabetes\?"),

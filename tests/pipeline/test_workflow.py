@@ -136,7 +136,7 @@ def test_figures_rebuild_to_the_same_bytes_and_nothing_else_runs(finished):
 def test_a_wrong_configuration_stops_before_anything_runs(tmp_path):
     done = snakemake(tmp_path, 1, "dpcd", set="problem.privacy.epsilon=0")
     assert done.returncode == 1
-    assert "privacy.epsilon: expected greater than 0" in done.stdout + done.stderr
+    assert "epsilon: expected a number greater than 0" in done.stdout + done.stderr
     assert not (tmp_path / "results").exists()
 
 
