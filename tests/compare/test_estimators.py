@@ -276,6 +276,7 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ({"epsilon": 0}, "epsilon: expected a positive number or inf, found 0"),
         ({"epsilon": "1"}, "epsilon: expected a positive number or inf, found '1'"),
         ({"epsilon": None}, "epsilon: expected a positive number or inf, found None"),
+        ({"epsilon": True}, "epsilon: expected a positive number or inf, found True"),
         ({"delta": 1.0}, r"delta: expected a number in \(0, 1\), found 1.0"),
         ({"l2": -1.0}, "l2: expected 0 or more, found -1.0"),
         ({"l1": "a"}, "l1: expected 0 or more, found 'a'"),

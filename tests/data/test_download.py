@@ -79,7 +79,7 @@ def test_a_bad_download_is_refused_and_leaves_nothing(site, data, fault):
     assert site.requests.count("/far.csv") == requests
 
 
-@pytest.mark.parametrize("fault", ["cut", "page"])
+@pytest.mark.parametrize("fault", ["cut", "503", "page", "other"])
 def test_what_is_asked_for_again_may_be_right(site, data, fault):
     url = site.put("/far.csv", BAD[fault][0](site), BODY)
     assert fetch(far(url, digest=DIGEST), data).available
@@ -91,18 +91,26 @@ def test_of_several_files_the_missing_one_is_named(site, data):
     assert f"http {urls[0]} and 1 more: 2: HTTP 404" in reason_of(pairs, data)
 
 
-@pytest.mark.parametrize("code", [200, 407])
+PROXIED = "http://far.invalid/far.csv"  # that only a proxy can find
+SECRET = "hunter2-hunter2"
+
+
+@pytest.mark.parametrize("fault", [None, "login", "page", "gone"])
 def test_a_proxy_of_the_environment_serves_and_its_password_is_not_shown(
-    site, data, monkeypatch, caplog, code
+    site, data, monkeypatch, caplog, fault
 ):
     for name in ("no_proxy", "NO_PROXY", "ALL_PROXY", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    secret, url = "hunter2-hunter2", "http://far.invalid/far.csv"
-    monkeypatch.setenv("http_proxy", site.url("").replace("//", f"//me:{secret}@"))
-    site.put(url, site.send(BODY if code == 200 else secret.encode(), code))
-    assert fetch(far(url), data).available is (code == 200)
+    address = site.url("").replace("//", f"//me:{SECRET}@")
+    monkeypatch.setenv("http_proxy", address)
+    answers = {"login": site.send(SECRET.encode(), 407), "page": b"<html>log in"}
+    site.put(PROXIED, answers.get(fault, BODY))
+    if fault == "gone":
+        site.server.socket.close()
+    record = fetch(far(PROXIED), data)
+    assert record.available is (fault is None)
     kept = Path(data.dir, "fetched/far/fetch.json").read_text()
-    assert secret not in kept + caplog.text
+    assert SECRET not in kept + caplog.text
 
 
 # --- OpenML ---------------------------------------------------------------------------
@@ -140,12 +148,17 @@ def openml(site, tmp_path, monkeypatch):
 
 def describe(site):
     """Serve a data set, and its description, as OpenML does."""
-    sum_ = hashlib.md5(ARFF, usedforsecurity=False).hexdigest()
     fields = {
-        "id": 151, "name": "electricity", "version": 1, "description": "prices",
-        "format": "ARFF", "url": site.put("/data.arff", ARFF),
-        "default_target_attribute": "class", "status": "active", "md5_checksum": sum_,
-    }  # fmt: skip
+        "id": 151,
+        "name": "electricity",
+        "version": 1,
+        "description": "prices",
+        "format": "ARFF",
+        "url": site.put("/data.arff", ARFF),
+        "default_target_attribute": "class",
+        "status": "active",
+        "md5_checksum": hashlib.md5(ARFF, usedforsecurity=False).hexdigest(),
+    }
     parts = (f"<oml:{key}>{value}</oml:{key}>" for key, value in fields.items())
     name = "oml:data_set_description"
     site.put(PATH, f"<{name} {SPACE}>{''.join(parts)}</{name}>".encode())
@@ -181,6 +194,7 @@ def test_a_file_of_openml_in_the_mirror_comes_first(site, data, openml):
     ("path", "answer", "words"),
     [
         (PATH, lambda site: site.send(UNKNOWN.encode(), 412), "Unknown dataset"),
+        (PATH, lambda site: site.send(b"[]"), "openml 151: 151.arff: "),
         (PATH, lambda site: site.send(b"<a>b</a>"), "openml 151: 151.arff: "),
         (PATH, lambda site: site.silent, "151.arff: not had within 1 s"),
         ("/data.arff", lambda site: site.silent, "151.arff: not had within 0.5 s"),
@@ -251,24 +265,32 @@ def test_members_are_named(tmp_path, archive):
         unpacked(tmp_path, archive)
 
 
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE])
+@pytest.mark.parametrize(
+    "kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
+)
 def test_a_link_or_device_in_an_archive_is_none_of_its_members(tmp_path, kind):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         link = tarfile.TarInfo("way")
         link.type, link.linkname = kind, "/etc/passwd"
         archive.addfile(link)
-    for wanted in ((), ("way",)):
+    for wanted in ((), ("way",), ("passwd",)):
         with pytest.raises(RefusedError, match=r"nothing|0 members"):
             unpacked(tmp_path, out.getvalue(), *wanted)
 
 
 @pytest.mark.parametrize(
     "damaged",
-    [gzip.compress(TABLE)[:-20], gzip.compress(TABLE)[:-8] + b"\0" * 8,
-     bz2.compress(TABLE)[:-4], tar([("x", b"a" * 9999)], "w")[:5000]],
-    ids=["gz cut", "gz sum", "bz2 cut", "tar cut"],
-)  # fmt: skip
+    [
+        gzip.compress(TABLE)[:-20],
+        gzip.compress(TABLE)[:-8] + b"\0" * 8,
+        bz2.compress(TABLE)[:-4],
+        bz2.compress(TABLE)[:9] + b"?" * 30,
+        tar([("x", b"a" * 9999)])[:60],
+        tar([("x", b"a" * 9999)], "w")[:5000],
+    ],
+    ids=["gz cut", "gz sum", "bz2 cut", "bz2 spoilt", "tar.gz cut", "tar cut"],
+)
 def test_damaged_archives_are_refused(tmp_path, damaged):
     with pytest.raises(RefusedError, match=r"^file cannot be read as csv"):
         unpacked(tmp_path, damaged)

@@ -66,13 +66,14 @@ def test_what_is_fetched_is_stored_with_its_record(known, data):
 
 def test_every_source_is_named_when_none_serves(site, data, caplog):
     put_mirror(data, EDITED)
-    gone = site.url("/gone.csv")
-    http = Source(kind="http", urls=[gone])
-    record = fetch(csv_set(MIRROR, http, digest=WRONG), data)
+    gone, wrong = site.url("/gone.csv"), site.put("/wrong.csv", EDITED.encode())
+    http = [Source(kind="http", urls=[url]) for url in (gone, wrong)]
+    record = fetch(csv_set(MIRROR, *http, digest=WRONG), data)
     assert record.status == "unavailable"
     for words in (
         "mirror deep/small.csv: other content",
         f"http {gone}: gone.csv: HTTP 404",
+        f"http {wrong}: other content",
         "it: put deep/small.csv into the folder named by DPERM_MIRROR",
     ):
         assert words in record.reason and words in caplog.text
@@ -98,8 +99,8 @@ def spoilt(path, damage):
 @pytest.mark.parametrize(
     ("name", "damages"),
     [
-        ("arrays.npz", [None, b"", -8, "changed"]),
-        ("fetch.json", [None, b"[]", -8]),
+        ("arrays.npz", [None, b"", b"garbage", -8, "changed"]),
+        ("fetch.json", [None, b"", b"[]", -8]),
     ],
 )
 def test_damaged_arrays_are_fetched_again(known, data, name, damages):
@@ -160,7 +161,11 @@ def test_other_code_reads_again_what_no_digest_vouches_for(
 
 @pytest.mark.parametrize(
     ("loader", "positive", "total"),
-    [("load_breast_cancer", None, 145), ("load_iris", "2", -50)],
+    [
+        ("load_breast_cancer", None, 145),
+        ("load_iris", "2", -50),
+        ("load_wine", None, 167),
+    ],
 )
 def test_data_sets_of_scikit_learn(data, loader, positive, total):
     source = Source(kind="sklearn", loader=loader)
@@ -209,15 +214,18 @@ def source(**keys):
     ("changes", "words"),
     [
         ({"name": "../small"}, r"name: .*'../small'"),
+        ({"sources": []}, "sources: expected a value"),
         ({"digest": "abc"}, "digest: expected sha256: .*'abc'"),
         ({"reader": Reader(format="arf")}, r"reader.format: .*'arf'.*mean arff\?"),
         ({"reader": Reader(format="libsvm", options={"nfeatures": 3})},
          r"reader.options.nfeatures: .*mean n_features\?"),
+        ({"reader": Reader(format="arff", options={"x": 3})},
+         "reader.options.x: expected one of"),
         ({"reader": Reader(format="libsvm", drop=["a"])}, "reader.drop: only csv"),
         ({"reader": Reader(format="csv", missing="men")}, r"missing: .*mean mean\?"),
         (source(kind="mirorr", files=["a"]), r"sources\[1\].kind: .*mean mirror\?"),
         (source(kind="http"), r"sources\[1\].urls: expected a value"),
-        (source(kind="http", urls=["file:///x"]), "urls.0.: expected http"),
+        (source(kind="http", urls=["file:///x"]), r"urls\[0\]: expected http"),
         (source(kind="mirror", files=["../a"]), "files: .*below the folder"),
         (source(kind="mirror", files=["a"], id=3), r"sources\[1\].id: expected one of"),
         (source(kind="sklearn", loader="load_diabetis"), r"mean load_diabetes\?"),
@@ -225,6 +233,8 @@ def source(**keys):
         (synthetic("logistic_lognormal", n=5, p=1, sigma=1.0), "options.seed: expec"),
         (synthetic("logistic_lognormal", n=1, p=1, sigma=1.0, seed=0),
          "options.n: .*equal to 2, found 1"),
+        (synthetic("logistic_lognormal", n=5, p=1, sigma="x", seed=0),
+         "options.sigma: expected a valid number"),
     ],
 )  # fmt: skip
 def test_a_wrong_configuration_is_named(data, changes, words):

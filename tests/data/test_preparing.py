@@ -76,9 +76,13 @@ def test_sparse_columns_of_zeros_are_dropped(data):
     assert loaded.meta["nnz"] == 3
     made = prepare(fetched_sparse(data, Preparation(intercept=True)), data)
     assert sparse.issparse(made.X) and (made.X[:, [-1]].toarray() == 1).all()
+
+
+def test_sparse_arrays_are_not_standardised(data):
     said = "sparse_raw: preparation: standardize: expected false"
     with pytest.raises(ValueError, match=said):
         prepare(fetched_sparse(data, Preparation(standardize=True)), data)
+    assert not prepared_folder("sparse_raw", data).exists()
 
 
 def test_unavailable_is_carried_over(data):

@@ -10,10 +10,13 @@ import signal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
 from data.test_readers import ARFF, SPARSE_ARFF
+from dperm.core.experiment import files as store
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.schema import Reader
@@ -50,18 +53,20 @@ READERS = {
 YAMLS = ("problem/diabetes", "dataset/diabetes", "solver/dp_cd", "paper/tiny/paper",
          "scale/smoke", "config")  # fmt: skip
 TOKENS = [
-    b"nan", b"inf", b"1e999", b"-1", b"99999999999999999999", b"1e308", b"\x00",
-    b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\t", b"'", b'"', b"{", b"}", b"[",
-    b"]", b",", b";", b":", b"%", b"#", b"?", b"@data\n", b"{0 1}",
+    b"nan", b"inf", b"1e999", b"-1", b"0", b"99999999999999999999", b"2147483648",
+    b"1e308", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\t", b"'", b'"',
+    b"{", b"}", b"[", b"]", b",", b";", b":", b"%", b"#", b"?", b"@data\n", b"{0 1}",
     b"@attribute z {a}\n", b"@attribute a string\n", b"1:1 1:1", b"1000000000:1",
-    b"qid:1", "é".encode(), "\u2028".encode(), b"1_000", b"0x10", b"\\", b"9" * 400,
+    b"qid:1",
+    "é".encode(), "\u2028".encode(), b"1_000", b"0x10", b"\\", b" " * 50, b"9" * 400,
 ]  # fmt: skip
 YAML_TOKENS = [
     *TOKENS, b"!!python/object/apply:os.system ['touch evil']", b"&a [*a]", b"*b",
-    b"${oc.env:HOME}", b"${", b"???", b"null", b"- ", b"{a: 1}", b"[[1]]", b".nan",
-    b"-.inf", b"../../evil", b"!!binary aGk=", b"2020-01-01", b"~",
+    b"${oc.env:HOME}", b"${paper}", b"${", b"???", b"null", b"- ", b"{a: 1}", b"[[1]]",
+    b".nan", b".inf", b"-.inf", b"../../evil", b"!!binary aGk=", b"2020-01-01", b"~",
     b"# @package _global_\n", b"defaults: [x]\n", b"<<: *a", b"true", b"logspace:",
-    b"{logspace: [1, 2, 3]}", b"{linspace: [0, .inf, 4]}", b"{zip: {}}", b"hydra:",
+    b"{logspace: [1, 2, 3]}", b"{linspace: [0, .inf, 4]}", b"{zip: {}}", b": ",
+    b"hydra:",
 ]  # fmt: skip
 
 
@@ -155,7 +160,7 @@ def test_a_spoilt_configuration_is_read_or_refused(conf, refused, times):
 
 
 PARTS = "expected letters, digits, _ and -"
-OWN = r"diabetes\.yaml: ((output|data): expected|defaults: expected .*@_global_)"
+OWN = r"diabetes\.yaml: (expected settings|defaults: expected .*@_global_)"
 HOSTILE = [  # file, text, what stands in its place, message
     # a YAML runs no code
     *(
@@ -233,3 +238,9 @@ def test_pickled_arrays_are_not_loaded(conf, name):
         with pytest.raises(ValueError, match=r"w.npy is damaged .*: delete"):
             inputs.load_optimum(config)
     assert not Path("evil").exists()
+
+
+def test_objects_are_not_pickled_into_parquet(tmp_path):
+    with pytest.raises((pa.ArrowInvalid, pa.ArrowTypeError, TypeError)):
+        store.write_table(tmp_path / "x.parquet", pd.DataFrame({"a": [object()]}))
+    assert list(tmp_path.iterdir()) == []

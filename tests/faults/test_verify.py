@@ -247,11 +247,13 @@ FAULTS = {
         "is not of what its tuning chose", 0),
     "a number of a table": (ERRORS, {"fresh_mean": first("fresh_mean", 1.001)},
         "is not what its rows give", 0),
+    "a name in a table": (ERRORS, {"algorithm": "DP-X"}, "not what its rows give", 0),
     "a mean outside its interval": (ERRORS, {"fresh_mean": 9.0}, "is outside [", 0),
     "a figure's data": ("figures/tiny/*.csv", {"mean": first("mean", 1.01)},
         "is not what its rows give", 0),
     "verdicts": ("results/claims.csv", {"verdict": "contradicted"},
         "has other verdicts", 0),
+    "a reason": ("results/claims.csv", {"reason": "so"}, "has other verdicts", 0),
     "a lane called hopeless": (f"{RUN}/tune.parquet",
         {"status": lambda table: table["status"].where(
             table.index != table["objective"].idxmax(), "hopeless")}, "was kept", 1),

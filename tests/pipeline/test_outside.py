@@ -10,6 +10,7 @@ from commands import SCRIPT, python
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import load_yaml
+from dperm.pipeline import inputs
 from dperm.store import closure
 
 SECRET = "hunter2"
@@ -77,6 +78,10 @@ def test_aliases_are_not_written_out_without_end(text):
     assert load_yaml("own.yaml", levels("[%s]", 3))["a2"] == [[{"x": 1}] * 9] * 9
 
 
+def test_a_few_aliases_are_read():
+    assert load_yaml("own.yaml", levels("[%s]", 3))["a2"] == [[{"x": 1}] * 9] * 9
+
+
 # --- where it runs --------------------------------------------------------------------
 
 ASCII = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
@@ -96,3 +101,15 @@ def test_digests_of_code_are_those_of_every_python():
     code = f"from dperm.store import closure; print(closure.digest({name!r}))"
     done = python("-O", "-c", code, PYTHONHASHSEED="1")
     assert done.stdout.strip() == closure.digest(name)
+
+
+# --- damaged records ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "3"])
+def test_an_optimum_that_is_no_record_is_named(own, text):
+    path = own / "data/optimum/diabetes/optimum.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"optimum.json is damaged .*: delete"):
+        inputs.optimum_record(compose(["problem=diabetes"]))

@@ -55,7 +55,7 @@ def test_tune_and_evaluate(configured, solver):
 
 @pytest.mark.parametrize(
     ("steps", "passes", "places"),
-    [(8, 2.0, 10), (8, 20.0, 20), (1, 7.0, 7), (4, 0.5, 1)],
+    [(8, 2.0, 10), (8, 5.0, 10), (8, 20.0, 20), (1, 7.0, 7), (1, 2.0, 2), (4, 0.5, 1)],
 )
 def test_short_runs_are_watched_in_tenths(steps, passes, places):
     job = SimpleNamespace(steps=lambda count: max(1, round(count * steps)))
@@ -82,7 +82,8 @@ SPARSE = ("paper=dpgcd", "problem=sparse_small")
 
 @pytest.mark.parametrize(
     ("solver", "where"),
-    [("dp_cd_priv", ()), ("dp_sgd", ()), ("dp_cd", SPARSE), ("dp_gcd", SPARSE)],
+    [(name, ()) for name in SOLVERS]
+    + [(name, SPARSE) for name in ("dp_cd", "dp_sgd", "dp_gcd")],
 )
 def test_rows_do_not_depend_on_the_workers(configured, solver, where, monkeypatch):
     """Nor on how units are cut for them, or how many run at the same time."""
@@ -160,6 +161,18 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
         cost = epsilon(ledger, found["delta"], found["calibration"])
         assert cost == found["claimed_epsilon"]
         assert epsilon(ledger, found["delta"], "strict") == found["true_epsilon"]
+
+
+def test_a_stored_noise_that_was_edited_is_found_anew(configured):
+    path = stages.tune(configured()).with_name("ledger.json")
+    entries = json.loads(path.read_text())
+    right = entries[0]["calibrated"]["noise_multiplier"]
+    entries[0]["calibrated"]["noise_multiplier"] = right / 2
+    path.write_text(json.dumps(entries))
+    table = pd.read_parquet(stages.tune(configured()))
+    assert (table["noise_multiplier"] != right / 2).all()
+    found = json.loads(path.read_text())[0]["calibrated"]
+    assert found["noise_multiplier"] == right
 
 
 def test_progress_says_what_is_done_and_how_long_still(capsys, monkeypatch):

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -10,7 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from commands import python
 from dperm.core.experiment import files
 from dperm.core.experiment.files import Key, Parts
 
@@ -84,18 +85,24 @@ def test_no_thread_of_arrow_is_left_to_abort_the_process_when_it_ends(tmp_path):
     table = pd.DataFrame({name: np.arange(2000.0) for name in "abcd"})
     files.write_table(path, table)
 
-    ours, theirs = (int(python("-c", THREADS, one, path).stdout)
-                    for one in ("ours", "pandas"))  # fmt: skip
-    assert ours == 0 < theirs
+    def left(reader):
+        command = [sys.executable, "-c", THREADS, reader, str(path)]
+        return int(subprocess.run(command, capture_output=True, check=True).stdout)
+
+    assert left("ours") == 0 < left("pandas")
     pd.testing.assert_frame_equal(files.read_table(path), pd.read_parquet(path))
 
 
-@pytest.mark.parametrize(("text", "kind"), [('[{"key": ', list), ("null", dict)])
+@pytest.mark.parametrize(
+    ("text", "kind"), [('[{"key": ', list), ("[]", dict), ("null", dict), ("{}", list)]
+)
 def test_damaged_json_or_json_of_another_kind_is_refused_by_name(tmp_path, text, kind):
     path = tmp_path / "ledger.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"ledger\.json is damaged .*: burn it"):
         files.read_json(path, "burn it", kind)
+    with pytest.raises(FileNotFoundError):
+        files.read_json(tmp_path / "other.json")
 
 
 # --- parts ----------------------------------------------------------------------------
@@ -123,9 +130,15 @@ def test_parts_are_found_again_and_a_damaged_one_is_dropped(tmp_path):
     assert len(parts.read(key)) == 1
     assert not broken.exists()
     assert parts.read(Key("nothing", "1")) is None
-    (kept,) = (tmp_path / "lanes").glob("abc-1-*")
-    kept.with_name(f"{kept.stem} (1).parquet").write_bytes(kept.read_bytes())
-    assert len(parts.read(key)) == 1, "a copied part does not double rows"
+
+
+def test_a_copied_part_does_not_double_rows(tmp_path):
+    parts, key = Parts(tmp_path), Key("abc", "1")
+    parts.write(key, ROWS)
+    (path,) = (tmp_path / "lanes").glob("*.parquet")
+    for copy in (f"{key}-copy.parquet", f"{path.stem} (1).parquet"):
+        path.with_name(copy).write_bytes(path.read_bytes())
+    assert len(parts.read(key)) == len(ROWS)
 
 
 # --- locks ----------------------------------------------------------------------------

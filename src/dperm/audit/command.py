@@ -6,6 +6,7 @@ import argparse
 import math
 import multiprocessing
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -189,7 +190,7 @@ def save(folder: Path, verdict: Verdict, text: str) -> None:
     The folder is created if need be; a command that is run again gives the same.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    command = " ".join(["dperm", *sys.argv[1:]])
+    command = shlex.join(["dperm", *sys.argv[1:]])
     verdict_file = folder / "verdict.txt"
     verdict_file.write_text(f"{command}\n{text}\n", encoding="utf-8")
     if verdict.pair is None:

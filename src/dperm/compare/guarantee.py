@@ -141,9 +141,13 @@ def charge(epsilon: float, delta: float, given: tuple[str, ...], seed: int) -> N
 
 def check_target(epsilon: Any, delta: Any) -> None:
     """Refuse an invalid epsilon or delta by a ValueError."""
-    if not (isinstance(epsilon, Real) and float(epsilon) > 0):
+    if not (_is_number(epsilon) and epsilon > 0):
         raise ValueError(
             f"epsilon: expected a positive number or inf, found {epsilon!r}"
         )
-    if not (isinstance(delta, Real) and 0 < float(delta) < 1):
+    if not (_is_number(delta) and 0 < delta < 1):
         raise ValueError(f"delta: expected a number in (0, 1), found {delta!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

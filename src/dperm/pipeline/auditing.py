@@ -200,6 +200,8 @@ def report(config: schema.Config) -> None:
     print(f"{config.solver.label} on {problem.name} ({size})")
     print(f"target epsilon = {problem.epsilon:g}, delta = {delta:.4g}\n")
     print(tabulate(costs, headers=HEAD, floatfmt=".5g"))
+    if any(math.isinf(row[-1]) for row in costs):
+        print("inf: no sound bound is known for a release of that ledger.")
     print(f"\nEpsilon by replacing one record, given public {as_set(ledger.given)}.")
     moving = moves_with_data(ledger.given)
     if moving:

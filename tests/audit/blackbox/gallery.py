@@ -233,10 +233,42 @@ def adaptive_clip(X, y, seed):
     return clip, inner + generator.laplace(0, 2 * clip / len(X) / EPSILON)
 
 
+def objective_perturbation(X, y, seed):
+    """Logistic regression with a random linear term (Chaudhuri et al. 2011)."""
+    generator, w, n = rng(seed), np.zeros(X.shape[1]), len(X)
+    y, ridge = np.where(y > 0, 1.0, -1.0), 1.0
+    left = EPSILON - 2 * np.log1p(0.25 / (n * ridge))
+    direction = generator.standard_normal(X.shape[1])
+    length = generator.standard_gamma(X.shape[1]) * 2 / left
+    b = length * direction / np.linalg.norm(direction)
+    for _ in range(12):
+        chance = 1 / (1 + np.exp(y * (X @ w)))
+        slope = -(chance * y) @ X / n + ridge * w + b / n
+        curve = (X.T * (chance * (1 - chance))) @ X / n + ridge * np.eye(len(w))
+        w = w - np.linalg.solve(curve, slope)
+    return w
+
+
+def geometric(X, y, seed):
+    """Discrete Laplace noise on a count."""
+    generator, stop = rng(seed), -np.expm1(-EPSILON)
+    return (X[:, 0] > 0.5).sum() + generator.geometric(stop) - generator.geometric(stop)
+
+
 def randomised_response(X, y, seed):
     """Every record says the truth with probability e / (1 + e)."""
     truth = rng(seed).random(len(X)) < 1 / (1 + np.exp(-EPSILON))
     return (X[:, 0] > 0.5) == truth
+
+
+def inverse_of_uniform(X, y, seed):
+    """Laplace noise by inversion, from the old global state.
+
+    Its last bits tell the data (Mironov 2012); the audit compares sizes only.
+    """
+    u = np.random.random(2) - 0.5
+    noise = -np.sign(u) * np.log1p(-2 * np.abs(u))
+    return X.sum(axis=0) + noise * 2 / EPSILON
 
 
 L1 = Domain(p=4, x=(-1.0, 1.0), norm="l2", y=(0.0, 1.0))
@@ -304,5 +336,8 @@ CASES = (
 
 SOUND: dict[str, tuple[Fit, Claim, Domain]] = {
     "adaptive clip": (adaptive_clip, PURE, LINE),
+    "objective perturbation": (objective_perturbation, PURE, BALL),
+    "geometric": (geometric, PURE, UNIT),
     "randomised response": (randomised_response, PURE, UNIT),
+    "inversion of a uniform": (inverse_of_uniform, PURE, UNIT),
 }

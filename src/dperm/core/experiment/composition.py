@@ -192,9 +192,12 @@ def contents(file: str) -> dict[str, Any]:
     if path is None:
         raise ConfigError(f"{where}: no such file")
     try:
-        content = load_yaml(where, path.read_bytes())
+        text = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{where}: {error.strerror}") from error
+    if re.search(rb"@\s*package", text):  # a directive of Hydra
+        raise ConfigError(f"{where}: expected settings of its group, not @package")
+    content = load_yaml(where, text)
     if not content or not isinstance(content, dict):
         raise ConfigError(f"{where}: expected keys and values, name first of all")
     if file != ROOT:
@@ -206,7 +209,10 @@ def contents(file: str) -> dict[str, Any]:
 
 
 def _check_defaults(file: str, content: dict[str, Any]) -> None:
-    """Refuse a defaults list that reaches out of the group."""
+    """Refuse a defaults list that reaches out of the group, or a data set's name.
+
+    Fetched data are stored by that name, so that it stands for one data set only.
+    """
     group, where = file.partition("/")[0], f"conf/{file}: defaults"
     taken = content.get("defaults", [])
     for entry in taken if isinstance(taken, list) else [taken]:
@@ -216,6 +222,13 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
             every = available(group) if group != "paper" else []
             others = [name for name in every if group_file(group, name) != file]
             one_of(where, entry, ["_self_", *others])
+    inline = content.get("dataset") if group == "problem" else None
+    name = inline.get("name") if isinstance(inline, dict) else None
+    if name is not None and name in available("dataset"):
+        raise ConfigError(
+            f"conf/{file}: dataset.name: expected another name, found {name!r}, which "
+            f"conf/dataset/{name}.yaml has (defaults: [{DATASET}: {name}] takes it)"
+        )
 
 
 def place_of(

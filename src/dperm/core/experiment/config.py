@@ -85,8 +85,10 @@ def settings(overrides: Sequence[str]) -> schema.Config:
                 "made is chosen by the target"
             )
     own = [text for text in overrides if key_of(text).split(".")[0] not in CHOSEN]
-    empty: Any = {group: schema.GROUPS[group]() for group in CHOSEN}
-    return replace(compose(own), **empty, overrides=[*overrides])
+    tree, names = _composed([*own, *(f"~{group}" for group in CHOSEN)])
+    tree = {key: value for key, value in tree.items() if key not in CHOSEN}
+    found = _object(schema.Settings, tree, names, own)
+    return schema.Config(**{**vars(found), "overrides": [*overrides]})
 
 
 def compose(overrides: Sequence[str]) -> schema.Config:
@@ -97,10 +99,15 @@ def compose(overrides: Sequence[str]) -> schema.Config:
     overrides : sequence of str
         Such as ``problem=california_norm`` or ``problem.privacy.epsilon=2``.
     """
+    return checked(*_composed(overrides), overrides)
+
+
+def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """What Hydra composes for a command line, and the chosen name in each group."""
     from dperm.core.experiment import composition
 
     spelt = [*map(composition.spelt, overrides)]
-    return checked(*composition.compose(composition.WHOLE, spelt), overrides)
+    return composition.compose(composition.WHOLE, spelt)
 
 
 def checked(
@@ -117,18 +124,22 @@ def checked(
     overrides : sequence of str
         Of the command line; they are recorded.
     """
+    found: schema.Config = _object(schema.Config, tree, names, overrides)
+    paper = at_scale(found.paper, found.scale)
+    return replace(found, paper=paper, overrides=[*overrides])
+
+
+def _object(
+    kind: Any, tree: dict[str, Any], names: dict[str, str], overrides: Sequence[str]
+) -> Any:
+    """Plain values as the configuration or its settings, with the mirror's folder."""
     from dperm.core.experiment import composition
 
-    found = check(tree, schema.Config, composition.place_of(names, overrides))
+    found = check(tree, kind, composition.place_of(names, overrides))
     for group, name in names.items():
         _check_section(group, name, getattr(found, group), overrides)
     mirror = found.data.mirror or os.environ.get("DPERM_MIRROR") or None
-    return replace(
-        found,
-        paper=at_scale(found.paper, found.scale),
-        data=replace(found.data, mirror=mirror),
-        overrides=[*overrides],
-    )
+    return replace(found, data=replace(found.data, mirror=mirror))
 
 
 def key_of(override: str) -> str:

@@ -369,12 +369,9 @@ class Setting(Part):
 
 
 @dataclass(frozen=True)
-class Config(Part):
-    """The root: one paper, one problem, one solver, one scale, and what is in none."""
+class Settings(Part):
+    """The scale, and what belongs to no paper, problem or solver."""
 
-    paper: Paper = field(default_factory=Paper)
-    problem: Problem = field(default_factory=Problem)
-    solver: Solver = field(default_factory=Solver)
     scale: Scale = field(default_factory=Scale)
     data: Data = field(default_factory=Data)
     output: Output = field(default_factory=Output)
@@ -385,6 +382,15 @@ class Config(Part):
     formats: list[Literal["pdf", "svg"]] = field(default_factory=list)  # of figures
     drawn: list[str] = field(default_factory=list)  # draw: figures/name@digest, tables/
     overrides: list[str] = field(default_factory=list)  # of the command line, recorded
+
+
+@dataclass(frozen=True)
+class Config(Settings):
+    """The root: one paper, one problem, one solver, one scale."""
+
+    paper: Paper = field(default_factory=Paper)
+    problem: Problem = field(default_factory=Problem)
+    solver: Solver = field(default_factory=Solver)
 
 
 GROUPS: dict[str, type] = {

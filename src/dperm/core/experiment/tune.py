@@ -184,7 +184,7 @@ def calibrations(
 
 def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
     calibrated = trials.noise(job.problem, job.module, job.options, passes, kind)
-    return {
+    entry = {
         "key": _key(job, kind, passes),
         "passes": passes,
         "steps": job.steps(passes),
@@ -193,6 +193,7 @@ def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
         "use": " ".join(STUDY.split()),
         "calibrated": calibrated.to_dict(),
     }
+    return entry | {"digest": store.digest(entry)}
 
 
 def _key(job: Job, kind: str, passes: float) -> str:
@@ -210,7 +211,12 @@ def _key(job: Job, kind: str, passes: float) -> str:
 def _entries(path: Path) -> dict[str, dict[str, Any]]:
     """Entries of a ledger file by key; none where it is missing or damaged."""
     try:
-        return {entry["key"]: entry for entry in store.read_json(path, kind=list)}
+        found = store.read_json(path, kind=list)
+        for entry in found:
+            kept = {key: value for key, value in entry.items() if key != "digest"}
+            if entry["digest"] != store.digest(kept):
+                raise ValueError("an entry was changed")
+        return {entry["key"]: entry for entry in found}
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, KeyError):
