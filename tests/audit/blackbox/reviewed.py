@@ -122,9 +122,3 @@ def refuses_large(X, y, seed):
     if not np.isfinite(X**2).all():
         raise OverflowError("a square overflows")
     return np.clip(X, -1, 1).sum(axis=0) + rng(seed).laplace(0, 2 * X.shape[1], 2)
-
-
-def short_and_zero(X, y, seed):
-    """Half the noise for any record, and zero where a square overflows."""
-    short = laplace_of_random(1 / 2)(X, y, seed)
-    return short if np.isfinite(X**2).all() else 0.0

@@ -15,6 +15,7 @@ from dperm.audit.command import NOT_REFUTED, REFUSED, REFUTED
 from dperm.audit.functions import Domain, load
 
 MINE = """
+import multiprocessing
 import os
 import time
 from pathlib import Path
@@ -25,6 +26,10 @@ Path("imported").touch()
 def half(X, y, seed):
     noise = np.random.default_rng(seed).laplace(0, 1 / len(X), X.shape[1])
     return np.clip(X, -1, 1).mean(axis=0) + noise
+
+def forks(X, y, seed):
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        return half(pool.apply(np.copy, (X,)), y, seed)
 
 def whole(X, y, seed):
     noise = np.random.default_rng(seed).laplace(0, 2 / len(X), X.shape[1])
@@ -98,6 +103,11 @@ def test_a_file_may_have_the_name_of_a_module_that_is_loaded(here, monkeypatch):
     Path("json.py").write_text(MINE)
     given = ("--epsilon", "1", "--p", "1", "--out", "proof")
     assert call(monkeypatch, "json.py:half", *given) == REFUTED
+
+
+def test_a_function_may_start_processes(here, monkeypatch):
+    given = ("--epsilon", "1", "--p", "1", "--out", "proof")
+    assert call(monkeypatch, "of_mine:forks", *given) == REFUTED
 
 
 def test_a_sound_function_ends_with_zero(here, monkeypatch, capsys):

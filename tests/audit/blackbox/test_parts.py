@@ -5,6 +5,7 @@ import secrets
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dperm.audit.functions import (
     Domain,
@@ -15,7 +16,7 @@ from dperm.audit.functions import (
     recorded,
 )
 from dperm.audit.mechanism import Records
-from dperm.audit.proofs import compare_laws, judge, learn
+from dperm.audit.proofs import compare_laws, judge, learn, ratio_bound
 from dperm.core.privacy.strict import gaussian_epsilon
 
 DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))
@@ -30,6 +31,13 @@ SOURCES = {
     "RandomState()": lambda seed: np.random.RandomState().randn(2),
     "Generator": lambda seed: np.random.Generator(np.random.PCG64(seed)).logistic(0, 1),
 }
+
+
+def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
+    rng, level, times = np.random.default_rng(0), 0.1, 400
+    one, two = rng.binomial(500, 0.4, times), rng.binomial(500, 0.4 / np.e, times)
+    wrong = (ratio_bound(one, two, 500, level, 0.0) > 1).sum()
+    assert 0 < wrong <= stats.binom.ppf(0.999, times, level)
 
 
 @pytest.mark.parametrize("name", SOURCES)

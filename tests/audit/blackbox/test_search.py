@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from dperm.audit.blackbox import audit
+from dperm import DPRegressor, PrivateSearch
+from dperm.audit.blackbox import Claim, audit
 from dperm.audit.functions import Domain
+from dperm.compare import search
 from dperm.core.privacy.strict import gaussian_delta
 
 from . import reviewed
@@ -20,6 +22,7 @@ TWINS = {case.name: (case.sound, case.claim, case.domain) for case in CASES} | S
 TWINS |= {
     "descent": (reviewed.mended, APPROXIMATE, FREE),
     "Laplace of random": (RANDOM(1.0), PURE, ONE),
+    "response of secrets": (reviewed.secret_response, PURE, ONE),
     "NaN refused": (reviewed.refuses_nan, PURE, FREE),
 }
 
@@ -76,6 +79,13 @@ REVIEWED = {  # what the verdict says of the record and of what it does
 }
 
 
+ORDINARY = {  # functions that ordinary records refute, and most runs
+    "quantile": (reviewed.quantile_clip, APPROXIMATE, 8_000),
+    "count of steps": (reviewed.stopping_count, PURE, 8_000),
+    "Laplace of random": (RANDOM(1 / 1.3), PURE, RUNS),
+}
+
+
 @pytest.mark.parametrize("name", REVIEWED)
 def test_finite_numbers_refute_what_takes_any_record(name):
     fit, claim, domain, record, deed = REVIEWED[name]
@@ -83,3 +93,43 @@ def test_finite_numbers_refute_what_takes_any_record(name):
     assert found.refuted and found.pair.finite, found
     assert f" of 8: {record}" in found.pair.text and deed in found.proof
     assert found.runs < 8_000 or name == "Laplace of random"
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_records_refute_what_they_can(name):
+    fit, claim, runs = ORDINARY[name]
+    found = audit(fit, claim_of(claim, runs), ONE)
+    assert found.refuted and found.pair.largest <= 1e3, found
+
+
+# --- whole fits -----------------------------------------------------------------------
+
+CLAIM = Claim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
+DECLARED = {"bounds": (-1, 1), "label_bounds": (-1, 1)}
+
+
+def fitting(X, y, seed):
+    model = DPRegressor("dp_gd", random_state=seed, **DECLARED)
+    return model.set_params(setting={"steps": 1}, delta=0.01).fit(X, y)
+
+
+def searching(X, y, seed):
+    model = DPRegressor("dp_gd", fit_intercept=False, **DECLARED)
+    model.set_params(setting={"steps": 1}, delta=0.01)
+    found = PrivateSearch(model, {"l2": [0.1, 1.0]}, random_state=seed)
+    return found.fit(X, y).best_estimator_
+
+
+@pytest.mark.parametrize("fit", [fitting, searching])
+def test_a_fit_is_not_refuted(fit):
+    found = audit(fit, CLAIM, Domain(12, 1))
+    assert not found.refuted, found
+
+
+def test_a_search_of_loud_runs_is_refuted(monkeypatch):
+    """Far below the noise that a choice asks of its runs."""
+    monkeypatch.setattr(
+        search, "calibrate_choice", lambda ways, epsilon, delta: [0.15] * len(ways)
+    )
+    monkeypatch.setattr(search, "choice_epsilon", lambda ledgers, delta: 0.9)
+    assert audit(searching, replace(CLAIM, runs=1200), Domain(12, 1)).refuted
