@@ -14,6 +14,7 @@ WORDS = {
     "not reproduced": "contradicted",
     "could not be tested": "undecided",
     "not yet run": "not run",
+    "says nothing": "uninformative",
 }
 
 

@@ -115,7 +115,7 @@ def test_the_authors_tuned_numbers_are_the_least_of_all_passes(config, monkeypat
 
 def test_a_null_that_holds_too_is_told(made):
     (row,) = made(CLAIM | {"null": ["2"]})
-    assert row["verdict"] == "says nothing"
+    assert row["verdict"] == "uninformative"
     assert row["reason"].endswith("; it holds for this too: 2")
 
 

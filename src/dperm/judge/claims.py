@@ -14,7 +14,7 @@
 decides: inside the range the claim is reproduced, outside it is contradicted, across an
 end nothing is decided; ``nearly`` is a looser end, or both, for "in part". ``null`` is
 what the number would be if nothing were behind the claim: a claim that holds then too
-says nothing. Without ``null`` that is 1, as of the ratio of equal things.
+is uninformative. Without ``null`` that is 1, as of the ratio of equal things.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Claim(Section):
     each: Grid | list[Grid] | None = None  #: a grid of groups, or a list of grids
     without: dict[str, str] = field(default_factory=dict)  #: value lost: the reason
     number: str = ""  #: an expression
-    only: str = ""  #: a condition; of other groups the claim says nothing
+    only: str = ""  #: a condition; of other groups it claims nothing
     null: Any = 1  #: an expression, a mapping of what changes, or a list of these
     need: Any = "all"  #: all, any or a share of the groups
     at_least: Real = -math.inf

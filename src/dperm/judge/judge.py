@@ -25,7 +25,7 @@ class Verdict(StrEnum):
     OPEN = "undecided"
     PENDING = "not run"
     FAILS = "contradicted"
-    NOTHING = "says nothing"
+    NOTHING = "uninformative"
 
 
 HOLDS, NEARLY, OPEN, PENDING, FAILS, NOTHING = Verdict
@@ -185,7 +185,7 @@ def _of_readings(found: dict[str, Finding]) -> Finding:
         verdict = NEARLY
     elif {verdicts[name] for name in tried} == {NOTHING}:
         verdict = NOTHING
-    else:  # a reading that is undecided or says nothing is not refuted
+    else:  # a reading that is undecided or uninformative is not refuted
         unsure = {OPEN, NOTHING} & {*verdicts.values()} or len(tried) < len(found)
         verdict = OPEN if unsure else FAILS
     return replace(found[shown], verdict=verdict, readings=verdicts, shown=shown)
