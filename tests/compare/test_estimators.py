@@ -446,8 +446,8 @@ def test_a_method_whose_steps_are_counted_by_the_data_is_refused(
         with pytest.raises(ValueError, match="its number of steps follows from"):
             model.fit(one, y)
     (tmp_path / "conf/solver").mkdir(parents=True)
-    own = "name: mine\nlabel: mine\nalgorithm: dp_skgd\noptions:\n  blocks: 4"
-    words = f"{own}\n  probabilities: importance\n"
+    own = "name: mine\nlabel: mine\nalgorithm: dp_skgd\n"
+    words = f"{own}options: {{blocks: 4, probabilities: importance}}\n"
     (tmp_path / "conf/solver/mine.yaml").write_text(words, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     model = DPRegressor("mine", fit_intercept=False, random_state=0, **WHOLE)

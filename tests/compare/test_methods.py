@@ -12,12 +12,6 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.scales import declared
 
-YAML = """name: mine
-label: Mine
-algorithm: dp_gd
-options: {steps: %d}
-"""
-
 
 def test_a_method_is_read_once_and_again_where_its_yaml_was_edited(
     tmp_path, monkeypatch
@@ -27,7 +21,8 @@ def test_a_method_is_read_once_and_again_where_its_yaml_was_edited(
     monkeypatch.chdir(tmp_path)
     found = []
     for edit, steps in enumerate((10, 20)):
-        file.write_text(YAML % steps)
+        options = f"options: {{steps: {steps}}}"
+        file.write_text(f"name: mine\nlabel: Mine\nalgorithm: dp_gd\n{options}\n")
         os.utime(file, ns=(edit, edit))
         found += [methods.method("mine"), methods.method("mine")]
     one, same, other, _ = found

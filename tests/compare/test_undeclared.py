@@ -26,19 +26,13 @@ def regressor():
     return dperm.DPRegressor("dp_gd", label_bounds=(-1, 1), **GIVEN)
 
 
-def in_parts(count):
-    """X, whose first entry is stored as so many pieces of 1000 and one of the rest."""
-    cells = sparse.coo_array(X)
-    rows = np.append(cells.row, np.zeros(count, dtype=int))
-    columns = np.append(cells.col, np.zeros(count, dtype=int))
-    data = np.append(cells.data, np.full(count, 1e3))
-    by = np.argsort(columns, kind="stable")
-    ends = np.searchsorted(columns[by], [0, 1, 2])
-    return sparse.csc_array((data[by], rows[by], ends), shape=(N, 2))
-
-
 def test_an_entry_in_many_parts_counts_as_their_sum():
-    parts = in_parts(50_000)
+    """The first entry is stored as 50 000 pieces of 1000 and one of the rest."""
+    pieces, first = np.full(50_000, 1e3), np.zeros(50_000, dtype=int)
+    data = np.concatenate((pieces, *X.T))
+    rows = np.concatenate((first, np.arange(N), np.arange(N)))
+    ends = [0, len(pieces) + N, len(data)]
+    parts = sparse.csc_array((data, rows, ends), shape=(N, 2))
     assert not parts.has_canonical_format
     whole = sparse.csc_array(parts.toarray())
     before = parts.nnz
@@ -157,10 +151,7 @@ def test_an_entry_of_any_kind_is_a_record_of_zeros(odd, kind):
 @pytest.mark.parametrize("make", ["list", "array of objects", "series"])
 def test_a_label_of_any_kind_is_a_record_of_zeros(odd, make):
     """NumPy makes texts of all labels of a list with one, none of a declared class."""
-    for labels, gap, model in (
-        (Y, 2, classifier()),
-        (X[:, 0], np.nan, regressor()),
-    ):
+    for labels, gap, model in ((Y, 2, classifier()), (X[:, 0], np.nan, regressor())):
         y = np.empty(N, dtype=object)
         y[0], y[1:] = odd, labels[1:]
         given = {"list": y.tolist(), "series": pd.Series(y, dtype=object)}.get(make, y)
