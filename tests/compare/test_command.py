@@ -1,12 +1,12 @@
 """``dperm try``: words, files and what comes of them."""
 
-import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from commands import python
 from compare.conftest import N, drawn
 from dperm import DPRegressor, cli
 from dperm.compare import command, race
@@ -89,7 +89,7 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
         "try: main()\nexcept SystemExit as error: print(error)\n"
         "print([m for m in ('numpy', 'numba', 'pandas') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    done = python("-c", code)
     *said, heavy = done.stdout.splitlines()
     assert heavy == "[]", done.stderr
     if word == "--help":
@@ -101,9 +101,8 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
 def test_a_failure_is_one_line(mine, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["dperm", "try", "a.csv"])
     monkeypatch.setattr(command, "compare", lambda given: 1 / 0)
-    with pytest.raises(
-        SystemExit, match=r"^ZeroDivisionError: .*; DPERM_DEBUG=1 shows"
-    ):
+    said = r"^ZeroDivisionError: .*; DPERM_DEBUG=1 shows"
+    with pytest.raises(SystemExit, match=said):
         cli.main()
 
 
@@ -135,16 +134,6 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     assert made.X.shape[1] == 3 and (made.X[:, 1:].sum(axis=1) == 1).all()
     table.fillna(0.0).to_parquet("t.parquet")
     assert case("t.parquet", "target=y", "positive=yes").X.shape == (64, 3)
-
-
-def test_a_constant_column_is_no_obstacle(mine):
-    written("same.csv", drawn(False).assign(b=7.0))
-    (row, *_) = race.rows(case("same.csv", "target=y"), *_gd(), [1.0], 1, 2)
-    assert row["status"] == "ok"
-
-
-def _gd():
-    return planned(parse(["mine.csv", "target=y", "solvers=dp_gd"]))[1]
 
 
 def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
@@ -239,10 +228,8 @@ def test_methods_meet_one_epsilon_and_the_table_says_so(mine):
 
 
 def test_methods_are_chosen_for_one_who_names_none(mine):
-    for name, first in (
-        ("mine.csv", "objective_perturbation"),
-        ("real.csv", "moments"),
-    ):
+    firsts = {"mine.csv": "objective_perturbation", "real.csv": "moments"}
+    for name, first in firsts.items():
         chosen = [one.name for one in planned(parse([name, "target=y"]))[1]]
         assert chosen[0] == first and len(chosen) == 4
 

@@ -1,7 +1,10 @@
 """Data frames: columns of numbers are used, all others are refused by their types."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -17,13 +20,8 @@ from dperm.compare.estimators import DPClassifier, DPRegressor
 def frame():
     rng = np.random.default_rng(0)
     n = 400
-    made = pd.DataFrame(
-        {
-            "age": rng.uniform(20, 80, n),
-            "city": rng.choice(["A", "B", "C"], n),
-            "size": rng.uniform(-1, 1, n),
-        }
-    )
+    age, city = rng.uniform(20, 80, n), rng.choice(["A", "B", "C"], n)
+    made = pd.DataFrame({"age": age, "city": city, "size": rng.uniform(-1, 1, n)})
     made.loc[::10, "age"] = np.nan
     return made
 
@@ -59,21 +57,12 @@ def test_columns_that_are_not_numbers_are_refused_with_the_recipe(frame, column,
 def test_the_recipe_makes_a_fit_that_uses_text_and_gaps(frame):
     """No record decides how many columns there are."""
     y = labels(frame)
+    text = OneHotEncoder(categories=[["A", "B"]], handle_unknown="ignore")
     fill = {"strategy": "constant", "fill_value": 50.0}
     filled = SimpleImputer(**fill, keep_empty_features=True)
-    recipe = ColumnTransformer(
-        [
-            (
-                "text",
-                OneHotEncoder(categories=[["A", "B"]], handle_unknown="ignore"),
-                ["city"],
-            ),
-            ("gaps", filled, ["age"]),
-            ("gap", MissingIndicator(features="all"), ["age"]),
-        ],
-        remainder="passthrough",
-        sparse_threshold=0,
-    )
+    gap = MissingIndicator(features="all")
+    parts = [("text", text, ["city"]), ("gaps", filled, ["age"]), ("gap", gap, ["age"])]
+    recipe = ColumnTransformer(parts, remainder="passthrough", sparse_threshold=0)
     ends = {"label_bounds": (0, 6), "bounds": ([0, 0, 20, 0, -1], [1, 1, 80, 1, 1])}
     model = DPRegressor("dp_gram", epsilon=100.0, random_state=0, **ends)
     pipe = make_pipeline(recipe, model).fit(frame, y)
@@ -84,10 +73,16 @@ def test_the_recipe_makes_a_fit_that_uses_text_and_gaps(frame):
         assert clone(pipe).fit(frame.assign(age=age), y)[-1].n_features_in_ == 5
 
 
-@pytest.mark.parametrize("kind", ["Int64", "boolean", "float[pyarrow]", "Float32"])
+KINDS = ["Int64", "boolean", "float[pyarrow]", "Float32",
+         pd.ArrowDtype(pa.decimal128(10, 3))]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.filterwarnings("error")
 def test_pandas_own_numbers_are_numbers_and_their_gaps_a_record_of_zeros(frame, kind):
     whole = (frame["size"] > 0).astype(int)
-    own = pd.DataFrame({"a": whole.astype(kind), "b": frame["size"]})
+    exact = whole.map(Decimal) if "decimal" in str(kind) else whole
+    own = pd.DataFrame({"a": exact.astype(kind), "b": frame["size"]})
     plain = pd.DataFrame({"a": whole.astype(float), "b": frame["size"]})
     own.loc[3, "a"], plain.loc[3, "a"] = pd.NA, np.nan
     known = {"classes": (0, 1), "bounds": (-1, 1), "random_state": 0}

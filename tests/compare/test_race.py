@@ -38,12 +38,10 @@ def test_excess_is_one_for_the_best_constant_and_zero_without_privacy():
     assert made.constant == pytest.approx(np.var(y) / 2)
     signed = case()
     share = signed.y.mean()
-    assert signed.constant == pytest.approx(
-        -share * np.log(share) - (1 - share) * np.log(1 - share)
-    )
-    assert signed.excess(np.full(len(signed.y), np.log(share / (1 - share)))) == (
-        pytest.approx(1.0)
-    )
+    entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
+    assert signed.constant == pytest.approx(entropy)
+    best = np.full(len(signed.y), np.log(share / (1 - share)))
+    assert signed.excess(best) == pytest.approx(1.0)
     constant, free = signed.ends()
     assert (constant["excess"], constant["test"]) == (1.0, 0.5)
     assert free["excess"] == 0.0 and free["test"] == signed.free[1] > 0.9
@@ -65,9 +63,7 @@ def test_a_fifth_is_held_out_and_ranges_are_the_datas_unless_told():
 
 def test_a_row_is_the_fit_that_a_user_gets():
     made = case()
-    (row, _) = race.rows(
-        made, one("dp_gd"), [2.0], seed=3, fresh=2, tunings=["default"]
-    )
+    (row, _) = race.rows(made, one("dp_gd"), [2.0], 3, 2, tunings=["default"])
     told = {"classes": (0.0, 1.0), "bounds": made.told["bounds"], "setting": {}}
     model = DPClassifier("dp_gd", epsilon=2.0, random_state=row["run_seed"], **told)
     model.fit(made.X, made.y)
@@ -77,37 +73,32 @@ def test_a_row_is_the_fit_that_a_user_gets():
     assert row["test"] == made.held(model.decision_function(made.X_held))
 
 
-def test_seeds_that_choose_do_not_judge_and_the_least_mean_is_chosen():
+def test_seeds_that_choose_do_not_judge_and_the_least_is_chosen(monkeypatch):
     made, method = case(), one("dp_gd", steps=[3], step=[1e-6, 1.0])
     found = pd.DataFrame(race.rows(made, method, [5.0], seed=3, fresh=4))
     by = found.groupby("tuning")
     assert by["run_seed"].unique().map(tuple).nunique() == 1  # fresh, and common
     assert len({*found["run_seed"]}) == 4
     assert {*by.get_group("grid")["setting"]} == {"steps 3, step 1"}
-    seen, real = [], Case.fit
+    seen, real = set(), Case.fit
 
     def fit(self, method, epsilon, setting, seed):
-        seen.append((setting.get("step"), seed))
+        seen.add(seed)
         return real(self, method, epsilon, setting, seed)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Case, "fit", fit)
-        race.rows(made, method, [5.0], 3, 4, tunings=["grid"])
-    tuned = {seed for _, seed in seen} - {*found["run_seed"]}
-    assert len(tuned) == race.TUNED
+    monkeypatch.setattr(Case, "fit", fit)
+    race.rows(made, method, [5.0], 3, 4, tunings=["grid"])
+    assert len(seen - {*found["run_seed"]}) == race.TUNED
 
 
 def test_the_race_is_the_same_for_any_name_and_number_of_workers():
     chosen = [one("dp_gd"), one("dp_cd")]
     how = {"fresh": 2, "tunings": ["default"]}
-    found = [
-        race.race(case(name=name), chosen, [1.0], 7, workers, **how).drop(
-            columns=["problem", "seconds"]
-        )
-        for name, workers in (("mine", 1), ("other", 1), ("mine", 2))
-    ]
-    pd.testing.assert_frame_equal(found[0], found[1])
-    pd.testing.assert_frame_equal(found[0], found[2])
+    found = []
+    for name, workers in (("mine", 1), ("other", 1), ("mine", 2)):
+        runs = race.race(case(name=name), chosen, [1.0], 7, workers, **how)
+        found.append(runs.drop(columns=["problem", "seconds"]))
+        pd.testing.assert_frame_equal(found[0], found[-1])
     other = race.race(case(), chosen, [1.0], 8, **how)
     assert not np.allclose(other["excess"][:4], found[0]["excess"][:4])
 
@@ -200,11 +191,8 @@ def test_a_library_that_cannot_be_had_is_a_gap_with_a_reason(tmp_path, monkeypat
     (row,) = peers.rows(case(), sys.executable, [1.0], [1])
     assert row["status"] == "gap" and "absent.py" in row["reason"]
     monkeypatch.setattr(peers, "NAME", "no_such_library_at_all")
-    real = [
-        lambda command: "",
-        lambda command: peers_failed([sys.executable, "-c", "1/0"]),
-    ]
-    peers_failed = peers.failed
-    monkeypatch.setattr(peers, "failed", lambda command: real.pop(0)(command))
+    failed, steps = peers.failed, iter(["0", "1/0"])
+    step = lambda _: failed([sys.executable, "-c", next(steps)])  # noqa: E731
+    monkeypatch.setattr(peers, "failed", step)
     python, reason = peers.environment(Path(tmp_path))
     assert python == "" and "cannot be made: ZeroDivisionError" in reason

@@ -26,9 +26,12 @@ Y = X @ [1.0, -2.0]
 GRID = [{"solver": ["dp_gd"], "l2": [0.01, 100.0]}, {"solver": ["moments"]}]
 
 
-def searched(grid=GRID, **given):
-    model = DPRegressor(bounds=(-1, 1), label_bounds=(-3, 3))
-    return PrivateSearch(model, grid, **{"random_state": 0, **given}).fit(X, Y)
+ENDS = {"bounds": (-1, 1), "label_bounds": (-3, 3)}
+
+
+def searched(grid=GRID, model=None, X=X, y=Y, **given):
+    model = model or DPRegressor(**ENDS)
+    return PrivateSearch(model, grid, **{"random_state": 0, **given}).fit(X, y)
 
 
 def test_the_whole_search_costs_its_epsilon(monkeypatch):
@@ -53,11 +56,9 @@ def test_the_whole_search_costs_its_epsilon(monkeypatch):
 
 def test_the_run_with_the_least_noisy_loss_is_published():
     """Whatever the seed, at a large epsilon the absurd penalty is not chosen."""
-    model = DPRegressor("dp_gd", bounds=(-1, 1), label_bounds=(-3, 3))
-    scores = []
+    grid, scores = {"solver": ["dp_gd"], "l2": [0.0, 100.0]}, []
     for seed in range(6):
-        one = PrivateSearch(model, {"l2": [0.0, 100.0]}, epsilon=50.0,
-                            random_state=seed).fit(X, Y)  # fmt: skip
+        one = searched(grid, epsilon=50.0, random_state=seed)
         scores.append((one.best_params_["l2"], one.score(X, Y)))
     assert np.mean([l2 == 0.0 for l2, _ in scores]) > 0.5
     assert all(score > 0.5 for l2, score in scores if l2 == 0.0)
@@ -66,8 +67,7 @@ def test_the_run_with_the_least_noisy_loss_is_published():
 def test_a_huge_penalty_does_not_swallow_the_noise_of_a_score():
     """A penalty of 2^53 would round the sum of loss and noise to even numbers."""
     setting = {"steps": 1, "step": 1.7e21, "momentum": 0}
-    ends = {"bounds": (-1, 1), "label_bounds": (-3, 3)}
-    model = DPRegressor("dp_gd", l2=1.5e-24, setting=setting, **ends)
+    model = DPRegressor("dp_gd", l2=1.5e-24, setting=setting, **ENDS)
     found = PrivateSearch(model, {"l2": [1.5e-24]}, epsilon=0.2)
     (model,), *data = found._prepared(X, Y)
     ((on, setting),) = model._runs(*data)
@@ -109,8 +109,8 @@ def test_runs_have_an_order_though_a_loss_is_no_number(monkeypatch, bad):
 def test_types_of_columns_are_named():
     frame, ends = pd.DataFrame(X, columns=["a", "b"]), {"a": (-1, 1), "b": (-1, 1)}
     for bounds in ((-1, 1), ends):
-        model = DPRegressor("dp_gd", bounds=bounds, label_bounds=(-3, 3))
-        found = PrivateSearch(model, {"l2": [0.1]}, random_state=0).fit(frame, Y)
+        model = DPRegressor("dp_gd", **{**ENDS, "bounds": bounds})
+        found = searched({"l2": [0.1]}, model, frame)
         assert found.epsilon_.given == ("n", TYPES)
 
 
@@ -122,14 +122,23 @@ def test_a_budget_counts_a_search_once():
             searched(epsilon=2.0, random_state=1)
 
 
-@pytest.mark.parametrize(("grid", "given", "said"), [
-    ({"bounds": [(0, 1)]}, {}, "param_grid: expected some of solver, .* found bounds"),
-    (GRID, {"epsilon": -1}, "epsilon: expected a positive"),
-    (GRID, {"epsilon": np.inf}, "epsilon: expected a finite"),
-])  # fmt: skip
-def test_what_cannot_be_searched_is_refused(grid, given, said):
+CLASSES = DPClassifier("dp_gd", bounds=(-1, 1), classes=(0, 1, 2))
+REFUSED = [  # what a search is given, what is said
+    ({"grid": {"bounds": [(0, 1)]}}, "param_grid: expected some of solver, .* bounds"),
+    ({"epsilon": -1}, "epsilon: expected a positive"),
+    ({"epsilon": np.inf}, "epsilon: expected a finite"),
+    ({"model": CLASSES, "grid": {"l2": [0.1]}, "y": np.arange(500) % 3},
+     "a search takes two classes"),
+    ({"model": DPRegressor(label_bounds=(-3, 3))}, r"Declare bounds=\(low, high\)"),
+    ({"model": DPRegressor(bounds=(-1, 1))}, r"Declare label_bounds=\(low, high\)"),
+    ({"model": DPRegressor(**ENDS, release=True)}, "no release=True"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "said"), REFUSED)
+def test_what_cannot_be_searched_is_refused(given, said):
     with pytest.raises(ValueError, match=said):
-        searched(grid, **given)
+        searched(**given)
 
 
 def test_a_search_that_was_not_fitted_says_so():
@@ -137,23 +146,6 @@ def test_a_search_that_was_not_fitted_says_so():
     for use in (search.predict, lambda X: search.score(X, Y)):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             use(X)
-
-
-def test_more_than_two_classes_are_refused():
-    model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(0, 1, 2))
-    with pytest.raises(ValueError, match="a search takes two classes"):
-        PrivateSearch(model, {"l2": [0.1]}).fit(X, np.arange(500) % 3)
-
-
-@pytest.mark.parametrize(("given", "said"), [
-    ({"bounds": None}, r"Declare bounds=\(low, high\)"),
-    ({"label_bounds": None}, r"Declare label_bounds=\(low, high\)"),
-    ({"release": True}, "no release=True"),
-])  # fmt: skip
-def test_no_scale_comes_from_nowhere(given, said):
-    model = DPRegressor(**{"bounds": (-1, 1), "label_bounds": (-3, 3), **given})
-    with pytest.raises(ValueError, match=said):
-        PrivateSearch(model, GRID).fit(X, Y)
 
 
 # --- scores ---------------------------------------------------------------------------

@@ -159,14 +159,10 @@ def test_other_code_reads_again_what_no_digest_vouches_for(
     assert [line.split(":")[0] for line in reused] == ["small", "unknown"]
 
 
-@pytest.mark.parametrize(
-    ("loader", "positive", "total"),
-    [
-        ("load_breast_cancer", None, 145),
-        ("load_iris", "2", -50),
-        ("load_wine", None, 167),
-    ],
-)
+@pytest.mark.parametrize(("loader", "positive", "total"), [
+    ("load_breast_cancer", None, 145), ("load_iris", "2", -50),
+    ("load_wine", None, 167),
+])  # fmt: skip
 def test_data_sets_of_scikit_learn(data, loader, positive, total):
     source = Source(kind="sklearn", loader=loader)
     fetch(csv_set(source, reader=Reader(positive=positive)), data)

@@ -1,7 +1,6 @@
 """Files of every format: sound ones are read, damaged ones refused by name and line."""
 
 import gzip
-import lzma
 import zipfile
 
 import numpy as np
@@ -96,6 +95,9 @@ SOUND = [  # format, texts, keys; X, y
      [[1, 2], [3, 4], [5, 6]], [1, -1, -1]),
     ("nips2003", ["1 3 \n\n4 \n", "1\n-1\n1\n"], INDICES,
      [[1, 0, 1, 0, 0], [0] * 5, [0, 0, 0, 1, 0]], [1, -1, 1]),
+    # the last bit of these is wrong in the parsers of pandas, and with 16 digits
+    ("csv", ["a,y\n0.33043707618338714,1\n0.36457239618607573,-0.16290994799305278\n"],
+     {}, [[0.33043707618338714], [0.36457239618607573]], [1, -0.16290994799305278]),
 ]  # fmt: skip
 
 
@@ -111,23 +113,17 @@ def test_sound_files_are_read(tmp_path, format_, texts, keys, X, y, mark):
 
 def test_arrays(tmp_path):
     X, y = np.eye(3), np.arange(3.0)
-    evil = np.array([[object()]])
-    for name, parts in {
-        "both": {"X": X, "y": y},
-        "other": {"X": X, "target": y},
-        "evil": {"X": evil, "y": y},
-    }.items():
-        np.savez(tmp_path / f"{name}.npz", **parts)
 
-    def arrays(name):
-        return read_files([tmp_path / f"{name}.npz"], Reader())
+    def arrays(**parts):
+        np.savez(tmp_path / "some.npz", **parts)
+        return read_files([tmp_path / "some.npz"], Reader())
 
-    found = arrays("both")
+    found = arrays(X=X, y=y)
     assert (found[0] == X).all() and (found[1] == y).all()
     with pytest.raises(RefusedError, match="the arrays X and y, found X, target"):
-        arrays("other")
+        arrays(X=X, target=y)
     with pytest.raises(RefusedError, match="allow_pickle"):
-        arrays("evil")
+        arrays(X=np.array([[object()]]), y=y)
 
 
 def test_cal_housing_equals_scikit_learn(tmp_path):
@@ -145,18 +141,10 @@ def test_cal_housing_equals_scikit_learn(tmp_path):
     assert (expected_x == X).all() and (expected_y == y).all()
 
 
-def test_every_digit_is_read(tmp_path):
-    values = np.random.default_rng(1).standard_normal((20, 3))
-    lines = ["a,b,y", *(",".join(map(repr, row)) for row in values.tolist())]
-    X, y = read(tmp_path, "csv", "\n".join(lines))
-    assert (np.column_stack([X, y]) == values).all()
-
-
 def test_a_table_may_be_packed_or_parquet(tmp_path):
     with zipfile.ZipFile(tmp_path / "packed.zip", "w") as archive:
         archive.writestr("t.csv", PLAIN)
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(PLAIN.encode()))
-    (tmp_path / "t.xz").write_bytes(lzma.compress(PLAIN.encode()))
     table = pd.DataFrame({"a": [1, 4], "b": pd.array([2, 5], "Int64"), "y": [3.0, 6.0]})
     table.to_parquet(tmp_path / "t.parquet")
     for path in sorted(tmp_path.iterdir()):

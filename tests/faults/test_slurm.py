@@ -26,9 +26,8 @@ echo $$
 def test_rows_are_those_of_a_local_run(project, undisturbed, tmp_path_factory):
     folder = tmp_path_factory.mktemp("slurm")
     for name, text in PROGRAMS.items():
-        (folder / name).write_text(
-            "#!/bin/bash\n" + text.replace("{folder}", str(folder))
-        )
+        script = "#!/bin/bash\n" + text.replace("{folder}", str(folder))
+        (folder / name).write_text(script)
         (folder / name).chmod(0o755)
     project.environment["PATH"] = f"{folder}:{project.environment['PATH']}"
     options = ["--profile", str(ROOT / "profiles" / "slurm"), "-j", "2",
