@@ -31,6 +31,8 @@ from dperm.core.privacy.strict import (
     sampled_gaussian_delta,
 )
 
+from .laws import expected
+
 DELTA = 1 / 45312**2
 
 
@@ -102,21 +104,18 @@ def test_the_number_of_runs_has_the_law_that_is_paid_for():
 @pytest.mark.parametrize("delta", [1e-9, 1e-4])
 def test_by_profiles_it_is_the_theorem_and_hardly_more(mu, gamma, delta):
     """Never below its least value over all inner epsilons, E[K] by its sum."""
-    k = np.arange(1, 5000)
-    runs = ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
     inner = np.linspace(0.0, mu**2 / 2 + 6 * mu, 5000)
     log = np.logaddexp(
         inner, math.log((1 - gamma) / gamma) + np.log(gaussian_delta(inner, mu))
     )
-    least = gaussian_epsilon(mu, delta / runs) + log.min()
+    least = gaussian_epsilon(mu, delta / expected(gamma)) + log.min()
     found = choice_epsilon([gaussian(1 / mu)], delta, gamma)
     assert least * (1 - 1e-9) <= found <= 1.05 * least + 2e-3
 
 
 def by_theorem(curve, gamma, delta):
     """Papernot and Steinke 2022, Theorem 2, over many orders, E[K] by its sum."""
-    k, a = np.arange(1, 5000), 1 + np.geomspace(0.01, 3000, 4000)
-    runs = ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
+    runs, a = expected(gamma), 1 + np.geomspace(0.01, 3000, 4000)
     inner = (1 - 1 / a) * curve(a) + math.log(1 / gamma) / a
     total = curve(a) + inner.min() + math.log(runs) / (a - 1)
     return (total + np.log1p(-1 / a) - np.log(delta * a) / (a - 1)).min(), runs

@@ -1,10 +1,35 @@
-"""The bound on a tilted minimum worked out anew, with no part in the accountant's."""
+"""Prices worked out anew, with no part in our accountants."""
 
 import math
 
 import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
+
+DELTA = 1e-6
+
+
+def crossing(delta_of, high=60.0):
+    return brentq(lambda e: delta_of(e) - DELTA, 0.0, high, xtol=1e-13)
+
+
+def coins(pure, count):
+    """Randomised response, the worst mechanism of a pure epsilon: a binomial law."""
+    true = 1 / (1 + math.exp(-pure))
+    heads = np.arange(count + 1)
+    losses, law = pure * (2 * heads - count), stats.binom.pmf(heads, count, true)
+    return crossing(
+        lambda e: law @ np.maximum(-np.expm1(np.minimum(e - losses, 1)), 0), 400.0
+    )
+
+
+def expected(gamma):
+    """E[K] of a logarithmic number of runs, by its sum."""
+    k = np.arange(1, 5000)
+    return ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
+
+
+# --- a tilted minimum -----------------------------------------------------------------
 
 
 def curve(epsilon, mu):
