@@ -1,4 +1,4 @@
-"""Prices worked out anew, with no part in our accountants."""
+"""Ledgers of one event, and prices worked out anew without our accountants."""
 
 import math
 
@@ -6,7 +6,32 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
+from dperm.accountants.perturbed_objective import PerturbedObjective
+from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
+
 DELTA = 1e-6
+
+
+# --- ledgers of one event of sensitivity 1 --------------------------------------------
+
+
+def gaussian(noise, count=1):
+    return Ledger((Gaussian(1.0, noise, count, "", ""),))
+
+
+def laplace(noise, count=1, **more):
+    return Ledger((Laplace(1.0, noise, count, "", "", **more),))
+
+
+def sampled(noise, count, n, batch=1):
+    return Ledger((SampledGaussian(1.0, noise, count, "", "", batch, n),))
+
+
+def tilted(noise, curvature):
+    return Ledger((PerturbedObjective(1.0, noise, 1, "", "", curvature),))
+
+
+# --- laws -----------------------------------------------------------------------------
 
 
 def crossing(delta_of, high=60.0):

@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from dperm.accountants.noisy_max import pure_delta, pure_renyi
 from dperm.core.privacy.accounting import epsilon, true_epsilon
-from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger, SampledGaussian
+from dperm.core.privacy.ledger import Laplace
 from dperm.core.privacy.published import ORDERS
 from dperm.core.privacy.strict import (
     gaussian_delta,
@@ -30,19 +30,9 @@ from dperm.core.privacy.strict import (
     sampled_gaussian_delta,
 )
 
-CALIFORNIA, DELTA = 20_640, 1e-6
+from .laws import DELTA, gaussian, laplace, sampled
 
-
-def gaussian(sigma, count=1):
-    return Ledger((Gaussian(1.0, sigma, count, "", ""),))
-
-
-def sampled(sigma, count, n, batch=1):
-    return Ledger((SampledGaussian(1.0, sigma, count, "", "", batch, n),))
-
-
-def laplace(scale, count=1, **more):
-    return Ledger((Laplace(1.0, scale, count, "", "", **more),))
+CALIFORNIA = 20_640
 
 
 # --- curves ---------------------------------------------------------------------------

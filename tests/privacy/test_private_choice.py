@@ -2,6 +2,7 @@
 
 import doctest
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from scipy.special import gammaln, logsumexp
 
 from dperm.accountants import private_choice
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.private_choice import (
     GAMMA,
     MANY,
@@ -23,7 +23,7 @@ from dperm.accountants.private_choice import (
 )
 from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Gaussian, Ledger, NonPrivate, SampledGaussian
+from dperm.core.privacy.ledger import Ledger, NonPrivate
 from dperm.core.privacy.strict import (
     converted,
     gaussian_delta,
@@ -31,7 +31,7 @@ from dperm.core.privacy.strict import (
     sampled_gaussian_delta,
 )
 
-from .laws import expected
+from .laws import expected, gaussian, sampled, tilted
 
 DELTA = 1 / 45312**2
 
@@ -40,24 +40,12 @@ def test_docstrings_are_true():
     assert doctest.testmod(private_choice).failed == 0
 
 
-def gaussian(noise, count=1):
-    return Ledger((Gaussian(1.0, noise, count, "", ""),))
-
-
 def test_the_share_that_is_left_for_a_run():
     """3.9 runs leave each 0.756 of the budget at epsilon 1 (worked out by hand)."""
     one = calibrate(gaussian, 1.0, DELTA, "strict").noise_multiplier
     (every,) = calibrate_choice([gaussian], 1.0, DELTA)
     assert one / every == pytest.approx(0.756, abs=1e-3)
     assert 0.999 < choice_epsilon([gaussian(every)], DELTA) <= 1
-
-
-def tilted(K):
-    return lambda z: Ledger((PerturbedObjective(1.0, z, 1, "", "", K),))
-
-
-def sampled(count):
-    return lambda z: Ledger((SampledGaussian(1.0, z, count, "", "", 10, 1000),))
 
 
 def kept(ways, epsilon, delta):
@@ -69,7 +57,8 @@ def kept(ways, epsilon, delta):
 @pytest.mark.parametrize("epsilon", [0.0013, 0.3, 3.0])
 def test_every_mixture_keeps_the_target(epsilon):
     """Whichever comes first, and where its own inner epsilon is nothing."""
-    ways = [gaussian, lambda z: gaussian(2 * z), tilted(0.1), tilted(1.0)]
+    ways = [gaussian, lambda z: gaussian(2 * z)]
+    ways += [lambda z: tilted(z, 0.1), lambda z: tilted(z, 1.0)]
     for mixed in (ways, ways[::-1]):
         able = kept(mixed, epsilon, DELTA)
         assert choice_epsilon(able, DELTA) <= epsilon * (1 + 1e-9)
@@ -78,7 +67,8 @@ def test_every_mixture_keeps_the_target(epsilon):
 
 def test_mixtures_with_sampled_releases_spend_the_target():
     """No Rényi curve bounds a tilted objective, no closed form a sampled release."""
-    for ways in ([sampled(20), sampled(100)], [tilted(0.2), sampled(20)]):
+    some, many = (partial(sampled, count=k, n=1000, batch=10) for k in (20, 100))
+    for ways in ([some, many], [lambda z: tilted(z, 0.2), some]):
         assert 0.95 < choice_epsilon(kept(ways, 1.0, 1e-6), 1e-6) <= 1.001
 
 
@@ -126,7 +116,7 @@ def by_theorem(curve, gamma, delta):
 def test_by_orders_it_is_the_theorem_and_hardly_more(mu, delta, gamma):
     """Of a batch of all records, whose curve is the Gaussian's."""
     least, runs = by_theorem(lambda a: a * mu**2 / 2, gamma, delta)
-    whole = Ledger((SampledGaussian(1.0, 1 / mu, 1, "", "", 50, 50),))
+    whole = sampled(1 / mu, 1, 50, 50)
     found = choice_epsilon([whole], delta, gamma)
     assert least * (1 - 1e-6) <= found <= 1.1 * least
     tuned = tuned_epsilon(whole, delta, runs)
@@ -140,7 +130,7 @@ def test_by_orders_it_is_the_theorem_and_hardly_more(mu, delta, gamma):
 def test_of_several_ledgers_the_dearest_decides(turned):
     """At every delta, or order, in whatever order they are named."""
     profiles = [gaussian(z) for z in (3.0, 5.0, 4.0)]
-    orders = [sampled(n)(2.0) for n in (10, 50, 20)]
+    orders = [sampled(2.0, k, 1000, 10) for k in (10, 50, 20)]
     for several, worst in ((profiles, profiles[0]), (orders, orders[1])):
         named = several[::-1] if turned else several
         alone = choice_epsilon([worst], 1e-6)
@@ -207,17 +197,13 @@ def closed_form(q, mu, order):
     return np.logaddexp(0, logsumexp(logs)) / (order - 1)
 
 
-def steps(n, sigma, count=7):
-    return Ledger((SampledGaussian(1.0, sigma, count, "", "", 1, n),))
-
-
 @pytest.mark.parametrize(
     ("n", "sigma"), [(45312, 5.0), (45312, 2.0), (10**6, 3.0), (45312, 0.63)]
 )
 def test_the_curve_of_both_directions_bounds_the_pair(n, sigma):
     """Never below, twice as high at most, and equal where large losses decide."""
     orders = np.array([2.0, 3, 5, 10, 30, 60, 100, 150, 200, 10_000])
-    found = renyi_curve(steps(n, sigma), orders)
+    found = renyi_curve(sampled(sigma, 7, n), orders)
     pair = 7 * np.array([closed_form(1 / n, 1 / sigma, int(a)) for a in orders])
     assert (found >= pair * (1 - 1e-9)).all()
     assert (found <= 2.001 * pair).all()
@@ -235,5 +221,5 @@ def test_the_curve_is_that_of_the_deltas_in_both_directions(n, sigma, order):
     deltas = sampled_gaussian_delta(e, 1 / n, 1 / sigma)
     both = (np.exp((order - 1) * e) + np.exp(-order * e)) * deltas
     moment = order * (order - 1) * np.trapezoid(both, e)
-    (found,) = renyi_curve(steps(n, sigma), np.array([order]))
+    (found,) = renyi_curve(sampled(sigma, 7, n), np.array([order]))
     assert found == pytest.approx(7 * np.log1p(moment) / (order - 1), rel=2e-3)
