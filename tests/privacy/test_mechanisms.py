@@ -59,14 +59,6 @@ def test_scales_do_not_change_the_stream():
     assert rngs[0].random() == rngs[1].random()
 
 
-def test_streams_repeat_and_do_not_meet():
-    drawn = [rng.random(50) for rng in (*streams(6), *streams(7))]
-    again = [rng.random(50) for rng in (*streams(6), *streams(7))]
-    assert np.array_equal(drawn, again)
-    assert len({tuple(values) for values in drawn}) == 6
-    assert np.abs(np.corrcoef(drawn) - np.eye(6)).max() < 0.5
-
-
 def test_huge_seeds_are_accepted_and_negative_ones_refused():
     assert 0 <= streams(2**127 + 1).noise.random() < 1
     with pytest.raises(ValueError, match="negative"):
