@@ -48,6 +48,13 @@ def coins(pure, count):
     )
 
 
+def coin_divergence(pure, a):
+    """Of order a, between the laws of such a coin's two sides."""
+    true = 1 / (1 + math.exp(-pure))
+    moment = true**a * (1 - true) ** (1 - a) + (1 - true) ** a * true ** (1 - a)
+    return math.log(moment) / (a - 1)
+
+
 def expected(gamma):
     """E[K] of a logarithmic number of runs, by its sum."""
     k = np.arange(1, 5000)

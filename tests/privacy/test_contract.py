@@ -48,7 +48,7 @@ from dperm.core.privacy.ledger import (
 )
 from dperm.core.privacy.strict import estimate, profile
 
-from .laws import DELTA, coins, crossing, tilted_epsilon
+from .laws import DELTA, coin_divergence, coins, crossing, tilted_epsilon
 
 LOG = math.log(1 / DELTA)
 NAMED = ("unit", "source")
@@ -102,9 +102,7 @@ def bounded_range(event, count):
     pure = 2 * event.sensitivity / event.scale
 
     def curve(a):
-        true = 1 / (1 + math.exp(-pure))
-        moment = true**a * (1 - true) ** (1 - a) + (1 - true) ** a * true ** (1 - a)
-        return count * min(math.log(moment) / (a - 1), a * pure**2 / 8)
+        return count * min(coin_divergence(pure, a), a * pure**2 / 8)
 
     return by_orders(curve)
 
