@@ -370,11 +370,7 @@ def test_a_new_event_is_refused_until_it_has_a_price(monkeypatch):
 
     @dataclass(frozen=True)
     class Novel(Event):
-        sensitivity: float
-        scale: float
-        count: int
-        unit: str
-        source: str
+        """No accountant knows it."""
 
     ledger = Ledger((Novel(1.0, 4.0, 2, *NAMED),))
     for calibration in ("paper", "strict"):
