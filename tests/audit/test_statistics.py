@@ -44,10 +44,8 @@ def statistics(text):
             continue
         for node in ast.walk(function):
             called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            multiplied = isinstance(node, ast.BinOp) and isinstance(
-                node.op, ast.MatMult
-            )
-            if multiplied or (called and node.func.attr in REDUCING):
+            is_product = isinstance(getattr(node, "op", None), ast.MatMult)
+            if is_product or (called and node.func.attr in REDUCING):
                 found.add(function.name)
     return found
 

@@ -14,12 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent
+from dp_accounting import (
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    get_epsilon_gaussian,
+)
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 from scipy import stats
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 
 import dperm.accountants
 from dperm.accountants.generalised_gaussian import GeneralisedGaussian
@@ -44,17 +48,12 @@ from dperm.core.privacy.ledger import (
 )
 from dperm.core.privacy.strict import estimate, profile
 
-from .tilts import tilted_epsilon
+from .laws import DELTA, coin_divergence, coins, crossing, tilted_epsilon
 
-DELTA = 1e-6
 LOG = math.log(1 / DELTA)
 NAMED = ("unit", "source")
 
 # --- a second price of each kind ------------------------------------------------------
-
-
-def crossing(delta_of, high=60.0):
-    return brentq(lambda e: delta_of(e) - DELTA, 0.0, high, xtol=1e-12)
 
 
 def by_orders(curve):
@@ -71,12 +70,7 @@ def by_orders(curve):
 
 def gaussian_law(event):
     mu = math.sqrt(event.count) * event.sensitivity / event.scale
-    return crossing(
-        lambda e: (
-            stats.norm.cdf(mu / 2 - e / mu)
-            - math.exp(e) * stats.norm.cdf(-mu / 2 - e / mu)
-        )
-    )
+    return get_epsilon_gaussian(1 / mu, DELTA)
 
 
 def laplace_pld(event):
@@ -100,14 +94,6 @@ def sampled_pld(event):
     return pmf.self_compose(event.count).get_epsilon_for_delta(DELTA)
 
 
-def coins(pure, count):
-    """Randomised response, the worst mechanism of a pure epsilon: a binomial law."""
-    true = 1 / (1 + math.exp(-pure))
-    heads = np.arange(count + 1)
-    losses, law = pure * (2 * heads - count), stats.binom.pmf(heads, count, true)
-    return crossing(lambda e: law @ np.maximum(-np.expm1(np.minimum(e - losses, 1)), 0))
-
-
 def selections_law(event):
     return coins(2 * event.sensitivity / event.scale, event.count)
 
@@ -116,9 +102,7 @@ def bounded_range(event, count):
     pure = 2 * event.sensitivity / event.scale
 
     def curve(a):
-        true = 1 / (1 + math.exp(-pure))
-        moment = true**a * (1 - true) ** (1 - a) + (1 - true) ** a * true ** (1 - a)
-        return count * min(math.log(moment) / (a - 1), a * pure**2 / 8)
+        return count * min(coin_divergence(pure, a), a * pure**2 / 8)
 
     return by_orders(curve)
 
@@ -321,14 +305,15 @@ def test_the_estimate_of_searches_is_near_the_price(name):
 @pytest.mark.parametrize("target", [0.3, 1.0, 6.0])
 @each_kind
 def test_calibration_is_the_inverse_of_the_price(name, target):
-    """Never above the target, and nowhere near with a thousandth less noise."""
+    """Never above the target, and with hardly less noise above it."""
     for calibration in prices(name):
+        tolerance = 1e-6 if calibration == "paper" or name in EXACT else 1e-3
         found = calibrate(lambda z: made(name, z), target, DELTA, calibration)
         assert found.ledger == made(name, found.noise_multiplier)
         assert found.claimed_epsilon == epsilon(found.ledger, DELTA, calibration)
         assert found.claimed_epsilon <= target
         assert found.true_epsilon == true_epsilon(found.ledger, DELTA)
-        less = made(name, found.noise_multiplier * (1 - 1e-3))
+        less = made(name, found.noise_multiplier * (1 - tolerance))
         assert epsilon(less, DELTA, calibration) > target
         stored = json.loads(json.dumps(found.to_dict()))
         assert Calibration.from_dict(stored) == found
@@ -385,11 +370,7 @@ def test_a_new_event_is_refused_until_it_has_a_price(monkeypatch):
 
     @dataclass(frozen=True)
     class Novel(Event):
-        sensitivity: float
-        scale: float
-        count: int
-        unit: str
-        source: str
+        """No accountant knows it."""
 
     ledger = Ledger((Novel(1.0, 4.0, 2, *NAMED),))
     for calibration in ("paper", "strict"):

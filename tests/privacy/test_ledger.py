@@ -43,11 +43,7 @@ def test_what_is_public_is_named():
     assert as_set(("n", "a")) == "{n, a}"
 
 
-def test_units_of_one_event():
-    assert Gaussian(0.5, 2.0, 1, "", "").noise_multiplier == 4.0
-    assert EVENTS[1].sampling_rate == 1 / 45_312
-    assert NoisyMax(0.5, 10.0, 1, "", "").pure == 0.1  # twice the ratio
-    assert TopK(0.5, 10.0, 3, "", "", k=4).selections == 12
+def test_a_release_without_noise_is_written_without_its_constants():
     assert EVENTS[2].to_dict() == {
         "event": "NonPrivate", "count": 3, "unit": "a vertex", "source": "Algorithm 1"
     }  # fmt: skip

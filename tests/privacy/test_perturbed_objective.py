@@ -8,34 +8,18 @@ from scipy.special import expit
 
 from dperm.accountants.perturbed_objective import PerturbedObjective, tilted_delta
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.calibration import UnreachableTargetError, calibrate
-from dperm.core.privacy.ledger import Gaussian, Laplace, Ledger
+from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.pld import composed_epsilon
 from dperm.core.privacy.strict import profile
 
-from .tilts import tilted_epsilon
-
-DELTA = 1 / 45312**2
-
-
-def tilted(K, noise, mu=0.0):
-    events = [PerturbedObjective(1.0, noise, 1, "2 R", "", K)]
-    if mu:
-        events.append(Gaussian(1.0, 1 / mu, 1, "", ""))
-    return Ledger(tuple(events))
-
-
-def test_no_noise_hides_a_weak_ridge():
-    """The determinant is paid for whatever the noise."""
-    with pytest.raises(UnreachableTargetError):
-        calibrate(lambda noise: tilted(2.0, noise), 0.1, DELTA, "strict")
+from .laws import gaussian, laplace, tilted, tilted_epsilon
 
 
 def test_the_profile_agrees_with_the_closed_form():
-    event = tilted(0.45, 5.6).events[0]
+    (event,) = tilted(5.6, 0.45).events
     closed = true_epsilon(Ledger((event,)), 1e-6)
     assert composed_epsilon([profile(event)], 1e-6) == pytest.approx(closed, rel=5e-3)
-    beside = Ledger((event, Laplace(1.0, 20.0, 1, "", "")))
+    beside = Ledger((event,)) + laplace(20.0)
     assert closed < true_epsilon(beside, 1e-6) < closed + 1 / 20 + 5e-3
 
 
@@ -44,7 +28,7 @@ def test_the_profile_agrees_with_the_closed_form():
 def test_it_is_the_bound_worked_out_anew(K, noise, mu):
     """The proof's shifts, summed by other code; by grid and jointly."""
     for delta in (1e-9, 1e-3):
-        ledger = tilted(K, noise, mu)
+        ledger = tilted(noise, K) + (gaussian(1 / mu) if mu else Ledger())
         anew = tilted_epsilon(ledger.events[0], mu, delta)
         assert true_epsilon(ledger, delta) == pytest.approx(anew, rel=1e-6)
 
@@ -52,12 +36,12 @@ def test_it_is_the_bound_worked_out_anew(K, noise, mu):
 # --- exact divergences, by the densities of small problems ----------------------------
 
 
-def densities(data, grid, sigma, ridge, counts=1.0):
+def densities(data, grid, sigma, ridge):
     """Of the minimiser on a grid of points (m, p), by change of variables."""
     margins = grid @ data.T
     a = expit(-margins)
-    b = (counts * a) @ data - ridge * grid  # minus the gradient
-    H = np.einsum("mi,ij,ik->mjk", counts * a * (1 - a), data, data)
+    b = a @ data - ridge * grid  # minus the gradient
+    H = np.einsum("mi,ij,ik->mjk", a * (1 - a), data, data)
     H = H + ridge * np.eye(grid.shape[1])
     sizes = (b**2).sum(axis=1)
     log = -sizes / (2 * sigma**2) + np.linalg.slogdet(H)[1]

@@ -5,8 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import binom
 
 from dperm.accountants.noisy_max import pure_delta
 from dperm.core.privacy.pld import (
@@ -26,7 +24,7 @@ from dperm.core.privacy.strict import (
     sampled_gaussian_delta,
 )
 
-DELTA = 1e-6
+from .laws import DELTA, coins
 
 
 def sgd(n, passes, sigma):
@@ -51,14 +49,7 @@ def test_gaussian_grid_meets_the_closed_form_from_above(mu, delta, count):
 @pytest.mark.parametrize("pure", [0.03, 1.0])
 def test_randomised_response_has_its_binomial_tail(pure, count):
     """Where the losses are atoms, which every grid contains, nothing is lost."""
-    true = 1 / (1 + math.exp(-pure))
-    heads = np.arange(count + 1)
-    losses, chances = pure * (2 * heads - count), binom.pmf(heads, count, true)
-
-    def excess(e):
-        return chances @ np.maximum(-np.expm1(np.minimum(e - losses, 1)), 0) - DELTA
-
-    exact = brentq(excess, 0, 400, xtol=1e-13)
+    exact = coins(pure, count)
     atoms = Profile(lambda e: pure_delta(e, pure), count, pure)
     plain = Profile(lambda e: pure_delta(e, pure), count)
     assert exact * (1 - 1e-9) <= composed_epsilon([atoms], DELTA)

@@ -2,15 +2,15 @@
 
 import doctest
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import gammaln, logsumexp
+from scipy.special import logsumexp
 
 from dperm.accountants import private_choice
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.private_choice import (
     GAMMA,
     MANY,
@@ -23,13 +23,15 @@ from dperm.accountants.private_choice import (
 )
 from dperm.accountants.sampled_renyi import renyi_curve
 from dperm.core.privacy.calibration import calibrate
-from dperm.core.privacy.ledger import Gaussian, Ledger, NonPrivate, SampledGaussian
+from dperm.core.privacy.ledger import Ledger, NonPrivate
 from dperm.core.privacy.strict import (
     converted,
     gaussian_delta,
     gaussian_epsilon,
     sampled_gaussian_delta,
 )
+
+from .laws import expected, gaussian, sampled, tilted
 
 DELTA = 1 / 45312**2
 
@@ -38,24 +40,12 @@ def test_docstrings_are_true():
     assert doctest.testmod(private_choice).failed == 0
 
 
-def gaussian(noise, count=1):
-    return Ledger((Gaussian(1.0, noise, count, "", ""),))
-
-
 def test_the_share_that_is_left_for_a_run():
     """3.9 runs leave each 0.756 of the budget at epsilon 1 (worked out by hand)."""
     one = calibrate(gaussian, 1.0, DELTA, "strict").noise_multiplier
     (every,) = calibrate_choice([gaussian], 1.0, DELTA)
     assert one / every == pytest.approx(0.756, abs=1e-3)
     assert 0.999 < choice_epsilon([gaussian(every)], DELTA) <= 1
-
-
-def tilted(K):
-    return lambda z: Ledger((PerturbedObjective(1.0, z, 1, "", "", K),))
-
-
-def sampled(count):
-    return lambda z: Ledger((SampledGaussian(1.0, z, count, "", "", 10, 1000),))
 
 
 def kept(ways, epsilon, delta):
@@ -67,7 +57,8 @@ def kept(ways, epsilon, delta):
 @pytest.mark.parametrize("epsilon", [0.0013, 0.3, 3.0])
 def test_every_mixture_keeps_the_target(epsilon):
     """Whichever comes first, and where its own inner epsilon is nothing."""
-    ways = [gaussian, lambda z: gaussian(2 * z), tilted(0.1), tilted(1.0)]
+    ways = [gaussian, lambda z: gaussian(2 * z)]
+    ways += [lambda z: tilted(z, 0.1), lambda z: tilted(z, 1.0)]
     for mixed in (ways, ways[::-1]):
         able = kept(mixed, epsilon, DELTA)
         assert choice_epsilon(able, DELTA) <= epsilon * (1 + 1e-9)
@@ -76,7 +67,8 @@ def test_every_mixture_keeps_the_target(epsilon):
 
 def test_mixtures_with_sampled_releases_spend_the_target():
     """No Rényi curve bounds a tilted objective, no closed form a sampled release."""
-    for ways in ([sampled(20), sampled(100)], [tilted(0.2), sampled(20)]):
+    some, many = (partial(sampled, count=k, n=1000, batch=10) for k in (20, 100))
+    for ways in ([some, many], [lambda z: tilted(z, 0.2), some]):
         assert 0.95 < choice_epsilon(kept(ways, 1.0, 1e-6), 1e-6) <= 1.001
 
 
@@ -102,21 +94,18 @@ def test_the_number_of_runs_has_the_law_that_is_paid_for():
 @pytest.mark.parametrize("delta", [1e-9, 1e-4])
 def test_by_profiles_it_is_the_theorem_and_hardly_more(mu, gamma, delta):
     """Never below its least value over all inner epsilons, E[K] by its sum."""
-    k = np.arange(1, 5000)
-    runs = ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
     inner = np.linspace(0.0, mu**2 / 2 + 6 * mu, 5000)
     log = np.logaddexp(
         inner, math.log((1 - gamma) / gamma) + np.log(gaussian_delta(inner, mu))
     )
-    least = gaussian_epsilon(mu, delta / runs) + log.min()
+    least = gaussian_epsilon(mu, delta / expected(gamma)) + log.min()
     found = choice_epsilon([gaussian(1 / mu)], delta, gamma)
     assert least * (1 - 1e-9) <= found <= 1.05 * least + 2e-3
 
 
 def by_theorem(curve, gamma, delta):
     """Papernot and Steinke 2022, Theorem 2, over many orders, E[K] by its sum."""
-    k, a = np.arange(1, 5000), 1 + np.geomspace(0.01, 3000, 4000)
-    runs = ((1 - gamma) ** k).sum() / ((1 - gamma) ** k / k).sum()
+    runs, a = expected(gamma), 1 + np.geomspace(0.01, 3000, 4000)
     inner = (1 - 1 / a) * curve(a) + math.log(1 / gamma) / a
     total = curve(a) + inner.min() + math.log(runs) / (a - 1)
     return (total + np.log1p(-1 / a) - np.log(delta * a) / (a - 1)).min(), runs
@@ -127,7 +116,7 @@ def by_theorem(curve, gamma, delta):
 def test_by_orders_it_is_the_theorem_and_hardly_more(mu, delta, gamma):
     """Of a batch of all records, whose curve is the Gaussian's."""
     least, runs = by_theorem(lambda a: a * mu**2 / 2, gamma, delta)
-    whole = Ledger((SampledGaussian(1.0, 1 / mu, 1, "", "", 50, 50),))
+    whole = sampled(1 / mu, 1, 50, 50)
     found = choice_epsilon([whole], delta, gamma)
     assert least * (1 - 1e-6) <= found <= 1.1 * least
     tuned = tuned_epsilon(whole, delta, runs)
@@ -141,7 +130,7 @@ def test_by_orders_it_is_the_theorem_and_hardly_more(mu, delta, gamma):
 def test_of_several_ledgers_the_dearest_decides(turned):
     """At every delta, or order, in whatever order they are named."""
     profiles = [gaussian(z) for z in (3.0, 5.0, 4.0)]
-    orders = [sampled(n)(2.0) for n in (10, 50, 20)]
+    orders = [sampled(2.0, k, 1000, 10) for k in (10, 50, 20)]
     for several, worst in ((profiles, profiles[0]), (orders, orders[1])):
         named = several[::-1] if turned else several
         alone = choice_epsilon([worst], 1e-6)
@@ -201,15 +190,9 @@ def test_never_below_the_exact_cost_of_the_best_of_random_answers():
 def closed_form(q, mu, order):
     """Mironov, Talwar and Zhang 2019, Section 3.3: the mixture against the normal."""
     k = np.arange(2, order + 1)
-    logs = gammaln(order + 1) - gammaln(k + 1) - gammaln(order - k + 1)
-    logs += (order - k) * math.log1p(-q) + k * math.log(q)
-    logs += np.log(np.expm1(np.minimum(grown := k * (k - 1) * mu**2 / 2, 500)))
-    logs += np.maximum(grown - 500, 0)
+    grown = k * (k - 1) * mu**2 / 2
+    logs = stats.binom.logpmf(k, order, q) + grown + np.log(-np.expm1(-grown))
     return np.logaddexp(0, logsumexp(logs)) / (order - 1)
-
-
-def steps(n, sigma, count=7):
-    return Ledger((SampledGaussian(1.0, sigma, count, "", "", 1, n),))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +201,7 @@ def steps(n, sigma, count=7):
 def test_the_curve_of_both_directions_bounds_the_pair(n, sigma):
     """Never below, twice as high at most, and equal where large losses decide."""
     orders = np.array([2.0, 3, 5, 10, 30, 60, 100, 150, 200, 10_000])
-    found = renyi_curve(steps(n, sigma), orders)
+    found = renyi_curve(sampled(sigma, 7, n), orders)
     pair = 7 * np.array([closed_form(1 / n, 1 / sigma, int(a)) for a in orders])
     assert (found >= pair * (1 - 1e-9)).all()
     assert (found <= 2.001 * pair).all()
@@ -236,5 +219,5 @@ def test_the_curve_is_that_of_the_deltas_in_both_directions(n, sigma, order):
     deltas = sampled_gaussian_delta(e, 1 / n, 1 / sigma)
     both = (np.exp((order - 1) * e) + np.exp(-order * e)) * deltas
     moment = order * (order - 1) * np.trapezoid(both, e)
-    (found,) = renyi_curve(steps(n, sigma), np.array([order]))
+    (found,) = renyi_curve(sampled(sigma, 7, n), np.array([order]))
     assert found == pytest.approx(7 * np.log1p(moment) / (order - 1), rel=2e-3)

@@ -99,63 +99,52 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
     assert (one != two).any(axis=1).sum() == 1
 
 
-def test_a_file_may_have_the_name_of_a_module_that_is_loaded(here, monkeypatch):
-    Path("json.py").write_text(MINE)
-    given = ("--epsilon", "1", "--p", "1", "--out", "proof")
-    assert call(monkeypatch, "json.py:half", *given) == REFUTED
-
-
-def test_a_function_may_start_processes(here, monkeypatch):
-    given = ("--epsilon", "1", "--p", "1", "--out", "proof")
-    assert call(monkeypatch, "of_mine:forks", *given) == REFUTED
-
-
-def test_a_sound_function_ends_with_zero(here, monkeypatch, capsys):
-    given = ("--epsilon", "1", "--p", "1", "--seconds", "2")
-    assert call(monkeypatch, "of_mine:whole", *given) == NOT_REFUTED
-    assert capsys.readouterr().out.startswith("not refuted: of_mine:whole")
-
-
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("place", "words", "code"),
     [
-        ((), "required: --epsilon"),
-        (("--epsilon", "0"), "--epsilon: 0: expected more than 0"),
-        (("--epsilon", "1", "--delta", "2"), "--delta: 2: expected"),
-        (("--epsilon", "1", "--x-bound", "2:1"), "LOW:HIGH"),
-        (("--epsilon", "1", "--norm", "l2"), "expected --x-bound"),
-        (("--epsilon", "1", "--n", "1"), "--n: 1: expected more than 1"),
+        ("json.py:half", (), REFUTED),  # the name of a module that is loaded
+        ("of_mine:forks", (), REFUTED),
+        ("of_mine:whole", ("--seconds", "2"), NOT_REFUTED),
     ],
 )
-def test_bad_arguments_are_refused_before_the_module_is_imported(
-    here, monkeypatch, capsys, words, text
-):
-    assert call(monkeypatch, "of_mine:half", *words) == REFUSED
-    said = capsys.readouterr().err
-    assert text in said and len(said.splitlines()) == 1
-    assert not Path("imported").exists()
+def test_the_verdict_is_the_exit_code(here, monkeypatch, capsys, place, words, code):
+    Path("json.py").write_text(MINE)
+    assert call(monkeypatch, place, "--epsilon", "1", "--p", "1", *words) == code
+    verdict = {REFUTED: "REFUTED", NOT_REFUTED: "not refuted"}[code]
+    assert capsys.readouterr().out.startswith(f"{verdict}: {place}")
+
+
+EPSILON, BRIEF = ("--epsilon", "1"), ("--epsilon", "1", "--seconds", "1")
 
 
 @pytest.mark.parametrize(
-    ("place", "text"),
+    ("place", "words", "text"),
     [
-        ("of_mine", "expected module:function"),
-        ("of_mine:nothing", "expected a function nothing"),
-        ("nowhere_at_all:fit", "does not import: ModuleNotFoundError"),
-        ("of_mine:words", "expected numbers, found str"),
-        ("of_mine:silent", "the output: expected numbers, found None"),
-        ("of_mine:never", "RuntimeError: not today"),
-        ("of_mine:leaves", "SystemExit: goodbye"),
-        ("of_mine:exits", "of_mine:exits: it ended its own process"),
-        ("of_mine:stubborn", "its first runs took more than 1 seconds"),
+        ("of_mine:half", (), "required: --epsilon"),
+        ("of_mine:half", ("--epsilon", "0"), "--epsilon: 0: expected more than 0"),
+        ("of_mine:half", (*EPSILON, "--delta", "2"), "--delta: 2: expected"),
+        ("of_mine:half", (*EPSILON, "--x-bound", "2:1"), "LOW:HIGH"),
+        ("of_mine:half", (*EPSILON, "--norm", "l2"), "expected --x-bound"),
+        ("of_mine:half", (*EPSILON, "--n", "1"), "--n: 1: expected more than 1"),
+        ("of_mine", BRIEF, "expected module:function"),
+        ("of_mine:nothing", BRIEF, "expected a function nothing"),
+        ("nowhere_at_all:fit", BRIEF, "does not import: ModuleNotFoundError"),
+        ("of_mine:words", BRIEF, "expected numbers, found str"),
+        ("of_mine:silent", BRIEF, "the output: expected numbers, found None"),
+        ("of_mine:never", BRIEF, "RuntimeError: not today"),
+        ("of_mine:leaves", BRIEF, "SystemExit: goodbye"),
+        ("of_mine:exits", BRIEF, "of_mine:exits: it ended its own process"),
+        ("of_mine:stubborn", BRIEF, "its first runs took more than 1 seconds"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_in_one_line(
-    here, monkeypatch, capsys, place, text
+    here, monkeypatch, capsys, place, words, text
 ):
-    assert call(monkeypatch, place, "--epsilon", "1", "--seconds", "1") == REFUSED
+    """Bad arguments before the module is imported."""
+    assert call(monkeypatch, place, *words) == REFUSED
     said = capsys.readouterr().err
     assert text in said and len(said.splitlines()) == 1
+    assert words == BRIEF or not Path("imported").exists()
 
 
 @pytest.mark.parametrize("name", ["slow", "sticks"])
