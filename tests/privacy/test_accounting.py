@@ -1,4 +1,4 @@
-"""Curves by integration, printed prices, and those of dp_accounting."""
+"""Curves by integration, printed prices, and what dp_accounting does otherwise."""
 
 import math
 from itertools import combinations, product
@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 from dp_accounting import (
     GaussianDpEvent,
+    NeighboringRelation,
     PoissonSampledDpEvent,
+    dp_event,
     get_epsilon_gaussian,
 )
+from dp_accounting.pld import PLDAccountant
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 from scipy import integrate
@@ -173,3 +176,34 @@ def test_paper_adds_pure_epsilons_of_the_published_sensitivity():
     both = epsilon(ledger + gaussian(30.0, 9), DELTA, "paper")
     assert both == pytest.approx(0.3 + rest)
     assert true_epsilon(ledger, DELTA) == true_epsilon(laplace(20.0, 3), DELTA)
+
+
+# --- traps of dp_accounting, for which ledgers are our own ----------------------------
+
+REPLACE, ADD = NeighboringRelation.REPLACE_ONE, NeighboringRelation.ADD_OR_REMOVE_ONE
+NOISE, DOUBLE = GaussianDpEvent(2.0), dp_event.LaplaceDpEvent(1.0)
+SAMPLE, COIN = PoissonSampledDpEvent(0.1, NOISE), dp_event.RandomizedResponseDpEvent
+
+
+@pytest.mark.parametrize(
+    ("kind", "relation", "event", "count", "expected"),
+    [
+        (RdpAccountant, REPLACE, NOISE, 1, 2.419),
+        (RdpAccountant, ADD, NOISE, 1, 2.419),
+        (PLDAccountant, REPLACE, NOISE, 1, 4.887),  # the sensitivity is doubled
+        (PLDAccountant, ADD, NOISE, 1, 2.254),  # which is ours
+        (PLDAccountant, REPLACE, COIN(0.5, 2), 1, 1.099),
+        (PLDAccountant, REPLACE, COIN(0.5, 2), 10, 1.099),  # the count is forgotten
+        (PLDAccountant, REPLACE, DOUBLE, 1, None),  # not supported
+        (RdpAccountant, REPLACE, DOUBLE, 1, 1.005),
+        (PLDAccountant, REPLACE, SAMPLE, 1, 0.586),
+        (RdpAccountant, REPLACE, SAMPLE, 1, None),
+    ],
+)
+def test_what_dp_accounting_says(kind, relation, event, count, expected):
+    account = kind(neighboring_relation=relation)
+    assert account.supports(event) == (expected is not None)
+    if expected is not None:
+        found = account.compose(event, count).get_epsilon(DELTA)
+        assert found == pytest.approx(expected, abs=6e-4)
+    assert true_epsilon(gaussian(2.0), DELTA) == pytest.approx(2.254, abs=6e-4)
