@@ -1,7 +1,7 @@
 """Every solver is its twin: the algorithm as printed, in plain numpy, on one stream."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -162,26 +162,31 @@ def test_without_noise_and_clip_lanes_find_the_optimum(name):
 SQUARES, SIGNS = "least_squares", "logistic"
 FITS = {
     "ada_ssp": ({"radius": 0.8, "label": 0.5}, "l2", 0.02, (SQUARES,)),
-    "moments": ({"floor": 1.0}, "l2", 0.05, (SQUARES,)),
+    "moments": ({"floor": 1.0, "radius": 0.8}, "l2", 0.05, (SQUARES,)),
     "dp_gd": ({"steps": 3, "step": 2.0, "momentum": 0.5}, "elastic", 0.3,
               (SQUARES, SIGNS)),
-    "dp_gd average": ({"steps": 5, "average": True}, "l2", 0.3, (SQUARES,)),
-    "dp_minibatch": ({"steps": 3, "share": 0.25}, "elastic", 0.3, (SQUARES, SIGNS)),
-    "dp_selection": ({"steps": 3, "features": 2}, "elastic", 0.3, (SQUARES, SIGNS)),
-    "dp_gram": ({"steps": 3, "radius": 0.7}, "l2", 0.3, (SQUARES, SIGNS)),
-    "hessian_mixing": ({"steps": 2}, "l2", 0.3, (SQUARES,)),
+    "dp_gd average": ({"steps": 5, "average": True, "clip": 0.6}, "l2", 0.3,
+                      (SQUARES,)),
+    "dp_minibatch": ({"steps": 3, "share": 0.25, "clip": 0.6}, "elastic", 0.3,
+                     (SQUARES, SIGNS)),
+    "dp_selection": ({"steps": 3, "features": 2, "clip": 0.6}, "elastic", 0.3,
+                     (SQUARES, SIGNS)),
+    "dp_gram": ({"steps": 3, "radius": 0.7, "clip": 0.6}, "l2", 0.3, (SQUARES, SIGNS)),
+    "hessian_mixing": ({"steps": 2, "radius": 1.5, "clip": 0.6}, "l2", 0.3,
+                       (SQUARES,)),
     "objective_perturbation": ({}, "l2", 0.7, (SIGNS,)),
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
 @pytest.mark.parametrize(
     ("name", "loss"), [(name, loss) for name in FITS for loss in FITS[name][-1]]
 )
-def test_fits(name, loss):
+def test_fits(name, loss, form):
     """On records and labels beyond their bounds, two runs side by side."""
     given, penalty, z, _ = FITS[name]
     name, problem = name.split()[0], make_problem(loss, penalty)
-    module, at = solvers.load(name), Scaled(problem)
+    module, at = solvers.load(name), Scaled(replace(problem, A=form(problem.A)))
     options = module.Options(**given)
     own = [streams(seed) for seed in (0, 5)]
     found = module.Run(at, module.ledger(at, z, options), own, options).solve()

@@ -17,12 +17,25 @@ from scipy.stats import norm
 from dperm.core.erm.sets import Ball
 from dperm.core.privacy.mechanisms import laplace_rows, unit_laplace
 
+
+def slopes(loss, v, y):
+    """Derivatives in the scores v of records with labels y."""
+    return {"least_squares": v - y, "logistic": -y * expit(-y * v),
+            "smoothed_hinge": -y * np.maximum(0.0, 1.0 - y * v),
+            "linear": -np.ones_like(v)}[loss]  # fmt: skip
+
+
+def slope(loss, v):
+    """Derivatives in margins, which have the labels in them."""
+    return slopes(loss, v, 0.0 if loss == "least_squares" else 1.0)
+
+
+def gradients(loss, X, y, w):
+    """Of every record at w."""
+    return slopes(loss, X @ w, y)[:, None] * X
+
+
 # --- lanes: X, y, a penalty, a lane (step, clip, noise multiplier), steps -------------
-
-
-def phi_prime(loss, X, y, w):
-    """Derivatives of the records' losses in x.w."""
-    return X @ w - y if loss == "least_squares" else -y * expit(-y * (X @ w))
 
 
 def curvature(loss):
@@ -74,7 +87,7 @@ def dp_cd(X, y, loss, penalty, lane, count, streams, options, M=None):
         j = (1 + k) % p
         if sampling == "uniform":
             j = streams.sampling.integers(0, p)
-        terms = np.clip(phi_prime(loss, X, y, at.w) * X[:, j], -C[j], C[j])
+        terms = np.clip(gradients(loss, X, y, at.w)[:, j], -C[j], C[j])
         g = terms.mean() + sigma * 2 * C[j] / n * streams.noise.standard_normal()
         w = at.w.copy()
         w[j] = prox(w[j] - step / M[j] * g, step / M[j], penalty)
@@ -100,7 +113,7 @@ def dp_sgd(X, y, loss, penalty, lane, count, streams, options):
             some = [streams.sampling.integers(0, n)]
         else:
             some = streams.sampling.choice(n, b, replace=False)
-        G = clipped(phi_prime(loss, X[some], y[some], w)[:, None] * X[some], clip)
+        G = clipped(gradients(loss, X[some], y[some], w), clip)
         g = G.sum(axis=0) + sigma * 2 * clip * streams.noise.standard_normal(p)
         w = prox(w - gamma * g / b, gamma, penalty)
     return w
@@ -114,16 +127,12 @@ def dp_svrg(X, y, loss, penalty, lane, count, streams, options):
     for k in range(count):
         if k % m == 0:
             snapshot = at.w.copy()
-            mu = clipped(phi_prime(loss, X, y, snapshot)[:, None] * X, clip).mean(
-                axis=0
-            )
+            mu = clipped(gradients(loss, X, y, snapshot), clip).mean(axis=0)
             noise = streams.noise.standard_normal(p)
             mu = mu + sigma * n / np.sqrt(m) * 2 * clip / n * noise
-        i = streams.sampling.integers(0, n)
-        slope = phi_prime(loss, X[i], y[i], at.w) - phi_prime(
-            loss, X[i], y[i], snapshot
-        )
-        own = clipped(slope * X[i], clip)
+        i = [streams.sampling.integers(0, n)]
+        new, old = (gradients(loss, X[i], y[i], w)[0] for w in (at.w, snapshot))
+        own = clipped(new - old, clip)
         eta = sigma * 2 * clip * streams.noise.standard_normal(p)
         at.move(prox(at.w - gamma * (own + eta + mu), gamma, penalty))
     return at.w
@@ -158,7 +167,7 @@ def dp_skgd(X, y, loss, penalty, lane, count, streams, options, blocks=None):
         else:
             S = blocks[streams.sampling.integers(0, len(blocks))]
         C = clip * np.sqrt(M[S].sum() / M.sum())
-        G = clipped(phi_prime(loss, X, y, at.w)[:, None] * X[:, S], C).mean(axis=0)
+        G = clipped(gradients(loss, X, y, at.w)[:, S], C).mean(axis=0)
         G = G + sigma * 2 * C / n * streams.noise.standard_normal(len(S))
         w = at.w.copy()
         w[S] = prox(w[S] - step / valid[S] * G, step / valid[S], penalty)
@@ -198,7 +207,7 @@ def dp_gcd(X, y, loss, penalty, lane, count, streams, options, inside=True):
         else:
             chi = streams.sampling.standard_exponential(p)
             chi = -np.log(chi) if options.noise == "gumbel" else chi
-        g = np.clip(phi_prime(loss, X, y, w)[:, None] * X, -C, C).mean(axis=0)
+        g = np.clip(gradients(loss, X, y, w), -C, C).mean(axis=0)
         seen = g + multiplier * 2 * C / n * chi * inside
         each = zip(seen, w, M, strict=True)
         scores = np.array([greedy_score(options.rule, *at, penalty) for at in each])
@@ -211,12 +220,6 @@ def dp_gcd(X, y, loss, penalty, lane, count, streams, options, inside=True):
 
 
 # --- Frank-Wolfe on a finite sum: A (n, p) and an offset make margins A x + offset ----
-
-
-def slope(loss, v):
-    """phi'(v) of a margin."""
-    return {"least_squares": v, "logistic": -expit(-v),
-            "smoothed_hinge": -np.maximum(0.0, 1.0 - v)}[loss]  # fmt: skip
 
 
 def bcfw(A, offset, loss, radius, sets, p_min, blocks=(), vertices="one"):
@@ -283,10 +286,7 @@ def dp_bcfw(A, offset, loss, blocks, J, T, vertex, factor, scales, bounds, strea
 
 
 def gradient(loss, x, y, w, bound):
-    v = x @ w
-    slope = {"least_squares": v - y, "logistic": -y * expit(-y * v),
-             "linear": -np.ones_like(v)}[loss]  # fmt: skip
-    return np.clip(slope, -bound, bound) @ x
+    return np.clip(slopes(loss, x @ w, y), -bound, bound) @ x
 
 
 def best(g, p, radius):
@@ -315,9 +315,8 @@ def noisy_sfw(x, y, loss, p, radius, L0, T, b, scales, draw, consecutive=False):
             """The subtree whose first leaf is ``leaf``; its node is entered already."""
             nonlocal w
             if depth == t:
-                eta = (
-                    2 / (2**t + leaf) if consecutive else 2 / (2 ** (t - 1) + leaf + 1)
-                )
+                eta = 2 / (2 ** (t - 1) + leaf + 1)
+                eta = 2 / (2**t + leaf) if consecutive else eta
                 w = (1 - eta) * w + eta * best(estimate, p, radius)
                 return
             visit(depth + 1, leaf, estimate, at)
@@ -399,10 +398,8 @@ def sco_mirror_descent(x, y, loss, radius, L0, p, L2, multiplier, noise):
     scale = multiplier * 2 * L2 / n
     reach, size = radius, math.sqrt(d)  # and about E ||N(0, I)||
     if p == 1:
-        reach, size = (
-            radius * math.sqrt(math.log(2 * d)),
-            math.sqrt(2 * math.log(2 * d)),
-        )
+        reach = radius * math.sqrt(math.log(2 * d))
+        size = math.sqrt(2 * math.log(2 * d))
     eta = reach * math.sqrt(2 / count) / (L0 + scale * size)
     dual, points = np.zeros(d), []
     for _ in range(count):
@@ -433,16 +430,14 @@ class Data:
     l2: float
     delta: float
 
-    @property
-    def bound(self):
-        """sqrt(p) times the largest slope, or the label's scale."""
-        return math.sqrt(self.V.shape[1]) * self.label
+    def bound(self, options):
+        """A clip times sqrt(p) times the largest slope, or the label's scale."""
+        return options.clip * math.sqrt(self.V.shape[1]) * self.label
 
     def gradients(self, u, V=None):
         """Of every record, in V's features."""
         V = self.V if V is None else V
-        v = V @ u - self.y
-        return (v if self.loss == "least_squares" else -expit(-v))[:, None] * V
+        return slope(self.loss, V @ u - self.y)[:, None] * V
 
 
 def descent(d, options, width, count, noisy):
@@ -459,19 +454,25 @@ def descent(d, options, width, count, noisy):
     return np.mean(seen[options.steps // 2 :], axis=0) if options.average else u
 
 
+def normal(streams, size):
+    return streams.noise.standard_normal(size)
+
+
+def noisy_sum(G, C, multiplier, streams):
+    """Sum of gradients G (k, m) that are clipped to C, with noise; (m,)."""
+    noise = 2 * C * multiplier * normal(streams, G.shape[1])
+    return clipped(G, C).sum(axis=0) + noise
+
+
 def dp_gd(d, options, z, streams):
     """Noisy gradient descent on all records."""
     n, p = d.V.shape
+    C, z = d.bound(options), math.sqrt(options.steps) * z
 
     def noisy(u):
-        scale = 2 * d.bound * math.sqrt(options.steps) * z
-        return clipped(d.gradients(u), d.bound).sum(axis=0) + scale * normal(streams, p)
+        return noisy_sum(d.gradients(u), C, z, streams)
 
     return descent(d, options, p, n, noisy)
-
-
-def normal(streams, size):
-    return streams.noise.standard_normal(size)
 
 
 def dp_minibatch(d, options, z, streams):
@@ -481,8 +482,7 @@ def dp_minibatch(d, options, z, streams):
 
     def noisy(u):
         some = streams.sampling.choice(n, b, replace=False, shuffle=False)
-        own = clipped(d.gradients(u)[some], d.bound)
-        return own.sum(axis=0) + 2 * d.bound * z * normal(streams, p)
+        return noisy_sum(d.gradients(u)[some], d.bound(options), z, streams)
 
     return descent(d, options, p, b, noisy)
 
@@ -494,12 +494,11 @@ def dp_selection(d, options, z, streams):
     scores = np.array([abs(rank(x, d)) for x in d.V.T])
     gumbel = -np.log(streams.noise.standard_exponential(p))
     some = np.argsort(-(scores + 2 * z * math.sqrt(k / share) * gumbel))[:k]
-    C = d.bound * math.sqrt(k / p)
+    C, later = d.bound(options) * math.sqrt(k / p), z * math.sqrt(T / (1 - share))
 
     def noisy(u):
-        g, V = np.zeros(p), d.V[:, some]
-        g[some] = clipped(d.gradients(u[some], V), C).sum(axis=0)
-        g[some] += 2 * C * z * math.sqrt(T / (1 - share)) * normal(streams, k)
+        g, own = np.zeros(p), d.gradients(u[some], d.V[:, some])
+        g[some] = noisy_sum(own, C, later, streams)
         return g
 
     return descent(d, options, k, n, noisy)
@@ -515,14 +514,13 @@ def rank(x, d):
     return sum(np.sign(x[i] + x[k]) for k in range(n) for i in range(k + 1)) / n
 
 
-def symmetric(drawn, p):
-    """Noise of a matrix, isotropic in the Frobenius norm."""
-    noise = np.zeros((p, p))
-    drawn = iter(drawn)
-    for i in range(p):
-        for j in range(i, p):
-            noise[i, j] = noise[j, i] = next(drawn) * (1 if i == j else math.sqrt(0.5))
-    return noise
+def gram(V, sigma, streams):
+    """V' V with noise that is isotropic in the Frobenius norm."""
+    i, j = np.triu_indices(V.shape[1])
+    found = V.T @ V
+    found[i, j] += sigma * normal(streams, len(i)) * np.where(i == j, 1, math.sqrt(0.5))
+    found[j, i] = found[i, j]
+    return found
 
 
 def floored(Q, least):
@@ -541,7 +539,7 @@ def ada_ssp(d, options, z, streams):
     R, Y, z = options.radius * math.sqrt(p), options.label, math.sqrt(3) * z
     V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z
     smallest = np.linalg.eigvalsh(V.T @ V)[0] + R**2 * z * normal(streams, 1)[0]
-    Q = V.T @ V + symmetric(sigma * normal(streams, p * (p + 1) // 2), p)
+    Q = gram(V, sigma, streams)
     q = V.T @ np.clip(d.y / d.label, -Y, Y) + 2 * R * Y * z * normal(streams, p)
     wanted = sigma * math.sqrt(p * math.log(2 * p**2 / 0.05))
     added = max(wanted - max(smallest - 1.645 * R**2 * z, 0), 0)
@@ -552,24 +550,19 @@ def moments(d, options, z, streams):
     """All second moments of t = (x, y), clipped together, with one release."""
     p = d.V.shape[1]
     C = options.radius * math.sqrt(p + 1)
-    t, sigma = (
-        clipped(np.column_stack((d.V, d.y / d.label)), C),
-        math.sqrt(2) * C**2 * z,
-    )
-    Q = t.T @ t + symmetric(sigma * normal(streams, (p + 1) * (p + 2) // 2), p + 1)
+    t, sigma = np.column_stack((d.V, d.y / d.label)), math.sqrt(2) * C**2 * z
+    Q = gram(clipped(t, C), sigma, streams)
     top = floored(Q[:p, :p], options.floor * sigma * math.sqrt(2 * p))
     q, s = Q[:p, p], sigma / math.sqrt(2)
     kept = max(0.0, 1 - options.shrink * (p - 2) * s**2 / (q @ q))
     return np.linalg.solve(top + ridge(d), d.label * kept * q)
 
 
-def metric_steps(d, metrics, scale, streams):
+def metric_steps(d, options, metrics, z, streams):
     """Minimisers of g.(u - v) + (u - v).H (u - v) / 2 + penalty, H of each step."""
-    u = np.zeros(d.V.shape[1])
+    u, z = np.zeros(d.V.shape[1]), math.sqrt(options.steps / (1 - options.share)) * z
     for H in metrics:
-        g = clipped(d.gradients(u), d.bound).sum(axis=0) + scale * normal(
-            streams, len(u)
-        )
+        g = noisy_sum(d.gradients(u), d.bound(options), z, streams)
         u = np.linalg.solve(H + ridge(d), H @ u - g)
     return u
 
@@ -579,21 +572,18 @@ def dp_gram(d, options, z, streams):
     n, p = d.V.shape
     R, T = options.radius * math.sqrt(p), options.steps
     V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z / math.sqrt(options.share)
-    Q = V.T @ V + symmetric(sigma * normal(streams, p * (p + 1) // 2), p)
+    Q = gram(V, sigma, streams)
     H = curvature(d.loss) * floored(Q, max(sigma * math.sqrt(2 * p), 1e-9 * n))
-    scale = 2 * d.bound * math.sqrt(T / (1 - options.share)) * z
-    return metric_steps(d, [H / options.step] * T, scale, streams)
+    return metric_steps(d, options, [H / options.step] * T, z, streams)
 
 
 def hessian_mixing(d, options, z, streams):
     """Each step in the metric of a fresh sketch of k rows (Lev et al. 2026)."""
     p, T, first = d.V.shape[1], options.steps, options.share * options.eigenvalue
     R = options.radius * math.sqrt(p)
-    V, k = (
-        clipped(d.V, R),
-        max(int(options.rows * max(p, math.log(20 * T / d.delta))), p + 2),
-    )
-    M, noise = V.T @ V, R**2 * z / math.sqrt(first)
+    k = max(int(options.rows * max(p, math.log(20 * T / d.delta))), p + 2)
+    V, noise = clipped(d.V, R), R**2 * z / math.sqrt(first)
+    M = V.T @ V
     smallest = np.linalg.eigvalsh(M)[0] + noise * normal(streams, 1)[0]
     below = max(smallest - R**2 - norm.isf(0.1 * d.delta) * noise, 0.0)
     floor = R**2 * z * math.sqrt(k * T / (options.share - first))
@@ -605,8 +595,7 @@ def hessian_mixing(d, options, z, streams):
             rows = rows * np.sqrt(values + max(floor - below, 0.0)) @ vectors.T
             yield rows.T @ rows / k
 
-    scale = 2 * d.bound * math.sqrt(T / (1 - options.share)) * z
-    return metric_steps(d, sketches(), scale, streams)
+    return metric_steps(d, options, sketches(), z, streams)
 
 
 def objective_perturbation(d, options, z, streams):
