@@ -13,7 +13,6 @@ import pytest
 
 from changing import edit
 from commands import dperm, in_turn, python
-from dperm.core import solvers
 from dperm.core.experiment import locate
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
@@ -44,17 +43,6 @@ def example(tmp_path, monkeypatch):
 @pytest.fixture
 def mine(example):
     return example("mine")
-
-
-@pytest.fixture
-def sixth(example):
-    return example("sixth")
-
-
-@pytest.fixture
-def noisy_gd(mine):
-    locate.conf_dirs()
-    return solvers.load("noisy_gd")
 
 
 @pytest.mark.long
@@ -104,13 +92,11 @@ def test_its_names_join_those_of_the_package(mine, monkeypatch, tmp_path):
     assert compose(["solver=noisy_gd"]).solver.label == "Noisy GD"
 
 
-def test_a_change_of_its_code_is_seen(mine, noisy_gd):
+def test_a_change_of_its_code_is_seen(mine):
     def tuning():
         closure.forget()
-        table = run_table(["mine"], [])
-        return table.job("solve", "mine", "yields", "noisy_gd").key, digests.lanes(
-            "noisy_gd"
-        )
+        job = run_table(["mine"], []).job("solve", "mine", "yields", "noisy_gd")
+        return job.key, digests.lanes("noisy_gd")
 
     before = tuning()
     path = mine / "noisy_gd.py"
@@ -213,8 +199,8 @@ def test_the_stage_command_refuses_it_too(configured):
 # --- a paper --------------------------------------------------------------------------
 
 
-def test_a_paper_of_five_files_runs_and_is_judged(sixth):
-    files = [path for path in sixth.rglob("*") if path.is_file()]
+def test_a_paper_of_five_files_runs_and_is_judged(example):
+    files = [path for path in example("sixth").rglob("*") if path.is_file()]
     assert len(files) == 5 and {path.parent.name for path in files} == {"tiny"}
     of_data = [[stage, "problem=diabetes"] for stage in ("fetch", "prepare", "optimum")]
     stages = ("solve", "sweep", "figure", "table", "complete", "claims")

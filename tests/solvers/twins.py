@@ -61,6 +61,10 @@ def clipped(G, bound):
     return G * np.minimum(1.0, bound / np.maximum(norms, 1e-300))
 
 
+def normal(streams, size=None):
+    return streams.noise.standard_normal(size)
+
+
 class Averaged:
     """The iterate; after each of ``ends`` the average of those since the last."""
 
@@ -88,7 +92,7 @@ def dp_cd(X, y, loss, penalty, lane, count, streams, options, M=None):
         if sampling == "uniform":
             j = streams.sampling.integers(0, p)
         terms = np.clip(gradients(loss, X, y, at.w)[:, j], -C[j], C[j])
-        g = terms.mean() + sigma * 2 * C[j] / n * streams.noise.standard_normal()
+        g = terms.mean() + sigma * 2 * C[j] / n * normal(streams)
         w = at.w.copy()
         w[j] = prox(w[j] - step / M[j] * g, step / M[j], penalty)
         at.move(w)
@@ -114,7 +118,7 @@ def dp_sgd(X, y, loss, penalty, lane, count, streams, options):
         else:
             some = streams.sampling.choice(n, b, replace=False)
         G = clipped(gradients(loss, X[some], y[some], w), clip)
-        g = G.sum(axis=0) + sigma * 2 * clip * streams.noise.standard_normal(p)
+        g = G.sum(axis=0) + sigma * 2 * clip * normal(streams, p)
         w = prox(w - gamma * g / b, gamma, penalty)
     return w
 
@@ -128,12 +132,12 @@ def dp_svrg(X, y, loss, penalty, lane, count, streams, options):
         if k % m == 0:
             snapshot = at.w.copy()
             mu = clipped(gradients(loss, X, y, snapshot), clip).mean(axis=0)
-            noise = streams.noise.standard_normal(p)
+            noise = normal(streams, p)
             mu = mu + sigma * n / np.sqrt(m) * 2 * clip / n * noise
         i = [streams.sampling.integers(0, n)]
         new, old = (gradients(loss, X[i], y[i], w)[0] for w in (at.w, snapshot))
         own = clipped(new - old, clip)
-        eta = sigma * 2 * clip * streams.noise.standard_normal(p)
+        eta = sigma * 2 * clip * normal(streams, p)
         at.move(prox(at.w - gamma * (own + eta + mu), gamma, penalty))
     return at.w
 
@@ -168,7 +172,7 @@ def dp_skgd(X, y, loss, penalty, lane, count, streams, options, blocks=None):
             S = blocks[streams.sampling.integers(0, len(blocks))]
         C = clip * np.sqrt(M[S].sum() / M.sum())
         G = clipped(gradients(loss, X, y, at.w)[:, S], C).mean(axis=0)
-        G = G + sigma * 2 * C / n * streams.noise.standard_normal(len(S))
+        G = G + sigma * 2 * C / n * normal(streams, len(S))
         w = at.w.copy()
         w[S] = prox(w[S] - step / valid[S] * G, step / valid[S], penalty)
         at.move(w)
@@ -365,20 +369,20 @@ def phased_sgd(x, y, loss, project, L0, eta, scale, noise):
     return project(w), averages, position
 
 
-def sco_dp_fw(x, y, loss, radius, L0, count, scale, noise, signs):
+def sco_dp_fw(x, y, loss, radius, L0, p, L2, scale, streams):
     """Full-batch Frank-Wolfe with report noisy max."""
     n, d = x.shape
     w = np.zeros(d)
-    for t in range(count):
+    for t in range(math.ceil(n ** (2 / 3))):
         g = radius * gradient(loss, x, y, w, L0) / n
-        drawn = laplace_rows(noise, signs, (1, 2 * d))[0]
+        drawn = laplace_rows(streams.noise, streams.sampling, (1, 2 * d))[0]
         at = (np.concatenate([g, -g]) + scale * drawn).argmin()
         vertex = radius * np.concatenate([np.eye(d), -np.eye(d)])[at]
         w = (1 - 2 / (t + 2)) * w + 2 / (t + 2) * vertex
     return w
 
 
-def sco_dp_sgd(x, y, loss, radius, L0, p, L2, multiplier, noise):
+def sco_dp_sgd(x, y, loss, radius, L0, p, L2, multiplier, streams):
     """One pass of projected SGD over batches of sqrt(n); the average iterate."""
     n, d = x.shape
     b = math.isqrt(n)
@@ -387,12 +391,12 @@ def sco_dp_sgd(x, y, loss, radius, L0, p, L2, multiplier, noise):
     w, points = np.zeros(d), []
     for low in groups:
         g = gradient(loss, x[low : low + b], y[low : low + b], w, L0) / b
-        w = Ball(p, radius).project(w - eta * (g + scale * noise.standard_normal(d)))[0]
+        w = Ball(p, radius).project(w - eta * (g + scale * normal(streams, d)))[0]
         points.append(w)
     return np.mean(points, axis=0)
 
 
-def sco_mirror_descent(x, y, loss, radius, L0, p, L2, multiplier, noise):
+def sco_mirror_descent(x, y, loss, radius, L0, p, L2, multiplier, streams):
     """Lazy mirror descent: the entropy on the 2d vertices (p = 1), or ||.||^2 / 2."""
     (n, d), count = x.shape, math.ceil(math.sqrt(len(y)))
     scale = multiplier * 2 * L2 / n
@@ -410,7 +414,7 @@ def sco_mirror_descent(x, y, loss, radius, L0, p, L2, multiplier, noise):
             w = radius * (up - down)
         points.append(w)
         g = gradient(loss, x, y, w, L0) / n
-        dual = dual - eta * (g + scale * noise.standard_normal(d))
+        dual = dual - eta * (g + scale * normal(streams, d))
     return np.mean(points, axis=0)
 
 
@@ -452,10 +456,6 @@ def descent(d, options, width, count, noisy):
         u = u / (1 + settled * d.l2 / d.S**2)
         seen.append(u)
     return np.mean(seen[options.steps // 2 :], axis=0) if options.average else u
-
-
-def normal(streams, size):
-    return streams.noise.standard_normal(size)
 
 
 def noisy_sum(G, C, multiplier, streams):
@@ -538,7 +538,7 @@ def ada_ssp(d, options, z, streams):
     p = d.V.shape[1]
     R, Y, z = options.radius * math.sqrt(p), options.label, math.sqrt(3) * z
     V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z
-    smallest = np.linalg.eigvalsh(V.T @ V)[0] + R**2 * z * normal(streams, 1)[0]
+    smallest = np.linalg.eigvalsh(V.T @ V)[0] + R**2 * z * normal(streams)
     Q = gram(V, sigma, streams)
     q = V.T @ np.clip(d.y / d.label, -Y, Y) + 2 * R * Y * z * normal(streams, p)
     wanted = sigma * math.sqrt(p * math.log(2 * p**2 / 0.05))
@@ -584,7 +584,7 @@ def hessian_mixing(d, options, z, streams):
     k = max(int(options.rows * max(p, math.log(20 * T / d.delta))), p + 2)
     V, noise = clipped(d.V, R), R**2 * z / math.sqrt(first)
     M = V.T @ V
-    smallest = np.linalg.eigvalsh(M)[0] + noise * normal(streams, 1)[0]
+    smallest = np.linalg.eigvalsh(M)[0] + noise * normal(streams)
     below = max(smallest - R**2 - norm.isf(0.1 * d.delta) * noise, 0.0)
     floor = R**2 * z * math.sqrt(k * T / (options.share - first))
     values, vectors = np.linalg.eigh(M)
