@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from changing import edit
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.files import read_table
 from dperm.pipeline import adopt, inputs, stages
@@ -100,10 +101,8 @@ def project(tmp_path, monkeypatch, caplog):
     forget()
 
 
-def edit(name, old, new):
-    path = Path(name)
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
+def edited(name, old, new):
+    edit(Path(name), old, new)
     forget()
 
 
@@ -115,7 +114,7 @@ def parts():
 
 def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, caplog):
     before = parts(), read_table(Path(LANES, "own/tune.parquet"))
-    edit("helper_of_mine.py", "grown", "larger")
+    edited("helper_of_mine.py", "grown", "larger")
     assert len(adopt.adopt(configured())) == 1
     assert {name.split("/")[0] for name in before[0] ^ parts()} == {"own"}
     assert len(parts()) == len(before[0])
@@ -129,7 +128,7 @@ def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, caplo
 
 def test_a_change_of_the_thirteenth_digit_is_refused(project):
     before = parts()
-    edit("helper_of_mine.py", "1.5", repr(1.5 * (1 + 2.0**-40)))
+    edited("helper_of_mine.py", "1.5", repr(1.5 * (1 + 2.0**-40)))
     with pytest.raises(adopt.DifferentBitsError, match="diabetes own: "):
         adopt.adopt(configured())
     assert parts() == before
@@ -138,7 +137,7 @@ def test_a_change_of_the_thirteenth_digit_is_refused(project):
 def test_a_sweep_where_one_method_has_changed(project, caplog):
     before = parts()
     file = "configuration/paper/tiny/sweeps.py"
-    edit(file, "1.2", repr(1.2 + 2.0**-52))
+    edited(file, "1.2", repr(1.2 + 2.0**-52))
     with pytest.raises(adopt.DifferentBitsError) as said:
         adopt.adopt(configured())
     assert "tiny sweep powers how=b" in str(said.value)

@@ -45,9 +45,7 @@ loss: least_squares
 )
 def test_nothing_outside_is_read_into_a_configuration(own, title):
     (own / "conf/problem/own.yaml").write_text(TITLE.format(title=repr(title)))
-    with pytest.raises(
-        ConfigError, match=r"problem/own.yaml: not .*\$.* line 3"
-    ) as said:
+    with pytest.raises(ConfigError, match=r"own.yaml: not .*\$.* line 3") as said:
         compose(["problem=own"])
     assert SECRET not in str(said.value)
     with pytest.raises(ConfigError, match=r"command line: .*problem.title") as said:
@@ -75,7 +73,6 @@ def test_aliases_are_not_written_out_without_end(text):
     with pytest.raises(ConfigError, match=r"own.yaml: .*100000 values"):
         load_yaml("own.yaml", text)
     assert time.process_time() - began < 2
-    assert load_yaml("own.yaml", levels("[%s]", 3))["a2"] == [[{"x": 1}] * 9] * 9
 
 
 def test_a_few_aliases_are_read():

@@ -41,8 +41,8 @@ def edited(monkeypatch):
     return digest
 
 
-def table() -> dict[str, str]:
-    found = jobs.compose(["dpcd"], ["scale=smoke"]).jobs
+def table(*papers: str) -> dict[str, str]:
+    found = jobs.compose(papers or ["dpcd"], ["scale=smoke"]).jobs
     return {name: job.key for name, job in found.items()}
 
 
@@ -93,19 +93,14 @@ def test_an_edit_of_a_loss_makes_those_stale_whose_problem_has_it(edited):
 
 def test_what_is_added_makes_no_other_stage_stale(tmp_path, monkeypatch):
     """A solver of a user's own, and another file of a loss."""
-
-    def keys():
-        found = jobs.compose(available("paper"), ["scale=smoke"]).jobs
-        return {name: job.key for name, job in found.items()}
-
-    before = keys()
+    before = table(*available("paper"))
     (tmp_path / "solver").mkdir()
     text = "name: twin\nlabel: DP-CD\nalgorithm: dp_cd\n"
     (tmp_path / "solver/twin.yaml").write_text(text)
     monkeypatch.setenv("DPERM_CONF", str(tmp_path))
     another = {"another": losses.PLACES["logistic"]}
     monkeypatch.setattr(losses, "PLACES", losses.PLACES | another)
-    after = keys()
+    after = table(*available("paper"))
     stale = [name for name, key in before.items() if after[name] != key]
     assert stale == ["audit/epsilon"]  # the table of all solvers
     assert len(before) > 150 and set(after) - set(before) == {"audit/solvers/twin"}

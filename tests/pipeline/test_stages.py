@@ -271,11 +271,6 @@ def replicate(objective, **columns):
     )  # fmt: skip
 
 
-def test_the_best_lead():
-    objective = np.random.default_rng(0).permutation(np.arange(100.0))
-    assert set(objective[leaders(replicate(objective))]) == {*range(LEADERS)}
-
-
 def test_of_ties_that_one_leads_that_would_be_chosen():
     objective = np.where(np.arange(100) < 50, 1.0, 2.0 + np.arange(100))
     table = replicate(objective).iloc[::-1]

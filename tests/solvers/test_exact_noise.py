@@ -16,13 +16,7 @@ from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Gaussian
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers import exact_noise
-from dperm.solvers.exact_noise import (
-    Exact,
-    slack,
-    step,
-    sum_error,
-    widened,
-)
+from dperm.solvers.exact_noise import Exact, slack, step, sum_error, widened
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import UndeclaredError, noisy
 from dperm.solvers.records import Records
@@ -43,6 +37,19 @@ def off(found, exact):
 
 def fractions(values):
     return np.vectorize(Fraction, otypes=[object])(values.astype(float))
+
+
+@pytest.fixture
+def scales(monkeypatch):
+    """Scales of the noise that is asked for, none of which is drawn."""
+    found = []
+
+    def noted(scale, size):
+        found.append(scale)
+        return [0] * size
+
+    monkeypatch.setattr(exact_noise, "drawn", noted)
+    return found
 
 
 def exactly(value, **more):
@@ -82,8 +89,7 @@ def test_the_noise_has_the_scale_of_the_event_and_less_beside_the_diagonal():
     assert abs(many.std() / 3 - 1) < 5 / math.sqrt(2 * len(many))
 
 
-def test_a_lower_triangle_that_differs_in_its_last_bits_shows_nothing(monkeypatch):
-    monkeypatch.setattr(exact_noise, "drawn", lambda scale, size: [0] * size)
+def test_a_lower_triangle_that_differs_in_its_last_bits_shows_nothing(scales):
     value = np.array([[1.0, 0.5], [0.5 + 2.0**-40, 2.0]])
     found = exactly(value, symmetric=True)[0]
     assert found[0, 1] == found[1, 0] == 0.5
@@ -94,18 +100,11 @@ def test_a_lower_triangle_that_differs_in_its_last_bits_shows_nothing(monkeypatc
 
 @pytest.mark.parametrize(("shape", "symmetric"), [((7, 1), False), ((5, 5), True)])
 def test_neighbours_after_rounding_are_within_what_the_noise_hides(
-    shape, symmetric, monkeypatch
+    shape, symmetric, scales
 ):
     """The scale is large enough for the worst rounding of both, in exact numbers."""
-    h, scales = step(3.0), []
     low, high = np.full(shape, 0.5 - 1e-9), np.full(shape, 1.5 + 1e-9)
-    size = math.sqrt(low.size)
-
-    def noted(scale, size):
-        scales.append(scale)
-        return [0] * size
-
-    monkeypatch.setattr(exact_noise, "drawn", noted)
+    h, size = step(3.0), math.sqrt(low.size)
     pair = [Exact().added(h * one, 3.0, size * h * (1 + 2e-9), 0.0, symmetric)
             for one in (low, high)]  # fmt: skip
     moved = np.linalg.norm(pair[1] - pair[0])
@@ -180,8 +179,6 @@ def data():
 
 
 DECLARED = {"bounds": (-1, 1), "label_bounds": (-2, 2), "epsilon": 2.0}
-
-
 SIGNS = {"bounds": (-1, 1), "epsilon": 2.0, "classes": (False, True)}
 
 
@@ -214,17 +211,8 @@ SUMS = math.sqrt(1 + 1.6**2) * GAMMA  # of t and 1.6 t^2, over 2 sqrt(k)
     ("dp_gd", [SUMS, GAMMA]),
     ("dp_gram", [SUMS, math.sqrt(2) * GAMMA, GAMMA]),
 ])  # fmt: skip
-def test_every_release_pays_for_the_error_of_its_sums(
-    data, solver, wanted, monkeypatch
-):
+def test_every_release_pays_for_the_error_of_its_sums(data, solver, wanted, scales):
     """By how much n times a share's error, on either side, exceeds the sensitivity."""
-    scales = []
-
-    def noted(scale, size):
-        scales.append(scale)
-        return [0] * size
-
-    monkeypatch.setattr(exact_noise, "drawn", noted)
     model = dperm.DPRegressor(solver, release=True, **DECLARED).fit(*data)
     events = model.epsilon_.ledger.events
     if solver in ("moments", "dp_gram"):  # off the diagonal there is less

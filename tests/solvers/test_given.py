@@ -113,19 +113,18 @@ def solvers_of_lanes():
             chosen = spec.get("options", {})
             if chosen.get("blocks", 0) > P:
                 chosen = {**chosen, "blocks": P // 2}
-            yield pytest.param(module, chosen, id=path.stem)
+            options = solvers.make_options(module, chosen)
+            yield pytest.param(module, options, id=path.stem)
 
 
-@pytest.mark.parametrize(("module", "chosen"), solvers_of_lanes())
-def test_a_solver_takes_as_public_what_its_noise_is_made_of(module, chosen):
-    options = solvers.make_options(module, chosen)
+@pytest.mark.parametrize(("module", "options"), solvers_of_lanes())
+def test_a_solver_takes_as_public_what_its_noise_is_made_of(module, options):
     said, read = declared(module, options), roots_of(module, options)
     assert read == {root for root, names in ROOTS.items() if names & said}
 
 
-@pytest.mark.parametrize(("module", "chosen"), solvers_of_lanes())
-def test_sets_and_their_probabilities(module, chosen):
-    options = solvers.make_options(module, chosen)
+@pytest.mark.parametrize(("module", "options"), solvers_of_lanes())
+def test_sets_and_their_probabilities(module, options):
     said = declared(module, options)
     if module is not dp_skgd or options.sampling == "nice":
         assert not {stated.PARTITION, stated.IMPORTANCE} & said

@@ -17,12 +17,25 @@ from scipy.stats import norm
 from dperm.core.erm.sets import Ball
 from dperm.core.privacy.mechanisms import laplace_rows, unit_laplace
 
+
+def slopes(loss, v, y):
+    """Derivatives in the scores v of records with labels y."""
+    return {"least_squares": v - y, "logistic": -y * expit(-y * v),
+            "smoothed_hinge": -y * np.maximum(0.0, 1.0 - y * v),
+            "linear": -np.ones_like(v)}[loss]  # fmt: skip
+
+
+def slope(loss, v):
+    """Derivatives in margins, which have the labels in them."""
+    return slopes(loss, v, 0.0 if loss == "least_squares" else 1.0)
+
+
+def gradients(loss, X, y, w):
+    """Of every record at w."""
+    return slopes(loss, X @ w, y)[:, None] * X
+
+
 # --- lanes: X, y, a penalty, a lane (step, clip, noise multiplier), steps -------------
-
-
-def phi_prime(loss, X, y, w):
-    """Derivatives of the records' losses in x.w."""
-    return X @ w - y if loss == "least_squares" else -y * expit(-y * (X @ w))
 
 
 def curvature(loss):
@@ -46,6 +59,10 @@ def clipped(G, bound):
     """Rows of G (k, m) of norm ``bound`` at most."""
     norms = np.linalg.norm(G, axis=-1, keepdims=True)
     return G * np.minimum(1.0, bound / np.maximum(norms, 1e-300))
+
+
+def normal(streams, size=None):
+    return streams.noise.standard_normal(size)
 
 
 class Averaged:
@@ -74,8 +91,8 @@ def dp_cd(X, y, loss, penalty, lane, count, streams, options, M=None):
         j = (1 + k) % p
         if sampling == "uniform":
             j = streams.sampling.integers(0, p)
-        terms = np.clip(phi_prime(loss, X, y, at.w) * X[:, j], -C[j], C[j])
-        g = terms.mean() + sigma * 2 * C[j] / n * streams.noise.standard_normal()
+        terms = np.clip(gradients(loss, X, y, at.w)[:, j], -C[j], C[j])
+        g = terms.mean() + sigma * 2 * C[j] / n * normal(streams)
         w = at.w.copy()
         w[j] = prox(w[j] - step / M[j] * g, step / M[j], penalty)
         at.move(w)
@@ -100,8 +117,8 @@ def dp_sgd(X, y, loss, penalty, lane, count, streams, options):
             some = [streams.sampling.integers(0, n)]
         else:
             some = streams.sampling.choice(n, b, replace=False)
-        G = clipped(phi_prime(loss, X[some], y[some], w)[:, None] * X[some], clip)
-        g = G.sum(axis=0) + sigma * 2 * clip * streams.noise.standard_normal(p)
+        G = clipped(gradients(loss, X[some], y[some], w), clip)
+        g = G.sum(axis=0) + sigma * 2 * clip * normal(streams, p)
         w = prox(w - gamma * g / b, gamma, penalty)
     return w
 
@@ -114,17 +131,13 @@ def dp_svrg(X, y, loss, penalty, lane, count, streams, options):
     for k in range(count):
         if k % m == 0:
             snapshot = at.w.copy()
-            mu = clipped(phi_prime(loss, X, y, snapshot)[:, None] * X, clip).mean(
-                axis=0
-            )
-            noise = streams.noise.standard_normal(p)
+            mu = clipped(gradients(loss, X, y, snapshot), clip).mean(axis=0)
+            noise = normal(streams, p)
             mu = mu + sigma * n / np.sqrt(m) * 2 * clip / n * noise
-        i = streams.sampling.integers(0, n)
-        slope = phi_prime(loss, X[i], y[i], at.w) - phi_prime(
-            loss, X[i], y[i], snapshot
-        )
-        own = clipped(slope * X[i], clip)
-        eta = sigma * 2 * clip * streams.noise.standard_normal(p)
+        i = [streams.sampling.integers(0, n)]
+        new, old = (gradients(loss, X[i], y[i], w)[0] for w in (at.w, snapshot))
+        own = clipped(new - old, clip)
+        eta = sigma * 2 * clip * normal(streams, p)
         at.move(prox(at.w - gamma * (own + eta + mu), gamma, penalty))
     return at.w
 
@@ -158,8 +171,8 @@ def dp_skgd(X, y, loss, penalty, lane, count, streams, options, blocks=None):
         else:
             S = blocks[streams.sampling.integers(0, len(blocks))]
         C = clip * np.sqrt(M[S].sum() / M.sum())
-        G = clipped(phi_prime(loss, X, y, at.w)[:, None] * X[:, S], C).mean(axis=0)
-        G = G + sigma * 2 * C / n * streams.noise.standard_normal(len(S))
+        G = clipped(gradients(loss, X, y, at.w)[:, S], C).mean(axis=0)
+        G = G + sigma * 2 * C / n * normal(streams, len(S))
         w = at.w.copy()
         w[S] = prox(w[S] - step / valid[S] * G, step / valid[S], penalty)
         at.move(w)
@@ -198,7 +211,7 @@ def dp_gcd(X, y, loss, penalty, lane, count, streams, options, inside=True):
         else:
             chi = streams.sampling.standard_exponential(p)
             chi = -np.log(chi) if options.noise == "gumbel" else chi
-        g = np.clip(phi_prime(loss, X, y, w)[:, None] * X, -C, C).mean(axis=0)
+        g = np.clip(gradients(loss, X, y, w), -C, C).mean(axis=0)
         seen = g + multiplier * 2 * C / n * chi * inside
         each = zip(seen, w, M, strict=True)
         scores = np.array([greedy_score(options.rule, *at, penalty) for at in each])
@@ -211,12 +224,6 @@ def dp_gcd(X, y, loss, penalty, lane, count, streams, options, inside=True):
 
 
 # --- Frank-Wolfe on a finite sum: A (n, p) and an offset make margins A x + offset ----
-
-
-def slope(loss, v):
-    """phi'(v) of a margin."""
-    return {"least_squares": v, "logistic": -expit(-v),
-            "smoothed_hinge": -np.maximum(0.0, 1.0 - v)}[loss]  # fmt: skip
 
 
 def bcfw(A, offset, loss, radius, sets, p_min, blocks=(), vertices="one"):
@@ -283,10 +290,7 @@ def dp_bcfw(A, offset, loss, blocks, J, T, vertex, factor, scales, bounds, strea
 
 
 def gradient(loss, x, y, w, bound):
-    v = x @ w
-    slope = {"least_squares": v - y, "logistic": -y * expit(-y * v),
-             "linear": -np.ones_like(v)}[loss]  # fmt: skip
-    return np.clip(slope, -bound, bound) @ x
+    return np.clip(slopes(loss, x @ w, y), -bound, bound) @ x
 
 
 def best(g, p, radius):
@@ -315,9 +319,8 @@ def noisy_sfw(x, y, loss, p, radius, L0, T, b, scales, draw, consecutive=False):
             """The subtree whose first leaf is ``leaf``; its node is entered already."""
             nonlocal w
             if depth == t:
-                eta = (
-                    2 / (2**t + leaf) if consecutive else 2 / (2 ** (t - 1) + leaf + 1)
-                )
+                eta = 2 / (2 ** (t - 1) + leaf + 1)
+                eta = 2 / (2**t + leaf) if consecutive else eta
                 w = (1 - eta) * w + eta * best(estimate, p, radius)
                 return
             visit(depth + 1, leaf, estimate, at)
@@ -366,20 +369,20 @@ def phased_sgd(x, y, loss, project, L0, eta, scale, noise):
     return project(w), averages, position
 
 
-def sco_dp_fw(x, y, loss, radius, L0, count, scale, noise, signs):
+def sco_dp_fw(x, y, loss, radius, L0, p, L2, scale, streams):
     """Full-batch Frank-Wolfe with report noisy max."""
     n, d = x.shape
     w = np.zeros(d)
-    for t in range(count):
+    for t in range(math.ceil(n ** (2 / 3))):
         g = radius * gradient(loss, x, y, w, L0) / n
-        drawn = laplace_rows(noise, signs, (1, 2 * d))[0]
+        drawn = laplace_rows(streams.noise, streams.sampling, (1, 2 * d))[0]
         at = (np.concatenate([g, -g]) + scale * drawn).argmin()
         vertex = radius * np.concatenate([np.eye(d), -np.eye(d)])[at]
         w = (1 - 2 / (t + 2)) * w + 2 / (t + 2) * vertex
     return w
 
 
-def sco_dp_sgd(x, y, loss, radius, L0, p, L2, multiplier, noise):
+def sco_dp_sgd(x, y, loss, radius, L0, p, L2, multiplier, streams):
     """One pass of projected SGD over batches of sqrt(n); the average iterate."""
     n, d = x.shape
     b = math.isqrt(n)
@@ -388,21 +391,19 @@ def sco_dp_sgd(x, y, loss, radius, L0, p, L2, multiplier, noise):
     w, points = np.zeros(d), []
     for low in groups:
         g = gradient(loss, x[low : low + b], y[low : low + b], w, L0) / b
-        w = Ball(p, radius).project(w - eta * (g + scale * noise.standard_normal(d)))[0]
+        w = Ball(p, radius).project(w - eta * (g + scale * normal(streams, d)))[0]
         points.append(w)
     return np.mean(points, axis=0)
 
 
-def sco_mirror_descent(x, y, loss, radius, L0, p, L2, multiplier, noise):
+def sco_mirror_descent(x, y, loss, radius, L0, p, L2, multiplier, streams):
     """Lazy mirror descent: the entropy on the 2d vertices (p = 1), or ||.||^2 / 2."""
     (n, d), count = x.shape, math.ceil(math.sqrt(len(y)))
     scale = multiplier * 2 * L2 / n
     reach, size = radius, math.sqrt(d)  # and about E ||N(0, I)||
     if p == 1:
-        reach, size = (
-            radius * math.sqrt(math.log(2 * d)),
-            math.sqrt(2 * math.log(2 * d)),
-        )
+        reach = radius * math.sqrt(math.log(2 * d))
+        size = math.sqrt(2 * math.log(2 * d))
     eta = reach * math.sqrt(2 / count) / (L0 + scale * size)
     dual, points = np.zeros(d), []
     for _ in range(count):
@@ -413,7 +414,7 @@ def sco_mirror_descent(x, y, loss, radius, L0, p, L2, multiplier, noise):
             w = radius * (up - down)
         points.append(w)
         g = gradient(loss, x, y, w, L0) / n
-        dual = dual - eta * (g + scale * noise.standard_normal(d))
+        dual = dual - eta * (g + scale * normal(streams, d))
     return np.mean(points, axis=0)
 
 
@@ -433,16 +434,14 @@ class Data:
     l2: float
     delta: float
 
-    @property
-    def bound(self):
-        """sqrt(p) times the largest slope, or the label's scale."""
-        return math.sqrt(self.V.shape[1]) * self.label
+    def bound(self, options):
+        """A clip times sqrt(p) times the largest slope, or the label's scale."""
+        return options.clip * math.sqrt(self.V.shape[1]) * self.label
 
     def gradients(self, u, V=None):
         """Of every record, in V's features."""
         V = self.V if V is None else V
-        v = V @ u - self.y
-        return (v if self.loss == "least_squares" else -expit(-v))[:, None] * V
+        return slope(self.loss, V @ u - self.y)[:, None] * V
 
 
 def descent(d, options, width, count, noisy):
@@ -459,19 +458,21 @@ def descent(d, options, width, count, noisy):
     return np.mean(seen[options.steps // 2 :], axis=0) if options.average else u
 
 
+def noisy_sum(G, C, multiplier, streams):
+    """Sum of gradients G (k, m) that are clipped to C, with noise; (m,)."""
+    noise = 2 * C * multiplier * normal(streams, G.shape[1])
+    return clipped(G, C).sum(axis=0) + noise
+
+
 def dp_gd(d, options, z, streams):
     """Noisy gradient descent on all records."""
     n, p = d.V.shape
+    C, z = d.bound(options), math.sqrt(options.steps) * z
 
     def noisy(u):
-        scale = 2 * d.bound * math.sqrt(options.steps) * z
-        return clipped(d.gradients(u), d.bound).sum(axis=0) + scale * normal(streams, p)
+        return noisy_sum(d.gradients(u), C, z, streams)
 
     return descent(d, options, p, n, noisy)
-
-
-def normal(streams, size):
-    return streams.noise.standard_normal(size)
 
 
 def dp_minibatch(d, options, z, streams):
@@ -481,8 +482,7 @@ def dp_minibatch(d, options, z, streams):
 
     def noisy(u):
         some = streams.sampling.choice(n, b, replace=False, shuffle=False)
-        own = clipped(d.gradients(u)[some], d.bound)
-        return own.sum(axis=0) + 2 * d.bound * z * normal(streams, p)
+        return noisy_sum(d.gradients(u)[some], d.bound(options), z, streams)
 
     return descent(d, options, p, b, noisy)
 
@@ -494,12 +494,11 @@ def dp_selection(d, options, z, streams):
     scores = np.array([abs(rank(x, d)) for x in d.V.T])
     gumbel = -np.log(streams.noise.standard_exponential(p))
     some = np.argsort(-(scores + 2 * z * math.sqrt(k / share) * gumbel))[:k]
-    C = d.bound * math.sqrt(k / p)
+    C, later = d.bound(options) * math.sqrt(k / p), z * math.sqrt(T / (1 - share))
 
     def noisy(u):
-        g, V = np.zeros(p), d.V[:, some]
-        g[some] = clipped(d.gradients(u[some], V), C).sum(axis=0)
-        g[some] += 2 * C * z * math.sqrt(T / (1 - share)) * normal(streams, k)
+        g, own = np.zeros(p), d.gradients(u[some], d.V[:, some])
+        g[some] = noisy_sum(own, C, later, streams)
         return g
 
     return descent(d, options, k, n, noisy)
@@ -515,14 +514,13 @@ def rank(x, d):
     return sum(np.sign(x[i] + x[k]) for k in range(n) for i in range(k + 1)) / n
 
 
-def symmetric(drawn, p):
-    """Noise of a matrix, isotropic in the Frobenius norm."""
-    noise = np.zeros((p, p))
-    drawn = iter(drawn)
-    for i in range(p):
-        for j in range(i, p):
-            noise[i, j] = noise[j, i] = next(drawn) * (1 if i == j else math.sqrt(0.5))
-    return noise
+def gram(V, sigma, streams):
+    """V' V with noise that is isotropic in the Frobenius norm."""
+    i, j = np.triu_indices(V.shape[1])
+    found = V.T @ V
+    found[i, j] += sigma * normal(streams, len(i)) * np.where(i == j, 1, math.sqrt(0.5))
+    found[j, i] = found[i, j]
+    return found
 
 
 def floored(Q, least):
@@ -540,8 +538,8 @@ def ada_ssp(d, options, z, streams):
     p = d.V.shape[1]
     R, Y, z = options.radius * math.sqrt(p), options.label, math.sqrt(3) * z
     V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z
-    smallest = np.linalg.eigvalsh(V.T @ V)[0] + R**2 * z * normal(streams, 1)[0]
-    Q = V.T @ V + symmetric(sigma * normal(streams, p * (p + 1) // 2), p)
+    smallest = np.linalg.eigvalsh(V.T @ V)[0] + R**2 * z * normal(streams)
+    Q = gram(V, sigma, streams)
     q = V.T @ np.clip(d.y / d.label, -Y, Y) + 2 * R * Y * z * normal(streams, p)
     wanted = sigma * math.sqrt(p * math.log(2 * p**2 / 0.05))
     added = max(wanted - max(smallest - 1.645 * R**2 * z, 0), 0)
@@ -552,24 +550,19 @@ def moments(d, options, z, streams):
     """All second moments of t = (x, y), clipped together, with one release."""
     p = d.V.shape[1]
     C = options.radius * math.sqrt(p + 1)
-    t, sigma = (
-        clipped(np.column_stack((d.V, d.y / d.label)), C),
-        math.sqrt(2) * C**2 * z,
-    )
-    Q = t.T @ t + symmetric(sigma * normal(streams, (p + 1) * (p + 2) // 2), p + 1)
+    t, sigma = np.column_stack((d.V, d.y / d.label)), math.sqrt(2) * C**2 * z
+    Q = gram(clipped(t, C), sigma, streams)
     top = floored(Q[:p, :p], options.floor * sigma * math.sqrt(2 * p))
     q, s = Q[:p, p], sigma / math.sqrt(2)
     kept = max(0.0, 1 - options.shrink * (p - 2) * s**2 / (q @ q))
     return np.linalg.solve(top + ridge(d), d.label * kept * q)
 
 
-def metric_steps(d, metrics, scale, streams):
+def metric_steps(d, options, metrics, z, streams):
     """Minimisers of g.(u - v) + (u - v).H (u - v) / 2 + penalty, H of each step."""
-    u = np.zeros(d.V.shape[1])
+    u, z = np.zeros(d.V.shape[1]), math.sqrt(options.steps / (1 - options.share)) * z
     for H in metrics:
-        g = clipped(d.gradients(u), d.bound).sum(axis=0) + scale * normal(
-            streams, len(u)
-        )
+        g = noisy_sum(d.gradients(u), d.bound(options), z, streams)
         u = np.linalg.solve(H + ridge(d), H @ u - g)
     return u
 
@@ -579,22 +572,19 @@ def dp_gram(d, options, z, streams):
     n, p = d.V.shape
     R, T = options.radius * math.sqrt(p), options.steps
     V, sigma = clipped(d.V, R), math.sqrt(2) * R**2 * z / math.sqrt(options.share)
-    Q = V.T @ V + symmetric(sigma * normal(streams, p * (p + 1) // 2), p)
+    Q = gram(V, sigma, streams)
     H = curvature(d.loss) * floored(Q, max(sigma * math.sqrt(2 * p), 1e-9 * n))
-    scale = 2 * d.bound * math.sqrt(T / (1 - options.share)) * z
-    return metric_steps(d, [H / options.step] * T, scale, streams)
+    return metric_steps(d, options, [H / options.step] * T, z, streams)
 
 
 def hessian_mixing(d, options, z, streams):
     """Each step in the metric of a fresh sketch of k rows (Lev et al. 2026)."""
     p, T, first = d.V.shape[1], options.steps, options.share * options.eigenvalue
     R = options.radius * math.sqrt(p)
-    V, k = (
-        clipped(d.V, R),
-        max(int(options.rows * max(p, math.log(20 * T / d.delta))), p + 2),
-    )
-    M, noise = V.T @ V, R**2 * z / math.sqrt(first)
-    smallest = np.linalg.eigvalsh(M)[0] + noise * normal(streams, 1)[0]
+    k = max(int(options.rows * max(p, math.log(20 * T / d.delta))), p + 2)
+    V, noise = clipped(d.V, R), R**2 * z / math.sqrt(first)
+    M = V.T @ V
+    smallest = np.linalg.eigvalsh(M)[0] + noise * normal(streams)
     below = max(smallest - R**2 - norm.isf(0.1 * d.delta) * noise, 0.0)
     floor = R**2 * z * math.sqrt(k * T / (options.share - first))
     values, vectors = np.linalg.eigh(M)
@@ -605,8 +595,7 @@ def hessian_mixing(d, options, z, streams):
             rows = rows * np.sqrt(values + max(floor - below, 0.0)) @ vectors.T
             yield rows.T @ rows / k
 
-    scale = 2 * d.bound * math.sqrt(T / (1 - options.share)) * z
-    return metric_steps(d, sketches(), scale, streams)
+    return metric_steps(d, options, sketches(), z, streams)
 
 
 def objective_perturbation(d, options, z, streams):
