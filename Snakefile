@@ -23,7 +23,6 @@ except ConfigError as error:
 if workflow.is_main_process:
     helpers.age(JOBS)
 shell.prefix(helpers.prefix(HERE))
-CORES = workflow.resource_settings.cores
 RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
 TARGETS = JOBS.targets()
 
@@ -93,7 +92,7 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
         priority: STAGES[stage].priority
         conda:
             "environment.yml"
-        threads: lambda names, stage=stage: helpers.threads(JOBS, CORES, stage, *names)
+        threads: lambda names, stage=stage: helpers.threads(JOBS, stage, *names)
         resources:  # of a cluster; --default-resources takes nothing from them
             mem_mb=lambda names, attempt: attempt * 3000,
             runtime=lambda names, attempt: attempt * 120,

@@ -266,7 +266,7 @@ def test_threads_follow_from_passes_and_entries(few):
     asked = []
     for entries in (0, 20000, 3624960, 10**9):
         fetched(few, nnz=entries)
-        asked.append(workflow.threads(few, 64, "solve", "one", "a", "s"))
+        asked.append(workflow.threads(few, "solve", "one", "a", "s"))
     assert asked == [1, 1, 4, workflow.MOST]
 
 
@@ -277,14 +277,7 @@ def test_what_is_timed_runs_alone_and_leaves_cores_idle(few):
         ("timing", "one", 1, workflow.ALONE),
     ):
         assert workflow.workers(few.job(stage, *values), stage, 32) == working
-        assert workflow.threads(few, 64, stage, *values) == threads
-
-
-def test_two_jobs_have_room_side_by_side(few):
-    fetched(few, nnz=10**9)
-    for job in (("sweep", "one", "long"), ("solve", "one", "a", "s")):
-        asked = [workflow.threads(few, cores, *job) for cores in (None, 1, 2, 4)]
-        assert asked == [1, 1, 1, 2]
+        assert workflow.threads(few, stage, *values) == threads
 
 
 def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(few):

@@ -118,24 +118,22 @@ def prefix(folder: str) -> str:
     return f"set -euo pipefail; export PYTHONPATH={path}{own}; "
 
 
-def threads(jobs: Jobs, cores: int | None, stage: str, *values: str) -> int:
+def threads(jobs: Jobs, stage: str, *values: str) -> int:
     """Number of threads of a job, if there are enough cores; no row depends on it.
 
     It follows from its stage, the passes of its lanes and the stored entries of its
-    data set, 0 while unknown or without a problem. It is at most half of the cores,
-    since two jobs side by side keep a machine busier than one.
+    data set, 0 while unknown or without a problem.
     """
     job = jobs.job(stage, *values)
     if job.alone:
         return ALONE
-    half = max(1, (cores or 1) // 2)
     if stage == "sweep":
-        return min(SWEEP_THREADS, half)
+        return SWEEP_THREADS
     named = dict(zip(STAGES[stage].wildcards, values, strict=False))
     dataset = jobs.dataset_of.get(named.get("problem", ""))
     record = read_record(dataset, schema.Data()) if dataset else None
     entries = (record and record.nnz) or 0
-    return min(MOST, half, max(1, math.ceil(math.sqrt(job.work * entries) / ROOTS)))
+    return min(MOST, max(1, math.ceil(math.sqrt(job.work * entries) / ROOTS)))
 
 
 def workers(job: Job, stage: str, threads: int) -> int:
