@@ -163,6 +163,14 @@ def test_ledgers_are_stored_with_what_they_cost(configured):
         assert epsilon(ledger, found["delta"], "strict") == found["true_epsilon"]
 
 
+def test_entries_of_a_ledger_keep_their_order_whatever_is_asked_for(configured):
+    path = stages.tune(configured(BOTH)).with_name("ledger.json")
+    whole = path.read_text()
+    last = json.loads(whole)[-1]["passes"]
+    stages.tune(with_grid(configured(BOTH), [1.0], passes=last))
+    assert path.read_text() == whole
+
+
 def test_a_stored_noise_that_was_edited_is_found_anew(configured):
     path = stages.tune(configured()).with_name("ledger.json")
     entries = json.loads(path.read_text())

@@ -176,7 +176,7 @@ def calibrations(
     # Of the others, which are of other passes, those of an older accountant go.
     kept = {key: entry for key, entry in known.items()
             if entry.get("code") == job.code.noise}  # fmt: skip
-    store.write_json(path, [*{**asked, **kept}.values()])
+    store.write_json(path, sorted({**asked, **kept}.values(), key=_place))
     return {
         pair: Calibration.from_dict(known[keys[pair]]["calibrated"]) for pair in pairs
     }
@@ -194,6 +194,11 @@ def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
         "calibrated": calibrated.to_dict(),
     }
     return entry | {"digest": store.digest(entry)}
+
+
+def _place(entry: dict[str, Any]) -> tuple[str, float]:
+    """Place in the file, whichever stage asked for it."""
+    return entry["calibrated"]["calibration"], entry["passes"]
 
 
 def _key(job: Job, kind: str, passes: float) -> str:
