@@ -103,7 +103,11 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
     ("place", "words", "code"),
     [
         ("json.py:half", (), REFUTED),  # the name of a module that is loaded
-        ("of_mine:forks", (), REFUTED),
+        (
+            "of_mine:forks",
+            ("--n", "2", "--x-bound", "1", "--y-bound", "1"),
+            REFUTED,
+        ),
         ("of_mine:whole", ("--seconds", "2"), NOT_REFUTED),
     ],
 )
