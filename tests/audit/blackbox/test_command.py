@@ -29,7 +29,7 @@ def half(X, y, seed):
 
 def forks(X, y, seed):
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        return half(pool.apply(np.copy, (X,)), y, seed)
+        return whole(pool.apply(np.copy, (X,)), y, seed)
 
 def whole(X, y, seed):
     noise = np.random.default_rng(seed).laplace(0, 2 / len(X), X.shape[1])
@@ -103,11 +103,7 @@ def test_a_refutation_leaves_its_proof(here, monkeypatch, capsys, place):
     ("place", "words", "code"),
     [
         ("json.py:half", (), REFUTED),  # the name of a module that is loaded
-        (
-            "of_mine:forks",
-            ("--n", "2", "--x-bound", "1", "--y-bound", "1"),
-            REFUTED,
-        ),
+        ("of_mine:forks", ("--seconds", "3"), NOT_REFUTED),
         ("of_mine:whole", ("--seconds", "2"), NOT_REFUTED),
     ],
 )
