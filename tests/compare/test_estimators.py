@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import ElasticNet
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -306,6 +307,8 @@ def test_what_is_no_target_is_refused(data):
     X, _ = data
     with pytest.raises(ValueError, match="classes: expected two labels or more that"):
         DPClassifier(classes=(1, 1), **RANGES).fit(X, np.arange(300) % 3)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        DPClassifier().predict(X)
     with pytest.raises(ValueError, match="1d array"):
         dperm.fit(X, "label", classes=(0, 1), **RANGES)
     with pytest.raises(TypeError, match="sample_weight"):

@@ -1,8 +1,46 @@
+import numpy as np
 import pytest
 from scipy import sparse
 
 from dperm.data import digest_arrays
-from dperm.data.synthetic import GENERATORS
+from dperm.data.synthetic import (
+    GENERATORS,
+    logistic_lognormal,
+    sparse_classification,
+    sparse_regression,
+)
+
+
+def test_sparse_regression_is_as_described():
+    X, y = sparse_regression(
+        n=400, p=30, active=5, coefficient_scale=100.0, noise=0.5, seed=3
+    )
+    np.testing.assert_allclose(X.mean(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(X.std(axis=0), 1.0, rtol=1e-13)
+    w, residual, _, _ = np.linalg.lstsq(X, y, rcond=None)
+    assert (np.abs(w) > 1.0).sum() == 5
+    assert np.sqrt(residual[0] / (400 - 30)) == pytest.approx(0.5, rel=0.1)
+
+
+def test_logistic_lognormal_has_signal_to_noise_one():
+    X, y = logistic_lognormal(n=20000, p=10, sigma=1.0, seed=5)
+    np.testing.assert_allclose(X.std(axis=0), 1.0, rtol=1e-13)
+    assert set(np.unique(y)) == {-1.0, 1.0}
+    w = np.linalg.lstsq(X, y, rcond=None)[0]
+    # The sign of a + b and of a agree with probability 3/4 if a, b are alike.
+    assert (np.sign(X @ w) == y).mean() == pytest.approx(0.75, abs=0.01)
+
+
+def test_sparse_classification_is_as_described():
+    X, y = sparse_classification(n=3000, p=40, density=0.1, active=4, seed=2)
+    assert X.format == "csc" and set(X.data) == {1.0}
+    assert X.nnz / (3000 * 40) == pytest.approx(0.1, rel=0.05)
+    w = np.linalg.lstsq(X.toarray(), y, rcond=None)[0]
+    assert (np.sign(w[:4]) == [1, -1, 1, -1]).all()
+    assert np.abs(w[4:]).max() < np.abs(w[:4]).min()
+    thin, _ = sparse_classification(n=50, p=400, density=0.001, active=0, seed=2)
+    assert (np.diff(thin.indptr) > 0).all()
+
 
 # Options, of which none has a value that changes nothing, and the digest of a draw.
 DRAWN = {

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from dperm.accountants.noisy_max import ChosenValue, NoisyMax
+from dperm.accountants.noisy_max import NOISES, ChosenValue, NoisyMax
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import (
     TOLERANCE_GRID,
@@ -53,6 +53,28 @@ def test_coarse_grids_find_what_the_bounds_find(ledger_of, target):
 
 
 @pytest.mark.parametrize(
+    ("n", "target", "delta", "ratio", "true"),
+    [
+        (ELECTRICITY, 1.0, ELECTRICITY**-2, 0.85, 0.841),
+        (CALIFORNIA, 1.0, CALIFORNIA**-2, 0.84, 0.831),
+        (1000, 10.0, 1e-6, 0.89, 8.70),
+    ],
+)
+def test_noise_of_dp_cd(n, target, delta, ratio, true):
+    paper, strict = (
+        calibrate(partial(gaussian, count=80), target, delta, name)
+        for name in ("paper", "strict")
+    )
+    assert paper.true_epsilon == pytest.approx(true, abs=5e-4 * target)
+    share = strict.noise_multiplier / paper.noise_multiplier
+    assert share == pytest.approx(ratio, abs=5e-3)
+    log = math.log(1 / delta)
+    closed = math.sqrt(40) / (math.sqrt(log + target) - math.sqrt(log))
+    assert paper.noise_multiplier == pytest.approx(closed, rel=1e-6)
+    assert epsilon(gaussian(closed, 80), delta, "paper") == pytest.approx(target)
+
+
+@pytest.mark.parametrize(
     ("n", "target", "delta", "passes", "paper", "strict", "true"),
     [
         (CALIFORNIA, 1.0, CALIFORNIA**-2, 2, 0.954, 0.623, 0.09),
@@ -82,6 +104,21 @@ def test_what_private_constants_cost():
     assert epsilon(Ledger((strict,)), 1e-9, "paper") == pytest.approx(0.1)
     assert true_epsilon(Ledger((paper,)), 1e-9) == pytest.approx(0.05, rel=0.02)
     assert true_epsilon(Ledger((strict,)), 1e-9) == pytest.approx(0.1, rel=0.02)
+
+
+def private_constants(calibration):
+    fixed = Ledger((smoothness_event(8, 0.1, calibration),))
+    return lambda sigma: fixed + gaussian(sigma, 160)
+
+
+def test_published_dp_cd_with_private_constants_splits_its_budget():
+    delta = CALIFORNIA**-2
+    whole = calibrate(private_constants("paper"), 1.0, delta, "paper")
+    rest = calibrate(partial(gaussian, count=160), 0.9, delta, "paper")
+    assert whole.noise_multiplier == pytest.approx(rest.noise_multiplier, rel=1e-6)
+    assert rest.true_epsilon < whole.true_epsilon < 0.9
+    strict = calibrate(private_constants("strict"), 1.0, delta, "strict")
+    assert strict.noise_multiplier < 0.8 * whole.noise_multiplier
 
 
 @pytest.mark.parametrize("target", [0.0, -1.0, math.nan])
@@ -115,6 +152,17 @@ def greedy(count, sound=True):
         return Ledger((selection, ChosenValue(1.0, m, count, "", "")))
 
     return ledger_of
+
+
+def test_a_hundred_selections():
+    """The figures of docs/accounting.md: 6.31, 4.77 and 2.42."""
+    ledgers = {noise: Ledger((NoisyMax(1.0, 20.0, 100, "", "", noise),))
+               for noise in NOISES}  # fmt: skip
+    for ledger in ledgers.values():
+        assert epsilon(ledger, 1e-6, "paper") == pytest.approx(6.308, abs=1e-3)
+    found = {noise: true_epsilon(ledger, 1e-6) for noise, ledger in ledgers.items()}
+    assert found["laplace"] == pytest.approx(4.775, abs=0.01)
+    assert found["gumbel"] == pytest.approx(2.42, abs=0.005)
 
 
 def test_one_loud_gumbel_selection_is_accounted_as_pure():

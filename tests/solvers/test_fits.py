@@ -20,6 +20,8 @@ from dperm.solvers.fits import (
     ada_ssp,
     dp_gd,
     dp_gram,
+    dp_minibatch,
+    dp_selection,
     hessian_mixing,
     moments,
     objective_perturbation,
@@ -42,6 +44,26 @@ def module(request):
 def options(module):
     """Those of its twin, whose clips and radii are unusual."""
     return module.Options(**FITS[module.__name__.rpartition(".")[2]][0])
+
+
+def test_ledgers_state_the_sensitivities_of_the_papers():
+    at = Scaled(make_problem("least_squares", "l2"))
+    p, label = at.p, at.label
+    R, C, root = 1.5 * np.sqrt(p), 1.5 * np.sqrt(p) * label, np.sqrt(2)
+    few, two = 1.5 * np.sqrt(p + 1), 1.5 * np.sqrt(2) * label
+    wide, clip = {"radius": 1.5}, {"clip": 1.5, "steps": 4}
+    for module, made, found, counts in (
+        (ada_ssp, {**wide, "label": 3.0}, [R**2, root * R**2, 6 * R], [1] * 3),
+        (moments, wide, [root * few**2], [1]),
+        (dp_gd, clip, [2 * C], [4]),
+        (dp_minibatch, clip, [2 * C], [4]),
+        (dp_selection, {**clip, "features": 2}, [2.0, 2 * two], [1, 4]),
+        (dp_gram, {**wide, **clip}, [root * R**2, 2 * C], [1, 4]),
+        (hessian_mixing, {**wide, **clip}, [R**2, R, 2 * C], [1, 4, 4]),
+    ):
+        events = module.ledger(at, 0.7, module.Options(**made)).events
+        assert [event.sensitivity for event in events] == pytest.approx(found)
+        assert [event.count for event in events] == counts
 
 
 def able(module, penalty="l2"):

@@ -297,3 +297,20 @@ def test_constants_bound_gradients_and_their_change(loss, p):
         assert abs(here) <= one.lipschitz * (1 + 1e-9)
         distance = norms(w - v, p)[0]
         assert abs(here - there) <= one.smoothness * distance * (1 + 1e-9)
+
+
+def test_sensitivities_of_the_right_children():
+    """At most 7.97 L1 M / b where 8 is printed; 4 with the proof's steps."""
+    setup, worst = Setup("least_squares", 2.0, 4), []
+    tree = noisy_sfw.tree(10**6, OPTIONS[0])
+    unit = setup.smoothness * setup.diameter / tree.batch
+    for options in OPTIONS:
+        found = []
+        for t in range(1, tree.phases + 1):
+            for leaf in range(1, 2**t):
+                depth = t - int(math.log2(leaf & -leaf))  # where the leaf's path turns
+                given = (setup, tree.batch, t, depth, leaf, options)
+                found.append(noisy_sfw.child_sensitivity(*given) / unit)
+        worst.append(max(found))
+    assert worst[0] == pytest.approx(7.97, abs=0.005)
+    assert worst[1] == pytest.approx(4.0, abs=1e-9)

@@ -196,9 +196,9 @@ def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
     return entry | {"digest": store.digest(entry)}
 
 
-def _place(entry: dict[str, Any]) -> tuple[str, float]:
+def _place(entry: dict[str, Any]) -> tuple[str, float, str]:
     """Place in the file, whichever stage asked for it."""
-    return entry["calibrated"]["calibration"], entry["passes"]
+    return entry["calibrated"]["calibration"], entry["passes"], entry["key"]
 
 
 def _key(job: Job, kind: str, passes: float) -> str:
