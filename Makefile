@@ -4,7 +4,6 @@ JOBS   ?= 2
 VERSIONS ?= lowest-direct
 VENV   := .venv
 BIN    := $(VENV)/bin
-SRC    ?= src/dperm
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: article help quickstart test test-all all lint size types unit bounds smoke
@@ -40,12 +39,8 @@ lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt
 	lint-imports
 	snakefmt --check Snakefile
 
-size:  ## lines of the core, the package and the tests: budgets only fall
-	@at_most() { echo "$$1: $$3, at most $$2"; test $$3 -le $$2; }; \
-	  lines() { find $$1 -name '*.py' -exec cat {} + | wc -l; }; \
-	  at_most "lines of the core" 6790 $$(lines $(SRC)/core) && \
-	  at_most "lines of the package" 34940 $$(lines $(SRC)) && \
-	  at_most "lines of the tests" 20700 $$(lines tests)
+size: $(VENV)/.done  ## statements of the package and the tests, against their budgets
+	python tests/lint/size.py
 
 types: $(VENV)/.done  ## mypy
 	mypy
