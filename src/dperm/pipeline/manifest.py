@@ -24,6 +24,7 @@ NAME = "manifest.json"
 # Keys of seconds, each by paper, to the columns of Snakemake's benchmark files.
 SECONDS = {"wall_seconds": "s", "cpu_seconds": "cpu_time"}
 HELD = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
+LEFT_OUT = ("explorer.html",)  # made anew by `dperm report`, too large for Git
 
 
 def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
@@ -71,6 +72,7 @@ def held(scale: str) -> dict[str, Path]:
         for top in tops
         for path in sorted(top.rglob("[!.]*"))
         if path.suffix in HELD
+        and path.name not in LEFT_OUT
         and (path.parent == top or path.relative_to(top).parts[0] in folders)
     }
 

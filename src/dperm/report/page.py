@@ -22,6 +22,7 @@ from dperm.core.experiment import plan, schema
 from dperm.judge.judge import VERDICTS
 from dperm.present.tables import groups, short
 from dperm.report import texts
+from dperm.report.explorer import explore
 from dperm.report.worth import NOISE_TABLES, author, true_epsilons, worth_in_words
 
 log = logging.getLogger(__name__)
@@ -33,11 +34,14 @@ ARENA = "arena"  # the folder of the comparison of methods
 
 
 def report(config: schema.Config) -> list[Path]:
-    """Write ``report/index.html``. Raises ConfigError if there are no claims yet."""
+    """Write the page, and beside it the explorer, which Git does not hold.
+
+    Raises ConfigError if there are no claims yet.
+    """
     path = plan.results_folder(config, "report", "index.html")
     store.write_text(path, page(config, texts.judged(config), path.parent))
     log.info("%s", path)
-    return [path]
+    return [path, *explore(config)]
 
 
 def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:

@@ -1,0 +1,335 @@
+"""The results explorer: one HTML file that reacts, alone and without a network.
+
+Every figure of the papers is a chart whose curves can be hidden, isolated, read off and
+zoomed; the arena and the claims are tables that sort, filter, search and export. Altair
+(with Vega's own bundle from vl-convert) makes the charts and itables the tables; both
+are written into the file, which makes no request.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import numpy as np
+import pandas as pd
+import vl_convert
+from altair.utils.schemapi import debug_mode
+from itables import options as table_options
+from itables import to_html_datatable
+from itables.javascript import generate_init_offline_itables_html
+
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import available
+from dperm.present import looks
+from dperm.report import texts
+from dperm.report.worth import author, true_epsilons
+
+log = logging.getLogger(__name__)
+
+NUMBERS = ("x", "mean", "min", "max", "ci_low", "ci_high")  # columns of a figure
+ARENA = "arena"  # comes after the papers
+POINTS_OF_CURVE = 40  # more points of a curve cannot be told apart on a screen
+WIDE_SCALE = 50.0  # largest over least value from which a scale is logarithmic at first
+CLAIM_COLUMNS = {  # of claims.csv: heading
+    "paper": "paper",
+    "place": "place",
+    "claim": "statement",
+    "kind": "kind",
+    "verdict": "verdict",
+    "accepted": "accepted range",
+    "reproduced": "our value",
+    "ci_low": "95 % from",
+    "ci_high": "95 % to",
+    "reason": "reason",
+}
+ARENA_COLUMNS = {  # of arena.csv: heading
+    "problem": "data set",
+    "loss": "loss",
+    "n": "records",
+    "p": "features",
+    "epsilon": "epsilon",
+    "algorithm": "method",
+    "tuning": "setting",
+    "mean": "excess",
+    "ci_low": "95 % from",
+    "ci_high": "95 % to",
+}
+
+
+def explore(config: schema.Config) -> list[Path]:
+    """Write ``report/explorer.html``. Raises ConfigError if there are no claims yet."""
+    claims = texts.judged(config)
+    papers = sorted(texts.papers(config), key=lambda paper: paper.paper.name == ARENA)
+    names = {paper.paper.name: heading(paper.paper, claims) for paper in papers}
+    epsilons = proved_epsilons(config)
+    figures: list[dict[str, Any]] = []
+    with debug_mode(False):  # Altair else checks every part of every chart, for minutes
+        for paper in papers:
+            figures += figures_of(paper, claims, epsilons)
+    folder = plan.results_folder(config)
+    page = texts.environment().get_template("explorer.html")
+    html = page.render(
+        figures=figures,
+        papers=names,
+        vega=vl_convert.javascript_bundle(None),  # type: ignore[arg-type]
+        table_script=generate_init_offline_itables_html(table_options.dt_bundle),
+        tables={
+            "methods": table(folder / "arena" / "arena.csv", ARENA_COLUMNS),
+            "claims": table(folder / "claims.csv", CLAIM_COLUMNS),
+        },
+        scale=config.scale.name,
+    )
+    path = plan.results_folder(config, "report", "explorer.html")
+    store.write_text(path, html)
+    log.info("%s", path)
+    return [path]
+
+
+def heading(paper: schema.Paper, claims: pd.DataFrame) -> str:
+    """How the page calls a paper: by its author and year, the arena by its title."""
+    is_judged = bool(texts.counted(claims[claims["paper"] == paper.name]))
+    return author(paper.reference) if is_judged else paper.title.partition(":")[0]
+
+
+# --- figures --------------------------------------------------------------------------
+
+
+def figures_of(
+    config: schema.Config, claims: pd.DataFrame, epsilons: Mapping[tuple[str, str], str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the figures of a paper whose data are there, as the page shows them."""
+    paper = config.paper
+    for name, product in paper.figures.items():
+        path = plan.figures_folder(config, paper.name, f"{name}.csv")
+        if not path.is_file():
+            continue
+        curves = pd.read_csv(path, dtype={"panel": str, "algorithm": str})
+        if curves.empty:
+            continue
+        specification = chart(curves, paper.name, epsilons, titles_of(curves["panel"]))
+        yield {
+            "id": f"{paper.name}-{name}",
+            "paper": paper.name,
+            "name": name,
+            "caption": product.caption,
+            "csv": path.as_posix(),
+            "claims": deciding(claims, path),
+            "chart": json.dumps(specification).replace("</", "<\\/"),
+        }
+
+
+def deciding(claims: pd.DataFrame, path: Path) -> list[dict[str, Any]]:
+    """The claims that are judged from a figure's data, each with its verdict."""
+    name = path.as_posix()
+    rows = claims.to_dict("records")
+    return [row for row in rows if name in texts.files(row)]
+
+
+def proved_epsilons(config: schema.Config) -> dict[tuple[str, str], str]:
+    """The proved epsilon of noise published for epsilon 1, by paper and method."""
+    return {
+        (str(row.paper), str(row.method)): f"{row.least:.3g} to {row.most:.3g}"
+        for row in true_epsilons(config).itertuples()
+    }
+
+
+def chart(
+    curves: pd.DataFrame,
+    paper: str,
+    epsilons: Mapping[tuple[str, str], str],
+    titles: Mapping[str, str],
+) -> dict[str, Any]:
+    """A Vega-Lite chart of a figure, one panel at a time.
+
+    A click on a name of the legend isolates its curve, with Shift it hides or shows it,
+    and a double click shows all. The panel and the two scales are chosen below. The
+    wheel zooms, and a double click into the chart shows everything again.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        Columns panel, algorithm, x, mean, ci_low and ci_high, of a figure's CSV file.
+    paper : str
+        Name of the paper.
+    epsilons : mapping
+        As of ``proved_epsilons``.
+    titles : mapping
+        Panel to its title.
+    """
+    curves = thinned(curves)
+    methods = list(dict.fromkeys(curves["algorithm"]))
+    panels = list(dict.fromkeys(curves["panel"]))
+    styles = looks.of(methods)
+    curves = curves.assign(
+        proved=[epsilons.get((paper, method), "") for method in curves["algorithm"]]
+    )
+    panel = alt.param(
+        name="panel",
+        value=panels[0],
+        bind=alt.binding_select(
+            options=panels, labels=[titles[name] for name in panels], name="panel "
+        ),
+    )
+    means = curves["mean"]
+    floor = means[means > 0].min() / 2 if (means > 0).any() else 1e-300
+    x_scale = _scale("x_scale", curves["x"])
+    y_scale = _scale("y_scale", curves["mean"])
+    visible = alt.selection_point(
+        name="visible",
+        fields=["algorithm"],
+        bind="legend",
+        toggle="event.shiftKey",
+    )
+    zoom = alt.selection_interval(name="zoom", bind="scales")
+    colour = alt.Color(
+        "algorithm:N",
+        title="",
+        scale=alt.Scale(
+            domain=methods, range=[styles[method]["color"] for method in methods]
+        ),
+        legend=alt.Legend(orient="bottom", columns=2, labelLimit=240, symbolOpacity=1),
+    )
+    rows = alt.InlineData(
+        values=curves.to_csv(index=False),
+        format=alt.CsvDataFormat(type="csv", parse=dict.fromkeys(NUMBERS, "number")),
+    )
+    base = (
+        alt.Chart(rows)
+        .transform_filter("datum.panel === panel")
+        .transform_filter(visible)
+        .transform_filter("x_scale === 'linear' || datum.x > 0")
+        .transform_filter("y_scale === 'linear' || datum.mean > 0")
+        .transform_calculate(
+            X=_scaled("x", "x_scale", floor=1e-300),
+            Y=_scaled("mean", "y_scale", floor=1e-300),
+            low=_scaled("ci_low", "y_scale", floor),
+            high=_scaled("ci_high", "y_scale", floor),
+        )
+        .encode(
+            x=alt.X("X:Q", title="x", axis=_axis("x_scale"), scale=_free()),
+            color=colour,
+        )
+    )
+    y = alt.Y("Y:Q", title="mean of runs", axis=_axis("y_scale"), scale=_free())
+    intervals = base.mark_area(opacity=0.18).encode(
+        y=alt.Y("low:Q", title="mean of runs", axis=_axis("y_scale"), scale=_free()),
+        y2="high:Q",
+    )
+    lines = base.mark_line(strokeWidth=1.8).encode(y=y, order="x:Q")
+    points = base.mark_point(size=40, filled=True).encode(
+        y=y,
+        tooltip=[
+            alt.Tooltip("algorithm:N", title="method"),
+            alt.Tooltip("x:Q", format=".4~g"),
+            alt.Tooltip("mean:Q", format=".4~g"),
+            alt.Tooltip("ci_low:Q", title="95 % from", format=".4~g"),
+            alt.Tooltip("ci_high:Q", title="95 % to", format=".4~g"),
+            alt.Tooltip("min:Q", title="least run", format=".4~g"),
+            alt.Tooltip("max:Q", title="largest run", format=".4~g"),
+            alt.Tooltip("proved:N", title="proved epsilon of noise for epsilon 1"),
+        ],
+    )
+    layers = alt.layer(intervals, lines, points.add_params(visible, zoom))
+    figure = (
+        layers.add_params(panel, x_scale, y_scale)
+        .properties(width="container", height=320)
+        .configure_axis(labelFontSize=12, titleFontSize=12)
+        .configure_legend(labelFontSize=12)
+    )
+    specification: dict[str, Any] = figure.to_dict(validate=False)
+    return specification
+
+
+def thinned(curves: pd.DataFrame) -> pd.DataFrame:
+    """The curves with at most ``POINTS_OF_CURVE`` points, ends included, each."""
+    kept_rows = []
+    for _, curve in curves.groupby(["panel", "algorithm"], sort=False):
+        places = np.linspace(0, len(curve) - 1, min(len(curve), POINTS_OF_CURVE))
+        kept_rows.append(curve.iloc[np.unique(places.round().astype(int))])
+    curves = pd.concat(kept_rows)[["panel", "algorithm", *NUMBERS]]
+    for column in NUMBERS:
+        curves[column] = [float(f"{number:.4g}") for number in curves[column]]
+    return curves
+
+
+def _scale(name: str, numbers: pd.Series) -> alt.Parameter:
+    """The choice between a linear and a logarithmic scale."""
+    positive = numbers[numbers > 0]
+    is_wide = len(positive) > 0 and positive.max() > WIDE_SCALE * positive.min()
+    start = "logarithmic" if is_wide else "linear"
+    label = f"{name.removesuffix('_scale')} "
+    choice = alt.binding_radio(options=["linear", "logarithmic"], name=label)
+    return alt.param(name=name, value=start, bind=choice)
+
+
+def _scaled(column: str, scale: str, floor: float) -> str:
+    """The expression of a column on the scale that is chosen.
+
+    Numbers below the floor are drawn at it where the scale is logarithmic.
+    """
+    logarithm = f"log(max(datum.{column}, {floor:g})) / LN10"
+    number = f"{scale} === 'logarithmic' ? {logarithm} : datum.{column}"
+    return f"isValid(datum.{column}) ? ({number}) : null"
+
+
+def _axis(scale: str) -> alt.Axis:
+    """An axis whose numbers are those of the data on either scale."""
+    power = "format(pow(10, datum.value), '.3~g')"
+    return alt.Axis(labelExpr=f"{scale} === 'logarithmic' ? {power} : datum.label")
+
+
+def _free() -> alt.Scale:
+    """A scale that need not hold zero."""
+    return alt.Scale(zero=False)
+
+
+# --- tables ---------------------------------------------------------------------------
+
+
+def table(path: Path, headings: Mapping[str, str]) -> str:
+    """A table of a CSV file to sort, filter, search and export; "" without the file."""
+    if not path.is_file():
+        return ""
+    rows = pd.read_csv(path)
+    columns = [column for column in headings if column in rows]
+    rows = rows[columns].rename(columns=dict(headings))
+    for column in rows.select_dtypes("number"):
+        is_whole = rows[column].isna() | (rows[column] % 1 == 0)
+        if is_whole.all():
+            rows[column] = rows[column].astype("Int64")
+        else:
+            rows[column] = [float(f"{number:.4g}") for number in rows[column]]
+    html: str = to_html_datatable(
+        rows,
+        connected=False,
+        table_id=f"table-{path.stem}",
+        showIndex=False,
+        maxBytes=0,
+        classes="display compact",
+        column_filters="header",
+        buttons=["copyHtml5", "csvHtml5"],
+        lengthMenu=[15, 50, 200],
+        stateSave=True,
+        keys=True,
+        display_logo_when_loading=False,
+    )
+    return html
+
+
+def titles_of(panels: pd.Series) -> dict[str, str]:
+    """The title of each panel: that of its problem, or its own name."""
+    problems = set(available("problem"))
+    titles = {}
+    for panel in panels.unique():
+        title = ""
+        if panel in problems:
+            title = configuration.read("problem", panel).title
+        titles[panel] = title or panel
+    return titles
