@@ -39,8 +39,9 @@ lint: $(VENV)/.done size  ## ruff, layers, sizes, snakefmt
 	lint-imports
 	snakefmt --check Snakefile
 
-size: $(VENV)/.done  ## statements of the package and the tests, against their budgets
+size: $(VENV)/.done  ## statements, and names that say nothing, against their budgets
 	python tests/lint/size.py
+	python tests/lint/names.py
 
 types: $(VENV)/.done  ## mypy
 	mypy

@@ -65,13 +65,13 @@ def generalised_gaussian(rng: Generator, r: float, shape: tuple[int, int]) -> Ar
     d = shape[1]
     if r == 2:
         return handed("generalised_gaussian", rng.standard_normal(shape), r)
-    drawn = np.empty(shape)
-    for row in drawn:
+    noise = np.empty(shape)
+    for row in noise:
         powers = rng.standard_gamma(1 / r, d)
         radius = math.sqrt(rng.chisquare(d))
         row[:] = np.where(rng.random(d) < 0.5, -1.0, 1.0) * powers ** (1 / r)
         row *= radius / powers.sum() ** (1 / r)
-    return handed("generalised_gaussian", drawn, r)
+    return handed("generalised_gaussian", noise, r)
 
 
 def renyi_bound(alpha: Any, kappa: float, multiplier: float) -> Any:
@@ -88,7 +88,8 @@ def proof_epsilon(kappa: float, multiplier: float, delta: float) -> float:
     With rho = kappa / (2 multiplier^2) it is 2 rho + 2 sqrt(rho (rho + log(1/delta))),
     which at the corollary's own noise exceeds its target (Mironov 2017, Prop. 3).
     """
-    rho, log = kappa / (2 * multiplier**2), math.log(1 / delta)
+    rho = kappa / (2 * multiplier**2)
+    log = math.log(1 / delta)
     return 2 * rho + 2 * math.sqrt(rho * (rho + log))
 
 
@@ -164,5 +165,5 @@ def _(event: GeneralisedGaussian) -> Profile:
 def _(event: GeneralisedGaussian, orders: Array) -> Array:
     if event.order == 2:
         return event.count * orders / (2 * event.noise_multiplier**2)
-    found = renyi_bound(orders, event.kappa, event.noise_multiplier)
-    return np.asarray(event.count * found)
+    divergences = renyi_bound(orders, event.kappa, event.noise_multiplier)
+    return np.asarray(event.count * divergences)

@@ -60,8 +60,8 @@ class NoisyMax(Event):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.noise not in NOISES:
-            known = ", ".join(NOISES)
-            raise LedgerError(f"noise {self.noise!r}; known: {known}")
+            names = ", ".join(NOISES)
+            raise LedgerError(f"noise {self.noise!r}; known: {names}")
         if self.published_pure is not None:
             require_positive("published_pure", self.published_pure)
 

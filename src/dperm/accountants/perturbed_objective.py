@@ -66,7 +66,8 @@ def tilted_delta(
     event: PerturbedObjective, mu: float, epsilon: Array | float
 ) -> Array | float:
     """The bound at each epsilon, with Gaussian releases of that mu included."""
-    losses, K = np.asarray(epsilon, dtype=float)[..., None], event.curvature
+    losses = np.asarray(epsilon, dtype=float)[..., None]
+    K = event.curvature
     a = np.arange(POINTS + 1) / POINTS
     near = np.clip(0.5, np.maximum(a - 1 / POINTS, 0), np.minimum(a + 1 / POINTS, 1))
     J = np.log1p(K * near * (1 - near))
@@ -79,11 +80,11 @@ def tilted_delta(
     return np.minimum(np.minimum(*bounds), 1.0)
 
 
-def _total(left: Array, sizes: Array) -> Array:
+def _total(losses: Array, sizes: Array) -> Array:
     """Sum over the last axis of G(left; sizes)."""
     moved = sizes > 0
-    curve = gaussian_delta(left, np.where(moved, sizes, 1.0))  # type: ignore[arg-type]
-    return np.where(left <= 0, 1.0, np.where(moved, curve, 0.0)).sum(axis=-1)
+    curve = gaussian_delta(losses, np.where(moved, sizes, 1.0))  # type: ignore[arg-type]
+    return np.where(losses <= 0, 1.0, np.where(moved, curve, 0.0)).sum(axis=-1)
 
 
 @beside_gaussians.register
@@ -100,11 +101,13 @@ def crossing(bound: Callable[[float], float], delta: float) -> float:
     def excess(epsilon: float) -> float:
         return math.log(max(bound(epsilon), 1e-300) / delta)
 
-    low, high = 0.0, 1e-3
+    low = 0.0
+    high = 1e-3
     if excess(low) <= 0:
         return 0.0
     while excess(high) > 0:
-        low, high = high, 4 * high
+        low = high
+        high = 4 * high
     epsilon = float(brentq(excess, low, high, xtol=1e-13, rtol=1e-13)) * (1 + 1e-12)
     while excess(epsilon) > 0:
         epsilon *= 1 + 1e-12

@@ -127,19 +127,21 @@ def _by_profiles(ledgers: Sequence[Ledger], delta: float, gamma: float) -> float
     The inner delta is found by descent from the middle of ``TRIED``; each is a bound.
     """
 
-    def epsilon(at: float) -> float:
-        return max(true_epsilon(ledger, at) for ledger in ledgers)
+    def epsilon(share: float) -> float:
+        return max(true_epsilon(ledger, share) for ledger in ledgers)
 
     @cache
     def widened(place: int) -> float:
-        at = float(TRIED[place])
-        grown = math.exp(min(epsilon(at), 700.0))
-        return math.log(grown + (1 - gamma) / gamma * at)
+        inner_delta = float(TRIED[place])
+        grown = math.exp(min(epsilon(inner_delta), 700.0))
+        return math.log(grown + (1 - gamma) / gamma * inner_delta)
 
-    last, place, best = len(TRIED) - 1, -1, len(TRIED) // 2
+    end = len(TRIED) - 1
+    place = -1
+    best = len(TRIED) // 2
     while place != best:
         place = best
-        best = min((place, max(place - 1, 0), min(place + 1, last)), key=widened)
+        best = min((place, max(place - 1, 0), min(place + 1, end)), key=widened)
     return epsilon(delta / expected_runs(gamma)) + widened(place)
 
 
@@ -152,7 +154,7 @@ def calibrate_choice(
     Each setting in turn has the least noise that keeps the target of a choice among it
     and those before, or None if none does.
     """
-    found: list[float | None] = []
+    multipliers: list[float | None] = []
     able: list[Ledger] = []
     near: float | None = None
     for way in ways:
@@ -161,9 +163,9 @@ def calibrate_choice(
             return choice_epsilon([*able, way(noise)], delta)
 
         if cost(MOST) > epsilon:
-            found.append(None)
+            multipliers.append(None)
             continue
         near = smallest(cost, epsilon, TOLERANCE, near)
         able.append(way(near))
-        found.append(near)
-    return found
+        multipliers.append(near)
+    return multipliers

@@ -41,21 +41,25 @@ def sampled_renyi(event: SampledGaussian, orders: Array) -> Array:
 
     They are at most those without sampling (joint quasi-convexity). Orders are above 1.
     """
-    rate, mu = event.sampling_rate, 1 / event.noise_multiplier
+    rate = event.sampling_rate
+    mu = 1 / event.noise_multiplier
     loss, log_mass = _masses(mu)
-    kept = loss > 0
-    x, log_mass = _sampled(loss[kept], rate), log_mass[kept]
+    is_positive = loss > 0
+    x = _sampled(loss[is_positive], rate)
+    log_mass = log_mass[is_positive]
     tail = _log_tail(rate, mu, orders)
     divergences = np.empty_like(orders)
     for place, a in enumerate(orders):
-        most = log_mass + a * x  # each term is below this
-        heavy = most > most.max() - _LIGHT
-        at = x[heavy]
-        logs = most[heavy] + np.log(np.expm1((1 - a) * at) * np.expm1(-a * at))
+        log_bounds = log_mass + a * x  # each term is below this
+        heavy = log_bounds > log_bounds.max() - _LIGHT
+        losses = x[heavy]
+        logs = log_bounds[heavy] + np.log(
+            np.expm1((1 - a) * losses) * np.expm1(-a * losses)
+        )
         excess = np.logaddexp(scipy.special.logsumexp(logs), tail[place])
         divergences[place] = np.logaddexp(0.0, excess) / (a - 1)
-    whole = orders * mu**2 / 2
-    return event.count * np.minimum(divergences * (1 + _ROUNDING), whole)
+    without_sampling = orders * mu**2 / 2
+    return event.count * np.minimum(divergences * (1 + _ROUNDING), without_sampling)
 
 
 def _sampled(loss: Array, rate: float) -> Array:
@@ -74,9 +78,11 @@ def _masses(mu: float) -> tuple[Array, Array]:
     count = int((_LAST + _LAST**2 / 2) / _CELL)
     right = np.sqrt(1 + 2 * _CELL * np.arange(count + 1)) - 1
     step = np.concatenate([-right[:0:-1], right])
-    loss, z = mu * step, mu / 2 + step
-    null, other = _log_between(z), _log_between(z - mu)
-    share = np.expm1(other - loss[:-1] - null) / np.expm1(np.diff(loss))
+    loss = mu * step
+    z = mu / 2 + step
+    null = _log_between(z)
+    shifted = _log_between(z - mu)
+    share = np.expm1(shifted - loss[:-1] - null) / np.expm1(np.diff(loss))
     share = np.clip(share, 0.0, 1.0)  # of a cell's mass, for its upper end
     mass = np.full_like(loss, -np.inf)
     with np.errstate(divide="ignore"):
@@ -95,12 +101,12 @@ def _log_between(z: Array) -> Array:
 
 def _log_tail(rate: float, mu: float, orders: Array) -> Array:
     """Logarithm of a bound on the integral of X^a beyond the grid (Minkowski)."""
-    last = mu / 2 + _LAST
+    edge = mu / 2 + _LAST
     null = np.log1p(-rate) if rate < 1 else -np.inf
-    other = (orders - 1) * mu**2 / 2 + scipy.special.log_ndtr(
-        orders * mu - last
+    shifted = (orders - 1) * mu**2 / 2 + scipy.special.log_ndtr(
+        orders * mu - edge
     ) / orders
     sides = np.logaddexp(
-        null + scipy.special.log_ndtr(-last) / orders, np.log(rate) + other
+        null + scipy.special.log_ndtr(-edge) / orders, np.log(rate) + shifted
     )
     return np.asarray(orders * sides)

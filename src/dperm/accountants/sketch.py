@@ -61,29 +61,32 @@ def sketch_delta(
     losses = np.asarray(epsilon, dtype=float)[..., None, None]
     if not math.isfinite(s2):
         return np.ones(losses.shape[:-2])
-    a, b = s2 / 2, s2 / (2 * (1 + s2))
+    a = s2 / 2
+    b = s2 / (2 * (1 + s2))
     u, weights = _chi_squared(freedom)
     if mu > 2 * a * math.sqrt(freedom):  # the Gaussian part is the smoother one
-        left = losses - a * u[:, None] + b * u
-        found = gaussian_delta(left, mu) @ weights @ weights
+        thresholds = losses - a * u[:, None] + b * u
+        deltas = gaussian_delta(thresholds, mu) @ weights @ weights
     else:
         z, normal = _normal() if mu else (np.zeros(1), np.ones(1))
-        left = losses + b * u[:, None] - (mu**2 / 2 + mu * z)
+        thresholds = losses + b * u[:, None] - (mu**2 / 2 + mu * z)
         # E(1 - exp(c - a U))_+ of U chi-squared
-        start = np.maximum(left, 0.0) / (2 * a)
-        shrunk = np.minimum(left - freedom / 2 * math.log1p(2 * a), 700.0)
+        start = np.maximum(thresholds, 0.0) / (2 * a)
+        shrunk = np.minimum(thresholds - freedom / 2 * math.log1p(2 * a), 700.0)
         tail = np.exp(shrunk) * gammaincc(freedom / 2, start * (1 + 2 * a))
         excess = np.maximum(gammaincc(freedom / 2, start) - tail, 0.0)
-        found = excess @ normal @ weights
-    return np.minimum((1 + CHARGE) * found, 1.0)
+        deltas = excess @ normal @ weights
+    return np.minimum((1 + CHARGE) * deltas, 1.0)
 
 
 @lru_cache(maxsize=256)
 def _chi_squared(freedom: int) -> tuple[Array, Array]:
     """Nodes and weights of a chi-squared law, evenly spaced in the logarithm."""
     law = stats.chi2(freedom)
-    at = np.linspace(math.log(law.ppf(1e-32)), math.log(law.isf(1e-32)), QUADRATURE)
-    u = np.exp(at)
+    log_nodes = np.linspace(
+        math.log(law.ppf(1e-32)), math.log(law.isf(1e-32)), QUADRATURE
+    )
+    u = np.exp(log_nodes)
     weights = law.pdf(u) * u
     return u, weights / weights.sum()
 
@@ -97,16 +100,17 @@ def _normal() -> tuple[Array, Array]:
 
 @beside_gaussians.register
 def _(event: GaussianSketch, mu: float, delta: float) -> float:
-    s2, freedom = 1 / event.noise_multiplier**2, event.rows * event.count
+    s2 = 1 / event.noise_multiplier**2
+    freedom = event.rows * event.count
     if not math.isfinite(s2) or event.doubt >= delta:
         return math.inf
-    left = delta - event.doubt
-    return crossing(lambda at: float(sketch_delta(s2, freedom, mu, at)), left)
+    delta_left = delta - event.doubt
+    return crossing(lambda at: float(sketch_delta(s2, freedom, mu, at)), delta_left)
 
 
 @profile.register
 def _(event: GaussianSketch) -> Profile:
     """One release; the doubt is charged to each of them."""
     s2 = 1 / event.noise_multiplier**2
-    one = sketch_delta(s2, event.rows, 0.0, NODES) + event.doubt
-    return chorded(np.minimum(one, 1.0), event.count)
+    deltas = sketch_delta(s2, event.rows, 0.0, NODES) + event.doubt
+    return chorded(np.minimum(deltas, 1.0), event.count)

@@ -94,7 +94,8 @@ class Claim(Section):
     @property
     def range(self) -> tuple[float, float, float, float]:
         """The two ends of the range, and the two looser ones."""
-        over, under = math.isfinite(self.above), math.isfinite(self.below)
+        over = math.isfinite(self.above)
+        under = math.isfinite(self.below)
         low = math.nextafter(self.above, math.inf) if over else self.at_least
         high = math.nextafter(self.below, -math.inf) if under else self.at_most
         near = [low, high] if self.nearly is None else self.nearly
@@ -109,17 +110,19 @@ class Claim(Section):
 
     def read(self) -> dict[str, Claim]:
         """The claim under each reading; under "" without any."""
-        found = {name: self.changed(one or {}) for name, one in self.readings.items()}
-        return found or {"": self}
+        readings = {
+            name: self.changed(changes or {}) for name, changes in self.readings.items()
+        }
+        return readings or {"": self}
 
 
 def groups(each: Any) -> list[Point]:
     """The points of a grid, or of a list of grids; one empty point for None."""
     grids = each if isinstance(each, list) else [each or {}]
     return [
-        dict(zip(grid, values, strict=True))
+        dict(zip(grid, point, strict=True))
         for grid in grids
-        for values in itertools.product(*grid.values())
+        for point in itertools.product(*grid.values())
     ]
 
 
@@ -131,15 +134,16 @@ def load(
     Columns are checked where a table is there, arguments of proofs by their names.
     Raises ConfigError, naming the place, the claim and the key in one line.
     """
-    found, known = [], set(arguments)
+    claims = []
+    argument_names = set(arguments)
     for number, entry in enumerate(load_yaml(place, text) or [], 1):
         try:
-            found.append(made(entry))
-            for one in found[-1].read().values():
-                _check(one, tables, known)
+            claims.append(made(entry))
+            for reading in claims[-1].read().values():
+                _check(reading, tables, argument_names)
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{place}: claim {number}: {error}") from None
-    return found
+    return claims
 
 
 def made(entry: Any) -> Claim:
@@ -163,27 +167,35 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     if not isinstance(claim.need, int | float):
         one_of("need", claim.need, ("all", "any"))
     points = groups(claim.each)
-    own = {key for point in points for key in point}
+    axes = {key for point in points for key in point}
     read: list[tuple[str, str, str]] = []  # key, column and its table
     texts = [("number", claim.number), ("only", claim.only)]
-    for key, text in texts + [("null", one) for one in claim.nulls]:
-        if isinstance(text, str) and text:
+    for key, message in texts + [("null", one) for one in claim.nulls]:
+        if isinstance(message, str) and message:
             try:
-                read += [(key, *each) for each in words.compiled(text).reads]
+                read += [
+                    (key, *read_column) for read_column in words.compiled(message).reads
+                ]
             except ValueError as error:
                 raise ValueError(f"{key}: {error}") from None
-    free = {name for _, name, of in read if not of} & own | {"number"}
+    free = {name for _, name, table_name in read if not table_name} & axes | {"number"}
     read += [("each", one["argument"], PROOFS) for one in points if "argument" in one]
     read += [("rows", name, claim.table) for name in claim.rows]
-    read += [("each", name, "") for name in own if claim.table]
-    for key, name, of in read:
-        table = of or claim.table
-        if not name or (not of and name in free):
+    read += [("each", name, "") for name in axes if claim.table]
+    for key, name, table_name in read:
+        table = table_name or claim.table
+        if not name or (not table_name and name in free):
             continue
         try:
-            known = arguments if of == PROOFS else list(tables(table)) if table else []
+            columns = (
+                arguments
+                if table_name == PROOFS
+                else list(tables(table))
+                if table
+                else []
+            )
         except Missing:
             continue
-        if name not in known:
-            text = f"{key}: {name!r} is no column of {table or 'a table'}"
-            raise ValueError(f"{text}{hint(name, [*known, *free])}")
+        if name not in columns:
+            message = f"{key}: {name!r} is no column of {table or 'a table'}"
+            raise ValueError(f"{message}{hint(name, [*columns, *free])}")

@@ -62,24 +62,26 @@ def judged(
 
     Raises Absent if results are ``whole`` and a table that is there lacks a group.
     """
-    found = {
+    findings = {
         name: _under_one(reading, tables, arguments, whole)
         for name, reading in claim.read().items()
     }
-    return _of_readings(found) if claim.readings else found[""]
+    return _of_readings(findings) if claim.readings else findings[""]
 
 
 def _under_one(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
-    found = _combined(claim, tables, arguments, claim.number, whole=whole)
-    for null in claim.nulls if found.verdict in HELD else ():
-        other = claim.changed(null) if isinstance(null, dict) else claim
-        number = other.number if isinstance(null, dict) else null
-        at = _combined(other, tables, arguments, number, found.numbers).verdict
-        if VERDICTS.index(at) <= VERDICTS.index(found.verdict):
-            return replace(found, verdict=NOTHING, reason=worded(null))
-    return found
+    finding = _combined(claim, tables, arguments, claim.number, whole=whole)
+    for null in claim.nulls if finding.verdict in HELD else ():
+        changed = claim.changed(null) if isinstance(null, dict) else claim
+        null_number = changed.number if isinstance(null, dict) else null
+        verdict_of_null = _combined(
+            changed, tables, arguments, null_number, finding.numbers
+        ).verdict
+        if VERDICTS.index(verdict_of_null) <= VERDICTS.index(finding.verdict):
+            return replace(finding, verdict=NOTHING, reason=worded(null))
+    return finding
 
 
 def _combined(
@@ -94,41 +96,45 @@ def _combined(
 
     ``own`` are the claim's numbers, for its null.
     """
-    found = Finding(OPEN, numbers={}, absent={}, idle={})
+    finding = Finding(OPEN, numbers={}, absent={}, idle={})
     try:
         table = tables(claim.table) if claim.table else pd.DataFrame()
         rows = matching(table, claim.rows) if claim.table else table
     except Missing as error:
         if whole and isinstance(error, Absent):
             raise
-        return replace(found, verdict=PENDING, reason=str(error))
+        return replace(finding, verdict=PENDING, reason=str(error))
     for point in groups(claim.each):
         name = ", ".join(map(worded, point.values()))
-        lost = [claim.without.get(str(value)) for value in point.values()]
+        reasons = [claim.without.get(str(cell)) for cell in point.values()]
         try:
-            part = matching(rows, {k: v for k, v in point.items() if k in rows})
-            if claim.table and part.empty:
-                raise Idle(next(filter(None, lost))) if any(lost) else Absent("no row")
-            words = Words(tables, claim.rows, point, part, arguments)
+            group = matching(rows, {k: v for k, v in point.items() if k in rows})
+            if claim.table and group.empty:
+                raise (
+                    Idle(next(filter(None, reasons)))
+                    if any(reasons)
+                    else Absent("no row")
+                )
+            words = Words(tables, claim.rows, point, group, arguments)
             words.number = (own or {}).get(name)
             words.badness = lambda one: badness(claim, one)
             if claim.only and not evaluated(claim.only, words):
-                found = replace(found, left_out=found.left_out + 1)
+                finding = replace(finding, left_out=finding.left_out + 1)
             else:
-                found.numbers[name] = Number.of_any(evaluated(number, words))
+                finding.numbers[name] = Number.of_any(evaluated(number, words))
         except Idle as error:
-            found.idle[name] = str(error)
+            finding.idle[name] = str(error)
         except Missing as error:
             if whole and isinstance(error, Absent):
                 raise Absent(f"{name}: {error}" if name else str(error)) from None
-            found.absent[name] = str(error)
-    return combined(claim, found)
+            finding.absent[name] = str(error)
+    return combined(claim, finding)
 
 
 def worded(value: Any) -> str:
     """A value of a group, or a null, as text."""
     if isinstance(value, dict):
-        return ", ".join(f"{key} {worded(one)}" for key, one in value.items())
+        return ", ".join(f"{key} {worded(inner)}" for key, inner in value.items())
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -153,19 +159,19 @@ def combined(claim: Claim, seen: Finding) -> Finding:
     A group without its result leaves "not run". One that decides nothing leaves a
     caveat where all are needed and most decide something, else "undecided".
     """
-    known, total = seen.numbers, len(seen.numbers) + len(seen.missing)
+    numbers, total = seen.numbers, len(seen.numbers) + len(seen.missing)
     if not total:
         return replace(seen, verdict=NOTHING, reason=f"nowhere {claim.only}")
-    if not known:
+    if not numbers:
         return replace(seen, verdict=PENDING if seen.absent else OPEN)
     dull = NEARLY if claim.need == "all" and 2 * len(seen.missing) <= total else OPEN
-    verdicts = [verdict_of(claim, one) for one in known.values()]
+    verdicts = [verdict_of(claim, number) for number in numbers.values()]
     verdicts += [PENDING] * len(seen.absent) + [dull] * len(seen.idle)
     verdicts.sort(key=VERDICTS.index)
     share = {"all": 1.0, "any": 0.0}.get(str(claim.need))
     share = float(claim.need) if share is None else share
     verdict = verdicts[max(math.ceil(share * total), 1) - 1]
-    ranked = sorted(known.values(), key=lambda one: badness(claim, one))
+    ranked = sorted(numbers.values(), key=lambda number: badness(claim, number))
     place = {"all": -1, "any": 0}.get(str(claim.need), (len(ranked) - 1) // 2)
     decisive = ranked[-1 if verdict == FAILS else place]
     return replace(seen, verdict=verdict, number=decisive)
@@ -173,10 +179,14 @@ def combined(claim: Claim, seen: Finding) -> Finding:
 
 def _of_readings(found: dict[str, Finding]) -> Finding:
     """Under all readings, under some, or under none that was tried."""
-    verdicts = {name: each.verdict for name, each in found.items()}
+    verdicts = {name: finding.verdict for name, finding in found.items()}
     held = [name for name, verdict in verdicts.items() if verdict in HELD]
-    tried = [n for n, each in found.items() if each.number or each.verdict == NOTHING]
-    shown = [*held, *tried, *found][0]
+    tried = [
+        n
+        for n, finding in found.items()
+        if finding.number or finding.verdict == NOTHING
+    ]
+    deciding = [*held, *tried, *found][0]
     if not tried:
         verdict = PENDING if PENDING in verdicts.values() else OPEN
     elif len(held) == len(found):
@@ -188,4 +198,4 @@ def _of_readings(found: dict[str, Finding]) -> Finding:
     else:  # a reading that is undecided or uninformative is not refuted
         unsure = {OPEN, NOTHING} & {*verdicts.values()} or len(tried) < len(found)
         verdict = OPEN if unsure else FAILS
-    return replace(found[shown], verdict=verdict, readings=verdicts, shown=shown)
+    return replace(found[deciding], verdict=verdict, readings=verdicts, shown=deciding)

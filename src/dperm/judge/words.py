@@ -46,18 +46,18 @@ def matching(table: pd.DataFrame, where: Point) -> pd.DataFrame:
 
     Raises Missing if a column, or a value of a list, does not occur.
     """
-    for column, value in where.items():
+    for column, condition in where.items():
         if column not in table:
             raise Missing(f"no column {column}")
-        if isinstance(value, dict):
+        if isinstance(condition, dict):
             text = table[column].astype(str)
-            table = table[text.str.contains(value["contains"], regex=False)]
+            table = table[text.str.contains(condition["contains"], regex=False)]
             continue
-        values = value if isinstance(value, list) else [value]
-        table = table[table[column].isin(values)]
-        lost = [one for one in values if not (table[column] == one).any()]
-        if lost and isinstance(value, list):
-            raise Absent(f"no row of {column} {', '.join(map(str, lost))}")
+        cells = condition if isinstance(condition, list) else [condition]
+        table = table[table[column].isin(cells)]
+        missing = [cell for cell in cells if not (table[column] == cell).any()]
+        if missing and isinstance(condition, list):
+            raise Absent(f"no row of {column} {', '.join(map(str, missing))}")
     return table
 
 
@@ -138,27 +138,28 @@ class Words:
         column = column or ("fresh_mean" if "fresh_mean" in rows else "mean")
         filled(rows, column)
         columns = [column, *ends(list(rows.columns), column)]
-        values = filled(rows, *columns)[columns].to_numpy(float)
-        if column == BOUND and values.shape == (1, 1):
-            return Number(values[0, 0], 0.0, values[0, 0])
+        estimates = filled(rows, *columns)[columns].to_numpy(float)
+        if column == BOUND and estimates.shape == (1, 1):
+            return Number(estimates[0, 0], 0.0, estimates[0, 0])
         if len(columns) == 1:
-            low, high = student(values[:, 0])
-            return Number(float(values.mean()), float(low), float(high))
+            low, high = student(estimates[:, 0])
+            return Number(float(estimates.mean()), float(low), float(high))
         if len(rows) > 1:
             raise Idle(f"{len(rows)} rows where one was expected")
-        return Number(*values[0].tolist())
+        return Number(*estimates[0].tolist())
 
     def _same_group(self, name: str, **changed: Any) -> pd.DataFrame:
-        table, kept = self.tables(name), self.within | self.point | changed
-        return matching(table, {k: v for k, v in kept.items() if k in table})
+        table = self.tables(name)
+        keys = self.within | self.point | changed
+        return matching(table, {k: v for k, v in keys.items() if k in table})
 
     def slope(self, x: str, y: str) -> Number:
         """Exponent of a power law of y in x, by least squares of logarithms."""
-        kept = filled(self.rows, x, y)
-        kept = kept[(kept[x] > 0) & (kept[y] > 0)]
-        if kept[x].nunique() < 3:
-            raise Idle(f"fewer than three positive points ({len(kept)})")
-        return Number(*power(kept[x].to_numpy(), kept[y].to_numpy()))
+        points = filled(self.rows, x, y)
+        points = points[(points[x] > 0) & (points[y] > 0)]
+        if points[x].nunique() < 3:
+            raise Idle(f"fewer than three positive points ({len(points)})")
+        return Number(*power(points[x].to_numpy(), points[y].to_numpy()))
 
     def shape(self, per: Point, of: str) -> Number:
         """Exponent in x of a curve of a figure over another one.
@@ -166,22 +167,24 @@ class Words:
         ``per`` names the other curve in the figure ``of``. Points where the curve is
         above half of its largest mean do not count: little was learnt there.
         """
-        other = self._same_group(of, **per)[["x", "mean"]]
-        joined = self.rows.merge(other, on="x", suffixes=("", "_per"))
-        kept = joined[joined["mean"] < joined["mean"].max() / 2]
-        if len(kept) < 3:
-            raise Idle(f"{len(kept)} points where anything was learnt")
-        ratio = kept["mean"] / kept["mean_per"]
-        return Number(*power(kept["x"].to_numpy(), ratio.to_numpy()))
+        reference_curve = self._same_group(of, **per)[["x", "mean"]]
+        joined = self.rows.merge(reference_curve, on="x", suffixes=("", "_per"))
+        points = joined[joined["mean"] < joined["mean"].max() / 2]
+        if len(points) < 3:
+            raise Idle(f"{len(points)} points where anything was learnt")
+        ratio = points["mean"] / points["mean_per"]
+        return Number(*power(points["x"].to_numpy(), ratio.to_numpy()))
 
     def _curve(self, along: str, where: Any = None, **how: Any) -> Any:
-        part = filled(matching(self.rows, where or {}), along)
+        points = filled(matching(self.rows, where or {}), along)
         return {
             key: self.at(rows=rows, **how)
-            for key, rows in part.groupby(along, sort=False)
+            for key, rows in points.groupby(along, sort=False)
         }
 
-    def fewer(self, along: str, first: Point, second: Point, **how: Any) -> Number:
+    def fewer(
+        self, along: str, ours_where: Point, theirs_where: Point, **how: Any
+    ) -> Number:
         """How many times less of something the first needs to be as good as the second.
 
         The second needs what it has at its best. The first needs the least at which it
@@ -189,7 +192,9 @@ class Words:
         the first is taken at the high ends of its intervals and the second at its low
         one, for the upper end the other way round.
         """
-        ours, theirs = (self._curve(along, one, **how) for one in (first, second))
+        ours, theirs = (
+            self._curve(along, number, **how) for number in (ours_where, theirs_where)
+        )
         start = theirs.pop(0.0, None)
         ours.pop(0.0, None)
         if not ours or not theirs:
@@ -200,11 +205,14 @@ class Words:
             raise Idle("the other one made no progress")
 
         def times(level: float, end: str) -> float:
-            enough = [key for key, one in ours.items() if getattr(one, end) <= level]
+            enough = [
+                key for key, number in ours.items() if getattr(number, end) <= level
+            ]
             return best / min(enough) if enough else 0.0
 
-        value, low = times(goal.value, "value"), times(goal.low, "high")
-        return Number(value, low, times(goal.high, "low"))
+        ratio = times(goal.value, "value")
+        low = times(goal.low, "high")
+        return Number(ratio, low, times(goal.high, "low"))
 
     def worst_step(
         self, along: str, order: list[Any], falling: bool = True, **how: Any
@@ -214,11 +222,11 @@ class Words:
         Values that fall (or rise) in the given order have ratios below 1.
         """
         curve = self._curve(along, **how)
-        lost = [str(key) for key in order if key not in curve]
-        if lost:
-            raise Absent(f"no row of {along} {', '.join(lost)}")
-        values = [curve[key] for key in order]
-        pairs = [*itertools.pairwise(values), (values[0], values[-1])]
+        missing = [str(key) for key in order if key not in curve]
+        if missing:
+            raise Absent(f"no row of {along} {', '.join(missing)}")
+        numbers = [curve[key] for key in order]
+        pairs = [*itertools.pairwise(numbers), (numbers[0], numbers[-1])]
         steps = (b / a if falling else a / b for a, b in pairs)
         return max(steps, key=self.badness)
 
@@ -231,17 +239,18 @@ class Words:
         return min(self._several(along, **how), key=lambda one: one.value)
 
     def _several(self, along: str, **how: Any) -> list[Number]:
-        found = list(self._curve(along, **how).values())
-        if len(found) < 2:
+        numbers = list(self._curve(along, **how).values())
+        if len(numbers) < 2:
             raise Idle(f"fewer than two numbers along {along}")
-        return found
+        return numbers
 
     def spread(self, along: str, start: Number | float, **how: Any) -> Number:
         """The largest less the least number along a column, over the drop from a start.
 
         Curves along which nothing was learnt are not flat: they decide nothing.
         """
-        high, low = self.most(along, **how), self.least(along, **how)
+        high = self.most(along, **how)
+        low = self.least(along, **how)
         drop = Number.of_any(start).value - low.value
         if not drop > (low.high - low.low) / 2:
             raise Idle(f"nothing was learnt: the drop from the start is {drop:.3g}")
@@ -251,9 +260,9 @@ class Words:
     def inside(self, column: str, level: float = 0.05) -> Number:
         """The share of a table's cells whose p is not below a level."""
         rows = self.rows.dropna(subset=column) if column in self.rows else self.rows
-        known = filled(rows, column)[column]
-        share = float((known >= level).mean())
-        return Number(share, share, share, len(known))
+        chances = filled(rows, column)[column]
+        share = float((chances >= level).mean())
+        return Number(share, share, share, len(chances))
 
     def standing_out(self) -> Number:
         """Share of a histogram that lies above half the largest value.
@@ -272,14 +281,15 @@ class Words:
     @staticmethod
     def outside(number: Any, low: Any, high: Any) -> Number:
         """How far a number is outside of two others; negative inside."""
-        value = Number.of_any(number).value
-        least, most = (Number.of_any(end).value for end in (low, high))
-        return Number.of_any(max(least - value, value - most))
+        estimate = Number.of_any(number).value
+        lower, upper = (Number.of_any(end).value for end in (low, high))
+        return Number.of_any(max(lower - estimate, estimate - upper))
 
     @staticmethod
     def widened(number: Number, factor: Number) -> Number:
         """A number whose interval is at least a factor wide on both sides."""
-        low, high = number.value / factor.value, number.value * factor.value
+        low = number.value / factor.value
+        high = number.value * factor.value
         return Number(number.value, min(low, number.low), max(high, number.high))
 
     def proof(self, argument: str, times: float = 1.0) -> Number:
@@ -288,10 +298,10 @@ class Words:
         With ``times`` the formula is computed for that multiple of its target but
         compared with the target; without one the claimed value is divided.
         """
-        given = {k: float(v) for k, v in self.point.items() if k != "argument"}
-        for key in {*TARGETS} & {*given}:
-            given[key] *= times
-        share = float(self.arguments[argument](**given).share) * times
+        arguments = {k: float(v) for k, v in self.point.items() if k != "argument"}
+        for key in {*TARGETS} & {*arguments}:
+            arguments[key] *= times
+        share = float(self.arguments[argument](**arguments).share) * times
         if math.isnan(share):
             raise Idle("the argument yields no number")
         return Number.of_any(1.0 if math.isclose(share, 1.0, rel_tol=EQUAL) else share)
@@ -349,19 +359,25 @@ def _called(call: ast.Call) -> Iterator[tuple[str, str]]:
     """What the call of a word reads; refuse it if it cannot be called so."""
     word = ast.unparse(call.func)
     one_of("word", word, WORDS)
-    given: dict[Any, ast.expr] = {one.arg: one.value for one in call.keywords}
-    own = isinstance(inspect.getattr_static(Words, word), staticmethod)
+    keywords: dict[Any, ast.expr] = {
+        argument.arg: argument.value for argument in call.keywords
+    }
+    is_static = isinstance(inspect.getattr_static(Words, word), staticmethod)
     takes = inspect.signature(getattr(Words, word))
     try:
-        takes.bind(*() if own else (None,), *call.args, **given)
+        takes.bind(*() if is_static else (None,), *call.args, **keywords)
     except TypeError as error:
         raise ValueError(f"{word}: {error}") from None
-    of = str(getattr(given.get("of"), "value", ""))
-    texts = [str(one.value) for one in call.args if isinstance(one, ast.Constant)]
+    table_name = str(getattr(keywords.get("of"), "value", ""))
+    texts = [
+        str(argument.value)
+        for argument in call.args
+        if isinstance(argument, ast.Constant)
+    ]
     if word == "at":
-        names = (name for name in [*texts, *given] if name not in takes.parameters)
-        yield from ((name, of) for name in names)
+        names = (name for name in [*texts, *keywords] if name not in takes.parameters)
+        yield from ((name, table_name) for name in names)
     elif word == "proof":
         yield from ((name, PROOFS) for name in texts)
-    if of:
-        yield "", of
+    if table_name:
+        yield "", table_name

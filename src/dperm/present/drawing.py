@@ -104,8 +104,8 @@ def against(
 ) -> Rows:
     """The rows behind a curve: ``summary`` of y at each value of x."""
     return [
-        summary(panel, algorithm, float(value), group[y].to_numpy()) | {ROLE: role}
-        for value, group in table.groupby(x)
+        summary(panel, algorithm, float(place), group[y].to_numpy()) | {ROLE: role}
+        for place, group in table.groupby(x)
     ]
 
 
@@ -114,16 +114,17 @@ def values(
 ) -> Rows:
     """The rows behind a curve that has one value at each x."""
     return [
-        summary(panel, algorithm, float(at), np.array([value], float)) | {ROLE: role}
-        for at, value in zip(x, y, strict=True)
+        summary(panel, algorithm, float(place), np.array([height], float))
+        | {ROLE: role}
+        for place, height in zip(x, y, strict=True)
     ]
 
 
 def frame(rows: Sequence[Row] | pd.DataFrame) -> pd.DataFrame:
     """The data behind a figure, as in its CSV file."""
-    data = pd.DataFrame(rows)
-    more = [ROLE] if ROLE in data else []
-    return data.reindex(columns=[*COLUMNS, *more])
+    table = pd.DataFrame(rows)
+    extra_columns = [ROLE] if ROLE in table else []
+    return table.reindex(columns=[*COLUMNS, *extra_columns])
 
 
 def family(names: Sequence[str]) -> dict[str, Look]:
@@ -141,21 +142,21 @@ def family(names: Sequence[str]) -> dict[str, Look]:
 
 def draw(picture: Picture) -> Figure:
     """Draw the panels of a picture."""
-    data = picture.rows
-    shown = [name for name in picture.titles if (data["panel"] == name).any()]
-    wide = min(picture.columns, max(1, len(shown)))
-    high = -(-max(1, len(shown)) // wide)
+    table = picture.rows
+    panels = [name for name in picture.titles if (table["panel"] == name).any()]
+    wide = min(picture.columns, max(1, len(panels)))
+    high = -(-max(1, len(panels)) // wide)
     size = (picture.size[0] * wide, picture.size[1] * high + 0.3)
-    given: Any = {"figsize": size, "squeeze": False}
-    given |= {"sharex": picture.is_shared, "sharey": picture.is_shared}
-    figure, every = plt.subplots(high, wide, **given)
-    if not shown:
-        empty(every[0, 0], picture.note)
+    options: Any = {"figsize": size, "squeeze": False}
+    options |= {"sharex": picture.is_shared, "sharey": picture.is_shared}
+    figure, all_axes = plt.subplots(high, wide, **options)
+    if not panels:
+        empty(all_axes[0, 0], picture.note)
         return figure
     styles = _styles(picture)
-    for name, axes in zip(shown, every.flat, strict=False):
+    for name, axes in zip(panels, all_axes.flat, strict=False):
         _panel(axes, picture, name, styles)
-    for spare in every.flat[len(shown) :]:
+    for spare in all_axes.flat[len(panels) :]:
         spare.remove()
     if picture.is_shared:
         for axes in figure.axes:
@@ -176,10 +177,11 @@ def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) 
     axes.set(**picture.own.get(name, {}))
     if axes.get_xscale() == "log":  # which has no place for the start, at 0
         rows = rows[~(rows["x"] <= 0) | (rows[ROLE] == "level")]
-    for curve, part in rows.groupby("algorithm", sort=False):
-        key, role = str(curve), str(part[ROLE].iloc[0])
+    for curve, curve_rows in rows.groupby("algorithm", sort=False):
+        key = str(curve)
+        role = str(curve_rows[ROLE].iloc[0])
         look = {"marker": ""} | styles[key] | LINES.get(role, {})
-        ROLES[role](axes, part, picture.labels.get((name, key), key), look)
+        ROLES[role](axes, curve_rows, picture.labels.get((name, key), key), look)
     if axes.get_xscale() == "log":
         _number_x(axes)
     if len(picture.ticks):
@@ -204,11 +206,11 @@ def _styles(picture: Picture) -> dict[str, Look]:
     """The look of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
     main = roles[~roles.isin(["dots", "thin", "line", "star"])]
-    known = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
-    known |= dict(picture.looks)
+    styles = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
+    styles |= dict(picture.looks)
     grey = looks.look("#595959", "--")
     heads = {name: name.rpartition(", ")[0] for name in roles.index}
-    return {name: known.get(head, grey) for name, head in heads.items()} | known
+    return {name: styles.get(head, grey) for name, head in heads.items()} | styles
 
 
 # --- roles ----------------------------------------------------------------------------
@@ -229,11 +231,11 @@ LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a l
 }
 
 
-def _curve(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    every = max(1, len(rows) // 8)
-    at.plot(rows["x"], rows["mean"], label=label, ms=3.5, markevery=every, **look)
+def _curve(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+    spacing = max(1, len(rows) // 8)
+    axes.plot(rows["x"], rows["mean"], label=label, ms=3.5, markevery=spacing, **look)
     ends = rows["min"], rows["max"]
-    at.fill_between(rows["x"], *ends, color=look["color"], alpha=0.12, linewidth=0)
+    axes.fill_between(rows["x"], *ends, color=look["color"], alpha=0.12, linewidth=0)
 
 
 def _interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -244,43 +246,43 @@ def _interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return below, np.nan_to_num(high - mean)
 
 
-def _joined(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _joined(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     style: Any = look | {"marker": look["marker"] or "o", "markersize": 4, "capsize": 2}
-    at.errorbar(rows["x"], rows["mean"], _interval(rows), label=label, **style)
+    axes.errorbar(rows["x"], rows["mean"], _interval(rows), label=label, **style)
 
 
-def _method(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _method(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     style: Any = look | {"marker": look["marker"] or "o", "markersize": 7, "capsize": 3}
-    at.errorbar(rows["mean"], [label], xerr=_interval(rows), **style)
-    place: Any = {"y": label, "transform": at.get_yaxis_transform(), "va": "center"}
+    axes.errorbar(rows["mean"], [label], xerr=_interval(rows), **style)
+    place: Any = {"y": label, "transform": axes.get_yaxis_transform(), "va": "center"}
     text = number(rows["mean"].iloc[0], 2)
-    at.text(x=1.02, s=text, color=look["color"], **place)
-    at.set_ylim(len(at.get_yticks()) - 0.5, -0.5)  # the first is at the top
+    axes.text(x=1.02, s=text, color=look["color"], **place)
+    axes.set_ylim(len(axes.get_yticks()) - 0.5, -0.5)  # the first is at the top
 
 
-def _line(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    at.plot(rows["x"], rows["mean"], **look)
+def _line(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+    axes.plot(rows["x"], rows["mean"], **look)
 
 
-def _dots(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    _line(at, rows, label, look | {"marker": look["marker"] or "o"})
+def _dots(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+    _line(axes, rows, label, look | {"marker": look["marker"] or "o"})
 
 
-def _bar(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _bar(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     wide = rows["max"] - rows["min"]
-    at.bar(rows["min"], rows["mean"], wide, align="edge", color=look["color"])
+    axes.bar(rows["min"], rows["mean"], wide, align="edge", color=look["color"])
 
 
-def _level(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _level(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
     row = rows.iloc[0]
-    at.axhline(row["mean"], label=label, **look).set_in_layout(False)
+    axes.axhline(row["mean"], label=label, **look).set_in_layout(False)
     if row["ci_high"] > row["ci_low"]:
         ends = row["ci_low"], row["ci_high"]
-        at.axhspan(*ends, color=look["color"], alpha=0.1, linewidth=0)
+        axes.axhspan(*ends, color=look["color"], alpha=0.1, linewidth=0)
 
 
-def _upright(at: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    at.axvline(rows["x"].iloc[0], **look)
+def _upright(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+    axes.axvline(rows["x"].iloc[0], **look)
 
 
 ROLES = {
@@ -306,28 +308,30 @@ def _name_ends(axes: Axes) -> None:
 
     A dotted line carries a curve that ends before; no name lies over another.
     """
-    right, found = axes.get_xlim()[1], []
+    right = axes.get_xlim()[1]
+    curve_ends = []
     handles: Any
     handles, labels = axes.get_legend_handles_labels()
     for handle, label in zip(handles, labels, strict=True):
         line = handle if hasattr(handle, "get_xdata") else handle.lines[0]
-        x, y = np.asarray(line.get_xdata(), float), np.asarray(line.get_ydata(), float)
+        x = np.asarray(line.get_xdata(), float)
+        y = np.asarray(line.get_ydata(), float)
         if len(x):
             color = line.get_color()
-            found.append((float(y[-1]), label, color))
+            curve_ends.append((float(y[-1]), label, color))
             # the x of a level is in units of the panel
             if line.get_transform() == axes.transData and x[-1] < right:
-                ends = [x[-1], right], [y[-1], y[-1]]
-                axes.plot(*ends, ":", color=color, linewidth=0.8)
+                segment = [x[-1], right], [y[-1], y[-1]]
+                axes.plot(*segment, ":", color=color, linewidth=0.8)
                 axes.plot(x[-1:], y[-1:], "o", color=color, markersize=4)
     axes.set_xlim(right=right)
-    found.sort(key=lambda one: one[0])
+    curve_ends.sort(key=lambda one: one[0])
     to_axes = axes.transData + axes.transAxes.inverted()
-    heights = np.array([to_axes.transform((right, end))[1] for end, *_ in found])
-    steps = APART * np.arange(len(found))
+    heights = np.array([to_axes.transform((right, end))[1] for end, *_ in curve_ends])
+    steps = APART * np.arange(len(curve_ends))
     heights = np.maximum.accumulate(np.clip(heights, 0.0, 1.0) - steps) + steps
     heights = np.minimum(heights, 1.0 - steps[::-1])  # pushed down what was pushed out
-    for height, (_, label, color) in zip(heights, found, strict=True):
+    for height, (_, label, color) in zip(heights, curve_ends, strict=True):
         place: Any = {"transform": axes.transAxes, "va": "center", "fontsize": 8}
         axes.text(1.02, height, label, color=color, **place)
 

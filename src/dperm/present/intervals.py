@@ -22,13 +22,14 @@ def t_quantile(freedom: float, level: float = LEVEL) -> float:
     return float(scipy.special.stdtrit(freedom, (1 + level) / 2))
 
 
-def student(values: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
+def student(sample: np.ndarray, level: float = LEVEL) -> tuple[float, float]:
     """Student's interval of a mean; a single value is both ends."""
-    values = np.asarray(values, dtype=float)
-    mean, size = values.mean(), len(values)
+    sample = np.asarray(sample, dtype=float)
+    mean = sample.mean()
+    size = len(sample)
     if size < 2:
         return mean, mean
-    half = t_quantile(size - 1, level) * values.std(ddof=1) / np.sqrt(size)
+    half = t_quantile(size - 1, level) * sample.std(ddof=1) / np.sqrt(size)
     return mean - half, mean + half
 
 
@@ -65,13 +66,16 @@ def power(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
     x, y : ndarray (k,)
         Positive, k at least 3.
     """
-    logs, values = np.log(np.asarray(x, float)), np.log(np.asarray(y, float))
+    logs = np.log(np.asarray(x, float))
+    log_y = np.log(np.asarray(y, float))
     apart = logs - logs.mean()
     spread = float(apart @ apart)
-    slope = float(apart @ (values - values.mean())) / spread
-    rest = values - values.mean() - slope * apart
+    slope = float(apart @ (log_y - log_y.mean())) / spread
+    residuals = log_y - log_y.mean() - slope * apart
     freedom = len(logs) - 2
-    half = t_quantile(freedom) * math.sqrt(float(rest @ rest) / freedom / spread)
+    half = t_quantile(freedom) * math.sqrt(
+        float(residuals @ residuals) / freedom / spread
+    )
     return slope, slope - half, slope + half
 
 
@@ -123,8 +127,8 @@ def tuning_luck(tuned: pd.DataFrame) -> tuple[float, int]:
         return math.nan, count
     logs = np.log(error[objective.argmin(axis=0)])  # choice by row, seen by column
     squares = []
-    for first, second in combinations(range(count), 2):
-        apart = np.delete(logs[first] - logs[second], [first, second])
+    for row, column in combinations(range(count), 2):
+        apart = np.delete(logs[row] - logs[column], [row, column])
         size = len(apart)
         squares.append((apart.sum() ** 2 - (apart**2).sum()) / (size * (size - 1)))
     return max(0.0, float(np.mean(squares)) / 2), count
@@ -136,15 +140,17 @@ def compared(first: Measured, second: Measured) -> dict[str, float | int]:
     It is Student's interval, with Satterthwaite's degrees of freedom over the four
     variances. It is unbounded if a variance is not available.
     """
-    parts = [(m.spread, m.fresh - 1) for m in (first, second)]
-    parts += [(m.luck, m.tuned - 1) for m in (first, second)]
-    variance = sum(part for part, _ in parts)
+    terms = [(m.spread, m.fresh - 1) for m in (first, second)]
+    terms += [(m.luck, m.tuned - 1) for m in (first, second)]
+    variance = sum(term for term, _ in terms)
     ratio = first.mean - second.mean
-    low, high = -math.inf, math.inf
+    low = -math.inf
+    high = math.inf
     if variance > 0:
-        freedom = variance**2 / sum(part**2 / df for part, df in parts if df)
+        freedom = variance**2 / sum(term**2 / df for term, df in terms if df)
         half = t_quantile(freedom) * math.sqrt(variance)
-        low, high = ratio - half, ratio + half
+        low = ratio - half
+        high = ratio + half
     return {
         "ratio": math.exp(ratio),
         "ci_low": math.exp(low),

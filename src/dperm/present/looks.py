@@ -18,7 +18,8 @@ def look(color: str, line: Any = "-", marker: str = "") -> Look:
     return {"color": color, "linestyle": line} | ({"marker": marker} if marker else {})
 
 
-_DASHES, _CHAIN = (0, (5, 1)), (0, (3, 1, 1, 1))
+_DASHES = (0, (5, 1))
+_CHAIN = (0, (3, 1, 1, 1))
 # label of a method: colour, line style, marker; no two methods agree in all three
 METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-CD": ("#0072B2", "-", "o"),
@@ -71,14 +72,16 @@ def of(methods: Iterable[str]) -> dict[str, Look]:
         Labels. One that ``METHODS`` does not list gets the next of the spare looks, in
         the order of first appearance; the first 24 differ.
     """
-    named = list(dict.fromkeys(methods))
-    spare = iter(range(len(named)))
+    names = list(dict.fromkeys(methods))
+    spare = iter(range(len(names)))
     looks = {}
-    for name in named:
-        if name in METHODS:
-            colour, line, marker = METHODS[name]
+    for method in names:
+        if method in METHODS:
+            colour, line, marker = METHODS[method]
         else:
             turn, place = divmod(next(spare), len(_HUES))
-            colour, line, marker = _HUES[place], _STROKES[turn % 4], _MARKS[place]
-        looks[name] = look(colour.lower(), line, marker)
+            colour = _HUES[place]
+            line = _STROKES[turn % 4]
+            marker = _MARKS[place]
+        looks[method] = look(colour.lower(), line, marker)
     return looks

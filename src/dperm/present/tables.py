@@ -21,7 +21,7 @@ def in_markdown(data: pd.DataFrame, caption: str) -> str:
 
     text = data.copy()
     for column in data.columns[[kind.kind == "f" for kind in data.dtypes]]:
-        text[column] = [short(value) for value in data[column]]
+        text[column] = [short(cell) for cell in data[column]]
     style: Any = {"headers": "keys", "tablefmt": "pipe", "showindex": False}
     cells = tabulate(text.fillna("").map(plain), disable_numparse=True, **style)
     return f"{caption.strip()}\n\n{cells}" if caption else cells
@@ -34,18 +34,18 @@ def plain(cell: Any) -> str:
 
 def where(table: pd.DataFrame, **values: Any) -> pd.DataFrame:
     """The rows whose columns have these values."""
-    kept = np.ones(len(table), dtype=bool)
-    for key, value in values.items():
-        kept &= (table[key] == value).to_numpy()
-    return table[kept]
+    mask = np.ones(len(table), dtype=bool)
+    for key, cell in values.items():
+        mask &= (table[key] == cell).to_numpy()
+    return table[mask]
 
 
 def groups(
     table: pd.DataFrame, keys: list[str], sort: bool = False
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Iterate over the values of the keys, by name, with their rows."""
-    for values, group in table.groupby(keys, sort=sort):
-        yield dict(zip(keys, values, strict=True)), group
+    for key_cells, group in table.groupby(keys, sort=sort):
+        yield dict(zip(keys, key_cells, strict=True)), group
 
 
 def with_interval(
@@ -56,8 +56,8 @@ def with_interval(
     Default names are mean, ci_low and ci_high.
     """
     low, high = interval(np.asarray(values))
-    found = (values.mean(), low, high)
-    return dict(zip(names or ("mean", "ci_low", "ci_high"), found, strict=True))
+    estimates = (values.mean(), low, high)
+    return dict(zip(names or ("mean", "ci_low", "ci_high"), estimates, strict=True))
 
 
 def named(name: str, found: Sequence[float]) -> dict[str, float]:
@@ -67,10 +67,10 @@ def named(name: str, found: Sequence[float]) -> dict[str, float]:
 
 def interval(name: str, values: Any) -> dict[str, float]:
     """Mean of runs as column ``name`` with its 95 % interval; missing without a run."""
-    known = np.asarray(values, float)
-    known = known[~np.isnan(known)]
-    ends = student(known) if len(known) else (math.nan, math.nan)
-    return named(name, (known.mean() if len(known) else math.nan, *ends))
+    sample = np.asarray(values, float)
+    sample = sample[~np.isnan(sample)]
+    ends = student(sample) if len(sample) else (math.nan, math.nan)
+    return named(name, (sample.mean() if len(sample) else math.nan, *ends))
 
 
 def number(value: float | None, digits: int = 3) -> str:

@@ -61,9 +61,9 @@ def write(config: schema.Config) -> list[Path]:
     folder = plan.results_folder(config)
     written = [folder / name for name in ("claims.csv", "claims.md")]
     write_csv(written[0], table(config))
-    data = pd.read_csv(written[0])
-    store.write_text(written[1], texts.markdown(data))
-    for paper, rows in texts.stated(data).items():
+    claims_table = pd.read_csv(written[0])
+    store.write_text(written[1], texts.markdown(claims_table))
+    for paper, rows in texts.stated(claims_table).items():
         log.info("%s: %s", paper, texts.score(rows))
     return written
 
@@ -76,7 +76,7 @@ def file_of(config: schema.Config) -> str:
     return f"conf/paper/{config.paper.name}/{config.paper.claims}"
 
 
-def load(config: schema.Config, known: Tables | None = None) -> list[Claim]:
+def load(config: schema.Config, known_tables: Tables | None = None) -> list[Claim]:
     """The claims of a paper, checked; columns are checked of tables that are there.
 
     Raises ConfigError, naming the file, the claim and the key.
@@ -84,8 +84,9 @@ def load(config: schema.Config, known: Tables | None = None) -> list[Claim]:
     path = paper_file(config.paper, str(config.paper.claims))
     if path is None:
         raise ConfigError(f"{file_of(config)}: no such file")
-    read, known = path.read_bytes(), known or tables(config)
-    return claims.load(file_of(config), read, known, arguments(config))
+    read = path.read_bytes()
+    known_tables = known_tables or tables(config)
+    return claims.load(file_of(config), read, known_tables, arguments(config))
 
 
 def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
@@ -105,11 +106,13 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
 
 def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:
     """The arguments of proofs by name: a paper's own, then those of all papers."""
-    found: dict[str, Callable[..., Any]] = {}
+    functions_by_name: dict[str, Callable[..., Any]] = {}
     for name in products.modules(config, "proofs"):
         module = importlib.import_module(name)
-        found = {one: getattr(module, one) for one in functions(name)} | found
-    return found
+        functions_by_name = {
+            function: getattr(module, function) for function in functions(name)
+        } | functions_by_name
+    return functions_by_name
 
 
 def path_of(config: schema.Config, name: str) -> Path:
@@ -126,7 +129,7 @@ def tables(config: schema.Config) -> Tables:
 
     ``published/x`` is a printed table.
     """
-    known: dict[str, pd.DataFrame] = {}
+    cache: dict[str, pd.DataFrame] = {}
 
     def read(name: str) -> pd.DataFrame:
         if name.startswith(PRINTED):
@@ -135,22 +138,24 @@ def tables(config: schema.Config) -> Tables:
         if not path.is_file():
             raise Missing(f"{path} is not there")
         try:
-            if name not in known:
-                known[name] = pd.read_csv(path)
+            if name not in cache:
+                cache[name] = pd.read_csv(path)
         except (ValueError, OSError) as error:  # pandas: also empty files
             raise Missing(f"{path} cannot be read: {error}") from None
-        return known[name]
+        return cache[name]
 
     return read
 
 
-def published(config: schema.Config, every: list[Claim]) -> Tables:
+def published(config: schema.Config, claims: list[Claim]) -> Tables:
     """The printed tables in place of ours, with the names of our columns.
 
     ``tuned`` is the least of all numbers of passes. Other tables raise Missing.
     """
     printed = {
-        name: each.printed for each in every for name in each.printed.get("tables", ())
+        name: claim.printed
+        for claim in claims
+        for name in claim.printed.get("tables", ())
     }
 
     def read(name: str) -> pd.DataFrame:
@@ -182,13 +187,15 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
     Raises ConfigError if the authors' own numbers contradict a sentence or, at full
     scale, if a table that is there lacks a group that a claim is about.
     """
-    every = load(config)
-    ours, theirs = tables(config), published(config, every)
-    follow, is_whole = arguments(config), not config.scale.folder
-    for number, claim in enumerate(every, 1):
+    paper_claims = load(config)
+    ours = tables(config)
+    theirs = published(config, paper_claims)
+    follow = arguments(config)
+    is_whole = not config.scale.folder
+    for number, claim in enumerate(paper_claims, 1):
         where = f"{file_of(config)}: claim {number}"
         try:
-            found = judged(claim, ours, follow, whole=is_whole)
+            finding = judged(claim, ours, follow, whole=is_whole)
         except Absent as error:
             raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
         printed = judged(claim, theirs, follow) if claim.table else Finding(PENDING)
@@ -197,15 +204,16 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
                 "the authors' own numbers fail it; a range must allow what they print"
             )
             raise ConfigError(f"{where}: number: {text}: {printed.number}")
-        yield row_of(config, claim, found, printed)
+        yield row_of(config, claim, finding, printed)
 
 
 def row_of(
     config: schema.Config, claim: Claim, found: Finding, printed: Finding
 ) -> texts.Row:
     """Row of a claim with its finding, and that of the authors' numbers."""
-    number, paper = found.number, config.paper.name
-    of = claim.read()[found.shown]
+    number = found.number
+    paper = config.paper.name
+    reading = claim.read()[found.shown]
     row = {
         key: getattr(claim, key) for key in ("place", "kind", "major", "note", "set")
     }
@@ -214,11 +222,13 @@ def row_of(
         "id": claim_id(paper, claim),
         "section": claim.anchor.get("section", ""),
         "claim": claim.says,
-        "tables": "; ".join(path_of(config, one).as_posix() for one in read_by(claim)),
-        "number": of.number,
-        "accepted": accepted(of),
+        "tables": "; ".join(
+            path_of(config, table_name).as_posix() for table_name in read_by(claim)
+        ),
+        "number": reading.number,
+        "accepted": accepted(reading),
         "verdict": found.verdict,
-        "reason": reason(of, found),
+        "reason": reason(reading, found),
         "missing": "; ".join(found.missing),
         "authors": f"{printed.verdict}: {printed.number}" if printed.number else "",
         "cause": claims.CAUSES[claim.cause if found.verdict != HOLDS else ""],
@@ -228,7 +238,7 @@ def row_of(
     row |= {"reproduced": number.value, "ci_low": number.low, "ci_high": number.high}
     if claim.kind != "cells":
         return row
-    inside = [verdict_of(of, one) == HOLDS for one in found.numbers.values()]
+    inside = [verdict_of(reading, number) == HOLDS for number in found.numbers.values()]
     cells = number.of or len(inside)
     many = round(number.value * number.of) if number.of else sum(inside)
     return row | {"cells": cells, "inside": many}
@@ -237,11 +247,19 @@ def row_of(
 def read_by(claim: Claim) -> list[str]:
     """Names of the tables that a claim is judged from, under any reading."""
     names: dict[str, None] = {}
-    for one in claim.read().values():
-        nulls = [null for null in one.nulls if isinstance(null, str)]
-        known = [text for text in (one.number, one.only, *nulls) if text]
-        others = [of for text in known for _, of in words.compiled(text).reads]
-        names |= dict.fromkeys([one.table, *others])
+    for reading in claim.read().values():
+        nulls = [null for null in reading.nulls if isinstance(null, str)]
+        expressions = [
+            expression
+            for expression in (reading.number, reading.only, *nulls)
+            if expression
+        ]
+        other_tables = [
+            other_table
+            for expression in expressions
+            for _, other_table in words.compiled(expression).reads
+        ]
+        names |= dict.fromkeys([reading.table, *other_tables])
     read = (name for name in names if name and name != words.PROOFS)
     return [name for name in read if not name.startswith(PRINTED)]
 
@@ -267,52 +285,54 @@ def slug(text: str) -> str:
 
 def accepted(claim: Claim) -> str:
     """The range of a claim in words: "at least 8.6 (in part 5)"."""
-    found = [
+    ends = [
         f"{key.replace('_', ' ')} {rounded(float(end))}"
         for key in claims.ENDS
         if math.isfinite(end := getattr(claim, key))
     ]
     near = claim.nearly if isinstance(claim.nearly, list) else [claim.nearly]
     wider = " to ".join(rounded(float(end)) for end in near if end is not None)
-    return " and ".join(found) + (wider and f" (in part {wider})")
+    return " and ".join(ends) + (wider and f" (in part {wider})")
 
 
 def reason(claim: Claim, found: Finding) -> str:
     """What a verdict rests on, in one line: readings, gaps, then the worst groups."""
-    parts = []
+    clauses = []
     if found.readings:
-        held = [name for name, one in found.readings.items() if one in HELD]
-        some = f" ({few(held)})" if 0 < len(held) < len(found.readings) else ""
-        parts.append(f"under {len(held)} of {len(found.readings)} readings{some}")
-        parts.append(f"shown is {found.shown}")
-    lost: dict[str, list[str]] = {}
+        held = [name for name, verdict in found.readings.items() if verdict in HELD]
+        listed = f" ({few(held)})" if 0 < len(held) < len(found.readings) else ""
+        clauses.append(f"under {len(held)} of {len(found.readings)} readings{listed}")
+        clauses.append(f"shown is {found.shown}")
+    reasons: dict[str, list[str]] = {}
     for name, why in found.missing.items():
-        lost.setdefault(why, []).append(f"({name})" if ", " in name else name)
-    for why, names in lost.items():
-        parts.append(f"missing {few(names)}: {why}" if any(names) else why)
-    parts += _groups(claim, found)
+        reasons.setdefault(why, []).append(f"({name})" if ", " in name else name)
+    for why, names in reasons.items():
+        clauses.append(f"missing {few(names)}: {why}" if any(names) else why)
+    clauses += _groups(claim, found)
     if found.left_out:
-        parts.append(f"{found.left_out} groups left out, where not {claim.only}")
+        clauses.append(f"{found.left_out} groups left out, where not {claim.only}")
     if found.reason:
         holds = found.verdict == NOTHING and found.numbers
-        parts.append("it holds for this too: " * bool(holds) + found.reason)
-    return "; ".join(parts)
+        clauses.append("it holds for this too: " * bool(holds) + found.reason)
+    return "; ".join(clauses)
 
 
 def few(names: Sequence[str], most: int = LISTED) -> str:
     """The first of the names, and the number of the others."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    remainder = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + remainder
 
 
 def _groups(claim: Claim, found: Finding) -> Iterator[str]:
     """How many groups hold, then the numbers of the worst."""
-    known, total = found.numbers, len(found.numbers) + len(found.missing)
+    numbers, total = found.numbers, len(found.numbers) + len(found.missing)
     if total > 1:
-        every = [verdict_of(claim, one) for one in known.values()]
-        counts = [f"{every.count(HOLDS)} of {total} hold"]
-        counts += [f"{every.count(v)} {v}" for v in (NEARLY, OPEN) if v in every]
+        verdicts = [verdict_of(claim, number) for number in numbers.values()]
+        counts = [f"{verdicts.count(HOLDS)} of {total} hold"]
+        counts += [f"{verdicts.count(v)} {v}" for v in (NEARLY, OPEN) if v in verdicts]
         yield ", ".join(counts)
-    worst = sorted(known, key=lambda name: badness(claim, known[name]), reverse=True)
+    worst = sorted(
+        numbers, key=lambda name: badness(claim, numbers[name]), reverse=True
+    )
     for name in worst[:LISTED]:
-        yield f"{name}: {known[name]}" if name else str(known[name])
+        yield f"{name}: {numbers[name]}" if name else str(numbers[name])

@@ -46,21 +46,21 @@ def report(config: schema.Config) -> list[Path]:
 
 def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
-    every = [_paper(paper, claims, folder) for paper in texts.papers(config)]
-    every.sort(key=lambda paper: not paper["counted"])  # the arena comes last
-    authors = {paper["name"]: paper["author"] for paper in every}
-    made = texts.environment()
-    made.filters |= {
+    all_papers = [_paper(paper, claims, folder) for paper in texts.papers(config)]
+    all_papers.sort(key=lambda paper: not paper["counted"])  # the arena comes last
+    authors = {paper["name"]: paper["author"] for paper in all_papers}
+    environment = texts.environment()
+    environment.filters |= {
         "short": short,
         "plainly": lambda text: re.sub(r"[$\\{}]", "", text),  # without marks of LaTeX
         "path": Path,
         "titled": lambda name: configuration.read("problem", name).title or name,
         "link": functools.partial(link, folder=folder),
     }
-    return made.get_template("page.html").render(
-        papers=[paper for paper in every if paper["counted"]],
-        every=every,
-        arena=next((paper for paper in every if paper["name"] == ARENA), None),
+    return environment.get_template("page.html").render(
+        papers=[paper for paper in all_papers if paper["counted"]],
+        every=all_papers,
+        arena=next((paper for paper in all_papers if paper["name"] == ARENA), None),
         board=leaders(config),
         epsilons=worth_in_words(true_epsilons(config), authors),
         worth=link(plan.figures_folder(config, "worth.png"), folder),
@@ -108,7 +108,8 @@ def drawn(config: schema.Config, folder: Path) -> Iterator[texts.Row]:
 
     Each has its caption, the files that Git holds, and the command that draws it again.
     """
-    paper, small = config.paper, config.scale.folder
+    paper = config.paper
+    small = config.scale.folder
     of_scale = f" --config scale={config.scale.name}" if small else ""
     for name, product in paper.figures.items():
         stem = plan.figures_folder(config, paper.name, name)
@@ -136,12 +137,14 @@ def leaders(config: schema.Config) -> list[texts.Row]:
     path = plan.results_folder(config, ARENA, "arena.csv")
     if not path.is_file():
         return []
-    data = pd.read_csv(path).dropna(subset=["mean", "ci_low"])
-    data = data[data["tuning"] == "grid"]
-    data = data.sort_values(["problem", "epsilon", "mean", "algorithm"], kind="stable")
-    found = []
-    for at, rows in groups(data, ["problem", "epsilon"]):
-        first = rows.iloc[0].to_dict()
-        level = rows.loc[rows["ci_low"] <= first["ci_high"], "algorithm"].iloc[1:]
-        found.append(first | at | {"level": level.tolist(), "of": len(rows)})
-    return found
+    board = pd.read_csv(path).dropna(subset=["mean", "ci_low"])
+    board = board[board["tuning"] == "grid"]
+    board = board.sort_values(
+        ["problem", "epsilon", "mean", "algorithm"], kind="stable"
+    )
+    leader_rows = []
+    for cell, rows in groups(board, ["problem", "epsilon"]):
+        leader = rows.iloc[0].to_dict()
+        level = rows.loc[rows["ci_low"] <= leader["ci_high"], "algorithm"].iloc[1:]
+        leader_rows.append(leader | cell | {"level": level.tolist(), "of": len(rows)})
+    return leader_rows

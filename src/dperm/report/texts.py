@@ -46,8 +46,8 @@ _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
 
 def papers(config: schema.Config) -> list[schema.Config]:
     """The configuration of every paper with claims, at the scale of ``config``."""
-    every = configuration.with_papers(config, available("paper"))
-    return [one for one in every if one.paper.claims]
+    configs = configuration.with_papers(config, available("paper"))
+    return [paper_config for paper_config in configs if paper_config.paper.claims]
 
 
 def judged(config: schema.Config) -> pd.DataFrame:
@@ -72,8 +72,10 @@ def found(row: Row) -> str:
         return ""
     if not pd.isna(row["cells"]):
         return f"{row['inside']:.0f} of {row['cells']:.0f}"
-    value, low, high = (float(row[key]) for key in ("reproduced", "ci_low", "ci_high"))
-    return str(Number(value, low, high))
+    estimate, low, high = (
+        float(row[key]) for key in ("reproduced", "ci_low", "ci_high")
+    )
+    return str(Number(estimate, low, high))
 
 
 def files(row: Row) -> list[str]:
@@ -83,9 +85,13 @@ def files(row: Row) -> list[str]:
 
 def figures(row: Row) -> list[str]:
     """Names of the figures that a claim names, then of those it was judged from."""
-    named = [f"figure{number}" for number in _FIGURE.findall(row["place"])]
-    read = [Path(one).stem for one in files(row) if one.startswith("figures/")]
-    return list(dict.fromkeys(named + read))
+    numbered = [f"figure{number}" for number in _FIGURE.findall(row["place"])]
+    read = [
+        Path(file_name).stem
+        for file_name in files(row)
+        if file_name.startswith("figures/")
+    ]
+    return list(dict.fromkeys(numbered + read))
 
 
 def majors(data: pd.DataFrame) -> list[Row]:
@@ -121,24 +127,24 @@ def cells(data: pd.DataFrame) -> str:
 
 def stated(data: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The claims of each paper of which a statement is judged."""
-    named = data[data["kind"].isin(STATED)]["paper"].unique()
-    return {paper: data[data["paper"] == paper] for paper in named}
+    names = data[data["kind"].isin(STATED)]["paper"].unique()
+    return {paper: data[data["paper"] == paper] for paper in names}
 
 
 def bottom(paper: str, claims: pd.DataFrame) -> str:
     """The bottom line of a paper's report if its claims confirm it, else the count."""
     path = REPORTS / f"{paper}.md"
     line = _BOTTOM.search(path.read_text(encoding="utf-8")) if path.is_file() else None
-    told = " ".join(line[1].split()) if line else ""
+    line_text = " ".join(line[1].split()) if line else ""
     rows = claims[claims["paper"] == paper]
-    known = {row["name"]: row["verdict"] for row in majors(rows)}
+    verdicts = {row["name"]: row["verdict"] for row in majors(rows)}
     cited = [
         (name, verdict)
-        for names, verdict in _CITED.findall(told)
+        for names, verdict in _CITED.findall(line_text)
         for name in names.split(", ")
     ]
-    if cited and all(known.get(name) == verdict for name, verdict in cited):
-        return told
+    if cited and all(verdicts.get(name) == verdict for name, verdict in cited):
+        return line_text
     return f"Of its statements, {score(rows)}."
 
 
@@ -147,16 +153,16 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
 
 def environment() -> Environment:
     """What all pages are made with; only HTML is escaped."""
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(FILES),
         autoescape=select_autoescape(["html"]),
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": found, "cell": cell, "files": files}
-    made.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[0]
-    made.globals |= {"score": score, "cells": cells}
-    return made
+    templates.filters |= {"number": found, "cell": cell, "files": files}
+    templates.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[0]
+    templates.globals |= {"score": score, "cells": cells}
+    return templates
 
 
 def cell(value: Any) -> str:
@@ -183,16 +189,23 @@ def readme(config: schema.Config) -> list[Path]:
     Raises ConfigError if a page does not have both marks, or there are no claims yet.
     """
     claims = judged(config)
-    every = [one for one in papers(config) if one.paper.name in stated(claims)]
+    judged_papers = [
+        paper_config
+        for paper_config in papers(config)
+        if paper_config.paper.name in stated(claims)
+    ]
     pages = {README: ("scorecard", front(config, claims))}
     pages[ARTIFACT] = ("claims", appendix(claims))
-    for one in every:
-        pages[REPORTS / f"{one.paper.name}.md"] = ("claims", block(one, claims))
-    there = [path for path in pages if path == README or path.is_file()]
-    for path in there:
+    for paper_config in judged_papers:
+        pages[REPORTS / f"{paper_config.paper.name}.md"] = (
+            "claims",
+            block(paper_config, claims),
+        )
+    existing = [path for path in pages if path == README or path.is_file()]
+    for path in existing:
         rewrite(path, *pages[path])
         log.info("%s", path)
-    return [*there, *draw_worth(config, every)]
+    return [*existing, *draw_worth(config, judged_papers)]
 
 
 def rewrite(path: Path, name: str, content: str) -> None:
@@ -202,11 +215,13 @@ def rewrite(path: Path, name: str, content: str) -> None:
     """
     text = path.read_text(encoding="utf-8")
     begin, end = f"{name}: written by `dperm readme`", f"end of {name}"
-    first, last = (re.findall(rf"(?m)^.*{word}.*$", text) for word in (begin, end))
-    if len(first) != 1 or len(last) != 1:
+    begin_marks, end_marks = (
+        re.findall(rf"(?m)^.*{word}.*$", text) for word in (begin, end)
+    )
+    if len(begin_marks) != 1 or len(end_marks) != 1:
         raise ConfigError(f"{path}: expected the lines {begin!r} and {end!r}, once")
-    before, after = text.split(first[0])[0], text.split(last[0])[1]
-    between = f"{first[0]}\n\n{content}\n\n{last[0]}"
+    before, after = text.split(begin_marks[0])[0], text.split(end_marks[0])[1]
+    between = f"{begin_marks[0]}\n\n{content}\n\n{end_marks[0]}"
     store.write_text(path, f"{before}{between}{after}")
 
 
@@ -233,7 +248,11 @@ def _links(config: schema.Config, row: Row) -> dict[str, str]:
     """Pictures of a claim, then its tables: paths from a report, by file name."""
     drawn = (name for name in figures(row) if name in config.paper.figures)
     folder = plan.figures_folder(config, config.paper.name)
-    tables = (Path(one) for one in files(row) if not one.startswith("figures/"))
+    tables = (
+        Path(file_name)
+        for file_name in files(row)
+        if not file_name.startswith("figures/")
+    )
     paths = [*(folder / f"{name}.png" for name in drawn), *tables]
     return {path.name: os.path.relpath(path, REPORTS) for path in paths}
 
@@ -247,13 +266,15 @@ def appendix(claims: pd.DataFrame) -> str:
     return made("artifact", majors=lines)
 
 
-def markdown(data: pd.DataFrame) -> str:
+def markdown(claims_table: pd.DataFrame) -> str:
     """The score of every paper, then one line per claim, major claims first."""
-    data, order = complete(data), list(KINDS)
+    claims_table, order = complete(claims_table), list(KINDS)
     listed = []
-    for paper, group in data.groupby("paper", sort=False):
+    for paper, group in claims_table.groupby("paper", sort=False):
         names = {row["id"]: row["name"] for row in majors(group)}
         rows = group.assign(name=group["id"].map(names).fillna("")).to_dict("records")
         rows.sort(key=lambda row: (not row["major"], order.index(row["kind"])))
         listed.append((paper, rows))
-    return made("claims", kinds=KINDS, stated=stated(data), papers=listed) + "\n"
+    return (
+        made("claims", kinds=KINDS, stated=stated(claims_table), papers=listed) + "\n"
+    )

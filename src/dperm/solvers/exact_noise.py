@@ -57,10 +57,10 @@ class Exact:
             return h * _noised(value.ravel() / h, wide).reshape(-1, 1)
         p = len(value)
         rows, columns = np.triu_indices(p, 1)
-        found = np.diag(_noised(np.diag(value) / h, wide))
-        found[rows, columns] = _noised(value[rows, columns] / h, wide / math.sqrt(2))
-        found[columns, rows] = found[rows, columns]
-        return h * found[None]
+        noisy = np.diag(_noised(np.diag(value) / h, wide))
+        noisy[rows, columns] = _noised(value[rows, columns] / h, wide / math.sqrt(2))
+        noisy[columns, rows] = noisy[rows, columns]
+        return h * noisy[None]
 
 
 def step(scale: float) -> float:
@@ -94,9 +94,12 @@ def sum_error(n: int, p: int, share: float) -> float:
 
 def _noised(values: np.ndarray, scale: float) -> np.ndarray:
     """Numbers (k,), rounded to integers, with noise; as doubles, (k,)."""
-    whole = [int(value) for value in np.rint(values)]
-    found = [one + z for one, z in zip(whole, drawn(scale, len(whole)), strict=True)]
-    return np.array([float(one) for one in found])
+    integers = [int(number) for number in np.rint(values)]
+    sums = [
+        integer + z
+        for integer, z in zip(integers, drawn(scale, len(integers)), strict=True)
+    ]
+    return np.array([float(integer) for integer in sums])
 
 
 def drawn(scale: float, size: int) -> list[int]:
@@ -106,6 +109,7 @@ def drawn(scale: float, size: int) -> list[int]:
     if not size:
         return []
     dp.enable_features("contrib")
-    domain, metric = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-    found: list[int] = dp.m.make_gaussian(domain, metric, scale=scale)([0] * size)
-    return found
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    metric = dp.l2_distance(T="f64")
+    noise: list[int] = dp.m.make_gaussian(domain, metric, scale=scale)([0] * size)
+    return noise

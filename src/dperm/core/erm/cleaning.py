@@ -32,42 +32,42 @@ def lengths(rows: Any, squares: np.ndarray) -> np.ndarray:
     Where a square overflowed or lost digits, the norm is computed in units of the row's
     largest entry. It is infinite only if the norm itself overflows.
     """
-    found = np.sqrt(squares)
+    norms = np.sqrt(squares)
     odd = np.flatnonzero(~((squares > FAR**-2) & (squares < FAR**2)))
     if not odd.size:
-        return found
-    some = sparse.csr_array(rows)[odd] if sparse.issparse(rows) else rows[odd]
-    data = some.data if sparse.issparse(rows) else some.ravel()
+        return norms
+    odd_rows = sparse.csr_array(rows)[odd] if sparse.issparse(rows) else rows[odd]
+    stored = odd_rows.data if sparse.issparse(rows) else odd_rows.ravel()
     places = (
-        _entries(some)
+        _entries(odd_rows)
         if sparse.issparse(rows)
-        else np.repeat(np.arange(len(odd)), some.shape[1])
+        else np.repeat(np.arange(len(odd)), odd_rows.shape[1])
     )
     largest = np.zeros(len(odd))
-    np.maximum.at(largest, places, np.abs(data))
+    np.maximum.at(largest, places, np.abs(stored))
     with np.errstate(all="ignore"):
-        units = data / np.where(largest > 0, largest, 1.0)[places]
+        units = stored / np.where(largest > 0, largest, 1.0)[places]
         squared = np.bincount(places, units**2, minlength=len(odd))
-        found[odd] = largest * np.sqrt(squared)
-    return found
+        norms[odd] = largest * np.sqrt(squared)
+    return norms
 
 
 def _is_finite(A: Any) -> np.ndarray:
     """Whether all entries of each row are finite; shape (n,)."""
     if not sparse.issparse(A):
         return np.isfinite(A).all(axis=1)
-    found = np.ones(A.shape[0], dtype=bool)
+    is_finite = np.ones(A.shape[0], dtype=bool)
     if not np.isfinite(A.data).all():
-        found[_entries(A)[~np.isfinite(A.data)]] = False
-    return found
+        is_finite[_entries(A)[~np.isfinite(A.data)]] = False
+    return is_finite
 
 
 def _without(A: Any, left_out: np.ndarray) -> Any:
     """A, dense or sparse as before, with zeros in place of some rows."""
     if not sparse.issparse(A):
         return np.where(left_out[:, None], 0.0, A)
-    data = np.where(left_out[_entries(A)], 0.0, A.data)
-    return type(A)((data, A.indices, A.indptr), shape=A.shape)
+    stored = np.where(left_out[_entries(A)], 0.0, A.data)
+    return type(A)((stored, A.indices, A.indptr), shape=A.shape)
 
 
 def _entries(A: Any) -> np.ndarray:

@@ -57,20 +57,20 @@ def solve(problem: Problem) -> Optimum:
         )
     w = _polish(problem, _lbfgsb(problem))
     _check_attained(problem, w)
-    start, value = problem.objective(np.array([np.zeros(problem.p), w]))
-    if not value > PRECISION * start:
+    start, objective = problem.objective(np.array([np.zeros(problem.p), w]))
+    if not objective > PRECISION * start:
         raise NotCertifiedError(
-            f"problem {problem.name}: the minimum is 0 (F = {value:.2g}, and "
+            f"problem {problem.name}: the minimum is 0 (F = {objective:.2g}, and "
             f"{start:.6g} at w = 0): no error relative to it is defined; expected a "
             "penalty, or fewer features than records"
         )
     gap = duality_gap(problem, w)
-    if not gap <= PRECISION * value:
+    if not gap <= PRECISION * objective:
         raise NotCertifiedError(
-            f"problem {problem.name}: duality gap {gap:.2e} at F = {value:.6g}, "
+            f"problem {problem.name}: duality gap {gap:.2e} at F = {objective:.6g}, "
             f"expected at most {PRECISION:g} of it"
         )
-    return Optimum(w, float(value), gap)
+    return Optimum(w, float(objective), gap)
 
 
 def duality_gap(problem: Problem, w: np.ndarray) -> float:
@@ -85,19 +85,21 @@ def duality_gap(problem: Problem, w: np.ndarray) -> float:
     ----------
     w : ndarray, shape (p,)
     """
-    penalty, charged = problem.penalty, 0.0
+    penalty = problem.penalty
+    charged = 0.0
     theta = problem.derivatives(problem.A @ w + problem.offset)
     correlation = problem.A.T @ theta / problem.n
     low, high = _finite_conjugate(penalty)
     if penalty.l1 > 0 and penalty.l2 == 0:
         top = max(_most(-correlation, -low), _most(correlation, high))
         shrink = min(1.0, penalty.l1 / top) if top > 0 else 1.0
-        theta, correlation = shrink * theta, shrink * correlation
+        theta = shrink * theta
+        correlation = shrink * correlation
     inside = np.clip(correlation, low, high)
     if penalty.l1 == penalty.l2 == 0:
         unit = np.sqrt(np.maximum(problem.smoothness, 1e-300))
-        left = np.abs(correlation - inside) / unit
-        charged = float(left.sum() * _REACH * np.linalg.norm(unit * w))
+        residual = np.abs(correlation - inside) / unit
+        charged = float(residual.sum() * _REACH * np.linalg.norm(unit * w))
     loss = problem.loss.conjugate(theta, problem.offset).mean()
     dual = -loss - penalty.conjugate(-inside)
     return float(problem.objective(w)[0] - dual) + charged
@@ -137,33 +139,35 @@ def _check_attained(problem: Problem, w: np.ndarray) -> None:
 
 def _is_separable(problem: Problem) -> bool:
     """Whether some direction that stays in the box has margins >= 0, not all 0."""
-    n, penalty = problem.n, problem.penalty
+    n = problem.n
+    penalty = problem.penalty
     away = (
         0.0 if np.isfinite(penalty.lower) else None,
         0.0 if np.isfinite(penalty.upper) else None,
     )
-    found = scipy.optimize.linprog(
+    program = scipy.optimize.linprog(
         np.concatenate((np.zeros(problem.p), -np.ones(n))),
         A_ub=sparse.hstack((-sparse.csr_array(problem.A), sparse.eye_array(n))),
         b_ub=np.zeros(n),
         bounds=[away] * problem.p + [(0.0, 1.0)] * n,
         method="highs",
     )
-    return bool(found.status == 0 and -found.fun > 0.5)
+    return bool(program.status == 0 and -program.fun > 0.5)
 
 
 def _lbfgsb(problem: Problem) -> np.ndarray:
     """A minimiser to about eight digits; shape (p,)."""
-    p, penalty = problem.p, problem.penalty
+    p = problem.p
+    penalty = problem.penalty
     scale = 1.0 / np.sqrt(np.maximum(problem.smoothness, 1e-300))
 
     def split(z: np.ndarray) -> tuple[float, np.ndarray]:
         w = scale * (z[:p] - z[p:])
-        value = problem.objective(w)[0] - penalty.l1 * np.abs(w).sum()
-        value += penalty.l1 * (scale * (z[:p] + z[p:])).sum()
+        objective = problem.objective(w)[0] - penalty.l1 * np.abs(w).sum()
+        objective += penalty.l1 * (scale * (z[:p] + z[p:])).sum()
         slope = scale * (problem.gradient(w) + penalty.l2 * w)
         weight = scale * penalty.l1
-        return value, np.concatenate((slope + weight, weight - slope))
+        return objective, np.concatenate((slope + weight, weight - slope))
 
     high = np.full(p, penalty.upper) / scale
     low = np.full(p, -penalty.lower) / scale
@@ -172,7 +176,7 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
         _FEW if penalty.is_smooth and p > _DENSE else 20000
     )  # Newton steps do the rest
     options = {"maxiter": count, "maxfun": 2 * count, "ftol": 1e-16, "gtol": 1e-12}
-    found = scipy.optimize.minimize(
+    minimum = scipy.optimize.minimize(
         split,
         np.zeros(2 * p),
         jac=True,
@@ -180,21 +184,24 @@ def _lbfgsb(problem: Problem) -> np.ndarray:
         bounds=bounds,
         options=options,
     )
-    return scale * (found.x[:p] - found.x[p:])
+    return scale * (minimum.x[:p] - minimum.x[p:])
 
 
 def _polish(problem: Problem, w: np.ndarray) -> np.ndarray:
     """The point of smallest duality gap along Newton steps from w."""
-    best, gap = w, duality_gap(problem, w)
+    best = w
+    gap = duality_gap(problem, w)
     is_large = getattr(problem.A, "size", 0) > _MANY
     enough = _ENOUGH * problem.objective(w)[0] if is_large else -np.inf
     for _ in range(_NEWTON_STEPS):
         following = w if gap <= enough else _newton_step(problem, w)
         if np.array_equal(following, w):
             break
-        w, reached = following, duality_gap(problem, following)
+        w = following
+        reached = duality_gap(problem, following)
         if reached < gap:
-            best, gap = w, reached
+            best = w
+            gap = reached
     return best
 
 
@@ -231,19 +238,22 @@ def _newton_move(
     weights = problem.loss.second(problem.A @ w + problem.offset)
     if len(free) > _DENSE:
         return _by_products(problem, weights / problem.n, free, slope)
-    columns, l2 = problem.A[:, free], problem.penalty.l2
+    columns = problem.A[:, free]
+    l2 = problem.penalty.l2
     if hasattr(columns, "toarray"):
         columns = columns.toarray()
     hessian = columns.T @ (weights[:, None] * columns) / problem.n
-    found: np.ndarray = scipy.linalg.lstsq(hessian + l2 * np.eye(len(free)), slope)[0]
-    return found
+    move: np.ndarray = scipy.linalg.lstsq(hessian + l2 * np.eye(len(free)), slope)[0]
+    return move
 
 
 def _by_products(
     problem: Problem, weights: np.ndarray, free: np.ndarray, slope: np.ndarray
 ) -> np.ndarray:
     """As ``_newton_move``, by conjugate gradients; ``weights`` are phi'' / n."""
-    A, l2, size = problem.A, problem.penalty.l2, len(free)
+    A = problem.A
+    l2 = problem.penalty.l2
+    size = len(free)
 
     def product(x: np.ndarray) -> np.ndarray:
         filled = np.zeros(problem.p)
@@ -253,7 +263,7 @@ def _by_products(
     operator = scipy.sparse.linalg.LinearOperator(
         (size, size), matvec=product, dtype=np.float64
     )
-    found: np.ndarray = scipy.sparse.linalg.cg(
+    move: np.ndarray = scipy.sparse.linalg.cg(
         operator, slope, rtol=1e-12, maxiter=1000
     )[0]
-    return found
+    return move

@@ -33,8 +33,8 @@ class Penalty:
         """The penalty psi of each row of W (L, p); infinity outside the box; (L,)."""
         W = np.atleast_2d(W)
         size = max(1, _CHUNK // W.shape[1])
-        parts = [self._value(W[k : k + size]) for k in range(0, len(W), size)]
-        return np.concatenate(parts) if parts else np.zeros(0)
+        terms = [self._value(W[k : k + size]) for k in range(0, len(W), size)]
+        return np.concatenate(terms) if terms else np.zeros(0)
 
     def _value(self, W: np.ndarray) -> np.ndarray:
         absolute = np.abs(W).sum(axis=1)

@@ -54,10 +54,10 @@ class Problem:
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
         """The value stored under a key, made now if there is none."""
-        values = vars(self).setdefault("_kept", {})
-        if key not in values:
-            values[key] = make()
-        return values[key]
+        cache = vars(self).setdefault("_kept", {})
+        if key not in cache:
+            cache[key] = make()
+        return cache[key]
 
     @property
     def known(self) -> Problem:
@@ -124,10 +124,10 @@ class Problem:
         The values do not depend on the number of threads, ``workers``.
         """
         W = np.ascontiguousarray(np.atleast_2d(W), dtype=np.float64)
-        out = np.empty(len(W))
-        spread(self._mean_losses, W, out, workers=workers)
+        losses = np.empty(len(W))
+        spread(self._mean_losses, W, losses, workers=workers)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = out + self.penalty.value(W)
+            total = losses + self.penalty.value(W)
         return np.where(np.isfinite(total), total, np.inf)
 
     def _mean_losses(self, W: np.ndarray, out: np.ndarray) -> None:
@@ -173,7 +173,8 @@ def build(
     """
     kind = named(loss)
     kind.check_labels(name, y)
-    signs, A = kind.signs(y), cast(Any, X)
+    signs = kind.signs(y)
+    A = cast(Any, X)
     if (signs != 1.0).any():
         A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
     if sparse.issparse(A):
@@ -188,22 +189,23 @@ def build(
 @njit(**KERNEL)
 def _mean_value(margins):
     """Mean of phi over the margins."""
-    found, values = 0.0, np.empty(_TILE)
+    loss_sum = 0.0
+    losses = np.empty(_TILE)
     for start in range(0, margins.shape[0], _TILE):
         tile = margins[start : start + _TILE]
         for i in range(tile.shape[0]):
-            values[i] = value(tile[i])
-        found += total(values[: tile.shape[0]])
-    return found / margins.shape[0]
+            losses[i] = value(tile[i])
+        loss_sum += total(losses[: tile.shape[0]])
+    return loss_sum / margins.shape[0]
 
 
 @njit(**KERNEL)
-def _mean_losses(A, offset, W, out):
+def _mean_losses(A, offset, W, means):
     """Write the mean loss of each row of W to out."""
     n, p = A.shape
     margins = np.empty(_TILE)
     for lane in range(W.shape[0]):
-        found = 0.0
+        loss_sum = 0.0
         for start in range(0, n, _TILE):
             m = min(_TILE, n - start)
             for i in range(m):
@@ -216,36 +218,39 @@ def _mean_losses(A, offset, W, out):
                         margins[i] = fused(w, column[i], margins[i])
             for i in range(m):
                 margins[i] = value(margins[i])
-            found += total(margins[:m])
-        out[lane] = found / n
+            loss_sum += total(margins[:m])
+        means[lane] = loss_sum / n
 
 
 @njit(**KERNEL)
-def _sparse_mean_losses(data, rows, starts, offset, W, out):
+def _sparse_mean_losses(entries, rows, starts, offset, W, means):
     """Write the mean loss of each row of W to out, A in CSC columns.
 
     A few rows of W are processed together, so that each entry of A is read once for all
     of them. Columns in which all their weights are zero are skipped.
     """
-    n, p = offset.shape[0], W.shape[1]
-    margins, w = np.empty((n, _LANES)), np.zeros(_LANES)
-    for first in range(0, W.shape[0], _LANES):
-        size = min(_LANES, W.shape[0] - first)
+    n = offset.shape[0]
+    p = W.shape[1]
+    margins = np.empty((n, _LANES))
+    w = np.zeros(_LANES)
+    for first_lane in range(0, W.shape[0], _LANES):
+        size = min(_LANES, W.shape[0] - first_lane)
         w[:] = 0.0
         for i in range(n):
             margins[i, :] = offset[i]
         for j in range(p):
             used = False
             for k in range(size):
-                w[k] = W[first + k, j]
+                w[k] = W[first_lane + k, j]
                 used |= w[k] != 0.0
             if used:
                 for e in range(starts[j], starts[j + 1]):
-                    x, m = data[e], margins[rows[e]]
+                    x = entries[e]
+                    m = margins[rows[e]]
                     for k in range(_LANES):
                         m[k] += x * w[k]
         for k in range(size):
-            found = 0.0
+            loss_sum = 0.0
             for i in range(n):
-                found += value(margins[i, k])
-            out[first + k] = found / n
+                loss_sum += value(margins[i, k])
+            means[first_lane + k] = loss_sum / n

@@ -17,7 +17,8 @@ from dperm.core.compiled import INLINE, KERNEL, fused
 
 Array = NDArray[np.float64]
 _STEPS = 100  # at most, of Newton's method; few are needed
-_NEAR, _CLOSE = 1e-7, 1e-13  # relative: on the last move, on the norm's power
+_NEAR = 1e-7
+_CLOSE = 1e-13  # relative: on the last move, on the norm's power
 
 
 def dual_exponent(p: float) -> float:
@@ -69,10 +70,10 @@ class Ball:
         g = np.atleast_2d(g)
         if self.p == 1:
             rows = np.arange(len(g))
-            at = np.abs(g).argmax(axis=1)
-            found = np.zeros_like(g)
-            found[rows, at] = -self.radius * np.sign(g[rows, at])
-            return found
+            coordinate = np.abs(g).argmax(axis=1)
+            corners = np.zeros_like(g)
+            corners[rows, coordinate] = -self.radius * np.sign(g[rows, coordinate])
+            return corners
         if math.isinf(self.p):
             return -self.radius * np.sign(g)
         if self.p == 2:
@@ -97,19 +98,21 @@ class Ball:
         """
         if 1 < self.p < 2:
             raise ValueError(f"p: expected 1, or 2 or more, found {self.p}")
-        found = np.array(np.atleast_2d(x), dtype=float)
+        projected = np.array(np.atleast_2d(x), dtype=float)
         if math.isinf(self.p):
-            return np.clip(found, -self.radius, self.radius)
+            return np.clip(projected, -self.radius, self.radius)
         if self.p > 2:
-            _project(found, self.p, self.radius)
-            return found
-        outside = norms(found, self.p) > self.radius
-        far = found[outside]
+            _project(projected, self.p, self.radius)
+            return projected
+        outside = norms(projected, self.p) > self.radius
+        far = projected[outside]
         if self.p == 2:
-            found[outside] = far * (self.radius / norms(far, 2))[:, None]
+            projected[outside] = far * (self.radius / norms(far, 2))[:, None]
         else:
-            found[outside] = np.sign(far) * _project_simplex(np.abs(far), self.radius)
-        return found
+            projected[outside] = np.sign(far) * _project_simplex(
+                np.abs(far), self.radius
+            )
+        return projected
 
 
 def _power(size: Array, exponent: float) -> Array:
@@ -127,27 +130,27 @@ def _project_simplex(x: Array, total: float) -> Array:
     ordered = -np.sort(-x, axis=1)
     excess = np.cumsum(ordered, axis=1) - total
     counts = np.arange(1, x.shape[1] + 1)
-    kept = (ordered * counts > excess).sum(axis=1)
-    shift = excess[np.arange(len(x)), kept - 1] / kept
+    support_size = (ordered * counts > excess).sum(axis=1)
+    shift = excess[np.arange(len(x)), support_size - 1] / support_size
     return np.maximum(x - shift[:, None], 0.0)
 
 
 @njit(**INLINE)
-def _raised(y, exponent, whole):
+def _raised(y, exponent, whole_exponent):
     """y^exponent, by multiplication where the exponent is a whole number."""
-    if whole < 0:
+    if whole_exponent < 0:
         return y**exponent
-    found = 1.0
-    for _ in range(whole):
-        found *= y
-    return found
+    power = 1.0
+    for _ in range(whole_exponent):
+        power *= y
+    return power
 
 
 @njit(**INLINE)
-def _root(y, size, t, p, whole):
+def _root(y, size, t, p, whole_exponent):
     """The root of y + t y^(p-1) = size, from a y above it."""
     for _ in range(_STEPS):
-        power = t * _raised(y, p - 2, whole)
+        power = t * _raised(y, p - 2, whole_exponent)
         move = fused(y, 1 + power, -size) / fused(p - 1, power, 1.0)
         y -= move
         if move <= _NEAR * y:  # the next move would be its square
@@ -164,19 +167,21 @@ def _project(rows, p, radius):
     never passes the root. As y <= 1, t is at least the largest |x| minus 1, where far
     points start.
     """
-    whole = int(p) - 2 if p == np.floor(p) and p <= 16 else -1
+    whole_exponent = int(p) - 2 if p == np.floor(p) and p <= 16 else -1
     for row in rows:
-        y, steps = np.abs(row) / radius, 0
+        y = np.abs(row) / radius
+        steps = 0
         t = max(0.0, y.max() - 1)
         if t > 0:
             steps = 1
             for j in range(y.shape[0]):
                 y[j] = min(y[j], (y[j] / t) ** (1 / (p - 1)))
-                y[j] = _root(y[j], np.abs(row[j]) / radius, t, p, whole)
+                y[j] = _root(y[j], np.abs(row[j]) / radius, t, p, whole_exponent)
         while steps < _STEPS:
-            total, slope = 0.0, 0.0
+            total = 0.0
+            slope = 0.0
             for j in range(y.shape[0]):
-                power = _raised(y[j], p - 2, whole)
+                power = _raised(y[j], p - 2, whole_exponent)
                 lowered = power * y[j]
                 total = fused(lowered, y[j], total)
                 slope += lowered * lowered / fused(t * (p - 1), power, 1.0)
@@ -185,7 +190,7 @@ def _project(rows, p, radius):
             steps += 1
             t += (total - 1) / (p * slope)
             for j in range(y.shape[0]):
-                y[j] = _root(y[j], np.abs(row[j]) / radius, t, p, whole)
+                y[j] = _root(y[j], np.abs(row[j]) / radius, t, p, whole_exponent)
         if steps:
             for j in range(y.shape[0]):
                 row[j] = radius * y[j] * np.sign(row[j])

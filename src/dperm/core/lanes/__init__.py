@@ -138,8 +138,11 @@ class Run(Block):
         workers: int = 1,
         total: int = 0,
     ):
-        self.problem, self.options, self.workers = problem, options, workers
-        self.streams, self.total = streams, total
+        self.problem = problem
+        self.options = options
+        self.workers = workers
+        self.streams = streams
+        self.total = total
         self.done = self.drawn = 0  # steps taken, and steps whose noise is drawn
         self.size = len(lanes.step)
         self.set_up(lanes)
@@ -190,10 +193,10 @@ class Run(Block):
 
     def keep(self, mask: np.ndarray) -> None:
         """Drop the lanes outside the mask."""
-        both = (self.constants, self.tiles)
-        kept = [_untiled(tiles, self.size)[mask] for tiles in both]
+        stacks = (self.constants, self.tiles)
+        survivors = [_untiled(tiles, self.size)[mask] for tiles in stacks]
         self.size = int(mask.sum())
-        self.constants, self.tiles = (_tiled(values, self.width) for values in kept)
+        self.constants, self.tiles = (_tiled(stack, self.width) for stack in survivors)
 
     def advance(self, count: int) -> None:
         """Take ``count`` more steps in every lane; splitting them changes no bit."""
@@ -208,8 +211,8 @@ class Run(Block):
 
     def take(self, count: int) -> None:
         """Take steps without an event, drawing for the next ones while lanes run."""
-        most = max(1, self.draws // self.step_draws) if self.step_draws else count
-        sizes = [min(most, count - low) for low in range(0, count, most)]
+        block_size = max(1, self.draws // self.step_draws) if self.step_draws else count
+        sizes = [min(block_size, count - low) for low in range(0, count, block_size)]
         if len(sizes) == 1 or self.workers == 1:
             for size in sizes:
                 self.call(self.kernel, self._drawn(size))
@@ -231,11 +234,11 @@ class Run(Block):
         """Call a kernel on all tiles, spread over the threads."""
         problem, penalty = self.problem, self.problem.penalty
         psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
-        given = (matrix(problem, self.by_rows), *drawn, (problem.n, problem.p), psi)
+        arguments = (matrix(problem, self.by_rows), *drawn, (problem.n, problem.p), psi)
         ready = compiled(problem, kernel, self.tiles.shape[2])
 
         def run(*tiles: np.ndarray) -> None:
-            ready(*given, *tiles)
+            ready(*arguments, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)
 

@@ -30,35 +30,41 @@ def lanes_of(values):
 @njit(**PASTED)
 def slopes(V, d):
     """Write phi' at the margins V to d, both (n, lanes)."""
-    v, out = V.reshape(V.size), d.reshape(d.size)
+    v = V.reshape(V.size)
+    derivatives = d.reshape(d.size)
     for i in range(v.shape[0]):
-        out[i] = derivative(v[i])
+        derivatives[i] = derivative(v[i])
 
 
 @njit(**PASTED)
-def clipped_sums(A, j, d, clip, share, out):
+def clipped_sums(A, j, d, clip, share, totals):
     """Write each lane's sum over records of phi' x_ij to out (lanes,).
 
     A record's term is clipped to the lane's clip * share; d (n, lanes) is phi'.
     """
-    column, steep, bound = A[0][:, j], d.reshape(d.size), clip[0] * share
-    sums, n = running(), steep.shape[0]
+    column = A[0][:, j]
+    steep = d.reshape(d.size)
+    bound = clip[0] * share
+    partial_sums = running()
+    n = steep.shape[0]
     for start in range(0, n & -WIDE, WIDE):
         for u in range(WIDE):
-            sums[u] += clamp(column[start + u] * steep[start + u], bound)
+            partial_sums[u] += clamp(column[start + u] * steep[start + u], bound)
     for start in range(n & -WIDE, n & -FEW, FEW):
         for u in range(FEW):
-            sums[u] += clamp(column[start + u] * steep[start + u], bound)
+            partial_sums[u] += clamp(column[start + u] * steep[start + u], bound)
     for i in range(n & -FEW, n):
-        sums[0] += clamp(column[i] * steep[i], bound)
-    out[0] = fold(sums)
+        partial_sums[0] += clamp(column[i] * steep[i], bound)
+    totals[0] = fold(partial_sums)
 
 
 @njit(**PASTED)
 def moved(A, j, move, V):
     """Add each lane's move * column j to its margins."""
     # move[0] is read before the loop, which has no vectors otherwise
-    column, v, by = A[0][:, j], V.reshape(V.size), move[0]
+    column = A[0][:, j]
+    v = V.reshape(V.size)
+    by = move[0]
     for i in range(v.shape[0]):
         v[i] = fused(by, column[i], v[i])
 
@@ -70,22 +76,27 @@ def moved_apart(A, columns, move, V):
 
 
 @njit(**PASTED)
-def sums_after(A, last, move, V, d, j, clip, share, out):
+def sums_after(A, previous, move, V, d, j, clip, share, totals):
     """``moved`` by column ``last``, then ``clipped_sums`` of j at the new margins.
 
     Here one pass over the records, which neither reads nor writes d.
     """
-    before, column, v = A[0][:, last], A[0][:, j], V.reshape(V.size)
-    by, bound, sums, n = move[0], clip[0] * share, running(), V.size
+    before = A[0][:, previous]
+    column = A[0][:, j]
+    v = V.reshape(V.size)
+    by = move[0]
+    bound = clip[0] * share
+    partial_sums = running()
+    n = V.size
     for start in range(0, n & -WIDE, WIDE):
         for u in range(WIDE):
-            sums[u] += _term(before, by, column, v, bound, start + u)
+            partial_sums[u] += _term(before, by, column, v, bound, start + u)
     for start in range(n & -WIDE, n & -FEW, FEW):
         for u in range(FEW):
-            sums[u] += _term(before, by, column, v, bound, start + u)
+            partial_sums[u] += _term(before, by, column, v, bound, start + u)
     for i in range(n & -FEW, n):
-        sums[0] += _term(before, by, column, v, bound, i)
-    out[0] = fold(sums)
+        partial_sums[0] += _term(before, by, column, v, bound, i)
+    totals[0] = fold(partial_sums)
 
 
 @njit(**PASTED)
@@ -110,53 +121,58 @@ def _slopes(V, d):
 
 
 @njit(**PASTED)
-def _sums(A, j, d, clip, share, out):
+def _sums(A, j, d, clip, share, totals):
     """Entries that are zero have a term of zero, which clipping does not change."""
-    data, rows, starts = A
-    if lanes_of(out) == 1:  # in a register, which takes a third of the time
-        found, bound = 0.0, clip[0] * share
+    entries, rows, starts = A
+    if lanes_of(totals) == 1:  # in a register, which takes a third of the time
+        clipped_sum = 0.0
+        bound = clip[0] * share
         for e in range(starts[j], starts[j + 1]):
-            found += clamp(data[e] * d[rows[e], 0], bound)
-        out[0] = found
+            clipped_sum += clamp(entries[e] * d[rows[e], 0], bound)
+        totals[0] = clipped_sum
         return
-    out[:] = 0.0
+    totals[:] = 0.0
     for e in range(starts[j], starts[j + 1]):
-        x, steep = data[e], d[rows[e]]
-        for lane in range(lanes_of(out)):
-            out[lane] += clamp(x * steep[lane], clip[lane] * share)
+        x = entries[e]
+        steep = d[rows[e]]
+        for lane in range(lanes_of(totals)):
+            totals[lane] += clamp(x * steep[lane], clip[lane] * share)
 
 
 @njit(**PASTED)
 def _moved(A, j, move, V):
-    data, rows, starts = A
+    entries, rows, starts = A
     for e in range(starts[j], starts[j + 1]):
-        x, margins = data[e], V[rows[e]]
+        x = entries[e]
+        margins = V[rows[e]]
         for lane in range(lanes_of(move)):
             margins[lane] += x * move[lane]
 
 
 @njit(**PASTED)
 def _apart(A, columns, move, V):
-    data, rows, starts = A
+    entries, rows, starts = A
     for lane in range(lanes_of(move)):
         for e in range(starts[columns[lane]], starts[columns[lane] + 1]):
-            V[rows[e], lane] += move[lane] * data[e]
+            V[rows[e], lane] += move[lane] * entries[e]
 
 
 @njit(**PASTED)
-def _after(A, last, move, V, d, j, clip, share, out):
+def _after(A, previous, move, V, d, j, clip, share, totals):
     """Slopes change in the rows of the column only, and only if a lane moved."""
-    data, rows, starts = A
+    entries, rows, starts = A
     farthest = 0.0
     for lane in range(lanes_of(move)):
         farthest = max(farthest, abs(move[lane]))
     if farthest != 0.0:
-        for e in range(starts[last], starts[last + 1]):
-            x, margins, steep = data[e], V[rows[e]], d[rows[e]]
+        for e in range(starts[previous], starts[previous + 1]):
+            x = entries[e]
+            margins = V[rows[e]]
+            steep = d[rows[e]]
             for lane in range(lanes_of(move)):
                 margins[lane] += x * move[lane]
                 steep[lane] = derivative(margins[lane])
-    _sums(A, j, d, clip, share, out)
+    _sums(A, j, d, clip, share, totals)
 
 
 # --- the storages ---------------------------------------------------------------------

@@ -84,18 +84,26 @@ def lane_bytes(problem: Problem) -> int:
 def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles):
     """Algorithm 1, lines 3 to 8; a move reaches the margins in the next step's sums."""
     (n, p), (l1, l2, lower, upper), lanes = shape, psi, lanes_of(tiles)
-    total, move, d = np.empty(lanes), np.zeros(lanes), np.empty((n, lanes))
-    drift, is_averaged = n + p, tiles.shape[1] > n + p
+    total = np.empty(lanes)
+    move = np.zeros(lanes)
+    d = np.empty((n, lanes))
+    drift = n + p
+    is_averaged = tiles.shape[1] > n + p
     for t in range(tiles.shape[0]):
-        step, clip, scale = constants[t, 0], constants[t, 1], constants[t, 2]
-        W, V, last = tiles[t], tiles[t, p : n + p], order[0]
+        step = constants[t, 0]
+        clip = constants[t, 1]
+        scale = constants[t, 2]
+        W = tiles[t]
+        V = tiles[t, p : n + p]
+        previous = order[0]
         slopes(V, d)
         move[:] = 0.0
         for k in range(order.shape[0]):
             j = order[k]
-            sums_after(A, last, move, V, d, j, clip, share[j], total)
+            sums_after(A, previous, move, V, d, j, clip, share[j], total)
             for lane in range(lanes):
-                gamma, old = step[lane] * inverse[j], W[j, lane]
+                gamma = step[lane] * inverse[j]
+                old = W[j, lane]
                 released = total[lane] / n + scale[lane] * share[j] * noise[k]
                 shrink = 1.0 / (1.0 + gamma * l2)
                 new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
@@ -103,8 +111,8 @@ def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles)
             if is_averaged:  # iterates of the period so far lack this move
                 for lane in range(lanes):
                     W[drift + j, lane] += (since + k) * move[lane]
-            last = j
-        moved(A, last, move, V)
+            previous = j
+        moved(A, previous, move, V)
 
 
 class Run(driver.Run):
@@ -125,8 +133,10 @@ class Run(driver.Run):
     def set_up(self, lanes: Lanes) -> None:
         """Begin the first period, with the step and threshold rules."""
         if self.problem.is_sparse:
-            self.width, self.step_draws = 64, 32
-        count, total = self.options.periods, self.total
+            self.width = 64
+            self.step_draws = 32
+        count = self.options.periods
+        total = self.total
         self.ends = sorted({total * k // count for k in range(1, count + 1)} - {0})
         self.began = 0  # step at which the period began
         self.M = self.divisor = self.smoothness(lanes)
@@ -155,7 +165,8 @@ class Run(driver.Run):
 
         The latter two are those of the step and threshold rules, (p,) each.
         """
-        order, since = self.order(count), self.drawn - self.began
+        order = self.order(count)
+        since = self.drawn - self.began
         return order, self.noise(count), since, 1.0 / self.divisor, self.share
 
     def order(self, count: int) -> np.ndarray:
@@ -171,8 +182,10 @@ class Run(driver.Run):
 
     def at_event(self) -> None:
         """Line 9 of Algorithm 1: continue from the mean of the period's iterates."""
-        problem, end = self.problem, self.ends.pop(0)
-        n, p = problem.n, problem.p
+        problem = self.problem
+        end = self.ends.pop(0)
+        n = problem.n
+        p = problem.p
         self.tiles[:, :p] -= self.tiles[:, n + p :] / (end - self.began)
         self.tiles[:, n + p :] = 0.0
         with np.errstate(over="ignore", invalid="ignore"):

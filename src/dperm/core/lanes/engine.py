@@ -71,31 +71,38 @@ def run_lanes(
     size = max(workers, memory // module.lane_bytes(problem))
     start = float(problem.objective(np.zeros(problem.p))[0])
     shape = (len(checkpoints), len(lanes.step))
-    objective, diverged = np.full(shape, start), np.zeros(shape, dtype=bool)
-    measures, seconds = dict[str, np.ndarray](), np.zeros(shape[0])
+    objective = np.full(shape, start)
+    diverged = np.zeros(shape, dtype=bool)
+    measures = dict[str, np.ndarray]()
+    seconds = np.zeros(shape[0])
     for low in range(0, shape[1], size):
-        part, done, began = lanes.take(slice(low, low + size)), 0, time.perf_counter()
-        alive = np.arange(low, low + len(part.step))
-        given = (problem, part, streams(seed), options)
-        run = module.Run(*given, workers=workers, total=checkpoints[-1])
+        block = lanes.take(slice(low, low + size))
+        done = 0
+        began = time.perf_counter()
+        alive = np.arange(low, low + len(block.step))
+        arguments = (problem, block, streams(seed), options)
+        run = module.Run(*arguments, workers=workers, total=checkpoints[-1])
         for k, count in enumerate(checkpoints):
             run.advance(count - done)
-            done, weights = count, run.weights
+            done = count
+            weights = run.weights
             seconds[k:] += time.perf_counter() - began
             # of later checkpoints too, for lanes that stop here
             objective[k:, alive] = problem.objective(weights, workers)
-            for name, values in measure(weights).items():
-                known = measures.setdefault(name, np.zeros(shape, values.dtype))
-                known[k:, alive] = values
+            for name, measurements in measure(weights).items():
+                measured = measures.setdefault(
+                    name, np.zeros(shape, measurements.dtype)
+                )
+                measured[k:, alive] = measurements
             del weights  # may be a large copy
             limit = hopeless if k == 0 and shape[0] > 1 else DIVERGED
-            lost = ~(objective[k, alive] <= limit * start)
-            diverged[k:, alive[lost]] = True
-            alive = alive[~lost]
+            has_diverged = ~(objective[k, alive] <= limit * start)
+            diverged[k:, alive[has_diverged]] = True
+            alive = alive[~has_diverged]
             if not len(alive):  # a run cannot go on without lanes
                 break
-            if lost.any():
-                run.keep(~lost)
+            if has_diverged.any():
+                run.keep(~has_diverged)
             began = time.perf_counter()
         del run  # its memory is needed for the next block
     return [
@@ -103,7 +110,7 @@ def run_lanes(
             count,
             objective[k],
             diverged[k],
-            {name: values[k] for name, values in measures.items()},
+            {name: measurements[k] for name, measurements in measures.items()},
             float(seconds[k]),
         )
         for k, count in enumerate(checkpoints)

@@ -44,16 +44,16 @@ def noise(
     count = module.steps(problem, passes, options)
 
     def ledger(noise: float) -> Ledger:
-        made: Ledger = module.ledger(problem, count, noise, options, calibration)
-        return made.assuming(*problem.given)
+        releases: Ledger = module.ledger(problem, count, noise, options, calibration)
+        return releases.assuming(*problem.given)
 
     return calibrate(ledger, problem.epsilon, problem.delta, calibration)
 
 
 def seeds_of(seed: int, count: int) -> list[int]:
     """``count`` seeds, all derived from one."""
-    made: list[int] = np.random.SeedSequence(seed).generate_state(count, "u8").tolist()
-    return made
+    seeds: list[int] = np.random.SeedSequence(seed).generate_state(count, "u8").tolist()
+    return seeds
 
 
 def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
@@ -82,8 +82,11 @@ class Trials:
     @cached_property
     def noise(self) -> Callable[[float], Calibration]:
         """The noise for a number of passes, calibrated once per number."""
-        given, kind = (self.problem, self.module, self.options), self.calibration
-        return cache(lambda passes: noise(*given, passes, kind))  # no reference to self
+        arguments = (self.problem, self.module, self.options)
+        kind = self.calibration
+        return cache(
+            lambda passes: noise(*arguments, passes, kind)
+        )  # no reference to self
 
     def best(
         self, points: Iterable[Point], seeds: Sequence[int], most: int = BEST
@@ -97,15 +100,16 @@ class Trials:
         """
         table = pd.DataFrame(points, dtype=float)[[*POINT]]
         for passes, rows in table.groupby("passes"):
-            step, clip = rows["step"].to_numpy(), rows["clip"].to_numpy()
+            step = rows["step"].to_numpy()
+            clip = rows["clip"].to_numpy()
             ended = self._ended(lanes(step, clip, self.noise(passes)), passes, seeds)
             table.loc[rows.index, "mean"] = ended.mean(axis=0)
         table = table[np.isfinite(table["mean"])].sort_values(["mean", *POINT])
         if table.empty:
             name = self.problem.name
             raise DivergedError(f"problem {name}: every setting of the grid diverged")
-        found: list[dict[str, float]] = table[[*POINT]].head(most).to_dict("records")
-        return found
+        settings: list[dict[str, float]] = table[[*POINT]].head(most).to_dict("records")
+        return settings
 
     def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:
         """Final objective of one setting, run alone on each seed; (len(seeds),)."""
@@ -123,10 +127,12 @@ class Trials:
 
         Raises DivergedError if every point diverged.
         """
-        first, later = counts
-        seeds = seeds_of(seed, first + later)
-        best = self.best(points, seeds[:first])[0]
-        return Tried(best, self.noise(best["passes"]), self.fresh(best, seeds[first:]))
+        tuning_seeds, later = counts
+        seeds = seeds_of(seed, tuning_seeds + later)
+        best = self.best(points, seeds[:tuning_seeds])[0]
+        return Tried(
+            best, self.noise(best["passes"]), self.fresh(best, seeds[tuning_seeds:])
+        )
 
     def refined(
         self,
@@ -142,12 +148,15 @@ class Trials:
         ``finer`` holds factors for the best step and clip.
         """
         near = self.best(self.best(coarse, [seed]), seeds_of(seed, counts[0]))[0]
-        around = [near | {key: near[key] * at[key] for key in at} for at in finer]
+        around = [
+            near | {key: near[key] * factors[key] for key in factors}
+            for factors in finer
+        ]
         return self.tried(around, seed, counts)
 
     def _ended(self, side: Lanes, passes: float, seeds: Sequence[int]) -> np.ndarray:
         """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
         count = self.module.steps(self.problem, passes, self.options)
-        given = (self.module, self.options, self.problem, side, [count])
-        ends = [run_lanes(*given, int(seed))[-1] for seed in seeds]
+        arguments = (self.module, self.options, self.problem, side, [count])
+        ends = [run_lanes(*arguments, int(seed))[-1] for seed in seeds]
         return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])

@@ -17,9 +17,11 @@ from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.strict import estimate, is_closed_form
 
-LEAST, MOST = 2.0**-30, 2.0**60  # noise multipliers searched
+LEAST = 2.0**-30
+MOST = 2.0**60  # noise multipliers searched
 
-TOLERANCE_CLOSED, TOLERANCE_GRID = 1e-7, 2e-4  # relative, of the noise multiplier
+TOLERANCE_CLOSED = 1e-7
+TOLERANCE_GRID = 2e-4  # relative, of the noise multiplier
 COARSE = 0.5  # relative change of epsilon between the coarsest grids of a search
 
 
@@ -43,13 +45,13 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; infinities stay."""
-        stored = {each.name: getattr(self, each.name) for each in fields(self)}
+        stored = {column.name: getattr(self, column.name) for column in fields(self)}
         return {**stored, "ledger": self.ledger.to_dict()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
         """Return the calibration that :meth:`to_dict` wrote."""
-        stored = {each.name: values[each.name] for each in fields(cls)}
+        stored = {column.name: values[column.name] for column in fields(cls)}
         return cls(**{**stored, "ledger": Ledger.from_dict(values["ledger"])})
 
 
@@ -110,7 +112,8 @@ def calibrate(
         )
     while price(multiplier) > epsilon:
         multiplier *= 1 + TOLERANCE_GRID / 2
-    ledger, claimed = ledger_of(multiplier), price(multiplier)
+    ledger = ledger_of(multiplier)
+    claimed = price(multiplier)
     true = claimed if calibration == STRICT else true_epsilon(ledger, delta)
     return Calibration(multiplier, calibration, epsilon, delta, claimed, true, ledger)
 
@@ -149,19 +152,23 @@ def smallest(
 
     Raises UnreachableTargetError if no noise reaches the target.
     """
-    kept = cache(cost)
-    lower, upper = _bracket(kept, target, *((near, 1.02) if near else (1.0, 2.0)))
+    cached_cost = cache(cost)
+    lower, upper = _bracket(
+        cached_cost, target, *((near, 1.02) if near else (1.0, 2.0))
+    )
     if lower == upper:
         return upper
 
     ends = {math.log(lower): lower, math.log(upper): upper}  # not computed again
 
     def excess(log: float) -> float:
-        value = min(max(kept(ends.get(log, math.exp(log))), 1e-300), 1e300)
-        return math.log(value / target)
+        clipped_cost = min(
+            max(cached_cost(ends.get(log, math.exp(log))), 1e-300), 1e300
+        )
+        return math.log(clipped_cost / target)
 
     root = math.exp(scipy.optimize.brentq(excess, *ends, xtol=tolerance / 2))
-    while kept(root) > target:
+    while cached_cost(root) > target:
         root *= 1 + tolerance / 2
     return root
 
@@ -179,12 +186,15 @@ def _bracket(
             raise UnreachableTargetError(
                 f"epsilon {target} is out of reach: {cost(upper)} whatever the noise"
             )
-        lower, upper, factor = upper, upper * factor, min(factor**2, 2.0)
+        lower = upper
+        upper = upper * factor
+        factor = min(factor**2, 2.0)
     while not lower:
         if upper <= LEAST:
             return upper, upper
         if cost(upper / factor) > target:
             lower = upper / factor
         else:
-            upper, factor = upper / factor, min(factor**2, 2.0)
+            upper = upper / factor
+            factor = min(factor**2, 2.0)
     return lower, upper

@@ -51,7 +51,7 @@ def missing_values(rule: str | None) -> tuple[str, ...]:
 
 def united(*parts: Iterable[str]) -> tuple[str, ...]:
     """All names once, in the order of their first occurrence."""
-    return tuple(dict.fromkeys(name for part in parts for name in part))
+    return tuple(dict.fromkeys(text for names in parts for text in names))
 
 
 def moves_with_data(given: Iterable[str]) -> tuple[str, ...]:
@@ -118,12 +118,12 @@ class Event:
         Event.kinds[cls.__name__] = cls
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            kind = str(getattr(one.type, "__name__", one.type))
+        for attribute in fields(self):
+            number = getattr(self, attribute.name)
+            kind = str(getattr(attribute.type, "__name__", attribute.type))
             plain = _PLAIN.get(kind.removesuffix(" | None"))
-            if plain and value is not None:
-                object.__setattr__(self, one.name, plain(value))
+            if plain and number is not None:
+                object.__setattr__(self, attribute.name, plain(number))
         require_positive("sensitivity", self.sensitivity)
         require_one("count", self.count)
         if not 0 <= self.scale < math.inf:
@@ -138,8 +138,12 @@ class Event:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain values, its kind under ``event``."""
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.init}
-        return {"event": type(self).__name__, **values}
+        numbers = {
+            attribute.name: getattr(self, attribute.name)
+            for attribute in fields(self)
+            if attribute.init
+        }
+        return {"event": type(self).__name__, **numbers}
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Event:
@@ -147,12 +151,12 @@ class Event:
 
         Raises LedgerError if ``values["event"]`` names no kind of event.
         """
-        given = dict(values)
-        kind = Event.kinds.get(given.pop("event", ""))
+        arguments = dict(values)
+        kind = Event.kinds.get(arguments.pop("event", ""))
         if kind is None:
-            known = ", ".join(sorted(Event.kinds))
-            raise LedgerError(f"event {values.get('event')!r}; known: {known}")
-        return kind(**given)
+            names = ", ".join(sorted(Event.kinds))
+            raise LedgerError(f"event {values.get('event')!r}; known: {names}")
+        return kind(**arguments)
 
 
 @dataclass(frozen=True)

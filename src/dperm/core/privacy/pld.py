@@ -62,16 +62,17 @@ def chorded(bounds: Any, count: int) -> Profile:
     A curve is convex in e^epsilon, and so below the chords of the largest convex
     function that keeps to the bounds.
     """
-    x, y = np.exp(NODES), np.asarray(bounds, dtype=float)
-    kept: list[int] = []
+    x = np.exp(NODES)
+    y = np.asarray(bounds, dtype=float)
+    hull: list[int] = []
     for k in range(len(x)):
-        while len(kept) > 1:
-            i, j = kept[-2:]
+        while len(hull) > 1:
+            i, j = hull[-2:]
             if (y[j] - y[i]) * (x[k] - x[i]) < (y[k] - y[i]) * (x[j] - x[i]):
                 break
-            kept.pop()
-        kept.append(k)
-    corners = x[kept], y[kept]
+            hull.pop()
+        hull.append(k)
+    corners = x[hull], y[hull]
     return Profile(
         lambda losses: np.interp(np.exp(np.minimum(losses, EXPONENT)), *corners), count
     )
@@ -87,11 +88,11 @@ class Release:
 
     def tilted(self, tilt: float) -> tuple[Array, float]:
         """Return masses * exp(tilt * cell), normalised, and the log of their sum."""
-        last = int(np.flatnonzero(self.masses)[-1])  # so that the sum cannot vanish
+        top = int(np.flatnonzero(self.masses)[-1])  # so that the sum cannot vanish
         cells = np.arange(float(self.masses.size))
-        weighted = self.masses * np.exp(np.minimum(tilt * (cells - last), 0.0))
+        weighted = self.masses * np.exp(np.minimum(tilt * (cells - top), 0.0))
         total = float(weighted.sum())
-        return weighted / total, math.log(total) + tilt * (last - self.masses.size // 2)
+        return weighted / total, math.log(total) + tilt * (top - self.masses.size // 2)
 
     def on_nodes(self, width: int) -> Release:
         """The release on cells ``width`` times as wide, by ``chords``."""
@@ -117,25 +118,30 @@ def composed_epsilon(
     tops = largest_losses(profiles, delta)
     if sum(profile.count * float(profile.delta(0.0)) for profile in profiles) <= delta:
         return 0.0  # total variation distances add
-    beyond = sum(each.count * float(each.delta(EXPONENT)) for each in profiles)
+    beyond = sum(curve.count * float(curve.delta(EXPONENT)) for curve in profiles)
     if beyond >= (1 - TAIL) * delta:
         return math.inf  # of losses above ``EXPONENT`` alone
     atoms = len({profile.top for profile in profiles}) == 1 and profiles[0].top
     margin = 1 + (ATOMS_MARGIN if atoms else MARGIN)
-    interval, points, bound = max(tops) / FIRST_CELLS, 0, math.inf
+    interval = max(tops) / FIRST_CELLS
+    points = 0
+    bound = math.inf
     while points * REFINEMENT <= LARGEST_GRID:
-        value, points = epsilon_on_grid(profiles, tops, delta, interval)
-        close = abs(bound - value) <= tolerance * value
-        bound, interval = better(value, bound), interval / REFINEMENT
-        if 0 < value < math.inf and close:
+        epsilon, points = epsilon_on_grid(profiles, tops, delta, interval)
+        close = abs(bound - epsilon) <= tolerance * epsilon
+        bound = better(epsilon, bound)
+        interval = interval / REFINEMENT
+        if 0 < epsilon < math.inf and close:
             break
     return bound * margin
 
 
-def limit(value: float, before: float) -> float:
+def limit(epsilon: float, coarser: float) -> float:
     """Extrapolated limit of bounds, from the last one and the estimate before it."""
-    known = 0 < before < math.inf
-    return max(value - (before - value) / 15, value / 2) if known else value
+    is_finite = 0 < coarser < math.inf
+    return (
+        max(epsilon - (coarser - epsilon) / 15, epsilon / 2) if is_finite else epsilon
+    )
 
 
 def epsilon_on_grid(
@@ -149,12 +155,14 @@ def epsilon_on_grid(
     pairs = zip(profiles, tops, strict=True)
     releases = [discretise(profile, top, interval) for profile, top in pairs]
     tilt = chernoff(releases, delta, interval) / 2
-    first, tilted, log_scale = _compose(releases, tilt)
-    cells = first + np.arange(tilted.size)
+    lowest_cell, tilted, log_scale = _compose(releases, tilt)
+    cells = lowest_cell + np.arange(tilted.size)
     log_weights = np.minimum(log_scale - tilt * cells, EXPONENT)
     masses = np.where(cells > 0, np.maximum(tilted, 0.0) * np.exp(log_weights), 0.0)
-    lost = TAIL * delta + sum(release.count * release.infinite for release in releases)
-    epsilon = _crossing(np.asarray(interval * cells, float), masses, delta - lost)
+    lost_mass = TAIL * delta + sum(
+        release.count * release.infinite for release in releases
+    )
+    epsilon = _crossing(np.asarray(interval * cells, float), masses, delta - lost_mass)
     wrapped = math.log(len(releases) * TILTED_TAIL) + log_scale
     sound = wrapped - tilt * epsilon / interval <= math.log(TAIL * delta)
     return epsilon if sound else math.inf, tilted.size
@@ -202,7 +210,7 @@ def chernoff(releases: Sequence[Release], delta: float, interval: float) -> floa
     coarse = [release.on_nodes(width) for release in releases]
 
     def bound(order: float) -> float:
-        cumulant = sum(one.count * one.tilted(order * width)[1] for one in coarse)
+        cumulant = sum(part.count * part.tilted(order * width)[1] for part in coarse)
         power = order / interval
         factor = -math.log1p(power) - power * math.log1p(1 / power)
         return (cumulant + factor - math.log(delta)) / order
@@ -212,14 +220,16 @@ def chernoff(releases: Sequence[Release], delta: float, interval: float) -> floa
 
 def _compose(releases: Sequence[Release], tilt: float) -> tuple[int, Array, float]:
     """Return the first cell, the tilted masses and the logarithm of their scale."""
-    first, masses, log_scale = 0, np.ones(1), 0.0
+    lowest_cell = 0
+    masses = np.ones(1)
+    log_scale = 0.0
     for release in releases:
         tilted, cumulant = release.tilted(tilt)
         start, power = power_of(tilted, release.count)
         masses = scipy.signal.fftconvolve(masses, power)
-        first += start - release.count * (tilted.size // 2)
+        lowest_cell += start - release.count * (tilted.size // 2)
         log_scale += release.count * cumulant
-    return first, masses, log_scale
+    return lowest_cell, masses, log_scale
 
 
 def power_of(tilted: Array, count: int) -> tuple[int, Array]:
@@ -229,12 +239,14 @@ def power_of(tilted: Array, count: int) -> tuple[int, Array]:
     # the power has at most ``TILTED_TAIL`` outside of [low, high] (Chernoff)
     width = -(-tilted.size // MOMENT_CELLS)
     masses = chords(tilted, width)
-    at = width * np.arange(float(masses.size))
-    low, high, log = 0, (tilted.size - 1) * count, math.log(2 / TILTED_TAIL)
-    mean = float(masses @ at)
+    losses = width * np.arange(float(masses.size))
+    low = 0
+    high = (tilted.size - 1) * count
+    log = math.log(2 / TILTED_TAIL)
+    mean = float(masses @ losses)
     for order in np.exp2(np.arange(-4.0, 12.0, 1.5)) / tilted.size:
-        down = count * _log_moment(masses, mean - at, order) + log
-        up = count * _log_moment(masses, at - mean, order) + log
+        down = count * _log_moment(masses, mean - losses, order) + log
+        up = count * _log_moment(masses, losses - mean, order) + log
         low = max(low, math.floor(count * mean - down / order))
         high = min(high, math.ceil(count * mean + up / order))
     size = scipy.fft.next_fast_len(max(high + 1 - low, tilted.size), real=True)
@@ -256,10 +268,10 @@ def chords(masses: Array, width: int) -> Array:
     return nodes
 
 
-def _log_moment(masses: Array, at: Array, order: float) -> float:
+def _log_moment(masses: Array, losses: Array, order: float) -> float:
     """Upper bound on log E e^(order at), with rounding; at least 0."""
-    top = max(float(at[0]), float(at[-1])) * order
-    moment = float(masses @ np.exp(np.maximum(order * at - top, -EXPONENT)))
+    top = max(float(losses[0]), float(losses[-1])) * order
+    moment = float(masses @ np.exp(np.maximum(order * losses - top, -EXPONENT)))
     return max(math.log(moment) + top, 0.0) * (1 + 1e-9) + 1e-15
 
 
@@ -284,7 +296,8 @@ def _largest_loss(profile: Profile, mass: float) -> float:
     mass += beyond(EXPONENT)
     if beyond(0.0) <= mass:
         return 0.0
-    lower, upper = 0.0, 1.0
+    lower = 0.0
+    upper = 1.0
     while beyond(upper) > mass:
         upper *= 2
     while upper - lower > 1e-3 * upper:

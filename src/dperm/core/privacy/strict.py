@@ -51,8 +51,8 @@ def estimate(ledger: Ledger, delta: float, tolerance: float = 0.01) -> float:
 
 def is_closed_form(ledger: Ledger) -> bool:
     """Tell whether an epsilon is exact up to rounding, with no grid of losses."""
-    others = _others(ledger)
-    return not others or _closed(others, 0.0, 0.5) is not None
+    non_gaussian = _others(ledger)
+    return not non_gaussian or _closed(non_gaussian, 0.0, 0.5) is not None
 
 
 def _priced(
@@ -60,13 +60,14 @@ def _priced(
 ) -> float:
     if not all(event.sound and event.scale for event in ledger.events):
         return math.inf
-    mu, others = _composed_mu(ledger), _others(ledger)
-    if not others:
+    mu = _composed_mu(ledger)
+    non_gaussian = _others(ledger)
+    if not non_gaussian:
         return gaussian_epsilon(mu, delta)
-    closed = _closed(others, mu, delta)
+    closed = _closed(non_gaussian, mu, delta)
     if closed is not None:
         return closed
-    profiles = [profile(event) for event in others]
+    profiles = [profile(event) for event in non_gaussian]
     if mu:
         profiles.append(Profile(lambda losses: gaussian_delta(losses, mu)))
     return min(composed(profiles, delta), renyi_epsilon(ledger, delta))
@@ -81,9 +82,9 @@ def _others(ledger: Ledger) -> list[Event]:
     return [event for event in ledger.events if not isinstance(event, Gaussian)]
 
 
-def _closed(others: list[Event], mu: float, delta: float) -> float | None:
+def _closed(events: list[Event], mu: float, delta: float) -> float | None:
     """The epsilon of one other event with Gaussians of mu; None without closed form."""
-    return beside_gaussians(others[0], mu, delta) if len(others) == 1 else None
+    return beside_gaussians(events[0], mu, delta) if len(events) == 1 else None
 
 
 def gaussian_renyi_epsilon(rho: float, delta: float) -> float:
@@ -121,8 +122,8 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     upper = gaussian_renyi_epsilon(mu**2 / 2, delta)
 
-    def excess(value: float) -> float:
-        return float(gaussian_delta(value, mu)) / delta - 1
+    def excess(epsilon: float) -> float:
+        return float(gaussian_delta(epsilon, mu)) / delta - 1
 
     return float(
         scipy.optimize.brentq(excess, 0.0, upper, xtol=1e-14 * upper, rtol=1e-14)
@@ -159,7 +160,8 @@ def profile(event: Event) -> Profile:
 
 @profile.register
 def _(event: SampledGaussian) -> Profile:
-    rate, mu = event.sampling_rate, 1 / event.noise_multiplier
+    rate = event.sampling_rate
+    mu = 1 / event.noise_multiplier
     return Profile(lambda losses: sampled_gaussian_delta(losses, rate, mu), event.count)
 
 
@@ -186,7 +188,8 @@ def _(event: Gaussian, orders: Array) -> Array:
 @renyi.register
 def _(event: Laplace, orders: Array) -> Array:
     # Mironov 2017, arXiv:1702.07476, Proposition 6
-    pure, share = event.sensitivity / event.scale, orders / (2 * orders - 1)
+    pure = event.sensitivity / event.scale
+    share = orders / (2 * orders - 1)
     up = np.log(share) + (orders - 1) * pure
     down = np.log1p(-share) - orders * pure
     return event.count * np.logaddexp(up, down) / (orders - 1)

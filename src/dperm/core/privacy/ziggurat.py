@@ -33,8 +33,10 @@ TAIL = float(numpys.ziggurat_nor_r)  # where the last strip's tail begins
 INVERSE = float(numpys.ziggurat_nor_inv_r)
 # An index without sign is not wrapped, so that the loop is fast.
 ONE, EIGHT, NINE, LOW = (np.uint64(k) for k in (1, 8, 9, 255))
-MANTISSA, TWO_52 = np.uint64((1 << 52) - 1), np.uint64(1075 << 52)
-SIGN, TO_SIGN = np.uint64(1 << 63), np.uint64(55)
+MANTISSA = np.uint64((1 << 52) - 1)
+TWO_52 = np.uint64(1075 << 52)
+SIGN = np.uint64(1 << 63)
+TO_SIGN = np.uint64(55)
 
 
 @njit(**PASTED)
@@ -43,7 +45,8 @@ def _candidate(word, widths, sure):
 
     The strip is in bits 0 to 7, the sign in bit 8, the place in bits 9 to 60.
     """
-    place, strip = (word >> NINE) & MANTISSA, word & LOW
+    place = (word >> NINE) & MANTISSA
+    strip = word & LOW
     share = np.uint64(place | TWO_52).view(np.float64) - 4503599627370496.0
     size = np.float64(share * widths[strip]).view(np.uint64)
     x = np.uint64(size | ((word << TO_SIGN) & SIGN)).view(np.float64)
@@ -56,43 +59,47 @@ def _uniform(word):
 
 
 @njit(**PASTED)
-def _tail(words, at):
+def _tail(words, index):
     """How far in the tail, and the place of the next word; -1 if words are missing."""
-    while at + ONE < np.uint64(words.shape[0]):
-        beyond = -INVERSE * math.log1p(-_uniform(words[at]))
-        under = -math.log1p(-_uniform(words[at + ONE]))
-        at += ONE + ONE
+    while index + ONE < np.uint64(words.shape[0]):
+        beyond = -INVERSE * math.log1p(-_uniform(words[index]))
+        under = -math.log1p(-_uniform(words[index + ONE]))
+        index += ONE + ONE
         if under + under > beyond * beyond:
-            return beyond, at
-    return -1.0, at
+            return beyond, index
+    return -1.0, index
 
 
 @njit(**EXACT)
-def _convert(words, out, widths, sure, heights):
+def _convert(words, numbers, widths, sure, heights):
     """Fill out from the words; the numbers made and the words used.
 
     It stops before a number that needs more words than are left.
     """
-    made, used = np.uint64(0), np.uint64(0)
-    count, total = np.uint64(out.shape[0]), np.uint64(words.shape[0])
+    filled = np.uint64(0)
+    used = np.uint64(0)
+    count = np.uint64(numbers.shape[0])
+    total = np.uint64(words.shape[0])
     while True:
-        for _ in range(min(count - made, total - used) // EIGHT):
+        for _ in range(min(count - filled, total - used) // EIGHT):
             spare = 0  # negative if a number may lie above the curve
             for k in range(8):
-                x, more = _candidate(words[used + np.uint64(k)], widths, sure)
-                out[made + np.uint64(k)] = x
-                spare |= more
+                x, distance = _candidate(words[used + np.uint64(k)], widths, sure)
+                numbers[filled + np.uint64(k)] = x
+                spare |= distance
             if spare < 0:
                 break
-            made, used = made + EIGHT, used + EIGHT
+            filled = filled + EIGHT
+            used = used + EIGHT
         spare = 0
         while spare >= 0:
-            if made == count or used == total:
-                return made, used
+            if filled == count or used == total:
+                return filled, used
             x, spare = _candidate(words[used], widths, sure)
-            strip, following = words[used] & LOW, used + ONE
+            strip = words[used] & LOW
+            following = used + ONE
             if spare < 0 and following == total:
-                return made, used
+                return filled, used
             if spare < 0 and strip != 0:
                 height = heights[strip]
                 height += (heights[strip - ONE] - height) * _uniform(words[following])
@@ -103,28 +110,32 @@ def _convert(words, out, widths, sure, heights):
             elif spare < 0:
                 beyond, following = _tail(words, following)
                 if beyond < 0.0:
-                    return made, used
+                    return filled, used
                 negative = (words[used] >> NINE >> EIGHT) & ONE
                 x = -(TAIL + beyond) if negative else TAIL + beyond
-            out[made], made, used = x, made + ONE, following
+            numbers[filled], filled, used = x, filled + ONE, following
 
 
 def drawn(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
     """``rng.standard_normal(size)`` of a generator on PCG64."""
-    out, done = np.empty(size), 0
-    flat, words = out.reshape(-1), np.empty(0, dtype=np.uint64)
+    numbers = np.empty(size)
+    done = 0
+    flat = numbers.reshape(-1)
+    words = np.empty(0, dtype=np.uint64)
     while done < flat.size:
         # every number takes at least one word, so that none is drawn in vain
         fresh = rng.bit_generator.random_raw(min(BLOCK, flat.size - done))
         words = np.concatenate([words, fresh]) if words.size else fresh
-        made, used = _convert(words, flat[done:], WIDTHS, SURE, HEIGHTS)
-        done, words = done + int(made), words[int(used) :]
-    return out
+        filled, used = _convert(words, flat[done:], WIDTHS, SURE, HEIGHTS)
+        done = done + int(filled)
+        words = words[int(used) :]
+    return numbers
 
 
 @functools.cache
 def agrees() -> bool:
     """Whether numbers and states are the same bits as with numpy alone."""
-    ours, numpys = Generator(PCG64(1)), Generator(PCG64(1))
+    ours = Generator(PCG64(1))
+    numpys = Generator(PCG64(1))
     same = np.array_equal(drawn(ours, CHECKED), numpys.standard_normal(CHECKED))
     return same and ours.bit_generator.state == numpys.bit_generator.state

@@ -61,8 +61,8 @@ def family(module: ModuleType) -> str:
         return folder.rpartition(".")[2]
     declared = getattr(module, "FAMILY", "lanes")
     if declared not in OFFERED:
-        known = ", ".join(OFFERED)
-        raise ValueError(f"FAMILY: expected one of {known}, found {declared!r}")
+        families = ", ".join(OFFERED)
+        raise ValueError(f"FAMILY: expected one of {families}, found {declared!r}")
     return str(declared)
 
 
@@ -86,11 +86,11 @@ def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
     Raises ValueError for an unknown key (the message suggests the nearest one) or an
     invalid value.
     """
-    known = [field.name for field in fields(module.Options)]
+    names = [field.name for field in fields(module.Options)]
     for key in given:
-        if key not in known:
+        if key not in names:
             raise ValueError(
-                f"options.{key}: unknown; expected one of {', '.join(known)}"
-                f"{hint(key, known)}"
+                f"options.{key}: unknown; expected one of {', '.join(names)}"
+                f"{hint(key, names)}"
             )
     return module.Options(**given)

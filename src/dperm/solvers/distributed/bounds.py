@@ -18,17 +18,17 @@ def by_entries(A: Any) -> Any:
         return sparse.csc_array(A)
     n, p = A.shape
     kind = np.int32 if n * p < 2**31 else np.int64  # scipy wants one for both
-    rows, starts = (
-        np.tile(np.arange(n, dtype=kind), p),
-        np.arange(p + 1, dtype=kind) * n,
-    )
+    rows = np.tile(np.arange(n, dtype=kind), p)
+    starts = np.arange(p + 1, dtype=kind) * n
     return sparse.csc_array((A.ravel(order="F"), rows, starts), shape=A.shape)
 
 
 def clip_entries(matrix: Any, bound: float) -> Any:
     """A sparse matrix with its entries clipped to [-bound, bound]."""
-    data = np.clip(matrix.data, -bound, bound)
-    return sparse.csc_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
+    clipped = np.clip(matrix.data, -bound, bound)
+    return sparse.csc_array(
+        (clipped, matrix.indices, matrix.indptr), shape=matrix.shape
+    )
 
 
 def clip_problem(problem: Problem, entry_bound: float, label_bound: float) -> Problem:

@@ -47,15 +47,15 @@ class Columns:
 
     def entries(self, j: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows and values of the non-zeros of column j."""
-        data, indices, indptr = self.arrays
+        stored, indices, indptr = self.arrays
         span = slice(indptr[j], indptr[j + 1])
-        return indices[span], data[span]
+        return indices[span], stored[span]
 
     def products(self, u: np.ndarray) -> np.ndarray:
         """A^T u for u (n,); shape (p,)."""
-        out = np.empty(self.p)
-        _products(*self.arrays, u, out)
-        return out
+        products = np.empty(self.p)
+        _products(*self.arrays, u, products)
+        return products
 
     def add(self, columns: np.ndarray, coefficients: np.ndarray, v: np.ndarray) -> None:
         """Add sum_k coefficients[k] a_{columns[k]} to v, in place."""
@@ -63,9 +63,9 @@ class Columns:
 
     def gram(self, j: int) -> np.ndarray:
         """A^T a_j; shape (p,)."""
-        out = np.zeros(self.p)
-        _gram(*self.rows, *self.entries(j), out)
-        return out
+        products = np.zeros(self.p)
+        _gram(*self.rows, *self.entries(j), products)
+        return products
 
 
 def edges(p: int, nodes: int) -> np.ndarray:
@@ -89,18 +89,19 @@ def _products(data, indices, indptr, u, out):
 
 
 @njit(**INLINE)
-def _product(data, indices, u, low, high):
+def _product(entries, indices, u, low, high):
     """Sum of data[k] u[indices[k]] over low <= k < high, in four running sums."""
-    values, places = data[low:high], indices[low:high]
+    stored = entries[low:high]
+    places = indices[low:high]
     a = b = c = d = 0.0
-    n = values.shape[0]
+    n = stored.shape[0]
     for k in range(0, n & -4, 4):
-        a = fused(values[k], u[places[k]], a)
-        b = fused(values[k + 1], u[places[k + 1]], b)
-        c = fused(values[k + 2], u[places[k + 2]], c)
-        d = fused(values[k + 3], u[places[k + 3]], d)
+        a = fused(stored[k], u[places[k]], a)
+        b = fused(stored[k + 1], u[places[k + 1]], b)
+        c = fused(stored[k + 2], u[places[k + 2]], c)
+        d = fused(stored[k + 3], u[places[k + 3]], d)
     for k in range(n & -4, n):
-        a = fused(values[k], u[places[k]], a)
+        a = fused(stored[k], u[places[k]], a)
     return (a + b) + (c + d)
 
 

@@ -30,8 +30,8 @@ def shares(problem: Problem, nodes: int) -> Iterator[Share]:
 def written(share: Share, path: Path) -> Path:
     """Write a node's share to a file that its worker can read."""
     matrix = share.matrix
-    entries = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
-    np.savez(path, **entries, offset=share.offset, first=share.first)
+    arrays = {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
+    np.savez(path, **arrays, offset=share.offset, first=share.first)
     return path.resolve()
 
 
@@ -39,11 +39,11 @@ class FileNode(Node):
     """A node that reads its share from a file; nobody else opens it."""
 
     def __init__(self, path: Path, public: Public, seed: int):
-        with np.load(path) as kept:
-            entries = (kept["data"], kept["indices"], kept["indptr"])
-            shape = (len(kept["offset"]), len(kept["indptr"]) - 1)
-            matrix = sparse.csc_array(entries, shape=shape)
-            share = Share(matrix, kept["offset"], int(kept["first"]))
+        with np.load(path) as stored:
+            arrays = (stored["data"], stored["indices"], stored["indptr"])
+            shape = (len(stored["offset"]), len(stored["indptr"]) - 1)
+            matrix = sparse.csc_array(arrays, shape=shape)
+            share = Share(matrix, stored["offset"], int(stored["first"]))
         super().__init__(share, public, seed)
 
 
@@ -65,12 +65,12 @@ class Local:
     Raises ValueError if the offsets differ: the parts are not those of one problem.
     """
 
-    def __init__(self, parts: Iterable[Share], public: Public, seeds: Sequence[int]):
+    def __init__(self, shares: Iterable[Share], public: Public, seeds: Sequence[int]):
         self.nodes = [
-            Node(part, public, seed) for part, seed in zip(parts, seeds, strict=True)
+            Node(share, public, seed) for share, seed in zip(shares, seeds, strict=True)
         ]
-        first = self.nodes[0].offset
-        if not all(np.array_equal(node.offset, first) for node in self.nodes):
+        offset = self.nodes[0].offset
+        if not all(np.array_equal(node.offset, offset) for node in self.nodes):
             raise ValueError("parts: expected the offset of one problem in all of them")
 
     def exchange(self, content: bytes) -> Iterator[bytes]:
@@ -117,9 +117,11 @@ class Dask:
         futures = []
         for k, share in enumerate(shares(problem, len(seeds))):
             path = written(share, Path(self.folder.name) / f"node-{k}.npz")
-            given = (FileNode, path, public, seeds[k])
+            arguments = (FileNode, path, public, seeds[k])
             place = workers[k % len(workers)]
-            future = self.client.submit(*given, actor=True, workers=place, pure=False)
+            future = self.client.submit(
+                *arguments, actor=True, workers=place, pure=False
+            )
             futures.append(future)
         self.nodes = self._found(futures)
 

@@ -25,7 +25,9 @@ class Sketch:
     def __init__(self, n: int, m: int, seed: int):
         if not 1 <= m <= n:
             raise ValueError(f"sketch length: expected 1 to n = {n}, found {m}")
-        self.n, self.m, self.seed = n, m, seed
+        self.n = n
+        self.m = m
+        self.seed = seed
 
     @property
     def identity(self) -> bool:
@@ -56,20 +58,20 @@ class Sketch:
 
     def feature(self, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
         """J a for a column with these non-zeros; shape (m,)."""
-        out = np.zeros(self.m)
+        column = np.zeros(self.m)
         if self.identity:
-            out[rows] = values
+            column[rows] = values
         else:
-            _combine(self.by_record, rows, values, out)
-        return out
+            _combine(self.by_record, rows, values, column)
+        return column
 
     def predictions(self, q: np.ndarray) -> np.ndarray:
         """J^T q for q (m,), which estimates A x / n; shape (n,)."""
         if self.identity:
             return q
-        out = np.empty(self.n)
-        _project(self.by_record, q, out)
-        return out
+        predictions = np.empty(self.n)
+        _project(self.by_record, q, predictions)
+        return predictions
 
 
 @njit(**KERNEL)

@@ -123,7 +123,8 @@ def probabilities(options: Options, columns: Columns) -> np.ndarray:
 
 def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarray]:
     """A function that draws S from the sampling stream, as increasing indices."""
-    p, tau = columns.p, options.tau
+    p = columns.p
+    tau = options.tau
     everything = np.arange(p)
     cumulated = np.cumsum(probabilities(options, columns))
 
@@ -141,10 +142,12 @@ def sampler(options: Options, columns: Columns) -> Callable[[Streams], np.ndarra
         if options.sampling == "tau_nice":
             return some(rng, 0, p)
         if options.sampling == "importance":
-            at = np.searchsorted(cumulated, rng.random() * cumulated[-1], side="right")
-            return np.array([min(at, p - 1)])
-        parts = itertools.pairwise(edges(p, options.nodes))
-        return np.concatenate([some(rng, low, high) for low, high in parts])
+            place = np.searchsorted(
+                cumulated, rng.random() * cumulated[-1], side="right"
+            )
+            return np.array([min(place, p - 1)])
+        node_edges = itertools.pairwise(edges(p, options.nodes))
+        return np.concatenate([some(rng, low, high) for low, high in node_edges])
 
     return drawn
 
@@ -163,7 +166,9 @@ class Run(FrankWolfe):
         box = options.constraint == "box"
         self.at = (Iterate if box else iterate)(problem, columns)
         super().__init__(self.at.x)
-        self.problem, self.streams, self.options = problem, streams, options
+        self.problem = problem
+        self.streams = streams
+        self.options = options
         self.move = self._box if box else self._ball
         chances = probabilities(options, self.at.columns)
         self.p_min = options.p_min or float(chances.min())
@@ -183,7 +188,8 @@ class Run(FrankWolfe):
 
     def _box(self, sampled: np.ndarray, gamma: float) -> np.ndarray:
         """Line 7: each sampled coordinate moves towards its own end of [-r, r]."""
-        at, radius = self.at, self.options.radius
+        at = self.at
+        radius = self.options.radius
         u = self.problem.derivatives(at.margins)
         box_step(*at.columns.arrays, sampled, u, radius, gamma, at.x, at.products)
         return at.x[sampled]
@@ -191,13 +197,17 @@ class Run(FrankWolfe):
     def _ball(self, sampled: np.ndarray, gamma: float) -> np.ndarray:
         """Move towards the best atoms among the sampled coordinates."""
         gradient = self._gradient(sampled)
-        parts = [np.arange(len(sampled))]
+        groups = [np.arange(len(sampled))]
         if self.options.vertices != "one":
             places = np.searchsorted(sampled, self.starts)
             ends = itertools.pairwise(places)
-            parts = [np.arange(low, high) for low, high in ends]
+            groups = [np.arange(low, high) for low, high in ends]
         best = np.array(
-            [part[np.argmax(np.abs(gradient[part]))] for part in parts if len(part)]
+            [
+                member[np.argmax(np.abs(gradient[member]))]
+                for member in groups
+                if len(member)
+            ]
         )
         signs = np.where(gradient[best] > 0.0, 1, -1)
         self.at.combine(gamma, sampled[best], -self.vertex * signs)
@@ -207,5 +217,7 @@ class Run(FrankWolfe):
     def _gradient(self, sampled: np.ndarray) -> np.ndarray:
         if isinstance(self.at, GradientIterate) or len(sampled) == self.problem.p:
             return self.at.gradient()[sampled]
-        part = Columns(self.at.columns.matrix[:, sampled])
-        return part.products(self.problem.derivatives(self.at.margins)) / self.problem.n
+        columns = Columns(self.at.columns.matrix[:, sampled])
+        return (
+            columns.products(self.problem.derivatives(self.at.margins)) / self.problem.n
+        )

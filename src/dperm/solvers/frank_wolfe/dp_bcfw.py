@@ -126,8 +126,10 @@ def noise(
     goal = (problem, count, options, epsilon, delta)
     if calibration == "valid":
         return printed(*goal, valid_lipschitz(problem, options), scores)
-    found = printed(*goal, published_lipschitz(problem), scores)
-    return replace(found, ledger=found.ledger.assuming(*problem.given, GRADIENT))
+    noise_scales = printed(*goal, published_lipschitz(problem), scores)
+    return replace(
+        noise_scales, ledger=noise_scales.ledger.assuming(*problem.given, GRADIENT)
+    )
 
 
 def public_of(problem: Problem, options: Options, noise: Noise) -> Public:
@@ -172,7 +174,8 @@ class Run(FrankWolfe):
         super().__init__(np.zeros(problem.p))
         if options.nodes > problem.p:
             raise ValueError(f"{options.nodes} nodes for {problem.p} features")
-        self.n, self.vertex = problem.n, options.vertex
+        self.n = problem.n
+        self.vertex = options.vertex
         public = public_of(problem, options, noise)
         seeds = streams.noise.integers(0, 2**62, options.nodes).tolist()
         self.engine = start(problem, public, seeds)
@@ -189,7 +192,8 @@ class Run(FrankWolfe):
         """Yield each node's signed index, with its sketched feature if that is new."""
         latest = self.chosen[-1] if self.chosen else np.empty(0, dtype=np.int64)
         content = Message(latest, self.q).pack()
-        answers, sizes = [], []
+        answers = []
+        sizes = []
         for packed in self.engine.exchange(content):
             answer = Message.unpack(packed)
             answers.append(answer)

@@ -166,7 +166,8 @@ def printed(
     They are for T = ``count`` steps. ``lipschitz`` is G: ``valid_lipschitz``, or the
     gradient's sup norm as in Theorem 4. ``scores`` are those of ``Noise``.
     """
-    n, K = problem.n, options.nodes
+    n = problem.n
+    K = options.nodes
     index_epsilon = options.share * epsilon
     sketch_epsilon = (1.0 - options.share) * epsilon
     root = math.sqrt(2 * count * math.log(1 / (delta / 2)))
@@ -181,8 +182,8 @@ def printed(
     selection, feature = ledger.events
     assert isinstance(selection, NoisyMax)
     bound = selection.count * selection.pure + _gaussian_part(feature, delta)
-    least = true_epsilon(ledger, delta) if bound < HOPELESS else bound
-    return Noise(ledger, index, sketch, least, scores)
+    lower_bound = true_epsilon(ledger, delta) if bound < HOPELESS else bound
+    return Noise(ledger, index, sketch, lower_bound, scores)
 
 
 def _gaussian_part(feature: Event, delta: float) -> float:

@@ -110,18 +110,20 @@ def noise(
     require_calibration(calibration)
     if calibration == "none" or math.isinf(epsilon):
         return silent(count)
-    moved, given = sensitivity(problem, options), problem.given
+    moved = sensitivity(problem, options)
+    assumptions = problem.given
     if calibration == STRICT:
         scale = least_multiplier(count, epsilon, delta) * moved
     else:
         L = valid_lipschitz(problem, options)
         if calibration in ("stated", "scaled"):
-            L, given = published_lipschitz(problem), (*given, GRADIENT)
+            L = published_lipschitz(problem)
+            assumptions = (*assumptions, GRADIENT)
         root = published_root(count, delta)
         scale = L * options.radius * root / (problem.n * epsilon)
     event = selections(moved, scale, count)
     true = selections_epsilon(count, event.pure, delta)
-    return Noise(Ledger((event,), given=given), scale, 0.0, true)
+    return Noise(Ledger((event,), given=assumptions), scale, 0.0, true)
 
 
 class Run(FrankWolfe):
@@ -146,7 +148,8 @@ class Run(FrankWolfe):
             problem = replace(problem, offset=problem.offset.clip(-bound, bound))
         self.at = iterate(problem, columns)
         super().__init__(self.at.x)
-        self.streams, self.vertex = streams, options.radius
+        self.streams = streams
+        self.vertex = options.radius
         self.scale = noise.index_scale
 
     def _step(self) -> Iterator[np.ndarray]:

@@ -94,5 +94,5 @@ class GradientIterate(Iterate):
 
 def iterate(problem: Problem, columns: Columns | None = None) -> Iterate:
     """The cheapest iterate for the problem's loss."""
-    kept = problem.loss.quadratic
-    return (GradientIterate if kept else Iterate)(problem, columns)
+    is_quadratic = problem.loss.quadratic
+    return (GradientIterate if is_quadratic else Iterate)(problem, columns)

@@ -59,9 +59,11 @@ def ledger(
 ) -> Ledger:
     """Laplace releases of the p constants, then DP-CD's Gaussian releases."""
     spent = options.share * problem.epsilon
-    first = smoothness_event(problem.p, spent, calibration, options.composed)
+    smoothness_release = smoothness_event(
+        problem.p, spent, calibration, options.composed
+    )
     later = dp_cd.ledger(problem, count, noise_multiplier, options)
-    return Ledger((first, *later.events), given=(FEATURE_BOUNDS,))
+    return Ledger((smoothness_release, *later.events), given=(FEATURE_BOUNDS,))
 
 
 def smoothness_event(
@@ -73,14 +75,15 @@ def smoothness_event(
 
     Raises ValueError if there is no such calibration.
     """
-    stated, times = stated_sensitivity(calibration), p if composed else 1
+    bound = stated_sensitivity(calibration)
+    times = p if composed else 1
     return Laplace(
         sensitivity=1.0,
-        scale=stated * times / epsilon if epsilon else math.nan,
+        scale=bound * times / epsilon if epsilon else math.nan,
         count=p,
         unit="b_j / n: replace-one change of a mean of values in [0, b_j]",
         source="dpcd (Mangold et al. 2022), Appendix F, equation 126",
-        published_sensitivity=stated * times / p,
+        published_sensitivity=bound * times / p,
     )
 
 
@@ -109,7 +112,8 @@ class Run(dp_cd.Run):
 
     def smoothness(self, lanes: Lanes) -> np.ndarray:
         """Noisy M_j, one release for all lanes of the run; shape (p,)."""
-        problem, options = self.problem, self.options
+        problem = self.problem
+        options = self.options
         if lanes.noise_multiplier == 0:
             return problem.smoothness
         bounds = feature_bounds(problem.known.A, problem.loss.curvature)

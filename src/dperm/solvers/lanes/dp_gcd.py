@@ -88,7 +88,8 @@ def is_sound(problem: Problem, options: Options, calibration: str) -> bool:
     """
     if not is_inside(options, calibration):
         return True
-    penalty, M = problem.penalty, problem.smoothness
+    penalty = problem.penalty
+    M = problem.smoothness
     if penalty.l1 > 0 or np.isfinite((penalty.lower, penalty.upper)).any():
         return False
     even = bool(np.ptp(M) <= 1e-9 * M.max())
@@ -128,14 +129,14 @@ def ledger(
         published_pure=claim if options.noise == "laplace" else None,
         sound=is_sound(problem, options, calibration),
     )
-    value = ChosenValue(
+    chosen_value = ChosenValue(
         sensitivity=1.0,
         scale=noise_multiplier,
         count=count,
         unit=derivative,
         source="Mangold et al. 2023, Algorithm 2, line 4",
     )
-    return Ledger((selection, value), given=(SMOOTHNESS,))
+    return Ledger((selection, chosen_value), given=(SMOOTHNESS,))
 
 
 @njit(**INLINE)
@@ -171,38 +172,49 @@ def _steps(
 ):  # fmt: skip
     """Iterations of Algorithm 2; so many tiles ``together`` share a column."""
     (n, p), (l1, l2, lower, upper), lanes = shape, psi, lanes_of(tiles)
-    total, move, most = np.empty(lanes), np.empty(lanes), min(together, len(tiles))
-    best, gradient = np.empty((2, most, lanes))
-    found, d = np.empty((most, lanes), dtype=np.int64), np.empty((most, n, lanes))
-    for first in range(0, tiles.shape[0], most):
-        size = min(most, tiles.shape[0] - first)
+    total = np.empty(lanes)
+    move = np.empty(lanes)
+    width = min(together, len(tiles))
+    best, gradient = np.empty((2, width, lanes))
+    chosen = np.empty((width, lanes), dtype=np.int64)
+    d = np.empty((width, n, lanes))
+    for tile in range(0, tiles.shape[0], width):
+        size = min(width, tiles.shape[0] - tile)
         for k in range(value.shape[0]):
             best[:] = -np.inf
-            found[:] = 0
+            chosen[:] = 0
             for u in range(size):
-                slopes(tiles[first + u, p : n + p], d[u])
+                slopes(tiles[tile + u, p : n + p], d[u])
             for j in range(p):
-                noise, M_j, share_j = selection[k, j], M[j], share[j]
+                noise = selection[k, j]
+                M_j = M[j]
+                share_j = share[j]
                 for u in range(size):
-                    t = first + u
+                    t = tile + u
                     clipped_sums(A, j, d[u], constants[t, 1], share_j, total)
                     for lane in range(lanes):
-                        g, w = total[lane] / n, tiles[t, j, lane]
+                        g = total[lane] / n
+                        w = tiles[t, j, lane]
                         noisy = g + constants[t, 3, lane] * share_j * noise
                         score = _score(rule, noisy, w, M_j, l1, l2, lower, upper)
                         score += constants[t, 4, lane] * noise
                         if score > best[u, lane]:  # never if it is NaN: M_j = 0
                             best[u, lane], gradient[u, lane] = score, g
-                            found[u, lane] = j
+                            chosen[u, lane] = j
             for u in range(size):
-                own, W = constants[first + u], tiles[first + u]
+                lane_constants = constants[tile + u]
+                W = tiles[tile + u]
                 for lane in range(lanes):
-                    j = found[u, lane]
-                    noisy = gradient[u, lane] + own[2, lane] * share[j] * value[k]
-                    old, step = W[j, lane], own[0, lane] / M[j]
+                    j = chosen[u, lane]
+                    noisy = (
+                        gradient[u, lane]
+                        + lane_constants[2, lane] * share[j] * value[k]
+                    )
+                    old = W[j, lane]
+                    step = lane_constants[0, lane] / M[j]
                     W[j, lane] = _moved(old, noisy, step, l1, l2, lower, upper)
                     W[n + p, lane], move[lane] = j, W[j, lane] - old
-                moved_apart(A, found[u], move, tiles[first + u, p : n + p])
+                moved_apart(A, chosen[u], move, tiles[tile + u, p : n + p])
 
 
 class Run(driver.Run):
@@ -221,7 +233,8 @@ class Run(driver.Run):
 
         The scales of a value and within the rule are those for a share of 1.
         """
-        M, rule = self.problem.smoothness, self.options.rule
+        M = self.problem.smoothness
+        rule = self.options.rule
         scale = lanes.noise_scale(mean_sensitivity(lanes.clip, self.problem.n))
         on_score = scale * steepest(self.problem, rule) / float(np.sqrt(M.sum()))
         nothing = np.zeros_like(scale)
@@ -241,16 +254,25 @@ class Run(driver.Run):
     @property
     def released(self) -> np.ndarray:
         """The weights, and a one-hot vector of the coordinate taken; (L, 2 p)."""
-        taken = np.arange(self.problem.p) == self.chosen[:, None]
-        return np.concatenate((self.weights, taken), axis=1)
+        indicator = np.arange(self.problem.p) == self.chosen[:, None]
+        return np.concatenate((self.weights, indicator), axis=1)
 
     def draw(self, count: int) -> tuple[Any, ...]:
         """Noise of scores (count, p) and of values (count,); the rule and constants."""
-        shape, rng = (count, self.problem.p), self.streams.sampling
+        shape = (count, self.problem.p)
+        rng = self.streams.sampling
         if self.options.noise == "laplace":
             selection = laplace(rng, np.ones(shape))
         else:
             selection = gumbel(rng, shape)
-        value = laplace(self.streams.noise, np.ones(count))
-        rule, together = RULES.index(self.options.rule), _TOGETHER // self.width or 1
-        return selection, value, rule, self.problem.smoothness, self.share, together
+        value_noise = laplace(self.streams.noise, np.ones(count))
+        rule = RULES.index(self.options.rule)
+        together = _TOGETHER // self.width or 1
+        return (
+            selection,
+            value_noise,
+            rule,
+            self.problem.smoothness,
+            self.share,
+            together,
+        )

@@ -81,11 +81,17 @@ def lane_bytes(problem: Problem) -> int:
 def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
     """Record steps in every tile; batches are (steps, b), noise is (steps, p)."""
     rows, (_, _, lower, upper), (_, p) = A[0], psi, shape
-    size, lanes = batches.shape[1], tiles.shape[2]
+    size = batches.shape[1]
+    lanes = tiles.shape[2]
     pull = np.empty((size, lanes))  # step / b times the clipped derivative of a record
     for t in range(tiles.shape[0]):
-        own, W = constants[t], tiles[t]
-        step, clip, jump, threshold, shrink = own[0], own[1], own[2], own[3], own[4]
+        lane_constants = constants[t]
+        W = tiles[t]
+        step = lane_constants[0]
+        clip = lane_constants[1]
+        jump = lane_constants[2]
+        threshold = lane_constants[3]
+        shrink = lane_constants[4]
         for k in range(batches.shape[0]):
             for b in range(size):
                 i = batches[k, b]
@@ -100,9 +106,13 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
                     x = rows[batches[k, b], j]
                     for lane in range(lanes):
                         w[lane] = fused(-x, pull[b, lane], w[lane])
-                x, z, last = rows[batches[k, 0], j], noise[k, j], pull[0]
+                x = rows[batches[k, 0], j]
+                z = noise[k, j]
+                previous_pull = pull[0]
                 for lane in range(lanes):
-                    forward = fused(-z, jump[lane], fused(-x, last[lane], w[lane]))
+                    forward = fused(
+                        -z, jump[lane], fused(-x, previous_pull[lane], w[lane])
+                    )
                     w[lane] = prox(forward, threshold[lane], shrink[lane], lower, upper)
 
 
@@ -111,7 +121,8 @@ def margins(x, offset, W, out):
     """Write the margin of record x in each lane to out."""
     out[:] = offset
     for j in range(x.shape[0]):
-        w, xj = W[j], x[j]
+        w = W[j]
+        xj = x[j]
         for lane in range(out.shape[0]):
             out[lane] = fused(xj, w[lane], out[lane])
 
@@ -122,48 +133,69 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
 
     A coordinate is brought up to date when a record touches it, and at the end.
     """
-    (data, columns, starts), (_, _, lower, upper), steps = A, psi, batches.shape[0]
+    (entries, columns, starts), (_, _, lower, upper), steps = A, psi, batches.shape[0]
     (tile_count, p, lanes), size = tiles.shape, batches.shape[1]
     pull = np.empty((size, lanes))
     done = np.empty(p, dtype=np.int64)  # steps a coordinate has taken
     for t in range(tile_count):
         W = tiles[t]
-        own = constants[t]
-        step, clip, shrink = own[0], own[1], own[4]
+        lane_constants = constants[t]
+        step = lane_constants[0]
+        clip = lane_constants[1]
+        shrink = lane_constants[4]
         plain = lower == -np.inf and upper == np.inf
         plain = plain and ((shrink == 1.0) | (shrink == 0.0)).all()  # 0: idle lanes
         done[:] = 0
         for k in range(steps):
             for b in range(size):
                 i = batches[k, b]
-                out = pull[b]
-                out[:] = offset[i]
+                pulls = pull[b]
+                pulls[:] = offset[i]
                 for e in range(starts[i], starts[i + 1]):
-                    j, x = columns[e], data[e]
+                    j = columns[e]
+                    x = entries[e]
                     w = W[j]
                     if done[j] < k:
-                        _walk(plain, w, noise[j, done[j] : k], own, lower, upper)
+                        _walk(
+                            plain,
+                            w,
+                            noise[j, done[j] : k],
+                            lane_constants,
+                            lower,
+                            upper,
+                        )
                         done[j] = k
                     for lane in range(lanes):
-                        out[lane] += x * w[lane]
+                        pulls[lane] += x * w[lane]
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
                 for lane in range(lanes):
-                    slope = clamp(derivative(out[lane]), clip[lane] * bound)
-                    out[lane] = step[lane] * slope
+                    slope = clamp(derivative(pulls[lane]), clip[lane] * bound)
+                    pulls[lane] = step[lane] * slope
             for b in range(size):
                 for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
-                    x, w, last = data[e], W[columns[e]], pull[b]
+                    x = entries[e]
+                    w = W[columns[e]]
+                    previous_pull = pull[b]
                     for lane in range(lanes):
-                        w[lane] -= x * last[lane]
+                        w[lane] -= x * previous_pull[lane]
             for b in range(size):
                 for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
                     j = columns[e]
                     if done[j] == k:
-                        _walk(plain, W[j], noise[j, k : k + 1], own, lower, upper)
+                        _walk(
+                            plain,
+                            W[j],
+                            noise[j, k : k + 1],
+                            lane_constants,
+                            lower,
+                            upper,
+                        )
                         done[j] = k + 1
         for j in range(p):
             if done[j] < steps:
-                _walk(plain, W[j], noise[j, done[j] : steps], own, lower, upper)
+                _walk(
+                    plain, W[j], noise[j, done[j] : steps], lane_constants, lower, upper
+                )
 
 
 @njit(**INLINE)
@@ -173,18 +205,24 @@ def _walk(plain, w, noise, constants, lower, upper):
     ``plain`` means neither shrinkage nor a box: faster, with the same bits. Four steps
     are taken at a time, so that the weights stay in registers.
     """
-    jump, threshold, shrink = constants[2], constants[3], constants[4]
-    whole = noise.shape[0] // 4 * 4 if plain else 0
-    for k in range(0, whole, 4):
-        a, b, c, d = noise[k], noise[k + 1], noise[k + 2], noise[k + 3]
+    jump = constants[2]
+    threshold = constants[3]
+    shrink = constants[4]
+    in_fours = noise.shape[0] // 4 * 4 if plain else 0
+    for k in range(0, in_fours, 4):
+        a = noise[k]
+        b = noise[k + 1]
+        c = noise[k + 2]
+        d = noise[k + 3]
         for lane in range(w.shape[0]):
-            z, t = jump[lane], threshold[lane]
+            z = jump[lane]
+            t = threshold[lane]
             x = w[lane] - a * z
             x = x - clamp(x, t) - b * z
             x = x - clamp(x, t) - c * z
             x = x - clamp(x, t) - d * z
             w[lane] = x - clamp(x, t)
-    for k in range(whole, noise.shape[0]):
+    for k in range(in_fours, noise.shape[0]):
         a = noise[k]
         for lane in range(w.shape[0]):
             x = w[lane] - a * jump[lane]
@@ -199,10 +237,13 @@ class Run(driver.Run):
     def set_up(self, lanes: Lanes) -> None:
         """Choose the kernel, and tiles that stay in the cache."""
         self.step_draws = self.problem.p
-        self.kernel, self.width = _steps, _TILE_SIZE // self.problem.p // 8 * 8
+        self.kernel = _steps
+        self.width = _TILE_SIZE // self.problem.p // 8 * 8
         self.width = min(_TILE, max(64, self.width))
         if self.problem.is_sparse:  # coordinates are walked on for many steps at a time
-            self.kernel, self.width, self.draws = _sparse_steps, 64, 1 << 21
+            self.kernel = _sparse_steps
+            self.width = 64
+            self.draws = 1 << 21
 
     @property
     def batch(self) -> int:
@@ -212,14 +253,17 @@ class Run(driver.Run):
 
     def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
         """Step / b, clip, step times noise scale, threshold, shrinkage."""
-        step, b = lanes.step / self.problem.global_smoothness, self.batch
+        step = lanes.step / self.problem.global_smoothness
+        b = self.batch
         jump = step * (lanes.noise_scale(sum_sensitivity(lanes.clip)) / b)
         psi = prox_constants(self.problem.penalty, step)
         return step / b, lanes.clip, jump, *psi
 
     def draw(self, count: int) -> tuple[Any, ...]:
         """Batches (count, b), noise, and the records' offsets and norms."""
-        problem, size, rng = self.problem, self.batch, self.streams.sampling
+        problem = self.problem
+        size = self.batch
+        rng = self.streams.sampling
         if size == 1:
             batches = rng.integers(0, problem.n, (count, 1))
         else:

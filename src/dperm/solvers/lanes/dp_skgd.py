@@ -104,7 +104,8 @@ class Sketch:
     """
 
     def __init__(self, problem: Problem, options: Options):
-        self.problem, self.options = problem, options
+        self.problem = problem
+        self.options = options
         self.nice = options.sampling == "nice"
         if self.nice and options.size > problem.p:
             raise ValueError(f"options.size: found {options.size}, p = {problem.p}")
@@ -136,10 +137,10 @@ class Sketch:
     @property
     def probability(self) -> np.ndarray:
         """p_j = Prob(j in S), shape (p,)."""
-        found = np.full(self.problem.p, self.options.size / self.problem.p)
+        probabilities = np.full(self.problem.p, self.options.size / self.problem.p)
         for s, members in enumerate(self.sets):
-            found[members] = self.q[s]
-        return found
+            probabilities[members] = self.q[s]
+        return probabilities
 
     @property
     def expected_size(self) -> float:
@@ -152,11 +153,12 @@ class Sketch:
 
     def draw(self, rng: Generator, count: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The next ``count`` sets, as places in a list, and the list; sets increase."""
-        p, size = self.problem.p, self.options.size
+        p = self.problem.p
+        size = self.options.size
         if self.nice:
             drawn = [rng.choice(p, size, replace=False) for _ in range(count)]
-            found = np.unique(np.sort(drawn, axis=1), axis=0, return_inverse=True)
-            return found[1].ravel(), [*found[0]]
+            distinct = np.unique(np.sort(drawn, axis=1), axis=0, return_inverse=True)
+            return distinct[1].ravel(), [*distinct[0]]
         if self.options.probabilities == "uniform":
             return rng.integers(0, len(self.sets), count), self.sets
         places = np.searchsorted(np.cumsum(self.q), rng.random(count), side="right")
@@ -166,8 +168,8 @@ class Sketch:
 def _sketch(problem: Problem, options: Options) -> Sketch:
     """The sketch of a problem, whose constants are computed once for all runs."""
     key = ("sketch", repr(options))
-    found: Sketch = problem.kept(key, lambda: Sketch(problem, options))
-    return found
+    sketch: Sketch = problem.kept(key, lambda: Sketch(problem, options))
+    return sketch
 
 
 def partition(problem: Problem, options: Options) -> list[np.ndarray]:
@@ -234,14 +236,15 @@ def _given(problem: Problem, options: Options) -> tuple[str, ...]:
     """Quantities read off the data without noise: M_j, and those behind the sets."""
     if options.sampling == "nice":
         return (SMOOTHNESS,) if options.size == 1 else (SMOOTHNESS, LIFTS)
-    count, found = options.blocks or problem.p, [SMOOTHNESS]
+    count = options.blocks or problem.p
+    assumptions = [SMOOTHNESS]
     if count < problem.p:
-        found.append(LIFTS)
+        assumptions.append(LIFTS)
     if 1 < count < problem.p and options.partition == "smoothness":
-        found.append(PARTITION)
+        assumptions.append(PARTITION)
     if count > 1 and options.probabilities == "importance":
-        found.append(IMPORTANCE)
-    return tuple(found)
+        assumptions.append(IMPORTANCE)
+    return tuple(assumptions)
 
 
 @njit(**KERNEL)
@@ -251,32 +254,44 @@ def _steps(
 ):  # fmt: skip
     """Algorithm 1, lines 4 to 8; moves reach the margins in the next step's sweep."""
     (n, p), (l1, l2, lower, upper), width = shape, psi, np.diff(starts).max()
-    gradient, moves, pull = np.empty(width), np.zeros(width), np.empty(_TILE)
-    drift, averaged, one = n + p, tiles.shape[1] > n + p, np.empty(1)
+    gradient = np.empty(width)
+    moves = np.zeros(width)
+    pull = np.empty(_TILE)
+    drift = n + p
+    averaged = tiles.shape[1] > n + p
+    single_move = np.empty(1)
     for t in range(tiles.shape[0]):
-        step, clip, scale = constants[t, 0, 0], constants[t, 1, 0], constants[t, 2, 0]
-        W, V = tiles[t], tiles[t, p : n + p]
-        used, first, last = 0, 0, 0  # noise used so far; members of the step before
+        step = constants[t, 0, 0]
+        clip = constants[t, 1, 0]
+        scale = constants[t, 2, 0]
+        W = tiles[t]
+        V = tiles[t, p : n + p]
+        used = 0
+        start = 0
+        end = 0  # noise used so far; members of the step before
         for k in range(order.shape[0]):
             s = order[k]
-            low, high = starts[s], starts[s + 1]
+            low = starts[s]
+            high = starts[s + 1]
             _clipped_gradient(
-                A[0], members[first:last], members[low:high], moves, norms[s],
+                A[0], members[start:end], members[low:high], moves, norms[s],
                 clip * share[s], V.reshape(n), gradient, pull,
             )  # fmt: skip
             for u in range(high - low):
                 j = members[low + u]
-                gamma, old = step * inverse[j], W[j, 0]
+                gamma = step * inverse[j]
+                old = W[j, 0]
                 released = gradient[u] + scale * share[s] * noise[used]
                 shrink = 1.0 / (1.0 + gamma * l2)
                 new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
                 W[j, 0], moves[u], used = new, new - old, used + 1
                 if averaged:  # iterates of the period so far lack this move
                     W[drift + j, 0] += (since + k) * (new - old)
-            first, last = low, high
-        for u in range(last - first):
-            one[0] = moves[u]
-            moved(A, members[first + u], one, V)
+            start = low
+            end = high
+        for u in range(end - start):
+            single_move[0] = moves[u]
+            moved(A, members[start + u], single_move, V)
 
 
 @njit(**PASTED)
@@ -290,9 +305,11 @@ def _clipped_gradient(A, before, now, moves, norms, bound, v, gradient, pull):
     gradient[: now.shape[0]] = 0.0
     for start in range(0, n, _TILE):
         m = min(_TILE, n - start)
-        margins, inverse = v[start : start + m], norms[start : start + m]
+        margins = v[start : start + m]
+        inverse = norms[start : start + m]
         for t in range(before.shape[0]):
-            move, column = moves[t], A[start : start + m, before[t]]
+            move = moves[t]
+            column = A[start : start + m, before[t]]
             for i in range(m):
                 margins[i] = fused(move, column[i], margins[i])
         for i in range(m):
@@ -317,9 +334,11 @@ class Run(dp_cd.Run):
         self.options = dp_cd.Options("uniform", periods=self.options.periods)
         super().set_up(lanes)
         if not self.sketch.single:
-            self.kernel, self.divisor = _steps, self.sketch.smoothness
+            self.kernel = _steps
+            self.divisor = self.sketch.smoothness
         if self.sketch.nice:
-            self.step_draws, self.draws = self.problem.n, _NORMS
+            self.step_draws = self.problem.n
+            self.draws = _NORMS
 
     def order(self, count: int) -> np.ndarray:
         """The next blocks, (count,); block j of p holds coordinate j."""
@@ -334,17 +353,19 @@ class Run(dp_cd.Run):
             return super().draw(count)
         order, sets = self.sketch.draw(self.streams.sampling, count)
         sizes = np.array([len(members) for members in sets])
-        noise, since = self.noise(int(sizes[order].sum())), self.drawn - self.began
-        starts, members = np.append(0, np.cumsum(sizes)), np.concatenate(sets)
-        known = (starts, members, self.inverse_norms(sets), 1.0 / self.divisor)
-        return order, noise, since, *known, shares(self.M, sets)
+        noise = self.noise(int(sizes[order].sum()))
+        since = self.drawn - self.began
+        starts = np.append(0, np.cumsum(sizes))
+        members = np.concatenate(sets)
+        steps = (starts, members, self.inverse_norms(sets), 1.0 / self.divisor)
+        return order, noise, since, *steps, shares(self.M, sets)
 
     def inverse_norms(self, sets: Sequence[np.ndarray]) -> np.ndarray:
         """1 / ||A_iS|| of each record on each set, shape (sets, n)."""
-        found = np.empty((len(sets), self.problem.n))
+        inverses = np.empty((len(sets), self.problem.n))
         with np.errstate(divide="ignore", over="ignore"):
             for s, members in enumerate(sets):
                 rows = self.problem.A[:, members]
                 squares = np.einsum("ij,ij->i", rows, rows)
-                found[s] = 1.0 / lengths(rows, squares)
-        return found
+                inverses[s] = 1.0 / lengths(rows, squares)
+        return inverses

@@ -78,9 +78,9 @@ class Stream(ABC):
     noise_of: ClassVar[Callable[..., Noise]]  #: the module's ``noise``
 
     def __post_init__(self) -> None:
-        given = (self.setup, self.n)
-        found = [self.noise_of(*given, to, self.options) for to in self.targets]
-        self.scales = np.array([noise.scales for noise in found])
+        arguments = (self.setup, self.n)
+        noises = [self.noise_of(*arguments, to, self.options) for to in self.targets]
+        self.scales = np.array([noise.scales for noise in noises])
         self.x = np.zeros((len(self.targets), self.setup.d))
 
     @property
@@ -108,7 +108,8 @@ class Stream(ABC):
         self, kernel: Any, records: Iterable[Records], *points: np.ndarray
     ) -> np.ndarray:
         """Sums over records of what a kernel of ``gradients`` computes at points."""
-        found, compiled = np.zeros_like(self.x), self.setup.compiled(kernel)
+        totals = np.zeros_like(self.x)
+        compiled = self.setup.compiled(kernel)
         for batch in records:
-            compiled(*batch, self.setup.lipschitz, *points, found)
-        return found
+            compiled(*batch, self.setup.lipschitz, *points, totals)
+        return totals

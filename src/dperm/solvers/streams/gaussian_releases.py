@@ -51,10 +51,10 @@ def concentrated_epsilon(rho: float, delta: float) -> float:
         return spent - (math.log(delta) + math.log(alpha)) / (alpha - 1)
 
     start = 0.5 * math.log1p(math.log(1 / delta) / rho)
-    least = scipy.optimize.minimize_scalar(
+    minimum = scipy.optimize.minimize_scalar(
         bound, bounds=(start - 6, start + 6), method="bounded", options={"xatol": 1e-10}
     )
-    return max(float(least.fun), 0.0)
+    return max(float(minimum.fun), 0.0)
 
 
 @lru_cache(maxsize=4096)

@@ -20,9 +20,11 @@ def gradient_sums(rows, labels, factors, bound, W, out):
     ``factors`` give the rows unit dual norm, so that clipping phi' clips the gradient.
     """
     for lane in range(W.shape[0]):
-        w, total = W[lane], out[lane]
+        w = W[lane]
+        total = out[lane]
         for i in range(rows.shape[0]):
-            z, c = rows[i], factors[i]
+            z = rows[i]
+            c = factors[i]
             g = c * clamp(slope(c * dot(z, w), labels[i]), bound)
             for j in range(w.shape[0]):
                 total[j] = fused(g, z[j], total[j])
@@ -32,9 +34,13 @@ def gradient_sums(rows, labels, factors, bound, W, out):
 def difference_sums(rows, labels, factors, bound, W, V, out):
     """Add the clipped gradients at W less those at V, both (L, d), to out (L, d)."""
     for lane in range(W.shape[0]):
-        w, u, total = W[lane], V[lane], out[lane]
+        w = W[lane]
+        u = V[lane]
+        total = out[lane]
         for i in range(rows.shape[0]):
-            z, c, y = rows[i], factors[i], labels[i]
+            z = rows[i]
+            c = factors[i]
+            y = labels[i]
             g = clamp(slope(c * dot(z, w), y), bound)
             g = c * (g - clamp(slope(c * dot(z, u), y), bound))
             for j in range(w.shape[0]):
@@ -53,8 +59,8 @@ class Kept(Stream):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.scale = self.scales[:, :1]
-        parts = zip(*self.records(self.n), strict=True)
-        self._kept = [np.concatenate(part) for part in parts]
+        columns = zip(*self.records(self.n), strict=True)
+        self._kept = [np.concatenate(arrays) for arrays in columns]
 
     def gradient(self, W: np.ndarray, low: int = 0, count: int = 0) -> np.ndarray:
         """Mean clipped gradients at W (L, d) over ``count`` records from ``low`` on.
@@ -64,7 +70,7 @@ class Kept(Stream):
         count = count or self.n
         ends = low + np.cumsum([0, *chunks(count, self.source.d)])
         batches = (
-            tuple(part[start:end] for part in self._kept)
+            tuple(array[start:end] for array in self._kept)
             for start, end in itertools.pairwise(ends)
         )
         return self.sums(gradient_sums, batches, W) / count

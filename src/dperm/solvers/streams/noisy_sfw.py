@@ -105,16 +105,16 @@ def child_sensitivity(
     2 (2^depth / b) L1 times the distance that the iterate can have moved since the
     parent: M (1 - prod (1 - eta)) over the leaves below the left sibling.
     """
-    first = leaf - 2 ** (t - depth)
-    stay = _weight(t, first, options) / _weight(t, leaf, options)
+    first_leaf = leaf - 2 ** (t - depth)
+    stay = _weight(t, first_leaf, options) / _weight(t, leaf, options)
     moved = setup.diameter * (1 - stay)
     return 2 * 2**depth / b * setup.smoothness * moved
 
 
 def _weight(t: int, leaf: int, options: Options) -> int:
     """Leaf weights: prod (1 - eta) over leaves k to l - 1 is weight(k) / weight(l)."""
-    at = (2 ** (t - 1) + 1 if options.steps == "sawtooth" else 2**t) + leaf
-    return (at - 2) * (at - 1)
+    step = (2 ** (t - 1) + 1 if options.steps == "sawtooth" else 2**t) + leaf
+    return (step - 2) * (step - 1)
 
 
 def printed_sensitivity(setup: Setup, b: int) -> float:
@@ -161,7 +161,8 @@ class Run(Stream):
         self.order = smooth_order(self.setup.q, self.setup.d)
         self.strict = np.array([to.calibration == STRICT for to in self.targets])
         shape = (self.tree.phases + 1, *self.x.shape)
-        self.points, self.estimates = np.zeros(shape), np.zeros(shape)
+        self.points = np.zeros(shape)
+        self.estimates = np.zeros(shape)
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield the estimate of every node that reads records, before its first leaf.
@@ -171,35 +172,37 @@ class Run(Stream):
         for t in range(1, self.tree.phases + 1):
             for leaf in range(2**t):
                 depth = _entered(t, leaf)
-                found = self.estimate(t, depth, leaf)
-                self.estimates[depth : t + 1] = found
+                estimate = self.estimate(t, depth, leaf)
+                self.estimates[depth : t + 1] = estimate
                 self.points[depth : t + 1] = self.x
                 eta = min(1.0, step(t, leaf, self.options))
-                self.x += eta * (self.setup.ball.oracle(found) - self.x)
-                yield found.flatten()
+                self.x += eta * (self.setup.ball.oracle(estimate) - self.x)
+                yield estimate.flatten()
 
     def estimate(self, t: int, depth: int, leaf: int) -> np.ndarray:
         """The noisy gradient at a node (L, d): a root's, or one changed from above."""
         count = self.tree.batch >> depth
         records = self.records(count)
         if depth == 0:
-            found = self.sums(gradient_sums, records, self.x)
+            gradient = self.sums(gradient_sums, records, self.x)
         else:
             before = self.points[depth - 1]
-            found = self.sums(difference_sums, records, self.x, before)
+            gradient = self.sums(difference_sums, records, self.x, before)
         scale = self.noise_scale(t, depth, leaf)
         drawn = generalised_gaussian(self.streams.noise, self.order, (1, self.setup.d))
-        found = found / count + scale[:, None] * drawn
-        return found + self.estimates[depth - 1] if depth else found
+        gradient = gradient / count + scale[:, None] * drawn
+        return gradient + self.estimates[depth - 1] if depth else gradient
 
     def noise_scale(self, t: int, depth: int, leaf: int) -> np.ndarray:
         """Noise scale of each target at a node, shape (L,)."""
-        setup, b, multiplier = self.setup, self.tree.batch, self.scales[:, 0]
+        setup = self.setup
+        b = self.tree.batch
+        multiplier = self.scales[:, 0]
         if depth == 0:
             return multiplier * root_sensitivity(setup, b)
-        known = child_sensitivity(setup, b, t, depth, leaf, self.options)
+        sound = child_sensitivity(setup, b, t, depth, leaf, self.options)
         printed = printed_sensitivity(setup, b)
-        return multiplier * np.where(self.strict, known, printed)
+        return multiplier * np.where(self.strict, sound, printed)
 
 
 def _entered(t: int, leaf: int) -> int:

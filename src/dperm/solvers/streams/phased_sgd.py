@@ -24,7 +24,9 @@ from dperm.solvers.streams import Noise, Options, Records, Stream, Target, silen
 from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier
 from dperm.solvers.streams.setup import Setup
 
-_L2, _BOX, _OTHER = 0, 1, 2
+_L2 = 0
+_BOX = 1
+_OTHER = 2
 
 
 def step(setup: Setup, n: int, epsilon: float, delta: float) -> float:
@@ -73,7 +75,8 @@ class Run(Stream):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        setup, n = self.setup, self.n
+        setup = self.setup
+        n = self.n
         etas = [step(setup, n, to.epsilon, to.delta) for to in self.targets]
         self.eta = np.array(etas)
         moves = np.array([sensitivity(setup, eta) for eta in self.eta])
@@ -100,8 +103,12 @@ class Run(Stream):
 
     def _walk(self, lane: int, records: Records, eta: float) -> None:
         """Take a step of one target for every record."""
-        setup, k, x, total = self.setup, 0, self.x[lane], self.totals[lane]
-        steps, rules = setup.compiled(_steps), (self.shape, setup.p, setup.radius)
+        setup = self.setup
+        k = 0
+        x = self.x[lane]
+        total = self.totals[lane]
+        steps = setup.compiled(_steps)
+        rules = (self.shape, setup.p, setup.radius)
         while k < len(records[0]):
             k = steps(*records, setup.lipschitz, *rules, eta, k, x, total)
             if k <= 0:  # left the ball at record -k
@@ -120,7 +127,8 @@ def _steps(rows, labels, factors, bound, shape, p, radius, eta, start, x, sums):
     """
     d = x.shape[0]
     for k in range(start, rows.shape[0]):
-        z, c = rows[k], factors[k]
+        z = rows[k]
+        c = factors[k]
         g = eta * c * clamp(slope(c * dot(z, x), labels[k]), bound)
         if not descend(g, z, shape, p, radius, x):
             return -k

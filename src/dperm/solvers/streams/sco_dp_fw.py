@@ -34,7 +34,8 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
     """
     if math.isinf(target.epsilon):
         return silent()
-    count, unit = iterations(n), setup.lipschitz * setup.radius / n
+    count = iterations(n)
+    unit = setup.lipschitz * setup.radius / n
     if target.calibration == "paper":
         scale = unit * published_root(count, target.delta) / target.epsilon
     else:
@@ -57,8 +58,10 @@ class Run(Kept):
             shape = (1, 2 * setup.d)
             drawn = laplace_rows(self.streams.noise, self.streams.sampling, shape)[0]
             scores = np.concatenate([gradient, -gradient], axis=1) + self.scale * drawn
-            at = scores.argmin(axis=1)
-            vertices = setup.vertices(at % setup.d, np.where(at < setup.d, 1.0, -1.0))
+            index = scores.argmin(axis=1)
+            vertices = setup.vertices(
+                index % setup.d, np.where(index < setup.d, 1.0, -1.0)
+            )
             self.x *= 1 - 2 / (t + 2)
             self.x += 2 / (t + 2) * vertices
             yield vertices.ravel()

@@ -38,16 +38,18 @@ class Run(Kept):
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield the dual vectors that determine the points, except the first, 0."""
-        setup, count = self.setup, iterations(self.n)
+        setup = self.setup
+        count = iterations(self.n)
         scale = self.scale * 2 * setup.euclidean_lipschitz / self.n
         mirror = _Entropy(setup) if setup.p == 1 else _Power(setup)
         size = setup.lipschitz + scale * _normal_norm(setup.d, mirror.dual)
         eta = mirror.reach * math.sqrt(2 / count) / size
-        dual, total = np.zeros_like(self.x), np.zeros_like(self.x)
+        dual = np.zeros_like(self.x)
+        total = np.zeros_like(self.x)
         for t in range(count):
             if t:
                 yield dual.flatten()
-            w = np.array([mirror.point(one) for one in dual])
+            w = np.array([mirror.point(dual_point) for dual_point in dual])
             drawn = scale * gaussian(self.streams.noise, setup.d)
             dual -= eta * (self.gradient(w) + drawn)
             total += w
@@ -67,8 +69,10 @@ class _Power:
 
     def __init__(self, setup: Setup):
         low = 1 + 1 / math.log(max(setup.d, 3))
-        self.p, self.a = setup.p, 2.0 if setup.p > 2 else max(setup.p, low)
-        self.ball, self.dual = setup.ball, self.a / (self.a - 1)
+        self.p = setup.p
+        self.a = 2.0 if setup.p > 2 else max(setup.p, low)
+        self.ball = setup.ball
+        self.dual = self.a / (self.a - 1)
         self.reach = setup.radius * setup.d ** max(0.0, 1 / self.a - 1 / setup.p)
         self.reach /= math.sqrt(self.a - 1)
 
@@ -88,7 +92,8 @@ class _Entropy:
     """Entropy of the weights of the 2d vertices of the l_1 ball."""
 
     def __init__(self, setup: Setup):
-        self.radius, self.dual = setup.radius, math.inf
+        self.radius = setup.radius
+        self.dual = math.inf
         self.reach = setup.radius * math.sqrt(math.log(2 * setup.d))
 
     def point(self, dual: np.ndarray) -> np.ndarray:

@@ -67,9 +67,9 @@ class Setup:
 
     def vertices(self, columns: np.ndarray, signs: np.ndarray) -> np.ndarray:
         """Vertices radius sign_k e_(column_k) of the l_1 ball, (k, d)."""
-        found = np.zeros((len(columns), self.d))
-        found[np.arange(len(columns)), columns] = self.radius * signs
-        return found
+        corners = np.zeros((len(columns), self.d))
+        corners[np.arange(len(columns)), columns] = self.radius * signs
+        return corners
 
     def compiled(self, kernel: Any) -> Any:
         """The kernel, compiled for this loss."""

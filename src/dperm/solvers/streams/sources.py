@@ -73,7 +73,9 @@ class Signs(Source):
     def __init__(self, d: int, seed: int, radius: float = 1.0):
         if not 0 <= radius <= 1:
             raise ValueError(f"radius: expected 0 to 1, found {radius}")
-        self.d, self.radius, self.taken = d, radius, 0
+        self.d = d
+        self.radius = radius
+        self.taken = 0
         self._words = SFC64(SeedSequence([seed, 1]))
 
     def take(self, count: int) -> Batch:
@@ -116,16 +118,18 @@ class Coins(Source):
     """
 
     def __init__(self, means: np.ndarray, seed: int, single: bool):
-        self.means, self.single = means, single
-        self.d, self.taken = len(means), 0
+        self.means = means
+        self.single = single
+        self.d = len(means)
+        self.taken = 0
         self._words = SFC64(SeedSequence([seed, 3]))
         self._below = np.round((1 + means) / 2 * _WORD).astype(np.uint64)
 
     def take(self, count: int) -> Batch:
         """The next records."""
         self.taken += count
-        each = 1 if self.single else -(-self.d // 2)
-        words = self._words.random_raw(count * each).astype("<u8", copy=False)
+        words_per_coin = 1 if self.single else -(-self.d // 2)
+        words = self._words.random_raw(count * words_per_coin).astype("<u8", copy=False)
         rows = np.zeros((count, self.d), dtype=np.int8)
         if self.single:
             _one(words, self._below, rows)
@@ -172,15 +176,18 @@ class Rows(Source):
 
     def __init__(self, X: np.ndarray, y: np.ndarray):
         X, y = cleaned(np.ascontiguousarray(X), np.asarray(y))
-        self.X, self.y = X, np.clip(y, -LABEL_BOUND, LABEL_BOUND)
-        self.d, self.taken = X.shape[1], 0
+        self.X = X
+        self.y = np.clip(y, -LABEL_BOUND, LABEL_BOUND)
+        self.d = X.shape[1]
+        self.taken = 0
 
     def take(self, count: int) -> Batch:
         """The next records.
 
         Raises ValueError if fewer are left.
         """
-        low, high = self.taken, self.taken + count
+        low = self.taken
+        high = self.taken + count
         if high > len(self.y):
             raise ValueError(f"{len(self.y)} records, {high} asked for")
         self.taken = high

@@ -70,17 +70,17 @@ def _of_score(s, y):
 
 
 @njit(**KERNEL)
-def _values(margins, out):
+def _values(margins, losses):
     """Write phi of each margin to out."""
     for i in range(margins.shape[0]):
-        out[i] = value(margins[i])
+        losses[i] = value(margins[i])
 
 
 @njit(**KERNEL)
-def _derivatives(margins, out):
+def _derivatives(margins, slopes):
     """Write phi' of each margin to out."""
     for i in range(margins.shape[0]):
-        out[i] = derivative(margins[i])
+        slopes[i] = derivative(margins[i])
 
 
 # --- a loss ---------------------------------------------------------------------------
@@ -117,8 +117,8 @@ class Loss:
 
     def __post_init__(self) -> None:
         if self.labels not in _SLOPES:
-            known = ", ".join(_SLOPES)
-            raise TypeError(f"loss {self.name}: labels: expected one of {known}")
+            names = ", ".join(_SLOPES)
+            raise TypeError(f"loss {self.name}: labels: expected one of {names}")
         for key in ("value", "derivative"):
             piece = getattr(self, key)
             if not is_jitted(piece):
@@ -130,8 +130,8 @@ class Loss:
     @property
     def pieces(self) -> dict[Any, Any]:
         """The functions of the loss, by their placeholders."""
-        own = {value: self.value, derivative: self.derivative}
-        return {**own, slope: _SLOPES[self.labels]}
+        pieces = {value: self.value, derivative: self.derivative}
+        return {**pieces, slope: _SLOPES[self.labels]}
 
     @functools.cache  # noqa: B019 - a loss lives as long as the process
     def compiled(self, kernel: Any) -> Any:
@@ -140,15 +140,15 @@ class Loss:
 
     def values(self, margins: Array) -> Array:
         """The loss phi at each margin; shape (n,)."""
-        out = np.empty_like(margins)
-        self.compiled(_values)(margins, out)
-        return out
+        losses = np.empty_like(margins)
+        self.compiled(_values)(margins, losses)
+        return losses
 
     def derivatives(self, margins: Array) -> Array:
         """The derivative phi' at each margin; shape (n,)."""
-        out = np.empty_like(margins)
-        self.compiled(_derivatives)(margins, out)
-        return out
+        slopes = np.empty_like(margins)
+        self.compiled(_derivatives)(margins, slopes)
+        return slopes
 
     def signs(self, y: Array) -> Array:
         """Factor of each record, A = diag(signs) X; shape (n,)."""
@@ -173,9 +173,9 @@ class Loss:
         """
         strange = set(np.unique(y)) - {-1.0, 1.0} if self.labels == "sign" else ()
         if strange:
-            first = [float(label) for label in sorted(strange)[:3]]
+            examples = [float(label) for label in sorted(strange)[:3]]
             raise ValueError(
-                f"problem {name}: {self.name} labels must be -1 or +1, found {first}"
+                f"problem {name}: {self.name} labels must be -1 or +1, found {examples}"
             )
 
     def conjugate(self, theta: Array, offset: Array) -> Array:
@@ -202,10 +202,10 @@ def named(name: str) -> Loss:
     Raises ValueError if there is none.
     """
     module = importlib.import_module(place("losses", "loss", name, PLACES))
-    found = getattr(module, "LOSS", None)
-    if not isinstance(found, Loss) or found.name != name:
+    loss = getattr(module, "LOSS", None)
+    if not isinstance(loss, Loss) or loss.name != name:
         raise ValueError(f"loss {name!r}: its module has no LOSS of that name")
-    return found
+    return loss
 
 
 def bounded() -> list[str]:
