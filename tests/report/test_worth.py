@@ -31,6 +31,11 @@ def test_the_picture_names_every_method(rows):
     assert [label.get_text() for label in labels] == named
 
 
+def test_only_noise_that_a_paper_prints_is_judged(rows):
+    assert ("dpbcfw", "DP-BCFW") in rows.index
+    assert ("dpbcfw", "DP-FW") not in rows.index
+
+
 def test_pages_state_the_bounds_of_the_picture(rows):
     bounds = worth._label(rows.reset_index().iloc[-1])
     assert rows.index[-1] == ("dpbcfw", "DP-BCFW")

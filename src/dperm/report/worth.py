@@ -66,6 +66,7 @@ def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]
     data = data[data["epsilon"] == TARGET]
     if "update" in data:  # DP-BCFW: as printed, not our corrected forms
         data = data[(data["update"] == "published") & (data["noise"] != "strict")]
+        data = data[data["algorithm"] != "dp_fw"]  # its noise is our own choice
     if "algorithm" not in data:
         data = data.assign(algorithm="DP-SkGD")
     for name, group in data.groupby("algorithm", sort=False):
