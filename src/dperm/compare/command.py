@@ -325,7 +325,12 @@ def _case(request: Request) -> Case:
     told["bounds"] = _bounds(request, X, names)
     if request.label_bounds:
         told["label_bounds"] = request.label_bounds
-    return Case.of(path.stem.split(".")[0], X, y, loss, **told)
+    try:
+        case = Case.of(path.stem.split(".")[0], X, y, loss, **told)
+        case.reference  # noqa: B018 - found before any run
+    except ValueError as error:
+        raise ConfigError(f"{path.name}: {error}") from error
+    return case
 
 
 def _read(request: Request) -> tuple[Any, Any, list[str]]:
