@@ -41,7 +41,7 @@ import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -75,7 +75,7 @@ RECIPE = (
 class Table:
     """Records: n rows of p numbers."""
 
-    values: Any  #: float64 (n, p), an ndarray or a CSC array; NaN for no number
+    values: Any  #: float64 (n, p), C order or CSC; NaN for no number
     names: tuple[Any, ...] | None  #: of the columns, as their container has them
     public: tuple[str, ...]  #: what is taken as public beside n
 
@@ -146,11 +146,11 @@ def table(X: Any, name: str = "X") -> Table:
         them at once, by name, with the cure.
     """
     with silent():
+        if is_sparse(X):  # one of its kinds is a mapping of its entries
+            return _of_sparse(name, X)
         named = _named_columns(name, X)
         if named is not None:
             return _of_columns(name, *named)
-        if is_sparse(X):
-            return _of_sparse(name, X)
         grid = _grid(name, X)
         if grid is not None:
             return _of_grid(name, grid)
@@ -174,7 +174,7 @@ def numbers(y: Any, name: str = "y") -> Labels:
     read: list[float] = []
     strange = 0
     if column.kind == OBJECTS and not column.is_category:
-        read, strange = _read(map(_single, column.entries))
+        read, strange = _read(iter(column.entries))
     if not read or 2 * strange > len(read):
         raise ValueError(
             f"{name}: expected an array of numbers, found {column.type_name}. Numbers "
@@ -200,7 +200,7 @@ def codes(y: Any, declared: Classes, name: str = "y") -> Labels:
         kind = column.kind
         is_right = _may_be(kind, declared)
     else:
-        entries = [*map(_single, column.entries)]
+        entries = column.entries
         keys = [key(entry) for entry in entries]
         found[:] = [places.get(own, -1) for own in keys]
         kinds = [_kind_of_entry(*pair) for pair in zip(entries, keys, strict=True)]
@@ -267,10 +267,12 @@ def labels(y: Any, name: str = "y") -> Column:
             f"{name}: expected {COMPLEX if is_complex else 'numbers or words'}, found "
             f"{column.type_name}. {cure}"
         )
+    if column.kind == OBJECTS:
+        column = replace(column, entries=_unnested(column.entries))
     if shape is not None:
         from sklearn.exceptions import DataConversionWarning
 
-        said = f"{name}: a column was passed, a 1d array of shape (n,) was expected"
+        said = f"A column-vector {name} was passed when a 1d array was expected"
         warnings.warn(said, DataConversionWarning, stacklevel=2)
     return column
 
@@ -368,11 +370,18 @@ def _read(entries: Iterator[Any]) -> tuple[list[float], int]:
     return values, strange
 
 
-def _single(entry: Any) -> Any:
-    """The only entry of a label that is a list of one, as JSON has them."""
+def _is_list_of_one(entry: Any) -> bool:
     kind = type(entry)
-    is_single = (kind is list or kind is tuple) and len(entry) == 1
-    return entry[0] if is_single else entry
+    return (kind is list or kind is tuple) and len(entry) == 1
+
+
+def _unnested(entries: list[Any]) -> list[Any]:
+    """Entries of a list, or of its lists of one, as JSON has them, where most are."""
+    nested = [_is_list_of_one(entry) for entry in entries]
+    if 2 * sum(nested) <= len(entries):
+        return entries
+    pairs = zip(entries, nested, strict=True)
+    return [entry[0] if is_nested else entry for entry, is_nested in pairs]
 
 
 # --- kinds of labels ------------------------------------------------------------------
@@ -458,7 +467,7 @@ def _of_mapping(name: str, X: Mapping[Any, Any]) -> tuple[list[Any], list[Column
 
 def _of_columns(name: str, names: list[Any], parts: list[Column], n: int) -> Table:
     """A table of typed columns, which are refused all at once."""
-    values = np.empty((n, len(parts)), order="F")
+    values = np.empty((n, len(parts)))
     other = {}
     for place, column in enumerate(parts):
         is_right = column.is_numeric
@@ -519,7 +528,7 @@ def _of_rows(name: str, rows: list[Any]) -> Table:
     p = max(widths, key=lambda width: (widths[width], width), default=SCALAR_ROW)
     if p == SCALAR_ROW:
         raise _wrong_shape(name, (len(rows),))
-    values, strange = np.full((len(rows), p), np.nan, order="F"), np.zeros(p, dtype=int)
+    values, strange = np.full((len(rows), p), np.nan), np.zeros(p, dtype=int)
     for place, row in enumerate(read):
         if row is None or len(row) != p:
             continue
@@ -725,7 +734,7 @@ def _grid(name: str, X: Any) -> np.ndarray | None:
 
 def _filled(values: np.ndarray) -> np.ndarray:
     """An array of real numbers as float64, NaN where it is masked."""
-    filled = np.asarray(values).astype(np.float64, copy=False)
+    filled = np.asarray(values).astype(np.float64, order="C", copy=False)
     if isinstance(values, np.ma.MaskedArray):
         filled = np.where(np.ma.getmaskarray(values), np.nan, filled)
     return filled
