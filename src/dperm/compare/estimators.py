@@ -12,15 +12,15 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.special import log_expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -28,7 +28,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dperm import extras
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.compare import methods, ranges
-from dperm.compare.guarantee import Guarantee, calibrated, charge, check_target
+from dperm.compare.guarantee import (
+    Counted,
+    Guarantee,
+    calibrated,
+    charge,
+    check_target,
+    is_number,
+)
 from dperm.compare.methods import Contestant, Setting
 from dperm.core.erm import door
 from dperm.core.erm.cleaning import cleaned
@@ -63,7 +70,7 @@ PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison a
 
 
 @PARAMETERS
-class DPLinear(BaseEstimator):
+class DPLinear(Counted):
     """Base of classifier and regressor, which document parameters and attributes."""
 
     solver: str = AUTO
@@ -127,11 +134,17 @@ class DPLinear(BaseEstimator):
 
     def _validated(self, table: door.Table, **how: Any) -> Any:
         """The numbers of a table, after scikit-learn's checks of shape and names."""
+        names = table.names or ()
+        twice = [str(name) for name, count in Counter(names).items() if count > 1]
+        if twice:
+            named = ", ".join(twice)
+            raise ValueError(
+                f"X: expected columns of different names, found two {named}"
+            )
         with warnings.catch_warnings():
             if table.names is not None:  # of these it is told below
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
             values = validate_data(self, table.values, dtype=np.float64, **how)
-        names = table.names or ()
         if names and all(isinstance(name, str) for name in names):
             import pandas as pd
 
@@ -143,8 +156,8 @@ class DPLinear(BaseEstimator):
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
         self._n = n
-        self._delta = 1 / n**2 if self.delta is None else self.delta
-        check_target(self.epsilon, self._delta)
+        delta = 1 / n**2 if self.delta is None else self.delta
+        self._epsilon, self._delta = check_target(self.epsilon, delta)
         l2 = 0.0 if self.l2 is None else self.l2
         own = not self.release or self.random_state is None
         for name, is_right, expected in (
@@ -153,12 +166,12 @@ class DPLinear(BaseEstimator):
             ("setting", isinstance(self.setting, Mapping | None), "values by name"),
             ("setting", self.setting is None or self.solver != AUTO,
              "with a solver that is named, not 'auto'"),
-            ("l1", isinstance(self.l1, Real) and self.l1 >= 0, "0 or more"),
-            ("l2", isinstance(l2, Real) and l2 >= 0, "0 or more"),
+            ("l1", is_number(self.l1) and self.l1 >= 0, "0 or more"),
+            ("l2", is_number(l2) and l2 >= 0, "0 or more"),
             ("fit_intercept", self.fit_intercept in (True, False), "True or False"),
             ("release", self.release in (True, False), "True or False"),
             ("random_state", own, "None with release=True, which takes the system's"),
-            ("epsilon", not self.release or self.epsilon < math.inf,
+            ("epsilon", not self.release or self._epsilon < math.inf,
              "a finite epsilon with release=True"),
         ):  # fmt: skip
             if not is_right:
@@ -227,8 +240,8 @@ class DPLinear(BaseEstimator):
         beside l2 |w|^2: p (z R / (n (1 + l2)))^2, z the multiplier and R^2 = p + 2.
         """
         n, p = X.shape
-        target = (self.epsilon / math.sqrt(count), self._delta)
-        l2 = self.l2
+        target = (self._epsilon / math.sqrt(count), self._delta)
+        l2 = None if self.l2 is None else float(self.l2)
         if l2 is None:
             noise = p * (p + 2) * (ranges.whole(*target) / n) ** 2
             l2 = max(1 / n, RIDGE[self._is_real] * noise)
@@ -236,7 +249,7 @@ class DPLinear(BaseEstimator):
         if self.fit_intercept:
             X = with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
-        known = (self.loss, Penalty(self.l1, l2), *target)
+        known = (self.loss, Penalty(float(self.l1), l2), *target)
         return declared(build("fit", X, y, *known, given=(N,)), scales)
 
     # --- the fit ----------------------------------------------------------------------
@@ -250,13 +263,13 @@ class DPLinear(BaseEstimator):
         """
         t, every = self._cleaned(X, y)
         runs, seed = self._runs(t, every), noise_seed(self.random_state)
-        first = ranges.ledger(self._ranges, self._n, self.epsilon, self._delta)
+        first = ranges.ledger(self._ranges, self._n, self._epsilon, self._delta)
 
         def stated(noise: float) -> Ledger:
             return sum((on.ledger(setting, noise) for on, setting in runs), first)
 
         spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
-        found = calibrated(stated, self.epsilon, self._delta - spent)
+        found = calibrated(stated, self._epsilon, self._delta - spent)
         public = [on.public_information(found.ledger) for on, _ in runs]
         known = united(*public, self._public)
         charge(found.true_epsilon, self._delta, known, seed)
@@ -280,13 +293,22 @@ class DPLinear(BaseEstimator):
     def _spent(self, width: int, stated: Ledger) -> float:
         """The share of delta that discrete noise costs, with intercept and label."""
         releases = sum(event.count for event in stated.events[1:])  # after the sums
-        found = slack(releases * width * (width + 1) // 2 + 2 * width, self.epsilon)
-        if not found < self._delta / 2:
+        numbers = releases * width * (width + 1) // 2 + 2 * width
+        cost = slack(numbers, self._epsilon)
+        if not cost < self._delta / 2:
+            unit = slack(numbers, 0.0) / 2  # of 1 + e^epsilon
+            room = self._delta / (2 * unit) - 1
+            largest = math.floor(100 * math.log(room)) / 100 if room > 1 else 0.0
+            if not largest > 0:
+                raise ValueError(
+                    f"delta: expected more than {4 * unit:g} with release=True, found "
+                    f"{self._delta:g}"
+                )
             raise ValueError(
-                f"delta: expected more than {2 * found:g} with release=True, found "
-                f"{self._delta:g}"
+                f"epsilon: expected at most {largest:g} with release=True at delta "
+                f"{self._delta:g}, found {self._epsilon:g}"
             )
-        return found
+        return cost
 
     def _standardised(
         self, t: Any, every: Sequence[Any], given: Ledger, normal: Normal | Exact
@@ -386,7 +408,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         pair for all, a list of one for each, a tuple of two arrays with lower and upper
         ends, or pairs by the names of a data frame's columns.
     setting : mapping, optional
-        Values of a named solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
+        Values of a named solver, such as ``{"steps": 10, "clip": 1}`` of ``dp_gd``.
     random_state : int, RandomState or None
         None draws from the operating system; a seed that others know hides nothing.
     release : bool

@@ -277,6 +277,12 @@ def labels(y: Any, name: str = "y") -> Column:
     return column
 
 
+def is_frame(X: Any) -> bool:
+    """Whether X is a table whose columns have names."""
+    with silent():
+        return not is_sparse(X) and _named_columns("X", X) is not None
+
+
 def is_sparse(X: Any) -> bool:
     """Whether X is a sparse array of SciPy."""
     library = sys.modules.get("scipy.sparse")
