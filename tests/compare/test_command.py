@@ -123,7 +123,7 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     table.to_csv("odd.txt", sep=";", decimal=",", header=False)
     words = ["separator=;", "decimal=,", "header=false", "drop=[1]", "target=5"]
     made = case("odd.txt", *words, "positive=yes", "missing=median")
-    whole = np.concatenate((made.X, made.X_held))
+    whole = np.concatenate((made.X, made.X_held)) + made.origin
     filled = table[["a", "b", "c"]].fillna(table["a"].median()).to_numpy()
     assert np.allclose(np.sort(whole, axis=0), np.sort(filled, axis=0))
     assert made.loss == "logistic" and made.told["classes"] == (-1.0, 1.0)
@@ -131,9 +131,28 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     assert len(fewer.y) + len(fewer.y_held) == N - 1
     cities = drawn(False)[["a", "y"]].assign(city=["A", "B"] * (N // 2))
     made = case(written("city.csv", cities), "target=y", "categories.city=[A,B]")
-    assert made.X.shape[1] == 3 and (made.X[:, 1:].sum(axis=1) == 1).all()
+    codes = made.X[:, 1:] + made.origin[1:]
+    assert made.X.shape[1] == 3 and (codes.sum(axis=1) == 1).all()
     table.fillna(0.0).to_parquet("t.parquet")
     assert case("t.parquet", "target=y", "positive=yes").X.shape == (64, 3)
+
+
+def test_blanks_and_columns_without_a_name_may_be_said(mine):
+    drawn(True).to_csv("blanks.csv", sep=" ", index=False)
+    drawn(True).to_csv("index.csv")
+    blanks = case("blanks.csv", "target=y", "separator= ")
+    index = case("index.csv", "target=y", "drop=['']")
+    assert np.array_equal(blanks.X, index.X) and blanks.X.shape[1] == 3
+
+
+def test_an_epsilon_that_is_said_twice_runs_once(mine):
+    found = []
+    for word in ("epsilon=1", "epsilon=[1,1.0,1]"):
+        words = ("solvers=[dp_gd,dp_gd]", "tunings=[default,default]", "fresh=2", word)
+        command.compare(parse(["real.csv", "target=y", *words]))
+        table = pd.read_csv("results/try/real/try.csv")
+        found.append(table.drop(columns="seconds"))
+    pd.testing.assert_frame_equal(*found)
 
 
 def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
@@ -142,17 +161,24 @@ def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
     assert case("odd.csv", "target=y").told["classes"] == (0.1, 0.9)
     assert case("odd.csv", "target=y", "label_bounds=[0,1]").loss == "least_squares"
     made = case("odd.csv", "target=y", "loss=least_squares")
-    assert made.told["label_bounds"] == (0.1, 0.9)
+    assert label_bounds(made) == pytest.approx([0.1, 0.9])
 
 
 def test_ranges_are_those_declared_and_else_the_datas(mine):
     made = case("mine.csv", "target=y", "bounds.b=[0,9]")
-    low, high = made.told["bounds"]
-    plain = case("mine.csv", "target=y").told["bounds"]
-    assert (low[1], high[1]) == (0, 9) and low[0] == plain[0][0]
+    low, high = made.told["bounds"] + made.origin
+    plain = case("mine.csv", "target=y").told["bounds"][0] + made.origin
+    assert (low[1], high[1]) == pytest.approx((0, 9)) and low[0] == plain[0]
     both = case("real.csv", "target=y", "bounds=[-3,3]", "label_bounds=[-5,5]")
-    assert both.told["bounds"] == (-3.0, 3.0)
-    assert both.told["label_bounds"] == (-5.0, 5.0)
+    assert both.told["bounds"] + both.origin == pytest.approx(
+        np.array([[-3.0] * 3, [3.0] * 3])
+    )
+    assert label_bounds(both) == pytest.approx([-5.0, 5.0])
+
+
+def label_bounds(made):
+    """The range of labels as it was told, before the labels were centred."""
+    return [end + made.label_origin for end in made.told["label_bounds"]]
 
 
 REFUSED = {
@@ -160,13 +186,18 @@ REFUSED = {
     "mine.csv target=z": "mine.csv: column z is missing; there are a, b",
     "real.csv target=y loss=logistic": "logistic loss takes two classes, found 80 "
     "values: positive=VALUE",
-    "text.csv target=y": "text.csv: column 'y', line 2: .*`positive` names the class",
+    "text.csv target=y": "text.csv: column 'y', line 2: .*`positive=` names the class",
+    "index.csv target=y": r"index.csv: column 1 has no name: `drop=\[1\]`",
+    "index.csv target=y drop=['',z]": "index.csv: column z is missing",
+    "comma.csv target=y": "found '1,5'.*`decimal=,` if its commas are decimal marks",
+    "mine.csv separator=": "separator: expected one character, found ''; in quotes ' '",
+    "flat.csv target=y": "flat.csv: no linear function of the features fits better",
     "same.csv target=y": "same.csv: target: expected labels that differ",
     "one.csv": "one.csv: expected 10 records or more, found 1",
     "mine.csv target=y bounds.d=[0,1]": "bounds: no column d; expected some of a, b, c",
     "mine.csv target=y bounds=[1,0]": r"bounds=.*low below high",
     "mine.csv target=y loss=logistic label_bounds=[0,1]": "label_bounds: labels of two",
-    "mine.csv target=y solvers=dp_gdd": r"solver dp_gdd: .*did you mean dp_gd\?",
+    "mine.csv target=y solvers=dp_gdd": r"solver dp_gdd.*did you mean dp_gd\?",
     "mine.csv target=y grids.dp_cd.step=1": "grids: dp_cd: expected a method that runs",
 }
 
@@ -178,6 +209,9 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line, monkeypatch):
     written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
     written("same.csv", table.assign(y=1.0, a=2.0))
     written("one.csv", table[:1])
+    written("flat.csv", table.assign(a=1.0, b=2.0, c=3.0))
+    written("comma.csv", table.assign(a="1,5"))
+    table.to_csv("index.csv")
     words = line.split()
     words += [] if "solvers" in line else ["solvers=dp_gd"]
     with pytest.raises(ConfigError, match=REFUSED[line]) as refused:

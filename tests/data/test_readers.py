@@ -70,6 +70,19 @@ SOUND = [  # format, texts, keys; X, y
      {"header": False, "separator": "\t", "decimal": ",", "drop": ["1"]},
      [[2], [5]], [3.5, 6]),
     ("csv", ["0,1\n3,4\n"], {"header": True}, [[3]], [4]),
+    # the separator that gives each line as many fields
+    ("csv", ["a (x, y, z, w);b;y\n1;2;3\n4;5;6\n"], {}, *SAME),
+    ("csv", ["a|b, c, d|y\n1|2|3|\n4|5|6|\n"], {}, *SAME),
+    ("csv", ["a;b;c, d, e and f\n1;2,0;3\n4;5;6,0\n"], {"decimal": ","}, *SAME),
+    ("csv", ["a\tb; c; d\ty\n1\t2\t3\n4\t5\t6\n"], {}, *SAME),
+    ("csv", ["a b y\n1 2 3\n4 5 6\n"], {"separator": " "}, *SAME),
+    ("csv", ["k,,a,y\n9,8,1,2\n7,6,3,4\n"], {"drop": ["", "k"]}, [[1], [3]], [2, 4]),
+    ("csv", ["c,y\n1.0,1\n2,2\n"], {"categories": {"c": [1, 1.0, "2"]}},
+     [[1, 0], [0, 1]], [1, 2]),
+    ("csv", ["c;y\n1,5;1\nx;2\n"], {"categories": {"c": ["1,5", "x"]}, "decimal": ","},
+     [[1, 0], [0, 1]], [1, 2]),
+    ("csv", ["a,y\n#N/A,2\n1,3\nn/a,4\n<NA>,5\n3,6\n"], {"missing": "mean"},
+     [[2], [1], [2], [2], [3]], [2, 3, 4, 5, 6]),
     ("csv", [",a,y\n0,1,2\n1,3,4\n"], {"drop": ["1"]}, [[1], [3]], [2, 4]),
     ("csv", [COLOURS], CODED, [[0, 1], [1, 0], [0, 1]], [1, 2, 3]),
     ("csv", [GAPS], {"missing": "mean"}, [[1, 2], [5, 5], [5, 8], [9, 11]],
@@ -122,6 +135,11 @@ def test_arrays(tmp_path):
     assert (found[0] == X).all() and (found[1] == y).all()
     with pytest.raises(RefusedError, match="the arrays X and y, found X, target"):
         arrays(X=X, target=y)
+    days = np.arange(9).astype("datetime64[D]").reshape(3, 3)
+    for odd, kind in ((days, "datetime64"), (X.astype("U3"), "U3"), (X * 1j, "omplex")):
+        with pytest.raises(RefusedError, match=f"^some.npz: X: expected .*{kind}"):
+            arrays(X=odd, y=y)
+    assert arrays(X=X > 0, y=y.astype("int8"))[0].tolist() == X.tolist()
     with pytest.raises(RefusedError, match="allow_pickle"):
         arrays(X=np.array([[object()]]), y=y)
 
@@ -195,9 +213,21 @@ DAMAGED = {
         ("a;y\n1,5;2\n", {}, "'a', line 2: found '1,5'.*`decimal: ','`"),
         ("a;y\n1;2,5\n", {}, "'y', line 2: found '2,5'.*`decimal: ','`"),
         ("a;y\n1,5;2\nx;3\nNA;4\n", {"decimal": ","}, r"line 3: found 'x'.*1 of 3 "),
-        ("a;y\n1.234;2\n5,5;3\n", {"decimal": ","}, "'a', line 2: found '1_234'"),
+        ("a;y\n1.234;2\n5,5;3\n", {"decimal": ","}, "found '1.234'.*`decimal: '.'`"),
         ("a,b,y\n$3,12 %,4\n", {}, r"'a', line 2: found '\$3'.*'b', line 2: found '12"),
         ('a,y\n"1,000",2\n', {}, "'a', line 2: found '1,000'"),
+        ("a;b;y\n1;2;3\n4,5,6\n", {}, "line 3: .*found 1, with ';'.*`separator`"),
+        ("a,b\n1,2\n3\n", {}, "line 3: .*found 1, with ','.*`separator`"),
+        ('a,y\n"1,010.84",2\n', {}, "found '1,010.84'.*: take out .*','"),
+        ('a,y\n"-1,000,000",2\n3,4\n', {}, "'-1,000,000'.*: take out .*','"),
+        ("a,y\n1'010.5,2\n3,4\n", {}, """found "1'010.5".*: take out .*"'\""""),
+        ("a,y\n1\u2019010,2\n3,4\n", {}, "found '1\u2019010'.*: take out "),
+        ("a,y\n1 010.5,2\n3,4\n", {}, "found '1 010.5'.*: take out .*' '"),
+        ("a;y\n1\u00a0010,5;2\n", {"decimal": ","}, "found .*010,5'.*: take out "),
+        ("a;y\n1.010,5;2\n3;4\n", {"decimal": ","}, "'1.010,5'.*: take out .*'.'"),
+        ("a;y\n1;2.010.000\n", {"decimal": ","}, "'y', line 2: found '2.010.000'"),
+        ("a,y\n1,2\n.,3\n4,5\n", {"missing": "mean"}, r"found '\.'.*\?, NA, n/a, #N/A"),
+        ("a,y\n.,2\n.,3\n4,5\n", {"missing": "mean"}, r"found '\.'.*\?, NA, n/a, #N/A"),
         ("a,y\n1,inf\n", {}, "'y', line 2: found inf, expected at most 1e\\+150"),
         ("a,y\n1e300,2\n", {}, "'a', line 2: found 1e\\+300, expected at most"),
         ("a,y\n1_0,2\n", {}, "'a', line 2: found '1_0'"),
