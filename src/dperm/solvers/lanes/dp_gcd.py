@@ -265,12 +265,12 @@ class Run(driver.Run):
             selection = laplace(rng, np.ones(shape))
         else:
             selection = gumbel(rng, shape)
-        value_noise = laplace(self.streams.noise, np.ones(count))
+        value = laplace(self.streams.noise, np.ones(count))
         rule = RULES.index(self.options.rule)
         together = _TOGETHER // self.width or 1
         return (
             selection,
-            value_noise,
+            value,
             rule,
             self.problem.smoothness,
             self.share,
