@@ -6,7 +6,7 @@ HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow
 sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import time
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import manifest
+from dperm.pipeline import manifest, warm
 from dperm.pipeline import workflow as helpers
 from dperm.pipeline.jobs import STAGES, compose
 from dperm.core.experiment.files import refuse_second
@@ -37,15 +37,18 @@ onstart:  # the kernel frees the lock, however this process ends
         raise WorkflowError(str(error))
     # With a limit on their rate every ended job leaves a timer that fires each second.
     workflow.scheduler.job_rate_limiter = None
+    # Other machines and other environments start their jobs themselves.
+    if workflow.local_exec and not workflow.deployment_settings.deployment_method:
+        warm.start()
 
 
 onsuccess:
-    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
+    manifest.write(JOBS.folder, workflow.cores, BEGAN, warm.stop())
     print(helpers.answers(sys.argv, RESULTS, PAPERS))
 
 
 onerror:  # a panel without data is a failure, and all else is made
-    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
+    manifest.write(JOBS.folder, workflow.cores, BEGAN, warm.stop())
 
 
 localrules:
@@ -87,8 +90,6 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
             STAGES[stage].patterns(RESULTS),
         log:
             f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.log",
-        benchmark:
-            f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.tsv"
         priority: STAGES[stage].priority
         conda:
             "environment.yml"
@@ -119,8 +120,6 @@ for paper in PAPERS:
                 [update(file) for file in drawing.outputs],
             log:
                 f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
-            benchmark:
-                f"{LOGS}draw/{paper}/{drawing.products[0]}.tsv"
             conda:
                 "environment.yml"
             params:

@@ -91,6 +91,7 @@ LOUD = re.compile(
 )
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
 NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask for 0
+WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``pipeline.warm``
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 TOPS = ("figures/", "results/")
@@ -135,6 +136,8 @@ def _run(arguments: list[str]) -> None:
         print(f"dperm {__version__}")
     elif arguments[0] in ("-sc", "--shell_completion"):
         _complete(arguments)
+    elif arguments[0] == WARM:
+        _serve(int(arguments[1]))
     elif name is None:
         first = next((word for word in arguments if word not in DRY), "all")
         _refuse_unknown(first)
@@ -225,6 +228,15 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):
             composition.application(job)()
+
+
+def _serve(number: int) -> None:
+    """Fork the jobs of a run."""
+    from dperm.pipeline import warm
+
+    stages = [one for one in COMMANDS.values() if one.form in (SOLVES, DRAWS)]
+    modules = {f"dperm.{stage.function.partition(':')[0]}" for stage in stages}
+    warm.serve(number, main, sorted(modules))
 
 
 def _complete(arguments: list[str]) -> None:

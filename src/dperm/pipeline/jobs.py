@@ -46,7 +46,7 @@ AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
 class Stage(NamedTuple):
     """A rule of the Snakefile: one job for all values of its wildcards."""
 
-    name: str  #: pattern of the name of a job, its log and its benchmark, by wildcards
+    name: str  #: pattern of the name of a job, its log and its meter, by wildcards
     #: patterns of the output files; those of ``draw`` differ from job to job
     outputs: tuple[str, ...] = ()
     priority: int = 0  #: higher for stages that many jobs wait for

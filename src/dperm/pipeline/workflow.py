@@ -15,11 +15,13 @@ from dperm.core.experiment.files import known_json
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import one_of
 from dperm.data.fetching import read_record
+from dperm.pipeline import launch
 from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
 OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
-DPERM = ("python", "-P", "-m", "dperm")
+# Isolated and without site-packages, Python starts in ten milliseconds.
+LAUNCH = ("python", "-I", "-S", str(Path(launch.__file__)))
 LONG_AGO = 86400.0  # a time in seconds
 
 MOST = 16  # threads of a job; with more it would wait long for free cores
@@ -146,7 +148,11 @@ def workers(job: Job, stage: str, threads: int) -> int:
 def command(
     jobs: Jobs, given: Sequence[str], threads: int, stage: str, *values: str
 ) -> str:
-    """The shell command of a job; ``given`` are the overrides of the run."""
+    """The shell command of a job; ``given`` are the overrides of the run.
+
+    It writes what the job costs beside its log.
+    """
+    meter = f"{jobs.below('logs')}{stage}/{'/'.join(values) or 'all'}.json"
     job, names = jobs.job(stage, *values), STAGES[stage].wildcards
     named = zip(names, values, strict=True)
     words = [f"{OVERRIDES.get(name, name)}={value}" for name, value in named]
@@ -158,7 +164,7 @@ def command(
         folder, _, name = values[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
-    made = shlex.join([*DPERM, stage, *words, *given])
+    made = shlex.join([*LAUNCH, meter, stage, *words, *given])
     # the table of an audit that has caught its solver is a result
     return f"{made} || test -s {job.outputs[0]}" if stage == "audit" else made
 
