@@ -15,12 +15,16 @@ BEGAN = time.time()
 PAPERS = helpers.papers_of(sys.argv, available("paper"))
 try:
     OVERRIDES = helpers.overrides(config, sys.argv)
-    JOBS = compose(PAPERS, OVERRIDES)
+    is_main = workflow.is_main_process
+    JOBS = None if is_main else helpers.handed_over(OVERRIDES)
+    JOBS = JOBS or compose(PAPERS, OVERRIDES)
+    JOBS.costs = manifest.costs(JOBS.folder)
+    PAPERS = JOBS.papers
     helpers.refuse_unmade(sys.argv, JOBS)
 except ConfigError as error:
     sys.exit(str(error))
 
-if workflow.is_main_process:
+if is_main:
     helpers.age(JOBS)
 shell.prefix(helpers.prefix(HERE))
 RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
@@ -38,7 +42,9 @@ onstart:  # the kernel frees the lock, however this process ends
     # With a limit on their rate every ended job leaves a timer that fires each second.
     workflow.scheduler.job_rate_limiter = None
     # Other machines and other environments start their jobs themselves.
-    if workflow.local_exec and not workflow.deployment_settings.deployment_method:
+    if not workflow.local_exec:
+        helpers.hand_over(JOBS, OVERRIDES)
+    elif not workflow.deployment_settings.deployment_method:
         warm.start()
 
 
@@ -90,7 +96,7 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
             STAGES[stage].patterns(RESULTS),
         log:
             f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.log",
-        priority: STAGES[stage].priority
+        priority: lambda names, stage=stage: helpers.priority(JOBS, "/".join((stage, *names)))
         conda:
             "environment.yml"
         threads: lambda names, stage=stage: helpers.threads(JOBS, stage, *names)

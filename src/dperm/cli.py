@@ -30,7 +30,7 @@ from dperm.core.experiment import locate
 from dperm.core.names import hint
 
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
-OPTIONS = "options"  # of argparse; the module's ``arguments`` adds them to a parser
+OPTIONS = "options"  # of argparse, as ``PARSERS`` says
 KEYS = "keys"  # the command's own key=value
 
 
@@ -79,6 +79,11 @@ COMMANDS = {
     name: Command(function, text, form)
     for form, listed in _LISTED.items()
     for name, function, text in _ROW.findall(listed)
+}
+# Functions that add the options of a command to its parser.
+PARSERS = {
+    "audit module:function": "audit.command:arguments",
+    "verify": "pipeline.options:verify",
 }
 WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
@@ -174,7 +179,7 @@ def _call(name: str, words: list[str]) -> None:
         given: Any = words
         if command.form == OPTIONS:
             options = Parser(what, description=command.help)
-            sys.modules[function_of(command).__module__].arguments(options)
+            called(PARSERS[name])(options)
             given = options.parse_args(words)
         run(function_of(command), given)
 
@@ -193,7 +198,12 @@ class Parser(argparse.ArgumentParser):
 
 def function_of(command: Command) -> Callable[..., Any]:
     """The function behind a command."""
-    module, _, name = command.function.partition(":")
+    return called(command.function)
+
+
+def called(place: str) -> Callable[..., Any]:
+    """The function at ``module:function``."""
+    module, _, name = place.partition(":")
     return getattr(importlib.import_module(f"dperm.{module}"), name)
 
 

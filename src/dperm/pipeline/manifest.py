@@ -67,6 +67,12 @@ def write(scale: str, cores: int, began: float, server: float = 0.0) -> Path:
     return path
 
 
+def costs(scale: str) -> dict[str, dict[str, Any]]:
+    """What the jobs of a scale cost in the last run that ran them, by their names."""
+    known = store.known_json(Path("results", scale, NAME)) or {}
+    return known.get("jobs", {})
+
+
 def held(scale: str) -> dict[str, Path]:
     """Files of a scale that Git holds, by their names."""
     folders = {*available("paper"), "audit", "report"}
