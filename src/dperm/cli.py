@@ -30,7 +30,7 @@ from dperm.core.experiment import locate
 from dperm.core.names import hint
 
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
-OPTIONS = "options"  # of argparse; the module's ``arguments`` adds them to a parser
+OPTIONS = "options"  # of argparse, as ``PARSERS`` says
 KEYS = "keys"  # the command's own key=value
 
 
@@ -80,6 +80,11 @@ COMMANDS = {
     for form, listed in _LISTED.items()
     for name, function, text in _ROW.findall(listed)
 }
+# Functions that add the options of a command to its parser.
+PARSERS = {
+    "audit module:function": "audit.command:arguments",
+    "verify": "pipeline.options:verify",
+}
 WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
 MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")  # of ``audit module:function``
@@ -91,6 +96,7 @@ LOUD = re.compile(
 )
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
 NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask for 0
+WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``pipeline.warm``
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 TOPS = ("figures/", "results/")
@@ -135,6 +141,8 @@ def _run(arguments: list[str]) -> None:
         print(f"dperm {__version__}")
     elif arguments[0] in ("-sc", "--shell_completion"):
         _complete(arguments)
+    elif arguments[0] == WARM:
+        _serve(int(arguments[1]))
     elif name is None:
         first = next((word for word in arguments if word not in DRY), "all")
         _refuse_unknown(first)
@@ -171,7 +179,7 @@ def _call(name: str, words: list[str]) -> None:
         given: Any = words
         if command.form == OPTIONS:
             options = Parser(what, description=command.help)
-            sys.modules[function_of(command).__module__].arguments(options)
+            called(PARSERS[name])(options)
             given = options.parse_args(words)
         run(function_of(command), given)
 
@@ -190,7 +198,12 @@ class Parser(argparse.ArgumentParser):
 
 def function_of(command: Command) -> Callable[..., Any]:
     """The function behind a command."""
-    module, _, name = command.function.partition(":")
+    return called(command.function)
+
+
+def called(place: str) -> Callable[..., Any]:
+    """The function at ``module:function``."""
+    module, _, name = place.partition(":")
     return getattr(importlib.import_module(f"dperm.{module}"), name)
 
 
@@ -225,6 +238,15 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):
             composition.application(job)()
+
+
+def _serve(number: int) -> None:
+    """Fork the jobs of a run."""
+    from dperm.pipeline import warm
+
+    stages = [one for one in COMMANDS.values() if one.form in (SOLVES, DRAWS)]
+    modules = {f"dperm.{stage.function.partition(':')[0]}" for stage in stages}
+    warm.serve(number, main, sorted(modules))
 
 
 def _complete(arguments: list[str]) -> None:

@@ -262,6 +262,15 @@ def fetched(few, status="ok", nnz=0):
     path.write_text(json.dumps(vars(FetchRecord("wines", status, "", 1, 1, nnz=nnz))))
 
 
+def test_another_machine_reads_the_jobs_that_were_composed(few):
+    """It composes nothing, and a run with other overrides has other jobs."""
+    given = ["scale=full", "seed=7"]
+    few.job("solve", "one", "a", "s").products.append("tables/x")
+    workflow.hand_over(few, given)
+    assert workflow.handed_over(given) == few
+    assert workflow.handed_over(["scale=full"]) is None
+
+
 def test_threads_follow_from_passes_and_entries(few):
     asked = []
     for entries in (0, 20000, 3624960, 10**9):
@@ -270,14 +279,38 @@ def test_threads_follow_from_passes_and_entries(few):
     assert asked == [1, 1, 4, workflow.MOST]
 
 
-def test_what_is_timed_runs_alone_and_leaves_cores_idle(few):
+def test_what_is_timed_leaves_cores_idle(few):
     for stage, *values, working, threads in (
-        ("sweep", "one", "long", 32, workflow.SWEEP_THREADS),
-        ("sweep", "one", "clock", 4, workflow.ALONE),
-        ("timing", "one", 1, workflow.ALONE),
+        ("sweep", "one", "long", 4, workflow.SWEEP_THREADS),
+        ("sweep", "one", "clock", 1, workflow.APART),
+        ("timing", "one", 1, workflow.APART),
     ):
-        assert workflow.workers(few.job(stage, *values), stage, 32) == working
         assert workflow.threads(few, stage, *values) == threads
+        assert workflow.workers(few.job(stage, *values), stage, threads) == working
+    assert workflow.workers(few.job("sweep", "one", "clock"), "sweep", 2) == 1
+
+
+def test_threads_follow_from_what_an_earlier_run_measured(few):
+    def asked(stage, *values, **cost):
+        name = "/".join((stage, *values))
+        few.costs = {name: cost} if cost else {}
+        return workflow.threads(few, stage, *values)
+
+    enough = workflow.SECONDS
+    assert asked("sweep", "one", "long", cpu_seconds=3 * enough) == 3
+    whole = {"cpu_seconds": 6 * enough, "longest_seconds": 2 * enough}
+    assert asked("sweep", "one", "long", **whole) == 3, "a part is not split"
+    assert asked("sweep", "one", "long", cpu_seconds=1e6) == workflow.MOST
+    assert asked("solve", "one", "a", "s", cpu_seconds=2 * enough) == 2
+    assert asked("sweep", "one", "clock", cpu_seconds=2 * enough) == 2 * workflow.APART
+    assert asked("optimum", "a", cpu_seconds=1e6) == 1
+
+
+def test_long_jobs_begin_first(few):
+    few.costs = {"sweep/one/long": {"cpu_seconds": 500.0}}
+    short, long = (workflow.priority(few, f"sweep/one/{name}")
+                   for name in ("clock", "long"))  # fmt: skip
+    assert short < long < workflow.priority(few, "solve/one/a/s")
 
 
 def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(few):

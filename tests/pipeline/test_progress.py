@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from dperm.core.experiment import files as store
 from dperm.pipeline import manifest, progress, stages, verify, workflow
 
 SETTINGS = SimpleNamespace(show_failed_logs=True)
@@ -118,12 +119,18 @@ def run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     for job, wall, spent in (
-        ("solve/dpcd/diabetes/dp_cd", 30.0, 40.0), ("draw/dpcd/tables/a", 1.5, "NA"),
-        ("solve/dpgcd/square/dp_cd", 500.0, 600.0), ("audit/solvers/dp_cd", 7.0, 6.0),
+        ("solve/dpcd/diabetes/dp_cd", 30.0, 40.0), ("draw/dpcd/tables/a", 1.5, 0.5),
+        ("claims/all", 3.0, 2.0), ("audit/solvers/dp_cd", 7.0, 6.0),
+        ("smoke/solve/dpcd/diabetes/dp_cd", 9.0, 9.0),
     ):  # fmt: skip
-        path = Path("logs", f"{job}.tsv")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"s\th:m:s\tcpu_time\n{wall}\t0:00:01\t{spent}\n")
+        path = Path("logs", f"{job}.json")
+        cost = {
+            "wall_seconds": wall,
+            "cpu_seconds": spent,
+            "peak_mb": 1.0,
+            "threads": 1,
+        }
+        store.write_json(path, cost)
     for name in ("results/claims.csv", "results/dpcd/table2.csv",
                  "results/dpcd/diabetes/dp_cd/tune.parquet", "figures/dpcd/a.png",
                  "figures/dpcd/a.svg", "figures/smoke/dpcd/a.png"):  # fmt: skip
@@ -131,7 +138,7 @@ def run(tmp_path, monkeypatch):
         Path(name).write_text("made\n")
 
     def written(began=0.0):
-        return json.loads(manifest.write("", ["dpcd"], 2, began).read_text())
+        return json.loads(manifest.write("", 2, began).read_text())
 
     return written
 
@@ -139,10 +146,12 @@ def run(tmp_path, monkeypatch):
 def test_the_manifest_has_the_seconds_and_the_files_that_git_holds(run):
     made = run()
     assert made["wall_seconds"] == {"dpcd": 31.5, "audit": 7.0}
-    assert made["cpu_seconds"] == {"dpcd": 40.0, "audit": 6.0}
-    for path in Path("logs").rglob("dpcd/**/*.tsv"):
+    assert made["cpu_seconds"] == {"dpcd": 40.5, "audit": 6.0}
+    assert made["jobs"]["claims"]["wall_seconds"] == 3.0
+    assert len(made["jobs"]) == 4, "another scale's job is not of this run"
+    for path in Path("logs").rglob("dpcd/**/*.json"):
         path.unlink()
-    assert run()["cpu_seconds"] == made["cpu_seconds"], "nothing of dpcd ran here"
+    assert run()["jobs"] == made["jobs"], "nothing of dpcd ran here"
     assert made["cores"] == 2 and {"commit", "date", "machine"} <= set(made)
     held = ["figures/dpcd/a.png", "results/claims.csv", "results/dpcd/table2.csv"]
     assert sorted(made["files"]) == held

@@ -46,7 +46,7 @@ AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
 class Stage(NamedTuple):
     """A rule of the Snakefile: one job for all values of its wildcards."""
 
-    name: str  #: pattern of the name of a job, its log and its benchmark, by wildcards
+    name: str  #: pattern of the name of a job, its log and its meter, by wildcards
     #: patterns of the output files; those of ``draw`` differ from job to job
     outputs: tuple[str, ...] = ()
     priority: int = 0  #: higher for stages that many jobs wait for
@@ -89,7 +89,7 @@ class Job:
     outputs: list[str]
     key: str  #: digest of its settings and code, and of the keys of what it reads
     work: float = 0.0  #: of ``solve``, the passes over the data of all its lanes
-    alone: bool = False  #: whether no other job may run with it, because it is timed
+    alone: bool = False  #: whether it is timed, and cores beside it are left idle
     #: of ``draw``, the ``figures/<name>`` and ``tables/<name>``
     products: list[str] = field(default_factory=list)
 
@@ -104,6 +104,8 @@ class Jobs:
     jobs: dict[str, Job] = field(default_factory=dict)
     makers: dict[str, Job] = field(default_factory=dict)  #: by the files they write
     dataset_of: dict[str, str] = field(default_factory=dict)  #: problem to data set
+    #: what jobs cost in an earlier run, by their names; no key depends on it
+    costs: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def add(
         self, stage: str, *values: str, of: Any, reads: Iterable[str] = (), **other: Any

@@ -1,8 +1,10 @@
 """The manifest of a run, ``results/manifest.json``: what ran, when, and what it left.
 
-Its keys are commit, date, machine, cores, versions; ``wall_seconds`` and
-``cpu_seconds`` of the jobs of each paper and of the audit, from Snakemake's benchmark
-files; and ``files``, the SHA-256 of every file of the scale that Git holds.
+Its keys are commit, date, machine, cores, versions; ``jobs``, what each job cost, as
+its meter says (``dperm.pipeline.launch``); ``wall_seconds`` and ``cpu_seconds``, their
+sums by paper and for the audit; ``run``, what the operating system counted for the last
+run and all its processes; and ``files``, the SHA-256 of every file of the scale that
+Git holds.
 """
 
 from __future__ import annotations
@@ -10,34 +12,35 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-from collections.abc import Iterable
+import resource
+import time
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import available
+from dperm.pipeline import meter
 
 TOPS = ("results", "figures")
 NAME = "manifest.json"
-# Keys of seconds, each by paper, to the columns of Snakemake's benchmark files.
-SECONDS = {"wall_seconds": "s", "cpu_seconds": "cpu_time"}
+SECONDS = ("wall_seconds", "cpu_seconds")
 HELD = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
 LEFT_OUT = ("explorer.html",)  # made anew by `dperm report`, too large for Git
 
 
-def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
+def write(scale: str, cores: int, began: float, server: float = 0.0) -> Path:
     """Write the manifest of a run that began at a time in seconds.
 
     A file that is older than the run keeps the digest of the run that made it, so that
     a later run does not vouch for what was edited in between; then that run's commit
-    stands before this one's. The seconds of papers of which nothing ran stay too.
+    stands before this one's. The costs of jobs that did not run stay too.
 
     Parameters
     ----------
     scale : str
         The scale's folder, below results/, figures/ and logs/.
+    server : float
+        CPU seconds of the server of warm workers, without its jobs.
     """
     path = Path("results", scale, NAME)
     known = store.known_json(path) or {}
@@ -56,11 +59,19 @@ def write(scale: str, papers: Iterable[str], cores: int, began: float) -> Path:
             for name, file in now.items()
         },
     }
-    spent = _spent(Path("logs", scale), {*papers, "audit"})
-    for key, column in SECONDS.items():
-        content[key] = {**known.get(key, {}), **spent[column].round(1).to_dict()}
+    jobs = {**known.get("jobs", {}), **meter.read(Path("logs", scale))}
+    content["jobs"] = jobs
+    for key in SECONDS:
+        content[key] = _sums(jobs, key)
+    content["run"] = _run(began, server)
     store.write_json(path, content)
     return path
+
+
+def costs(scale: str) -> dict[str, dict[str, Any]]:
+    """What the jobs of a scale cost in the last run that ran them, by their names."""
+    known = store.known_json(Path("results", scale, NAME)) or {}
+    return known.get("jobs", {})
 
 
 def held(scale: str) -> dict[str, Path]:
@@ -77,16 +88,28 @@ def held(scale: str) -> dict[str, Path]:
     }
 
 
-def _spent(logs: Path, names: set[str]) -> pd.DataFrame:
-    """Seconds of the jobs of papers, or of the audit, by name; NA of a short job."""
-    empty = pd.DataFrame(columns=["name", *SECONDS.values()], dtype=float)
-    rows = [
-        pd.read_csv(path, sep="\t").tail(1).assign(name=name)
-        for path in logs.rglob("*.tsv")
-        for name in names & {*path.relative_to(logs).with_suffix("").parts}
-    ]
-    table = pd.concat(rows) if rows else empty
-    return table.groupby("name")[[*SECONDS.values()]].sum()
+def _sums(jobs: dict[str, Any], key: str) -> dict[str, float]:
+    """Sums of one cost of the jobs of each paper, and of the audit."""
+    sums = dict.fromkeys((*available("paper"), "audit"), 0.0)
+    for name, cost in jobs.items():
+        for part in {*name.split("/")} & {*sums}:
+            sums[part] += cost[key]
+    return {name: round(seconds, 1) for name, seconds in sums.items() if seconds}
+
+
+def _run(began: float, server: float) -> dict[str, float]:
+    """What this process and all that it waited for cost, and how much is its own."""
+    own, others = (
+        resource.getrusage(which)
+        for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    snakemake = own.ru_utime + own.ru_stime
+    return {
+        "cpu_seconds": round(snakemake + others.ru_utime + others.ru_stime, 1),
+        "server_cpu_seconds": round(server, 1),
+        "snakemake_cpu_seconds": round(snakemake, 1),
+        "wall_seconds": round(time.time() - began, 1),
+    }
 
 
 def machine() -> str:

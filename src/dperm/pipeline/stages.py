@@ -27,7 +27,8 @@ from dperm.core.experiment.tune import progress
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, Job, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.pipeline import checks, digests, jobs, products
+from dperm.core.parallel import forked
+from dperm.pipeline import checks, digests, jobs, meter, products
 from dperm.pipeline.inputs import (
     UnavailableError,
     load_job,
@@ -75,6 +76,7 @@ def _rows_in(
             table = unavailable(names, str(error))
             store.write_json(folder / "ledger.json", [])
         store.write_table(folder / f"{name}.parquet", table)
+    meter.note(**{f"{name}_rows": len(table)})
     return folder / f"{name}.parquet"
 
 
@@ -216,25 +218,29 @@ class Swept:
 
     def _compute(self, todo: list[Task]) -> None:
         """Compute tasks in processes, long ones first; each becomes a part."""
-        from joblib import Parallel, delayed
-
-        bar = progress(f"sweep {self.name}", len(todo), "points")
         groups: dict[str, list[Task]] = {}
         for task in sorted(todo, key=_size, reverse=True):
             together = self.what.together
             apart = {key: at for key, at in task[0].items() if key not in together}
             groups.setdefault(repr((apart, task[1])), []).append(task)
-        calls = (delayed(self._several)(group) for group in groups.values())
+        longest = 0.0
         workers = self.config.workers
-        for done in Parallel(workers, return_as="generator_unordered")(calls):
-            bar.update(done)
-        bar.close()
+        with forked(self._several, list(groups.values()), workers) as made:
+            bar = progress(f"sweep {self.name}", len(todo), "points")
+            for seconds in made:
+                bar.update(len(seconds))
+                longest = max(longest, sum(seconds))
+            bar.close()
+        meter.note(tasks=len(todo), indivisible=len(groups), longest_seconds=longest)
 
-    def _several(self, group: list[Task]) -> int:
-        """Compute tasks one after the other and keep each; return their number."""
+    def _several(self, group: list[Task]) -> list[float]:
+        """Compute tasks one after the other and keep each; return their CPU seconds."""
+        spent = []
         for task in group:
+            began = time.process_time()
             self.parts.keep(str(task[2]), self.measured(task))
-        return len(group)
+            spent.append(time.process_time() - began)
+        return spent
 
     def measured(self, task: Task) -> pd.DataFrame:
         """Compute the rows of one point and replicate."""

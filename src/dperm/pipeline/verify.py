@@ -44,12 +44,12 @@ from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.unit import HOPELESS, PROVENANCE, Job, Unit, compute
 from dperm.pipeline import manifest, products
 from dperm.pipeline.inputs import UnavailableError, load_job
+from dperm.pipeline.options import SHARE
 from dperm.pipeline.stages import Swept
 
 log = logging.getLogger(__name__)
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
-SHARE = 0.01  # default share of lanes and points that is run again
 FEW = 20  # at most so many after a run
 NAMED = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a lane and not its result. They are filled in again whenever
@@ -343,14 +343,6 @@ def _winners(config: schema.Config, folder: Path) -> Iterator[str]:
 
 
 # --- the command ----------------------------------------------------------------------
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dperm verify``."""
-    parser.add_argument("what", nargs="*", help="papers (default all), and key=value")
-    text = f"share of the lanes that is run again ({SHARE}; 0: none)"
-    parser.add_argument("--replay", type=float, default=SHARE, help=text)
-    parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
 
 
 def main(options: argparse.Namespace) -> None:

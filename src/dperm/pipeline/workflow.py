@@ -11,21 +11,25 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dperm.core.experiment import schema
-from dperm.core.experiment.files import known_json
+from dperm.core.experiment.files import digest, known_json, write_json
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import one_of
 from dperm.data.fetching import read_record
+from dperm.pipeline import launch
 from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
 OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
-DPERM = ("python", "-P", "-m", "dperm")
+# Isolated and without site-packages, Python starts in ten milliseconds.
+LAUNCH = ("python", "-I", "-S", str(Path(launch.__file__)))
 LONG_AGO = 86400.0  # a time in seconds
 
+SPLIT = ("solve", "sweep")  # stages that use several threads
+SECONDS = 20.0  # by the clock: more threads than that asks for are lost to other jobs
 MOST = 16  # threads of a job; with more it would wait long for free cores
-ALONE = 1024  # all cores: Snakemake limits this to those it has
-APART = 8  # cores per run if several timed runs share a machine
-SWEEP_THREADS = 4
+APART = 8  # cores of a timed run, on a machine with so many; fewer are all its own
+TIMED = 2  # timed runs at a time
+SWEEP_THREADS = 4  # of a sweep that was not measured
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
 # with the root, because the larger X is, the more lanes stop early.
 ROOTS = 3.5e5
@@ -103,6 +107,41 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
     return [f"scale={settings.get('scale', 'full')}", *words]
 
 
+# --- the list of jobs -----------------------------------------------------------------
+
+
+def hand_over(jobs: Jobs, given: Sequence[str]) -> None:
+    """Write the jobs of this run for its processes on other machines.
+
+    ``given`` are the overrides of the run.
+    """
+    listed = {
+        "folder": jobs.folder,
+        "papers": jobs.papers,
+        "jobs": {name: vars(job) for name, job in jobs.jobs.items()},
+        "dataset_of": jobs.dataset_of,
+    }
+    write_json(_list_of(given), listed)
+
+
+def handed_over(given: Sequence[str]) -> Jobs | None:
+    """The jobs that the main process of this run has composed; None if not there.
+
+    To compose all jobs takes seconds, on each machine and for each of its jobs.
+    """
+    listed = known_json(_list_of(given))
+    if listed is None:
+        return None
+    named = {name: Job(**fields) for name, fields in listed["jobs"].items()}
+    makers = {file: job for job in named.values() for file in job.outputs}
+    papers, dataset_of = listed["papers"], listed["dataset_of"]
+    return Jobs(listed["folder"], papers, named, makers, dataset_of)
+
+
+def _list_of(given: Sequence[str]) -> Path:
+    return Path(".snakemake", "dperm", f"{digest([*given])}.json")
+
+
 # --- jobs -----------------------------------------------------------------------------
 
 
@@ -119,21 +158,47 @@ def prefix(folder: str) -> str:
 
 
 def threads(jobs: Jobs, stage: str, *values: str) -> int:
-    """Number of threads of a job, if there are enough cores; no row depends on it.
+    """Number of threads of a job, if there are enough cores; no row depends on it."""
+    return wanted(jobs, "/".join((stage, *values)))
 
-    It follows from its stage, the passes of its lanes and the stored entries of its
-    data set, 0 while unknown or without a problem.
+
+def wanted(jobs: Jobs, name: str) -> int:
+    """Number of threads of the job ``stage/name``.
+
+    They take ``SECONDS`` for what the job cost in an earlier run, if its parts are
+    small enough. Of what was not measured, a solve follows from the passes of its lanes
+    and the stored entries of its data set, 0 while unknown. A timed run takes ``APART``
+    threads and uses one, so that nothing beside it slows it down.
     """
-    job = jobs.job(stage, *values)
-    if job.alone:
-        return ALONE
-    if stage == "sweep":
-        return SWEEP_THREADS
-    named = dict(zip(STAGES[stage].wildcards, values, strict=False))
-    dataset = jobs.dataset_of.get(named.get("problem", ""))
+    job, cost = jobs.jobs[name], jobs.costs.get(name, {})
+    stage, *values = name.split("/")
+    if stage == "timing":
+        return APART
+    if stage not in SPLIT:
+        return 1
+    count = SWEEP_THREADS
+    if cost:
+        longest = max(SECONDS, cost.get("longest_seconds", 0.0))
+        count = math.ceil(cost["cpu_seconds"] / longest)
+    elif stage == "solve":
+        count = math.ceil(math.sqrt(job.work * _entries(jobs, values[1])) / ROOTS)
+    elif job.alone:
+        count = 1
+    count = min(MOST, max(1, count))
+    return APART * min(count, TIMED) if job.alone else count
+
+
+def _entries(jobs: Jobs, problem: str) -> int:
+    """Stored entries of the data set of a problem; 0 while unknown."""
+    dataset = jobs.dataset_of.get(problem)
     record = read_record(dataset, schema.Data()) if dataset else None
-    entries = (record and record.nnz) or 0
-    return min(MOST, max(1, math.ceil(math.sqrt(job.work * entries) / ROOTS)))
+    return (record and record.nnz) or 0
+
+
+def priority(jobs: Jobs, name: str) -> float:
+    """Priority of the job ``stage/name``: of a stage, long jobs begin first."""
+    spent = jobs.costs.get(name, {}).get("cpu_seconds", 0.0)
+    return STAGES[name.partition("/")[0]].priority + min(spent / 1000, 9.0)
 
 
 def workers(job: Job, stage: str, threads: int) -> int:
@@ -146,7 +211,11 @@ def workers(job: Job, stage: str, threads: int) -> int:
 def command(
     jobs: Jobs, given: Sequence[str], threads: int, stage: str, *values: str
 ) -> str:
-    """The shell command of a job; ``given`` are the overrides of the run."""
+    """The shell command of a job; ``given`` are the overrides of the run.
+
+    It writes what the job costs beside its log.
+    """
+    meter = f"{jobs.below('logs')}{stage}/{'/'.join(values) or 'all'}.json"
     job, names = jobs.job(stage, *values), STAGES[stage].wildcards
     named = zip(names, values, strict=True)
     words = [f"{OVERRIDES.get(name, name)}={value}" for name, value in named]
@@ -158,7 +227,7 @@ def command(
         folder, _, name = values[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
-    made = shlex.join([*DPERM, stage, *words, *given])
+    made = shlex.join([*LAUNCH, meter, stage, *words, *given])
     # the table of an audit that has caught its solver is a result
     return f"{made} || test -s {job.outputs[0]}" if stage == "audit" else made
 
