@@ -40,12 +40,12 @@ onstart:  # the kernel frees the lock, however this process ends
 
 
 onsuccess:
-    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
+    manifest.write(JOBS, helpers.cores(workflow), BEGAN, helpers.is_whole(sys.argv))
     print(helpers.answers(sys.argv, RESULTS, PAPERS))
 
 
 onerror:  # a panel without data is a failure, and all else is made
-    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
+    manifest.write(JOBS, helpers.cores(workflow), BEGAN, is_whole=False)
 
 
 localrules:

@@ -13,6 +13,7 @@ import yaml
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.pipeline import inputs, manifest, products, stages, verify
+from dperm.pipeline.jobs import Jobs
 from dperm.report import claims, page
 from faults.tiny import PAPER, Project
 
@@ -84,7 +85,7 @@ def made(tmp_path_factory):
         draw()
         verify.complete(configured())
         claims.write(configured())
-        manifest.write("", ["tiny"], 2, 0.0)
+        manifest.write(Jobs("", ["tiny"]), 2, 0.0, is_whole=True)
     return project.folder
 
 
@@ -206,7 +207,7 @@ def faults(again=True, share=0.0):
     """What is wrong; the manifest is made ``again`` after an edit, by a forger."""
     if again:
         Path("results/manifest.json").unlink()
-        manifest.write("", ["tiny"], 2, 0.0)
+        manifest.write(Jobs("", ["tiny"]), 2, 0.0, is_whole=True)
     return [*verify.changed(configured()), *verify.verify(configured(), share, 0)]
 
 
