@@ -34,6 +34,9 @@ SECONDS = {"wall_seconds": "s", "cpu_seconds": "cpu_time"}
 HELD = (".csv", ".html", ".md", ".png", ".txt")  # what Git holds; rows it does not
 COUNTED = ("solve/", "sweep/", "timing/")  # jobs of a scale that take time
 CURE = "`git checkout` it, or delete it and run `dperm all`"
+CURE_MISSING = "`git checkout` it, run `dperm all`, or verify with --partial"
+CURE_UNKNOWN = "delete it, or make it by its `dperm` command"
+CURE_CHANGED = "`git checkout` it, or delete it and make it again by `dperm`"
 KEYS = {  # of a manifest, and the types of their values
     "commit": str,
     "files": dict,
