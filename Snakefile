@@ -49,12 +49,13 @@ onstart:  # the kernel frees the lock, however this process ends
 
 
 onsuccess:
-    manifest.write(JOBS.folder, workflow.cores, BEGAN, warm.stop())
+    cores, is_whole = helpers.cores(workflow), helpers.is_whole(sys.argv)
+    manifest.write(JOBS, cores, BEGAN, is_whole, warm.stop())
     print(helpers.answers(sys.argv, RESULTS, PAPERS))
 
 
 onerror:  # a panel without data is a failure, and all else is made
-    manifest.write(JOBS.folder, workflow.cores, BEGAN, warm.stop())
+    manifest.write(JOBS, helpers.cores(workflow), BEGAN, False, warm.stop())
 
 
 localrules:

@@ -224,7 +224,8 @@ def run_stage(command: Command, arguments: list[str]) -> None:
                 from dperm.pipeline import checks  # imports the solvers
 
                 checks.check(made)
-            run(function_of(command), made)
+            written = run(function_of(command), made)
+            _note(made, written)
 
     _log()
     flags = [word for word in arguments if not re.match("~|[^-].*=", word)]
@@ -299,12 +300,22 @@ def own_place(error: BaseException) -> str:
     return place
 
 
-def run(function: Callable[..., Any], given: Any) -> None:
+def run(function: Callable[..., Any], given: Any) -> Any:
     """Call a function with BLAS on one thread: its number of threads changes bits."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        function(given)
+        return function(given)
+
+
+def _note(config: Any, written: Any) -> None:
+    """Note the files that a stage has written in the manifest of their run."""
+    paths = [written] if isinstance(written, Path) else written
+    if isinstance(paths, list) and all(isinstance(path, Path) for path in paths):
+        from dperm.core.experiment import plan
+        from dperm.pipeline import manifest
+
+        manifest.note(plan.results_folder(config), paths)
 
 
 # --- papers, files and Snakemake's options --------------------------------------------

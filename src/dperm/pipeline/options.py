@@ -13,3 +13,6 @@ def verify(parser: argparse.ArgumentParser) -> None:
     text = f"share of the lanes that is run again ({SHARE}; 0: none)"
     parser.add_argument("--replay", type=float, default=SHARE, help=text)
     parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
+    text = "what is absent is no fault: verify the results of a part"
+    parser.add_argument("--partial", action="store_true", help=text)
+    parser.add_argument("--json", action="store_true", help="counts and faults as JSON")

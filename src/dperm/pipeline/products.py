@@ -72,7 +72,7 @@ def draw(config: schema.Config) -> list[Path]:
 
 def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     """Make a figure or a table from its stages' results and return its files."""
-    (drawn, rows), path = _made(config, kind, name), stem(config, kind, name)
+    (drawn, rows), path = made(config, kind, name), stem(config, kind, name)
     if drawn is None:
         written = [path.with_suffix(".csv")]
         store.write_csv(written[0], rows)
@@ -89,7 +89,7 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
 
 def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
     """Compute the content of a product's CSV file again; nothing is written."""
-    drawn, rows = _made(config, kind, name)
+    drawn, rows = made(config, kind, name)
     if drawn is not None:
         from dperm.present import drawing
 
@@ -97,7 +97,7 @@ def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
     return rows
 
 
-def _made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
+def made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
     """The picture of a figure, None for a table, and the rows of its CSV file."""
     product = getattr(config.paper, kind)[name]
     maker = function_of(config, kind, product.kind)

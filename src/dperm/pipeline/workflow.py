@@ -49,6 +49,20 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     return [paper for paper in papers if paper in found]
 
 
+def is_whole(command: Sequence[str]) -> bool:
+    """Whether the targets of a command line are all papers with their report."""
+    targets = _options(command).targets
+    return not targets or "all" in targets
+
+
+def cores(workflow: Any) -> int:
+    """The cores of a run; those of this machine if an executor has no ``--cores``.
+
+    ``workflow`` is Snakemake's, whose own ``cores`` raises then.
+    """
+    return int(workflow.resource_settings.cores or os.cpu_count() or 1)
+
+
 def _options(command: Sequence[str]) -> Any:
     """What Snakemake's own parser finds; no targets if another program runs."""
     from snakemake.cli import get_argument_parser
