@@ -95,8 +95,9 @@ LOUD = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
-NONE = re.compile(r"(-[cj]|--cores|--jobs)(=?)(0*)")  # an option that may ask for 0
 WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``pipeline.warm``
+# Options that may ask for no core, or fewer.
+FEW = re.compile(r"(-[cj]|--cores|--jobs)=?([-+]?\d*)")
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
 DEBUG = "DPERM_DEBUG"  # set to anything: a failed stage shows its traceback
 TOPS = ("figures/", "results/")
@@ -331,11 +332,12 @@ def _refuse_unknown(word: str) -> None:
 
 
 def refuse_no_cores(arguments: list[str]) -> None:
-    """Refuse ``-j 0``, with which Snakemake waits for ever."""
+    """Refuse ``-j 0``, with which Snakemake waits for ever, and ``-j -3``."""
     for word, after in pairwise([*arguments, ""]):
-        found = NONE.fullmatch(word)
-        if found and (found[3] or (after.isdigit() and int(after) == 0)):
-            raise SystemExit(f"dperm: {found[1]}: expected 1 or more, found 0")
+        option = FEW.fullmatch(word)
+        count = (option[2] or after) if option else ""
+        if option and re.fullmatch(r"[-+]?\d+", count) and int(count) < 1:
+            raise SystemExit(f"dperm: {option[1]}: expected 1 or more, found {count}")
 
 
 def at_scale(arguments: list[str]) -> list[str]:

@@ -123,7 +123,7 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     table.to_csv("odd.txt", sep=";", decimal=",", header=False)
     words = ["separator=;", "decimal=,", "header=false", "drop=[1]", "target=5"]
     made = case("odd.txt", *words, "positive=yes", "missing=median")
-    whole = np.concatenate((made.X, made.X_held))
+    whole = np.concatenate((made.X, made.X_held)) + made.origin
     filled = table[["a", "b", "c"]].fillna(table["a"].median()).to_numpy()
     assert np.allclose(np.sort(whole, axis=0), np.sort(filled, axis=0))
     assert made.loss == "logistic" and made.told["classes"] == (-1.0, 1.0)
@@ -131,7 +131,8 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     assert len(fewer.y) + len(fewer.y_held) == N - 1
     cities = drawn(False)[["a", "y"]].assign(city=["A", "B"] * (N // 2))
     made = case(written("city.csv", cities), "target=y", "categories.city=[A,B]")
-    assert made.X.shape[1] == 3 and (made.X[:, 1:].sum(axis=1) == 1).all()
+    codes = made.X[:, 1:] + made.origin[1:]
+    assert made.X.shape[1] == 3 and (codes.sum(axis=1) == 1).all()
     table.fillna(0.0).to_parquet("t.parquet")
     assert case("t.parquet", "target=y", "positive=yes").X.shape == (64, 3)
 
@@ -142,17 +143,24 @@ def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
     assert case("odd.csv", "target=y").told["classes"] == (0.1, 0.9)
     assert case("odd.csv", "target=y", "label_bounds=[0,1]").loss == "least_squares"
     made = case("odd.csv", "target=y", "loss=least_squares")
-    assert made.told["label_bounds"] == (0.1, 0.9)
+    assert label_bounds(made) == pytest.approx([0.1, 0.9])
 
 
 def test_ranges_are_those_declared_and_else_the_datas(mine):
     made = case("mine.csv", "target=y", "bounds.b=[0,9]")
-    low, high = made.told["bounds"]
-    plain = case("mine.csv", "target=y").told["bounds"]
-    assert (low[1], high[1]) == (0, 9) and low[0] == plain[0][0]
+    low, high = made.told["bounds"] + made.origin
+    plain = case("mine.csv", "target=y").told["bounds"][0] + made.origin
+    assert (low[1], high[1]) == pytest.approx((0, 9)) and low[0] == plain[0]
     both = case("real.csv", "target=y", "bounds=[-3,3]", "label_bounds=[-5,5]")
-    assert both.told["bounds"] == (-3.0, 3.0)
-    assert both.told["label_bounds"] == (-5.0, 5.0)
+    assert both.told["bounds"] + both.origin == pytest.approx(
+        np.array([[-3.0] * 3, [3.0] * 3])
+    )
+    assert label_bounds(both) == pytest.approx([-5.0, 5.0])
+
+
+def label_bounds(made):
+    """The range of labels as it was told, before the labels were centred."""
+    return [end + made.label_origin for end in made.told["label_bounds"]]
 
 
 REFUSED = {

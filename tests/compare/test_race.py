@@ -1,17 +1,22 @@
 """The race: fits as users make them, fresh seeds, and two ends to measure by."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.metrics import r2_score
 
 from compare.conftest import drawn
 from dperm import DPClassifier
 from dperm.compare import methods, peers, race
 from dperm.compare.race import Case
+from dperm.core.erm import losses
+from dperm.core.erm.optimum import NotCertifiedError
 from dperm.present.intervals import student
 
 FEATURES = ["a", "b", "c"]
@@ -32,19 +37,23 @@ def test_excess_is_one_for_the_best_constant_and_zero_without_privacy():
     made = case(real=True)
     y = made.y
     assert made.excess(np.full(len(y), y.mean())) == pytest.approx(1.0)
-    X = np.column_stack((made.X, np.ones(len(y))))
-    w = np.linalg.lstsq(X, y)[0]
-    assert made.excess(X @ w) == pytest.approx(0.0, abs=1e-4)
-    assert made.constant == pytest.approx(np.var(y) / 2)
+    assert made.excess(least_squares(made, made.X)) == pytest.approx(0.0, abs=1e-12)
     signed = case()
     share = signed.y.mean()
     entropy = -share * np.log(share) - (1 - share) * np.log(1 - share)
-    assert signed.constant == pytest.approx(entropy)
+    assert signed.reference.constant.mean() == pytest.approx(entropy)
     best = np.full(len(signed.y), np.log(share / (1 - share)))
     assert signed.excess(best) == pytest.approx(1.0)
     constant, free = signed.ends()
     assert (constant["excess"], constant["test"]) == (1.0, 0.5)
-    assert free["excess"] == 0.0 and free["test"] == signed.free[1] > 0.9
+    assert free["excess"] == 0.0 and free["test"] > 0.9
+
+
+def least_squares(made, X):
+    """Scores of records X by numpy's least squares on the fitted ones."""
+    ones = np.ones(len(made.y))
+    slopes = np.linalg.lstsq(np.column_stack((made.X, ones)), made.y)[0]
+    return X @ slopes[:-1] + slopes[-1]
 
 
 def test_a_fifth_is_held_out_and_ranges_are_the_datas_unless_told():
@@ -54,11 +63,26 @@ def test_a_fifth_is_held_out_and_ranges_are_the_datas_unless_told():
     assert np.array_equal(made.told["bounds"], (whole.min(0), whole.max(0)))
     assert made.told["classes"] == (0.0, 1.0)
     told = case(bounds=(-1, 1), classes=(1.0, 0.0))
-    assert told.told["bounds"] == (-1, 1) and told.told["classes"] == (1.0, 0.0)
+    assert np.allclose(told.told["bounds"] + told.origin, [[-1] * 3, [1] * 3])
+    assert told.told["classes"] == (1.0, 0.0)
+    real = case(real=True, label_bounds=(-9, 20))
+    found = np.array(real.told["label_bounds"]) + real.label_origin
+    assert found == pytest.approx([-9, 20])
     low, high = race.ends(np.array([[1.0, 2.0], [1.0, 4.0]]))
     assert low.tolist() == [1.0, 2.0] and high.tolist() == [2.0, 4.0]  # a constant
+    low, high = race.ends(np.full((2, 1), -1e17))
+    assert low < high
     X = sparse.csr_array(np.array([[0.0, 2.0], [0.0, -4.0]]))
     assert np.array_equal(race.ends(X), ([0, -4], [1, 2]))
+
+
+def test_without_an_intercept_nothing_is_moved():
+    table = drawn(True)
+    how = {"fit_intercept": False}
+    made = Case.of("mine", table[FEATURES].to_numpy(), table["y"], "huber", **how)
+    assert not made.origin.any() and made.label_origin == 0.0
+    (row, _) = race.rows(made, one("dp_gd"), [2.0], 3, 2, tunings=["default"])
+    assert row["status"] == "ok" and row["excess"] > 0
 
 
 def test_a_row_is_the_fit_that_a_user_gets():
@@ -67,7 +91,8 @@ def test_a_row_is_the_fit_that_a_user_gets():
     told = {"classes": (0.0, 1.0), "bounds": made.told["bounds"], "setting": {}}
     model = DPClassifier("dp_gd", epsilon=2.0, random_state=row["run_seed"], **told)
     model.fit(made.X, made.y)
-    assert row["excess"] == made.excess(model.decision_function(made.X))
+    excess = made.excess(model.decision_function(made.X))
+    assert row["excess"] == pytest.approx(excess, rel=1e-12)
     assert row["true_epsilon"] == model.epsilon_.high <= 2.0
     assert row["given"] == "n" and row["metric"] == "AUC"
     assert row["test"] == made.held(model.decision_function(made.X_held))
@@ -116,6 +141,129 @@ def test_what_a_method_cannot_do_is_a_gap_with_a_reason():
     rows = race.rows(case(), far, [0.01], 1, 2)
     gaps = [row for row in rows if row["status"] == "gap"]
     assert [row["tuning"] for row in gaps] == ["grid"] and len(rows) == 3
+
+
+# --- the reference --------------------------------------------------------------------
+
+LOSSES = ("least_squares", "huber", "logistic", "smoothed_hinge")
+CLEAR = ("moments", "dp_gram", "objective_perturbation", "dp_gd")
+
+
+def grid_data(n=200):
+    """Features and labels that offsets of whole numbers up to 1e12 leave exact."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(n, 4)) * [1.0, 3.0, 0.2, 0.0] + [0.0, 5.0, 1.0, 7.0]
+    X[:, 2] += rng.integers(0, 2, n)
+    scores = (X - X.mean(axis=0)) @ [1.0, -0.5, 4.0, 0.0] + rng.normal(size=n)
+    return np.round(X * 2**10) / 2**10, np.round(scores * 2**10) / 2**10
+
+
+def affine(rng, shape):
+    """Offsets up to 1e12, exact where the scale is, and scales from 1e-6 to 1e6."""
+    offset = np.round(10 ** rng.uniform(-3, 12, shape)) * rng.choice([-1, 1], shape)
+    exact = 2.0 ** rng.integers(-19, 20, shape)
+    return offset, exact, 10 ** rng.uniform(-6, 6, shape)
+
+
+@pytest.mark.parametrize(
+    ("loss", "name", "maps"),
+    [("least_squares", "moments", 100), ("huber", "dp_gram", 10),
+     ("logistic", "objective_perturbation", 100)],
+)  # fmt: skip
+def test_origins_and_units_move_no_excess(loss, name, maps):
+    """Two maps of features and labels at a time; labels of classes become others."""
+    X, scores = grid_data()
+    is_signed = loss == "logistic"
+    y = np.where(scores > 0, 1.0, -1.0) if is_signed else scores
+    method = one(name)
+
+    def excess(X, y):
+        made = Case.of("mine", X, y, loss)
+        (row,) = race.rows(made, method, [1.0], 3, 1, tunings=["default"])
+        constant, free = made.ends()
+        return row["excess"], constant["test"], free["test"]
+
+    expected = excess(X, y)
+    rng = np.random.default_rng(8)
+    for _ in range(maps):
+        offset, exact, scale = affine(rng, 4)
+        label_offset, label_exact, label_scale = affine(rng, 1)
+        shifted = (X + offset) * exact
+        labels = (y + label_offset) * label_exact
+        assert excess(shifted, labels) == pytest.approx(expected, abs=1e-9)
+        assert excess(X * scale, y * label_scale) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("kind", ["plain", "collinear", "wide", "separable", "bounded"])
+def test_no_affine_scores_are_below_the_least_loss(loss, kind):
+    """Not even of minimisers by SciPy, or of labels that clipping would favour."""
+    rng = np.random.default_rng(5)
+    n, p = (60, 90) if kind == "wide" else (300, 4)
+    X = rng.normal(size=(n, p)) + 3.0
+    X = np.column_stack((X, X[:, 0] + X[:, 1])) if kind == "collinear" else X
+    scores = (X - 3.0)[:, :4] @ [1.0, -1.0, 0.5, 2.0]
+    scores += rng.normal(size=n) * (kind != "separable")
+    is_signed = loss in ("logistic", "smoothed_hinge")
+    y = np.where(scores > 0, 1.0, -1.0) if is_signed or kind == "bounded" else scores
+    made = Case.of("mine", X, y, loss)
+    kind_of_loss = losses.named(loss)
+    target = made.y if made.signed else made.y / made.unit
+
+    def mean(w):
+        scores = made.X @ w[:-1] + w[-1]
+        return race.losses_of(scores, target, kind_of_loss).mean()
+
+    w = minimize(mean, np.zeros(made.X.shape[1] + 1), method="BFGS").x
+    found = made.excess(made.unit * (made.X @ w[:-1] + w[-1]))
+    assert -1e-9 <= found < 1e-3
+    free = made.reference
+    scores = made.unit * (made.X @ free.slopes + free.intercept)
+    assert made.excess(scores) == pytest.approx(0.0, abs=1e-9)
+    for solver in CLEAR:
+        rows = race.rows(made, one(solver), [1e4], 3, 1, tunings=["default"])
+        assert all(row["status"] == "gap" or row["excess"] >= -1e-9 for row in rows)
+
+
+def test_without_privacy_is_least_squares():
+    for offset in (0.0, 1.7e9, 1e11):
+        table = pd.concat([drawn(True)] * 5)
+        y = table["y"].to_numpy() * 100 + offset
+        made = Case.of("mine", table[FEATURES].to_numpy(), y, "least_squares")
+        expected = r2_score(made.y_held, least_squares(made, made.X_held))
+        assert made.ends()[1]["test"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_reference_that_is_not_the_least_is_noticed():
+    made = case(real=True)
+    worse = replace(made.reference, least=made.reference.least * 1.1)
+    made.__dict__["reference"] = worse
+    with pytest.raises(NotCertifiedError, match="mine: found an excess of -"):
+        made.excess(least_squares(made, made.X))
+
+
+def test_nothing_to_learn_is_said():
+    X, y = np.ones((50, 2)), np.arange(50.0)
+    with pytest.raises(ValueError, match="there is nothing to learn"):
+        _ = Case.of("mine", X, y, "least_squares").reference
+    wide = sparse.csr_array((2**14, 2**14))
+    with pytest.raises(ValueError, match=r"wide: expected at most .* 16384 x 16384"):
+        Case.of("wide", wide, np.arange(2.0**14), "least_squares")
+
+
+def test_what_is_listed_twice_runs_once():
+    made = case()
+    twice = {"steps": [3, 3.0], "step": [1.0, 0.1, 1, 1.0, 0.5]}
+    once = {"steps": [3], "step": [1.0, 0.1, 0.5]}
+    found = [
+        race.rows(made, one("dp_gd", **grid), epsilons, 3, 2, tunings)
+        for grid, epsilons, tunings in (
+            (once, [1.0], ["grid"]),
+            (twice, [1, 1.0], ["grid", "grid"]),
+        )
+    ]
+    same = [[row["excess"] for row in rows] for rows in found]
+    assert same[0] == same[1] and len(same[0]) == 2
 
 
 # --- results --------------------------------------------------------------------------

@@ -47,6 +47,23 @@ def test_forty_jobs_are_ten_lines(handler, tmp_path, capsys):
     assert not handler.running
 
 
+def test_what_will_be_made_is_said_before_it_starts(
+    handler, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    counts = {"fetch": 48, "solve": 94, "total": 142}
+    send(handler, LogEvent.RUN_INFO, stats=counts)
+    Path("results").mkdir()
+    spent = {"cpu_seconds": {"dpcd": 551.0, "arena": 852.5}}
+    Path("results/manifest.json").write_text(json.dumps(spent))
+    send(handler, LogEvent.RUN_INFO, stats={"claims": 1, "total": 1})
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [
+        "142 jobs to run: 48 fetch, 94 solve",
+        "1 job to run: 1 claims (all papers took 1,404 CPU s)",
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -193,6 +193,8 @@ def _value(key: str, text: str) -> Any:
 
     A list is split at commas, also without brackets.
     """
+    if key == "separator" and text.isspace():
+        return text  # a blank or a tab, which need no quotes
     text = text.strip()
     if key in ("defaults", "grids"):
         made = yaml.safe_load(text)
@@ -325,7 +327,12 @@ def _case(request: Request) -> Case:
     told["bounds"] = _bounds(request, X, names)
     if request.label_bounds:
         told["label_bounds"] = request.label_bounds
-    return Case.of(path.stem.split(".")[0], X, y, loss, **told)
+    try:
+        case = Case.of(path.stem.split(".")[0], X, y, loss, **told)
+        case.reference  # noqa: B018 - found before any run
+    except ValueError as error:
+        raise ConfigError(f"{path.name}: {error}") from error
+    return case
 
 
 def _read(request: Request) -> tuple[Any, Any, list[str]]:
@@ -346,7 +353,13 @@ def _read(request: Request) -> tuple[Any, Any, list[str]]:
         return data.table_arrays(table, request.target, **named)
     except RefusedError as error:
         where = "" if str(error).startswith(path.name) else f"{path.name}: "
-        raise ConfigError(f"{where}{error}") from error
+        raise ConfigError(f"{where}{_as_words(str(error))}") from error
+
+
+def _as_words(message: str) -> str:
+    """A message whose cures are words of the command: ``drop: [1]`` is ``drop=[1]``."""
+    cures = re.sub(r"`(\w+): '?([^`]*?)'?`", r"`\1=\2`", message)
+    return re.sub(r"`(drop|categories|missing|positive|separator)`", r"`\1=`", cures)
 
 
 def _bounds(request: Request, X: Any, names: list[str]) -> tuple[Any, Any]:

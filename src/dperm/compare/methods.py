@@ -41,6 +41,7 @@ from dperm.core.privacy.ledger import (
     Ledger,
 )
 from dperm.core.privacy.mechanisms import Streams, streams
+from dperm.core.solvers.options import is_whole, typed
 from dperm.pipeline import checks
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits import Fit
@@ -306,14 +307,19 @@ class Method:
             if key not in able:
                 expected = f"one of {', '.join(able)}{hint(key, able)}"
             elif numbers and not (
-                isinstance(value, Real) and 0 < float(value) < math.inf
+                isinstance(value, Real)
+                and not isinstance(value, bool)
+                and 0 < float(value) < math.inf
             ):
                 expected = f"a positive number, found {value!r}"
+            elif numbers and key == "steps" and not is_whole(value):
+                expected = f"a whole number, found {value!r}"
             if expected:
                 raise ConfigError(f"{where} {key}: expected {expected}")
         if numbers:
             return
         try:
+            typed(options, setting)
             replace(options, **setting)
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{where}: {error}") from error
@@ -386,9 +392,10 @@ def _section(name: str) -> schema.Solver:
             sys.path.append(str(Path.cwd()))
         section = schema.Solver(name=name, label=name, algorithm=name)
     else:
+        near = hint(name, names)
+        listed = "the names in conf/solver" if near else f"{', '.join(names)}"
         raise ConfigError(
-            f"solver {name}: expected one of {', '.join(names)}, or a file {name}.py "
-            f"here{hint(name, names)}"
+            f"solver {name}{near}: expected one of {listed}, or a file {name}.py here"
         )
     checks.solver(section)
     return section

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.compare.race import Case, Row, ends
+from dperm.compare.race import Case, Row, ends, unique
 
 NAME = "diffprivlib"
 REQUIRES = ("diffprivlib==0.6.6", "scikit-learn==1.7.2")
@@ -64,11 +64,10 @@ def rows(
 ) -> list[Row]:
     """A row for each epsilon and seed, or one with the reason for none."""
     known = {**case.known(NAME), "tuning": "default"}
-    if not isinstance(case.X, np.ndarray):
-        return [{**known, "status": "gap", "reason": "its data are kept sparse"}]
+    epsilons, seeds = unique(epsilons), unique(seeds)
     low, high = ends(case.X)
     asked: dict[str, Any] = {"X": case.X, "X_held": case.X_held, "y": case.y}
-    asked |= {"label": np.ravel(ends(case.y[:, None])), "signed": case.signed}
+    asked |= {"label": np.ravel(ends(case.y)), "signed": case.signed}
     asked |= {"low": low, "high": high, "epsilons": [*epsilons], "seeds": [*seeds]}
     with tempfile.TemporaryDirectory() as folder:
         read, written = Path(folder, "in.npz"), Path(folder, "out.npz")

@@ -6,6 +6,12 @@ least one without privacy, over what that least one gains on the best constant: 
 good as without privacy, and 1 is no better than a constant. A fifth of the records is
 held out for a metric.
 
+A fit, the best constant and the least loss (:mod:`.reference`) share one problem, whose
+columns and real labels are counted from the middle of their range. So no excess is
+negative, and origins and units of columns and labels do not matter: residuals are
+counted in standard deviations of the labels. The excess is of linear scores, and the
+metric of predictions, which are clipped to declared ranges.
+
 ``default`` tunes nothing. ``grid`` takes the setting with the least mean excess, for
 free: all settings run once, and the best again on other seeds. Fresh runs have seeds
 that chose nothing. Seeds and split do not depend on the name of the data.
@@ -24,17 +30,14 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy import sparse
-from scipy.optimize import minimize_scalar
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import StandardScaler
 
-from dperm.compare.estimators import SIGNED, DPClassifier, DPRegressor, with_constant
+from dperm.compare.estimators import SIGNED, DPClassifier, DPRegressor
 from dperm.compare.methods import Method, Setting
+from dperm.compare.reference import Reference, losses_of, reference
 from dperm.core.erm import losses
-from dperm.core.erm.optimum import solve
-from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
+from dperm.core.erm.optimum import NotCertifiedError
 from dperm.core.experiment.plan import seed_of
 from dperm.core.lanes.trials import seeds_of
 from dperm.present.tables import number, with_interval
@@ -42,8 +45,8 @@ from dperm.present.tables import number, with_interval
 TUNINGS = ("default", "grid")
 HELD, SPLIT = 0.2, 20240219  # share of records that are held out, and their seed
 TUNED, AHEAD = 3, 3  # runs of the best settings of a grid, and how many these are
-CONSTANT = 2.0**10  # the intercept's column without privacy, nearly free of penalty
-DENSE = 2**24  # entries up to which a sparse X becomes dense, so that it is centred
+LARGEST = 2**27  # entries of X, which is dense so that it is centred
+ROUNDING = 1e-9  # how far below 0 an excess may be
 COLUMNS = [  # of a run
     *("problem", "solver", "n", "p", "loss", "epsilon", "tuning", "setting"),
     *("run_seed", "excess", "metric", "test", "seconds", "true_epsilon", "given"),
@@ -62,77 +65,103 @@ Row = dict[str, Any]
 class Case:
     """A data set in two parts, its loss, and what a fit of it is told.
 
-    ``told`` has parameters of the estimator, ``bounds`` and ``classes`` or
-    ``label_bounds`` among them.
+    Columns and real labels are counted from an origin, which is the middle of the
+    data's range, or 0 if there is no intercept. ``told`` has parameters of the
+    estimator, ``bounds`` and ``classes`` or ``label_bounds`` among them, counted
+    likewise.
     """
 
     name: str
-    X: Any  #: (n, p), dense or sparse
+    X: np.ndarray  #: (n, p)
     y: np.ndarray  #: shape (n,)
-    X_held: Any
+    X_held: np.ndarray
     y_held: np.ndarray
     loss: str
     told: Mapping[str, Any]
+    origin: np.ndarray  #: of the columns, shape (p,)
+    label_origin: float  #: of the labels; 0 for classes
 
     @classmethod
     def of(cls, name: str, X: Any, y: np.ndarray, loss: str, **told: Any) -> Self:
-        """Split records off; ranges and classes that are not told are the data's."""
-        if sparse.issparse(X):
-            X = X.toarray() if np.prod(X.shape) <= DENSE else sparse.csr_array(X)
-        if "bounds" not in told:
-            told["bounds"] = ends(X)
+        """Split records off; ranges and classes that are not told are the data's.
+
+        Raises ValueError if X (n, p), dense or sparse, has too many entries.
+        """
+        if np.prod(X.shape) > LARGEST:
+            raise ValueError(
+                f"{name}: expected at most {LARGEST} entries, found {X.shape[0]} x "
+                f"{X.shape[1]}: without privacy, columns are centred and kept dense"
+            )
+        X = X.toarray() if sparse.issparse(X) else X
+        has_intercept = told.get("fit_intercept", True)
+        columns = ends(X)
+        origin = _middle(columns) * has_intercept
+        low, high = told.get("bounds", columns)
+        told["bounds"] = (low - origin, high - origin)
+        label_origin = 0.0
         if loss in SIGNED:
             told.setdefault("classes", tuple(np.unique(y).tolist()))
-        elif "label_bounds" not in told:
-            told["label_bounds"] = tuple(float(one[0]) for one in ends(y[:, None]))
-        parts = train_test_split(X, y, test_size=HELD, random_state=SPLIT)
-        return cls(name, parts[0], parts[2], parts[1], parts[3], loss, told)
+        else:
+            labels = ends(y)
+            label_origin = float(_middle(labels)) * has_intercept
+            low, high = told.get("label_bounds", labels)
+            told["label_bounds"] = (
+                float(low) - label_origin,
+                float(high) - label_origin,
+            )
+            y = y - label_origin
+        X, X_held, y, y_held = train_test_split(
+            X - origin, y, test_size=HELD, random_state=SPLIT
+        )
+        return cls(name, X, y, X_held, y_held, loss, told, origin, label_origin)
 
     @property
     def signed(self) -> bool:
         """Whether labels are classes."""
         return self.loss in SIGNED
 
-    def mean_loss(self, scores: Any) -> float:
-        """Mean loss of scores (n,), or of one for all records."""
-        y = self._signs(self.y) if self.signed else self.y
-        margins = scores * y if self.signed else scores - y
-        return float(losses.named(self.loss).values(margins).mean())
+    @cached_property
+    def unit(self) -> float:
+        """What residuals are counted in: the standard deviation of real labels."""
+        deviation = 0.0 if self.signed else float(np.std(self.y))
+        return deviation or 1.0
+
+    @cached_property
+    def reference(self) -> Reference:
+        """The least loss without privacy, and that of the best constant."""
+        return reference(self.X, self._target(self.y), losses.named(self.loss))
+
+    def excess(self, scores: np.ndarray) -> float:
+        """The excess of linear scores (n,) of the fitted records.
+
+        Raises NotCertifiedError if it is negative by more than rounding, which would
+        show that the least loss is not the least.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            own = losses_of(
+                scores / self.unit, self._target(self.y), losses.named(self.loss)
+            )
+            above = float((own - self.reference.least).mean())
+        excess = above / self.reference.gain
+        if excess < -ROUNDING:
+            raise NotCertifiedError(
+                f"{self.name}: found an excess of {excess:g}, expected 0 or more: the "
+                "least loss without privacy is wrong. This is an error of dperm"
+            )
+        return excess
 
     def held(self, scores: np.ndarray) -> float:
         """The metric of scores of the held-out records; nan with one class alone."""
         if not self.signed:
             return float(r2_score(self.y_held, scores))
-        y = self._signs(self.y_held)
+        y = self._target(self.y_held)
         return float(roc_auc_score(y, scores)) if len({*y}) == 2 else float("nan")
 
-    def _signs(self, y: np.ndarray) -> np.ndarray:
-        return np.where(y == self.told["classes"][1], 1.0, -1.0)
-
-    @cached_property
-    def constant(self) -> float:
-        """The loss of the best constant."""
-        return float(minimize_scalar(self.mean_loss).fun)
-
-    @cached_property
-    def free(self) -> tuple[float, float]:
-        """The certified least loss without privacy, and its held-out metric.
-
-        Columns are standardised, and the ridge is 1 / n.
-        """
-        scaler = StandardScaler(with_mean=not sparse.issparse(self.X)).fit(self.X)
-        A, B = (
-            with_constant(scaler.transform(one), CONSTANT)
-            for one in (self.X, self.X_held)
-        )
-        y = self._signs(self.y) if self.signed else self.y
-        w = solve(build(self.name, A, y, self.loss, Penalty(l2=1 / len(y)))).w
-        return self.mean_loss(A @ w), self.held(B @ w)
-
-    def excess(self, scores: np.ndarray) -> float:
-        """The excess of scores (n,) of the fitted records."""
-        least = self.free[0]
-        return (self.mean_loss(scores) - least) / (self.constant - least)
+    def _target(self, y: np.ndarray) -> np.ndarray:
+        """Signs of classes, or labels in their unit; shape (n,)."""
+        if self.signed:
+            return np.where(y == self.told["classes"][1], 1.0, -1.0)
+        return y / self.unit
 
     def measured(self, scores: np.ndarray, held: np.ndarray) -> Row:
         """Of a row: the excess of fitted records' scores, and the held-out metric."""
@@ -142,9 +171,11 @@ class Case:
         """The best constant, and the fit without privacy, as rows of no epsilon."""
         mean = np.full(len(self.y_held), self.y.mean())
         test = 0.5 if self.signed else self.held(mean)
+        free = self.reference
+        scores = self.unit * (self.X_held @ free.slopes + free.intercept)
         return [
             {**self.known("constant"), **self._ok(1.0, test)},
-            {**self.known("no privacy"), **self._ok(0.0, self.free[1])},
+            {**self.known("no privacy"), **self._ok(0.0, self.held(scores))},
         ]
 
     def _ok(self, excess: float, test: float) -> Row:
@@ -171,11 +202,24 @@ def ends(X: Any) -> tuple[np.ndarray, np.ndarray]:
     low, high = X.min(axis=0), X.max(axis=0)
     if sparse.issparse(X):
         low, high = low.toarray().ravel(), high.toarray().ravel()
-    return low, np.where(high > low, high, low + 1.0)
+    above = low + np.maximum(1.0, np.abs(low))
+    return low, np.where(high > low, high, above)
 
 
-def scores(model: Any, X: Any) -> np.ndarray:
-    """Scores of a fitted model for records X (n, p); shape (n,)."""
+def _middle(pair: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """The middle of ranges, whose sum may overflow."""
+    return pair[0] / 2 + pair[1] / 2
+
+
+def linear(model: Any, X: np.ndarray) -> np.ndarray:
+    """Linear scores of a fitted model for records X (n, p), not clipped; (n,)."""
+    slopes, intercept = np.ravel(model.coef_), np.ravel(model.intercept_)
+    scores: np.ndarray = X @ slopes + intercept
+    return scores
+
+
+def predicted(model: Any, X: np.ndarray) -> np.ndarray:
+    """What a metric reads of a fitted model for records X (n, p); shape (n,)."""
     found: np.ndarray = getattr(model, "decision_function", model.predict)(X)
     return found
 
@@ -191,12 +235,15 @@ def rows(
     fresh: int = 10,
     tunings: Sequence[str] = TUNINGS,
 ) -> list[Row]:
-    """One row for each fresh run of a method, or one with the reason for none."""
+    """One row for each fresh run of a method, or one with the reason for none.
+
+    Epsilons and tunings that are listed twice run once.
+    """
     known = case.known(method.name)
     drawn = [one % 2**32 for one in seeds_of(seed, TUNED + fresh)]
     found: list[Row] = []
-    for epsilon in epsilons:
-        for tuning in tunings:
+    for epsilon in unique(epsilons):
+        for tuning in unique(tunings):
             at = {**known, "epsilon": epsilon, "tuning": tuning}
             try:
                 setting = method.default
@@ -212,16 +259,26 @@ def rows(
     return found
 
 
+def unique(values: Iterable[Any]) -> list[Any]:
+    """The values that differ, in their order; 1 and 1.0 are equal."""
+    kept: list[Any] = []
+    for value in values:
+        if value not in kept:
+            kept.append(value)
+    return kept
+
+
 def _tuned(case: Case, method: Method, epsilon: float, seeds: Sequence[int]) -> Setting:
     """The setting of the grid with the least mean excess."""
 
     def mean(setting: Setting, some: Sequence[int]) -> float:
         runs = [case.fit(method.name, epsilon, setting, one) for one in some]
-        found = [case.excess(scores(model, case.X)) for model in runs]
+        found = [case.excess(linear(model, case.X)) for model in runs]
         return float(np.nan_to_num(np.mean(found), nan=np.inf))
 
     once, refused = dict[int, float](), ""
-    for k, setting in enumerate(method.grid):
+    grid = unique(method.grid)
+    for k, setting in enumerate(grid):
         try:
             once[k] = mean(setting, seeds[:1])
         except ValueError as error:  # no noise meets the target
@@ -229,8 +286,8 @@ def _tuned(case: Case, method: Method, epsilon: float, seeds: Sequence[int]) -> 
     if not once:
         raise ValueError(refused)
     ahead = sorted(once, key=once.__getitem__)[:AHEAD]
-    sums = {k: once[k] + (TUNED - 1) * mean(method.grid[k], seeds[1:]) for k in ahead}
-    return method.grid[min(sums, key=sums.__getitem__)]
+    sums = {k: once[k] + (TUNED - 1) * mean(grid[k], seeds[1:]) for k in ahead}
+    return grid[min(sums, key=sums.__getitem__)]
 
 
 def _runs(
@@ -243,7 +300,7 @@ def _runs(
         yield {
             "setting": ", ".join(f"{key} {value:g}" for key, value in setting.items()),
             "run_seed": seed,
-            **case.measured(scores(model, case.X), scores(model, case.X_held)),
+            **case.measured(linear(model, case.X), predicted(model, case.X_held)),
             "seconds": seconds,
             "true_epsilon": model.epsilon_.high if seed == seeds[0] else np.nan,
             "given": "; ".join(model.epsilon_.given),

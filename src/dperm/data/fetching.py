@@ -165,7 +165,9 @@ def _first_served(
 ) -> tuple[Arrays | None, FetchRecord, bool]:
     """Arrays and record of the first source that serves; whether one was refused.
 
-    A download with wrong content may be right the second time.
+    A download with wrong content may be right the second time. What failed is said
+    once: where a later source serves, or in the reason, which is logged unless the
+    caller raises it.
     """
     attempts: list[str] = []
     was_refused = False
@@ -173,16 +175,20 @@ def _first_served(
         for again in (False, True)[: 2 if source.kind in REMOTE else 1]:
             try:
                 arrays = serve(source, dataset, data, again)
-                return *_accept(arrays, source, dataset), False
+                accepted = _accept(arrays, source, dataset)
             except SourceError as error:
                 attempts.append(f"{describe(source)}: {error}")
-                log.info("%s: %s", dataset.name, attempts[-1])
                 if not isinstance(error, RefusedError):
                     break
                 was_refused = True
+            else:
+                for attempt in dict.fromkeys(attempts):
+                    log.info("%s: %s", dataset.name, attempt)
+                return *accepted, False
     tried = "; ".join(dict.fromkeys(attempts))
     reason = f"{dataset.name}: no source serves it: {_by_hand(dataset)} ({tried})"
-    log.warning("%s", reason)
+    if not data.required:
+        log.warning("%s", reason)
     return None, FetchRecord(dataset.name, "unavailable", reason), was_refused
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,8 +24,12 @@ from dperm.data.arrays import LARGEST, RefusedError
 
 SEPARATORS = ",;\t|"
 ABSENT = ("", "?")  # no value, in any column
-MISSING = (*ABSENT, "na", "n/a", "nan", "null", "none")  # in a column of numbers
+WORDS = ("NA", "n/a", "#N/A", "#NA", "<NA>", "nan", "null", "none")  # of any case
+MISSING = (*ABSENT, *map(str.lower, WORDS))  # in a column of numbers
 RULES = ("mean", "median", "drop")
+SAMPLE = 100  # records by which a separator is recognised
+# What groups digits in the world's notations: 1,000 1.000 1'000 1 000 (several blanks).
+GROUPING = ",.'\u2019 \u00a0\u2009\u202f_"
 MOST_FAULTS = 10  # in a message
 
 
@@ -36,8 +41,8 @@ def parse_table(
 ) -> pd.DataFrame:
     """The table in the content of a file of separated values in UTF-8, or of Parquet.
 
-    The ``separator`` is by default the commonest of comma, semicolon, tab and bar in
-    the first line; ``decimal`` is the decimal mark, ``.`` or ``,``. ``header`` says if
+    The ``separator`` is by default that of comma, semicolon, tab and bar that gives
+    each line as many fields, or the commonest of them in the first line; ``decimal`` is the decimal mark, ``.`` or ``,``. ``header`` says if
     the first line has the names of the columns, which are called 1, 2 and so on if not.
     By default it has names, and numbers among them are refused.
 
@@ -60,14 +65,15 @@ def _text_table(
     """Cells of text, by name and line."""
     start = next(line for line in io.StringIO(text, newline="") if line.strip())
     is_marked = start.lower().startswith("sep=")  # as Excel writes it
-    bare = re.sub('"[^"]*"', "", start)
     if separator is None:
-        every = SEPARATORS.replace(decimal, "")
-        separator = start[4] if is_marked else max(every, key=bare.count)
+        is_ended = is_marked and len(start.rstrip("\r\n")) == 5
+        separator = start[4] if is_ended else _separator(text, start, decimal)
     if len(separator) != 1:
-        raise RefusedError(f"separator: expected one character, found {separator!r}")
-    cells = csv.reader(io.StringIO(text, newline=""), delimiter=separator,
-                       skipinitialspace=True, strict=True)  # fmt: skip
+        raise RefusedError(
+            f"separator: expected one character, found {separator!r}; in quotes "
+            "' ' is a blank and '\\t' a tab"
+        )
+    cells = _cells(text, separator)
     lines = ((cells.line_num, row) for row in cells)
     records = {line: row for line, row in lines if row not in ([], [""])}
     if is_marked:
@@ -83,7 +89,10 @@ def _text_table(
         _check_names(names, separator, header, f"line {line}")
     for line, row in records.items():
         if not p <= len(row) <= p + 1 or any(row[p:]):
-            raise RefusedError(f"line {line}: expected {p} fields, found {len(row)}")
+            raise RefusedError(
+                f"line {line}: expected {p} fields, found {len(row)}, with "
+                f"{separator!r} between them; `separator` is what separates its columns"
+            )
     if not records:
         raise RefusedError("the file has no rows")
     rows, index = [row[:p] for row in records.values()], pd.Index(records, name="line")
@@ -91,6 +100,37 @@ def _text_table(
     table.columns = [names[j] or numbered[j] for j in range(p)]
     table.attrs["unnamed"] = [numbered[j] for j in range(p) if not names[j]]
     return table
+
+
+def _cells(text: str, separator: str) -> Any:
+    """A reader of the records of a text."""
+    lines = io.StringIO(text, newline="")
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True, strict=True)
+
+
+def _separator(text: str, start: str, decimal: str) -> str:
+    """The separator that gives the first records as many fields, at most one empty more.
+
+    If none does, the commonest in the first line.
+    """
+    candidates = SEPARATORS.replace(decimal, "")
+    bare = re.sub('"[^"]*"', "", start)
+    counts = {candidate: bare.count(candidate) for candidate in candidates}
+    fitting = [mark for mark in candidates if counts[mark] and _fits(text, mark)]
+    return max(fitting or candidates, key=counts.__getitem__)
+
+
+def _fits(text: str, separator: str) -> bool:
+    """Whether the first records have as many fields, two or more, or an empty one more."""
+    try:
+        cells = _cells(text, separator)
+        rows = [row for row in itertools.islice(cells, SAMPLE) if row not in ([], [""])]
+    except csv.Error:
+        return False
+    least = min(map(len, rows))
+    return least > 1 and all(
+        len(row) == least or (len(row) == least + 1 and not row[-1]) for row in rows
+    )
 
 
 def _check_names(
@@ -111,16 +151,36 @@ def _check_names(
         raise RefusedError(f"{line}: two columns are named {twice[0]!r}")
 
 
-def _is_number(text: str) -> bool:
+def _is_number(text: str, decimal: str = ".") -> bool:
+    pointed = _pointed(text, decimal)
     try:
-        return "_" not in text and float(text) == float(text)
+        return "_" not in pointed and not np.isnan(float(pointed))
     except ValueError:
         return False
 
 
+def _pointed(text: str, decimal: str) -> str:
+    """A number's text with a point for its decimal mark; of thousands, no number."""
+    return text if decimal == "." else text.replace(".", "_").replace(decimal, ".")
+
+
+def _grouping(text: str, decimal: str = ".") -> str:
+    """The mark between thousands in the text of a number; empty if there is none."""
+    marks = re.escape(GROUPING.replace(decimal, ""))
+    mark = re.escape(decimal)
+    whole = rf"[-+]?\d{{1,3}}([{marks}])\d{{2,3}}(\1\d{{2,3}})*({mark}\d*)?"
+    grouped = re.fullmatch(whole, text.strip())
+    return grouped[1] if grouped else ""
+
+
 def typed(table: pd.DataFrame, decimal: str = ".") -> pd.DataFrame:
-    """The table with columns of numbers as float64, any other as text."""
-    return table.apply(_typed, decimal=decimal).__finalize__(table)
+    """The table with columns of numbers as float64, any other as text of the file.
+
+    ``attrs["decimal"]`` keeps the decimal mark of that text.
+    """
+    made = table.apply(_typed, decimal=decimal).__finalize__(table)
+    made.attrs["decimal"] = decimal
+    return made
 
 
 def _typed(column: pd.Series, decimal: str) -> pd.Series:
@@ -129,16 +189,13 @@ def _typed(column: pd.Series, decimal: str) -> pd.Series:
     column = column.astype(object)
     text = column.where(column.notna(), "").astype(str).str.strip()
     plain = text.where(~text.str.lower().isin(MISSING), "nan")
-    if decimal != ".":  # a point would be one of thousands
-        plain = plain.str.replace(".", "_").str.replace(decimal, ".")
+    plain = plain.map(lambda one: _pointed(one, decimal))
     # Python's own parser, whose last bit is right; it reads 1_000, an error in data.
     if not plain.str.contains("_", regex=False).any():
         try:
             return plain.astype(float)
         except ValueError:
             pass
-    if decimal != ".":  # 1.234 is refused as 1_234
-        text = text.where(~(text.map(_is_number) | plain.map(_is_number)), plain)
     return text.where(~text.isin(ABSENT), None)
 
 
@@ -167,28 +224,32 @@ def table_arrays(
     """
     listed, held = categories or {}, [*table.columns]
     target = target or str(held[-1])
+    decimal = table.attrs.get("decimal", ".")
+    unnamed = table.attrs.get("unnamed", ())
+    if "" in drop:  # as a column without a name is called elsewhere
+        drop = [*filter(None, drop), *unnamed]
     if lost := [name for name in (target, *drop) if name not in held]:
         some = ", ".join(held[:20]) + (", ..." if len(held) > 20 else "")
         near = hint(lost[0], held)
         raise RefusedError(f"column {lost[0]} is missing; there are {some}{near}")
-    unnamed = [name for name in table.attrs.get("unnamed", ()) if name not in drop]
     table = table.drop(columns=[*drop])
     if missing == "drop":
         table = table.dropna()
     if table.empty or table.shape[1] < 2:
         raise RefusedError("there are no features beside the target, or no records")
-    faults = [f"column {j} has no name: `drop: [{j}]` leaves it out" for j in unnamed]
+    bare = [name for name in unnamed if name not in drop]
+    faults = [f"column {name} has no name: `drop: [{name}]` leaves it out" for name in bare]
     strange = [name for name in listed if name == target or name not in table]
     faults += [f"categories: {name!r} is no feature" for name in strange]
     made: dict[str, np.ndarray] = {}
     for name, column in table.items():
         try:
             if name == target:
-                y = labels(column, positive)
+                y = labels(column, positive, decimal)
             elif name in listed:
-                made |= _coded(column, listed[name])
+                made |= _coded(column, listed[name], decimal)
             else:
-                made[name] = numbers(column, missing)
+                made[name] = numbers(column, missing, decimal=decimal)
         except RefusedError as error:
             faults.append(str(error))
     if faults:
@@ -202,19 +263,21 @@ def numbers(
     column: pd.Series,
     missing: str | None = None,
     cure: str = "`drop` it, or list its values under `categories`",
+    decimal: str = ".",
 ) -> np.ndarray:
     """The numbers of a column (n,), gaps filled by mean or median if declared.
 
     Raises RefusedError for a word, with its ``cure``, for a value whose square
-    overflows, and for a gap.
+    overflows, and for a gap. The text of words is that of the file, with its
+    ``decimal`` mark.
     """
     if not is_numeric_dtype(column):
-        wrong = _words(column)
-        if column[wrong].str.fullmatch(r"[-+]?\d*,\d+").all():
-            cure = "`decimal: ','` if its commas are decimal marks, else take them out"
-        elif wrong.mean() < 0.5:
-            cure = f"correct the file, or {cure}"
+        wrong = _words(column, decimal)
+        cure = _cure(column[wrong], decimal, cure, is_rare=bool(wrong.mean() < 0.5))
         _refuse(column, wrong, "a number", cure)
+        texts = column.fillna("").astype(str)
+        texts = texts.where(~texts.str.lower().isin(MISSING), "nan")
+        column = texts.map(lambda text: float(_pointed(text, decimal)))
     values = column.astype(float)
     largest = f"at most {LARGEST:g}"
     _refuse(column, values.abs() > LARGEST, largest, "its square overflows")
@@ -227,7 +290,26 @@ def numbers(
     return values.to_numpy()
 
 
-def labels(column: pd.Series, positive: str | None = None) -> np.ndarray:
+def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:
+    """What to do about the words in a column of numbers."""
+    texts = words.astype(str)
+    other = "," if decimal == "." else "."
+    if texts.str.fullmatch(rf"[-+]?\d*{re.escape(other)}\d+").all():
+        kind = {",": "commas", ".": "points"}[other]
+        return f"`decimal: '{other}'` if its {kind} are decimal marks, else take them out"
+    marks = {_grouping(text, decimal) for text in texts}
+    if "" not in marks:
+        named = " and ".join(map(repr, sorted(marks)))
+        return f"take out the marks of thousands, {named}"
+    if is_rare or texts.nunique() == 1:
+        absent = ", ".join(("?", *WORDS))
+        return f"correct the file (no value is empty or {absent}), or {otherwise}"
+    return otherwise
+
+
+def labels(
+    column: pd.Series, positive: str | None = None, decimal: str = "."
+) -> np.ndarray:
     """Labels (n,) that are numbers; or the class ``positive`` as +1, all others as -1.
 
     Raises RefusedError for gaps, for a word without ``positive``, and if that class or
@@ -236,39 +318,54 @@ def labels(column: pd.Series, positive: str | None = None) -> np.ndarray:
     cure = "`missing: drop` leaves out such records"
     _refuse(column, column.isna(), "one", cure)
     if positive is None:
-        words = [] if is_numeric_dtype(column) else sorted({*column[_words(column)]})
-        some = ", ".join(words[:5])
+        is_text = not is_numeric_dtype(column)
+        words = sorted({*column[_words(column, decimal)]}) if is_text else []
+        some = ", ".join(map(str, words[:5]))
         cure = f"`positive` names the class, such as {some}, that becomes +1"
-        return numbers(column, cure=cure)
-    hits = column.map(_spelt) == _spelt(positive)
+        return numbers(column, cure=cure, decimal=decimal)
+    spelt = column.map(lambda label: _spelt(label, decimal))
+    hits = spelt.isin({_spelt(positive), _spelt(positive, decimal)})
     if hits.all() or not hits.any():
-        classes = ", ".join(sorted({*column.map(_spelt)})[:10])
+        classes = ", ".join(sorted({*spelt})[:10])
         raise RefusedError(
             f"target: found the classes {classes}, expected {positive!r} and others"
         )
     return np.where(hits, 1.0, -1.0)
 
 
-def _coded(column: pd.Series, listed: Sequence[Any]) -> dict[str, np.ndarray]:
-    """A column of 0 and 1 for every listed value, by ``column=value``."""
-    spelt = column.map(_spelt, na_action="ignore")
-    made = {f"{column.name}={value}": spelt == _spelt(value) for value in listed}
+def _coded(
+    column: pd.Series, listed: Sequence[Any], decimal: str = "."
+) -> dict[str, np.ndarray]:
+    """A column of 0 and 1 for every listed value, by ``column=value``.
+
+    A value that is listed twice, as 1 and 1.0 are, has one column.
+    """
+    spelt = column.map(lambda value: _spelt(value, decimal), na_action="ignore")
+    different = {_spelt(value): value for value in reversed(listed)}
+    made = {
+        f"{column.name}={value}": spelt.isin({own, _spelt(value, decimal)})
+        for own, value in reversed(different.items())
+    }
     wrong = ~np.logical_or.reduce([*made.values()])
     expected = f"one of {', '.join(map(str, listed))}"
     _refuse(column, wrong, expected, "`categories` lists them")
     return {name: is_value.to_numpy(float) for name, is_value in made.items()}
 
 
-def _words(column: pd.Series) -> pd.Series:
+def _words(column: pd.Series, decimal: str = ".") -> pd.Series:
     """Where a column of text has neither a number nor a gap."""
     text = column.fillna("").astype(str)
-    return ~(text.str.lower().isin(MISSING) | text.map(_is_number))
+    is_number = text.map(lambda one: _is_number(one, decimal))
+    return ~(text.str.lower().isin(MISSING) | is_number)
 
 
-def _spelt(value: Any) -> str:
+def _spelt(value: Any, decimal: str = ".") -> str:
     """A value as text; equal numbers are spelt alike."""
-    text = str(value)
-    return repr(float(text)).removesuffix(".0") if _is_number(text) else text
+    text = value if isinstance(value, str) else str(value)
+    if not _is_number(text, decimal if isinstance(value, str) else "."):
+        return text
+    pointed = _pointed(text, decimal) if isinstance(value, str) else text
+    return repr(float(pointed)).removesuffix(".0")
 
 
 def _refuse(column: pd.Series, wrong: Any, expected: str, cure: str) -> None:

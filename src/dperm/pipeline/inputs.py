@@ -154,7 +154,7 @@ def load_job(config: schema.Config) -> Job:
 
 
 class NothingFetchedError(RuntimeError):
-    """No source serves a data set; the reason was logged before."""
+    """No source serves a data set, for the reason that it tells."""
 
 
 def fetch(config: schema.Config) -> FetchRecord:

@@ -1,4 +1,4 @@
-"""Progress of a run: one line per tenth of its jobs, running jobs and all failures.
+"""Progress of a run: what it will make, tenths of its jobs, running jobs and failures.
 
 This is a handler of Snakemake's log (``--logger dperm``). Jobs write to their own logs.
 The last line of a running job's log shows its progress and is printed next to its name.
@@ -11,12 +11,15 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from snakemake.logging import DefaultFormatter
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
+
+from dperm.core.experiment import files
 
 NAME = "dperm"
 EVERY = 60.0  # seconds between lines on what is running
@@ -49,7 +52,9 @@ class LogHandler(LogHandlerBase):
         event, fields = getattr(record, "event", None), vars(record)
         if silenced.is_set():
             return
-        if event == LogEvent.JOB_INFO:
+        if event == LogEvent.RUN_INFO:
+            say(plan(fields["stats"]))
+        elif event == LogEvent.JOB_INFO:
             names = [fields["rule_name"], *map(str, fields["wildcards"].values())]
             self.running[fields["jobid"]] = (" ".join(names), fields["log"] or [])
         elif event == LogEvent.JOB_FINISHED:
@@ -81,6 +86,18 @@ class LogHandler(LogHandlerBase):
 def say(text: str) -> None:
     """Print a line for whoever watches the run."""
     print(text, file=sys.stderr, flush=True)
+
+
+def plan(counts: Mapping[str, int]) -> str:
+    """What a run will make: jobs by rule, and the CPU time that all papers once took."""
+    rules = {name: count for name, count in counts.items() if name != "total"}
+    named = ", ".join(f"{count} {name}" for name, count in rules.items())
+    total = sum(rules.values())
+    text = f"{total} job{'s' * (total != 1)} to run: {named}"
+    known = files.known_json(Path("results", "manifest.json")) or {}
+    if spent := known.get("cpu_seconds"):
+        text += f" (all papers took {sum(spent.values()):,.0f} CPU s)"
+    return text
 
 
 def state(name: str, logs: list[str]) -> str:

@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 from dperm.core import calibrations
 from dperm.core.experiment import grid
 from dperm.core.experiment.locate import available, conf_file, group_file
-from dperm.core.experiment.validation import UNKNOWN, check, one_of
+from dperm.core.experiment.validation import UNKNOWN, check, one_of, quoted
 
 GIVEN = ""  # in place of a value that every YAML gives
 SOURCES = {  # kinds of sources to their keys; members may be left out
@@ -95,6 +95,12 @@ def _below(paths: Sequence[str]) -> None:
             raise ValueError(f"expected paths below the folder, found {path!r}")
 
 
+def _category(word: Any) -> None:
+    if isinstance(word, bool) or not isinstance(word, str | int | float):
+        found = "nothing" if word is None else repr(word)
+        raise ValueError(f"expected text or a number, found {found}{quoted(word)}")
+
+
 Flag = Annotated[bool, Strict()]
 Whole = Annotated[int, Strict()]
 Natural = Annotated[int, Strict(), Field(ge=0)]
@@ -106,6 +112,7 @@ Text = Annotated[str, Field(min_length=1)]
 # Names become parts of paths: none may lead out of its folder.
 Folder = Annotated[str, matching("[A-Za-z0-9_-]*", "letters, digits, _ and -")]
 Name = Annotated[Folder, Field(min_length=1)]
+Category = Annotated[Any, same(_category)]
 Axis = Annotated[str, among(*grid.AXES)]
 Calibration = Annotated[str, same(calibrations.place)]
 Names = Annotated[list[str], same(_each_once)]
@@ -182,7 +189,7 @@ class Reader(Part):
     drop: list[str] = field(default_factory=list)  # columns left out
     missing: Literal["mean", "median", "drop"] | None = None  # arff, csv; None: refused
     # arff, csv: column: its values, each of which becomes a column of 0 and 1
-    categories: dict[str, list[Any]] = field(default_factory=dict)
+    categories: dict[str, list[Category]] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)  # of the format
 
 

@@ -83,7 +83,9 @@ def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
     if first["type"] == UNKNOWN:
         return f"{key}: {expected(words['key'], words['known'])}"
     if _is_empty(first):
-        return f"{key}: expected a value, found nothing"
+        is_word = first["type"] == "string_type" and isinstance(path[-1], int)
+        cure = quoted(found) if is_word else ""
+        return f"{key}: expected a value, found nothing{cure}"
     if first["type"] == "literal_error":
         known = re.findall("'(.*?)'", words["expected"])
         return f"{key}: {expected(found, known)}"
@@ -91,7 +93,19 @@ def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
     texts = [text.replace("Input should be ", "") for text in every]
     texts = [re.sub("^(less|greater) ", r"a number \1 ", text) for text in texts]
     said = " ".join(repr(found).split())[:80]
-    return f"{key}: expected {' or '.join(texts)}, found {said}"
+    cure = quoted(found) if first["type"] == "string_type" else ""
+    return f"{key}: expected {' or '.join(texts)}, found {said}{cure}"
+
+
+def quoted(found: Any) -> str:
+    """How to write the word that YAML reads as a truth value, or as nothing; or empty."""
+    if found is None:
+        return ": write 'null' in quotes: YAML reads null and ~ as no value"
+    if found is True:
+        return ": write 'yes' in quotes: YAML reads yes, on and true as true"
+    if found is False:
+        return ": write 'no' in quotes: YAML reads no, off and false as false"
+    return ""
 
 
 def below(where: str, path: Iterable[Any]) -> str:

@@ -22,7 +22,8 @@ def _case(config: schema.Config, name: str) -> Case:
     """A problem's data set as it was fetched.
 
     Ranges are those of the data, which tells all methods as much. Raises
-    UnavailableError, for which a sweep has a row, if there is none.
+    UnavailableError, for which a sweep has a row, if there is none, or nothing in it to
+    learn.
     """
     key = (name, config.data.dir)
     if key not in _LAST:
@@ -32,8 +33,13 @@ def _case(config: schema.Config, name: str) -> Case:
             reason = "not fetched" if record is None else record.reason
             raise inputs.UnavailableError(reason)
         X, y = load_fetched(at.dataset.name, config.data)
+        try:
+            case = Case.of(name, X, y, at.loss)
+            case.reference  # noqa: B018 - found once for all methods
+        except ValueError as error:
+            raise inputs.UnavailableError(str(error)) from error
         _LAST.clear()
-        _LAST[key] = Case.of(name, X, y, at.loss)
+        _LAST[key] = case
     return _LAST[key]
 
 
