@@ -137,6 +137,24 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     assert case("t.parquet", "target=y", "positive=yes").X.shape == (64, 3)
 
 
+def test_blanks_and_columns_without_a_name_may_be_said(mine):
+    drawn(True).to_csv("blanks.csv", sep=" ", index=False)
+    drawn(True).to_csv("index.csv")
+    blanks = case("blanks.csv", "target=y", "separator= ")
+    index = case("index.csv", "target=y", "drop=['']")
+    assert np.array_equal(blanks.X, index.X) and blanks.X.shape[1] == 3
+
+
+def test_an_epsilon_that_is_said_twice_runs_once(mine):
+    found = []
+    for word in ("epsilon=1", "epsilon=[1,1.0,1]"):
+        words = ("solvers=[dp_gd,dp_gd]", "tunings=[default,default]", "fresh=2", word)
+        command.compare(parse(["real.csv", "target=y", *words]))
+        table = pd.read_csv("results/try/real/try.csv")
+        found.append(table.drop(columns="seconds"))
+    pd.testing.assert_frame_equal(*found)
+
+
 def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
     table = drawn(False)
     written("odd.csv", table.assign(y=np.where(table["y"] == 1, 0.9, 0.1)))
@@ -168,13 +186,18 @@ REFUSED = {
     "mine.csv target=z": "mine.csv: column z is missing; there are a, b",
     "real.csv target=y loss=logistic": "logistic loss takes two classes, found 80 "
     "values: positive=VALUE",
-    "text.csv target=y": "text.csv: column 'y', line 2: .*`positive` names the class",
+    "text.csv target=y": "text.csv: column 'y', line 2: .*`positive=` names the class",
+    "index.csv target=y": r"index.csv: column 1 has no name: `drop=\[1\]`",
+    "index.csv target=y drop=['',z]": "index.csv: column z is missing",
+    "comma.csv target=y": "found '1,5'.*`decimal=,` if its commas are decimal marks",
+    "mine.csv separator=": "separator: expected one character, found ''; in quotes ' '",
+    "flat.csv target=y": "flat.csv: no linear function of the features fits better",
     "same.csv target=y": "same.csv: target: expected labels that differ",
     "one.csv": "one.csv: expected 10 records or more, found 1",
     "mine.csv target=y bounds.d=[0,1]": "bounds: no column d; expected some of a, b, c",
     "mine.csv target=y bounds=[1,0]": r"bounds=.*low below high",
     "mine.csv target=y loss=logistic label_bounds=[0,1]": "label_bounds: labels of two",
-    "mine.csv target=y solvers=dp_gdd": r"solver dp_gdd: .*did you mean dp_gd\?",
+    "mine.csv target=y solvers=dp_gdd": r"solver dp_gdd.*did you mean dp_gd\?",
     "mine.csv target=y grids.dp_cd.step=1": "grids: dp_cd: expected a method that runs",
 }
 
@@ -186,6 +209,9 @@ def test_what_cannot_be_used_is_refused_in_one_line(mine, line, monkeypatch):
     written("text.csv", table.assign(y=np.where(table["y"] == 1, "yes", "no")))
     written("same.csv", table.assign(y=1.0, a=2.0))
     written("one.csv", table[:1])
+    written("flat.csv", table.assign(a=1.0, b=2.0, c=3.0))
+    written("comma.csv", table.assign(a="1,5"))
+    table.to_csv("index.csv")
     words = line.split()
     words += [] if "solvers" in line else ["solvers=dp_gd"]
     with pytest.raises(ConfigError, match=REFUSED[line]) as refused:

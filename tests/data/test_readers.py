@@ -135,6 +135,11 @@ def test_arrays(tmp_path):
     assert (found[0] == X).all() and (found[1] == y).all()
     with pytest.raises(RefusedError, match="the arrays X and y, found X, target"):
         arrays(X=X, target=y)
+    days = np.arange(9).astype("datetime64[D]").reshape(3, 3)
+    for odd, kind in ((days, "datetime64"), (X.astype("U3"), "U3"), (X * 1j, "omplex")):
+        with pytest.raises(RefusedError, match=f"^some.npz: X: expected .*{kind}"):
+            arrays(X=odd, y=y)
+    assert arrays(X=X > 0, y=y.astype("int8"))[0].tolist() == X.tolist()
     with pytest.raises(RefusedError, match="allow_pickle"):
         arrays(X=np.array([[object()]]), y=y)
 
@@ -208,7 +213,7 @@ DAMAGED = {
         ("a;y\n1,5;2\n", {}, "'a', line 2: found '1,5'.*`decimal: ','`"),
         ("a;y\n1;2,5\n", {}, "'y', line 2: found '2,5'.*`decimal: ','`"),
         ("a;y\n1,5;2\nx;3\nNA;4\n", {"decimal": ","}, r"line 3: found 'x'.*1 of 3 "),
-        ("a;y\n1.234;2\n5,5;3\n", {"decimal": ","}, "'a', line 2: found '1.234'.*`decimal: '.'`"),
+        ("a;y\n1.234;2\n5,5;3\n", {"decimal": ","}, "found '1.234'.*`decimal: '.'`"),
         ("a,b,y\n$3,12 %,4\n", {}, r"'a', line 2: found '\$3'.*'b', line 2: found '12"),
         ('a,y\n"1,000",2\n', {}, "'a', line 2: found '1,000'"),
         ("a;b;y\n1;2;3\n4,5,6\n", {}, "line 3: .*found 1, with ';'.*`separator`"),

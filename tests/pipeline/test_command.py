@@ -179,6 +179,13 @@ def test_hydra_completes_a_line(line, expected):
 # --- what Snakemake would not refuse --------------------------------------------------
 
 
+@pytest.mark.parametrize("line", ["-j -3", "-j-3", "--cores -1", "--jobs=-2", "-c -10"])
+def test_fewer_than_no_cores_are_refused(line):
+    with pytest.raises(SystemExit, match="expected 1 or more, found -"):
+        cli.refuse_no_cores(["dpcd", *line.split()])
+    cli.refuse_no_cores(["dpcd", "-j", "3", "-n"])
+
+
 @pytest.mark.parametrize("line", ["-j 0", "-j0", "--cores 0", "--jobs=0", "-c 00"])
 def test_no_cores_are_refused(line):
     with pytest.raises(SystemExit, match="expected 1 or more, found 0"):

@@ -36,7 +36,7 @@ from sklearn.model_selection import train_test_split
 from dperm.compare.estimators import SIGNED, DPClassifier, DPRegressor
 from dperm.compare.methods import Method, Setting
 from dperm.compare.reference import Reference, losses_of, reference
-from dperm.core.erm import losses
+from dperm.core.erm import door, losses
 from dperm.core.erm.optimum import NotCertifiedError
 from dperm.core.experiment.plan import seed_of
 from dperm.core.lanes.trials import seeds_of
@@ -92,6 +92,7 @@ class Case:
                 f"{name}: expected at most {LARGEST} entries, found {X.shape[0]} x "
                 f"{X.shape[1]}: without privacy, columns are centred and kept dense"
             )
+        X = door.table(X).values
         X = X.toarray() if sparse.issparse(X) else X
         has_intercept = told.get("fit_intercept", True)
         columns = ends(X)

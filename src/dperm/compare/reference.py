@@ -4,7 +4,9 @@ Both are least losses over affine functions of the columns, with and without slo
 penalty takes part, so that no affine score of these records has a smaller loss, and an
 excess is never negative. Columns are centred, scaled, and turned into orthonormal ones
 (the left singular vectors), so that neither units nor origins of columns matter.
-Singular values below 1e-12 of the largest are collinear columns, and count as none.
+Singular values below 1e-12 of the largest are collinear columns, and count as none. The
+affine function that is returned leaves out those below 1e-6, if any, too: a fit to what
+is left of columns after rounding lowers the loss, and foretells nothing of others.
 
 Levenberg-Marquardt steps minimise the loss. They also follow the labels that a
 hyperplane separates, for which the loss falls for ever, to within 1e-13 of its infimum.
@@ -20,7 +22,7 @@ import scipy
 from dperm.core.erm.losses import Loss
 from dperm.core.erm.optimum import NotCertifiedError
 
-COLLINEAR = 1e-12  # of the largest singular value
+COLLINEAR, RESOLVED = 1e-12, 1e-6  # of the largest singular value
 ENOUGH = 1e-15  # of the loss at the start: a smaller decrease ends the search
 ROUNDING = 1e3  # times this: a smaller decrease may be lost in rounding
 STEPS = 2000
@@ -70,11 +72,17 @@ def reference(X: np.ndarray, y: np.ndarray, loss: Loss) -> Reference:
     start = np.zeros(directions.shape[1])
     start[0] = constant[0]
     weights = _minimiser(directions, y, loss, start)
+    losses = losses_of(directions @ weights, y, loss)
+    clear = sizes > RESOLVED * max(sizes.max(initial=0.0), 1e-300)
+    if not clear[kept].all():
+        kept = clear
+        directions = directions[:, : 1 + int(clear.sum())]
+        weights = _minimiser(directions, y, loss, weights[: directions.shape[1]])
     slopes = (np.sqrt(n) * weights[1:] / sizes[kept]) @ rotation[kept] / deviation
     intercept = float(weights[0] - slopes @ centre)
     found = Reference(
         losses_of(np.full(n, constant[0]), y, loss),
-        losses_of(directions @ weights, y, loss),
+        losses,
         slopes,
         intercept,
     )

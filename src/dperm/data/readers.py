@@ -27,6 +27,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
+from dperm.core.erm import door
 from dperm.core.experiment.schema import Count, Data, Flag, Reader, same
 from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
 from dperm.data.tables import labels, parse_table, table_arrays, typed
@@ -316,7 +317,10 @@ def read_arrays(files: Sequence[Content], reader: Reader) -> Arrays:
     loaded = np.load(BytesIO(content), allow_pickle=False)
     if {"X", "y"} - {*loaded}:
         raise RefusedError(f"expected the arrays X and y, found {', '.join(loaded)}")
-    return loaded["X"], loaded["y"]
+    try:
+        return door.table(loaded["X"]).values, door.numbers(loaded["y"]).values
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
 
 
 FORMATS: dict[str, Callable[..., Arrays]] = {

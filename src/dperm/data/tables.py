@@ -42,9 +42,10 @@ def parse_table(
     """The table in the content of a file of separated values in UTF-8, or of Parquet.
 
     The ``separator`` is by default that of comma, semicolon, tab and bar that gives
-    each line as many fields, or the commonest of them in the first line; ``decimal`` is the decimal mark, ``.`` or ``,``. ``header`` says if
-    the first line has the names of the columns, which are called 1, 2 and so on if not.
-    By default it has names, and numbers among them are refused.
+    each line as many fields, or the commonest of them in the first line; ``decimal`` is
+    the decimal mark, ``.`` or ``,``. ``header`` says if the first line has the names of
+    the columns, which are called 1, 2 and so on if not. By default it has names, and
+    numbers among them are refused.
 
     Returns columns of numbers (float64) or text, gaps as missing values. The index has
     the line of each record, or its number in a Parquet file.
@@ -109,7 +110,7 @@ def _cells(text: str, separator: str) -> Any:
 
 
 def _separator(text: str, start: str, decimal: str) -> str:
-    """The separator that gives the first records as many fields, at most one empty more.
+    """The separator that gives the first records as many fields, or an empty one more.
 
     If none does, the commonest in the first line.
     """
@@ -121,7 +122,7 @@ def _separator(text: str, start: str, decimal: str) -> str:
 
 
 def _fits(text: str, separator: str) -> bool:
-    """Whether the first records have as many fields, two or more, or an empty one more."""
+    """Whether the first records have as many fields, at least two, or an empty more."""
     try:
         cells = _cells(text, separator)
         rows = [row for row in itertools.islice(cells, SAMPLE) if row not in ([], [""])]
@@ -238,7 +239,9 @@ def table_arrays(
     if table.empty or table.shape[1] < 2:
         raise RefusedError("there are no features beside the target, or no records")
     bare = [name for name in unnamed if name not in drop]
-    faults = [f"column {name} has no name: `drop: [{name}]` leaves it out" for name in bare]
+    faults = [
+        f"column {name} has no name: `drop: [{name}]` leaves it out" for name in bare
+    ]
     strange = [name for name in listed if name == target or name not in table]
     faults += [f"categories: {name!r} is no feature" for name in strange]
     made: dict[str, np.ndarray] = {}
@@ -296,7 +299,9 @@ def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:
     other = "," if decimal == "." else "."
     if texts.str.fullmatch(rf"[-+]?\d*{re.escape(other)}\d+").all():
         kind = {",": "commas", ".": "points"}[other]
-        return f"`decimal: '{other}'` if its {kind} are decimal marks, else take them out"
+        return (
+            f"`decimal: '{other}'` if its {kind} are decimal marks, else take them out"
+        )
     marks = {_grouping(text, decimal) for text in texts}
     if "" not in marks:
         named = " and ".join(map(repr, sorted(marks)))

@@ -89,7 +89,7 @@ def say(text: str) -> None:
 
 
 def plan(counts: Mapping[str, int]) -> str:
-    """What a run will make: jobs by rule, and the CPU time that all papers once took."""
+    """What a run will make: jobs by rule, and the CPU time that all papers took."""
     rules = {name: count for name, count in counts.items() if name != "total"}
     named = ", ".join(f"{count} {name}" for name, count in rules.items())
     total = sum(rules.values())

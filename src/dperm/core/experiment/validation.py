@@ -98,7 +98,7 @@ def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
 
 
 def quoted(found: Any) -> str:
-    """How to write the word that YAML reads as a truth value, or as nothing; or empty."""
+    """How to write a word that YAML reads as a truth value or as nothing; or empty."""
     if found is None:
         return ": write 'null' in quotes: YAML reads null and ~ as no value"
     if found is True:
