@@ -1,11 +1,17 @@
 """Budgets that several fits share."""
 
+import copy
+import multiprocessing
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
 import dperm
 from dperm import Budget, BudgetError, DPClassifier
+from dperm.compare import processes
 from dperm.compare.methods import Contestant
 
 X = np.linspace(-1.0, 1.0, 400)[:, None]
@@ -84,6 +90,43 @@ def test_noise_that_two_fits_share_would_cancel():
         fitted(random_state=rng)  # goes on where it was
     assert outer.spent_epsilon == pytest.approx(4.0, rel=1e-5)
     fitted(random_state=5)
+
+
+def refit(queue):
+    try:
+        fitted(epsilon=0.1)
+        queue.put("fitted")
+    except BudgetError as error:
+        queue.put(str(error))
+
+
+def test_no_fit_leaves_the_process_while_a_budget_is_open():
+    """Neither an estimator that is not fitted, nor a process that was forked."""
+    model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(False, True))
+    search = dperm.PrivateSearch(model, {"l2": [0.1]})
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    answers = []
+    with Budget(5.0, 1e-2) as budget:
+        for unfitted in (model, search, make_pipeline(model)):
+            with pytest.raises(BudgetError, match="n_jobs=None"):
+                pickle.dumps(unfitted)
+        copied = copy.deepcopy(copy.copy(model)).fit(X, Y)
+        assert pickle.loads(pickle.dumps(copied)).coef_ == copied.coef_
+        process = context.Process(target=refit, args=(queue,))
+        process.start()
+        answers.append(queue.get(timeout=60))
+        process.join()
+        with Budget(1.0, 1e-3):
+            pass
+        assert processes.marked() and budget.spent_epsilon == pytest.approx(1.0)
+    assert not processes.marked()
+    process = context.Process(target=refit, args=(queue,))
+    process.start()
+    answers.append(queue.get(timeout=60))
+    process.join()
+    assert "has a Budget open" in answers[0] and answers[1] == "fitted"
+    pickle.dumps(model)
 
 
 @pytest.mark.parametrize(("given", "said"), [

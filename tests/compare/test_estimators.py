@@ -261,6 +261,21 @@ def test_noise_is_secret_unless_a_seed_is_given(data):
         ({"l1": None}, "l1: expected 0 or more, found None"),
         ({"l2": [1.0]}, r"l2: expected 0 or more, found \[1.0\]"),
         ({"solver": None}, "solver: expected a name, found None"),
+        ({"solver": "dp-gd"}, r"^solver dp-gd .did you mean dp_gd\?"),
+        ({"delta": 1e-310}, "delta: expected at least 2.2e-308"),
+        ({"epsilon": 10**400}, "epsilon: expected a positive number or inf"),
+        ({"release": True, "solver": "dp_gd", "epsilon": 100}, "epsilon: .* at most"),
+        *(
+            (
+                {"solver": solver, "setting": {"steps": steps}},
+                f"steps: expected a {kind}",
+            )
+            for solver, kinds in (
+                ("dp_gd", ("whole", "number", "number")),
+                ("dp_fw", ("whole", "positive", "positive")),
+            )
+            for steps, kind in zip((1.5, "10", True), kinds, strict=True)
+        ),
         ({"solver": "fw"}, "solver fw: .* adds no noise; expected one of"),
         ({"fit_intercept": "no"}, "fit_intercept: expected True or False, found 'no'"),
         ({"release": "no"}, "release: expected True or False, found 'no'"),

@@ -1,6 +1,8 @@
 """Ranges that are declared, and the sums that a fit releases to centre and scale."""
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
@@ -139,6 +141,22 @@ def test_all_ways_to_say_a_range(bounds, columns, ends):
     assert (found.low.tolist(), found.high.tolist()) == ends and found.centred
     sparse_ones = ranges.declared("bounds", (0, 1), columns, True, True)
     assert not sparse_ones.centred  # zeros stay zeros
+
+
+NAMED = pd.DataFrame({"low": [2, 0], "high": [3, 1]}, index=["b", "a"])
+BY_NAME = [NAMED, NAMED.T, (NAMED["low"], NAMED["high"]), [NAMED["low"], NAMED["high"]],
+           pd.Series([(2, 3), (0, 1)], index=["b", "a"]),
+           pa.table({"b": [2, 3], "a": [0, 1]}),
+           np.array([(2, 0), (3, 1)], dtype=[("b", int), ("a", int)])]  # fmt: skip
+
+
+@pytest.mark.parametrize("bounds", BY_NAME)
+def test_what_has_names_is_read_by_them_or_refused(bounds):
+    found = ranges.declared("bounds", bounds, ["a", "b"], True, False)
+    assert (found.low.tolist(), found.high.tolist()) == TWO
+    for columns in (["a", "c"], 2):
+        with pytest.raises(ValueError, match=r"bounds: .*no (names|range|column)"):
+            ranges.declared("bounds", bounds, columns, True, False)
 
 
 NONE = "bounds: expected .low, high., a list of {} such pairs"

@@ -25,6 +25,11 @@ def unmark() -> None:
     _file(os.getpid()).unlink(missing_ok=True)
 
 
+def marked() -> bool:
+    """Whether this process says that it has a budget open."""
+    return _file(os.getpid()).exists()
+
+
 def marked_parent() -> int:
     """The nearest process above this one that has a budget open; 0 if none has."""
     process = os.getppid()

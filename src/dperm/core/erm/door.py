@@ -44,6 +44,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -438,16 +439,30 @@ def _named_columns(name: str, X: Any) -> tuple[list[Any], list[Column], int] | N
     if isinstance(X, Mapping):
         return _of_mapping(name, X)
     if hasattr(type(X), "__dataframe__"):
-        from pandas.api.interchange import from_dataframe
-
-        frame = _asked(lambda: from_dataframe(X), None)
-        return None if frame is None else _named_columns(name, frame)
+        return _asked(lambda: _exchanged(X), None)
     if hasattr(type(X), "__arrow_c_stream__") and not hasattr(type(X), "__array__"):
         import pyarrow as arrow
 
         frame = _asked(lambda: arrow.table(X), None)
         return None if frame is None else _named_columns(name, frame)
     return None
+
+
+def _exchanged(X: Any) -> tuple[list[Any], list[Column], int]:
+    """Columns of an object of the dataframe protocol, each by itself."""
+    from pandas.api.interchange import from_dataframe
+
+    exchange = X.__dataframe__()
+    names = [*exchange.column_names()]
+    parts = []
+    for title in names:
+        column = exchange.select_columns_by_name([title])
+        frame = _asked(partial(from_dataframe, column), None)
+        if frame is None:  # of a type that the protocol does not have
+            parts.append(Column(OTHER, [], "of no type that is exchanged"))
+        else:
+            parts.append(_of_pandas(frame.iloc[:, 0]))
+    return names, parts, exchange.num_rows()
 
 
 def _of_mapping(name: str, X: Mapping[Any, Any]) -> tuple[list[Any], list[Column], int]:
