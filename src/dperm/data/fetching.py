@@ -22,8 +22,6 @@ from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 import pandas as pd
-import requests
-import urllib3
 
 from dperm.core.experiment import files as store
 from dperm.core.experiment.schema import SOURCES, Data, Dataset, Section, Source
@@ -325,6 +323,9 @@ class Budget:
 
         What the server compresses for the transfer stays as it is.
         """
+        import requests  # an extra, not needed by fits
+        import urllib3
+
         with self._answer(url) as answer, open(output_file, "wb") as file:
             promised = int(answer.headers.get("Content-Length") or 0)
             self._spend(promised, 0)
@@ -342,8 +343,10 @@ class Budget:
             raise SpentError("not had within data.most_seconds")
         self.spare_bytes -= spent
 
-    def _answer(self, url: str) -> requests.Response:
+    def _answer(self, url: str) -> Any:
         """The answer of the last of at most ``HOPS`` redirects."""
+        import requests
+
         headers = {"Accept-Encoding": "identity"}
         for _ in range(HOPS):
             if urlsplit(url).scheme not in ("http", "https"):
