@@ -66,7 +66,8 @@ smoke-all: $(VENV)/.done  ## every stage of every paper, on tiny grids
 long: $(VENV)/.done  ## tests that take minutes each, as the mark `long` says
 	pytest -n $(JOBS) -m long --ignore tests/faults
 
-faults: $(VENV)/.done  ## every fault ten times, SLURM, offline
+faults: $(VENV)/.done  ## faults by chance into results/faults.csv; kills, SLURM, offline
+	PYTHONPATH=tests python -m faults.campaign
 	FAULT_TIMES=10 pytest -n 0 -m "" tests/faults
 
 mutants: $(VENV)/.done  ## bugs planted one at a time

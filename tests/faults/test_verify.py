@@ -71,8 +71,14 @@ def complete():
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A paper, run to its end."""
-    project = Project(tmp_path_factory.mktemp("made"))
+    """The folder of a paper, run to its end."""
+    return finished(tmp_path_factory.mktemp("made"))
+
+
+def finished(folder):
+    """Run a paper to its end in a folder; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    project = Project(folder)
     project.add("paper/tiny/paper", SMALL)
     (project.conf / "paper/tiny/claims.yaml").write_text(CLAIM)
     (project.conf / "paper/tiny/sweeps.py").write_text(SWEEP)

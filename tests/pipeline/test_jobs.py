@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -200,6 +201,48 @@ def test_overrides_reach_a_shell_as_they_are():
         workflow.overrides({"set": "a='b"})
     with pytest.raises(ConfigError, match="--config: expected one of scale, set"):
         workflow.overrides({"scal": "smoke"})
+
+
+MOVED = ["output.results=/x", "+output.results=x", "output={results: x}", "data.dir=y",
+         "hydra.run.dir=/x", "++hydra.run.dir=x", "scale.folder=z", "~seed", "~data",
+         "~output"]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", MOVED)
+def test_a_pipeline_takes_no_key_that_moves_its_files(word):
+    with pytest.raises(
+        ConfigError, match=r"^--config: set: .*: expected a key"
+    ) as told:
+        workflow.overrides({"set": shlex.join([word])})
+    assert word in str(told.value) and "\n" not in str(told.value)
+
+
+def test_a_small_scale_does_not_write_over_the_full_results(tmp_path, monkeypatch):
+    shutil.copytree(locate.home() / "conf", tmp_path / "conf")
+    (tmp_path / "conf/scale/smoke.yaml").write_text("name: smoke\nproblems: offline\n")
+    monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
+    with pytest.raises(ConfigError, match=r"scale/smoke\.yaml: folder: expected"):
+        jobs.compose(["dpcd"], ["scale=smoke"])
+
+
+def test_an_executor_without_cores_has_those_of_this_machine():
+    settings = SimpleNamespace(resource_settings=SimpleNamespace(cores=None))
+    assert workflow.cores(settings) >= 1
+    settings.resource_settings.cores = 3
+    assert workflow.cores(settings) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "is_whole"),
+    [
+        ("", True),
+        ("all -j 2", True),
+        ("dpcd", False),
+        ("figures/dpcd/figure1.png", False),
+    ],
+)
+def test_only_a_run_of_all_papers_is_whole(words, is_whole):
+    assert workflow.is_whole(["snakemake", *words.split()]) is is_whole
 
 
 # --- a paper that is broken -----------------------------------------------------------

@@ -92,6 +92,26 @@ def test_a_failure_shows_the_log_of_its_job(handler, tmp_path, capsys):
     assert not handler.running
 
 
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (137, "killed by signal 9 (SIGKILL): out of memory?"),
+        (143, "killed by signal 15 (SIGTERM)"),
+        (139, "killed by signal 11 (SIGSEGV)"),
+        (1, "ended with exit code 1; its log says why"),
+    ],
+)
+def test_the_end_of_a_job_is_one_line(handler, capsys, status, words):
+    text = """RuleException:
+CalledProcessError in file "Snakefile", line 110:
+Command 'set -euo pipefail; (python -m dperm solve) > log 2>&1' returned non-zero exit
+"""
+    text = text.rstrip() + f" status {status}.\n"
+    send(handler, level=logging.ERROR, message=text)
+    told = capsys.readouterr().err
+    assert words in told and told.count("\n") == 1
+
+
 def test_warnings_are_shown_and_snakemakes_own_remarks_are_not(handler, capsys):
     send(handler, level=logging.WARNING, message="careful")
     send(handler, message="Building DAG of jobs...")

@@ -277,8 +277,18 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
     -------
     compiled function
         The kernel itself, if neither it nor a helper calls a placeholder.
+
+    Raises
+    ------
+    RuntimeError
+        If Numba compiles nothing.
     """
     kernel = pieces.get(kernel, kernel)
+    if not hasattr(kernel, "py_func"):
+        raise RuntimeError(
+            f"{kernel} is not compiled: unset NUMBA_DISABLE_JIT, under which "
+            "kernels cannot be put together"
+        )
     function = kernel.py_func
     called = {key: function.__globals__.get(key) for key in function.__code__.co_names}
     replaced = {

@@ -27,6 +27,7 @@ AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon",),
     "tuning": ("dperm.pipeline.auditing:_tuned",),
 }
+FULL = "full"  # the scale of the papers, whose results Git holds
 PREPARING = "dperm.data.preparing:_make"
 SOLVING = ("dperm.core.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
 CHOOSING = (
@@ -182,6 +183,11 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
     """
     digests.SECTIONS.clear()  # of files as they were
     base = settings(overrides)
+    if bool(base.scale.folder) != (base.scale.name != FULL):
+        raise ConfigError(
+            f"conf/scale/{base.scale.name}.yaml: folder: expected one of its own, as "
+            f"{FULL} alone writes to results/ itself, found {base.scale.folder!r}"
+        )
     jobs, printed = Jobs(base.scale.folder, papers), list[str]()
     configs = with_papers(base, papers)
     _read_ahead(base, configs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dperm.core.experiment import schema
+from dperm.core.experiment.config import key_of
 from dperm.core.experiment.files import digest, known_json, write_json
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import one_of
@@ -20,6 +22,7 @@ from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
 OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
+PLACES = re.compile(r"(output|hydra)(\..*)?|data\.dir|scale\.folder")
 # Isolated and without site-packages, Python starts in ten milliseconds.
 LAUNCH = ("python", "-I", "-S", str(Path(launch.__file__)))
 LONG_AGO = 86400.0  # a time in seconds
@@ -106,7 +109,8 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
     shell. ``set`` is taken verbatim from the ``command`` (``sys.argv``): Snakemake cuts
     quotes off its ends and reads the rest as YAML, where `` #`` begins a comment.
 
-    Raises ConfigError for any other key, or a quote that is not closed.
+    Raises ConfigError for any other key, a quote that is not closed, or an override
+    that no pipeline may have.
     """
     for key in settings:
         one_of("--config", key, ("scale", "set"))
@@ -118,6 +122,8 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
         raise ConfigError(
             f"--config: set: {text}: expected quotes as in a shell: {error}"
         ) from error
+    for word in words:
+        _refuse_moved(word)
     return [f"scale={settings.get('scale', 'full')}", *words]
 
 
@@ -154,6 +160,25 @@ def handed_over(given: Sequence[str]) -> Jobs | None:
 
 def _list_of(given: Sequence[str]) -> Path:
     return Path(".snakemake", "dperm", f"{digest([*given])}.json")
+
+
+def _refuse_moved(word: str) -> None:
+    """Refuse an override that moves or removes what the rules of a pipeline expect.
+
+    A single stage takes them.
+    """
+    key = key_of(word)
+    where = f"--config: set: {word}"
+    if PLACES.fullmatch(key):
+        raise ConfigError(
+            f"{where}: expected a key that moves no files, as a pipeline has them in "
+            "the current folder: --directory names another"
+        )
+    if word.startswith("~") and "." not in key:
+        raise ConfigError(
+            f"{where}: expected a key below a group, as in ~paper.sweeps.name: all of "
+            f"{key} is needed"
+        )
 
 
 # --- jobs -----------------------------------------------------------------------------

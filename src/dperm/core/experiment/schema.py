@@ -350,8 +350,8 @@ class Data(Part):
     dir: Text = "data"
     timeout: Finite = 60.0  # seconds without an answer before a source is abandoned
     retries: Natural = 3
-    most_bytes: Count = 4 * 2**30  # of a file, downloaded or unpacked
-    most_seconds: Finite = 21600.0  # for the whole download of a file
+    most_bytes: Count = 2**28  # of a source's files together, packed and unpacked
+    most_seconds: Finite = 21600.0  # for the download of all files of a source
     required: Flag = True  # whether `dperm fetch` fails if no source has the data
 
 
