@@ -13,7 +13,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import plan, scope
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.scope import BeyondKeyError, Scope, view
-from dperm.pipeline import jobs, scopes, stages, trace
+from dperm.pipeline import digests, jobs, scopes, stages, trace
 
 BASE = ("paper=dpcd", "problem=diabetes", "solver=dp_cd", "scale=smoke")
 
@@ -147,3 +147,15 @@ def test_the_code_of_a_solver_counts_on_any_axis(config, axis):
     )
     swept = changed(config, "paper.sweeps", {"theorem": sweep})
     assert "dperm.solvers.fits.ada_ssp" in scopes.sweeping(swept, "theorem", [])
+
+
+def test_a_section_that_is_kept_is_seen_by_each_job_through_its_own_scope():
+    digests.SECTIONS.clear()
+    first = Scope("one", frozenset(["solver.dp_cd.label"]))
+    with scope.within(first):
+        assert digests.solver_of("dp_cd").label
+        with pytest.raises(BeyondKeyError, match=r"one: .*dp_cd\.options"):
+            _ = digests.solver_of("dp_cd").options
+    with scope.within(Scope("two", frozenset(["solver.dp_cd.options"]))):
+        assert digests.solver_of("dp_cd").options["sampling"] == "cyclic"
+    assert digests.solver_of("dp_cd").algorithm == "dp_cd"

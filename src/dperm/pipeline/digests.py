@@ -167,10 +167,10 @@ def ahead(group: str, names: Iterable[str], overrides: tuple[str, ...] = ()) -> 
     """Read several sections that are needed, in a third of the time of one by one."""
     names = dict.fromkeys(names)
     unread = [name for name in names if (group, name, overrides) not in SECTIONS]
-    for name, found in configuration.sections(group, unread, overrides).items():
-        with scope.unwatched:
+    with scope.unwatched:  # they are kept for jobs of any scope
+        for name, found in configuration.sections(group, unread, overrides).items():
             getattr(checks, group)(found)
-        SECTIONS[group, name, overrides] = found
+            SECTIONS[group, name, overrides] = found
 
 
 def solver_of(name: str) -> schema.Solver:

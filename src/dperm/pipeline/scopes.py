@@ -161,8 +161,12 @@ def swept(
     sweep = config.paper.sweeps[name]
     entry = entry_of(config, "sweeps", sweep.kind, f"sweeps.{name}")
     read = closure.fields_read(entry)
-    words = spelt(config, name, point) | closure.own_words(entry)
-    settings = _common(config, read, problems_of(config, name, point), words)
+    own_words = closure.own_words(entry)
+    words = spelt(config, name, point) | own_words
+    problems = {*problems_of(config, name, point)} | (
+        own_words & {*available("problem")}
+    )
+    settings = _common(config, read, sorted(problems), words)
     own = f"paper.sweeps.{name}"
     if point is None or "sweeps" in read:
         settings[own] = asdict(sweep)

@@ -182,11 +182,13 @@ def fields_read(*entries: str) -> frozenset[str]:
 
 @functools.cache
 def own_words(*entries: str) -> frozenset[str]:
-    """All strings in users' own code, and in the entry points themselves."""
+    """All strings in code of users and papers, and in the entry points themselves."""
     return frozenset(
         word
         for entry, code in _closure(entries).items()
-        if entry in entries or is_outside(_path(entry.partition(":")[0]))
+        if entry in entries
+        or entry.startswith(OF_PAPERS)
+        or is_outside(_path(entry.partition(":")[0]))
         for word in code.words
     )
 

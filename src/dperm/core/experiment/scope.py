@@ -182,7 +182,7 @@ def within(scope: Scope) -> Iterator[None]:
 
 def seen(group: str, name: str, section: Any) -> Any:
     """A section of a group through the scope of the job that runs, if one does."""
-    if not _ACTIVE or group not in ("problem", "solver"):
+    if unwatched.is_on or not _ACTIVE or group not in ("problem", "solver"):
         return section
     return view(section, f"{group}.{name}", _ACTIVE[-1])
 
