@@ -274,7 +274,7 @@ def _common(
         path = f"problem.{name}"
         settings |= leaves(chosen, path, read - {"name", "dataset"})
         if "dataset" in read:
-            kept = read - {"name", "sources"}
+            kept = read - {"name"}
             settings |= leaves(chosen.dataset, f"{path}.dataset", kept)
     run = {"algorithm", "options"}  # products have options too
     taken = run if is_solved else {each for each in run if f"solver.{each}" in read}
