@@ -16,7 +16,7 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY
 from dperm.core.parallel import forked
-from dperm.pipeline import jobs, products, stages
+from dperm.pipeline import jobs, products, scopes, stages
 from dperm.pipeline.stages import Swept
 
 
@@ -44,8 +44,11 @@ def swept(configured, monkeypatch):
         lambda config, kind, name: known.get(name) or real(config, kind, name),
     )
     monkeypatch.setattr(
-        jobs, "swept", lambda config, name, names: f"1{[codes.get(k) for k in names]}"
+        jobs,
+        "swept",
+        lambda config, name, names, _: f"1{[codes.get(k) for k in names]}",
     )
+    monkeypatch.setattr(scopes, "swept", lambda *given: {"seed": 1})
 
     def make(sweep, *overrides, results="results", **code):
         config = configured("scale=full", *overrides, results=results)

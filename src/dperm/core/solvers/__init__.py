@@ -17,6 +17,7 @@ default is lanes. No solver depends on files, grids or seeds.
 from __future__ import annotations
 
 import importlib
+import sys
 from dataclasses import fields
 from operator import attrgetter
 from types import ModuleType
@@ -73,6 +74,7 @@ def load(algorithm: str) -> ModuleType:
     if it lacks a name that its family requires.
     """
     module = importlib.import_module(place("solvers", "algorithm", algorithm, PLACES))
+    sys.audit("dperm.lookup", module.__name__)  # what keys of results must hold
     try:
         attrgetter(*OFFERED[family(module)].split())(module)
     except (AttributeError, ValueError) as error:
