@@ -18,19 +18,19 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 from scipy.special import log_expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm import extras
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.compare import frames, methods, ranges
+from dperm.compare import methods, ranges
 from dperm.compare.guarantee import Guarantee, calibrated, charge, check_target
 from dperm.compare.methods import Contestant, Setting
+from dperm.core.erm import door
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import bounded, named
 from dperm.core.erm.penalties import Penalty
@@ -80,6 +80,7 @@ class DPLinear(BaseEstimator):
     _label: ClassVar[str]  # the declaration of labels
     _losses: ClassVar[tuple[str, ...]]
     _is_real: ClassVar[bool]  # labels are centred and scaled like a column
+    _read: ClassVar[Any]  # labels by the door
     _labelled: ClassVar[Any]  # makes vectors of labels, and finite columns
 
     # --- from arrays to problems ------------------------------------------------------
@@ -89,25 +90,55 @@ class DPLinear(BaseEstimator):
 
         The contents of a single record may not decide whether this raises.
         """
-        self._types = (frames.TYPES,) if isinstance(X, pd.DataFrame) else ()
-        how: dict[str, Any] = {"accept_sparse": "csc", "ensure_all_finite": False}
-        how |= {"dtype": np.float64, "ensure_min_samples": 2}
-        X = validate_data(self, frames.matrix(X), **how)
-        y = column_or_1d(frames.array("y", y), warn=True)
-        check_consistent_length(X, y)
-        self._check(X.shape[0])
-        columns: Any = [*map(str, getattr(self, "feature_names_in_", ()))] or X.shape[1]
-        absent = [ranges.template(columns)] * (self.bounds is None)
-        absent += [self._label] * (getattr(self, self._label.split("=")[0]) is None)
+        how: dict[str, Any] = {"reset": True, "ensure_min_samples": 2}
+        how |= {"accept_sparse": "csc", "ensure_all_finite": False}
+        table = door.table(X)
+        values = self._validated(table, **how)
+        columns: Any = values.shape[1]
+        if table.names is not None:
+            columns = [*map(str, table.names)]
+        absent = self._undeclared(columns)
         if absent:
+            which, templates = zip(*absent.items(), strict=True)
             raise ValueError(
-                "bounds: expected what the columns may hold, from what they mean and "
-                f"not from these data. Declare {', and '.join(absent)}"
+                f"{', '.join(which)}: expected what the columns and labels may hold, "
+                f"from what they mean and not from these data. Declare "
+                f"{', and '.join(templates)}"
             )
-        kinds = (self.fit_intercept, sparse.issparse(X))
+        labels = self._read(y)
+        check_consistent_length(values, labels.values)
+        self._public = (*table.public, *labels.public)
+        self._check(values.shape[0])
+        kinds = (self.fit_intercept, sparse.issparse(values))
         self._ranges = [ranges.declared("bounds", self.bounds, columns, *kinds)]
-        found: tuple[Any, Sequence[Any]] = self._labelled(self._ranges[0].unit(X), y)
+        t = self._ranges[0].unit(values)
+        found: tuple[Any, Sequence[Any]] = self._labelled(t, labels.values)
         return found
+
+    def _undeclared(self, columns: Sequence[str] | int) -> dict[str, str]:
+        """How to declare what is not declared, by parameter."""
+        absent = {}
+        if self.bounds is None:
+            absent["bounds"] = ranges.template(columns)
+        parameter = self._label.split("=")[0]
+        if getattr(self, parameter) is None:
+            absent[parameter] = self._label
+        return absent
+
+    def _validated(self, table: door.Table, **how: Any) -> Any:
+        """The numbers of a table, after scikit-learn's checks of shape and names."""
+        with warnings.catch_warnings():
+            if table.names is not None:  # of these it is told below
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+            values = validate_data(self, table.values, dtype=np.float64, **how)
+        names = table.names or ()
+        if names and all(isinstance(name, str) for name in names):
+            import pandas as pd
+
+            header = pd.DataFrame(columns=[*names], dtype=np.float64)
+            reset = how["reset"]
+            validate_data(self, header, reset=reset, skip_check_array=True)
+        return values
 
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
@@ -212,7 +243,7 @@ class DPLinear(BaseEstimator):
 
     @np.errstate(all="ignore")  # warnings would depend on the records
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to X (n, p), dense, sparse or a data frame of numbers, and labels y.
+        """Fit to X (n, p) and labels y, of any kind that ``dperm.core.erm.door`` reads.
 
         Raises ValueError for unsuitable labels, parameters or solvers, and BudgetError
         if an open ``Budget`` has too little left.
@@ -227,7 +258,7 @@ class DPLinear(BaseEstimator):
         spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
         found = calibrated(stated, self.epsilon, self._delta - spent)
         public = [on.public_information(found.ledger) for on, _ in runs]
-        known = united(*public, self._types)
+        known = united(*public, self._public)
         charge(found.true_epsilon, self._delta, known, seed)
         cost = (found.true_epsilon, spent)
         self.epsilon_ = Guarantee(found.ledger, self._delta, known, *cost)
@@ -235,7 +266,7 @@ class DPLinear(BaseEstimator):
         X, every, _ = self._standardised(t, every, first, drawn)
         runs = self._runs(X, every, self.solver_)
         seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
-        with frames.silent():
+        with door.silent():
             for (on, setting), one in zip(runs, seeds, strict=True):
                 on.exact = self.release
                 W.append(on.weights(setting, found.noise_multiplier, one))
@@ -314,8 +345,8 @@ class DPLinear(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """<x, w> plus the intercept for each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
-        how = {"reset": False, "accept_sparse": "csr", "dtype": np.float64}
-        X = validate_data(self, frames.matrix(X), **how)
+        how = {"reset": False, "accept_sparse": ("csr", "csc")}
+        X = self._validated(door.table(X), **how)
         return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
@@ -381,7 +412,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
     >>> X, y = [[1.0], [-1.0]] * 500, [1, 0] * 500
     >>> model = DPClassifier(classes=(0, 1), bounds=(-1, 1), random_state=0).fit(X, y)
     >>> model.predict([[2.0], [-2.0]]).tolist(), model.epsilon_.given
-    ([1, 0], ('n',))
+    ([1, 0], ('n', 'width of rows', 'types of columns', 'type of labels'))
     """
 
     _: KW_ONLY
@@ -390,33 +421,27 @@ class DPClassifier(ClassifierMixin, DPLinear):
     _label, _losses = "classes=(first, second, ...)", SIGNED
     _is_real = False
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
+    def _read(self, y: Any) -> door.Labels:
+        """The class of each label."""
+        declared = door.classes(self._declared(y))
+        self.classes_ = declared.values
+        return door.codes(y, declared)
+
+    def _declared(self, y: Any) -> Any:
+        """The classes; the labels y have no say."""
+        return self.classes
+
+    def _labelled(self, X: Any, codes: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as signs, a vector per class beyond two; of no class, zeros all."""
-        self.classes_ = self._declared(y)
-        if not {y.dtype.kind, self.classes_.dtype.kind} <= {*"iufb"}:
-            y = frames.matched(y, self.classes_)
-        X, known = cleaned(X, np.where(np.isin(y, self.classes_), 1.0, np.nan))
-        some = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        every = [np.where((y == one) | (known == 0), 1.0, -1.0) for one in some]
+        X, known = cleaned(X, np.where(codes >= 0, 1.0, np.nan))
+        first = 1 if len(self.classes_) == 2 else 0
+        every = [
+            np.where((codes == place) | (known == 0), 1.0, -1.0)
+            for place in range(first, len(self.classes_))
+        ]
         if self.fit_intercept and len(every) == 1:
             self._ranges.append(ranges.of_label(-1, 1, True, X.shape[1], is_real=False))
         return X, every
-
-    def _declared(self, y: np.ndarray) -> np.ndarray:
-        """The classes; the labels y have no say."""
-        found = np.asarray(self.classes)
-        keys = [frames.shared(one) for one in found.ravel().tolist()]
-        if any(isinstance(one, int | float) and abs(one) >= 2**53 for one in keys):
-            raise ValueError(
-                f"classes: expected whole numbers below 2^53 in size, which doubles "
-                f"tell apart, found {self.classes!r}"
-            )
-        if found.ndim != 1 or len({*keys}) != len(found) or len(found) < 2:
-            raise ValueError(
-                f"classes: expected two labels or more that differ, found "
-                f"{self.classes!r}"
-            )
-        return found
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of records X (n, p): (n,), positive for the second class; (n, K)."""
@@ -468,13 +493,17 @@ class DPRegressor(RegressorMixin, DPLinear):
     label_bounds: Any = None
     _label, _losses, _is_real = "label_bounds=(low, high)", RESIDUAL, True
 
+    def _read(self, y: Any) -> door.Labels:
+        """The number that each label is."""
+        return door.numbers(y)
+
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as t in their range; a record that is not finite becomes zeros."""
         kinds = (self.fit_intercept, False)
         ends = ranges.declared("label_bounds", self.label_bounds, 1, *kinds)
         label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
         self._ranges.append(label)
-        X, y = cleaned(X, label.unit(frames.numbers("y", y).astype(float)))
+        X, y = cleaned(X, label.unit(y))
         return X, [y]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -501,7 +530,8 @@ def fit(
     """
     told = [name for name in ("classes", "label_bounds") if name in parameters]
     if len(told) != 1:
-        columns = [*map(str, X.columns)] if isinstance(X, pd.DataFrame) else 1
+        names = door.table(X).names
+        columns: Any = 1 if names is None else [*map(str, names)]
         too = f". Declare {ranges.template(columns)} too"
         raise ValueError(
             "classes, label_bounds: expected classes=(first, second, ...) for "

@@ -22,10 +22,11 @@ from dperm.accountants.private_choice import (
     choice_epsilon,
     drawn_runs,
 )
-from dperm.compare import frames, ranges
+from dperm.compare import ranges
 from dperm.compare.estimators import PARAMETERS, DPLinear, noise_seed
 from dperm.compare.guarantee import Guarantee, charge, check_target
 from dperm.compare.methods import Contestant, Setting
+from dperm.core.erm import door
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import smallest
@@ -138,7 +139,7 @@ class PrivateSearch(BaseEstimator):
         runs = [model._runs(t, every)[0] for model in models]
         paid, cost = self._priced(runs, half)
         known = [runs[k][0].public_information(ledger) for k, _, ledger in paid]
-        given, seed = united(*known, one._types), noise_seed(self.random_state)
+        given, seed = united(*known, one._public), noise_seed(self.random_state)
         noise = ranges.whole(RANGES * self.epsilon, half)
         first = ranges.stated(one._ranges, noise)
         cost += true_epsilon(first, half)
@@ -147,7 +148,7 @@ class PrivateSearch(BaseEstimator):
         for model in models:
             model._ranges = one._ranges
         runs = [model._runs(X, every)[0] for model in models]
-        with frames.silent():
+        with door.silent():
             _, w, k = min(self._tried(runs, paid, seed), key=lambda tried: tried[0])
         won = next(ledger for point, _, ledger in paid if point == k)
         self.epsilon_ = Guarantee(first + won, 2 * half, given, cost)
