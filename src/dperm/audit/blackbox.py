@@ -48,7 +48,7 @@ CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
 LAWLESS = 3  # pairs without a law, after which no law is sought
 RAISING = 3  # pairs whose exceptions are counted
 SPARE = 1.5  # times the runs that prove such an event
-ROUNDED = 0.3  # share of the last stage's budget for its rounds; the rest is one count
+ROUNDED = 0.5  # share of the last stage's budget for its rounds; the rest is one count
 LAST = 64  # least runs on either side of the last count
 CHUNK = 256  # runs between two looks at the budget
 MUTANTS, PARENTS = 12, 6  # changed pairs of each generation, of the worst pairs so far
@@ -74,6 +74,8 @@ class Claim:
     #: whether the claim is that of Gaussian noise, so that the Gaussian trade-off that
     #: is counted at one threshold bounds epsilon
     gaussian: bool = False
+    #: whether records are canaries, drawn by coins: see ``dperm.audit.canaries``
+    is_of_canaries: bool = False
 
 
 @dataclass

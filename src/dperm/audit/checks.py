@@ -67,7 +67,8 @@ EXTREME = 3  # pairs in each position that are run after extreme histories
 FITS = 2  # whole fits whose draws are compared
 READ = 400  # runs that show how often the first step reads a record
 BESIDE = 40  # numbers of a run whose ranks are compared with one another
-TARGETS = ((1.0, 1e-5), (3.0, 1e-5), (1.0, 1e-3), (1.0, 1e-5))  # the last one again
+TARGETS = ((1.0, 1e-5), (3.0, 1e-5), (1.0, 1e-4), (1.0, 1e-3))  # of a calibration
+LARGER = 100 * DELTA  # at which a ledger is priced too
 AMPLE = 1e3  # noise of an extreme history, in units of its scale
 BACK = (0, 1, 2, 4, 8)  # views before the record's, at which that noise turns
 HISTORIES = 3  # after which shifts are compared, for a lower bound
@@ -283,9 +284,13 @@ class Audit:
         if not math.isfinite(ours):
             return Finding("epsilon", self.lower, ours, False, "no bound is stated")
         wrong = []
-        for ledger in (m.ledger, costs.stretched(m.ledger)):
-            price = true_epsilon(ledger, DELTA)
-            low, high = costs.ledger_bounds(ledger)
+        for ledger, delta in (
+            (m.ledger, DELTA),
+            (costs.stretched(m.ledger), DELTA),
+            (m.ledger, LARGER),  # whatever was kept of the first price
+        ):
+            price = true_epsilon(ledger, delta)
+            low, high = costs.ledger_bounds(ledger, delta)
             if not low * (1 - GRID) <= price <= high * (1 + GRID):
                 wrong.append(f"priced at {price:.4g}, not {low:.4g} to {high:.4g}")
         if self.lower > ours * (1 + GRID):
@@ -302,8 +307,9 @@ class Audit:
             calibrated = self._fitted_ledger
         if calibrated is None:
             return Finding("target", 0.0, 1.0, False, "nothing is calibrated")
-        ledgers, wrong, worst = [calibrated(*target) for target in TARGETS], [], 0.0
-        for (epsilon, delta), ledger in zip(TARGETS, ledgers, strict=True):
+        targets = (*TARGETS, TARGETS[0])  # the first one again
+        ledgers, wrong, worst = [calibrated(*target) for target in targets], [], 0.0
+        for (epsilon, delta), ledger in zip(targets, ledgers, strict=True):
             if m.kind != STRICT:
                 continue
             low, _ = costs.ledger_bounds(ledger, delta)
@@ -319,11 +325,11 @@ class Audit:
         return Finding("target", worst, 1.0, bool(wrong), "; ".join(wrong))
 
     def _fitted_ledger(self, epsilon: float, delta: float) -> Ledger:
-        """The ledger of a whole fit of the base."""
+        """The ledger of a whole fit."""
         whole = self.m.whole
         assert whole is not None
         with quiet():
-            return whole.ledger(whole.fit(self.m.base, epsilon, delta, self.seed + 1))
+            return whole.ledger(whole.fit(whole.many, epsilon, delta, self.seed + 1))
 
     def parts(self) -> Finding:
         """No number is drawn twice, in one fit or in two; a budget counts both."""
@@ -337,10 +343,15 @@ class Audit:
                 for seed in seeds:
                     whole.fit(m.base, m.epsilon, DELTA, seed)
             else:
-                spent, fits = whole.composed(m.base, m.epsilon, DELTA, seeds)
-                low = sum(costs.ledger_bounds(whole.ledger(fit))[0] for fit in fits)
-                if low > spent * (1 + GRID):
-                    wrong.append(f"a budget counts {spent:.4g} of {low:.4g}")
+                sums = whole.composed(m.base, m.epsilon, DELTA, seeds)
+                ledgers = [whole.ledger(fit) for fit in sums.fits]
+                low = sum(costs.ledger_bounds(ledger)[0] for ledger in ledgers)
+                if low > sums.epsilon * (1 + GRID):
+                    wrong.append(f"a budget counts {sums.epsilon:.4g} of {low:.4g}")
+                if sums.delta < len(ledgers) * DELTA * (1 - GRID):
+                    wrong.append(f"a budget counts a delta of {sums.delta:.4g}")
+                if not sums.is_kept:
+                    wrong.append("a budget lets the same noise come again")
         drawn = [np.abs(draw.unit.ravel()) for draw in tap.draws]
         numbers = np.concatenate(drawn) if drawn else np.empty(0)
         again = numbers.size - len(np.unique(numbers))
@@ -356,6 +367,8 @@ class Audit:
         if whole is None:
             return Finding("told", 0.0, 0.0, False, "no whole fit")
         pairs_of_data, differing = list(whole.neighbours()), list[str]()
+        with quiet():  # compilers have their say, once
+            whole.fit(m.base, m.epsilon, DELTA, self.seed + 1)
         for words, one, two in pairs_of_data:
             log: list[Any] = []
             goal = (m.epsilon, DELTA, self.seed + 1)
@@ -416,7 +429,7 @@ def outcome(fit: Callable[[], Any]) -> dict[str, bytes]:
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
-    root.setLevel(logging.DEBUG)
+    root.setLevel(logging.INFO)  # compilers tell more, once
     try:
         with (
             warnings.catch_warnings(record=True) as caught,

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.blackbox import Claim, Verdict, audit
+from dperm.audit.canaries import audit_once
 from dperm.audit.functions import (
     NORMS,
     PATIENCE,
@@ -32,6 +33,7 @@ from dperm.core.privacy.strict import gaussian_epsilon
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 LARGEST = 10**4  # records, features
+MOST_CANARIES = 10**5
 GRACE = 1.0  # seconds in which a run may end after the time is over
 COUNTED_ONLY = "no draw was replayed: counted only"
 
@@ -59,6 +61,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--y-bound", type=_range, metavar=ends, help="labels that it assumes")
     which = "norm of a record's features that B bounds; default linf, each feature"
     add("--norm", choices=sorted(NORMS), default="linf", help=which)
+    few = "draw M records by coins and tell the coins from few runs, for slow training"
+    add("--canaries", type=_between(int, 1, MOST_CANARIES), metavar="M", help=few)
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
     add("--seconds", type=above, default=45.0, help="of CPU; default 45")
     gaussian = "the claim is that of Gaussian noise, which bounds what counts may show"
@@ -108,12 +112,16 @@ def main(given: argparse.Namespace) -> None:
             given.seconds,
             gaussian=given.gaussian,
         )
+        n, p = given.n, given.p
+        if given.canaries:
+            claim = replace(claim, is_of_canaries=True)
+            n, p = given.canaries, max(given.canaries, given.p)
         if given.gaussian and not given.delta:
             raise RefusedError("--gaussian: expected --delta with it, above 0")
         if given.norm != "linf" and given.x_bound is None:
             raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
         bounds = (given.x_bound, given.norm, given.y_bound, given.relation)
-        domain = Domain(given.n, given.p, *bounds)
+        domain = Domain(n, p, *bounds)
         verdict = in_time(given.function, claim, domain, given.seed)
         name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
         folder = Path(given.out or f"results/audit/functions/{name}")
@@ -176,7 +184,8 @@ def _audited(
         pipe.send((verdict, False))
 
     try:
-        pipe.send((audit(load(function), claim, domain, seed, told), True))
+        judge = audit_once if claim.is_of_canaries else audit
+        pipe.send((judge(load(function), claim, domain, seed, told), True))
     except RefusedError as error:
         pipe.send((error, True))
 
@@ -187,6 +196,8 @@ def verdict_text(
     """The verdict in a few lines."""
     sign = "=" if math.isinf(verdict.epsilon) else ">="
     how = f"by counting, with confidence {claim.confidence:g}"
+    if claim.is_of_canaries:
+        how = f"by canaries, with confidence {claim.confidence:g}"
     if verdict.frozen:
         how = "by frozen noise: the output is affine in it, checked on fresh draws"
     outcome = "REFUTED" if verdict.refuted else "not refuted"

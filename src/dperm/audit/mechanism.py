@@ -150,6 +150,16 @@ class Transcript:
 
 
 @dataclass(frozen=True)
+class Composed:
+    """Fits under one budget, and what that says it has spent."""
+
+    fits: list[Any]
+    epsilon: float
+    delta: float
+    is_kept: bool  #: whether it refuses a fit whose noise it has seen
+
+
+@dataclass(frozen=True)
 class Whole:
     """All that a user calls at once: it reads records and returns a fitted object.
 
@@ -165,16 +175,20 @@ class Whole:
         kept in the log, or else taken from it.
     neighbours : callable
         Pairs of data, each with a few words.
+    many : Records
+        So many that releases of fixed noise are the same at all targets that are tried:
+        a saved price must not be found by them alone.
     composed : callable, optional
         ``composed(data, epsilon, delta, seeds)`` fits once for each seed under one
-        budget, and returns what the budget says it has spent, with the objects.
+        budget.
     """
 
     fit: Callable[[Any, float, float, int], Any]
     ledger: Callable[[Any], Ledger]
     forced: Callable[[list[Any], bool], Any]
     neighbours: Callable[[], Iterator[tuple[str, Any, Any]]]
-    composed: Callable[[Any, float, float, Sequence[int]], Any] | None = None
+    many: Records
+    composed: Callable[[Any, float, float, Sequence[int]], Composed] | None = None
 
 
 @dataclass

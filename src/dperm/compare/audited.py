@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -34,8 +34,10 @@ from dperm.audit.mechanism import (
     DELTA,
     LOUD,
     Array,
+    Composed,
     Mechanism,
     Records,
+    Tap,
     Whole,
     quiet,
 )
@@ -43,19 +45,20 @@ from dperm.audit.solvers import as_vertex, far, vertex
 from dperm.compare import methods, ranges
 from dperm.compare import search as searches
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
-from dperm.compare.guarantee import Budget, Guarantee
+from dperm.compare.guarantee import Budget, BudgetError, Guarantee
 from dperm.compare.search import PrivateSearch
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger
-from dperm.core.privacy.mechanisms import Streams, gaussian
+from dperm.core.privacy.mechanisms import Streams, gaussian, heard
 from dperm.solvers.fits.secret import Secret, in_rounds
 
 N, P = 8, 4  # few records and features that weigh much; P = DP-BCFW's nodes
 EPSILON = 1.0
 MANY, CLEAR_EPSILON = 24, 200.0  # records, and epsilon, of data that stand above noise
+PLENTY = 3000  # records, for which the noise of the sums does not follow the target
 CLASSES = (-1.0, 0.0, 1.0)  # of one against the rest
 STRANGE = 7.0  # a label of no class
 SHORT = {"passes": 1.0, "steps": 2}  # replaces the slow values of a default setting
@@ -258,16 +261,26 @@ def whole(model: Any, base: Records) -> Whole:
 
     def composed(
         data: Records, epsilon: float, delta: float, seeds: Sequence[int]
-    ) -> tuple[float, list[Any]]:
+    ) -> Composed:
         count = len(seeds)
         with Budget(count * epsilon, count * delta) as budget:
             fits = [fit(data, epsilon, delta, seed) for seed in seeds]
-        return budget.spent_epsilon, fits
+        is_kept = False
+        with Budget(2 * epsilon, 2 * delta), heard(Tap()):
+            fit(data, epsilon, delta, seeds[0])
+            try:
+                fit(data, epsilon, delta, seeds[0])
+            except BudgetError:
+                is_kept = True
+        return Composed(fits, budget.spent_epsilon, budget.spent_delta, is_kept)
 
     def ledger(fitted: Any) -> Ledger:
         return fitted.epsilon_.ledger
 
-    return Whole(fit, ledger, forced, lambda: _neighbours(base, is_real), composed)
+    times = -(-PLENTY // len(base.y))
+    many = Records(np.tile(base.X, (times, 1)), np.tile(base.y, times))
+    neighbours = partial(_neighbours, base, is_real)
+    return Whole(fit, ledger, forced, neighbours, many, composed)
 
 
 @contextmanager
