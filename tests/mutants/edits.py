@@ -307,6 +307,11 @@ EDITS = (
     plant("search_score_free", "private_search", "its scores are in no ledger",
         "PrivateSearch._priced", "on.ledger(setting, noise){{ + score => }}",
     ),
+)  # fmt: skip
+
+# Bugs of whole fits and of what they share, which have no row in the table yet:
+# ``python -m mutants.run <names>`` makes it.
+UNRUN = (
     # Randomness that two parts of one fit share, or two fits of one budget.
     plant("search_seeds_shared", "private_search", "all runs have one noise",
         "PrivateSearch._tried",

@@ -179,6 +179,8 @@ class Search:
 
     def verdict(self) -> Verdict:
         """Try a few ordinary pairs, extreme ones, then all ordinary ones."""
+        self.clock = self.target.clock = Clock(self.claim.seconds)
+        self.told = time.perf_counter()
         try:
             self._search()
         except TimeUpError:

@@ -34,7 +34,7 @@ PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:fu
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 LARGEST = 10**4  # records, features
 MOST_CANARIES = 10**5
-GRACE = 1.0  # seconds in which a run may end after the time is over
+GRACE = 4.0  # seconds in which a process may start, and a run may end
 COUNTED_ONLY = "no draw was replayed: counted only"
 
 DESCRIPTION = "Try to refute that fit(X, y, seed) is (epsilon, delta)-private."
