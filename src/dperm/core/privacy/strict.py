@@ -77,7 +77,7 @@ def _priced(
     if mu:
         profiles.append(Profile(lambda losses: gaussian_delta(losses, mu)))
     bound = min(composed(profiles, delta), renyi_epsilon(ledger, delta))
-    return bound if bound < math.inf else _split(mu, others, delta, composed)
+    return bound if bound < math.inf else _split(mu, non_gaussian, delta, composed)
 
 
 def _split(
