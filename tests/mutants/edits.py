@@ -343,12 +343,6 @@ UNRUN = (
         "calibrated", "key = {{(ledger_of(1.0), epsilon, delta) => "
         "(ledger_of(1.0), delta)}}",
     ),
-    plant("whole_without_delta", "dp_gd", "the sums' noise is saved by epsilon alone",
-        "secret:whole",
-        "{{return calibrate(one, epsilon, delta, STRICT).noise_multiplier => "
-        "return vars(whole).setdefault("
-        "epsilon, calibrate(one, epsilon, delta, STRICT).noise_multiplier)}}",
-    ),
     plant("epsilon_without_delta", "dp_cd", "a saved price serves every delta",
         "strict:epsilon",
         "{{return _priced(ledger, delta, composed_epsilon) => "
