@@ -28,7 +28,8 @@ from dperm.compare.guarantee import Guarantee
 from dperm.compare.search import PrivateSearch, scored
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
-from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.config import read
+from dperm.core.names import ConfigError
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian
@@ -47,14 +48,13 @@ def mechanisms(solver: str) -> list[Mechanism]:
     The solver ``dp_gd`` has further ones: labels that are centred like a column, and a
     search.
     """
-    if solver not in methods.known():
-        return []
     try:
-        method = methods.method(solver)
-    except ConfigError:  # it leaks and does not run, which its own subjects report
+        section = read("solver", solver)
+        method = methods.configured(solver, section.algorithm, section.options)
+    except ConfigError:  # another kind of problem; or a leak, which has its own report
         return []
     found = []
-    for model in _models(solver, method):
+    for model in _models(method):
         try:
             found.append(estimator(model))
         except ValueError as error:
@@ -63,18 +63,18 @@ def mechanisms(solver: str) -> list[Mechanism]:
     return [*found, search(False), search(True)] if solver == "dp_gd" else found
 
 
-def _models(solver: str, method: Any) -> Iterator[DPLinear]:
-    module = solvers.load(method.section.algorithm)
+def _models(method: methods.Method) -> Iterator[DPLinear]:
+    module = method.module
     known = {*method.default, *(field.name for field in fields(module.Options))}
     steps = 1 if solvers.family(module) == "frank_wolfe" else SHORT["steps"]
     setting = {k: v for k, v in (SHORT | {"steps": steps}).items() if k in known}
     given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "bounds": (-2, 2)}
     given["setting"] = setting
     ends = {"label_bounds": (-2, 2), **given}
-    yield DPClassifier(solver, classes=(-1.0, 1.0), **given)
-    yield DPRegressor(solver, fit_intercept=False, **ends)
-    if solver == "dp_gd":
-        yield DPRegressor(solver, **ends)
+    yield DPClassifier(method, classes=(-1.0, 1.0), **given)
+    yield DPRegressor(method, fit_intercept=False, **ends)
+    if method.name == "dp_gd":
+        yield DPRegressor(method, **ends)
 
 
 def _base(real: bool) -> Records:
@@ -94,6 +94,7 @@ def estimator(model: DPLinear) -> Mechanism:
 
     with quiet():
         on, setting = model._runs(*cleaned(base))[0]
+    on_name = model.solver_
     first = ranges.ledger(model._ranges, N, EPSILON, DELTA)
     family, p = solvers.family(on.module), on.problem.p
 
@@ -132,7 +133,7 @@ def estimator(model: DPLinear) -> Mechanism:
     is_fit = family == "fits"
     intercept = "" if model.fit_intercept else ", no intercept"
     return Mechanism(
-        f"{type(model).__name__}({model.solver}){intercept}",
+        f"{type(model).__name__}({on_name}){intercept}",
         STRICT,
         noise.ledger,
         base,

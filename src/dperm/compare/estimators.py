@@ -9,6 +9,7 @@ pays.
 
 from __future__ import annotations
 
+import copy
 import math
 import secrets
 import warnings
@@ -35,8 +36,8 @@ from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.losses import bounded, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.ledger import Ledger, N, united
+from dperm.core.privacy.mechanisms import seeds_of
 from dperm.core.privacy.strict import is_closed_form
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
@@ -66,7 +67,7 @@ PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison a
 class DPLinear(BaseEstimator):
     """Base of classifier and regressor, which document parameters and attributes."""
 
-    solver: str = AUTO
+    solver: Any = AUTO
     _: KW_ONLY
     epsilon: float = 1.0
     delta: float | None = None
@@ -118,9 +119,8 @@ class DPLinear(BaseEstimator):
         own = not self.release or self.random_state is None
         for name, is_right, expected in (
             ("loss", self.loss in self._losses, f"one of {', '.join(self._losses)}"),
-            ("solver", isinstance(self.solver, str), "a name"),
             ("setting", isinstance(self.setting, Mapping | None), "values by name"),
-            ("setting", self.setting is None or self.solver != AUTO,
+            ("setting", self.setting is None or not self._is_auto,
              "with a solver that is named, not 'auto'"),
             ("l1", isinstance(self.l1, Real) and self.l1 >= 0, "0 or more"),
             ("l2", isinstance(l2, Real) and l2 >= 0, "0 or more"),
@@ -144,12 +144,29 @@ class DPLinear(BaseEstimator):
             if is_weak:
                 warnings.warn(what, UserWarning, 5)
 
+    @property
+    def _is_auto(self) -> bool:
+        """Whether the method is ours to choose."""
+        return isinstance(self.solver, str) and self.solver == AUTO
+
+    def __sklearn_clone__(self) -> Any:
+        """A copy without a fit; a solver that is an object is the same one."""
+        plain = copy.copy(self)
+        plain.solver = AUTO
+        made: Any = BaseEstimator.__sklearn_clone__(plain)  # type: ignore[attr-defined]
+        made.solver = self.solver
+        return made
+
     def _runs(
-        self, X: Any, every: Sequence[Any], name: str = ""
+        self, X: Any, every: Sequence[Any], chosen: str = ""
     ) -> list[tuple[Contestant, Setting]]:
-        """A method on the problem of each vector of labels, with its setting."""
-        name = name or self.solver
-        method = None if name == AUTO else methods.method(name)
+        """A method on the problem of each vector of labels, with its setting.
+
+        ``chosen`` is the method that was chosen before, if it was ours to choose.
+        """
+        method = None
+        if chosen or not self._is_auto:
+            method = methods.method(chosen or self.solver)
         scales = method is None or method.scales_columns
         self._constant = UNPENALISED if scales else 1.0
         problems = [self._problem(X, y, len(every)) for y in every]
@@ -157,7 +174,7 @@ class DPLinear(BaseEstimator):
         if reason := self._obstacle(method, problems[0]):
             raise ValueError(f"solver {method.name}: cannot do this: {reason}")
         self.solver_ = method.name
-        is_tilted = method.section.algorithm == "objective_perturbation"
+        is_tilted = method.algorithm == "objective_perturbation"
         safe: dict[str, Any] = {"minima": "approximate"} if is_tilted else {}
         setting = {**method.default, **safe, **(self.setting or {})}
         method.check(setting)
@@ -178,14 +195,14 @@ class DPLinear(BaseEstimator):
 
     def _obstacle(self, method: methods.Method, problem: Problem) -> str:
         """Why a method cannot fit a problem of declared scales; empty if it can."""
-        if self.release and method.section.algorithm not in FOR_RELEASE:
+        if self.release and method.algorithm not in FOR_RELEASE:
             return (
                 f"release=True has no proof for {method.name}; expected one of "
                 f"{', '.join(FOR_RELEASE)}"
             )
-        chosen = method.section.options
-        sets = chosen.get("blocks") or chosen.get("groups")
-        if chosen.get("probabilities") == "importance" and sets:
+        chosen = method.options
+        sets = getattr(chosen, "blocks", 0) or getattr(chosen, "groups", 0)
+        if getattr(chosen, "probabilities", "") == "importance" and sets:
             return "its number of steps follows from columns' scales that it reads off"
         return method.on(problem).obstacle()
 
@@ -233,7 +250,7 @@ class DPLinear(BaseEstimator):
         self.epsilon_ = Guarantee(found.ledger, self._delta, known, *cost)
         drawn = Exact() if self.release else ranges.seeded(seed)
         X, every, _ = self._standardised(t, every, first, drawn)
-        runs = self._runs(X, every, self.solver_)
+        runs = self._runs(X, every, self.solver_ if self._is_auto else "")
         seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
         with frames.silent():
             for (on, setting), one in zip(runs, seeds, strict=True):
@@ -336,9 +353,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
 
     Parameters
     ----------
-    solver : str
+    solver : str, module or object
         "auto" takes the first method that can solve the problem, by loss and p alone.
-        Otherwise a name of ``conf/solver``, or of a Python file in the current folder.
+        Otherwise the name of a solver of this package or of an entry point of
+        ``dperm.solvers``, ``module:name``, or a module or object of one's own with the
+        names of a solver (:mod:`dperm.core.solvers`). The current folder has no say.
     epsilon : float
         Positive; ``inf`` gives the solver without noise.
     delta : float, optional
@@ -484,7 +503,7 @@ class DPRegressor(RegressorMixin, DPLinear):
 
 
 def fit(
-    X: Any, y: Any, solver: str = AUTO, epsilon: float = 1.0, **parameters: Any
+    X: Any, y: Any, solver: Any = AUTO, epsilon: float = 1.0, **parameters: Any
 ) -> DPClassifier | DPRegressor:
     """Fit a private linear model to X (n, p) and labels y (n,).
 

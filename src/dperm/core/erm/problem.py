@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from dperm.core.compiled import KERNEL, fused, total
 from dperm.core.erm.cleaning import cleaned, lengths
 from dperm.core.erm.losses import Loss, named, value
 from dperm.core.erm.penalties import Penalty
+from dperm.core.kernels import njit
 from dperm.core.parallel import spread
 
 _LANES = 16  # weight vectors whose margins are summed together, A sparse
