@@ -88,7 +88,7 @@ def test_pandas_own_numbers_are_numbers_and_their_gaps_a_record_of_zeros(frame, 
     known = {"classes": (0, 1), "bounds": (-1, 1), "random_state": 0}
     fits = [DPClassifier("dp_gd", **known).fit(one, whole) for one in (own, plain)]
     assert np.array_equal(fits[0].coef_, fits[1].coef_)
-    assert fits[0].epsilon_.given == ("n", "types of columns")
+    assert fits[0].epsilon_.given == ("n", "types of columns", "type of labels")
     assert fits[0].feature_names_in_.tolist() == ["a", "b"]
     seen = own.drop(index=3)
     assert np.array_equal(fits[0].predict(seen), fits[1].predict(plain.drop(index=3)))

@@ -65,7 +65,8 @@ def test_frank_wolfe_runs_with_the_noise_of_its_ledger(monkeypatch):
     on = methods.method("dp_fw").on(make_problem("logistic", "l2"))
     ledger, handed = on.ledger(SETTINGS["dp_fw"], 2.0), []
     assert ledger.events[0].scale == 2.0 * ledger.events[0].sensitivity
-    monkeypatch.setattr(methods, "Noise", lambda *given: handed.append(given))
+    noise = "dperm.solvers.frank_wolfe.Noise"
+    monkeypatch.setattr(noise, lambda *given: handed.append(given))
     with pytest.raises(AttributeError):  # a run without noise
         on.weights(SETTINGS["dp_fw"], 2.0, 0)
     assert handed == [(ledger, ledger.events[0].scale, 0)]  # it sends no features

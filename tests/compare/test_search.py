@@ -13,9 +13,9 @@ from conftest import make_problem
 from dperm import Budget, BudgetError, DPClassifier, DPRegressor, PrivateSearch
 from dperm.accountants.private_choice import choice_epsilon
 from dperm.compare import search
-from dperm.compare.frames import TYPES
 from dperm.compare.methods import method
 from dperm.compare.search import clipped_loss, loss_bound, score_event, scored
+from dperm.core.erm.door import TYPES
 from dperm.core.erm.losses import bounded
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.mechanisms import gaussian, heard, streams

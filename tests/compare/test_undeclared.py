@@ -136,14 +136,12 @@ ODD = ["abc", b"u", HUGE, pd.NA, None, pd.Timestamp("2020-01-01"), {"a": 1}, [1]
 
 
 @pytest.mark.parametrize("odd", ODD, ids=repr)
-@pytest.mark.parametrize("kind", ["list", "array of objects"])
-def test_an_entry_of_any_kind_is_a_record_of_zeros(odd, kind):
+def test_an_entry_of_any_kind_is_a_record_of_zeros(odd):
     Z = X.astype(object)
     Z[0, 0] = odd
     wanted = X.copy()
     wanted[0, 0] = np.nan
-    rows = Z.tolist() if kind == "list" else Z
-    models = [classifier().fit(one, Y) for one in (rows, wanted)]
+    models = [classifier().fit(one, Y) for one in (Z.tolist(), wanted)]
     assert np.array_equal(models[0].coef_, models[1].coef_)
 
 

@@ -13,27 +13,32 @@ import copy
 import math
 import secrets
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from scipy import sparse
 from scipy.special import log_expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dperm import extras
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.compare import frames, methods, ranges
-from dperm.compare.guarantee import Guarantee, calibrated, charge, check_target
+from dperm.compare import methods, ranges
+from dperm.compare.guarantee import (
+    Counted,
+    Guarantee,
+    calibrated,
+    charge,
+    check_target,
+    is_number,
+)
 from dperm.compare.methods import Contestant, Setting
+from dperm.core.erm import door
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import bounded, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.privacy.ledger import Ledger, N, united
@@ -44,14 +49,8 @@ from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
 AUTO = "auto"
-# Methods that it takes, by whether the loss is quadratic: the first that can solve the
-# problem. It is near the arena's best (results/arena/advice.csv).
-ORDER = {
-    True: ("moments", "hessian_mixing", "dp_gram", "dp_gd"),
-    False: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
-}
-SIGNED = tuple(name for name in bounded() if named(name).labels == "sign")
-RESIDUAL = tuple(name for name in bounded() if name not in SIGNED)
+SIGNED = ("logistic", "smoothed_hinge")  # losses of two classes
+RESIDUAL = ("huber", "least_squares")  # losses of numbers
 RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
 SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
 SPREAD = 0.3  # of an intercept about the constant's, a guess
@@ -64,7 +63,7 @@ PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison a
 
 
 @PARAMETERS
-class DPLinear(BaseEstimator):
+class DPLinear(Counted):
     """Base of classifier and regressor, which document parameters and attributes."""
 
     solver: Any = AUTO
@@ -81,6 +80,7 @@ class DPLinear(BaseEstimator):
     _label: ClassVar[str]  # the declaration of labels
     _losses: ClassVar[tuple[str, ...]]
     _is_real: ClassVar[bool]  # labels are centred and scaled like a column
+    _read: ClassVar[Any]  # labels by the door
     _labelled: ClassVar[Any]  # makes vectors of labels, and finite columns
 
     # --- from arrays to problems ------------------------------------------------------
@@ -90,31 +90,67 @@ class DPLinear(BaseEstimator):
 
         The contents of a single record may not decide whether this raises.
         """
-        self._types = (frames.TYPES,) if isinstance(X, pd.DataFrame) else ()
-        how: dict[str, Any] = {"accept_sparse": "csc", "ensure_all_finite": False}
-        how |= {"dtype": np.float64, "ensure_min_samples": 2}
-        X = validate_data(self, frames.matrix(X), **how)
-        y = column_or_1d(frames.array("y", y), warn=True)
-        check_consistent_length(X, y)
-        self._check(X.shape[0])
-        columns: Any = [*map(str, getattr(self, "feature_names_in_", ()))] or X.shape[1]
-        absent = [ranges.template(columns)] * (self.bounds is None)
-        absent += [self._label] * (getattr(self, self._label.split("=")[0]) is None)
+        how: dict[str, Any] = {"reset": True, "ensure_min_samples": 2}
+        how |= {"accept_sparse": "csc", "ensure_all_finite": False}
+        table = door.table(X)
+        values = self._validated(table, **how)
+        columns: Any = values.shape[1]
+        if table.names is not None:
+            columns = [*map(str, table.names)]
+        absent = self._undeclared(columns)
         if absent:
+            which, templates = zip(*absent.items(), strict=True)
             raise ValueError(
-                "bounds: expected what the columns may hold, from what they mean and "
-                f"not from these data. Declare {', and '.join(absent)}"
+                f"{', '.join(which)}: expected what the columns and labels may hold, "
+                f"from what they mean and not from these data. Declare "
+                f"{', and '.join(templates)}"
             )
-        kinds = (self.fit_intercept, sparse.issparse(X))
+        labels = self._read(y)
+        check_consistent_length(values, labels.values)
+        self._public = (*table.public, *labels.public)
+        self._check(values.shape[0])
+        kinds = (self.fit_intercept, sparse.issparse(values))
         self._ranges = [ranges.declared("bounds", self.bounds, columns, *kinds)]
-        found: tuple[Any, Sequence[Any]] = self._labelled(self._ranges[0].unit(X), y)
+        t = self._ranges[0].unit(values)
+        found: tuple[Any, Sequence[Any]] = self._labelled(t, labels.values)
         return found
+
+    def _undeclared(self, columns: Sequence[str] | int) -> dict[str, str]:
+        """How to declare what is not declared, by parameter."""
+        absent = {}
+        if self.bounds is None:
+            absent["bounds"] = ranges.template(columns)
+        parameter = self._label.split("=")[0]
+        if getattr(self, parameter) is None:
+            absent[parameter] = self._label
+        return absent
+
+    def _validated(self, table: door.Table, **how: Any) -> Any:
+        """The numbers of a table, after scikit-learn's checks of shape and names."""
+        names = table.names or ()
+        twice = [str(name) for name, count in Counter(names).items() if count > 1]
+        if twice:
+            named = ", ".join(twice)
+            raise ValueError(
+                f"X: expected columns of different names, found two {named}"
+            )
+        with warnings.catch_warnings():
+            if table.names is not None:  # of these it is told below
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+            values = validate_data(self, table.values, dtype=np.float64, **how)
+        if names and all(isinstance(name, str) for name in names):
+            import pandas as pd
+
+            header = pd.DataFrame(columns=[*names], dtype=np.float64)
+            reset = how["reset"]
+            validate_data(self, header, reset=reset, skip_check_array=True)
+        return values
 
     def _check(self, n: int) -> None:
         """Refuse meaningless parameters, and warn of weak ones."""
         self._n = n
-        self._delta = 1 / n**2 if self.delta is None else self.delta
-        check_target(self.epsilon, self._delta)
+        delta = 1 / n**2 if self.delta is None else self.delta
+        self._epsilon, self._delta = check_target(self.epsilon, delta)
         l2 = 0.0 if self.l2 is None else self.l2
         own = not self.release or self.random_state is None
         for name, is_right, expected in (
@@ -122,18 +158,20 @@ class DPLinear(BaseEstimator):
             ("setting", isinstance(self.setting, Mapping | None), "values by name"),
             ("setting", self.setting is None or not self._is_auto,
              "with a solver that is named, not 'auto'"),
-            ("l1", isinstance(self.l1, Real) and self.l1 >= 0, "0 or more"),
-            ("l2", isinstance(l2, Real) and l2 >= 0, "0 or more"),
+            ("l1", is_number(self.l1) and self.l1 >= 0, "0 or more"),
+            ("l2", is_number(l2) and l2 >= 0, "0 or more"),
             ("fit_intercept", self.fit_intercept in (True, False), "True or False"),
             ("release", self.release in (True, False), "True or False"),
             ("random_state", own, "None with release=True, which takes the system's"),
-            ("epsilon", not self.release or self.epsilon < math.inf,
+            ("epsilon", not self.release or self._epsilon < math.inf,
              "a finite epsilon with release=True"),
         ):  # fmt: skip
             if not is_right:
                 found = getattr(self, name)
                 raise ValueError(f"{name}: expected {expected}, found {found!r}")
         if self.release:
+            from dperm import extras
+
             extras.require("release", "release=True")
         for is_weak, what in (
             (self._delta > 1 / n, f"delta: {self._delta:g} is more than 1/n = {1 / n:g}"
@@ -153,7 +191,7 @@ class DPLinear(BaseEstimator):
         """A copy without a fit; a solver that is an object is the same one."""
         plain = copy.copy(self)
         plain.solver = AUTO
-        made: Any = BaseEstimator.__sklearn_clone__(plain)  # type: ignore[attr-defined]
+        made: Any = Counted.__sklearn_clone__(plain)  # type: ignore[attr-defined]
         made.solver = self.solver
         return made
 
@@ -185,13 +223,16 @@ class DPLinear(BaseEstimator):
 
         Several problems need a joint price by a formula, because others take minutes.
         """
-        *first, last = map(methods.method, ORDER[problems[0].loss.quadratic])
-        for method in first:
-            if not self._obstacle(method, problems[0]):
-                ledger = method.on(problems[0]).ledger(method.default, 1.0)
+        first = problems[0]
+        p = first.p - self.fit_intercept
+        size = first.n * self._epsilon / max(p, 1)
+        *names, last = methods.usual(first.loss.quadratic, p, size)
+        for method in map(methods.method, names):
+            if not self._obstacle(method, first):
+                ledger = method.on(first).ledger(method.default, 1.0)
                 if len(problems) == 1 or is_closed_form(ledger + ledger):
                     return method
-        return last
+        return methods.method(last)
 
     def _obstacle(self, method: methods.Method, problem: Problem) -> str:
         """Why a method cannot fit a problem of declared scales; empty if it can."""
@@ -213,8 +254,8 @@ class DPLinear(BaseEstimator):
         beside l2 |w|^2: p (z R / (n (1 + l2)))^2, z the multiplier and R^2 = p + 2.
         """
         n, p = X.shape
-        target = (self.epsilon / math.sqrt(count), self._delta)
-        l2 = self.l2
+        target = (self._epsilon / math.sqrt(count), self._delta)
+        l2 = None if self.l2 is None else float(self.l2)
         if l2 is None:
             noise = p * (p + 2) * (ranges.whole(*target) / n) ** 2
             l2 = max(1 / n, RIDGE[self._is_real] * noise)
@@ -222,29 +263,29 @@ class DPLinear(BaseEstimator):
         if self.fit_intercept:
             X = with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
-        known = (self.loss, Penalty(self.l1, l2), *target)
+        known = (self.loss, Penalty(float(self.l1), l2), *target)
         return declared(build("fit", X, y, *known, given=(N,)), scales)
 
     # --- the fit ----------------------------------------------------------------------
 
     @np.errstate(all="ignore")  # warnings would depend on the records
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to X (n, p), dense, sparse or a data frame of numbers, and labels y.
+        """Fit to X (n, p) and labels y, of any kind that ``dperm.core.erm.door`` reads.
 
         Raises ValueError for unsuitable labels, parameters or solvers, and BudgetError
         if an open ``Budget`` has too little left.
         """
         t, every = self._cleaned(X, y)
         runs, seed = self._runs(t, every), noise_seed(self.random_state)
-        first = ranges.ledger(self._ranges, self._n, self.epsilon, self._delta)
+        first = ranges.ledger(self._ranges, self._n, self._epsilon, self._delta)
 
         def stated(noise: float) -> Ledger:
             return sum((on.ledger(setting, noise) for on, setting in runs), first)
 
         spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
-        found = calibrated(stated, self.epsilon, self._delta - spent)
+        found = calibrated(stated, self._epsilon, self._delta - spent)
         public = [on.public_information(found.ledger) for on, _ in runs]
-        known = united(*public, self._types)
+        known = united(*public, self._public)
         charge(found.true_epsilon, self._delta, known, seed)
         cost = (found.true_epsilon, spent)
         self.epsilon_ = Guarantee(found.ledger, self._delta, known, *cost)
@@ -252,7 +293,7 @@ class DPLinear(BaseEstimator):
         X, every, _ = self._standardised(t, every, first, drawn)
         runs = self._runs(X, every, self.solver_ if self._is_auto else "")
         seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
-        with frames.silent():
+        with door.silent():
             for (on, setting), one in zip(runs, seeds, strict=True):
                 on.exact = self.release
                 W.append(on.weights(setting, found.noise_multiplier, one))
@@ -266,13 +307,22 @@ class DPLinear(BaseEstimator):
     def _spent(self, width: int, stated: Ledger) -> float:
         """The share of delta that discrete noise costs, with intercept and label."""
         releases = sum(event.count for event in stated.events[1:])  # after the sums
-        found = slack(releases * width * (width + 1) // 2 + 2 * width, self.epsilon)
-        if not found < self._delta / 2:
+        numbers = releases * width * (width + 1) // 2 + 2 * width
+        cost = slack(numbers, self._epsilon)
+        if not cost < self._delta / 2:
+            unit = slack(numbers, 0.0) / 2  # of 1 + e^epsilon
+            room = self._delta / (2 * unit) - 1
+            largest = math.floor(100 * math.log(room)) / 100 if room > 1 else 0.0
+            if not largest > 0:
+                raise ValueError(
+                    f"delta: expected more than {4 * unit:g} with release=True, found "
+                    f"{self._delta:g}"
+                )
             raise ValueError(
-                f"delta: expected more than {2 * found:g} with release=True, found "
-                f"{self._delta:g}"
+                f"epsilon: expected at most {largest:g} with release=True at delta "
+                f"{self._delta:g}, found {self._epsilon:g}"
             )
-        return found
+        return cost
 
     def _standardised(
         self, t: Any, every: Sequence[Any], given: Ledger, normal: Normal | Exact
@@ -331,8 +381,8 @@ class DPLinear(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         """<x, w> plus the intercept for each record and vector of weights, (n, K)."""
         check_is_fitted(self, "coef_")
-        how = {"reset": False, "accept_sparse": "csr", "dtype": np.float64}
-        X = validate_data(self, frames.matrix(X), **how)
+        how = {"reset": False, "accept_sparse": ("csr", "csc")}
+        X = self._validated(door.table(X), **how)
         return np.asarray(X @ np.atleast_2d(self.coef_).T) + self.intercept_
 
     def __sklearn_tags__(self) -> Any:
@@ -374,7 +424,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         pair for all, a list of one for each, a tuple of two arrays with lower and upper
         ends, or pairs by the names of a data frame's columns.
     setting : mapping, optional
-        Values of a named solver, such as ``{"passes": 10, "step": 1, "clip": 1}``.
+        Values of a named solver, such as ``{"steps": 10, "clip": 1}`` of ``dp_gd``.
     random_state : int, RandomState or None
         None draws from the operating system; a seed that others know hides nothing.
     release : bool
@@ -400,7 +450,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
     >>> X, y = [[1.0], [-1.0]] * 500, [1, 0] * 500
     >>> model = DPClassifier(classes=(0, 1), bounds=(-1, 1), random_state=0).fit(X, y)
     >>> model.predict([[2.0], [-2.0]]).tolist(), model.epsilon_.given
-    ([1, 0], ('n',))
+    ([1, 0], ('n', 'width of rows', 'types of columns', 'type of labels'))
     """
 
     _: KW_ONLY
@@ -409,33 +459,27 @@ class DPClassifier(ClassifierMixin, DPLinear):
     _label, _losses = "classes=(first, second, ...)", SIGNED
     _is_real = False
 
-    def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
+    def _read(self, y: Any) -> door.Labels:
+        """The class of each label."""
+        declared = door.classes(self._declared(y))
+        self.classes_ = declared.values
+        return door.codes(y, declared)
+
+    def _declared(self, y: Any) -> Any:
+        """The classes; the labels y have no say."""
+        return self.classes
+
+    def _labelled(self, X: Any, codes: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as signs, a vector per class beyond two; of no class, zeros all."""
-        self.classes_ = self._declared(y)
-        if not {y.dtype.kind, self.classes_.dtype.kind} <= {*"iufb"}:
-            y = frames.matched(y, self.classes_)
-        X, known = cleaned(X, np.where(np.isin(y, self.classes_), 1.0, np.nan))
-        some = self.classes_[1:] if len(self.classes_) == 2 else self.classes_
-        every = [np.where((y == one) | (known == 0), 1.0, -1.0) for one in some]
+        X, known = cleaned(X, np.where(codes >= 0, 1.0, np.nan))
+        first = 1 if len(self.classes_) == 2 else 0
+        every = [
+            np.where((codes == place) | (known == 0), 1.0, -1.0)
+            for place in range(first, len(self.classes_))
+        ]
         if self.fit_intercept and len(every) == 1:
             self._ranges.append(ranges.of_label(-1, 1, True, X.shape[1], is_real=False))
         return X, every
-
-    def _declared(self, y: np.ndarray) -> np.ndarray:
-        """The classes; the labels y have no say."""
-        found = np.asarray(self.classes)
-        keys = [frames.shared(one) for one in found.ravel().tolist()]
-        if any(isinstance(one, int | float) and abs(one) >= 2**53 for one in keys):
-            raise ValueError(
-                f"classes: expected whole numbers below 2^53 in size, which doubles "
-                f"tell apart, found {self.classes!r}"
-            )
-        if found.ndim != 1 or len({*keys}) != len(found) or len(found) < 2:
-            raise ValueError(
-                f"classes: expected two labels or more that differ, found "
-                f"{self.classes!r}"
-            )
-        return found
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores of records X (n, p): (n,), positive for the second class; (n, K)."""
@@ -487,13 +531,17 @@ class DPRegressor(RegressorMixin, DPLinear):
     label_bounds: Any = None
     _label, _losses, _is_real = "label_bounds=(low, high)", RESIDUAL, True
 
+    def _read(self, y: Any) -> door.Labels:
+        """The number that each label is."""
+        return door.numbers(y)
+
     def _labelled(self, X: Any, y: np.ndarray) -> tuple[Any, list[Any]]:
         """Labels as t in their range; a record that is not finite becomes zeros."""
         kinds = (self.fit_intercept, False)
         ends = ranges.declared("label_bounds", self.label_bounds, 1, *kinds)
         label = ranges.of_label(ends.low, ends.high, ends.centred, X.shape[1])
         self._ranges.append(label)
-        X, y = cleaned(X, label.unit(frames.numbers("y", y).astype(float)))
+        X, y = cleaned(X, label.unit(y))
         return X, [y]
 
     def predict(self, X: Any) -> np.ndarray:
@@ -520,7 +568,8 @@ def fit(
     """
     told = [name for name in ("classes", "label_bounds") if name in parameters]
     if len(told) != 1:
-        columns = [*map(str, X.columns)] if isinstance(X, pd.DataFrame) else 1
+        names = door.table(X).names
+        columns: Any = 1 if names is None else [*map(str, names)]
         too = f". Declare {ranges.template(columns)} too"
         raise ValueError(
             "classes, label_bounds: expected classes=(first, second, ...) for "

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import os
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Self
 
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from dperm.compare import processes
 from dperm.core.calibrations import STRICT
+from dperm.core.erm.door import number
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger, moves_with_data, united
 
@@ -62,6 +70,8 @@ class BudgetError(ValueError):
     """A fit costs more than a budget has left."""
 
 
+LEAST_DELTA = sys.float_info.min
+CURE = "fit in one process, by n_jobs=None or joblib's threading backend"
 ROUNDING = 1e-9  # relative tolerance of a budget's sums
 _ACTIVE: list[Budget] = []  # innermost last
 _LOCK = threading.Lock()
@@ -74,8 +84,11 @@ class Budget:
     A fit that costs more than is left raises ``BudgetError`` before it draws any noise.
     Epsilons and deltas add up, also where later fits depend on earlier releases
     (Rogers, Roth, Ullman and Vadhan 2016, arXiv:1605.08294, Theorem 3.6). Noise must be
-    independent, so that a ``random_state`` serves one fit of a budget. Only fits of
-    this process are counted, not those of ``GridSearchCV`` with ``n_jobs``.
+    independent, so that a ``random_state`` serves one fit of a budget.
+
+    Fits of this process are counted, in all of its threads. While a budget is open, an
+    estimator that is not fitted does not leave the process (``pickle``, joblib and
+    ``n_jobs`` raise ``BudgetError``), and no process that this one started fits.
 
     Examples
     --------
@@ -100,14 +113,19 @@ class Budget:
     _seeds: set[int] = field(default_factory=set, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_target(self.epsilon, self.delta)
+        self.epsilon, self.delta = check_target(self.epsilon, self.delta)
 
     def __enter__(self) -> Self:
-        _ACTIVE.append(self)
+        with _LOCK:
+            processes.mark()
+            _ACTIVE.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _ACTIVE.remove(self)
+        with _LOCK:
+            _ACTIVE.remove(self)
+            if not _ACTIVE:
+                processes.unmark()
 
     def _refuse(self, seed: int, **cost: float) -> None:
         if seed in self._seeds:
@@ -127,8 +145,15 @@ class Budget:
 def charge(epsilon: float, delta: float, given: tuple[str, ...], seed: int) -> None:
     """Take the cost of a fit, whose noise has that seed, from every open budget.
 
-    Raises BudgetError if one has less left or knows the seed; then nothing is taken.
+    Raises BudgetError if one has less left or knows the seed, or if a process above
+    this one has a budget open, which would not see the fit; then nothing is taken.
     """
+    parent = processes.marked_parent()
+    if parent:
+        raise BudgetError(
+            f"process {parent} has a Budget open, which would not count this fit of "
+            f"process {os.getpid()}: {CURE}"
+        )
     with _LOCK:
         for budget in _ACTIVE:
             budget._refuse(seed, epsilon=epsilon, delta=delta)
@@ -139,15 +164,50 @@ def charge(epsilon: float, delta: float, given: tuple[str, ...], seed: int) -> N
             budget._seeds.add(seed)
 
 
-def check_target(epsilon: Any, delta: Any) -> None:
-    """Refuse an invalid epsilon or delta by a ValueError."""
-    if not (_is_number(epsilon) and epsilon > 0):
+class Counted(BaseEstimator):
+    """An estimator whose fits are counted by the budgets that are open.
+
+    It is copied within a process as usual. Raises BudgetError where it would leave the
+    process before it is fitted while a budget is open.
+    """
+
+    def __getstate__(self) -> Any:
+        if _ACTIVE and not hasattr(self, "epsilon_"):
+            raise BudgetError(
+                f"{type(self).__name__}: a Budget is open, which would not count a fit "
+                f"in another process: {CURE}"
+            )
+        return super().__getstate__()
+
+    def __copy__(self) -> Self:
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return made
+
+
+def check_target(epsilon: Any, delta: Any) -> tuple[float, float]:
+    """Epsilon and delta as doubles; ValueError for what is none, or no target."""
+    if not (is_number(epsilon) and float(epsilon) > 0):
         raise ValueError(
             f"epsilon: expected a positive number or inf, found {epsilon!r}"
         )
-    if not (_is_number(delta) and 0 < delta < 1):
+    if not (is_number(delta) and 0 < float(delta) < 1):
         raise ValueError(f"delta: expected a number in (0, 1), found {delta!r}")
+    if float(delta) < LEAST_DELTA:
+        raise ValueError(
+            f"delta: expected at least {LEAST_DELTA:.2g}, below which doubles lose "
+            f"digits, found {delta!r}"
+        )
+    return float(epsilon), float(delta)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def is_number(entry: Any) -> bool:
+    """Whether a parameter is a real number that a double holds, and no truth value."""
+    is_real = isinstance(entry, Real) and not isinstance(entry, bool | np.bool_)
+    return is_real and number(entry) is not None

@@ -24,6 +24,8 @@ mean 0 and scale 1 had been declared, so that no later cost depends on the relea
 from __future__ import annotations
 
 import math
+import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +33,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from dperm.core.erm import door
 from dperm.core.privacy.ledger import Gaussian, Ledger
 from dperm.solvers.exact_noise import Exact, sum_error
 from dperm.solvers.fits.secret import Normal
@@ -210,13 +213,16 @@ def declared(
     """The ranges of columns, by name or number, as a user declares them.
 
     ``bounds`` is one pair (low, high) for all columns, a list of one for each, a tuple
-    of two arrays with lower and upper ends, or a mapping from names to pairs. ``name``
-    is the parameter that holds them. ``centred`` says whether there is an intercept.
+    of two arrays with lower and upper ends, or a mapping from names to pairs. What has
+    names itself is read by them: a series of pairs, two series of ends, and a frame
+    with a row, or a column, for each column. ``name`` is the parameter that holds them.
+    ``centred`` says whether there is an intercept.
     Raises ValueError for others, and where zeros of sparse columns are out of range.
     """
     k = columns if isinstance(columns, int) else len(columns)
-    if isinstance(bounds, Mapping):
-        bounds = _by_name(name, bounds, columns)
+    named = _named(name, bounds, columns)
+    if named is not None:
+        bounds = _by_name(name, named, columns)
     low, high = _ends(name, bounds, k)
     right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
     right &= (low == high) | (high - low >= 1 / EDGE)
@@ -238,7 +244,8 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     Two by two numbers are pairs in a list, ends in a tuple of arrays, and else unclear.
     """
     try:
-        given = np.asarray(bounds)
+        with door.silent():
+            given = np.asarray(bounds)
         given = np.empty(0) if given.dtype.kind in "SU" else given.astype(float)
     except (TypeError, ValueError):
         given = np.empty(0)
@@ -256,20 +263,79 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def _named(
+    name: str, bounds: Any, columns: Sequence[str] | int
+) -> Mapping[Any, Any] | None:
+    """Pairs by name, of what has names itself; None if it has none."""
+    pandas = sys.modules.get("pandas")
+    if isinstance(bounds, Mapping):
+        return bounds
+    if pandas is None or isinstance(bounds, str):
+        return _named_rows(name, bounds)
+    is_pair = isinstance(bounds, tuple | list) and len(bounds) == 2
+    if is_pair and all(isinstance(end, pandas.Series) for end in bounds):
+        indexes = [end.index for end in bounds]
+        if any(index.has_duplicates for index in indexes):
+            raise ValueError(f"{name}: expected one row for each column")
+        bounds = pandas.DataFrame({"low": bounds[0], "high": bounds[1]})
+    is_frame = isinstance(bounds, pandas.DataFrame)
+    if not is_frame and not isinstance(bounds, pandas.Series):
+        return _named_rows(name, bounds)
+    is_numbered = isinstance(bounds.index, pandas.RangeIndex)
+    if is_frame and isinstance(columns, int):
+        if is_numbered and bounds.shape == (columns, 2):  # as an array of pairs
+            return None
+        raise ValueError(f"{name}: columns have no names, expected (low, high)")
+    titles = [] if isinstance(columns, int) else [*columns]
+    if is_frame and {*map(str, bounds.columns)} == {*titles}:
+        bounds = bounds.T
+    if is_frame and bounds.shape[1] != 2:
+        raise ValueError(
+            f"{name}: expected a frame with a row (low, high) for each column, found "
+            f"the shape {bounds.shape}"
+        )
+    if not is_frame and is_numbered and bounds.shape == (2,):
+        return None  # one pair for all
+    pairs = bounds.to_numpy().tolist()
+    titles = [*map(str, bounds.index)]
+    if len({*titles}) < len(titles):
+        raise ValueError(f"{name}: expected one row for each column")
+    return dict(zip(titles, pairs, strict=True))
+
+
+def _named_rows(name: str, bounds: Any) -> Mapping[Any, Any] | None:
+    """Pairs by name of a frame that is not of pandas, or an array with names."""
+    is_array = isinstance(bounds, np.ndarray) and bounds.dtype.names is None
+    if is_array or isinstance(bounds, list | tuple | str):
+        return None
+    if not door.is_frame(bounds):
+        return None
+    table = door.table(bounds, name)
+    if table.values.shape[0] != 2:
+        raise ValueError(
+            f"{name}: expected two rows, lower ends and upper ends, found "
+            f"{table.values.shape[0]}"
+        )
+    return dict(zip(table.names or (), table.values.T.tolist(), strict=True))
+
+
 def _by_name(
-    name: str, bounds: Mapping[str, Any], columns: Sequence[str] | int
+    name: str, bounds: Mapping[Any, Any], columns: Sequence[str] | int
 ) -> list[Any]:
     """The pairs of the columns in their order."""
     if isinstance(columns, int):
         raise ValueError(f"{name}: columns have no names, expected (low, high)")
-    known = {str(one): pair for one, pair in bounds.items()}
-    absent = ", ".join(one for one in columns if one not in known)
-    strange = ", ".join(one for one in known if one not in columns)
-    if absent or strange:
+    pairs = {str(title): pair for title, pair in bounds.items()}
+    twice = [title for title, count in Counter(columns).items() if count > 1]
+    twice += [title for title, count in Counter(map(str, bounds)).items() if count > 1]
+    absent = ", ".join(title for title in columns if title not in pairs)
+    strange = ", ".join(title for title in pairs if title not in columns)
+    if absent or strange or twice:
         parts = [f"no range of {absent}"] * bool(absent)
         parts += [f"no column {strange}"] * bool(strange)
+        parts += [f"two are called {', '.join(twice)}"] * bool(twice)
         raise ValueError(f"{name}: {'; '.join(parts)}. Declare {template(columns)}")
-    return [known[one] for one in columns]
+    return [pairs[title] for title in columns]
 
 
 def template(columns: Sequence[str] | int) -> str:

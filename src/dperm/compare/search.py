@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,10 +22,11 @@ from dperm.accountants.private_choice import (
     choice_epsilon,
     drawn_runs,
 )
-from dperm.compare import frames, ranges
+from dperm.compare import ranges
 from dperm.compare.estimators import PARAMETERS, DPLinear, noise_seed
-from dperm.compare.guarantee import Guarantee, charge, check_target
+from dperm.compare.guarantee import Counted, Guarantee, charge, check_target
 from dperm.compare.methods import Contestant, Setting
+from dperm.core.erm import door
 from dperm.core.erm.problem import Problem
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import smallest
@@ -84,7 +85,7 @@ def loss_bound(problem: Problem) -> float:
 
 
 @PARAMETERS
-class PrivateSearch(BaseEstimator):
+class PrivateSearch(Counted):
     """The best of a random number of private fits, all within one epsilon.
 
     A tenth of epsilon and half of delta release the sums that centre and scale columns.
@@ -138,8 +139,8 @@ class PrivateSearch(BaseEstimator):
         runs = [model._runs(t, every)[0] for model in models]
         paid, cost = self._priced(runs, half)
         known = [runs[k][0].public_information(ledger) for k, _, ledger in paid]
-        given, seed = united(*known, one._types), noise_seed(self.random_state)
-        noise = ranges.whole(RANGES * self.epsilon, half)
+        given, seed = united(*known, one._public), noise_seed(self.random_state)
+        noise = ranges.whole(RANGES * float(self.epsilon), half)
         first = ranges.stated(one._ranges, noise)
         cost += true_epsilon(first, half)
         charge(cost, 2 * half, given, seed)
@@ -147,7 +148,7 @@ class PrivateSearch(BaseEstimator):
         for model in models:
             model._ranges = one._ranges
         runs = [model._runs(X, every)[0] for model in models]
-        with frames.silent():
+        with door.silent():
             _, w, k = min(self._tried(runs, paid, seed), key=lambda tried: tried[0])
         won = next(ledger for point, _, ledger in paid if point == k)
         self.epsilon_ = Guarantee(first + won, 2 * half, given, cost)
@@ -160,7 +161,7 @@ class PrivateSearch(BaseEstimator):
     @property
     def _of_choice(self) -> float:
         """Epsilon of the choice, without the sums of columns."""
-        return (1 - RANGES) * self.epsilon
+        return (1 - RANGES) * float(self.epsilon)
 
     def _prepared(self, X: Any, y: Any) -> tuple[list[Any], Any, Any]:
         """The model of each point of the grid, columns as t in their ranges, labels."""
@@ -170,7 +171,7 @@ class PrivateSearch(BaseEstimator):
                 f"release=True, found {self.estimator!r}"
             )
         check_target(self.epsilon, 0.5)
-        if self.epsilon == np.inf:
+        if float(self.epsilon) == np.inf:
             raise ValueError("epsilon: expected a finite number, found inf")
         grid = [*ParameterGrid(self.param_grid)]
         wrong = {key for one in grid for key in one} - {*SEARCHED}
@@ -201,7 +202,9 @@ class PrivateSearch(BaseEstimator):
         found = enumerate(calibrate_choice(ways, epsilon, delta))
         paid = [(k, z, ways[k](z)) for k, z in found if z is not None]
         if not paid:
-            raise ValueError(f"epsilon: no noise keeps a search to {self.epsilon:g}")
+            raise ValueError(
+                f"epsilon: no noise keeps a search to {float(self.epsilon):g}"
+            )
         cost = choice_epsilon([ledger for _, _, ledger in paid], delta)
         if cost > (1 + ROOM) * epsilon:
             raise ValueError(

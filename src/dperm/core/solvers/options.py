@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import Any, NoReturn
 
 from dperm.core.names import expected
 
@@ -17,19 +19,56 @@ def one_of(key: str, found: Any, known: Collection[str]) -> None:
 def at_least(options: Any, least: int, *keys: str) -> None:
     """Refuse numbers below the least."""
     for key in keys:
-        if not (found := getattr(options, key)) >= least:
-            raise ValueError(f"options.{key}: expected {least} or more, found {found}")
+        if not _number(options, key) >= least:
+            _refuse(options, key, f"{least} or more")
 
 
 def positive(options: Any, *keys: str) -> None:
     """Refuse numbers that are not positive."""
     for key in keys:
-        if not (found := getattr(options, key)) > 0:
-            raise ValueError(f"options.{key}: expected positive, found {found}")
+        if not _number(options, key) > 0:
+            _refuse(options, key, "positive")
 
 
 def share(options: Any, *keys: str) -> None:
     """Refuse numbers outside (0, 1)."""
     for key in keys:
-        if not 0 < (found := getattr(options, key)) < 1:
-            raise ValueError(f"options.{key}: expected in (0, 1), found {found}")
+        if not 0 < _number(options, key) < 1:
+            _refuse(options, key, "in (0, 1)")
+
+
+def typed(options: Any, setting: Mapping[str, Any]) -> None:
+    """Refuse values of a setting that are of another type than the usual ones."""
+    for key, entry in setting.items():
+        usual = getattr(options, key)
+        is_number = isinstance(usual, int | float) and not isinstance(usual, bool)
+        if is_number:
+            _check_number(key, entry, isinstance(usual, int))
+        elif isinstance(usual, bool | str) and not isinstance(entry, type(usual)):
+            kind = "True or False" if isinstance(usual, bool) else "a name"
+            raise ValueError(f"options.{key}: expected {kind}, found {entry!r}")
+
+
+def is_whole(entry: Any) -> bool:
+    """Whether a number counts something, as 10 or 1e3 does."""
+    return isinstance(entry, Integral) or float(entry).is_integer()
+
+
+def _number(options: Any, key: str) -> float:
+    """The number of an option; whole where it counts, as its default does."""
+    entry = getattr(options, key)
+    counts = {field.name for field in fields(options) if field.type in (int, "int")}
+    _check_number(key, entry, key in counts)
+    return float(entry)
+
+
+def _check_number(key: str, entry: Any, is_count: bool) -> None:
+    if isinstance(entry, bool) or not isinstance(entry, Real):
+        raise ValueError(f"options.{key}: expected a number, found {entry!r}")
+    if is_count and not is_whole(entry):
+        raise ValueError(f"options.{key}: expected a whole number, found {entry!r}")
+
+
+def _refuse(options: Any, key: str, expected: str) -> NoReturn:
+    found = getattr(options, key)
+    raise ValueError(f"options.{key}: expected {expected}, found {found!r}")
