@@ -138,6 +138,7 @@ class Own:
     """As a class instead of a module."""
 
     FAMILY, Options, Run = "fits", dp_gd.Options, dp_gd.Run
+    UNCHECKED = "it is DP-GD, which is checked"
     ledger, refuses = staticmethod(dp_gd.ledger), staticmethod(dp_gd.refuses)
 
 
@@ -146,6 +147,7 @@ def importable(monkeypatch):
     """A module that Python can import by name."""
     module = copied("own_descent")
     module.Own = Own
+    module.UNCHECKED = Own.UNCHECKED
     monkeypatch.setitem(sys.modules, "own_descent", module)
     return module
 
