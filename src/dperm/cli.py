@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
-from dperm import __version__, extras
+from dperm import __version__, extras, processor
 from dperm.core.experiment import locate
 from dperm.core.names import hint
 
@@ -126,6 +126,7 @@ Noise is seeded doubles, for study. To publish a model use dperm.fit(..., releas
 
 def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
+    processor.same_bits()  # numpy is not imported yet
     if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ``| head`` ends it in silence
     try:

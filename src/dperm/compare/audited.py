@@ -49,7 +49,8 @@ from dperm.compare.guarantee import Budget, BudgetError, Guarantee
 from dperm.compare.search import PrivateSearch
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
-from dperm.core.experiment.locate import ConfigError
+from dperm.core.experiment.config import read
+from dperm.core.names import ConfigError
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import Streams, gaussian, heard
@@ -72,14 +73,13 @@ def mechanisms(solver: str) -> list[Mechanism]:
     The solver ``dp_gd`` has further ones: labels that are centred like a column, and a
     search.
     """
-    if solver not in methods.known():
-        return []
     try:
-        method = methods.method(solver)
-    except ConfigError:  # it leaks and does not run, which its own subjects report
+        section = read("solver", solver)
+        method = methods.configured(solver, section.algorithm, section.options)
+    except ConfigError:  # another kind of problem; or a leak, which has its own report
         return []
     found = []
-    for model, n in _models(solver, method):
+    for model, n in _models(method):
         try:
             found.append(estimator(model, n))
         except ValueError as error:
@@ -88,23 +88,23 @@ def mechanisms(solver: str) -> list[Mechanism]:
     return [*found, search(False), search(True)] if solver == "dp_gd" else found
 
 
-def _models(solver: str, method: Any) -> Iterator[tuple[DPLinear, int]]:
+def _models(method: methods.Method) -> Iterator[tuple[DPLinear, int]]:
     """Estimators with a solver, and how many records they are fitted to."""
-    module = solvers.load(method.section.algorithm)
+    module = method.module
     known = {*method.default, *(field.name for field in fields(module.Options))}
     steps = 1 if solvers.family(module) == "frank_wolfe" else SHORT["steps"]
     setting = {k: v for k, v in (SHORT | {"steps": steps}).items() if k in known}
     given: dict[str, Any] = {"epsilon": EPSILON, "delta": DELTA, "bounds": (-2, 2)}
     given["setting"] = setting
     ends = {"label_bounds": (-2, 2), **given}
-    yield DPClassifier(solver, classes=(-1.0, 1.0), **given), N
-    yield DPRegressor(solver, fit_intercept=False, **ends), N
+    yield DPClassifier(method, classes=(-1.0, 1.0), **given), N
+    yield DPRegressor(method, fit_intercept=False, **ends), N
     clear = {"epsilon": CLEAR_EPSILON}
-    yield DPClassifier(solver, classes=(-1.0, 1.0), **(given | clear)), MANY
-    yield DPRegressor(solver, **(ends | clear)), MANY
-    if solver == "dp_gd":
-        yield DPRegressor(solver, **ends), N
-        yield DPClassifier(solver, classes=CLASSES, **given), N
+    yield DPClassifier(method, classes=(-1.0, 1.0), **(given | clear)), MANY
+    yield DPRegressor(method, **(ends | clear)), MANY
+    if method.name == "dp_gd":
+        yield DPRegressor(method, **ends), N
+        yield DPClassifier(method, classes=CLASSES, **given), N
 
 
 def _base(real: bool, n: int = N) -> Records:
@@ -134,6 +134,7 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
     with quiet():
         parts = model._runs(*cleaned(base))
     on = parts[0][0]
+    on_name = model.solver_
     first = ranges.ledger(model._ranges, n, *target)
     family, p = solvers.family(on.module), on.problem.p
 
@@ -182,7 +183,7 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
     several = f", {len(parts)} classes" if len(parts) > 1 else ""
     clear = ", little noise" if model.epsilon > EPSILON else ""
     return Mechanism(
-        f"{type(model).__name__}({model.solver}){intercept}{several}{clear}",
+        f"{type(model).__name__}({on_name}){intercept}{several}{clear}",
         STRICT,
         noise.ledger,
         base,

@@ -20,9 +20,11 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
-from numba import jit, njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, is_jitted
+
+from dperm.core.kernels import njit
 
 KERNEL: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
@@ -302,4 +304,4 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
     copy = FunctionType(function.__code__, scope, function.__name__)
     copy.__qualname__ = f"{function.__qualname__}_{name}"  # the key of Numba's cache
     options = kernel.targetoptions
-    return jit(**options, cache=options.get("inline") != "always")(copy)
+    return njit(**options, cache=options.get("inline") != "always")(copy)

@@ -18,13 +18,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, clamp, fused
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
+from dperm.core.kernels import njit
 from dperm.core.lanes import Lanes, mean_sensitivity
 from dperm.core.privacy.ledger import (
     GLOBAL_SMOOTHNESS,
@@ -37,6 +37,7 @@ from dperm.solvers.lanes import dp_sgd
 from dperm.solvers.lanes.dp_sgd import margins
 
 _SLOPES = 256  # derivatives of the loss that are computed at once
+RECORDWISE = True  # a step reads a record or a few, and has one size for all weights
 
 
 @dataclass(frozen=True)

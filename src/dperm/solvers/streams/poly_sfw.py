@@ -20,11 +20,11 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.core.compiled import BLOCK, INLINE, KERNEL, clamp, dot, fused, lowest
 from dperm.core.erm.losses import slope
+from dperm.core.kernels import njit
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.privacy.mechanisms import laplace_rows
