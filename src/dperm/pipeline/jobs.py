@@ -282,6 +282,7 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
     of = [
         *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
         *(repr(points), kinds, config.seed, design.replicates, design.fresh),
+        design.most,
         *(design.race, design.hopeless, design.evaluated, code(*CHOOSING)),
         code(STAGED) if design.race else "",
         digests.lanes(chosen.algorithm, spec.loss),
