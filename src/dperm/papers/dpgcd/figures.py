@@ -77,18 +77,16 @@ def growth(config: Config, product: Product, problems: list[str]) -> Picture:
     return Picture(drawing.frame(rows), titles, axes, own, is_named=True)
 
 
-def selection(
-    config: Config, product: Product, problems: list[str], iterations: int
-) -> Picture:
+def selection(config: Config, product: Product, problems: list[str]) -> Picture:
     """Excess against p at one number of iterations: the exact law, and runs.
 
     Dotted lines are what grows like the logarithm of p, and like a power of p, between
     the ends of the law.
     """
-    law, runs = (
-        where(results.load_sweep(config, name), iterations=iterations)
-        for name in product.sweeps
-    )
+    law, runs = (results.load_sweep(config, name) for name in product.sweeps)
+    count = law["iterations"].iloc[0]
+    law = where(law, iterations=count)
+    runs = where(runs, iterations=count)
     rows: Rows = []
     panels = {"log": "$p$ on a logarithmic axis", "both": "both axes logarithmic"}
     means = law.groupby("p")["share"].mean()

@@ -75,14 +75,16 @@ def _with_bound(
 
 
 def rates(
-    config: Config, product: Product, problems: list[str], d: int, norms: Sequence[Any]
+    config: Config, product: Product, problems: list[str], norms: Sequence[Any]
 ) -> Picture:
     """NoisySFW's excess over that of w = 0 against n, at three epsilons, by p.
 
     The first row has the worst of the hard class, with its binomial sums where n is
     large; the second well-specified least squares. Published noise.
     """
-    table = where(instanced(config, product), d=d, method="noisy_sfw")
+    table = where(instanced(config, product), method="noisy_sfw")
+    d = int(table.groupby("instance")["d"].max().min())  # the largest that all have
+    table = where(table, d=d)
     table = table[table["calibration"].isin([PAPER, "none"])]
     easy = table["instance"] == EASY
     rows, titles = Rows(), dict[str, str]()
@@ -138,13 +140,14 @@ def clock(
 
 
 def transition(
-    config: Config, product: Product, problems: list[str], n: int, epsilon: float
+    config: Config, product: Product, problems: list[str], epsilon: float
 ) -> Picture:
-    """Excess against d at one n: p = 1 beside norms above it, and without noise.
+    """Excess against d at the largest n, for p = 1 and above, and without noise.
 
     On well-specified least squares, with the published noise.
     """
-    table = where(together(config, product), n=n)
+    table = together(config, product)
+    table = table[table["n"] == table["n"].max()]
     table = table[table["method"].isin(["noisy_sfw", "poly_sfw"])]
     rows, titles = Rows(), dict[str, str]()
     for at, kind in ((epsilon, PAPER), (math.inf, "none")):
