@@ -85,6 +85,7 @@ def solved(config: schema.Config) -> Settings:
         "paper.replicates": design.replicates,
         "scale.replicates": None,
         "paper.fresh": design.fresh,
+        "paper.most": design.most,
         "scale.fresh": None,
         "paper.race": design.race,
         "paper.evaluated": design.evaluated,

@@ -128,13 +128,13 @@ def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
         design = replace(design, evaluated="best")
-    units = tuning.fresh_units(job, design)
+    units = tuning.fresh_units(job, design, range(config.paper.clocked))
     if units:  # compile or load the kernels before anything is timed
         lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})
     for unit in units:
         is_shown = unit.calibration.calibration in kinds
-        if is_shown and unit.replicate < config.paper.clocked:
+        if is_shown:
             yield compute(job, unit, unit.settings(), 1)
 
 

@@ -318,6 +318,7 @@ class Paper(Part):
     calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting
+    most: Count = 400  # of the best settings, as far as their means need them
     evaluated: Literal["all", "best", "ties"] = "all"  # numbers of passes
     clocked: Whole = 5  # evaluation runs that are repeated alone where time is shown
     race: Flag = True  # false: run all settings in all replicates
