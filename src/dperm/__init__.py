@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __version__ = "2.0.0"
 
 # Public names, and the modules that define them.
-_PLACES = {
+PLACES = {
     "Budget": "dperm.compare.guarantee",
     "BudgetError": "dperm.compare.guarantee",
     "DPClassifier": "dperm.compare.estimators",
@@ -39,8 +39,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        return getattr(importlib.import_module(_PLACES[name]), name)
+    if name in PLACES:
+        return getattr(importlib.import_module(PLACES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -375,7 +375,8 @@ def _replaced(found: Replacements) -> Iterator[Undo]:
     for names in public:
         yield from _in_mapping(names, found)
     for kind in gc.get_objects():
-        if isinstance(kind, type) and not _is_untouched(kind.__module__):
+        # the type alone is asked: an object may run code of its own for its class
+        if issubclass(type(kind), type) and not _is_untouched(kind.__module__):
             yield from _in_attributes(kind, dict(vars(kind)), found)
     own = {id(found.originals), *map(id, public), *map(id, found.ours.values())}
     tuples = []

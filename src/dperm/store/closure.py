@@ -609,8 +609,8 @@ def _uses(tree: ast.AST, package: str) -> Iterator[str]:
 def _of_module(module: str, names: set[str] | None) -> Iterator[str]:
     """Entry points in a module of which some names are used; of None, any."""
     if module == "dperm":  # which imports what it offers at its first use
-        used = dperm.LAZY if names is None else names & dperm.LAZY.keys()
-        yield from {f"dperm.compare.{dperm.LAZY[name]}" for name in used}
+        used = dperm.PLACES if names is None else names & dperm.PLACES.keys()
+        yield from {dperm.PLACES[name] for name in used}
     elif names is None or not f"{module}.".startswith(_DOTTED):
         yield module
     else:
