@@ -456,21 +456,16 @@ def test_classes_share_one_epsilon(data):
     assert not np.array_equal(model.coef_[0], model.coef_[1])
 
 
-def test_a_method_whose_steps_are_counted_by_the_data_is_refused(
-    data, tmp_path, monkeypatch
-):
+def test_a_method_whose_steps_are_counted_by_the_data_is_refused(data):
     X, y = data
     many = np.tile(X, 2)  # as many columns as it has blocks
     for one in (many, np.where(many > 2, 1e300, many)):
         model = DPRegressor("dp_skgd_blocks2_importance", random_state=0, **WHOLE)
         with pytest.raises(ValueError, match="its number of steps follows from"):
             model.fit(one, y)
-    (tmp_path / "conf/solver").mkdir(parents=True)
-    own = "name: mine\nlabel: mine\nalgorithm: dp_skgd\n"
-    words = f"{own}options: {{blocks: 4, probabilities: importance}}\n"
-    (tmp_path / "conf/solver/mine.yaml").write_text(words, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    model = DPRegressor("mine", fit_intercept=False, random_state=0, **WHOLE)
+    options = {"blocks": 4, "probabilities": "importance"}
+    own = methods.configured("mine", "dp_skgd", options)
+    model = DPRegressor(own, fit_intercept=False, random_state=0, **WHOLE)
     with pytest.raises(ValueError, match="its number of steps follows from"):
         model.fit(X, y)
 

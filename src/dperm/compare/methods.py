@@ -514,8 +514,8 @@ def _algorithm(name: str) -> str:
     if algorithm is None:
         names = sorted({*solvers.PLACES, *_variants()})
         raise ConfigError(
-            f"solver {name}: expected one of {', '.join(names)}, an entry point of "
-            f"dperm.solvers, module:name or a module{hint(name, names)}"
+            f"solver {name}{hint(name, names)}: expected one of {', '.join(names)}, "
+            "an entry point of dperm.solvers, module:name or a module"
         )
     return str(algorithm)
 
