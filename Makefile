@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: article help quickstart test test-all all lint size types unit bounds smoke
-.PHONY: smoke-all long faults mutants bench docs notebooks wheel lock sbom clean
+.PHONY: smoke-all long faults mutants stale bench docs notebooks wheel lock sbom clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -26,7 +26,7 @@ test: $(VENV)/.done  ## linters, types, unit tests, a smoke run of a paper
 	@began=$$(date +%s); $(MAKE) --no-print-directory lint types unit smoke && \
 	  echo "make test: $$(($$(date +%s) - began)) s"
 
-test-all: test long smoke-all faults mutants docs wheel  ## all that is tested, in hours
+test-all: test long smoke-all faults mutants stale docs wheel  ## all that is tested, in hours
 	$(MAKE) bounds VERSIONS=lowest-direct
 	$(MAKE) bounds VERSIONS=highest
 
@@ -66,12 +66,16 @@ smoke-all: $(VENV)/.done  ## every stage of every paper, on tiny grids
 long: $(VENV)/.done  ## tests that take minutes each, as the mark `long` says
 	pytest -n $(JOBS) -m long --ignore tests/faults
 
-faults: $(VENV)/.done  ## every fault ten times, SLURM, offline
+faults: $(VENV)/.done  ## faults by chance into results/faults.csv; kills, SLURM, offline
+	PYTHONPATH=tests python -m faults.campaign
 	FAULT_TIMES=10 pytest -n 0 -m "" tests/faults
 
 mutants: $(VENV)/.done  ## bugs planted one at a time
 	cd tests && python -m mutants.run
 	cd tests && python -m mutants.rooms
+
+stale: $(VENV)/.done  ## every setting and 300 edits of code, against the keys of all jobs
+	cd tests && python -m stale.run
 
 bench: $(VENV)/.done  ## kernels against C, lanes against single runs, growth, memory
 	python -m bench

@@ -6,7 +6,7 @@ HERE = os.path.dirname(os.path.realpath(workflow.main_snakefile))  # or workflow
 sys.path.insert(0, os.path.join(HERE, "src"))  # in a checkout
 import time
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.pipeline import manifest
+from dperm.pipeline import manifest, warm
 from dperm.pipeline import workflow as helpers
 from dperm.pipeline.jobs import STAGES, compose
 from dperm.core.experiment.files import refuse_second
@@ -15,12 +15,18 @@ BEGAN = time.time()
 PAPERS = helpers.papers_of(sys.argv, available("paper"))
 try:
     OVERRIDES = helpers.overrides(config, sys.argv)
-    JOBS = compose(PAPERS, OVERRIDES)
+    is_main = workflow.is_main_process
+    JOBS = None if is_main else helpers.handed_over(OVERRIDES)
+    if JOBS is None:
+        JOBS = compose(PAPERS, OVERRIDES)
+        JOBS.cores = workflow.cores or 1
+    JOBS.costs = manifest.costs(JOBS.folder)
+    PAPERS = JOBS.papers
     helpers.refuse_unmade(sys.argv, JOBS)
 except ConfigError as error:
     sys.exit(str(error))
 
-if workflow.is_main_process:
+if is_main:
     helpers.age(JOBS)
 shell.prefix(helpers.prefix(HERE))
 RESULTS, LOGS = JOBS.below("results"), JOBS.below("logs")
@@ -37,15 +43,21 @@ onstart:  # the kernel frees the lock, however this process ends
         raise WorkflowError(str(error))
     # With a limit on their rate every ended job leaves a timer that fires each second.
     workflow.scheduler.job_rate_limiter = None
+    # Other machines and other environments start their jobs themselves.
+    if not workflow.local_exec:
+        helpers.hand_over(JOBS, OVERRIDES)
+    elif not workflow.deployment_settings.deployment_method:
+        warm.start()
 
 
 onsuccess:
-    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
+    cores, is_whole = helpers.cores(workflow), helpers.is_whole(sys.argv)
+    manifest.write(JOBS, cores, BEGAN, is_whole, warm.stop())
     print(helpers.answers(sys.argv, RESULTS, PAPERS))
 
 
 onerror:  # a panel without data is a failure, and all else is made
-    manifest.write(JOBS.folder, PAPERS, workflow.cores, BEGAN)
+    manifest.write(JOBS, helpers.cores(workflow), BEGAN, False, warm.stop())
 
 
 localrules:
@@ -87,9 +99,7 @@ for stage in [stage for stage in STAGES if stage != "draw"]:
             STAGES[stage].patterns(RESULTS),
         log:
             f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.log",
-        benchmark:
-            f"{LOGS}{stage}/{STAGES[stage].name or 'all'}.tsv"
-        priority: STAGES[stage].priority
+        priority: lambda names, stage=stage: helpers.priority(JOBS, "/".join((stage, *names)))
         conda:
             "environment.yml"
         threads: lambda names, stage=stage: helpers.threads(JOBS, stage, *names)
@@ -119,8 +129,6 @@ for paper in PAPERS:
                 [update(file) for file in drawing.outputs],
             log:
                 f"{LOGS}draw/{paper}/{drawing.products[0]}.log",
-            benchmark:
-                f"{LOGS}draw/{paper}/{drawing.products[0]}.tsv"
             conda:
                 "environment.yml"
             params:

@@ -22,7 +22,9 @@ from dperm.core.experiment import files as store
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline.manifest import machine
-from dperm.solvers.lanes import dp_gcd, dp_sgd
+from dperm.solvers.lanes import dp_gcd, dp_sgd, dp_svrg
+from dperm.solvers.streams import poly_sfw
+from dperm.solvers.streams.setup import Setup
 
 
 def against_c() -> list[list]:
@@ -33,6 +35,7 @@ def against_c() -> list[list]:
         for module, run, count in (
             (dp_cd, reference.run_dp_cd, 20 * p),
             (dp_sgd, reference.run_dp_sgd, min(n, 20000)),
+            (dp_svrg, reference.run_dp_svrg, min(n - 1, 20000)),
         ):
             one = lanes(3).take([1])
             ours = solve(module, made, one, count)[0]
@@ -46,6 +49,35 @@ def against_c() -> list[list]:
             per_step = [seconds / count * 1e9 for seconds in spent]
             rows.append([name, label, *per_step, spent[0] / spent[1]])
     return rows
+
+
+def vertices_against_c() -> list[list]:
+    """PolySFW over the l_1 ball, one lane, noise apart: nanoseconds a coordinate."""
+    lib, table = reference.library(), []
+    for d, count in ((64, 20_000), (256, 5000), (1024, 1000), (4096, 300)):
+        rng = np.random.default_rng(0)
+        rows = rng.choice(np.array([-1, 1], dtype=np.int8), (count, d))
+        labels, noise = rng.standard_normal(count), rng.laplace(size=(count, 2 * d))
+        kernel = Setup("least_squares", 1.0, d).compiled(poly_sfw._steps)
+        factors, scale, eta = np.ones(count), np.full(1, 1e-3), 1e-3
+
+        def ours(
+            kernel=kernel, rows=rows, labels=labels, factors=factors, noise=noise,
+            scale=scale, eta=eta, d=d,
+        ):  # fmt: skip
+            x, gradient = np.zeros((2, 1, d))
+            last = np.zeros(1, dtype=np.int64)
+            given = (rows, labels, factors, 1.0, noise, scale, eta, 1.0)
+            kernel(*given, x, gradient, last)
+            return x[0]
+
+        def theirs(rows=rows, labels=labels, noise=noise, eta=eta):
+            return reference.run_poly_sfw(lib, rows, labels, noise, 1e-3, eta)
+
+        np.testing.assert_allclose(ours(), theirs(), rtol=1e-8, atol=1e-10)
+        spent = [seconds / count / d * 1e9 for seconds in in_turns(ours, theirs)]
+        table.append([d, *spent, spent[0] / spent[1]])
+    return table
 
 
 def lanes_against_single_runs() -> list[list]:
@@ -114,6 +146,8 @@ def report() -> str:
          lanes_against_single_runs(),
          ("problem", "kernel", "ns a step and lane", "our single run / lane",
           "C run / lane")),
+        ("PolySFW, one lane, nanoseconds a coordinate and step; noise is drawn before",
+         vertices_against_c(), ("d", "ours", "C", "ours / C")),
         ("Seconds and megabytes as one size grows over two decades",
          growth.table(), growth.HEAD),
         ("One iteration of DP-GCD on sparse data, ten non-zeros a column; nanoseconds "

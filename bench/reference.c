@@ -83,3 +83,63 @@ ptrdiff_t dp_gcd(const double *restrict data, const int *restrict rows,
         v[rows[e]] += move * data[e];
     return found;
 }
+
+/* An epoch of DP-SVRG that begins at w = 0; mu and sum (p each) are scratch. */
+void dp_svrg(bitgen_t *rng, const double *a, const double *offset, const double *norms,
+             double *restrict w, double *restrict mu, double *restrict sum, ptrdiff_t n,
+             ptrdiff_t p, const ptrdiff_t *records, ptrdiff_t count, int logistic,
+             double step, double clip, double scale, double full, double l1, double l2) {
+    double threshold = step * l1, shrink = 1.0 / (1.0 + step * l2);
+    for (ptrdiff_t j = 0; j < p; j++) mu[j] = sum[j] = 0.0;
+    for (ptrdiff_t i = 0; i < n; i++) {
+        double d = logistic ? -1.0 / (1.0 + exp(offset[i])) : offset[i];
+        d = clamp(d, clip / norms[i]);
+        for (ptrdiff_t j = 0; j < p; j++) mu[j] += d * a[i * p + j];
+    }
+    for (ptrdiff_t j = 0; j < p; j++)
+        mu[j] = mu[j] / n + full * random_standard_normal(rng);
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const double *restrict x = a + records[k] * p;
+        double then = offset[records[k]], now = then;
+        for (ptrdiff_t j = 0; j < p; j++) now += x[j] * w[j];
+        double d = logistic ? 1.0 / (1.0 + exp(then)) - 1.0 / (1.0 + exp(now))
+                            : now - then;
+        d = clamp(d, clip / norms[records[k]]);
+        for (ptrdiff_t j = 0; j < p; j++) {
+            double noise = scale * random_standard_normal(rng);
+            w[j] = prox(w[j] - step * (d * x[j] + noise + mu[j]), threshold, shrink);
+            sum[j] += w[j];
+        }
+    }
+}
+
+/* Steps of PolySFW for least squares on rows of signs; noise is (count, 2 p). Returns
+ * the vertex that was taken last. */
+ptrdiff_t poly_sfw(const signed char *rows, const double *labels, double bound,
+                   const double *noise, double scale, double eta, double radius,
+                   double *restrict x, double *restrict d, ptrdiff_t last,
+                   ptrdiff_t count, ptrdiff_t p) {
+    double factor = 1.0, keep = 1.0 - eta;
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const signed char *restrict z = rows + k * p;
+        const double *restrict u = noise + 2 * k * p;
+        double margin = 0.0, best = INFINITY;
+        for (ptrdiff_t j = 0; j < p; j++) margin += z[j] * x[j];
+        margin *= factor;
+        double gone = radius * z[last / 2] * (last % 2 ? -1.0 : 1.0);
+        double before = clamp((margin - eta * gone) / keep - labels[k], bound);
+        double now = clamp(margin - labels[k], bound);
+        double pull = keep * (now - before) + eta * now;
+        for (ptrdiff_t j = 0; j < p; j++) {
+            d[j] = pull * z[j] + keep * d[j];
+            double up = radius * d[j] + scale * u[2 * j];
+            double down = -radius * d[j] + scale * u[2 * j + 1];
+            if (up < best) { best = up; last = 2 * j; }
+            if (down < best) { best = down; last = 2 * j + 1; }
+        }
+        factor *= keep;
+        x[last / 2] += eta * radius * (last % 2 ? -1.0 : 1.0) / factor;
+    }
+    for (ptrdiff_t j = 0; j < p; j++) x[j] *= factor;
+    return last;
+}

@@ -13,6 +13,7 @@ from dperm.core.erm.losses import named
 from dperm.core.erm.problem import Problem
 from dperm.core.lanes import Lanes, mean_sensitivity, share
 from dperm.core.privacy.mechanisms import Streams, laplace
+from dperm.solvers.lanes import dp_svrg
 
 FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-shared")
 
@@ -102,3 +103,40 @@ def run_dp_gcd(
             ctypes.c_double(problem.penalty.l1),
         )  # fmt: skip
     return w
+
+
+def run_dp_svrg(
+    lib: ctypes.CDLL, problem: Problem, lane: Lanes, streams: Streams, count: int
+) -> np.ndarray:
+    """At most an epoch of DP-SVRG in C; the final weights (p,)."""
+    n, p = problem.n, problem.p
+    records = streams.sampling.integers(0, n, count).astype(np.intp)
+    w, mu, total = np.zeros((3, p))
+    scale = float(2 * lane.clip[0] * lane.noise_multiplier)
+    full = dp_svrg.full_noise(problem, dp_svrg.Options()) * scale / n
+    lib.dp_svrg(
+        _generator(streams), _pointer(problem.rows), _pointer(problem.offset),
+        _pointer(problem.row_norms), _pointer(w), _pointer(mu), _pointer(total),
+        ctypes.c_ssize_t(n), ctypes.c_ssize_t(p), _pointer(records),
+        ctypes.c_ssize_t(count), _is_logistic(problem),
+        ctypes.c_double(lane.step[0] / problem.global_smoothness),
+        ctypes.c_double(lane.clip[0]), ctypes.c_double(scale), ctypes.c_double(full),
+        ctypes.c_double(problem.penalty.l1), ctypes.c_double(problem.penalty.l2),
+    )  # fmt: skip
+    return w
+
+
+def run_poly_sfw(
+    lib: ctypes.CDLL, rows: np.ndarray, labels: np.ndarray, noise: np.ndarray,
+    scale: float, eta: float,
+) -> np.ndarray:  # fmt: skip
+    """Steps of PolySFW in C from zeros, radius and clipping bound 1; x (d,)."""
+    count, d = rows.shape
+    x, gradient = np.zeros(d), np.zeros(d)
+    one = ctypes.c_double(1.0)
+    lib.poly_sfw(
+        _pointer(rows), _pointer(labels), one, _pointer(noise), ctypes.c_double(scale),
+        ctypes.c_double(eta), one, _pointer(x), _pointer(gradient), ctypes.c_ssize_t(0),
+        ctypes.c_ssize_t(count), ctypes.c_ssize_t(d),
+    )  # fmt: skip
+    return x

@@ -1,6 +1,11 @@
 """Small problems that every test may use."""
 
+# ruff: noqa: E402
 from __future__ import annotations
+
+from dperm import processor
+
+processor.same_bits()  # as the command does, before numpy is imported
 
 import copy
 import sys

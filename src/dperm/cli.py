@@ -25,12 +25,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import yaml
 
-from dperm import __version__, extras
+from dperm import __version__, extras, processor
 from dperm.core.experiment import locate
 from dperm.core.names import hint
 
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
-OPTIONS = "options"  # of argparse; the module's ``arguments`` adds them to a parser
+OPTIONS = "options"  # of argparse, as ``PARSERS`` says
 KEYS = "keys"  # the command's own key=value
 
 
@@ -80,6 +80,11 @@ COMMANDS = {
     for form, listed in _LISTED.items()
     for name, function, text in _ROW.findall(listed)
 }
+# Functions that add the options of a command to its parser.
+PARSERS = {
+    "audit module:function": "audit.command:arguments",
+    "verify": "pipeline.options:verify",
+}
 WIDTH = max(map(len, COMMANDS))
 CORE = ("try", "audit module:function")  # commands that need no extra
 MARK = re.compile("[^=]*:[^=]*|--epsilon(=.*)?")  # of ``audit module:function``
@@ -90,6 +95,7 @@ LOUD = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
+WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``pipeline.warm``
 # Options that may ask for no core, or fewer.
 FEW = re.compile(r"(-[cj]|--cores|--jobs)=?([-+]?\d*)")
 DRY = ("-n", "--dry-run")  # Snakemake's, without a value
@@ -120,6 +126,7 @@ Noise is seeded doubles, for study. To publish a model use dperm.fit(..., releas
 
 def main() -> None:
     """Run one of the package's commands in this process, or pass all to Snakemake."""
+    processor.same_bits()  # numpy is not imported yet
     if {"-h", "--help"} & {*sys.argv} and hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # ``| head`` ends it in silence
     try:
@@ -136,6 +143,8 @@ def _run(arguments: list[str]) -> None:
         print(f"dperm {__version__}")
     elif arguments[0] in ("-sc", "--shell_completion"):
         _complete(arguments)
+    elif arguments[0] == WARM:
+        _serve(int(arguments[1]))
     elif name is None:
         first = next((word for word in arguments if word not in DRY), "all")
         _refuse_unknown(first)
@@ -172,7 +181,7 @@ def _call(name: str, words: list[str]) -> None:
         given: Any = words
         if command.form == OPTIONS:
             options = Parser(what, description=command.help)
-            sys.modules[function_of(command).__module__].arguments(options)
+            called(PARSERS[name])(options)
             given = options.parse_args(words)
         run(function_of(command), given)
 
@@ -191,7 +200,12 @@ class Parser(argparse.ArgumentParser):
 
 def function_of(command: Command) -> Callable[..., Any]:
     """The function behind a command."""
-    module, _, name = command.function.partition(":")
+    return called(command.function)
+
+
+def called(place: str) -> Callable[..., Any]:
+    """The function at ``module:function``."""
+    module, _, name = place.partition(":")
     return getattr(importlib.import_module(f"dperm.{module}"), name)
 
 
@@ -212,7 +226,8 @@ def run_stage(command: Command, arguments: list[str]) -> None:
                 from dperm.pipeline import checks  # imports the solvers
 
                 checks.check(made)
-            run(function_of(command), made)
+            written = run(function_of(command), made)
+            _note(made, written)
 
     _log()
     flags = [word for word in arguments if not re.match("~|[^-].*=", word)]
@@ -226,6 +241,15 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):
             composition.application(job)()
+
+
+def _serve(number: int) -> None:
+    """Fork the jobs of a run."""
+    from dperm.pipeline import warm
+
+    stages = [one for one in COMMANDS.values() if one.form in (SOLVES, DRAWS)]
+    modules = {f"dperm.{stage.function.partition(':')[0]}" for stage in stages}
+    warm.serve(number, main, sorted(modules))
 
 
 def _complete(arguments: list[str]) -> None:
@@ -278,12 +302,22 @@ def own_place(error: BaseException) -> str:
     return place
 
 
-def run(function: Callable[..., Any], given: Any) -> None:
+def run(function: Callable[..., Any], given: Any) -> Any:
     """Call a function with BLAS on one thread: its number of threads changes bits."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):
-        function(given)
+        return function(given)
+
+
+def _note(config: Any, written: Any) -> None:
+    """Note the files that a stage has written in the manifest of their run."""
+    paths = [written] if isinstance(written, Path) else written
+    if isinstance(paths, list) and all(isinstance(path, Path) for path in paths):
+        from dperm.core.experiment import plan
+        from dperm.pipeline import manifest
+
+        manifest.note(plan.results_folder(config), paths)
 
 
 # --- papers, files and Snakemake's options --------------------------------------------
@@ -352,6 +386,11 @@ def _snakemake(arguments: list[str]) -> None:
     from snakemake.cli import main as snakemake
 
     root = locate.home()
+    if {"{", "}"} & {*str(root)}:
+        raise SystemExit(
+            f"dperm: {root}: expected a path without braces, which Snakemake reads as "
+            "names of values: move the checkout"
+        )
     profile = str(root / "profiles" / "default")
     given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
     if not any(CORES.match(word) for word in arguments):

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit.checks import CHECKS, Audit
+from dperm.audit.checks import OF_RUNS, Audit
 from dperm.audit.mechanism import DELTA, Array, Mechanism, Records, Tap
 from dperm.audit.solvers import Shape, is_open, mechanisms
 from dperm.core import solvers
@@ -404,7 +404,7 @@ def _side_by_side(at: Subject) -> None:
 ALWAYS: dict[str, Callable[[Subject], None]] = {
     "offers": _offers,
     "ledger": _ledger,
-    **{name: _audited(name) for name in CHECKS if name != "epsilon"},
+    **{name: _audited(name) for name in (*OF_RUNS, "target") if name != "epsilon"},
     "extremes": _extremes,
     "chance": _chance,
     "layout": _layout,

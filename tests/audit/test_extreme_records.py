@@ -24,7 +24,7 @@ NUMBERS = (np.nan, np.inf, -np.inf, 1e308, -1e308, 1e-200, 5e-324, 0.0)
 def solvers_of_estimators():
     """Every solver that solves a composite problem; not its variants by options."""
     made = (methods.method(name) for name in methods.known())
-    return sorted({one.section.algorithm for one in made} - {"fw", "bcfw"})
+    return sorted({one.algorithm for one in made} - {"fw", "bcfw"})
 
 
 def data(n=24):

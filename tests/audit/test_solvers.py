@@ -26,7 +26,7 @@ OPEN = ("fw", "bcfw")  # they state no privacy
 ALGORITHMS = [  # of estimators; variants by options are fitted as these are
     name
     for name in methods.known()
-    if name not in OPEN and methods.method(name).section.algorithm == name
+    if name not in OPEN and methods.method(name).algorithm == name
 ]
 OFTEN = ("dp_cd", "dp_gd")  # of them every day, all others weekly
 each = pytest.mark.parametrize("path", SOLVERS, ids=lambda path: path.stem)

@@ -1,5 +1,6 @@
 """``dperm try``: words, files and what comes of them."""
 
+import importlib
 import sys
 
 import numpy as np
@@ -268,13 +269,15 @@ def test_methods_are_chosen_for_one_who_names_none(mine):
         assert chosen[0] == first and len(chosen) == 4
 
 
-def test_a_method_of_ones_own_meets_an_intercept_of_one(mine):
+def test_a_method_of_ones_own_meets_an_intercept_of_one(mine, monkeypatch):
     """A column of 2^20 would take all of a step that has one size for all weights."""
+    monkeypatch.syspath_prepend(mine)
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (2000, 3))
     y = X @ [1.0, -2.0, 0.5] + 0.3 + rng.normal(0, 0.1, 2000)
     how = {"bounds": (-1, 1), "label_bounds": (-5, 5), "random_state": 0}
-    model = DPRegressor("mine", epsilon=10.0, **how).fit(X, y)
+    own = importlib.import_module("mine")
+    model = DPRegressor(own, epsilon=10.0, **how).fit(X, y)
     assert model._constant == 1.0
     assert model.score(X, y) > 0.9
     assert DPRegressor("dp_gd", epsilon=10.0, **how).fit(X, y)._constant > 1.0

@@ -69,6 +69,18 @@ class Site:
 
         return answer
 
+    @staticmethod
+    def moved(location: str) -> Answer:
+        """Answer with a redirect."""
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.send_response(302)
+            handler.send_header("Location", location)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
+
+        return answer
+
     def close(self) -> None:
         self.closing.set()
         self.server.shutdown()

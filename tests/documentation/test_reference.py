@@ -27,5 +27,5 @@ def test_examples_of_docstrings(module):
 
 def test_every_public_name_is_in_the_reference():
     text = PAGE.read_text(encoding="utf-8")
-    for name in dperm.LAZY:
+    for name in dperm.PLACES:
         assert re.search(rf"auto\w+:: dperm\.{name}\b", text), name

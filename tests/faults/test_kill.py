@@ -90,17 +90,22 @@ def told(done, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("stage", "victim"),
+    ("stage", "victim", "which"),
     [
-        pytest.param("tune", "", id="a solver job"),
-        pytest.param("snakemake", "", **NIGHT, id="Snakemake, begun anew"),
-        pytest.param("snakemake", r"dperm solve", **NIGHT, id="Snakemake's job"),
+        pytest.param("tune", "", slice(1), id="a solver job"),
+        pytest.param("snakemake", "", slice(1), **NIGHT, id="Snakemake, begun anew"),
+        pytest.param("snakemake", r"^\S+ -I -S .* solve ", slice(1), **NIGHT,
+                     id="what asks for a job"),
+        pytest.param("snakemake", "--warm-workers", slice(1), **NIGHT,
+                     id="the server of warm workers"),
+        pytest.param("snakemake", "--warm-workers", slice(1, 2), **NIGHT,
+                     id="a warm worker"),
     ],
-)
-def test_a_kill(prepared, undisturbed, stage, victim):
+)  # fmt: skip
+def test_a_kill(prepared, undisturbed, stage, victim, which):
     def kill(process):
         """Kill it, whose jobs live on, or a child that matches."""
-        for chosen in named(process.pid, victim) if victim else [process.pid]:
+        for chosen in (named(process.pid, victim) if victim else [process.pid])[which]:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(chosen, signal.SIGKILL)
                 return process.wait(300) != 0

@@ -73,4 +73,4 @@ def test_what_is_set_is_no_command_and_what_lies_about_no_library(project):
     assert done.returncode == 0, done.stderr[-2000:]
     assert not (project.folder / "evil").exists() and not Path("/evil").exists()
     logs = (project.folder / "logs/smoke/prepare").iterdir()
-    assert sorted(path.name for path in logs) == ["diabetes.log", "diabetes.tsv"]
+    assert sorted(path.name for path in logs) == ["diabetes.json", "diabetes.log"]

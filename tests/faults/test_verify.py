@@ -9,10 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from PIL import Image
 
+from dperm import cli
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.pipeline import inputs, manifest, products, stages, verify
+from dperm.pipeline.jobs import Jobs
 from dperm.report import claims, page
 from faults.tiny import PAPER, Project
 
@@ -68,8 +71,14 @@ def complete():
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A paper, run to its end."""
-    project = Project(tmp_path_factory.mktemp("made"))
+    """The folder of a paper, run to its end."""
+    return finished(tmp_path_factory.mktemp("made"))
+
+
+def finished(folder):
+    """Run a paper to its end in a folder; returns the folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    project = Project(folder)
     project.add("paper/tiny/paper", SMALL)
     (project.conf / "paper/tiny/claims.yaml").write_text(CLAIM)
     (project.conf / "paper/tiny/sweeps.py").write_text(SWEEP)
@@ -84,7 +93,8 @@ def made(tmp_path_factory):
         draw()
         verify.complete(configured())
         claims.write(configured())
-        manifest.write("", ["tiny"], 2, 0.0)
+        page.report(configured())
+        manifest.write(Jobs("", ["tiny"]), 2, 0.0, is_whole=True)
     return project.folder
 
 
@@ -182,6 +192,7 @@ def test_an_untouched_run_has_no_complaint(results, caplog, is_clone):
         draw()
         complete()
     claims.write(configured())
+    page.report(configured())
     assert not caplog.text
     assert faults(share=1.0) == []
 
@@ -190,10 +201,10 @@ def test_a_run_just_made_is_complete_before_its_verdicts(results, capsys):
     """When claims.csv is of the run before."""
     edited(results / "results/claims.csv", verdict="contradicted")
     complete()
-    given = argparse.Namespace(what=["tiny"], replay=0.0, seed=0)
-    with pytest.raises(verify.NotVerifiedError, match="has other verdicts of tiny"):
-        verify.main(given)
-    assert "tiny: rows verified (seed 0): 1 faults\n" in capsys.readouterr().out
+    assert any("has other verdicts of tiny" in line for line in verified("tiny"))
+    assert (
+        "tiny: verified, with its rows (seed 0): 1 faults\n" in capsys.readouterr().out
+    )
 
 
 # --- dperm verify ---------------------------------------------------------------------
@@ -202,12 +213,24 @@ ERRORS = "results/tiny/errors.csv"
 DRAWN = "results/tiny/sweeps/drawn.parquet"
 
 
+def verified(*words, share=0.0):
+    """The exit of ``dperm verify``: its faults, one line each."""
+    parser = argparse.ArgumentParser()
+    verify.arguments(parser)
+    given = ["--replay", str(share), "--seed", "0", *words]
+    try:
+        verify.main(parser.parse_args(given))
+    except verify.NotVerifiedError as error:
+        return str(error).splitlines()[1:]
+    return []
+
+
 def faults(again=True, share=0.0):
     """What is wrong; the manifest is made ``again`` after an edit, by a forger."""
     if again:
         Path("results/manifest.json").unlink()
-        manifest.write("", ["tiny"], 2, 0.0)
-    return [*verify.changed(configured()), *verify.verify(configured(), share, 0)]
+        manifest.write(Jobs("", ["tiny"]), 2, 0.0, is_whole=True)
+    return verified(share=share)
 
 
 def edited(path, **columns):
@@ -266,12 +289,194 @@ def test_the_manifest_knows_a_changed_byte_and_files_that_are_gone_or_new(result
     for file in (ERRORS, "results/claims.csv"):
         with open(results / file, "ab") as handle:
             handle.write(b" ")
-        assert f"{file} was changed after the run" in faults(again=False)
+        changed = f"{file} was changed after the run"
+        assert any(changed in line for line in faults(again=False))
     (results / ERRORS).rename(results / "results/tiny/others.csv")
     found = " ".join(faults(again=False))
     assert f"{ERRORS} of the run is missing" in found
     assert "others.csv is not of the run" in found
     assert [*verify.changed(configured(), ["other"])] == []
+
+
+# --- what is absent, damaged or exchanged ---------------------------------------------
+
+
+def replaced(path, old, new):
+    """Replace a text of a file, which must have it."""
+    text = Path(path).read_text()
+    assert old in text
+    Path(path).write_text(text.replace(old, new))
+
+
+def swapped(path):
+    """Put another picture in the place of a picture."""
+    Image.new("RGB", (300, 200)).save(path)
+
+
+def repainted(path):
+    """Change one pixel of a picture."""
+    image = Image.open(path).convert("RGB")
+    image.putpixel((1, 1), (1, 2, 3))
+    image.save(path)
+
+
+def reweighed(path):
+    """Move an optimum and redo its digests."""
+    w = np.load(path) * 1.001
+    np.save(path, w)
+    record = path.with_name("optimum.json")
+    content = json.loads(record.read_text())
+    content["w_digest"] = store.digest(w.tolist())
+    record.write_text(json.dumps(content))
+
+
+def flipped(path):
+    """Flip a bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 4
+    path.write_bytes(content)
+
+
+def cut(path):
+    """Cut a file in half."""
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def emptied(path):
+    path.write_text("")
+
+
+def cheaper(path):
+    """State a thousandth of the noise in every ledger, and redo its digests."""
+    entries = json.loads(path.read_text())
+    for entry in entries:
+        entry["calibrated"]["noise_multiplier"] *= 1e-3
+        sign(entry)
+    path.write_text(json.dumps(entries))
+
+
+def mispriced(path):
+    """State a lower price in every ledger, and redo its digests."""
+    entries = json.loads(path.read_text())
+    for entry in entries:
+        entry["calibrated"]["claimed_epsilon"] *= 0.5
+        sign(entry)
+    path.write_text(json.dumps(entries))
+
+
+def unpaid(path):
+    """State other releases in every ledger, and redo its digests."""
+    entries = json.loads(path.read_text())
+    for entry in entries:
+        entry["calibrated"]["ledger"]["events"].pop()
+        sign(entry)
+    path.write_text(json.dumps(entries))
+
+
+def sign(entry):
+    kept = {key: value for key, value in entry.items() if key != "digest"}
+    entry["digest"] = store.digest(kept)
+
+
+MANIFEST = "results/manifest.json"
+LEDGER = f"{RUN}/ledger.json"
+OPTIMUM = "data/optimum/diabetes"
+TAMPERED = {
+    # what is done to which file, and whether the manifest is made again afterwards
+    **{f"{way.__name__} manifest": (MANIFEST, way, False)
+       for way in (Path.unlink, emptied, cut)},
+    "a manifest of numbers": (MANIFEST, lambda path: path.write_text('{"files": 3}'),
+        False),
+    **{f"no {Path(file).name}": (file, Path.unlink, True) for file in (
+        ERRORS, "results/claims.csv", "figures/tiny/curves.png", LEDGER,
+        "figures/tiny/curves.csv", f"{RUN}/tune.parquet", f"{RUN}/evaluate.parquet",
+        DRAWN, "results/tiny/complete.txt")},
+    **{f"{way.__name__} {Path(file).name}": (file, way, True)
+       for way in (flipped, cut, emptied) for file in (
+        f"{RUN}/tune.parquet", DRAWN, "data/fetched/diabetes/arrays.npz",
+        "data/prepared/diabetes/arrays.npz", f"{OPTIMUM}/w.npy", "results/claims.csv",
+        "results/claims.md", "results/report/index.html", "results/tiny/complete.txt",
+        "figures/tiny/curves.csv", LEDGER)},
+    **{f"{way.__name__} {Path(file).name}": (file, way, True)
+       for way in (cut, emptied) for file in (
+        "figures/tiny/curves.png", "data/fetched/diabetes/fetch.json",
+        "data/prepared/diabetes/meta.json", f"{OPTIMUM}/optimum.json", ERRORS)},
+    "another picture": ("figures/tiny/curves.png", swapped, True),
+    "a pixel": ("figures/tiny/curves.png", repainted, True),
+    "a winner": ("results/tiny/complete.txt",
+        lambda path: replaced(path, "DP-CD", "DP-SGD"), True),
+    "a verdict on the page": ("results/claims.md",
+        lambda path: replaced(path, "reproduced", "contradicted"), True),
+    "a verdict in the report": ("results/report/index.html",
+        lambda path: replaced(path, "reproduced", "contradicted"), True),
+    "another optimum": (f"{OPTIMUM}/w.npy", reweighed, True),
+    "a lower F*": (f"{OPTIMUM}/optimum.json",
+        lambda path: edit_json(path, value=0.5), True),
+    "another gap": (f"{OPTIMUM}/optimum.json",
+        lambda path: edit_json(path, gap=1e-30), True),
+    "another fetched digest": ("data/fetched/diabetes/fetch.json",
+        lambda path: edit_json(path, digest="0" * 20), True),
+    "less noise": (LEDGER, cheaper, True),
+    "a lower price": (LEDGER, mispriced, True),
+    "fewer releases": (LEDGER, unpaid, True),
+}  # fmt: skip
+
+
+def edit_json(path, **keys):
+    path.write_text(json.dumps(json.loads(path.read_text()) | keys))
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_no_tampering_is_unseen_where_rows_are(results, name):
+    file, tamper, again = TAMPERED[name]
+    tamper(results / file)
+    assert faults(again=again)
+
+
+def test_a_part_may_be_absent_if_one_asks_for_a_part(results):
+    for file in (f"{RUN}/tune.parquet", "figures/tiny/curves.png", MANIFEST):
+        (results / file).unlink()
+    assert len(verified()) == 3
+    assert verified("--partial") == []
+
+
+def test_counts_as_json_say_what_was_covered_and_left_out(results, capsys):
+    assert verified("--json", share=1.0) == []
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["faults"] == summary["left_out"] == []
+    kinds = summary["kinds"]
+    assert kinds["pictures"] == {
+        "checked": 0, "made again": 1, "absent": 0, "not checkable": 0,
+    }  # fmt: skip
+    for kind in (
+        "tables",
+        "figures",
+        "verdicts",
+        "pages",
+        "optima",
+        "ledgers",
+        "lanes",
+    ):
+        assert kinds[kind]["made again"] > 0, kind
+    for kind in ("files", "rows", "data"):
+        assert kinds[kind]["checked"] > 0, kind
+    assert not any(states["absent"] for states in kinds.values())
+    for path in results.rglob("*.parquet"):
+        path.unlink()
+    assert verified("--json") == []
+    summary = json.loads(capsys.readouterr().out)
+    assert "no rows here of tiny" in summary["left_out"][0]
+    assert summary["kinds"]["rows"]["absent"] == 5
+    assert summary["kinds"]["pictures"]["not checkable"] == 1
+
+
+def test_claims_and_report_made_by_hand_are_noted(results, monkeypatch):
+    replaced(results / "configuration/paper/tiny/claims.yaml", "0.5", "0.0001")
+    assert verified()
+    for stage in ("claims", "report"):
+        monkeypatch.setattr("sys.argv", ["dperm", stage])
+        cli.main()
+    assert verified() == []
 
 
 def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):

@@ -308,3 +308,120 @@ EDITS = (
         "PrivateSearch._priced", "on.ledger(setting, noise){{ + score => }}",
     ),
 )  # fmt: skip
+
+# Bugs of whole fits and of what they share, which have no row in the table yet:
+# ``python -m mutants.run <names>`` makes it.
+UNRUN = (
+    # Randomness that two parts of one fit share, or two fits of one budget.
+    plant("search_seeds_shared", "private_search", "all runs have one noise",
+        "PrivateSearch._tried",
+        "{{rng.integers(2**62, size=2) => np.array([seed, seed + 1])}}",
+    ),
+    plant("classes_share_noise", "dp_gd", "every class has the noise of the first",
+        "DPLinear.fit", "{{seeds_of(seed, len(runs)) => [seed] * len(runs)}}",
+    ),
+    plant("sums_share_noise", "dp_gd", "sums of columns have the solver's own stream",
+        "secret:seeded", "spawn_key=({{len(STREAMS) => 1}},)",
+    ),
+    plant("budget_forgets_seeds", "dp_gd", "a budget takes the same noise twice",
+        "Budget._refuse", "{{seed in self._seeds => False}}",
+    ),
+    plant("budget_keeps_the_largest", "dp_gd", "a budget counts its dearest fit alone",
+        "charge",
+        "{{budget.spent_epsilon += epsilon => "
+        "budget.spent_epsilon = max(budget.spent_epsilon, epsilon)}}",
+    ),
+    plant("budget_without_delta", "dp_gd", "a budget counts no delta",
+        "charge", "{{budget.spent_delta += delta => budget.spent_delta += 0.0}}",
+    ),
+    # Prices that are looked up by too short a key.
+    plant("price_without_delta", "dp_gd", "a saved noise serves every delta",
+        "calibrated", "key = {{(ledger_of(1.0), epsilon, delta) => "
+        "(ledger_of(1.0), epsilon)}}",
+    ),
+    plant("price_without_epsilon", "dp_gd", "a saved noise serves every epsilon",
+        "calibrated", "key = {{(ledger_of(1.0), epsilon, delta) => "
+        "(ledger_of(1.0), delta)}}",
+    ),
+    plant("epsilon_without_delta", "dp_cd", "a saved price serves every delta",
+        "strict:epsilon",
+        "{{return _priced(ledger, delta, composed_epsilon) => "
+        "return vars(epsilon).setdefault("
+        "ledger, _priced(ledger, delta, composed_epsilon))}}",
+    ),
+    plant("both_deltas_whole", "private_search", "sums and choice each have all delta",
+        "PrivateSearch._prepared", "{{model._delta /= 2 => model._delta /= 1}}",
+    ),
+    plant("twice_delta", "dp_gd", "a fit is calibrated to twice its delta",
+        "DPLinear.fit", "{{self._delta - spent => 2 * self._delta - spent}}",
+    ),
+    # What a fitted object, or what it says, tells of exact records.
+    plant("count_kept", "dp_gd", "an attribute counts records at a bound",
+        "DPLinear.fit",
+        "{{t, every = self._cleaned(X, y) => t, every = self._cleaned(X, y)\n"
+        "self.clipped_ = int((abs(t) == 1).sum())}}",
+    ),
+    plant("balance_warned", "dp_gd", "a warning tells that classes are unbalanced",
+        "DPLinear.fit",
+        "{{t, every = self._cleaned(X, y) => t, every = self._cleaned(X, y)\n"
+        "if abs(every[0].mean()) > 0.6: warnings.warn('unbalanced')}}",
+    ),
+    plant("zeros_logged", "moments", "the log tells how many records count as none",
+        "DPLinear.fit",
+        "{{t, every = self._cleaned(X, y) => t, every = self._cleaned(X, y)\n"
+        "__import__('logging').getLogger('dperm').info("
+        "'%d', int((t == 0).all(axis=1).sum()))}}",
+    ),
+    plant("search_loss_kept", "private_search", "the search keeps its exact loss",
+        "PrivateSearch.fit",
+        "{{self.best_params_ = ParameterGrid(self.param_grid)[k] => "
+        "self.best_params_ = ParameterGrid(self.param_grid)[k]\n"
+        "self.loss_ = clipped_loss(runs[k][0].problem, 1.0, w)}}",
+    ),
+    # A clip of the parts of a difference.
+    plant("svrg_clips_parts", "dp_svrg", "each gradient of a difference is clipped",
+        "dp_svrg:_steps",
+        "{{change = derivative(now[lane]) - derivative(then[lane]) => "
+        "change = clamp(derivative(now[lane]), clip[lane] * bound) - "
+        "clamp(derivative(then[lane]), clip[lane] * bound)}}",
+        "dp_svrg:_steps",
+        "step[lane] * {{clamp(change, clip[lane] * bound) => change}}",
+    ),
+    # A step above what a contraction proof allows.
+    plant("phased_without_cap", "phased_sgd", "steps may be longer than 2 / beta",
+        "phased_sgd:step",
+        "{{min(eta, 2 / setup.smoothness) if setup.smoothness else eta => eta}}",
+    ),
+    plant("phased_cap_of_64", "phased_sgd", "first steps are up to 16 / beta",
+        "phased_sgd:step", "{{2 / setup.smoothness => 64 / setup.smoothness}}",
+    ),
+    # Exact quantities behind a floor, margins that data above the noise show.
+    plant("variance_or_exact", "dp_gd", "a deviation is at least the exact one",
+        "ranges:released",
+        "variance = np.clip({{square - np.square(mean) => np.maximum("
+        "square - np.square(mean), np.asarray(ts[len(found)]).var(axis=0))}}, "
+        "least, 1.0)",
+    ),
+    plant("mean_near_exact", "moments", "a mean far off the exact one is moved to it",
+        "ranges:released",
+        "{{means / one.weight => np.clip(means / one.weight, "
+        "np.asarray(ts[len(found)]).mean(axis=0) - 3 * off, "
+        "np.asarray(ts[len(found)]).mean(axis=0) + 3 * off)}}",
+    ),
+    plant("sums_without_two", "dp_gd", "sums of columns move by sqrt(k)",
+        "_moved", "{True: {{4.0 => 1.0}}, False: SQUARES**2}",
+    ),
+    plant("label_weight_free", "dp_gd", "a label's weight is not in the sensitivity",
+        "_moved", "{{factor[one.centred] * one.weight**2 * len(one.low) => "
+        "factor[one.centred] * len(one.low)}}",
+    ),
+    plant("svrg_mean_of_more", "dp_svrg", "a full gradient has noise for 2 n",
+        "dp_svrg:Run.lane_constants",
+        "mean_sensitivity(lanes.clip, {{n => 2 * n}})",
+    ),
+    plant("range_of_the_data", "dp_gd", "columns are clipped to the data's own range",
+        "DPLinear._cleaned",
+        "{{t = self._ranges[0].unit(values) => t = self._ranges[0].unit(values)\n"
+        "t = t / max(abs(t).max(), 0.1)}}",
+    ),
+)  # fmt: skip

@@ -23,7 +23,7 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from .edits import EDITS, ROOT, Edit, planted
+from .edits import EDITS, ROOT, UNRUN, Edit, planted
 from .operators import KINDS, SLIPS
 from .operators import planted as slipped
 
@@ -176,7 +176,7 @@ def main() -> None:
             rows += of_slips(kind)
             write(rows)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        for edit in EDITS:
+        for edit in (*EDITS, *UNRUN):
             if edit.name in names or not names:
                 rows.append(of_edit(edit, Path(folder), not given.audit_only))
                 print(*rows[-1].values(), flush=True)

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 import dperm
+from dperm import processor
+from dperm.core import kernels
 
 SCRIPT = """
 import hashlib, sys
-import dperm
+from dperm import processor
+processor.same_bits()
 import numpy as np
 from dperm.core.lanes import Lanes
 from dperm.core.privacy.mechanisms import streams
@@ -39,7 +42,8 @@ for name, weights in cases.weights():
 
 
 NOISE = """
-import dperm
+from dperm import processor
+processor.same_bits()
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, SampledGaussian
 
@@ -66,7 +70,7 @@ class Fresh:
     def run(self, script: str, workers: int = 1, **more: str) -> list[str]:
         """The lines it prints; ``more`` for its environment."""
         environment = {
-            k: v for k, v in os.environ.items() if k not in dperm.ONE_PROCESSOR
+            k: v for k, v in os.environ.items() if k not in processor.one_processor()
         } | {"NUMBA_CACHE_DIR": str(self.cache), **more}
         paths = [str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
@@ -88,7 +92,7 @@ def test_compiled_and_cached_code_agree_for_any_number_of_threads(fresh):
     assert len(first) > 20 and first == fresh.run(SCRIPT, workers=2)
 
 
-@pytest.mark.skipif(not dperm.has_avx2(), reason="other processors have other bits")
+@pytest.mark.skipif(not processor.has_avx2(), reason="other processors have other bits")
 @pytest.mark.parametrize(
     "script",
     [pytest.param(SCRIPT, id="kernels", marks=pytest.mark.long),
@@ -98,7 +102,9 @@ def test_the_bits_do_not_depend_on_the_width_of_vectors(script, fresh):
     """Kernels for AVX2 against those for the host, which differ if it has AVX-512."""
     if "avx512f" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("the host has no wider vectors, so that both are the same code")
-    assert fresh.first(script) == fresh.run(script, **dperm.ONE_PROCESSOR, **NARROW)
+    assert fresh.first(script) == fresh.run(
+        script, **processor.one_processor(), **NARROW
+    )
 
 
 def test_every_kernel_lies_in_a_room_that_names_the_cache():
@@ -108,6 +114,8 @@ def test_every_kernel_lies_in_a_room_that_names_the_cache():
         for path in package.rglob("*.py")
         if re.search(r"^ *@njit|^@intrinsic|= njit\(", path.read_text(), re.MULTILINE)
     ]
-    rooms = [[r for r in dperm.KERNELS if path.is_relative_to(r)] for path in compiled]
-    assert all(rooms) and set().union(*rooms) == set(dperm.KERNELS)
-    assert dperm.source_digest(*dperm.KERNELS) != dperm.source_digest()
+    rooms = [
+        [r for r in kernels.KERNELS if path.is_relative_to(r)] for path in compiled
+    ]
+    assert all(rooms) and set().union(*rooms) == set(kernels.KERNELS)
+    assert kernels.source_digest(*kernels.KERNELS) != kernels.source_digest()

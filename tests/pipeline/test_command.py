@@ -69,6 +69,12 @@ def test_help_whose_reader_leaves_ends_in_silence():
 HEAVY = {  # what takes long to import, by what does without it: 400 jobs start
     "import sys; sys.argv = ['dperm', '--help']; import dperm.cli; dperm.cli.main()":
         ("numpy", "omegaconf", "hydra", "snakemake", "pandas"),
+    "import sys; sys.argv = ['dperm', 'verify', '--help']; import dperm.cli as c\n"
+    "try: c.main()\nexcept SystemExit: pass":
+        ("numpy", "omegaconf", "hydra", "snakemake", "pandas", "dperm.pipeline.verify"),
+    "import sys; sys.argv = ['dperm', 'solve', '--help']; import dperm.cli as c\n"
+    "try: c.main()\nexcept SystemExit: pass":
+        ("numba", "scipy", "pandas", "dperm.pipeline"),
     "from dperm.core.experiment import config; config.read('paper', 'dpcd')":
         ("numba", "scipy", "pandas", "dperm.core.solvers", "dperm.core.erm"),
     "from dperm.pipeline import checks, inputs, products, stages":

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -202,6 +203,48 @@ def test_overrides_reach_a_shell_as_they_are():
         workflow.overrides({"scal": "smoke"})
 
 
+MOVED = ["output.results=/x", "+output.results=x", "output={results: x}", "data.dir=y",
+         "hydra.run.dir=/x", "++hydra.run.dir=x", "scale.folder=z", "~seed", "~data",
+         "~output"]  # fmt: skip
+
+
+@pytest.mark.parametrize("word", MOVED)
+def test_a_pipeline_takes_no_key_that_moves_its_files(word):
+    with pytest.raises(
+        ConfigError, match=r"^--config: set: .*: expected a key"
+    ) as told:
+        workflow.overrides({"set": shlex.join([word])})
+    assert word in str(told.value) and "\n" not in str(told.value)
+
+
+def test_a_small_scale_does_not_write_over_the_full_results(tmp_path, monkeypatch):
+    shutil.copytree(locate.home() / "conf", tmp_path / "conf")
+    (tmp_path / "conf/scale/smoke.yaml").write_text("name: smoke\nproblems: offline\n")
+    monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
+    with pytest.raises(ConfigError, match=r"scale/smoke\.yaml: folder: expected"):
+        jobs.compose(["dpcd"], ["scale=smoke"])
+
+
+def test_an_executor_without_cores_has_those_of_this_machine():
+    settings = SimpleNamespace(resource_settings=SimpleNamespace(cores=None))
+    assert workflow.cores(settings) >= 1
+    settings.resource_settings.cores = 3
+    assert workflow.cores(settings) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "is_whole"),
+    [
+        ("", True),
+        ("all -j 2", True),
+        ("dpcd", False),
+        ("figures/dpcd/figure1.png", False),
+    ],
+)
+def test_only_a_run_of_all_papers_is_whole(words, is_whole):
+    assert workflow.is_whole(["snakemake", *words.split()]) is is_whole
+
+
 # --- a paper that is broken -----------------------------------------------------------
 
 
@@ -262,6 +305,15 @@ def fetched(few, status="ok", nnz=0):
     path.write_text(json.dumps(vars(FetchRecord("wines", status, "", 1, 1, nnz=nnz))))
 
 
+def test_another_machine_reads_the_jobs_that_were_composed(few):
+    """It composes nothing, and a run with other overrides has other jobs."""
+    given = ["scale=full", "seed=7"]
+    few.job("solve", "one", "a", "s").products.append("tables/x")
+    workflow.hand_over(few, given)
+    assert workflow.handed_over(given) == few
+    assert workflow.handed_over(["scale=full"]) is None
+
+
 def test_threads_follow_from_passes_and_entries(few):
     asked = []
     for entries in (0, 20000, 3624960, 10**9):
@@ -270,14 +322,40 @@ def test_threads_follow_from_passes_and_entries(few):
     assert asked == [1, 1, 4, workflow.MOST]
 
 
-def test_what_is_timed_runs_alone_and_leaves_cores_idle(few):
+def test_what_is_timed_leaves_cores_idle(few):
     for stage, *values, working, threads in (
-        ("sweep", "one", "long", 32, workflow.SWEEP_THREADS),
-        ("sweep", "one", "clock", 4, workflow.ALONE),
-        ("timing", "one", 1, workflow.ALONE),
+        ("sweep", "one", "long", 4, workflow.SWEEP_THREADS),
+        ("sweep", "one", "clock", 1, workflow.APART),
+        ("timing", "one", 1, workflow.APART),
     ):
-        assert workflow.workers(few.job(stage, *values), stage, 32) == working
         assert workflow.threads(few, stage, *values) == threads
+        assert workflow.workers(few.job(stage, *values), stage, threads) == working
+    assert workflow.workers(few.job("sweep", "one", "clock"), "sweep", 2) == 1
+
+
+def test_threads_follow_from_what_an_earlier_run_measured(few):
+    def asked(stage, *values, **cost):
+        name = "/".join((stage, *values))
+        few.costs = {name: cost} if cost else {}
+        return workflow.threads(few, stage, *values)
+
+    enough, few.cores = workflow.SECONDS, 1000
+    assert asked("sweep", "one", "long", cpu_seconds=3 * enough) == 3
+    whole = {"cpu_seconds": 6 * enough, "longest_seconds": 2 * enough}
+    assert asked("sweep", "one", "long", **whole) == 3, "a part is not split"
+    assert asked("sweep", "one", "long", cpu_seconds=1e6) == workflow.MOST
+    assert asked("solve", "one", "a", "s", cpu_seconds=2 * enough) == 2
+    assert asked("sweep", "one", "clock", cpu_seconds=2 * enough) == 2 * workflow.APART
+    assert asked("optimum", "a", cpu_seconds=1e6) == 1
+    few.cores = 2  # the only job of a run ends in a piece of it
+    assert asked("sweep", "one", "long", cpu_seconds=1e6) == 2 * workflow.PIECES
+
+
+def test_long_jobs_begin_first(few):
+    few.costs = {"sweep/one/long": {"cpu_seconds": 500.0}}
+    short, long = (workflow.priority(few, f"sweep/one/{name}")
+                   for name in ("clock", "long"))  # fmt: skip
+    assert short < long < workflow.priority(few, "solve/one/a/s")
 
 
 def test_a_data_set_that_was_not_to_be_had_is_asked_for_again(few):

@@ -137,6 +137,11 @@ def product(paper, kind, name):
     return made
 
 
+def job(paper, *name):
+    """Key of a job of a paper at the smallest scale."""
+    return lambda: jobs.compose([paper], ["scale=smoke"]).job(*name).key
+
+
 def data_keys(dataset, loss="logistic") -> tuple[str, ...]:
     """Keys of the jobs that fetch, prepare and solve a problem on a data set."""
     problem = schema.Problem(name="own", dataset=dataset, loss=loss)
@@ -153,6 +158,9 @@ def fetched(digest):
 
 
 RATES = product("dpsco", "sweeps", "rates")
+SOLVE = job("dpcd", "solve", "dpcd", "diabetes", "dp_cd")
+TIMES = job("dpcd", "timing", "dpcd")
+OPTIMUM = job("dpcd", "optimum", "diabetes")
 FIGURE, TABLE = (product("dpcd", kind, name) for kind, name in
                  (("figures", "figure1"), ("tables", "table2")))  # fmt: skip
 JUMP = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
@@ -177,6 +185,18 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (FIGURE, ("dperm.present.drawing",)),
     (FIGURE, ("dperm.core.experiment.results",)),
     (TABLE, ("dperm.present.tables",)),
+    # how seeds are made, which are evaluated and timed, and the digits of numbers
+    (lanes(), ("dperm.core.experiment.plan", "/{float(passes)!r}/", "/{passes!r}:")),
+    (SOLVE, ("dperm.core.experiment.tune", "range(design.fresh)", "range(1)")),
+    (SOLVE, ("dperm.core.experiment.plan", '("tune", 0)', '("tune", 1)')),
+    (TIMES, ("dperm.pipeline.stages", "replicate < config", "replicate <= config")),
+    (RATES, ("dperm.pipeline.stages", '"sweep", config.paper.name', '"swept", ""')),
+    (RATES, ("dperm.core.experiment.files",)),
+    (OPTIMUM, ("dperm.pipeline.inputs", "found.gap / found.value", "found.gap")),
+    (FIGURE, ("dperm.core.experiment.files", "DIGITS = 10", "DIGITS = 9")),
+    (TABLE, ("dperm.core.experiment.files", "DIGITS = 10", "DIGITS = 9")),
+    # the key by which a price is found is an annotation
+    (SOLVE, (f"{PRIVACY}.strict", "event: Laplace", "event: SampledGaussian")),
 ]
 COUNTS_NOT = [
     # of lanes no accountant, plumbing or optimum
@@ -190,9 +210,7 @@ COUNTS_NOT = [
     (RATES, CITED),  # of another sweep
     (RATES, ("dperm.papers.dpskgd.tables",)),
     (RATES, ("dperm.papers.dpskgd.sweeps",)),
-    (RATES, ("dperm.core.experiment.files",)),
     (RATES, ("dperm.core.experiment.config",)),
-    (RATES, ("dperm.data.arrays",)),
 ]
 
 

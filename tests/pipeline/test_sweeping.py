@@ -1,14 +1,22 @@
 """Sweeps: a function at every point, reused where it was computed before."""
 
+import os
+import signal
+import time
+from concurrent.futures.process import BrokenProcessPool
+
 import pandas as pd
+import psutil
 import pytest
 
 from changing import changed
+from commands import python
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.unit import IDENTITY
-from dperm.pipeline import jobs, products, stages
+from dperm.core.parallel import forked
+from dperm.pipeline import jobs, products, scopes, stages
 from dperm.pipeline.stages import Swept
 
 
@@ -36,8 +44,11 @@ def swept(configured, monkeypatch):
         lambda config, kind, name: known.get(name) or real(config, kind, name),
     )
     monkeypatch.setattr(
-        jobs, "swept", lambda config, name, names: f"1{[codes.get(k) for k in names]}"
+        jobs,
+        "swept",
+        lambda config, name, names, _: f"1{[codes.get(k) for k in names]}",
     )
+    monkeypatch.setattr(scopes, "swept", lambda *given: {"seed": 1})
 
     def make(sweep, *overrides, results="results", **code):
         config = configured("scale=full", *overrides, results=results)
@@ -162,3 +173,60 @@ def test_arrays_that_changed_are_noticed_by_points_that_stand_apart(swept, monke
     assert Swept(config, "powers").tasks()[0][2] == before
     read.meta = {"digest": "2"}
     assert Swept(config, "powers").tasks()[0][2] != before
+
+
+# --- workers --------------------------------------------------------------------------
+
+
+def worker_of(place):
+    """The process that a place was computed in; place 9 fails, 8 is killed."""
+    if place == 9:
+        raise ValueError("nine")
+    if place == 8:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return place, os.getpid()
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_workers_share_the_items_and_end(workers):
+    with forked(worker_of, range(6), workers) as results:
+        found = dict(results)
+    assert sorted(found) == [*range(6)]
+    others = {*found.values()} - {os.getpid()}
+    assert bool(others) == (workers > 1) and len(others) <= workers
+    assert not any(psutil.pid_exists(process) for process in others)
+
+
+def test_what_a_worker_computes_needs_no_pickle():
+    with forked(lambda place: place + 1, [1, 2], 2) as results:
+        assert sorted(results) == [2, 3]
+
+
+def test_a_failure_of_a_worker_is_raised_here():
+    with pytest.raises(ValueError, match="nine"), forked(worker_of, [9, 1], 2) as some:
+        list(some)
+
+
+def test_a_worker_that_the_system_ended_is_no_endless_wait():
+    with pytest.raises(BrokenProcessPool), forked(worker_of, [8, 1], 2) as results:
+        list(results)
+
+
+def test_workers_end_with_the_process_that_forked_them(tmp_path):
+    code = (
+        "import os, threading, time\nfrom dperm.core.parallel import forked\n"
+        "os.dup2(os.open(os.devnull, os.O_WRONLY), 1)\nos.dup2(1, 2)\n"
+        "def call(place):\n"
+        "  open(str(os.getpid()), 'w').close()\n  time.sleep(600)\n"
+        "threading.Timer(2.0, os.kill, (os.getpid(), 9)).start()\n"
+        "with forked(call, [1, 2], 2) as results: list(results)"
+    )
+    assert python("-c", code, cwd=tmp_path).returncode == -signal.SIGKILL
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    deadline = time.monotonic() + 10
+    while any(map(psutil.pid_exists, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    left = [worker for worker in workers if psutil.pid_exists(worker)]
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    assert len(workers) == 2 and not left

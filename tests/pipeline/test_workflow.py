@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 from pathlib import Path
 
@@ -53,8 +54,11 @@ def finished(tmp_path_factory):
     And the rows' paths.
     """
     one, two = (tmp_path_factory.mktemp(f"cores{cores}") for cores in (1, 2))
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = snakemake(one, 1, "dpcd", set=SMALL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr[-3000:]
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     tables = sorted(path.relative_to(one) for path in one.glob("results/**/*.parquet"))
     tables = [path for path in tables if "lanes" not in path.parts]
     solvers = {path.parts[-2] for path in tables if path.stem == "tune"}
@@ -62,7 +66,7 @@ def finished(tmp_path_factory):
     every = ("fetch", "prepare", "optimum", *solves, "sweep", "timing")
     done = stages(two, 2, ["problem=diabetes", *SMALL.split()], *every)
     assert done.returncode == 0, done.stderr[-3000:]
-    return one, two, tables
+    return one, two, tables, spent
 
 
 def numbers(path: Path) -> pd.DataFrame:
@@ -70,12 +74,24 @@ def numbers(path: Path) -> pd.DataFrame:
 
 
 def test_cores_do_not_matter(finished):
-    one, two, tables = finished
+    one, two, tables, _ = finished
     assert len(tables) == 2 * 2 + 2  # and the timings, and a sweep of no problem
     for path in tables:
         pd.testing.assert_frame_equal(
             numbers(one / path), numbers(two / path), check_exact=True
         )
+
+
+def test_the_manifest_holds_what_the_system_counted(finished):
+    """The jobs, Snakemake and the server of warm workers are all that the run was."""
+    folder, spent = finished[0], finished[-1]
+    manifest = json.loads((folder / "results/smoke/manifest.json").read_text())
+    jobs, run = manifest["jobs"], manifest["run"]
+    assert {"fetch/diabetes", "solve/dpcd/diabetes/dp_cd", "complete/dpcd"} <= {*jobs}
+    counted = sum(job["cpu_seconds"] for job in jobs.values())
+    around = run["snakemake_cpu_seconds"] + run["server_cpu_seconds"]
+    assert counted + around == pytest.approx(run["cpu_seconds"], rel=0.02)
+    assert 0.95 * spent <= run["cpu_seconds"] <= spent, "Snakemake's end comes after it"
 
 
 def test_everything_promised_is_there(finished):

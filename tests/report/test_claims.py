@@ -67,6 +67,23 @@ def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     assert row["id"] == "c-dpcd-section-1-a2a9b5", "links to it stay"
 
 
+def test_a_claim_that_cannot_be_judged_stops_its_paper_alone(
+    config, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(claims, "paper_file", lambda _, name: tmp_path / name)
+    (tmp_path / "sound.yaml").write_text(yaml.safe_dump([CLAIM]))
+    (tmp_path / "bad.yaml").write_text(yaml.safe_dump([CLAIM | {"kind": "rumour"}]))
+    papers = [
+        changed(config, "paper.claims", name) for name in ("bad.yaml", "sound.yaml")
+    ]
+    monkeypatch.setattr(claims.texts, "papers", lambda _: papers)
+    with pytest.raises(ConfigError, match=r"bad\.yaml: claim 1: kind: .*'rumour'"):
+        claims.write(config)
+    table = pd.read_csv(claims.plan.results_folder(config) / "claims.csv")
+    assert table["claim"].tolist() == [CLAIM["says"]]
+
+
 def test_what_was_not_run_turns_by_itself(made, config):
     later = CLAIM | {"table": "later"}
     (row,) = made(later)

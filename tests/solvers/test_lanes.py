@@ -158,6 +158,27 @@ def test_partitions(count):
     assert all((np.diff(block) > 0).all() for block in blocks)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "least_squares"])
+@pytest.mark.parametrize(("n", "p"), [(60, 5), (400, 130)])
+def test_a_lane_of_dp_svrg_has_the_same_bits_alone(loss, n, p):
+    """Alone it has a kernel of its own; both end epochs in between."""
+    problem, options = make_problem(loss, "box", n=n, p=p), dp_svrg.Options(inner=0.7)
+    every = Lanes(np.geomspace(1e-4, 1e-1, 3), np.geomspace(0.1, 10, 3), 0.5)
+    runs = {
+        chosen: dp_svrg.Run(
+            problem, every.take([*chosen]), streams(3), options, workers=1, total=2 * n
+        )
+        for chosen in ((0, 1, 2), (0,), (1,), (2,))
+    }
+    for run in runs.values():
+        run.advance(n // 3)
+        run.advance(2 * n - n // 3)
+    together = runs.pop((0, 1, 2)).weights
+    for (lane,), run in runs.items():
+        assert np.isfinite(together[lane]).all()
+        np.testing.assert_array_equal(run.weights[0], together[lane])
+
+
 def test_an_epoch_that_is_not_whole_costs_a_whole_one():
     given = (make_problem("logistic"), 121, 0.7, dp_svrg.Options(inner=0.5))
     assert dp_svrg.ledger(*given).events[0].count == 5

@@ -347,9 +347,10 @@ def test_noisy_sfw(loss, p, consecutive):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("n", [120, 301])
-def test_poly_sfw(loss, n):
-    d, radius = 5, 0.8
+@pytest.mark.parametrize(("n", "d"), [(120, 5), (301, 5), (240, 150)])
+def test_poly_sfw(loss, n, d):
+    """Also with more coordinates than are searched at once, and some left over."""
+    radius = 0.8
     setup, module = Setup(loss, 1.0, d, radius), solvers.load("poly_sfw")
     x, y = records(n, d, math.inf, loss=loss)
     found, taken = ended("poly_sfw", setup, x, y, 5)

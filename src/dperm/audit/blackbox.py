@@ -2,9 +2,15 @@
 
 Only the outputs of the function are known and, where it draws from numpy's generators,
 its noise. Pairs of neighbours are ranked by how far outputs move under the same noise
-(*frozen noise*). Where the laws of outputs are exact, so is the verdict. The worst
-pairs are run on fresh noise, twice as often each round: an event is chosen on all runs
-so far and counted on new ones. An exception counts as an output.
+(*frozen noise*), and changed at random where that moves them further. Where the laws of
+outputs are exact, so is the verdict. The worst pairs are run on fresh noise, twice as
+often each round: an event is chosen on all runs so far and counted on new ones. What
+time is left goes to one last count on the worst pair. An exception counts as an output.
+
+*Soundness.* Every count is of an event that was fixed before its runs, so that each
+bound is wrong with a chance of at most its level (:func:`.proofs.ratio_bound`). Rounds
+take half of 1 - confidence by the series 6 / (pi k)^2, the last count a quarter, and
+the Gaussian trade-off of that count (:func:`.proofs.trade_off`) a quarter.
 """
 
 from __future__ import annotations
@@ -19,26 +25,35 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from dperm.audit import proofs
+from dperm.audit.draws import recorded
 from dperm.audit.functions import (
+    PATIENCE,
+    Clock,
     Domain,
     Fit,
     Pair,
     RefusedError,
     Target,
     TimeUpError,
-    recorded,
 )
 from dperm.audit.mechanism import Array, Records, quiet
 from dperm.audit.proofs import scale_of, tame
+from dperm.core.privacy.strict import gaussian_epsilon
 
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
 FEW = 24  # pairs of the first look
-FROZEN, RANKING = 4, 0.4  # runs under the same noise; share of a stage's budget for it
+FROZEN, RANKING = 4, 0.25  # runs under the same noise; share of a stage's budget for it
 LAWFUL, COUNTED = 24, 24  # of the worst pairs: exact laws are compared, events counted
 CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
 LAWLESS = 3  # pairs without a law, after which no law is sought
 RAISING = 3  # pairs whose exceptions are counted
 SPARE = 1.5  # times the runs that prove such an event
+ROUNDED = 0.5  # share of the last stage's budget for its rounds; the rest is one count
+LAST = 64  # least runs on either side of the last count
+CHUNK = 256  # runs between two looks at the budget
+MUTANTS, PARENTS = 12, 6  # changed pairs of each generation, of the worst pairs so far
+GENERATIONS, CHANGING = 6, 0.12  # and their share of the whole budget
+SLOW = 20.0  # pairs that the budget must allow to be counted; fewer are told
 ROUNDS = tuple(1 << k for k in range(5, 18))  # runs on D, round by round
 FLOOR, STEP = 1e-9, 0.1  # least spread, and as a share of a move: few runs show none
 LENIENT = 0.5  # level of bounds that only rank pairs
@@ -52,10 +67,15 @@ class Claim:
     epsilon: float
     delta: float = 0.0
     confidence: float = 0.999  #: of a refutation
-    #: seconds, runs: budget by the clock; a new round must fit into what is left, and
-    #: no run begins after it
+    #: seconds, runs: budget, in seconds of CPU; a new round must fit into what is left,
+    #: and no run begins after it
     seconds: float = 45.0
     runs: float = math.inf
+    #: whether the claim is that of Gaussian noise, so that the Gaussian trade-off that
+    #: is counted at one threshold bounds epsilon
+    gaussian: bool = False
+    #: whether records are canaries, drawn by coins: see ``dperm.audit.canaries``
+    is_of_canaries: bool = False
 
 
 @dataclass
@@ -71,8 +91,11 @@ class Verdict:
     proof: str = "no event distinguished neighbours"
     frozen: bool = False  #: whether the proof is one of frozen noise, which is certain
     notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
+    seconds: float = 0.0  #: of CPU
     runs: int = 0
+    replayed: int = 0  #: draws whose numbers the audit replaced by its own
+    #: the function is mu-GDP for no smaller mu (Dong, Roth and Su 2022)
+    mu: float = 0.0
 
 
 @dataclass
@@ -143,10 +166,11 @@ class Search:
     ):
         self.target, self.claim = Target(fit), claim
         self.domain, self.seed, self.progress = domain, seed, progress
-        self.began = self.told = time.perf_counter()
-        self.target.until = self.began + claim.seconds
+        self.clock = self.target.clock = Clock(claim.seconds)
+        self.told = time.perf_counter()
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
         self.best, self.notes, self.replayed = Verdict(), list[str](), False
+        self.mu = 0.0
         self.tests, self.size = 0, 0  # counts so far; numbers of an output
         self.end = 1.0  # of the stage's budget
         self.refusals: dict[str, str] = {}  # the first text of each exception
@@ -155,15 +179,25 @@ class Search:
 
     def verdict(self) -> Verdict:
         """Try a few ordinary pairs, extreme ones, then all ordinary ones."""
+        self.clock = self.target.clock = Clock(self.claim.seconds)
+        self.told = time.perf_counter()
         try:
             self._search()
         except TimeUpError:
             if not self.size:
                 text = f"its first runs took more than {self.claim.seconds:g} seconds"
                 raise RefusedError(text) from None
-            self.notes.append(f"stopped after {self.seconds:.1f} seconds, as asked for")
+            clock = self.clock
+            text = f"stopped after {clock.cpu:.1f} seconds of CPU, as asked for"
+            if clock.cpu < clock.most:
+                text = (
+                    f"stopped by the clock after {clock.wall:.1f} seconds, of which "
+                    f"{clock.cpu:.1f} were CPU: the function waits"
+                )
+            self.notes.append(text)
         for text in self.refusals.values():
             self.notes.append(f"left out pairs on which it raised {text}")
+        self._tell_if_slow()
         if self.endless:
             self.notes.append(
                 f"refuses records that are not finite ({self.endless}), which tells"
@@ -175,8 +209,28 @@ class Search:
     @property
     def so_far(self) -> Verdict:
         """The verdict, if the search ended now."""
-        now, runs = self.seconds, self.target.runs
-        return replace(self.best, notes=self.notes, seconds=now, runs=runs)
+        return replace(
+            self.best,
+            notes=self.notes,
+            seconds=self.clock.cpu,
+            runs=self.target.runs,
+            replayed=self.target.replayed,
+            mu=self.mu,
+        )
+
+    def _tell_if_slow(self) -> None:
+        """Say so where the budget allows hardly any pair to be counted."""
+        first, proving = self._clear
+        runs = 2 * (first + proving)  # which prove an event that always comes
+        spent = max(self.clock.cpu, self.clock.wall / PATIENCE)
+        each = spent / max(self.target.runs, 1)
+        if not self.best.refuted and SLOW * runs * each > self.claim.seconds:
+            needed = SLOW * runs * each
+            self.notes.append(
+                f"slow: {1 / each:.3g} runs a second. To count an event that always "
+                f"comes on one side takes {runs} runs of a pair, and {SLOW:.0f} pairs "
+                f"{needed:.0f} seconds (--seconds)"
+            )
 
     def _search(self) -> None:
         pairs, odd = self.domain.pairs(self.rng), self.domain.extremes(self.rng)
@@ -189,15 +243,16 @@ class Search:
             self.notes.append("a seed does not fix the output: no frozen noise")
         for chosen, share, most in (
             (pairs[:FEW], 1.0, 0),
-            ([pair for pair in odd if pair.finite], 0.25, COUNTED),
-            ([pair for pair in odd if not pair.finite], 0.1, 0),
+            ([pair for pair in odd if pair.finite], 0.15, COUNTED),
+            ([pair for pair in odd if not pair.finite], 0.07, 0),
             (pairs, 1.0, COUNTED),
         ):
-            self._stage(chosen, share, most)
+            is_last = chosen is pairs
+            self._stage(chosen, share, most, is_last)
             if self.best.refuted:
                 break
 
-    def _stage(self, pairs: list[Pair], share: float, most: int) -> None:
+    def _stage(self, pairs: list[Pair], share: float, most: int, is_last: bool) -> None:
         """Exact laws of the worst pairs, clear-cut events, rare events, exceptions.
 
         ``most``: pairs on which rare events are counted.
@@ -205,23 +260,25 @@ class Search:
         gone = self._gone()
         self.end = min(gone + share, 1.0)
         ranked = self._ranked(pairs, gone + RANKING * (self.end - gone))
+        if is_last and self.replayed:
+            ranked = self._changed(ranked)
         if self.replayed:
             self._lawful(ranked[:LAWFUL])
-        self._count(ranked[:CLEAR] + self.raising[:RAISING], *self._clear)
-        self._count(ranked[:most], *ROUNDS)
+        self._count_clear(ranked[:CLEAR] + self.raising[:RAISING])
+        whole = self.end
+        if is_last:
+            self.end = self._gone() + ROUNDED * (whole - self._gone())
+        counted = self._count(ranked[:most], *ROUNDS)
         self.raising = []
+        if is_last and counted and not self.best.refuted:
+            self.end = whole
+            self._count_last(counted)
 
     # --- budget and runs --------------------------------------------------------------
 
-    @property
-    def seconds(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.began
-
     def _gone(self) -> float:
         """Share of the budget that is spent."""
-        claim = self.claim
-        return max(self.seconds / claim.seconds, self.target.runs / claim.runs)
+        return max(self.clock.share, self.target.runs / self.claim.runs)
 
     def _affordable(self, count: int) -> int:
         """How many pairs can be run ``count`` times on what is left of the stage."""
@@ -229,12 +286,12 @@ class Search:
         return max(0, int((self.end - self._gone()) / each / (2 * count)))
 
     def _level(self, test: int) -> float:
-        """Level of one test: all of them take 1 - confidence together."""
-        return (1 - self.claim.confidence) * 6 / (math.pi * test) ** 2
+        """Level of one test: all of them take half of 1 - confidence together."""
+        return (1 - self.claim.confidence) * 3 / (math.pi * test) ** 2
 
     def _run(self, data: Records, seed: int) -> tuple[Array, str]:
         """The output and what the function raises; reports now and then."""
-        run = self.target(data, seed)
+        run = self.target(data, seed, is_kept=False)
         if self.progress and time.perf_counter() - self.told > OFTEN:
             self.told = time.perf_counter()
             self.progress(self.so_far)
@@ -284,6 +341,21 @@ class Search:
                 found.append(Candidate(pair, score(one, two)))
         return sorted(found, key=lambda c: -c.score)
 
+    def _changed(self, ranked: list[Candidate]) -> list[Candidate]:
+        """The pairs and changed ones, worst first: some are changed again and again."""
+        end = min(self._gone() + CHANGING, self.end)
+        for _ in range(GENERATIONS):
+            if self._gone() > end:
+                break
+            parents = [candidate.pair for candidate in ranked[:PARENTS]]
+            mutants = list(self.domain.mutants(parents, MUTANTS, self.rng))
+            # A label between two classes may be none: it is no fault to refuse it.
+            raising, refusals = list(self.raising), dict(self.refusals)
+            ranked = ranked + self._ranked(mutants, end)
+            self.raising, self.refusals = raising, refusals
+            ranked = sorted(ranked, key=lambda c: -c.score)
+        return ranked
+
     def _ran(self, pair: Pair, first: tuple, second: tuple) -> bool:
         """Whether the function gave numbers on both; remembers how it refused."""
         (one, raised), (two, also) = first, second
@@ -327,28 +399,84 @@ class Search:
         chance = 1 / (1 + math.exp(-self.claim.epsilon))
         return BRIEF, math.ceil(SPARE * math.log(level) / math.log(chance)) + 1
 
-    def _count(self, left: list[Candidate], first: int, *rounds: int) -> None:
-        """Count events of earlier rounds on fresh runs, for half of the pairs each."""
+    def _count_clear(self, candidates: list[Candidate]) -> None:
+        """Prove events that are certain on one side, or never come there."""
+        brief, proving = self._clear
+        for candidate in candidates[: self._affordable(brief + proving)]:
+            self._more(candidate, brief)
+            event = self._learnt(candidate)
+            one, two = (event.statistic(side[0]) for side in candidate.sides)
+            hits = sorted(int((side >= event.at).sum()) for side in (one, two))
+            is_clear = hits[0] == 0 and 2 * hits[1] >= brief
+            if is_clear and not self.best.refuted:
+                self._judge(candidate, proving)
+
+    def _learnt(self, candidate: Candidate) -> proofs.Event:
+        """The best event of a pair's runs so far; or its exception."""
+        one, two = map(np.concatenate, candidate.sides)
+        if candidate.raised:
+            return _exception(candidate, one, two)
+        return proofs.learn(one, two, 0.1, self.claim.delta)
+
+    def _count(
+        self, left: list[Candidate], first: int, *rounds: int
+    ) -> list[Candidate]:
+        """Count events of earlier rounds on fresh runs, for half of the pairs each.
+
+        Returns the pairs of the last round, the worst first.
+        """
         left = left[: self._affordable(first + rounds[0])]
         for candidate in left if not self.best.refuted else ():
             self._more(candidate, first)
+        last = left
         for count in rounds:
             left = left[: self._affordable(count)]
             for candidate in left:
                 if self.best.refuted:
-                    return
+                    return left
                 self._judge(candidate, count)
-            left = sorted(left, key=lambda c: -c.score)[: (len(left) + 1) // 2]
+            if left:
+                last = sorted(left, key=lambda c: -c.score)
+            left = last[: (len(left) + 1) // 2]
+        return last
+
+    def _count_last(self, counted: list[Candidate]) -> None:
+        """Count the worst pair's event on all runs that the budget still allows.
+
+        Its event and that of the Gaussian trade-off are chosen for so many runs, on all
+        earlier ones.
+        """
+        able = [candidate for candidate in counted if candidate.sides[0]]
+        trials = self._affordable(1)
+        if not able or trials < LAST:
+            return
+        delta, level = self.claim.delta, (1 - self.claim.confidence) / 4
+        candidate = max(able, key=lambda c: (len(c.sides[0]), c.score))
+        one, two = map(np.concatenate, candidate.sides)
+        if candidate.raised:
+            event = _exception(candidate, one, two)
+        else:
+            event = proofs.learn(one, two, level, delta, trials)
+        shift = proofs.learn_shift(one, two, trials)
+        first, second = (list[Array]() for _ in range(2))
+        for _ in range(0, trials, CHUNK):
+            if self._gone() >= self.end:
+                break
+            first.append(self._outputs(candidate.pair.first, self._seeds(CHUNK))[0])
+            second.append(self._outputs(candidate.pair.second, self._seeds(CHUNK))[0])
+        fresh = np.concatenate(first), np.concatenate(second)
+        bound = proofs.judge(event, *fresh, level, delta)
+        self._keep(bound.epsilon, candidate, bound.text)
+        if shift is None:
+            return
+        self.mu, text = proofs.trade_off(shift, *fresh, level)
+        if self.claim.gaussian and delta > 0 and self.mu > 0:
+            self._keep(gaussian_epsilon(self.mu, delta), candidate, text)
 
     def _judge(self, candidate: Candidate, count: int) -> None:
         """Count the best event of earlier runs on fresh ones; or the exception."""
         delta = self.claim.delta
-        one, two = map(np.concatenate, candidate.sides)
-        event = proofs.learn(one, two, 0.1, delta)
-        if candidate.raised:  # all numbers are missing then
-            bare: proofs.Statistic = lambda w: np.isnan(w).all(axis=1)  # noqa: E731
-            swapped = bool(bare(two).sum() > bare(one).sum())
-            event = proofs.Event(f"it raises {candidate.raised}", bare, 1.0, swapped)
+        event = self._learnt(candidate)
         self._more(candidate, count)
         self.tests += 1
         one, two = (side[-1] for side in candidate.sides)
@@ -360,6 +488,16 @@ class Search:
         pair = candidate.pair
         for data, kept in zip((pair.first, pair.second), candidate.sides, strict=True):
             kept.append(self._outputs(data, self._seeds(count))[0])
+
+
+def _exception(candidate: Candidate, one: Array, two: Array) -> proofs.Event:
+    """The event that a pair raises: all numbers are missing then."""
+
+    def is_bare(outputs: Array) -> Array:
+        return np.asarray(np.isnan(outputs).all(axis=1))
+
+    swapped = bool(is_bare(two).sum() > is_bare(one).sum())
+    return proofs.Event(f"it raises {candidate.raised}", is_bare, 1.0, swapped)
 
 
 # --- rank of a pair under frozen noise ------------------------------------------------

@@ -8,16 +8,28 @@
 5. ``streams``: sampling and noise share nothing, and the tap records all noise.
 6. ``epsilon``: a second accountant confirms the ledger's price, and the worst pair
    costs no more.
+7. ``target``: the same releases at two targets have two noises, each within its target.
+8. ``parts``: no two parts of one fit, nor two fits, draw the same number.
+9. ``told``: where all releases are forced to be the same, a fitted object, its pickle
+   and repr, warnings, messages and exceptions tell nothing of the record.
+
+The last two are of whole fits (:class:`.mechanism.Whole`).
 """
 
 from __future__ import annotations
 
+import io
+import logging
 import math
+import pickle
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -31,15 +43,19 @@ from dperm.audit.mechanism import (
     Draw,
     Mechanism,
     Pair,
+    Tap,
     Transcript,
     all_seeds,
+    quiet,
     seeded,
 )
 from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import HIDES, SAME, Coupling, Replay, Shift
 from dperm.core.calibrations import STRICT
+from dperm.core.privacy import strict
 from dperm.core.privacy.accounting import true_epsilon
-from dperm.core.privacy.ledger import Event, SampledGaussian
+from dperm.core.privacy.ledger import Event, Ledger, SampledGaussian
+from dperm.core.privacy.mechanisms import heard
 
 ROUNDING = 1e-5  # relative, of shifts that are measured on runs
 GRID = 3e-3  # relative, between accountants
@@ -48,8 +64,11 @@ LEVEL = 5e-5  # chance that a statistical test flags a sound mechanism
 WORDS = 4096  # of every stream, none of which may be in another one
 EXAMINED = 6  # pairs at which thresholds of selections are compared
 EXTREME = 3  # pairs in each position that are run after extreme histories
+FITS = 2  # whole fits whose draws are compared
 READ = 400  # runs that show how often the first step reads a record
 BESIDE = 40  # numbers of a run whose ranks are compared with one another
+TARGETS = ((1.0, 1e-5), (3.0, 1e-5), (1.0, 1e-4), (1.0, 1e-3))  # of a calibration
+LARGER = 100 * DELTA  # at which a ledger is priced too
 AMPLE = 1e3  # noise of an extreme history, in units of its scale
 BACK = (0, 1, 2, 4, 8)  # views before the record's, at which that noise turns
 HISTORIES = 3  # after which shifts are compared, for a lower bound
@@ -265,9 +284,13 @@ class Audit:
         if not math.isfinite(ours):
             return Finding("epsilon", self.lower, ours, False, "no bound is stated")
         wrong = []
-        for ledger in (m.ledger, costs.stretched(m.ledger)):
-            price = true_epsilon(ledger, DELTA)
-            low, high = costs.ledger_bounds(ledger)
+        for ledger, delta in (
+            (m.ledger, DELTA),
+            (costs.stretched(m.ledger), DELTA),
+            (m.ledger, LARGER),  # whatever was kept of the first price
+        ):
+            price = true_epsilon(ledger, delta)
+            low, high = costs.ledger_bounds(ledger, delta)
             if not low * (1 - GRID) <= price <= high * (1 + GRID):
                 wrong.append(f"priced at {price:.4g}, not {low:.4g} to {high:.4g}")
         if self.lower > ours * (1 + GRID):
@@ -275,6 +298,94 @@ class Audit:
         if m.kind == STRICT and m.claimed > m.epsilon * (1 + GRID):
             wrong.append(f"claimed {m.claimed:.4g}, {m.epsilon:g} was asked for")
         return Finding("epsilon", self.lower, ours, bool(wrong), "; ".join(wrong))
+
+    def target(self) -> Finding:
+        """Other targets have other noise, and every ledger keeps to its own target."""
+        m = self.m
+        calibrated = m.calibrated
+        if m.whole is not None:
+            calibrated = self._fitted_ledger
+        if calibrated is None:
+            return Finding("target", 0.0, 1.0, False, "nothing is calibrated")
+        targets = (*TARGETS, TARGETS[0])  # the first one again
+        ledgers, wrong, worst = [calibrated(*target) for target in targets], [], 0.0
+        for (epsilon, delta), ledger in zip(targets, ledgers, strict=True):
+            if m.kind != STRICT:
+                continue
+            low, _ = costs.ledger_bounds(ledger, delta)
+            price = max(low, fresh_epsilon(ledger, delta))
+            worst = max(worst, price / epsilon)
+            if price > epsilon * (1 + GRID):
+                wrong.append(f"{price:.4g} at delta {delta:g}, {epsilon:g} was asked")
+        *different, last = ledgers
+        if len(set(different)) < len(different):
+            wrong.append("two targets have the same noise")
+        if last != ledgers[0]:
+            wrong.append("one target has two noises")
+        return Finding("target", worst, 1.0, bool(wrong), "; ".join(wrong))
+
+    def _fitted_ledger(self, epsilon: float, delta: float) -> Ledger:
+        """The ledger of a whole fit."""
+        whole = self.m.whole
+        assert whole is not None
+        with quiet():
+            return whole.ledger(whole.fit(whole.many, epsilon, delta, self.seed + 1))
+
+    def parts(self) -> Finding:
+        """No number is drawn twice, in one fit or in two; a budget counts both."""
+        m, whole = self.m, self.m.whole
+        if whole is None:
+            return Finding("parts", 0.0, 0.0, False, "no whole fit")
+        tap, seeds = Tap(), [self.seed + 1 + k for k in range(FITS)]
+        wrong = []
+        with heard(tap), quiet():
+            if whole.composed is None:
+                for seed in seeds:
+                    whole.fit(m.base, m.epsilon, DELTA, seed)
+            else:
+                sums = whole.composed(m.base, m.epsilon, DELTA, seeds)
+                ledgers = [whole.ledger(fit) for fit in sums.fits]
+                low = sum(costs.ledger_bounds(ledger)[0] for ledger in ledgers)
+                if low > sums.epsilon * (1 + GRID):
+                    wrong.append(f"a budget counts {sums.epsilon:.4g} of {low:.4g}")
+                if sums.delta < len(ledgers) * DELTA * (1 - GRID):
+                    wrong.append(f"a budget counts a delta of {sums.delta:.4g}")
+                if not sums.is_kept:
+                    wrong.append("a budget lets the same noise come again")
+        drawn = [np.abs(draw.unit.ravel()) for draw in tap.draws]
+        numbers = np.concatenate(drawn) if drawn else np.empty(0)
+        again = numbers.size - len(np.unique(numbers))
+        if again:
+            wrong.append(f"{again} of {numbers.size} numbers were drawn before")
+        if not numbers.size:
+            wrong.append("no noise is drawn")
+        return Finding("parts", float(again), 0.0, bool(wrong), "; ".join(wrong))
+
+    def told(self) -> Finding:
+        """With the same releases a fit of a neighbour tells the same, in every way."""
+        m, whole = self.m, self.m.whole
+        if whole is None:
+            return Finding("told", 0.0, 0.0, False, "no whole fit")
+        pairs_of_data, differing = list(whole.neighbours()), list[str]()
+        with quiet():  # compilers have their say, once
+            whole.fit(m.base, m.epsilon, DELTA, self.seed + 1)
+        for words, one, two in pairs_of_data:
+            log: list[Any] = []
+            goal = (m.epsilon, DELTA, self.seed + 1)
+            with whole.forced(log, True):
+                first = outcome(partial(whole.fit, one, *goal))
+            with whole.forced(log, False):
+                second = outcome(partial(whole.fit, two, *goal))
+            names = [
+                name
+                for name in {**first, **second}
+                if first.get(name) != second.get(name)
+            ]
+            if names:
+                differing.append(f"{words}: {', '.join(names)}")
+        note = differing[0] if differing else f"{len(pairs_of_data)} neighbours"
+        count = len(differing)
+        return Finding("told", float(count), 0.0, bool(differing), note)
 
     @cached_property
     def lower(self) -> float:
@@ -301,7 +412,52 @@ class Audit:
                 yield raised(name, error)
 
 
-CHECKS = ("sensitivity", "published", "count", "noise", "streams", "epsilon")
+OF_RUNS = ("sensitivity", "published", "count", "noise", "streams", "epsilon")
+CHECKS = (*OF_RUNS, "target", "parts", "told")
+
+
+def fresh_epsilon(ledger: Ledger, delta: float) -> float:
+    """The price of a ledger, of which nothing was kept from before."""
+    strict.epsilon.cache_clear()
+    return true_epsilon(ledger, delta)
+
+
+def outcome(fit: Callable[[], Any]) -> dict[str, bytes]:
+    """All that a fit tells, in bytes, by name: attributes, output, what it raises."""
+    said, told = io.StringIO(), dict[str, bytes]()
+    handler = logging.StreamHandler(said)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)  # compilers tell more, once
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            redirect_stdout(said),
+            redirect_stderr(said),
+        ):
+            warnings.simplefilter("always")
+            fitted = fit()
+        told["pickle"] = _dumped(fitted)
+        told["repr"] = repr(fitted).encode()
+        for name, attribute in vars(fitted).items():
+            told[f"attribute {name}"] = _dumped(attribute)
+    except Exception as error:  # whatever a fit raises, it tells
+        told["exception"] = f"{type(error).__name__}: {error}".encode()
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    told["warnings"] = "\n".join(str(one.message) for one in caught).encode()
+    told["output"] = said.getvalue().encode()
+    return told
+
+
+def _dumped(attribute: Any) -> bytes:
+    """An attribute in bytes, that of what it holds as of what it is."""
+    try:
+        return pickle.dumps(attribute)
+    except Exception:  # some objects have no pickle
+        return repr(attribute).encode()
 
 
 def raised(check: str, error: BaseException) -> Finding:

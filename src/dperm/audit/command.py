@@ -19,12 +19,23 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.blackbox import Claim, Verdict, audit
-from dperm.audit.functions import NORMS, RELATIONS, Domain, RefusedError, load
+from dperm.audit.canaries import audit_once
+from dperm.audit.functions import (
+    NORMS,
+    PATIENCE,
+    RELATIONS,
+    Domain,
+    RefusedError,
+    load,
+)
+from dperm.core.privacy.strict import gaussian_epsilon
 
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
 NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
 LARGEST = 10**4  # records, features
-GRACE = 1.0  # seconds in which a run may end after the time is over
+MOST_CANARIES = 10**5
+GRACE = 4.0  # seconds in which a process may start, and a run may end
+COUNTED_ONLY = "no draw was replayed: counted only"
 
 DESCRIPTION = "Try to refute that fit(X, y, seed) is (epsilon, delta)-private."
 EPILOG = """
@@ -50,8 +61,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--y-bound", type=_range, metavar=ends, help="labels that it assumes")
     which = "norm of a record's features that B bounds; default linf, each feature"
     add("--norm", choices=sorted(NORMS), default="linf", help=which)
+    few = "draw M records by coins and tell the coins from few runs, for slow training"
+    add("--canaries", type=_between(int, 1, MOST_CANARIES), metavar="M", help=few)
     add("--relation", choices=RELATIONS, default="replace", help="neighbours")
-    add("--seconds", type=above, default=45.0, help="by the clock; default 45")
+    add("--seconds", type=above, default=45.0, help="of CPU; default 45")
+    gaussian = "the claim is that of Gaussian noise, which bounds what counts may show"
+    add("--gaussian", action="store_true", help=gaussian)
     add("--confidence", type=level, default=0.999, help="of a refutation; 0.999")
     seeds = _between(int, -1, 2**62)
     add("--seed", type=seeds, default=0, help="of the audit; default 0")
@@ -90,11 +105,23 @@ def _range(text: str) -> tuple[float, float]:
 def main(given: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
     try:
-        claim = Claim(given.epsilon, given.delta, given.confidence, given.seconds)
+        claim = Claim(
+            given.epsilon,
+            given.delta,
+            given.confidence,
+            given.seconds,
+            gaussian=given.gaussian,
+        )
+        n, p = given.n, given.p
+        if given.canaries:
+            claim = replace(claim, is_of_canaries=True)
+            n, p = given.canaries, max(given.canaries, given.p)
+        if given.gaussian and not given.delta:
+            raise RefusedError("--gaussian: expected --delta with it, above 0")
         if given.norm != "linf" and given.x_bound is None:
             raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
         bounds = (given.x_bound, given.norm, given.y_bound, given.relation)
-        domain = Domain(given.n, given.p, *bounds)
+        domain = Domain(n, p, *bounds)
         verdict = in_time(given.function, claim, domain, given.seed)
         name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
         folder = Path(given.out or f"results/audit/functions/{name}")
@@ -121,7 +148,8 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
     ours, theirs = multiprocessing.Pipe(duplex=False)
     given = (theirs, function, claim, domain, seed)
     process = multiprocessing.Process(target=_audited, args=given)  # may fork too
-    end, so_far = time.monotonic() + claim.seconds + GRACE, None
+    most = PATIENCE * claim.seconds
+    end, so_far = time.monotonic() + most + GRACE, None
     process.start()
     theirs.close()
     try:
@@ -132,7 +160,7 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
             if is_last:
                 return so_far
             proved = f"epsilon >= {so_far.epsilon:.4g} so far"
-            spent = f"{so_far.seconds:.0f} of {claim.seconds:g} seconds"
+            spent = f"{so_far.seconds:.0f} of {claim.seconds:g} seconds of CPU"
             said = f"  {spent}, {so_far.runs} runs: {proved}"
             print(said, file=sys.stderr, flush=True)
     except EOFError:
@@ -141,9 +169,9 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
         process.kill()
         process.join()
     if so_far is None:
-        text = f"its first runs took more than {claim.seconds:g} seconds"
+        text = f"its first runs took more than {most:g} seconds by the clock"
         raise RefusedError(f"{function}: {text}")
-    note = f"a run was broken off after {claim.seconds:g} seconds"
+    note = f"a run was broken off after {most:g} seconds by the clock"
     return replace(so_far, notes=[*so_far.notes, note])
 
 
@@ -156,7 +184,8 @@ def _audited(
         pipe.send((verdict, False))
 
     try:
-        pipe.send((audit(load(function), claim, domain, seed, told), True))
+        judge = audit_once if claim.is_of_canaries else audit
+        pipe.send((judge(load(function), claim, domain, seed, told), True))
     except RefusedError as error:
         pipe.send((error, True))
 
@@ -167,21 +196,37 @@ def verdict_text(
     """The verdict in a few lines."""
     sign = "=" if math.isinf(verdict.epsilon) else ">="
     how = f"by counting, with confidence {claim.confidence:g}"
+    if claim.is_of_canaries:
+        how = f"by canaries, with confidence {claim.confidence:g}"
     if verdict.frozen:
         how = "by frozen noise: the output is affine in it, checked on fresh draws"
     outcome = "REFUTED" if verdict.refuted else "not refuted"
     delta = f"at delta {claim.delta:g}"
+    first = f"{outcome}: {function}, claimed epsilon {claim.epsilon:g} {delta}"
+    if not verdict.replayed:
+        first += f"; {COUNTED_ONLY}"
     lines = [
-        f"{outcome}: {function}, claimed epsilon {claim.epsilon:g} {delta}",
+        first,
         f"  proved: epsilon {sign} {verdict.epsilon:.4g} {delta}, {how}",
         f"  proof: {verdict.proof}",
     ]
     if verdict.pair is not None:
         size = f"n = {domain.n}, p = {domain.p}"
         lines.append(f"  neighbours: {verdict.pair.text} ({size}), in {folder}")
+    if verdict.mu > 0 and not verdict.frozen:
+        lines.append(f"  trade-off: {trade_off_text(claim, verdict)}")
     lines += [f"  note: {note}" for note in verdict.notes]
-    lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds")
+    lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds of CPU")
     return "\n".join(lines)
+
+
+def trade_off_text(claim: Claim, verdict: Verdict) -> str:
+    """What the counts say of a Gaussian trade-off, and what that would cost."""
+    text = f"that of no Gaussian noise of mu below {verdict.mu:.4g}"
+    if claim.delta:
+        cost = gaussian_epsilon(verdict.mu, claim.delta)
+        text += f"; if its noise is Gaussian (--gaussian), epsilon >= {cost:.4g}"
+    return text
 
 
 def save(folder: Path, verdict: Verdict, text: str) -> None:

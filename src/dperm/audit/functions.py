@@ -1,8 +1,6 @@
-"""A function under test: its neighbours, and its runs with a record of their draws.
+"""A function under test: its neighbours, and its runs.
 
-While :func:`recorded` is open, ``numpy.random`` returns generators that record every
-draw, and take its numbers from a script if there is one. Other sources of randomness
-(``random``, ``secrets``, compiled generators) are not seen.
+What a run draws is recorded by :mod:`.draws`.
 """
 
 from __future__ import annotations
@@ -12,18 +10,18 @@ import importlib.util
 import inspect
 import itertools
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
-from dperm.audit.mechanism import Array, Draw, Records
+from dperm.audit.draws import Run, begin, default_rng
+from dperm.audit.mechanism import Array, Records
 from dperm.core.experiment import locate
 
 Row = tuple[Array, float]  # features and label
@@ -46,6 +44,7 @@ COMPANIES = (  # sizes of features and labels of the records next to an extreme 
 QUIET = 1e-3  # size of a small record, relative to the bound
 SHOWN = 4  # features of a record that are printed
 GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
+PATIENCE = 4.0  # times the CPU seconds of an audit, after which the clock ends it
 
 
 class TimeUpError(Exception):
@@ -125,6 +124,47 @@ class Domain:
         huge = [pair for pair in self._in_turn((HUGE,), rng) if pair.largest > 1e6]
         finite = [pair for pair in pairs if pair.finite]
         return finite + huge + [pair for pair in pairs if not pair.finite]
+
+    def mutants(self, parents: list[Pair], count: int, rng: Rng) -> Iterator[Pair]:
+        """Changed pairs: another record or label in D, D' or both, alone or for all."""
+        if self.relation != "replace":
+            return
+        for _ in range(count if parents else 0):
+            parent = parents[int(rng.integers(len(parents)))]
+            one, two = parent.first, parent.second
+            if one.X.shape != two.X.shape:
+                continue
+            differ = (one.X != two.X).any(axis=1) | (one.y != two.y)
+            place = int(np.argmax(differ))
+            rows = [(data.X[place].copy(), float(data.y[place])) for data in (one, two)]
+            base, kind = Records(one.X.copy(), one.y.copy()), int(rng.integers(5))
+            if kind < 2:
+                rows[kind] = self._mutant(rows[kind], rng)
+            elif kind == 2:
+                base.X[:], base.y[:] = rows[int(rng.integers(2))]
+            elif kind == 3:
+                base.X[:], base.y[:] = self._mutant(rows[int(rng.integers(2))], rng)
+            else:
+                other = int(rng.integers(self.n))
+                base.X[other], base.y[other] = self._mutant(rows[0], rng)
+            yield self._pair(base, place, *rows)
+
+    def _mutant(self, row: Row, rng: Rng) -> Row:
+        """A record with another label, another feature, or another size."""
+        x, label = row[0].copy(), row[1]
+        kind = int(rng.integers(3))
+        if kind == 0 or not self.p:
+            low, high = min(self._ends(1.0)), max(self._ends(1.0))
+            share = float(rng.choice((0.25, 0.5, 0.75, rng.random())))
+            spread = 1.0
+            if self.y is None:
+                spread = float(10.0 ** rng.uniform(-1, 1))
+            return x, spread * (low + (high - low) * share)
+        if kind == 1:
+            x[int(rng.integers(self.p))] = self._random(1.0, rng)[0]
+        else:
+            x = x * rng.uniform(-1, 1)
+        return self._fit(x, max(1.0, float(np.abs(x).max()))), label
 
     def _in_turn(self, sizes: tuple[float, ...], rng: Rng) -> list[Pair]:
         groups = [
@@ -230,145 +270,40 @@ def _said(record: Row) -> str:
     return f"x = ({', '.join(x)}), y = {record[1]:g}"
 
 
-# --- what a run draws -----------------------------------------------------------------
-
-
-@dataclass
-class Run:
-    """One run: its output, and what it drew."""
-
-    seed: int = 0
-    #: numbers of unit scale to return instead, as long as their shapes fit
-    script: Sequence[Array] = ()
-    draws: list[Draw] = field(default_factory=list)
-    others: set[str] = field(default_factory=set)  #: randomness without a record
-    made: int = 0  #: generators that were requested without a seed
-    output: Array = field(default_factory=lambda: np.empty(0))  #: shape (k,)
-    raised: str = ""  #: the exception in words; the output is empty then
-
-    def noise(self, kind: str, unit: Any, loc: Any, scale: Any) -> Any:
-        """Record a draw and return it, with the script's numbers where they fit."""
-        at, shape = len(self.draws), np.shape(unit)
-        if at < len(self.script) and self.script[at].shape == shape:
-            unit = self.script[at] if shape else float(self.script[at])
-        elif self.script:
-            self.others.add("another sequence of draws")
-        drawn = np.array(unit, dtype=float)
-        self.draws.append(Draw(kind, drawn))
-        return loc + scale * unit
-
-    def fresh(self) -> list[int]:
-        """A seed for a generator that was requested without one."""
-        self.made += 1
-        return [self.seed, self.made]
-
-
-_now = Run()  # of the current run
-
-
-def begin(seed: int, script: Sequence[Array] = ()) -> Run:
-    """Start a run: numpy's own generator starts again from the seed."""
-    global _now
-    _now = Run(seed, script)
-    _everyone.seed(seed % 2**32)
-    return _now
-
-
-class _Noted:
-    """Methods that override those of a numpy generator, to record draws."""
-
-    normal: Callable[..., Any]
-
-    def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
-        return self.normal(size=size)
-
-    def randn(self, *shape: int) -> Any:
-        return self.normal(size=shape or None)
-
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
-        unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
-        return _now.noise("exponential", unit, 0.0, scale)
-
-    def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
-        return self.exponential(size=size)
-
-
-def _shape(size: Any, *parameters: Any) -> Any:
-    """The shape of a draw: ``size``, or what the parameters broadcast to."""
-    return np.broadcast(*parameters).shape or None if size is None else size
-
-
-def _located(law: str) -> Callable[..., Any]:
-    def draw(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        unit = getattr(super(_Noted, self), law)(0.0, 1.0, _shape(size, loc, scale))
-        return _now.noise(law, unit, loc, scale)
-
-    return draw
-
-
-def _not_replayed(name: str) -> Callable[..., Any]:
-    def draw(self: Any, *args: Any, **named: Any) -> Any:
-        _now.others.add(name)
-        return getattr(super(_Noted, self), name)(*args, **named)
-
-    return draw
-
-
-_STATE = ("bit_generator", "seed", "get_state", "set_state", "spawn")  # draw nothing
-for _name in ("normal", "laplace", "logistic", "gumbel"):
-    setattr(_Noted, _name, _located(_name))
-for _name in {*dir(np.random.Generator), *dir(np.random.RandomState)} - {*_STATE}:
-    if not (_name.startswith("_") or hasattr(_Noted, _name)):
-        setattr(_Noted, _name, _not_replayed(_name))
-
-
-class Generator(_Noted, np.random.Generator):
-    """``numpy.random.Generator`` that records its draws."""
-
-
-class RandomState(_Noted, np.random.RandomState):
-    """``numpy.random.RandomState`` that records its draws."""
-
-    def __init__(self, seed: Any = None):
-        if isinstance(seed, np.random.BitGenerator):
-            super().__init__(seed)
-            return
-        bits = np.random.MT19937(0)  # numpy would ask the system for a seed first
-        bits._legacy_seeding(_now.fresh() if seed is None else seed)  # type: ignore[attr-defined]
-        super().__init__(bits)
-
-
-def default_rng(seed: Any = None) -> Any:
-    """``numpy.random.default_rng`` that records; its default seed is the run's."""
-    if isinstance(seed, np.random.Generator):
-        return seed
-    if isinstance(seed, np.random.BitGenerator):
-        return Generator(seed)
-    return Generator(np.random.PCG64(_now.fresh() if seed is None else seed))
-
-
-_everyone = RandomState(0)  # behind np.random.normal and similar functions
-
-
-@contextmanager
-def recorded() -> Iterator[None]:
-    """Replace numpy's generators by the recording ones."""
-    hidden = np.random.mtrand._rand  # type: ignore[attr-defined]
-    places: list[tuple[Any, str, Any]] = [
-        (np.random, name, getattr(_everyone, name))
-        for name in dir(np.random)
-        if getattr(getattr(np.random, name), "__self__", None) is hidden
-    ]
-    made = (Generator, RandomState, default_rng)
-    places += [(np.random, one.__name__, one) for one in made]
-    places.append((np.random.mtrand, "_rand", _everyone))
-    with ExitStack() as stack:
-        for place in places:
-            stack.enter_context(mock.patch.object(*place))
-        yield
-
-
 # --- a run ----------------------------------------------------------------------------
+
+
+class Clock:
+    """CPU seconds of this process and of those it has waited for, and their end.
+
+    A function that sleeps or waits takes none, so that the clock on the wall ends an
+    audit too, after :data:`PATIENCE` times as many seconds.
+    """
+
+    def __init__(self, seconds: float = math.inf):
+        self.most = seconds
+        self._cpu = _cpu()
+        self._wall = time.perf_counter()
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds since the start."""
+        return _cpu() - self._cpu
+
+    @property
+    def wall(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self._wall
+
+    @property
+    def share(self) -> float:
+        """Share of the time that is gone, by CPU or by the wall."""
+        return max(self.cpu / self.most, self.wall / (PATIENCE * self.most))
+
+
+def _cpu() -> float:
+    children = os.times()
+    return time.process_time() + children.children_user + children.children_system
 
 
 class Target:
@@ -382,22 +317,32 @@ class Target:
     """
 
     def __init__(self, fit: Fit):
-        self.fit, self.runs, self.until = fit, 0, math.inf
+        self.fit = fit
+        self.runs = self.replayed = 0  # and draws that were taken from a script
+        self.clock = Clock()
         try:
             names = list(inspect.signature(fit).parameters)
         except (TypeError, ValueError):
             names = []
         self.wants_generator = len(names) > 2 and names[2] in GENERATORS
 
-    def __call__(self, data: Records, seed: int, script: Sequence[Array] = ()) -> Run:
+    def __call__(
+        self,
+        data: Records,
+        seed: int,
+        script: Sequence[Array] = (),
+        is_kept: bool = True,
+    ) -> Run:
         """Run once, on copies of the data, with noise of the script as far as it goes.
+
+        Draws are recorded if they are to be kept.
 
         Raises TimeUpError if the time is over before it starts.
         """
-        if time.perf_counter() > self.until:
+        if self.clock.share > 1:
             raise TimeUpError
         self.runs += 1
-        run = begin(seed, script)
+        run = begin(seed, script, is_kept)
         given = default_rng(seed) if self.wants_generator else seed
         try:
             value = self.fit(data.X.copy(), data.y.copy(), given)
@@ -408,6 +353,7 @@ class Target:
             raise
         except BaseException as error:  # other people's code may raise anything
             run.raised = told(error)
+        self.replayed += run.replayed
         return run
 
     def repeats(self, data: Records) -> bool:
@@ -431,6 +377,8 @@ def numbers(value: Any) -> Array:
     """
     if hasattr(value, "coef_"):
         value = [value.coef_, getattr(value, "intercept_", ())]
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value.ravel() + 0.0
     if isinstance(value, dict):
         value = [value[key] for key in sorted(value)]
     if isinstance(value, list | tuple):

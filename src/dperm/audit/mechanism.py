@@ -149,6 +149,48 @@ class Transcript:
         return range(self.ends[t], self.ends[t + 1])
 
 
+@dataclass(frozen=True)
+class Composed:
+    """Fits under one budget, and what that says it has spent."""
+
+    fits: list[Any]
+    epsilon: float
+    delta: float
+    is_kept: bool  #: whether it refuses a fit whose noise it has seen
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All that a user calls at once: it reads records and returns a fitted object.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(data, epsilon, delta, seed)`` returns the object; data are
+        :class:`Records`, or what the caller made of them.
+    ledger : callable
+        The ledger of that object, and the share of delta that other costs take.
+    forced : callable
+        ``forced(log, is_first)`` opens a context in which all that a fit releases is
+        kept in the log, or else taken from it.
+    neighbours : callable
+        Pairs of data, each with a few words.
+    many : Records
+        So many that releases of fixed noise are the same at all targets that are tried:
+        a saved price must not be found by them alone.
+    composed : callable, optional
+        ``composed(data, epsilon, delta, seeds)`` fits once for each seed under one
+        budget.
+    """
+
+    fit: Callable[[Any, float, float, int], Any]
+    ledger: Callable[[Any], Ledger]
+    forced: Callable[[list[Any], bool], Any]
+    neighbours: Callable[[], Iterator[tuple[str, Any, Any]]]
+    many: Records
+    composed: Callable[[Any, float, float, Sequence[int]], Composed] | None = None
+
+
 @dataclass
 class Mechanism:
     """A solver at one setting.
@@ -196,6 +238,9 @@ class Mechanism:
     #: extreme records overflow, but not so far that releases lose their digits; 0 where
     #: large noise breaks privacy, with the chance that the ledger states
     far: float = 1e5
+    #: the ledger that its calibration makes for an epsilon and a delta
+    calibrated: Callable[[float, float], Ledger] | None = None
+    whole: Whole | None = None  #: the fit of which it is a part
     #: what it is made of: module, options, and problem or setup
     setting: Mapping[str, Any] = field(default_factory=dict)
 

@@ -19,8 +19,10 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
-from dperm.audit.functions import Pair, Run, Target
+from dperm.audit.draws import Run
+from dperm.audit.functions import Pair, Target
 from dperm.audit.mechanism import LAWS, Array, Records
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.present.intervals import binomial_bounds
@@ -35,7 +37,10 @@ MOVED = 1e-6  # relative size of a move that is no rounding
 DIGITS = 9  # of a privacy loss: rounding tells the data sets
 SAMPLES = 20000  # outputs of either law at which the privacy loss is computed
 
+BELIEVED = 0.02  # level of chances from which the event of many more runs is chosen
+LENIENT = 0.5  # level of bounds that only rank events
 RIDGE = 1e-9  # of a covariance, relative: directions with next to no noise stay
+SEEN = 4  # runs for each different output, of which frequencies are compared
 WIDE = 8  # most outputs of which single ones are tried
 EASE = 0.05  # of epsilon, given up for a simpler event: simple ones come first
 HASTE = 4.0  # the same, divided by the runs it is chosen on: rare values overfit few
@@ -243,7 +248,10 @@ def ratio_bound(
 ) -> Array:
     """Lower bounds on epsilon from numbers of hits of events on D and on D'.
 
-    (epsilon, delta)-privacy means P(E | D) <= e^epsilon P(E | D') + delta.
+    (epsilon, delta)-privacy means P(E | D) <= e^epsilon P(E | D') + delta. Each of the
+    two chances lies outside of its one-sided Clopper-Pearson bound in at most level / 2
+    of all cases, for an event that does not depend on these runs. Nothing else is
+    assumed of the function, so that n runs never prove more than about log(n / 8).
     """
     low, _ = binomial_bounds(under, trials, level / 2)
     _, high = binomial_bounds(over, trials, level / 2)
@@ -252,8 +260,18 @@ def ratio_bound(
     return np.log(np.maximum(low - delta, 1e-300) / high)
 
 
-def learn(first: Array, second: Array, level: float, delta: float) -> Event:
-    """The event with the largest lower bound on these runs."""
+def learn(
+    first: Array, second: Array, level: float, delta: float, trials: int | None = None
+) -> Event:
+    """The event with the largest lower bound on these runs, or on more like them.
+
+    Parameters
+    ----------
+    first, second : (m, k) array
+        Outputs on D and on D'.
+    trials : int, optional
+        The runs on which it will be counted, if more than m.
+    """
     tried: list[tuple[str, Statistic, float, float]] = []
     hits: list[Array] = []
     for text, statistic in statistics(first, second):
@@ -263,8 +281,18 @@ def learn(first: Array, second: Array, level: float, delta: float) -> Event:
             tried += [(text, statistic, sign, at) for at in ats]
             hits.append(counts)
     under, over = np.concatenate(hits, axis=1)
-    runs, ways = len(first), ((under, over), (over, under))
-    bounds = np.array([ratio_bound(a, b, runs, level, delta) for a, b in ways])
+    runs = len(first)
+    ways: tuple[tuple[Array, Array], ...] = ((under, over), (over, under))
+    count = max(runs, trials or 0)
+    if count > runs:
+        # What these runs make believable, so that no event looks good by luck.
+        one_low, one_high = binomial_bounds(under, runs, BELIEVED)
+        two_low, two_high = binomial_bounds(over, runs, BELIEVED)
+        ways = (
+            (count * one_low, count * two_high),
+            (count * two_low, count * one_high),
+        )
+    bounds = np.array([ratio_bound(a, b, count, level, delta) for a, b in ways])
     good = bounds >= bounds.max() - max(EASE, HASTE / runs)
     k = int(np.argmax(good.any(axis=0)))
     swapped = int(np.argmax(good[:, k]))
@@ -273,6 +301,63 @@ def learn(first: Array, second: Array, level: float, delta: float) -> Event:
     if statistic(first[:1]).dtype == bool:
         name = text if sign > 0 else f"not ({text})"
     return Event(name, lambda w: sign * statistic(w), at, bool(swapped))
+
+
+def learn_shift(first: Array, second: Array, trials: int) -> Event | None:
+    """The event that shows the largest mu of Gaussian noise; None if none shows any."""
+    best, largest = None, 0.0
+    runs = len(first)
+    for text, statistic in statistics(first, second):
+        one, two = statistic(first), statistic(second)
+        if one.dtype == bool:
+            continue
+        for sign in (1.0, -1.0):
+            ats, counts = _thresholds(np.sort(sign * one), np.sort(sign * two))
+            hits = counts * (trials / runs)
+            for swapped in (False, True):
+                under, over = hits[::-1] if swapped else hits
+                mus = _shifts(under, over, trials, LENIENT)
+                k = int(np.argmax(mus))
+                if mus[k] > largest + EASE:
+                    name = f"{text} {'>=' if sign > 0 else '<='} {sign * ats[k]:.6g}"
+                    signed = partial(_signed, statistic, sign)
+                    best = Event(name, signed, float(ats[k]), swapped)
+                    largest = float(mus[k])
+    return best
+
+
+def _signed(statistic: Statistic, sign: float, outputs: Array) -> Array:
+    return sign * np.asarray(statistic(outputs))
+
+
+def trade_off(
+    event: Event, first: Array, second: Array, level: float
+) -> tuple[float, str]:
+    r"""The mu below which no trade-off is Gaussian, from fresh runs; and the counts.
+
+    A function is mu-GDP if :math:`P(E | D) \le \Phi(\Phi^{-1}(P(E | D')) + \mu)` for
+    all events (Dong, Roth and Su 2022, arXiv:1905.02383). One event, fixed before its
+    runs, with one-sided Clopper-Pearson bounds of level / 2 on both chances, so refutes
+    every smaller mu, whatever the function. It is worth :math:`\epsilon(\mu, \delta)`
+    only for a function whose trade-off is Gaussian: another one may agree with it at
+    the threshold, and cost less in the tail that no count reaches (Nasr et al. 2023,
+    arXiv:2302.07956, Section 4, who assume it too).
+    """
+    hits = [int((event.statistic(side) >= event.at).sum()) for side in (first, second)]
+    under, over = map(np.array, hits[::-1] if event.swapped else hits)
+    runs = len(first)
+    mu = float(_shifts(under, over, runs, level))
+    counts = f"{hits[0]} of {runs} runs on D, {hits[1]} of {runs} on D'"
+    return max(mu, 0.0), f"{event.text}: {counts}, so that mu >= {mu:.4g}"
+
+
+def _shifts(under: Array, over: Array, trials: int, level: float) -> Array:
+    """Lower bounds on mu from numbers of hits on D and on D'."""
+    low, _ = binomial_bounds(under, trials, level / 2)
+    _, high = binomial_bounds(over, trials, level / 2)
+    high = np.where(over <= 0, -math.expm1(math.log(level / 2) / trials), high)
+    shifts = stats.norm.ppf(low) - stats.norm.ppf(high)
+    return np.nan_to_num(shifts, nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
 
 
 def _thresholds(one: Array, two: Array) -> tuple[Array, Array]:
@@ -311,11 +396,34 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
             yield _exactly(row), partial(_equal, row)
     for j in range(min(p, WIDE)):
         yield from _number(f"output[{j}]", itemgetter(np.s_[:, j]), first, second)
+    yield from _rows(first, second)
     if 1 < p <= WIDE:
         total: Statistic = lambda w: abs(w).sum(axis=1)  # noqa: E731
         yield from _number("the sum of |outputs|", total, first, second)
     view = partial(tame, scale=scale_of(np.concatenate([first, second])))
     yield from _fitted(view, view(first), view(second))
+
+
+def _rows(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
+    """The frequencies of outputs that come again and again, on D against D'."""
+    both = np.concatenate([first, second]) + 0.0
+    rows, places = np.unique(both, axis=0, return_inverse=True)
+    if first.shape[1] < 2 or not 2 < len(rows) <= len(first) / SEEN:
+        return
+    counts = [
+        np.bincount(part, minlength=len(rows))
+        for part in np.split(np.ravel(places), [len(first)])
+    ]
+    # Of a row that was never seen, nothing is known.
+    known = {
+        row.tobytes(): float(np.log((one + 0.5) / (two + 0.5)))
+        for row, one, two in zip(rows, *counts, strict=True)
+    }
+
+    def ratio(w: Array) -> Array:
+        return np.array([known.get(row.tobytes(), 0.0) for row in w + 0.0])
+
+    yield "the frequency of the outputs", ratio
 
 
 def _exactly(row: Array) -> str:

@@ -47,6 +47,7 @@ CAPPED = ("batch", "blocks", "size")  # options of lanes that are p at most
 RELEASES = methodcaller("releases")
 COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
 ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
+ASIDE = 0.1  # part of a nearly opposite record that is along the diagonal
 ALMOST = 0.9  # nearly opposite records: far out between them neither slope is small
 WEAK = (  # penalties so weak that no weight reaches zero or a bound
     Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
@@ -111,6 +112,9 @@ class Needs:
     loss: str = "linear"
     positions: tuple[int, ...] = (0, 15)
     epsilon: float = 1.0
+    is_capped: bool = (
+        False  #: whether its proof bounds the step, as steps must not expand
+    )
 
 
 _VERTICES = Needs(balls=((1.0, 2),), loss="least_squares", radius=0.01, steps=2)
@@ -134,7 +138,9 @@ NEEDS = {
         positions=(0, 16, 40, 72, 94, 112, 113),
     ),
     "poly_sfw": replace(_LINEAR, positions=(0, 4)),
-    "phased_sgd": Needs(balls=((2.0, 3), (math.inf, 3)), positions=(0, 7, 8, 13, 14)),
+    "phased_sgd": Needs(
+        balls=((2.0, 3), (math.inf, 3)), positions=(0, 7, 8, 13, 14), is_capped=True
+    ),
     "sco_dp_fw": replace(_LINEAR, positions=(0, 7)),
     "sco_dp_sgd": Needs(balls=((2.0, 3), (1.0, 3))),
     "sco_mirror_descent": Needs(balls=((2.0, 3), (1.5, 3), (1.0, 3))),
@@ -274,8 +280,25 @@ def lane(at: Asked, words: str, shape: Shape, count: int) -> Mechanism:
         select=lambda view: tuple(np.flatnonzero(view[-shape.p :]).tolist()),
         real=shape.real,
         bound=WITHIN * np.abs(base.X).max(axis=0) if shape.bounded else None,
+        tried=tuple(_across(shape.p)) if shape.real else (),
+        calibrated=lambda epsilon, delta: (
+            calibrate(ledger, epsilon, delta, at.kind).ledger
+        ),
         setting={"module": at.module, "options": at.options, "problem": problem},
     )
+
+
+def _across(p: int) -> Iterator[tuple[Array, Array]]:
+    """Nearly opposite records, both with a margin of one sign far along the diagonal.
+
+    There a slope at the weights and one at an earlier point have opposite signs, so
+    that their difference is twice as large as either, in nearly opposite directions.
+    """
+    turned = np.where(np.arange(p) % 2, -1.0, 1.0)
+    turned[-1] *= p % 2 == 0  # orthogonal to the diagonal
+    for side in (ASIDE, -ASIDE):
+        if p > 1:
+            yield LOUD * (turned + side), LOUD * (side - turned)
 
 
 # --- streams and Frank-Wolfe methods --------------------------------------------------
@@ -307,20 +330,51 @@ def _sequence(needs: Needs, d: int) -> Records:
 
 def _streams(at: Asked) -> Made:
     """A stream of records in each ball, with one target."""
-    needs = at.needs
+    for words, needs, base in _kinds_of_stream(at):
+        yield from _of_balls(at, words, needs, base)
+
+
+def _kinds_of_stream(at: Asked) -> Iterator[tuple[str, Needs, Records | None]]:
+    """The usual data, and those on which a bound on the step is needed.
+
+    There the first record moves the iterate as far as any, and margins of the others
+    lie within the curved part of the loss, across that move: a step that is too long
+    would take two iterates further apart.
+    """
+    yield "", at.needs, None
+    if at.needs.is_capped:
+        curved = replace(
+            at.needs, loss="huber", radius=100.0, epsilon=50.0, positions=(0,)
+        )
+        _, d = at.needs.balls[0]
+        sizes = np.geomspace(0.01, 0.5, curved.n)
+        X = np.zeros((curved.n, d))
+        X[:, 0] = sizes
+        X[np.arange(curved.n), 1 + np.arange(curved.n) % (d - 1)] = 1.0
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
+        yield ", long steps", curved, Records(X, np.zeros(curved.n))
+
+
+def _of_balls(at: Asked, words: str, needs: Needs, base: Records | None) -> Made:
     target = family.Target(needs.epsilon, DELTA, at.kind)
-    for p, d in needs.balls:
+    for p, d in needs.balls[: 1 if base else None]:
         setup = Setup(needs.loss, p, d, needs.radius)
+        axis = LOUD * np.eye(d)[0]
+
+        def ledger(epsilon: float, delta: float, setup: Setup = setup) -> Ledger:
+            other = family.Target(epsilon, delta, at.kind)
+            stated: Ledger = at.module.noise(setup, needs.n, other, at.options).ledger
+            return stated
 
         def begin(data: Records, own: Streams, setup: Setup = setup) -> Any:
             given = (setup, [target], own, Rows(data.X, data.y))
             return at.module.Run(*given, needs.n, at.options)
 
         yield Mechanism(
-            f"{at.name}, p = {p:g}" if len(needs.balls) > 1 else at.name,
+            (f"{at.name}, p = {p:g}" if len(needs.balls) > 1 else at.name) + words,
             at.kind,
             at.module.noise(setup, needs.n, target, at.options).ledger,
-            _sequence(needs, d),
+            base or _sequence(needs, d),
             begin,
             RELEASES,
             end=methodcaller("solve"),
@@ -328,6 +382,8 @@ def _streams(at: Asked) -> Made:
             epsilon=needs.epsilon,
             positions=needs.positions,
             parallel=True,
+            tried=((axis, -axis),) if base else (),
+            calibrated=ledger,
             setting={"module": at.module, "options": at.options, "setup": setup},
         )
 
@@ -341,6 +397,11 @@ def _frank_wolfe(at: Asked) -> Made:
         return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
 
     noise = at.module.noise(problem(base), count, at.options, 1.0, DELTA, at.kind)
+
+    def ledger(epsilon: float, delta: float) -> Ledger:
+        goal = (epsilon, delta, at.kind)
+        stated: Ledger = at.module.noise(problem(base), count, at.options, *goal).ledger
+        return stated
 
     def begin(data: Records, own: Streams) -> Any:
         return at.module.Run(problem(data), own, at.options, noise)
@@ -358,6 +419,7 @@ def _frank_wolfe(at: Asked) -> Made:
         follow,
         select=vertex(d),
         positions=at.needs.positions,
+        calibrated=ledger,
         setting={"module": at.module, "options": at.options},
     )
 
@@ -436,6 +498,11 @@ def fit(at: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism
         tried=tried,
         events=tuple(in_rounds(ledger)),
         far=far(ledger),
+        calibrated=lambda epsilon, delta: (
+            calibrate(
+                lambda s: module.ledger(scaled, s, options), epsilon, delta, STRICT
+            ).ledger
+        ),
         setting={"module": module, "options": options, "problem": problem},
     )
 

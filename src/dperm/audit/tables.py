@@ -64,7 +64,8 @@ def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame
     """Findings about one mechanism, one row per check."""
     found = [*Audit(m, seed=seed, **effort).findings()]
     given = "; ".join(united((N,), m.ledger.given))
-    return _rows(found, m.name, m.kind, m.claimed, m.true, found[-1].measured, given)
+    lower = next(one.measured for one in found if one.check == "epsilon")
+    return _rows(found, m.name, m.kind, m.claimed, m.true, lower, given)
 
 
 def _rows(found: list[Finding], *known: Any) -> pd.DataFrame:

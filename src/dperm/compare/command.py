@@ -249,7 +249,7 @@ def compare(request: Request) -> str:
         seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
         rows = peers.rows(case, python, request.epsilon, seeds)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
-    table = race.means(runs, {one.name: one.section.label for one in chosen})
+    table = race.means(runs, {one.name: one.label for one in chosen})
     write_csv(written, table.reindex(columns=race.OF_TRY))
     log.info("%s", written)
     return f"{race.words(table)}\n{NO_RELEASE}"
@@ -267,12 +267,12 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
     case = _tried(faults, _case, request)
     names = [*dict.fromkeys(request.solvers)]
     if names == ["all"]:
-        names = [*compose(["paper=arena"]).paper.sweeps["race"].options["grids"]]
+        names = [*methods.ARENA]
     own = [one for one in names if one != peers.NAME]
     if not names and case is not None:
         own = [*USUAL[case.signed]]
     given = (request.defaults, request.grids)
-    chosen = [_tried(faults, methods.method, name, *given) for name in own]
+    chosen = [_tried(faults, _method, name, *given) for name in own]
     strange = {*request.defaults, *request.grids} - {*own}
     if strange and own:
         faults.append(
@@ -286,6 +286,16 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
     if faults or case is None:
         raise ConfigError("; ".join(faults))
     return case, [one for one in chosen if one is not None], python
+
+
+def _method(name: str, *given: Mapping[str, Any]) -> Method:
+    """The method of a name, or of a Python file in the current folder."""
+    from dperm.compare import methods
+
+    file = Path(f"{name}.py")
+    if name.isidentifier() and name not in methods.known() and file.is_file():
+        return methods.of_file(file, *given)
+    return methods.method(name, *given)
 
 
 def _tried(faults: list[str], function: Callable[..., Any], *given: Any) -> Any:

@@ -9,6 +9,7 @@ pays.
 
 from __future__ import annotations
 
+import copy
 import math
 import secrets
 import warnings
@@ -25,7 +26,6 @@ from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dperm import extras
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.compare import methods, ranges
 from dperm.compare.guarantee import (
@@ -39,25 +39,18 @@ from dperm.compare.guarantee import (
 from dperm.compare.methods import Contestant, Setting
 from dperm.core.erm import door
 from dperm.core.erm.cleaning import cleaned
-from dperm.core.erm.losses import bounded, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.lanes.trials import seeds_of
 from dperm.core.privacy.ledger import Ledger, N, united
+from dperm.core.privacy.mechanisms import seeds_of
 from dperm.core.privacy.strict import is_closed_form
 from dperm.solvers.exact_noise import Exact, slack
 from dperm.solvers.fits.secret import Normal
 from dperm.solvers.scales import declared
 
 AUTO = "auto"
-# Methods that it takes, by whether the loss is quadratic: the first that can solve the
-# problem. It is near the arena's best (results/arena/advice.csv).
-ORDER = {
-    True: ("moments", "hessian_mixing", "dp_gram", "dp_gd"),
-    False: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
-}
-SIGNED = tuple(name for name in bounded() if named(name).labels == "sign")
-RESIDUAL = tuple(name for name in bounded() if name not in SIGNED)
+SIGNED = ("logistic", "smoothed_hinge")  # losses of two classes
+RESIDUAL = ("huber", "least_squares")  # losses of numbers
 RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
 SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
 SPREAD = 0.3  # of an intercept about the constant's, a guess
@@ -73,7 +66,7 @@ PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison a
 class DPLinear(Counted):
     """Base of classifier and regressor, which document parameters and attributes."""
 
-    solver: str = AUTO
+    solver: Any = AUTO
     _: KW_ONLY
     epsilon: float = 1.0
     delta: float | None = None
@@ -162,9 +155,8 @@ class DPLinear(Counted):
         own = not self.release or self.random_state is None
         for name, is_right, expected in (
             ("loss", self.loss in self._losses, f"one of {', '.join(self._losses)}"),
-            ("solver", isinstance(self.solver, str), "a name"),
             ("setting", isinstance(self.setting, Mapping | None), "values by name"),
-            ("setting", self.setting is None or self.solver != AUTO,
+            ("setting", self.setting is None or not self._is_auto,
              "with a solver that is named, not 'auto'"),
             ("l1", is_number(self.l1) and self.l1 >= 0, "0 or more"),
             ("l2", is_number(l2) and l2 >= 0, "0 or more"),
@@ -178,6 +170,8 @@ class DPLinear(Counted):
                 found = getattr(self, name)
                 raise ValueError(f"{name}: expected {expected}, found {found!r}")
         if self.release:
+            from dperm import extras
+
             extras.require("release", "release=True")
         for is_weak, what in (
             (self._delta > 1 / n, f"delta: {self._delta:g} is more than 1/n = {1 / n:g}"
@@ -188,12 +182,29 @@ class DPLinear(Counted):
             if is_weak:
                 warnings.warn(what, UserWarning, 5)
 
+    @property
+    def _is_auto(self) -> bool:
+        """Whether the method is ours to choose."""
+        return isinstance(self.solver, str) and self.solver == AUTO
+
+    def __sklearn_clone__(self) -> Any:
+        """A copy without a fit; a solver that is an object is the same one."""
+        plain = copy.copy(self)
+        plain.solver = AUTO
+        made: Any = Counted.__sklearn_clone__(plain)  # type: ignore[attr-defined]
+        made.solver = self.solver
+        return made
+
     def _runs(
-        self, X: Any, every: Sequence[Any], name: str = ""
+        self, X: Any, every: Sequence[Any], chosen: str = ""
     ) -> list[tuple[Contestant, Setting]]:
-        """A method on the problem of each vector of labels, with its setting."""
-        name = name or self.solver
-        method = None if name == AUTO else methods.method(name)
+        """A method on the problem of each vector of labels, with its setting.
+
+        ``chosen`` is the method that was chosen before, if it was ours to choose.
+        """
+        method = None
+        if chosen or not self._is_auto:
+            method = methods.method(chosen or self.solver)
         scales = method is None or method.scales_columns
         self._constant = UNPENALISED if scales else 1.0
         problems = [self._problem(X, y, len(every)) for y in every]
@@ -201,7 +212,7 @@ class DPLinear(Counted):
         if reason := self._obstacle(method, problems[0]):
             raise ValueError(f"solver {method.name}: cannot do this: {reason}")
         self.solver_ = method.name
-        is_tilted = method.section.algorithm == "objective_perturbation"
+        is_tilted = method.algorithm == "objective_perturbation"
         safe: dict[str, Any] = {"minima": "approximate"} if is_tilted else {}
         setting = {**method.default, **safe, **(self.setting or {})}
         method.check(setting)
@@ -212,24 +223,27 @@ class DPLinear(Counted):
 
         Several problems need a joint price by a formula, because others take minutes.
         """
-        *first, last = map(methods.method, ORDER[problems[0].loss.quadratic])
-        for method in first:
-            if not self._obstacle(method, problems[0]):
-                ledger = method.on(problems[0]).ledger(method.default, 1.0)
+        first = problems[0]
+        p = first.p - self.fit_intercept
+        size = first.n * self._epsilon / max(p, 1)
+        *names, last = methods.usual(first.loss.quadratic, p, size)
+        for method in map(methods.method, names):
+            if not self._obstacle(method, first):
+                ledger = method.on(first).ledger(method.default, 1.0)
                 if len(problems) == 1 or is_closed_form(ledger + ledger):
                     return method
-        return last
+        return methods.method(last)
 
     def _obstacle(self, method: methods.Method, problem: Problem) -> str:
         """Why a method cannot fit a problem of declared scales; empty if it can."""
-        if self.release and method.section.algorithm not in FOR_RELEASE:
+        if self.release and method.algorithm not in FOR_RELEASE:
             return (
                 f"release=True has no proof for {method.name}; expected one of "
                 f"{', '.join(FOR_RELEASE)}"
             )
-        chosen = method.section.options
-        sets = chosen.get("blocks") or chosen.get("groups")
-        if chosen.get("probabilities") == "importance" and sets:
+        chosen = method.options
+        sets = getattr(chosen, "blocks", 0) or getattr(chosen, "groups", 0)
+        if getattr(chosen, "probabilities", "") == "importance" and sets:
             return "its number of steps follows from columns' scales that it reads off"
         return method.on(problem).obstacle()
 
@@ -277,7 +291,7 @@ class DPLinear(Counted):
         self.epsilon_ = Guarantee(found.ledger, self._delta, known, *cost)
         drawn = Exact() if self.release else ranges.seeded(seed)
         X, every, _ = self._standardised(t, every, first, drawn)
-        runs = self._runs(X, every, self.solver_)
+        runs = self._runs(X, every, self.solver_ if self._is_auto else "")
         seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
         with door.silent():
             for (on, setting), one in zip(runs, seeds, strict=True):
@@ -389,9 +403,11 @@ class DPClassifier(ClassifierMixin, DPLinear):
 
     Parameters
     ----------
-    solver : str
+    solver : str, module or object
         "auto" takes the first method that can solve the problem, by loss and p alone.
-        Otherwise a name of ``conf/solver``, or of a Python file in the current folder.
+        Otherwise the name of a solver of this package or of an entry point of
+        ``dperm.solvers``, ``module:name``, or a module or object of one's own with the
+        names of a solver (:mod:`dperm.core.solvers`). The current folder has no say.
     epsilon : float
         Positive; ``inf`` gives the solver without noise.
     delta : float, optional
@@ -535,7 +551,7 @@ class DPRegressor(RegressorMixin, DPLinear):
 
 
 def fit(
-    X: Any, y: Any, solver: str = AUTO, epsilon: float = 1.0, **parameters: Any
+    X: Any, y: Any, solver: Any = AUTO, epsilon: float = 1.0, **parameters: Any
 ) -> DPClassifier | DPRegressor:
     """Fit a private linear model to X (n, p) and labels y (n,).
 

@@ -2,19 +2,23 @@
 
 A setting is a mapping of tuned values. Clips are in units of the public scales, so that
 one grid serves every problem: 1 is the largest slope times sqrt(sum_j S_j^2), the root
-mean square of a record's norm. Default settings and grids are the arena's
-(``conf/paper/arena``), or those of a similar method.
+mean square of a record's norm. Default settings and grids stand beside the solvers.
+
+What a name means does not depend on the current folder. Variants of a solver are read
+from the YAML files of the package itself, never from a user's ``conf/``.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import itertools
 import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from pathlib import Path
 from types import ModuleType
@@ -27,12 +31,7 @@ from dperm.core import solvers
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem
-from dperm.core.experiment import locate, schema
-from dperm.core.experiment.config import read
-from dperm.core.experiment.grid import points
-from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.lanes import Lanes
-from dperm.core.names import hint
+from dperm.core.names import ConfigError, entry_points, hint, home
 from dperm.core.privacy.ledger import (
     GLOBAL_SMOOTHNESS,
     LABEL_SCALE,
@@ -42,11 +41,9 @@ from dperm.core.privacy.ledger import (
 )
 from dperm.core.privacy.mechanisms import Streams, streams
 from dperm.core.solvers.options import is_whole, typed
-from dperm.pipeline import checks
 from dperm.solvers.exact_noise import Exact
 from dperm.solvers.fits import Fit
 from dperm.solvers.fits.scaled import Scaled
-from dperm.solvers.frank_wolfe import Noise
 from dperm.solvers.scales import column_scales, is_declared, label_scale
 
 Setting = Mapping[str, float]
@@ -174,7 +171,7 @@ class Laning(Contestant):
             return f"batches of {batch} are more than its {problem.n} records"
         refuses = getattr(self.module, "refuses", lambda *_: "")
         reason = str(refuses(self.options, problem.penalty.is_smooth))
-        by_record = any(word in self.module.__name__ for word in RECORDWISE)
+        by_record = getattr(self.module, "RECORDWISE", False)
         if not reason and by_record and problem.p > WIDE:
             return f"noise on {problem.p} features in every step takes too long"
         return reason
@@ -195,6 +192,8 @@ class Laning(Contestant):
         """One lane, its clip in units of the scales."""
         clip, count = clip_unit(self.problem) * setting["clip"], self._count(setting)
         step = np.array([setting["step"]], dtype=float)
+        from dperm.core.lanes import Lanes  # a fit by few releases needs none
+
         lanes = Lanes(step, np.array([clip]), noise_multiplier, STRICT)
         run = self.module.Run(self.problem, lanes, own, self.options, 1, count)
         return nullcontext(Lane(run, count))
@@ -234,6 +233,8 @@ class FrankWolfing(Contestant):
         self, setting: Setting, noise_multiplier: float, own: Streams
     ) -> Iterator[Following]:
         """One run, whose releases are signed indices and sketched features."""
+        from dperm.solvers.frank_wolfe import Noise
+
         ledger = self.ledger(setting, noise_multiplier)
         selections, *features = (event.scale for event in ledger.events)
         noise = Noise(ledger, selections, sum(features))  # at most one kind
@@ -263,45 +264,55 @@ def clip_unit(problem: Problem) -> float:
 # --- by name --------------------------------------------------------------------------
 
 
-RECORDWISE = ("sgd", "svrg")  # in the names of algorithms that step record by record
-ALIKE = (*RECORDWISE, "skgd")  # algorithms whose steps have one size for all weights
 KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
+WIDEST = 2000  # features above which the rule takes no method with p x p matrices
+FEW_RECORDS = 300  # n epsilon / p below which noise is large beside second moments
+ARENA = (  # the methods that ``dperm try solvers=all`` compares, as the arena does
+    *("objective_perturbation", "moments", "ada_ssp", "dp_gd", "dp_gram"),
+    *("dp_minibatch", "hessian_mixing", "dp_selection", "dp_cd", "dp_gcd_gumbel"),
+    *("dp_skgd_full", "dp_sgd", "dp_fw"),
+)
 
 
 @dataclass(frozen=True)
 class Method:
     """A method that can be applied to a problem."""
 
-    section: schema.Solver
+    name: str
+    algorithm: str  #: one that ``dperm.core.solvers.load`` takes
+    module: Any = field(repr=False)  #: its module, or an object that stands for one
+    options: Any
     default: Setting  #: the setting without tuning
-    grid: Sequence[Setting]
+    grid: Sequence[Setting] = field(repr=False)
 
-    @property
-    def name(self) -> str:
-        """The name of its YAML or file."""
-        return self.section.name
+    @functools.cached_property
+    def label(self) -> str:
+        """The name of tables and figures."""
+        return str(_packaged(self.name).get("label", self.name))
 
     @property
     def scales_columns(self) -> bool:
         """Whether steps use the scales of columns; then the intercept's may be large.
 
-        Steps of one size for all weights do not, and lanes of a user's file may not.
+        Steps of one size for all weights do not, and a user's own lanes may not.
         """
-        algorithm = self.section.algorithm
-        is_own = algorithm not in solvers.PLACES and _family(self.section) == "lanes"
-        return not is_own and not any(word in algorithm for word in ALIKE)
+        own = self.algorithm not in solvers.PLACES
+        if own and solvers.family(self.module) == "lanes":
+            return False
+        words = ("RECORDWISE", "SAME_STEPS")
+        return not any(getattr(self.module, word, False) for word in words)
 
     def on(self, problem: Problem) -> Contestant:
         """The method on a problem."""
-        module, options = _loaded(self.section)
-        return KINDS[solvers.family(module)](module, options, problem)
+        contestant = KINDS[solvers.family(self.module)]
+        made: Contestant = contestant(self.module, self.options, problem)
+        return made
 
     def check(self, setting: Setting) -> None:
         """Refuse a setting with unknown names or wrong values, by a ConfigError."""
         where = f"solver {self.name}: setting"
-        module, options = _loaded(self.section)
-        numbers = KEYS.get(solvers.family(module), ())
-        able = numbers or [field.name for field in fields(options)]
+        numbers = KEYS.get(solvers.family(self.module), ())
+        able = numbers or [one.name for one in fields(self.options)]
         for key, value in setting.items():
             expected = ""
             if key not in able:
@@ -319,116 +330,224 @@ class Method:
         if numbers:
             return
         try:
-            typed(options, setting)
-            replace(options, **setting)
+            typed(self.options, setting)
+            replace(self.options, **setting)
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{where}: {error}") from error
 
 
-def _loaded(section: schema.Solver) -> tuple[ModuleType, Any]:
-    module = solvers.load(section.algorithm)
-    return module, solvers.make_options(module, section.options)
+def usual(is_quadratic: bool, p: int, size: float) -> tuple[str, ...]:
+    """The methods that a fit tries, the first of which can solve the problem.
+
+    Public numbers alone decide: the loss, the features p, and ``size`` = n epsilon / p.
+
+    *Why.* Where p x p matrices are wide, descent alone makes none. Two classes: nothing
+    beats objective perturbation. Numbers: noise on all second moments costs more than
+    noise on a few gradients while n epsilon / p is small (boosted AdaSSP, Tang et al.
+    2023), and nothing less once it is large, when they give the exact minimiser.
+
+    Mean regret in the arena (66 cells, results/arena/arena.csv, excess cut at 2) by
+    threshold of ``size``, in units of what can be learned:
+
+    ========= ===== ===== ===== ===== ==================
+    threshold 0     100   300   1000  always descent
+    regret    0.082 0.038 0.041 0.044 0.047
+    ========= ===== ===== ===== ===== ==================
+    """
+    if p > WIDEST:
+        return ("dp_gd",)
+    if not is_quadratic:
+        return ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd")
+    if size < FEW_RECORDS:
+        return ("dp_gram", "moments", "dp_gd")
+    return ("moments", "dp_gram", "dp_gd")
 
 
 def known() -> list[str]:
-    """Names of the solvers that solve a composite problem."""
-    every = (_section(name) for name in available("solver"))
-    return [one.name for one in every if _is_able(one)]
+    """Names of the package's solvers that solve a composite problem."""
+    names = {*solvers.PLACES, *_variants()}
+    return sorted(name for name in names if _is_able(solvers.load(_algorithm(name))))
 
 
 def method(
-    name: str,
+    solver: Any,
     defaults: Mapping[str, Any] | None = None,
     grids: Mapping[str, Any] | None = None,
 ) -> Method:
-    """Find a method by the name of a solver's YAML, or of a Python file in this folder.
+    """Find a method by its solver.
 
-    ``defaults`` and ``grids`` have settings by solver's name that replace the arena's.
-    Raises ConfigError if there is no such solver, or it solves no such problem.
+    Parameters
+    ----------
+    solver : str, module, object or Method
+        A name of this package; the name of an entry point of ``dperm.solvers``;
+        ``module:name``, which is imported; or what such a name stands for, a module or
+        an object with the names that a family requires.
+    defaults, grids : mapping, optional
+        Settings, and values of axes, that replace the solver's own, by its name.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such solver, or it solves no such problem.
     """
-    if defaults or grids:
-        return _method(name, defaults or {}, grids or {})
-    folders = tuple(locate.conf_dirs())
-    files = (folder / "solver" / f"{name}.yaml" for folder in folders)
-    edited = tuple(file.stat().st_mtime_ns for file in files if file.is_file())
-    return _kept(name, folders, edited) if edited else _method(name, {}, {})
+    if isinstance(solver, Method):
+        return solver
+    if isinstance(solver, str) and not defaults and not grids:
+        return _kept(solver)
+    return _method(solver, defaults or {}, grids or {})
 
 
 @functools.cache
-def _kept(name: str, folders: tuple[Path, ...], edited: tuple[int, ...]) -> Method:
-    """Cache a method by its YAML's time: reading it is nine tenths of a small fit."""
-    return _method(name, {}, {})
+def _kept(solver: str) -> Method:
+    """Keep a method by its name: to find it is nine tenths of a small fit."""
+    return _method(solver, {}, {})
 
 
-def _method(name: str, defaults: Mapping[str, Any], grids: Mapping[str, Any]) -> Method:
-    section = _section(name)
-    if not _is_able(section):
-        why = ": it adds no noise" if _family(section) in KINDS else ""
+def _method(
+    solver: Any, defaults: Mapping[str, Any], grids: Mapping[str, Any]
+) -> Method:
+    if not isinstance(solver, str):
+        return configured(_shown(solver), _given(solver), {}, defaults, grids)
+    if ":" in solver:
+        return configured(solver, _given(_imported(solver)), {}, defaults, grids)
+    return configured(solver, _algorithm(solver), _options(solver), defaults, grids)
+
+
+def configured(
+    name: str,
+    algorithm: str,
+    options: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None = None,
+    grids: Mapping[str, Any] | None = None,
+) -> Method:
+    """The method of an algorithm with these options.
+
+    Raises ConfigError if there is no such algorithm or option, if it solves no such
+    problem, or if it is a user's own and leaks.
+    """
+    try:
+        module = solvers.load(algorithm)
+        made = solvers.make_options(module, dict(options))
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"solver {name}: {error}") from error
+    if not _is_able(module):
+        why = ": it adds no noise" if solvers.family(module) in KINDS else ""
         raise ConfigError(
             f"solver {name}: solves no problem of this kind{why}; expected one of "
             f"{', '.join(known())}"
         )
-    checks.held(section)
-    usual = _usual(section)
-    default = {**usual[0], **defaults.get(name, {})}
-    axes = grids.get(name)
-    every = points(dict(axes or usual[1]), f"grids.{name}", axes=None)
-    # axes that a chosen grid leaves out stay at the default, and those of a module's
-    is_own = axes or hasattr(solvers.load(section.algorithm), "GRID")
-    grid = [{**(default if is_own else {}), **one} for one in every] or [default]
-    made = Method(section, default, grid)
+    if algorithm not in solvers.PLACES:
+        from dperm.audit.held import require_held  # for a user's own solver alone
+
+        require_held(name, algorithm, options)
+    usual, axes = solvers.settings(module)
+    default = {**usual, **(defaults or {}).get(name, {})}
+    chosen = (grids or {}).get(name)
+    every = _points(name, chosen) if chosen else _product(axes)
+    # axes that a grid leaves out stay at the default
+    grid = [{**default, **one} for one in every] or [default]
+    found = Method(name, algorithm, module, made, default, grid)
     for setting in (default, *grid):
-        made.check(setting)
-    return made
+        found.check(setting)
+    return found
 
 
-def _section(name: str) -> schema.Solver:
-    """The section of a YAML, or one made for a Python file of that name."""
-    names = available("solver")
-    if name in names:
-        section: schema.Solver = read("solver", name)
-    elif name.isidentifier() and Path(f"{name}.py").is_file():
-        if str(Path.cwd()) not in sys.path:
-            sys.path.append(str(Path.cwd()))
-        section = schema.Solver(name=name, label=name, algorithm=name)
-    else:
-        near = hint(name, names)
-        listed = "the names in conf/solver" if near else f"{', '.join(names)}"
+def of_file(file: Path, *given: Mapping[str, Any]) -> Method:
+    """The method of a Python file, whose folder then is on Python's path.
+
+    Raises ConfigError if it is no solver, or one that leaks.
+    """
+    folder = str(file.resolve().parent)
+    if folder not in sys.path:
+        sys.path.append(folder)
+    return configured(file.stem, file.stem, {}, *given)
+
+
+def _product(axes: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """All settings of a solver's grid."""
+    every = itertools.product(*axes.values())
+    return [dict(zip(axes, point, strict=True)) for point in every]
+
+
+def _points(name: str, grid: Any) -> list[dict[str, Any]]:
+    """All settings of a grid that a user wrote."""
+    from dperm.core.experiment.grid import points  # as in a paper's YAML
+
+    return points(dict(grid), f"grids.{name}", axes=None)
+
+
+def _given(solver: Any) -> str:
+    try:
+        return solvers.given(solver)
+    except ValueError as error:
         raise ConfigError(
-            f"solver {name}{near}: expected one of {listed}, or a file {name}.py here"
+            f"solver: expected a name, or a module or object with the names of a "
+            f"solver, found {solver!r}: {error}"
+        ) from error
+
+
+def _shown(solver: Any) -> str:
+    """An object's name, without the package that a module lies in."""
+    return solvers.name_of(solver).rpartition(".")[2]
+
+
+def _imported(place: str) -> Any:
+    """The object that ``module:name`` stands for, which may be a module in a package.
+
+    Raises ConfigError if there is none.
+    """
+    module_name, _, name = place.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+        if hasattr(module, name):
+            return getattr(module, name)
+        return importlib.import_module(f"{module_name}.{name}")
+    except (ImportError, ValueError) as error:
+        raise ConfigError(f"solver {place}: expected module:name: {error}") from error
+
+
+def _algorithm(name: str) -> str:
+    """The algorithm of a name. Raises ConfigError if there is none."""
+    if name in solvers.PLACES or name in entry_points("solvers"):
+        return name
+    algorithm = _packaged(name).get("algorithm")
+    if algorithm is None:
+        names = sorted({*solvers.PLACES, *_variants()})
+        raise ConfigError(
+            f"solver {name}{hint(name, names)}: expected one of {', '.join(names)}, "
+            "an entry point of dperm.solvers, module:name or a module"
         )
-    checks.solver(section)
-    return section
+    return str(algorithm)
 
 
-def _family(section: schema.Solver) -> str:
-    return solvers.family(solvers.load(section.algorithm))
-
-
-def _is_able(section: schema.Solver) -> bool:
-    """Whether it takes part: Frank-Wolfe methods without bounds add no noise."""
-    options = {field.name for field in fields(solvers.load(section.algorithm).Options)}
-    family = _family(section)
-    return family in KINDS and (family != "frank_wolfe" or "entry_bound" in options)
-
-
-def _usual(section: schema.Solver) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Default and grid of the arena's nearest method; its module's come first."""
-    module = solvers.load(section.algorithm)
-    options = _arena(locate.conf_dirs()[0])
-    defaults, grids = options["defaults"], options["grids"]
-    names, algorithm = [section.name], section.algorithm
-    if algorithm in solvers.PLACES:  # a variant has its algorithm's
-        names += [name for name in grids if name.startswith(algorithm)]
-    by_record = any(word in algorithm for word in RECORDWISE)
-    others = {"lanes": "dp_sgd" if by_record else "dp_cd", "frank_wolfe": "dp_fw"}
-    names.append(others.get(_family(section), ""))
-    name = next((name for name in names if name in grids), "")
-    default = {**defaults.get(name, {}), **getattr(module, "DEFAULT", {})}
-    return default, getattr(module, "GRID", grids.get(name, {}))
+def _options(name: str) -> Mapping[str, Any]:
+    """The options of a name; an algorithm's own are the defaults of its Options."""
+    if name in solvers.PLACES or name in entry_points("solvers"):
+        return {}
+    options: Mapping[str, Any] = _packaged(name).get("options", {})
+    return options
 
 
 @functools.cache
-def _arena(folder: Path) -> dict[str, Any]:
-    """The arena's defaults and grids by solver's name."""
-    return dict(read("paper", "arena").sweeps["race"].options)
+def _variants() -> list[str]:
+    """Names of the package's own YAML files of solvers."""
+    return sorted(path.stem for path in (home() / "conf/solver").glob("*.yaml"))
+
+
+@functools.cache
+def _packaged(name: str) -> Mapping[str, Any]:
+    """The package's own YAML of a solver; empty if there is none."""
+    if name not in _variants():
+        return {}
+    import yaml
+
+    text = (home() / f"conf/solver/{name}.yaml").read_text(encoding="utf-8")
+    content: Mapping[str, Any] = yaml.safe_load(text)
+    return content
+
+
+def _is_able(module: Any) -> bool:
+    """Whether it takes part: Frank-Wolfe methods without bounds add no noise."""
+    options = {one.name for one in fields(module.Options)}
+    family = solvers.family(module)
+    return family in KINDS and (family != "frank_wolfe" or "entry_bound" in options)

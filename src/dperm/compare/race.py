@@ -183,7 +183,7 @@ class Case:
         found = {"excess": excess, "metric": "AUC" if self.signed else "R2"}
         return {**found, "test": test, "status": "ok", "reason": ""}
 
-    def fit(self, method: str, epsilon: float, setting: Setting, seed: int) -> Any:
+    def fit(self, method: Method, epsilon: float, setting: Setting, seed: int) -> Any:
         """A fit of the method, from a seed."""
         kind = DPClassifier if self.signed else DPRegressor
         known = {"setting": dict(setting), "loss": self.loss, **self.told}
@@ -273,7 +273,7 @@ def _tuned(case: Case, method: Method, epsilon: float, seeds: Sequence[int]) -> 
     """The setting of the grid with the least mean excess."""
 
     def mean(setting: Setting, some: Sequence[int]) -> float:
-        runs = [case.fit(method.name, epsilon, setting, one) for one in some]
+        runs = [case.fit(method, epsilon, setting, one) for one in some]
         found = [case.excess(linear(model, case.X)) for model in runs]
         return float(np.nan_to_num(np.mean(found), nan=np.inf))
 
@@ -296,7 +296,7 @@ def _runs(
 ) -> Iterator[Row]:
     for seed in seeds:
         start = time.perf_counter()
-        model = case.fit(method.name, epsilon, setting, seed)
+        model = case.fit(method, epsilon, setting, seed)
         seconds = time.perf_counter() - start
         yield {
             "setting": ", ".join(f"{key} {value:g}" for key, value in setting.items()),

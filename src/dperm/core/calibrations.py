@@ -8,6 +8,7 @@ is looked up at run time, so that results made without it stay valid.
 from __future__ import annotations
 
 import functools
+import sys
 from importlib import import_module
 from types import ModuleType
 
@@ -31,4 +32,6 @@ def place(calibration: str) -> str:
 
 def load(calibration: str) -> ModuleType:
     """The module of a calibration, imported. Raises ValueError if there is none."""
-    return import_module(place(calibration))
+    found = place(calibration)
+    sys.audit("dperm.lookup", found)  # what keys of results must hold
+    return import_module(found)

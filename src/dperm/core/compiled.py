@@ -20,9 +20,11 @@ from types import FunctionType
 from typing import Any
 
 from llvmlite import ir
-from numba import jit, njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, is_jitted
+
+from dperm.core.kernels import njit
 
 KERNEL: Any = {"cache": True, "nogil": True, "error_model": "numpy"}
 INLINE: Any = {**KERNEL, "inline": "always", "cache": False}  # by Numba
@@ -30,6 +32,7 @@ PASTED: Any = {**KERNEL, "forceinline": True}  # by LLVM, where it measured fast
 
 WIDE = 32  # running sums of a sum, which four or eight registers hold
 FEW = 8  # of them, to which the last entries are added
+BLOCK = 64  # entries of which the least score is found before its place
 _INDEX = ir.IntType(32)
 _WHOLE = 1.5 * 2.0**52 + 1023  # doubles of its size are whole numbers
 _EXP_EVEN = tuple(1.0 / math.factorial(k) for k in range(10, -1, -2))
@@ -122,6 +125,66 @@ def _summed(typingctx, x, y):
     return types.float64(x, y), codegen
 
 
+def _lowest(typingctx, values, noise, start, factor, scale):
+    """The least noisy score of ``BLOCK`` entries, in vectors.
+
+    Entry j of ``values`` (n,) has two scores, factor values[j] + scale noise[2 j] and
+    -factor values[j] + scale noise[2 j + 1]. The block begins at ``start``. A score
+    that is not a number is no least one; if all are, the answer is infinite.
+    """
+
+    def codegen(context, builder, signature, args):
+        arrays = [
+            context.make_array(kind)(context, builder, arg)
+            for kind, arg in zip(signature.args[:2], args[:2], strict=True)
+        ]
+        first, (factor, scale) = args[2], args[3:]
+        vector = ir.VectorType(ir.DoubleType(), FEW)
+        signs = [_repeated(builder, factor, FEW)]
+        signs.append(builder.fneg(signs[0]))
+        scales = _repeated(builder, scale, FEW)
+        shaped = ir.FunctionType(vector, 3 * [vector])
+        name = f"llvm.fma.v{FEW}f64"
+        fma = cgutils.get_or_insert_function(builder.module, shaped, name)
+        least = _repeated(builder, ir.DoubleType()(math.inf), FEW)
+        for step in range(0, BLOCK, FEW):
+            place = builder.add(first, first.type(step))
+            entries = _entries(builder, arrays[0].data, place, vector)
+            twice = builder.mul(place, place.type(2))
+            both = ir.VectorType(ir.DoubleType(), 2 * FEW)
+            drawn = _entries(builder, arrays[1].data, twice, both)
+            for side, sign in enumerate(signs):
+                places = ir.VectorType(_INDEX, FEW)([*range(side, 2 * FEW, 2)])
+                own = builder.shuffle_vector(drawn, drawn, places)
+                noisy = builder.fmul(scales, own)
+                score = builder.call(fma, [sign, entries, noisy])
+                is_less = builder.fcmp_ordered("<", score, least)
+                least = builder.select(is_less, score, least)
+        return _least_entry(builder, least)
+
+    kinds = (values, noise, types.intp, types.float64, types.float64)
+    return types.float64(*kinds), codegen
+
+
+def _repeated(builder, number, count):
+    """A vector all of whose entries are a number."""
+    vector = ir.VectorType(number.type, count)(ir.Undefined)
+    filled = builder.insert_element(vector, number, _INDEX(0))
+    places = ir.VectorType(_INDEX, count)([0] * count)
+    return builder.shuffle_vector(filled, vector, places)
+
+
+def _least_entry(builder, vector):
+    """The least entry of a vector."""
+    while (half := vector.type.count // 2) >= 1:
+        places = ir.VectorType(_INDEX, half)
+        low = builder.shuffle_vector(vector, vector, places([*range(half)]))
+        high = builder.shuffle_vector(vector, vector, places([*range(half, 2 * half)]))
+        is_less = builder.fcmp_ordered("<", high, low)
+        vector = builder.select(is_less, high, low)
+    return builder.extract_element(vector, _INDEX(0))
+
+
 def _narrowed(builder, sums, width):
     """Running sums, a vector, folded until there are ``width``."""
     while (half := sums.type.count // 2) >= width:
@@ -146,6 +209,7 @@ fused: Any = intrinsic(_fused)
 running: Any = intrinsic(_running)
 fold: Any = intrinsic(_fold)
 dot: Any = intrinsic(_summed)
+lowest: Any = intrinsic(_lowest)
 
 
 @njit(**INLINE)
@@ -215,8 +279,18 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
     -------
     compiled function
         The kernel itself, if neither it nor a helper calls a placeholder.
+
+    Raises
+    ------
+    RuntimeError
+        If Numba compiles nothing.
     """
     kernel = pieces.get(kernel, kernel)
+    if not hasattr(kernel, "py_func"):
+        raise RuntimeError(
+            f"{kernel} is not compiled: unset NUMBA_DISABLE_JIT, under which "
+            "kernels cannot be put together"
+        )
     function = kernel.py_func
     called = {key: function.__globals__.get(key) for key in function.__code__.co_names}
     replaced = {
@@ -230,4 +304,4 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
     copy = FunctionType(function.__code__, scope, function.__name__)
     copy.__qualname__ = f"{function.__qualname__}_{name}"  # the key of Numba's cache
     options = kernel.targetoptions
-    return jit(**options, cache=options.get("inline") != "always")(copy)
+    return njit(**options, cache=options.get("inline") != "always")(copy)

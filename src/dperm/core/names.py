@@ -1,4 +1,4 @@
-"""Names that a configuration gives: the nearest known one, and a user's modules."""
+"""Names that a user gives, modules of one's own, and the package's own files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,22 @@ import importlib.metadata
 import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 MANY = 20  # names in a message, at most
+
+
+class ConfigError(ValueError):
+    """An invalid configuration; the text states the place and reason in one line."""
+
+
+@functools.cache
+def home() -> Path:
+    """The folder of the package's ``conf/``, ``profiles/`` and Snakefile."""
+    package = Path(__file__).resolve().parents[1]
+    packaged = package / "share"
+    return packaged if packaged.is_dir() else package.parents[1]
 
 
 def hint(word: str, known: Iterable[str]) -> str:

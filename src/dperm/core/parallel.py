@@ -1,12 +1,25 @@
-"""Lanes spread over threads; kernels release Python's global interpreter lock."""
+"""Work spread over threads or processes of this machine.
 
+Kernels release Python's global interpreter lock, so that lanes share threads. Functions
+that spend their time in Python get processes, forked from this one: they need no import
+and start at once.
+"""
+
+import ctypes
 import itertools
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
 _SLICES_PER_WORKER = 4  # so that a slow slice does not hold up the others for long
+_PDEATHSIG = 1  # of Linux's prctl: the signal that a process gets when its parent ends
 
 
 def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
@@ -27,3 +40,69 @@ def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
         ]
         for future in done:
             future.result()
+
+
+# --- processes ------------------------------------------------------------------------
+
+
+@contextmanager
+def forked(
+    function: Callable[[Any], Any], items: Sequence[Any], workers: int
+) -> Iterator[Iterator[Any]]:
+    """Results of a function of each item, in the order in which they are ready.
+
+    With one worker they are computed in this process, as they are asked for. Otherwise
+    each worker is a fork of this process. The workers are gone when the context ends,
+    and after a failure or an interrupt they begin no further item.
+
+    Raises
+    ------
+    concurrent.futures.process.BrokenProcessPool
+        If the system ended a worker.
+    """
+    count = min(workers, len(items))
+    if count <= 1:
+        yield map(function, items)
+        return
+    fork = multiprocessing.get_context("fork")
+    begin = (function, items, os.getpid())
+    pool = ProcessPoolExecutor(count, fork, _Worker.begin, begin)
+    try:
+        futures = [pool.submit(_Worker.call, place) for place in range(len(items))]
+        yield (future.result() for future in as_completed(futures))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+class _Worker:
+    """What a forked worker keeps."""
+
+    function: Callable[[Any], Any]
+    items: Sequence[Any]
+    interrupted = False
+
+    @classmethod
+    def begin(
+        cls, function: Callable[[Any], Any], items: Sequence[Any], parent: int
+    ) -> None:
+        """Keep what the worker computes, and end with the process that forked it."""
+        cls.function, cls.items = staticmethod(function), items
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    @classmethod
+    def call(cls, place: int) -> Any:
+        """Compute an item; an interrupt ends it, and all items that wait behind it."""
+        if cls.interrupted:
+            raise KeyboardInterrupt
+        try:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            return cls.function(cls.items[place])
+        except KeyboardInterrupt:
+            cls.interrupted = True
+            raise
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -2,7 +2,7 @@
 
 from dperm.data.arrays import digest_arrays
 from dperm.data.fetching import FetchRecord, fetch, read_record
-from dperm.data.preparing import Prepared, load_prepared, prepare
+from dperm.data.preparing import Prepared, load_prepared, made_by, prepare
 from dperm.data.readers import read_table
 from dperm.data.tables import table_arrays
 
@@ -12,6 +12,7 @@ __all__ = [
     "digest_arrays",
     "fetch",
     "load_prepared",
+    "made_by",
     "prepare",
     "read_record",
     "read_table",

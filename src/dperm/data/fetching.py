@@ -12,12 +12,13 @@ import logging
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from threading import Thread
 from typing import Any, get_type_hints
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import numpy as np
 import pandas as pd
@@ -46,6 +47,8 @@ from dperm.store import closure
 RECORD = "fetch.json"
 READING = ("dperm.data.fetching:_accept", "dperm.data.fetching:serve")
 REMOTE = ("http", "openml")  # a second download may succeed where the first failed
+HOPS = 10  # redirects of one file
+BLOCK = 2**16  # bytes of a download that are read at a time
 BUNDLED = ("breast_cancer", "diabetes", "digits", "iris", "wine")  # in scikit-learn
 OF_TABLES = ("target", "drop", "missing", "categories")  # keys of a reader
 log = logging.getLogger(__name__)
@@ -241,17 +244,20 @@ def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> 
     if source.kind == "sklearn":
         return _included(str(source.loader), dataset.reader.positive)
     reader, work = dataset.reader, Path(data.dir, "downloads", dataset.name)
+    most = data.most_bytes
     try:
         if source.kind == "openml":
             path, target = _of_openml(int(source.id or 0), data, again)
             reader = replace(reader, format="arff", options={})
             reader, paths = replace(reader, target=reader.target or target), [path]
         elif source.kind == "http":
+            budget = Budget(data, dataset.digest is not None)
             urls = enumerate(source.urls)
-            paths = [_download(url, work / str(i), data) for i, url in urls]
+            paths = [_download(url, work / str(i), data, budget) for i, url in urls]
+            most = budget.spare_bytes
         else:
             paths = _in_folder(source, data)
-        return read_files(paths, reader, source.members, data.most_bytes)
+        return read_files(paths, reader, source.members, most)
     except PermissionError as error:
         raise SourceError(str(error)) from error
     finally:
@@ -304,8 +310,82 @@ def _included(loader: str, positive: str | None) -> Arrays:
     return X, y
 
 
-def _download(url: str, folder: Path, data: Data) -> Path:
-    """Download one file by pooch, whole or not at all.
+class Budget:
+    """What is left for the files of a source: bytes, and seconds until a deadline.
+
+    It is a downloader of pooch: over all files, attempts and redirects it takes at most
+    ``data.most_bytes`` and ``data.most_seconds``. A redirect to another host is
+    followed only if the digest of the arrays is declared, and only over http and https.
+    """
+
+    def __init__(self, data: Data, is_declared: bool):
+        self.spare_bytes = data.most_bytes
+        self.deadline = time.monotonic() + data.most_seconds
+        self.timeout = data.timeout
+        self.is_declared = is_declared
+
+    def __call__(self, url: str, output_file: Any, pooch: Any) -> None:
+        """Write what a URL serves into a file. Raises as ``requests``, or SpentError.
+
+        What the server compresses for the transfer stays as it is.
+        """
+        import requests  # an extra, not needed by fits
+        import urllib3
+
+        with self._answer(url) as answer, open(output_file, "wb") as file:
+            promised = int(answer.headers.get("Content-Length") or 0)
+            self._spend(promised, 0)
+            try:
+                for block in answer.raw.stream(BLOCK, decode_content=False):
+                    self._spend(len(block), len(block))
+                    file.write(block)
+            except urllib3.exceptions.HTTPError as error:
+                raise requests.ConnectionError(error) from error
+
+    def _spend(self, needed: int, spent: int) -> None:
+        if needed > self.spare_bytes:
+            raise SpentError("more bytes than data.most_bytes allows")
+        if time.monotonic() > self.deadline:
+            raise SpentError("not had within data.most_seconds")
+        self.spare_bytes -= spent
+
+    def _answer(self, url: str) -> Any:
+        """The answer of the last of at most ``HOPS`` redirects."""
+        import requests
+
+        headers = {"Accept-Encoding": "identity"}
+        for _ in range(HOPS):
+            if urlsplit(url).scheme not in ("http", "https"):
+                raise SpentError(f"a redirect to {url:.200}: expected http or https")
+            self._spend(0, 0)
+            answer = requests.get(
+                url,
+                headers=headers,
+                stream=True,
+                timeout=self.timeout,
+                allow_redirects=False,
+            )
+            if not answer.is_redirect:
+                answer.raise_for_status()
+                return answer
+            answer.close()
+            before, url = url, urljoin(url, answer.headers["Location"])
+            is_other = urlsplit(before).netloc != urlsplit(url).netloc
+            if is_other and not self.is_declared:
+                host = urlsplit(url).netloc
+                raise SpentError(
+                    f"a redirect to another host, {host:.200}: declare the digest of "
+                    "the data set, or name that URL"
+                )
+        raise SpentError(f"more than {HOPS} redirects")
+
+
+class SpentError(RuntimeError):
+    """A download that was ended; it is not tried again."""
+
+
+def _download(url: str, folder: Path, data: Data, budget: Budget) -> Path:
+    """Download one file by pooch, whole or not at all, within a budget.
 
     Raises SourceError if the file is not available.
     """
@@ -314,8 +394,8 @@ def _download(url: str, folder: Path, data: Data) -> Path:
     name = re.sub(r"[^A-Za-z0-9._-]", "_", urlsplit(url).path.rsplit("/", 1)[-1])
     name = name.lstrip(".") or "download"
     site = pooch.Pooch(folder, "", {name: None}, {name: url}, data.retries)
-    by = pooch.HTTPDownloader(timeout=data.timeout)
-    return Path(_asked(name, data.most_seconds, site.fetch, name, downloader=by))
+    left = max(0.0, budget.deadline - time.monotonic())
+    return Path(_asked(name, left, site.fetch, name, downloader=budget))
 
 
 def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | None]:

@@ -20,6 +20,7 @@ from dperm.data.arrays import (
     standardize,
 )
 from dperm.data.fetching import FetchRecord, load_fetched, read_record
+from dperm.store import closure
 
 META = "meta.json"
 
@@ -30,7 +31,8 @@ class Prepared:
 
     X: Any  #: shape (n, p), float64, in Fortran order or a scipy CSC array
     y: Any  #: shape (n,), float64
-    #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation
+    #: name, status, reason, n, p, nnz, digest, dataset, dataset_digest, preparation,
+    #: and the digest of what made them
     meta: dict[str, Any]
 
     @property
@@ -78,7 +80,8 @@ def prepare(
     with store.locked(folder):
         if made.available:
             save_arrays(folder, made.X, made.y)
-        store.write_json(folder / META, made.meta)
+        signed = made.meta | {"content": store.digest(made.meta)}
+        store.write_json(folder / META, signed)
     return made
 
 
@@ -94,9 +97,20 @@ def load_prepared(problem_name: str, data: Data) -> Prepared:
             f"problem {problem_name}: not prepared: {folder / META}: "
             f"run `dperm prepare problem={problem_name}` first"
         )
+    content = meta.pop("content", None)
+    if content != store.digest(meta):
+        raise ValueError(
+            f"{folder / META} was changed after it was made, or made by an old "
+            f"version: delete {folder} and run again"
+        )
     if meta["status"] != "ok":
         return Prepared(None, None, meta)
     return Prepared(*load_arrays(folder, meta["digest"]), meta)
+
+
+def made_by(steps: Preparation) -> str:
+    """Digest of a preparation and of the code that carries it out."""
+    return store.digest([asdict(steps), closure.digest("dperm.data.preparing:_make")])
 
 
 def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:
@@ -109,6 +123,7 @@ def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:
         "dataset": record.name,
         "dataset_digest": record.digest,
         "preparation": asdict(steps),
+        "made": made_by(steps),
         **dict.fromkeys(("n", "p", "nnz", "digest")),
     }
     if X is None:

@@ -33,7 +33,14 @@ from dperm.data.arrays import Arrays, RefusedError, canonical, check_arrays
 from dperm.data.tables import labels, parse_table, table_arrays, typed
 
 MARK = b"\xef\xbb\xbf"  # byte order mark, which some editors write
-WIDEST = 10**8  # most features: a wrong index must not allocate all memory
+MEMORY = 3 * 2**30  # bytes that reading may take, on a machine of 4 GB
+WIDEST = MEMORY // 256  # most features of a sparse file, by the bytes of its columns
+COLUMNS = 20_000  # most columns of a table, each of which takes a millisecond
+LINE = 2**24  # most bytes of a line of text
+MEMBERS = 10_000  # most files in an archive
+LISTED = 5  # of its members that a message names
+CELL = 100  # bytes that a cell of a table takes while it is read as text
+SEPARATORS = (b",", b";", b"\t", b"|")
 WEB = (b"<!doctype", b"<html", b"<head", b"<?xml")
 PACKED: dict[bytes, Any] = {b"\x1f\x8b\x08": gzip, b"BZh": bz2, b"\xfd7z": lzma}
 
@@ -82,49 +89,108 @@ def unpack(
     Its first bytes tell how it is packed (gzip, bzip2, xz, zip, tar). ``wanted`` are
     members by path or base name, in this order; it may be empty if there is only one.
 
-    Raises RefusedError if a content is empty, a web page, damaged or of more than
-    ``most`` bytes, or if a wanted member is missing.
+    Raises RefusedError if a content is empty, a web page, damaged or if all together
+    have more than ``most`` bytes, or if a wanted member is missing.
     """
     with ExitStack() as opened:
-        held = _members(path, opened)
+        held = _members(path, opened, most)
         names = [*held]
         if wanted and names != [path.name]:
             names = [_chosen(held, name) for name in wanted]
         elif len(names) != 1:
-            listed = ", ".join(names) or "nothing"
+            listed = _listed(names)
             raise RefusedError(f"it is an archive of {listed}: `members` names some")
-        streams = {name: opened.enter_context(held[name]()) for name in names}
-        found = [Content(name, one.read(most + 1)) for name, one in streams.items()]
+        found, spare = list[Content](), most
+        for name in names:
+            stream = opened.enter_context(held[name]())
+            content = stream.read(spare + 1)
+            if len(content) > spare:
+                raise RefusedError(
+                    f"{name}: more than {most} bytes in all (data.most_bytes)"
+                )
+            spare -= len(content)
+            found.append(Content(name, content))
     for name, content in found:
         start = content[:4096].lstrip(MARK + b" \t\r\n").lower()
         if not start:
             raise RefusedError(f"{name} is empty")
         if start.startswith(WEB):
             raise RefusedError(f"{name} is a web page (HTML or XML), not data")
-        if len(content) > most:
-            raise RefusedError(f"{name} has more than {most} bytes (data.most_bytes)")
+        _check_text(name, content)
     return found
 
 
-def _members(path: Path, opened: ExitStack) -> dict[str, Any]:
-    """What opens each member, by name; a file that is no archive is its only one."""
+def _check_text(name: str, content: bytes) -> None:
+    """Refuse a text that would take more than ``MEMORY`` or many minutes to read.
+
+    Parquet and zipped arrays are no texts. Raises RefusedError.
+    """
+    if content.startswith((b"PAR1", b"PK")):
+        return
+    for start in range(0, len(content) - LINE, LINE):
+        if content.find(b"\n", start, start + LINE) < 0:
+            raise RefusedError(f"{name} has a line of more than {LINE} bytes")
+    first = content[: content.find(b"\n")]
+    columns = 1 + max(first.count(mark) for mark in SEPARATORS)
+    if columns > COLUMNS:
+        raise RefusedError(
+            f"{name} has {columns} columns, expected at most {COLUMNS}: save it as "
+            "LIBSVM text, or as an .npz file with X and y"
+        )
+    cells = content.count(b"\n") + sum(map(content.count, SEPARATORS))
+    needed = 3 * len(content) + CELL * cells
+    if needed > MEMORY:
+        raise RefusedError(
+            f"{name} would take {needed / 2**30:.1f} GiB to read, expected at most "
+            f"{MEMORY / 2**30:.0f}: save it as an .npz file with X and y, or as Parquet"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first of some names, and the number of the others, in a short text."""
+    first = ", ".join(name[:80] for name in names[:LISTED]) or "nothing"
+    more = len(names) - LISTED
+    return f"{first} and {more} more" if more > 0 else first
+
+
+def _members(path: Path, opened: ExitStack, most: int) -> dict[str, Any]:
+    """What opens each member, by name; a file that is no archive is its only one.
+
+    Raises RefusedError for an archive of more than ``MEMBERS`` files, or a tar archive
+    of more than ``most`` bytes, all of which have to be read.
+    """
     with open(path, "rb") as handle:
         module = PACKED.get(handle.read(3), io)
     if zipfile.is_zipfile(path):
         zipped = opened.enter_context(zipfile.ZipFile(path))
         held = [one for one in zipped.infolist() if not one.is_dir()]
+        _check_count(len(held))
         if not all(one.filename.endswith(".npy") for one in held):  # else it is .npz
             return {one.filename: partial(zipped.open, one) for one in held}
     elif tarfile.is_tarfile(path):
         tar = opened.enter_context(tarfile.TarFile.open(path))
-        return {one.name: partial(tar.extractfile, one) for one in tar if one.isfile()}
+        files, spare = dict[str, Any](), most
+        for member in tar:
+            spare -= member.size
+            if spare < 0:
+                raise RefusedError(f"more than {most} bytes in all (data.most_bytes)")
+            if member.isfile():
+                files[member.name] = partial(tar.extractfile, member)
+                _check_count(len(files))
+        return files
     return {path.name: partial(module.open, path, "rb")}
+
+
+def _check_count(count: int) -> None:
+    if count > MEMBERS:
+        raise RefusedError(f"an archive of more than {MEMBERS} files")
 
 
 def _chosen(held: dict[str, Any], name: str) -> str:
     alike = [one for one in held if name in (one, PurePosixPath(one).name)]
     if len(alike) != 1:
-        raise RefusedError(f"{len(alike)} members {name!r}; it holds {', '.join(held)}")
+        listed = _listed([*held])
+        raise RefusedError(f"{len(alike)} members {name!r}; it holds {listed}")
     return alike[0]
 
 
@@ -152,13 +218,17 @@ def read_files(
     Returns canonical, checked X (n, p), an ndarray or a scipy CSC array, and y (n,).
 
     Raises RefusedError, in one line that names the file, if one is a web page, damaged,
-    of another format, not finite or of more than ``most`` bytes.
+    of another format, not finite, or if all hold more than ``most`` bytes or would
+    take more than ``MEMORY``.
     """
     names = ", ".join(path.name for path in paths)
     with refusing(names, reader.format), warnings.catch_warnings():
         for kind in (UserWarning, RuntimeWarning):  # numpy's: no data, division by zero
             warnings.simplefilter("error", kind)
-        files = [file for path in paths for file in unpack(path, members, most)]
+        files, spare = list[Content](), most
+        for path in paths:
+            files += unpack(path, members, spare)
+            spare = most - sum(len(file.content) for file in files)
         made = FORMATS[reader.format](files, reader, **reader.options)
         X, y = canonical(*made)
         check_arrays(X, y)
@@ -234,6 +304,13 @@ def read_libsvm(
     if loaded[0].shape[1] > WIDEST:
         raise RefusedError(
             f"found the feature {loaded[0].shape[1]}, expected at most {WIDEST}"
+        )
+    rows = sum(X.shape[0] for X in loaded[0::2])
+    needed = 24 * rows * loaded[0].shape[1]
+    if dense and needed > MEMORY:
+        raise RefusedError(
+            f"{rows} x {loaded[0].shape[1]} dense numbers would take "
+            f"{needed / 2**30:.1f} GiB, expected at most {MEMORY / 2**30:.0f}"
         )
     X = sparse.vstack(loaded[0::2], format="csc")
     y = np.concatenate(loaded[1::2])

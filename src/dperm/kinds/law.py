@@ -9,13 +9,12 @@ settings near the optimum (``dperm.kinds.sweeps.tuning_law``).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from scipy.special import fdtr, fdtrc, ndtr, ndtri
-
-from dperm.present.intervals import t_quantile
 
 RUNS = 5  # transcripts behind a printed mean
 DRAWS = 4000
@@ -201,26 +200,21 @@ def half_unit(value: float, digits: int | None = None, decimals: int = 0) -> flo
 
 
 def of_deviations(
-    printed: pd.Series, fresh: pd.Series, runs: int, of: int = RUNS
+    printed: pd.Series, fresh: pd.Series, runs: Sequence[int], of: int = RUNS
 ) -> pd.Series:
     """Test deviations of ``of`` runs, printed to one digit, against ``fresh`` of ours.
 
-    By Fisher's F; they may be normalised by ``of`` or by ``of`` - 1. NaN where nothing
-    varies here.
+    ``runs`` are the numbers of ours. By Fisher's F; they may be normalised by ``of`` or
+    by ``of`` - 1. NaN where nothing varies here.
     """
 
-    def chance(value: float, ours: float) -> float:
+    def chance(value: float, ours: float, count: int) -> float:
         half = half_unit(value, digits=1)
         low = ((value - half) / ours) ** 2
         high = ((value + half) / ours) ** 2 * of / (of - 1)
-        free = (of - 1, runs - 1)
+        free = (of - 1, count - 1)
         return float(min(1.0, 2 * min(fdtr(*free, high), fdtrc(*free, low))))
 
-    pairs = zip(printed, fresh, strict=True)
-    found = [chance(a, b) if a > 0 and b > 0 else math.nan for a, b in pairs]
+    cells = zip(printed, fresh, runs, strict=True)
+    found = [chance(*cell) if all(x > 0 for x in cell) else math.nan for cell in cells]
     return pd.Series(found, index=printed.index)
-
-
-def deviation(low: pd.Series, high: pd.Series, runs: int) -> pd.Series:
-    """The standard deviation of runs behind Student's interval of their mean."""
-    return (high - low) / 2 * math.sqrt(runs) / t_quantile(runs - 1)

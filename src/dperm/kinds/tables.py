@@ -12,7 +12,7 @@ import pandas as pd
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config, Product
 from dperm.kinds import law
-from dperm.present.intervals import power
+from dperm.present.intervals import power, skewed
 from dperm.present.tables import Rows, groups, interval, named, where, with_interval
 
 FRESH = ("fresh_mean", "fresh_ci_low", "fresh_ci_high")
@@ -45,7 +45,12 @@ def relative_error(
         for chosen in settings.to_dict("records"):
             fresh = result.final(product.calibration, chosen["passes"])
             row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
-            row |= with_interval(fresh["relative_error"].to_numpy(), *FRESH)
+            errors = fresh["relative_error"].to_numpy()
+            row |= with_interval(errors, *FRESH, interval=skewed)
+            row |= {
+                "fresh_runs": len(errors),
+                "fresh_std": fresh["relative_error"].std(),
+            }
             rows.append(row | {key: chosen[key] for key in ("step", "clip")})
             runs = len(fresh)
     data = pd.DataFrame(rows)
@@ -58,10 +63,10 @@ def relative_error(
         data = data.reindex(columns=[*keys, "mean"])
     data = data.merge(printed[[*keys, *names.values()]], on=keys, how="left")
     if runs > 1:
-        ours = law.deviation(data["fresh_ci_low"], data["fresh_ci_high"], runs)
+        ours, counts = data["fresh_std"], data["fresh_runs"]
         for name, times in (("p_std", 1), ("p_std_thrice", 3)):
             stated = data["published_std"]
-            data[name] = law.of_deviations(stated, ours / times, runs)
+            data[name] = law.of_deviations(stated, ours / times, counts)
     return data
 
 

@@ -8,19 +8,30 @@ accountant are found by name, so that an edit of one makes stale only what uses 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dperm.core import calibrations, solvers
+from dperm.core import calibrations, names, solvers
 from dperm.core.erm import losses
 from dperm.core.experiment import config as configuration
-from dperm.core.experiment import schema
+from dperm.core.experiment import schema, scope
+from dperm.core.experiment.locate import available
 from dperm.pipeline import checks
 from dperm.store import closure
 from dperm.store.closure import digest as code
 
-RUNNING = ("dperm.core.experiment.unit:lane_rows", "dperm.core.erm.problem:build")
-CALIBRATING = "dperm.core.privacy.calibration:calibrate"
+# The functions of the stages, whose code is in the keys with all that it reaches.
+PREPARING = "dperm.pipeline.inputs:prepare"
+SOLVING = "dperm.pipeline.stages:solve"
+SWEEPING = "dperm.pipeline.stages:Swept"
+TIMING = "dperm.pipeline.stages:timing"
+DRAWING = "dperm.pipeline.products:draw"
+OPTIMISING = "dperm.pipeline.inputs:optimum"
+RUNNING = ("dperm.core.experiment.unit:compute", "dperm.core.erm.problem:build")
+CALIBRATING = (
+    *("dperm.core.privacy.calibration:calibrate", "dperm.core.lanes.trials:noise"),
+    "dperm.core.experiment.tune:calibrations",
+)
 LOOKUP = "dperm.core.calibrations"  # looks up an accountant by name
 LOSSES = "dperm.core.erm.losses"  # looks up a loss by name
 OFFERED = ("Run", "Options", "steps", "lane_bytes")  # by a solver, for its lanes
@@ -40,45 +51,104 @@ def running(algorithm: str, loss: str | None = None) -> list[str]:
     return [*RUNNING, *offered, *_losses({loss})]
 
 
+def optimum(loss: str) -> str:
+    """Digest of the code that solves a problem with a loss without privacy."""
+    return code(*optimum_code(loss))
+
+
+def optimum_code(loss: str) -> list[str]:
+    """Entry points of that code."""
+    return looked_up(OPTIMISING, spelt=[loss])
+
+
+def solved(algorithm: str, kinds: Iterable[str], loss: str) -> list[str]:
+    """Entry points of the code that tunes and evaluates a solver."""
+    priced_by = pricing(algorithm, kinds, loss)
+    return [SOLVING, TIMING, *running(algorithm, loss), *priced_by]
+
+
 def noise(algorithm: str, kinds: Iterable[str], loss: str) -> str:
     """Digest of the code that finds a solver's noise: its ledger and the accountants.
 
     ``kinds`` are its calibrations, ``loss`` is that of the problem.
     """
+    return code(*pricing(algorithm, kinds, loss))
+
+
+def pricing(algorithm: str, kinds: Iterable[str], loss: str) -> list[str]:
+    """The entry points of that code."""
     offered = (f"{place(algorithm)}:{name}" for name in ("ledger", "Options", "steps"))
     places = sorted(map(calibrations.place, kinds))
-    return code(CALIBRATING, *offered, *places, *_losses({loss}))
+    return [*CALIBRATING, *offered, *places, *_losses({loss})]
 
 
 def priced(*entries: str, spelt: Iterable[str] = ()) -> str:
     """Digest of the code behind entry points and of what it looks up by name.
 
     The package's own accountants are included wherever any accountant is looked up.
-    Any other accountant, or a loss, is included if the code or ``spelt`` (strings of
-    the settings) contains its name.
+    Any other accountant, a loss or a user's own module is included if the code or
+    ``spelt`` (strings of the settings) contains its name.
     """
+    return code(*looked_up(*entries, spelt=spelt))
+
+
+def looked_up(*entries: str, spelt: Iterable[str] = ()) -> list[str]:
+    """Entry points with those of what their code looks up by name."""
+    spelt = {*spelt}
     reached = closure.closure(*entries)
     places: list[str] = []
     if LOOKUP in reached:
         places += map(calibrations.place, calibrations.OURS)
     if LOSSES in reached:
         places += _losses({*closure.words(*entries), *spelt})
-    return code(*entries, *places)
+    places += (word for word in spelt if closure.is_beside(word))
+    return [*dict.fromkeys([*entries, *sorted({*places})])]
+
+
+def solver_places(*entries: str, spelt: Iterable[str] = ()) -> list[str]:
+    """Modules of the solvers that settings or users' own code name, on any axis.
+
+    ``spelt`` are strings of the settings: names of solvers' YAMLs or of algorithms.
+    """
+    own = closure.own_words(*entries)
+    named = {place(solver_of(name).algorithm) for name in solvers_in({*spelt} | own)}
+    algorithms = {*spelt} | own
+    named |= {solvers.PLACES[name] for name in algorithms if name in solvers.PLACES}
+    return sorted(named)
+
+
+def solvers_in(spelt: Iterable[str]) -> list[str]:
+    """The names of solvers' YAMLs among some strings."""
+    return sorted({*spelt} & {*available("solver")})
 
 
 def _losses(named: set[Any]) -> list[str]:
     """Modules of the losses among some words."""
-    return [place for name, place in losses.PLACES.items() if name in named]
+    ours = [place for name, place in losses.PLACES.items() if name in named]
+    others = (word for word in named if word and closure.is_beside(word))
+    return [*ours, *sorted(others)]
 
 
 def place(algorithm: str) -> str:
     """The module of an algorithm, without importing it."""
-    return solvers.PLACES.get(algorithm, algorithm)
+    ours = solvers.PLACES.get(algorithm)
+    return ours or names.entry_points("solvers").get(algorithm, algorithm)
 
 
 def strings(value: Any) -> set[str]:
     """All words in a value of a YAML."""
     return {*re.findall(r"\w+", repr(value))}
+
+
+def texts(value: Any) -> set[str]:
+    """All strings in a value of a YAML, also those that are keys."""
+    if isinstance(value, str):
+        return {value}
+    if isinstance(value, Mapping):
+        return {text for pair in value.items() for part in pair for text in texts(part)}
+    if isinstance(value, list | tuple | set):
+        return {text for part in value for text in texts(part)}
+    return set()
 
 
 SECTIONS: dict[tuple[str, str, tuple[str, ...]], Any] = {}
@@ -90,16 +160,17 @@ def section(group: str, name: str, *overrides: str) -> Any:
     Raises ConfigError for what is wrong with it.
     """
     ahead(group, [name], overrides)
-    return SECTIONS[group, name, overrides]
+    return scope.seen(group, name, SECTIONS[group, name, overrides])
 
 
 def ahead(group: str, names: Iterable[str], overrides: tuple[str, ...] = ()) -> None:
     """Read several sections that are needed, in a third of the time of one by one."""
     names = dict.fromkeys(names)
     unread = [name for name in names if (group, name, overrides) not in SECTIONS]
-    for name, found in configuration.sections(group, unread, overrides).items():
-        getattr(checks, group)(found)
-        SECTIONS[group, name, overrides] = found
+    with scope.unwatched:  # they are kept for jobs of any scope
+        for name, found in configuration.sections(group, unread, overrides).items():
+            getattr(checks, group)(found)
+            SECTIONS[group, name, overrides] = found
 
 
 def solver_of(name: str) -> schema.Solver:

@@ -19,6 +19,7 @@ from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import number
+from dperm.core.experiment.scope import view
 from dperm.core.experiment.unit import Code, Job
 from dperm.core.privacy.ledger import (
     COLUMNS,
@@ -28,7 +29,7 @@ from dperm.core.privacy.ledger import (
     missing_values,
 )
 from dperm.data.fetching import FetchRecord
-from dperm.pipeline import checks, digests
+from dperm.pipeline import checks, digests, scopes, trace
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,11 @@ def load_problem(config: schema.Config) -> Problem:
     prepared = data.load_prepared(spec.name, config.data)
     if not prepared.available:
         raise UnavailableError(prepared.meta["reason"])
+    if prepared.meta["made"] != data.made_by(spec.preparation):
+        raise ValueError(
+            f"problem {spec.name}: its arrays were prepared by other settings or code: "
+            f"run `dperm prepare problem={spec.name}`, then `dperm optimum`"
+        )
     n = prepared.meta["n"]
     given = spec.penalty
     l1, l2 = (number(value, n) for value in (given.l1, given.l2))
@@ -113,22 +119,28 @@ def optimum_record(config: schema.Config) -> dict[str, Any]:
     name, path = config.problem.name, optimum_folder(config) / "optimum.json"
     if not path.is_file():
         raise FileNotFoundError(f"{path}: run `dperm optimum problem={name}` first")
-    record = store.read_json(path, f"delete {path.parent} and run again")
+    again = f"delete {path.parent} and run again"
+    record = store.read_json(path, again)
+    content = record.pop("content", None)
+    if content != store.digest(record):
+        raise ValueError(
+            f"{path} was changed after it was made, or made by an old version: {again}"
+        )
     if record.get("made", made := _identity(config)) != made:
         raise ValueError(
-            f"{path} was made of other data or settings: run `dperm prepare "
-            f"problem={name}`, then `dperm optimum`"
+            f"{path} was made of other data or settings, or by other code: run "
+            f"`dperm prepare problem={name}`, then `dperm optimum`"
         )
     return record
 
 
 def _identity(config: schema.Config) -> str:
-    """Digest of the prepared arrays and of the settings of their optimum."""
+    """Digest of the prepared arrays, and of settings and code of their optimum."""
     spec = config.problem
     meta = Path(config.data.dir, "prepared", spec.name, "meta.json")
     arrays = (store.known_json(meta) or {}).get("digest")
     given = [asdict(spec.preparation), spec.loss, asdict(spec.penalty)]
-    return store.digest([arrays, *given])
+    return store.digest([arrays, *given, digests.optimum(spec.loss)])
 
 
 def load_job(config: schema.Config) -> Job:
@@ -173,7 +185,11 @@ def fetch(config: schema.Config) -> FetchRecord:
 
 def prepare(config: schema.Config) -> None:
     """Prepare the arrays of the problem."""
-    meta = data.prepare(config.problem, config.data, checks.usable).meta
+    settings = scopes.prepared(config.problem)
+    scope = scopes.scope(f"prepare {config.problem.name}", settings)
+    with trace.kept(scope, config, lambda: [digests.PREPARING]):
+        problem = view(config, "", scope).problem
+        meta = data.prepare(problem, config.data, checks.usable).meta
     if meta["status"] == "ok":
         log.info("%s: n = %d, p = %d", meta["name"], meta["n"], meta["p"])
     else:
@@ -187,12 +203,17 @@ def optimum(config: schema.Config) -> Path:
     """
     folder = optimum_folder(config)
     record = {"problem": config.problem.name, "status": "unavailable"}
+    settings = scopes.optimum(config.problem)
+    scope = scopes.scope(f"optimum {config.problem.name}", settings)
+    watched, loss = view(config, "", scope), config.problem.loss
     with store.locked(folder):
         try:
-            record |= _solved(config, load_problem(config), folder / "w.npy")
+            with trace.kept(scope, config, lambda: digests.optimum_code(loss)):
+                record |= _solved(watched, load_problem(watched), folder / "w.npy")
         except UnavailableError as error:
             say_unavailable(config.problem.name, error)
-        store.write_json(folder / "optimum.json", record)
+        signed = record | {"content": store.digest(record)}
+        store.write_json(folder / "optimum.json", signed)
     return folder / "optimum.json"
 
 
@@ -214,7 +235,6 @@ def _solved(config: schema.Config, problem: Problem, path: Path) -> dict[str, An
     record = {
         "status": "ok",
         "made": _identity(config),
-        "digest": problem.digest,
         "w_digest": store.digest(found.w.tolist()),
         "value": found.value,
         "gap": found.gap,

@@ -9,44 +9,37 @@ job again if one of these changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from dperm.core.experiment import grid, plan, schema
-from dperm.core.experiment.config import key_of, paper_file, settings, with_papers
+from dperm.core.experiment.config import paper_file, settings, with_papers
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import one_of
 from dperm.data.fetching import made_of
-from dperm.pipeline import checks, digests, products
+from dperm.pipeline import checks, digests, products, scopes
 from dperm.pipeline.digests import code, place, priced
 from dperm.pipeline.products import FORMATS
 
+FULL = "full"  # the scale of the papers, whose results Git holds
+WRITING = "dperm.core.experiment.files:write_csv"
 AUDITED = {  # tables of the audit to the functions that make their numbers
-    "epsilon": ("dperm.pipeline.auditing:_epsilon",),
-    "tuning": ("dperm.pipeline.auditing:_tuned",),
-}
-PREPARING = "dperm.data.preparing:_make"
-SOLVING = ("dperm.core.erm.optimum:solve", "dperm.pipeline.inputs:load_problem")
-CHOOSING = (
-    *("dperm.core.experiment.grid:points", "dperm.core.experiment.grid:thin"),
-    *("dperm.core.experiment.results:best", "dperm.core.experiment.unit:Job"),
-    "dperm.core.experiment.tune:evaluated_settings",
-)
-STAGED = "dperm.core.experiment.tune:two_stages"
-SAVING = {
-    "figures": "dperm.present.drawing:save",
-    "tables": "dperm.core.experiment.files:write_csv",
+    "epsilon": ("dperm.pipeline.auditing:_epsilon", WRITING),
+    "tuning": ("dperm.pipeline.auditing:_tuning", WRITING),
 }
 REPORTING = ("dperm.report.claims:write", "dperm.report.page:report")
-AUDITING = ("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms")
+AUDITING = (
+    *("dperm.audit.tables:solver", "dperm.compare.audited:mechanisms"),
+    "dperm.pipeline.auditing:_solver",
+)
 
 
 class Stage(NamedTuple):
     """A rule of the Snakefile: one job for all values of its wildcards."""
 
-    name: str  #: pattern of the name of a job, its log and its benchmark, by wildcards
+    name: str  #: pattern of the name of a job, its log and its meter, by wildcards
     #: patterns of the output files; those of ``draw`` differ from job to job
     outputs: tuple[str, ...] = ()
     priority: int = 0  #: higher for stages that many jobs wait for
@@ -89,7 +82,8 @@ class Job:
     outputs: list[str]
     key: str  #: digest of its settings and code, and of the keys of what it reads
     work: float = 0.0  #: of ``solve``, the passes over the data of all its lanes
-    alone: bool = False  #: whether no other job may run with it, because it is timed
+    alone: bool = False  #: whether it is timed, and cores beside it are left idle
+    code: list[str] = field(default_factory=list)  #: entry points, as far as kept
     #: of ``draw``, the ``figures/<name>`` and ``tables/<name>``
     products: list[str] = field(default_factory=list)
 
@@ -104,6 +98,9 @@ class Jobs:
     jobs: dict[str, Job] = field(default_factory=dict)
     makers: dict[str, Job] = field(default_factory=dict)  #: by the files they write
     dataset_of: dict[str, str] = field(default_factory=dict)  #: problem to data set
+    #: what jobs cost in an earlier run, by their names; no key depends on it
+    costs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cores: int = 1  #: of the run; no key depends on it
 
     def add(
         self, stage: str, *values: str, of: Any, reads: Iterable[str] = (), **other: Any
@@ -180,16 +177,31 @@ def compose(papers: list[str], overrides: list[str]) -> Jobs:
     """
     digests.SECTIONS.clear()  # of files as they were
     base = settings(overrides)
+    if bool(base.scale.folder) != (base.scale.name != FULL):
+        raise ConfigError(
+            f"conf/scale/{base.scale.name}.yaml: folder: expected one of its own, as "
+            f"{FULL} alone writes to results/ itself, found {base.scale.folder!r}"
+        )
+    return assemble(base, with_papers(base, papers))
+
+
+def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
+    """All jobs of configurations that differ in their papers; ``base`` has none.
+
+    Raises as ``compose``.
+    """
+    papers = [config.paper.name for config in configs]
     jobs, printed = Jobs(base.scale.folder, papers), list[str]()
-    configs = with_papers(base, papers)
     _read_ahead(base, configs)
     for config in configs:
         _add_paper(jobs, config)
         texts = _texts(config.paper, config.paper.claims or "")
+        problems = plan.problem_names(config)
+        texts += [scopes.everything(config, problems)]
         own = products.modules(config, "proofs")
         printed.append(digest([texts, priced(*own) if own else ""]))
     if {*papers} == {*available("paper")}:
-        _add_report(jobs, printed)
+        _add_report(jobs, printed, base.seed)
     return jobs
 
 
@@ -206,27 +218,17 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
         _add_sweep(jobs, config, name)
     if timed:
         reads = [jobs.files("solve", paper.name, *run)[1] for run in timed]
-        of = [[sorted(kinds) for kinds in timed.values()], paper.clocked]
-        jobs.add("timing", paper.name, of=of, reads=reads, alone=True)
+        of = [
+            [sorted(kinds) for kinds in timed.values()],
+            paper.clocked,
+            code(digests.TIMING),
+        ]
+        entries = [digests.TIMING]
+        jobs.add("timing", paper.name, of=of, reads=reads, alone=True, code=entries)
     for kind in FORMATS:
         for name in getattr(paper, kind):
             _add_product(jobs, config, kind, name)
     jobs.add("complete", paper.name, of=[], reads=jobs.products(paper.name))
-
-
-def _section(config: schema.Config, group: str, name: str) -> Any:
-    """The section of a problem or a solver with the overrides of the run."""
-    chosen = getattr(config, group)
-    if chosen is not None and chosen.name == name:
-        getattr(checks, group)(chosen)
-        return chosen
-    return digests.section(group, name, *_own(config, group))
-
-
-def _own(config: schema.Config, group: str) -> tuple[str, ...]:
-    """The overrides of keys below a group."""
-    given = config.overrides
-    return tuple(text for text in given if key_of(text).startswith(f"{group}."))
 
 
 def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
@@ -237,10 +239,11 @@ def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
         needed["solver"] += [solver for _, solver in plan.runs(config)]
         for what in config.paper.sweeps.values():
             needed["problem"] += [*what.problems, *what.prepared]
-            points = grid.points(what.grid, axes=None)
-            needed["solver"] += grid.values(points, "solver")
+        words = digests.texts(asdict(config.paper))
+        for group in needed:  # which settings may name on any axis
+            needed[group] += sorted(words & {*available(group)})
     for group, names in needed.items():
-        digests.ahead(group, names, _own(base, group))
+        digests.ahead(group, names, scopes.own_overrides(base, group))
 
 
 def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
@@ -251,9 +254,9 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
     """
     if name in jobs.dataset_of:
         return
-    problem = _section(config, "problem", name)
+    problem = scopes.section(config, "problem", name)
     dataset = problem.dataset
-    of: Any = made_of(dataset)
+    of: Any = made_of(dataset, config.data.mirror)
     known = jobs.jobs.get(f"fetch/{dataset.name}")
     if known is not None and known.key != digest([of, []]):
         raise ConfigError(
@@ -262,34 +265,36 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         )
     jobs.dataset_of[name] = dataset.name
     fetch = known or jobs.add("fetch", dataset.name, of=of)
-    of, keys = [asdict(problem.preparation), code(PREPARING)], [fetch.key]
-    if dataset.digest:
-        keys = [dataset.digest]
-    prepare = jobs.add("prepare", name, of=of, reads=fetch.outputs, keys=keys)
-    made = priced(*SOLVING, spelt=[problem.loss])
-    of = [problem.loss, asdict(problem.penalty), made]
-    jobs.add("optimum", name, of=of, reads=prepare.outputs)
+    entries = [digests.PREPARING]
+    of = [_numbers(scopes.prepared(problem)), code(*entries)]
+    keys = [dataset.digest or fetch.key]
+    given: dict[str, Any] = {"reads": fetch.outputs, "keys": keys, "code": entries}
+    prepare = jobs.add("prepare", name, of=of, **given)
+    entries = digests.optimum_code(problem.loss)
+    of = [_numbers(scopes.optimum(problem)), code(*entries)]
+    jobs.add("optimum", name, of=of, reads=prepare.outputs, code=entries)
+
+
+def _numbers(settings: scopes.Settings) -> scopes.Settings:
+    """Settings without those on which no number depends."""
+    return {path: each for path, each in settings.items() if each is not None}
 
 
 def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> None:
     """Add the job that tunes and evaluates a solver on a problem."""
-    chosen = _section(config, "solver", solver)
-    spec = _section(config, "problem", problem)
+    chosen = scopes.section(config, "solver", solver)
+    spec = scopes.section(config, "problem", problem)
     at = replace(config, problem=spec, solver=chosen)
-    design, label = plan.design(at), plan.label(at, solver)
-    points, kinds = design.points, design.calibrations
-    checks.able(spec, chosen, f"{group_file('paper', at.paper.name)}: runs.{solver}")
-    of = [
-        *(asdict(spec.privacy), label, chosen.name, chosen.algorithm, chosen.options),
-        *(repr(points), kinds, config.seed, design.replicates, design.fresh),
-        *(design.race, design.hopeless, design.evaluated, code(*CHOOSING)),
-        code(STAGED) if design.race else "",
-        digests.lanes(chosen.algorithm, spec.loss),
-        digests.noise(chosen.algorithm, kinds, spec.loss),
-    ]
-    work = sum(at["passes"] for at in points) * design.replicates * len(kinds)
+    checks.able(
+        spec, chosen, f"{group_file('paper', config.paper.name)}: runs.{solver}"
+    )
+    design = plan.design(at)
+    entries = digests.solved(chosen.algorithm, design.calibrations, spec.loss)
+    of = [_numbers(scopes.solved(at)), chosen.name, code(*entries)]
+    passes = sum(point["passes"] for point in design.points)
+    work = passes * design.replicates * len(design.calibrations)
     values, reads = (config.paper.name, problem, solver), jobs.files("optimum", problem)
-    jobs.add("solve", *values, of=of, reads=reads, work=work)
+    jobs.add("solve", *values, of=of, reads=reads, work=work, code=entries)
 
 
 def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
@@ -311,29 +316,27 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     ]
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
     solvers = sorted(grid.values(points, "solver"))
-    chosen = [_section(config, "solver", solver) for solver in solvers]
-    of = [
-        *(asdict(what), repr(points), config.seed, config.scale.replicates),
-        [[solver.algorithm, solver.options] for solver in chosen],
-        swept(config, name, solvers),
-    ]
-    jobs.add("sweep", paper, name, of=of, reads=reads, alone=what.timed)
+    entries = scopes.sweeping(config, name, solvers)
+    of = [scopes.swept(config, name), repr(points), code(*entries)]
+    given: dict[str, Any] = {"reads": reads, "alone": what.timed, "code": entries}
+    jobs.add("sweep", paper, name, of=of, **given)
 
 
 def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> None:
     """Add a figure or a table to the job that makes all others of the same files."""
     paper, product = config.paper, f"{kind}/{name}"
-    what, entry = getattr(paper, kind)[name], products.entry_of(config, kind, name)
+    what = getattr(paper, kind)[name]
+    products.entry_of(config, kind, name)
     inputs = [path.as_posix() for path in products.read_by(config, what)]
     drawn = jobs.of_paper(paper.name, "draw")
     job = next((one for one in drawn if one.inputs == inputs), None)
     if job is None:
         job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
-    names, keys = plan.problem_names(config), [jobs.makers[one].key for one in inputs]
-    titles = [_section(config, "problem", problem).title for problem in names]
-    spelt = asdict(what)
-    of = [job.key, spelt, titles, keys, _texts(paper)]
-    of.append(priced(entry, SAVING[kind], spelt=digests.strings(spelt)))
+    keys = [jobs.makers[file].key for file in inputs]
+    of = [job.key, name, scopes.product(config, kind, name), keys]
+    entries = scopes.drawing(config, kind, name)
+    of.append(code(*entries))
+    job.code += entries
     job.key = digest(of)
     job.products.append(product)
     job.outputs += jobs.formats(paper.name, product)
@@ -344,18 +347,21 @@ def _where(config: schema.Config) -> str:
     return f"conf/{group_file('paper', config.paper.name)}"
 
 
-def swept(config: schema.Config, name: str, solvers: Iterable[str]) -> str:
-    """Digest of the code behind a sweep: its function and its points' solvers."""
-    what = config.paper.sweeps[name]
-    module = products.module_of(config, "sweeps", what.kind, f"sweeps.{name}")
-    named = {place(digests.solver_of(solver).algorithm) for solver in solvers}
-    problems = {*what.problems, *what.prepared}
-    spelt = {digests.section("problem", problem).loss for problem in problems}
-    spelt |= digests.strings(asdict(what))
-    return priced(f"{module}:{what.kind}", *sorted(named), spelt=spelt)
+def swept(
+    config: schema.Config,
+    name: str,
+    solvers: Iterable[str],
+    point: Mapping[str, Any] | None = None,
+) -> str:
+    """Digest of the code behind a sweep, or behind a point of one that stands apart.
+
+    It is that of its function, of the ``solvers`` of its points, and of all solvers
+    that its settings name on any axis.
+    """
+    return code(*scopes.sweeping(config, name, solvers, point))
 
 
-def _texts(paper: schema.Paper, *more: str) -> list[str]:
+def _texts(paper: schema.Paper, *more: str) -> list[Any]:
     """The paper's printed numbers, and more of its files."""
     files = filter(None, [*paper.published.values(), *more])
     paths = [paper_file(paper, file) for file in files]
@@ -365,27 +371,28 @@ def _texts(paper: schema.Paper, *more: str) -> list[str]:
 # --- all papers -----------------------------------------------------------------------
 
 
-def _add_report(jobs: Jobs, printed: list[str]) -> None:
+def _add_report(jobs: Jobs, printed: list[str], seed: int) -> None:
     """Add the jobs of all papers together."""
-    add_audits(jobs)
+    add_audits(jobs, seed)
     drawn = [job for paper in jobs.papers for job in jobs.of_paper(paper, "draw")]
     rows = [file for paper in jobs.papers for file in jobs.products(paper)]
     of = [*printed, *(job.key for job in drawn), priced(*REPORTING)]
     claims = jobs.add("claims", of=of, reads=rows)
     parts = () if jobs.folder else AUDITED  # the report of a small scale has no audit
     audited = [file for part in parts for file in jobs.files("audit", part)]
-    jobs.add("report", of=[], reads=[claims.outputs[0], *audited])
+    jobs.add("report", of=of, reads=[claims.outputs[0], *audited])
 
 
-def add_audits(jobs: Jobs) -> None:
+def add_audits(jobs: Jobs, seed: int | None = None) -> None:
     """Add an audit of every solver, and the tables of the audit."""
     audits = []
     for name in available("solver"):
         solver = digests.solver_of(name)
-        of = [solver.algorithm, solver.options]
+        of = [solver.algorithm, solver.options, seed, jobs.folder]
         of.append(priced(*AUDITING, place(solver.algorithm)))
         audits += jobs.add("audit", f"solvers/{name}", of=of).outputs
     solved = [job for paper in jobs.papers for job in jobs.of_paper(paper, "solve")]
     inputs = {"epsilon": audits, "tuning": [job.outputs[0] for job in solved]}
     for part, entries in AUDITED.items():
-        jobs.add("audit", part, of=priced(*entries), reads=inputs[part])
+        of = [priced(*entries), seed]
+        jobs.add("audit", part, of=of, reads=inputs[part])

@@ -21,6 +21,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema, validation
 from dperm.core.experiment.locate import ConfigError, group_file
 from dperm.core.experiment.results import load_sweep, sweep_path
+from dperm.core.experiment.scope import view
 from dperm.core.experiment.validation import one_of
 from dperm.core.names import hint
 from dperm.present import tables
@@ -72,7 +73,7 @@ def draw(config: schema.Config) -> list[Path]:
 
 def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     """Make a figure or a table from its stages' results and return its files."""
-    (drawn, rows), path = _made(config, kind, name), stem(config, kind, name)
+    (drawn, rows), path = made(config, kind, name), stem(config, kind, name)
     if drawn is None:
         written = [path.with_suffix(".csv")]
         store.write_csv(written[0], rows)
@@ -89,7 +90,7 @@ def write(config: schema.Config, kind: str, name: str) -> list[Path]:
 
 def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
     """Compute the content of a product's CSV file again; nothing is written."""
-    drawn, rows = _made(config, kind, name)
+    drawn, rows = made(config, kind, name)
     if drawn is not None:
         from dperm.present import drawing
 
@@ -97,8 +98,19 @@ def data_of(config: schema.Config, kind: str, name: str) -> pd.DataFrame:
     return rows
 
 
-def _made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
+def made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
     """The picture of a figure, None for a table, and the rows of its CSV file."""
+    from dperm.pipeline import scopes, trace  # these import this module
+
+    scope = scopes.scope(f"draw {config.paper.name}/{kind}/{name}",
+                         scopes.product(config, kind, name))  # fmt: skip
+    behind = functools.partial(scopes.drawing, config, kind, name)
+    with trace.kept(scope, config, behind):
+        return _seen(view(config, "", scope), kind, name)
+
+
+def _seen(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
+    """The same from a view of the configuration."""
     product = getattr(config.paper, kind)[name]
     maker = function_of(config, kind, product.kind)
     call = functools.partial(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 import sys
 import threading
 import time
@@ -25,6 +26,11 @@ NAME = "dperm"
 EVERY = 60.0  # seconds between lines on what is running
 TAIL = 400  # bytes at the end of a log that are searched for its last line
 _COUNT = re.compile(r"^.*?[:,] (?=\d+ )")  # before a count stands what the name says
+# Of Snakemake's error on a failed shell command, twenty lines with the command in it.
+_STATUS = re.compile(
+    r"CalledProcessError.*returned non-zero exit status (\d+)", re.DOTALL
+)
+SIGNALLED = 128  # a shell adds the number of the signal
 silenced = threading.Event()  # set by an interrupt: what ends then is no failure
 FAILURES = (LogEvent.JOB_ERROR, LogEvent.GROUP_ERROR)
 
@@ -66,7 +72,11 @@ class LogHandler(LogHandlerBase):
                 self.tenth = tenth
                 say(f"{self.count}{self.finished}")
         elif event in FAILURES or record.levelno >= logging.WARNING:
-            say(self.format(record))
+            text = self.format(record)
+            if ended := _STATUS.search(text):  # after the line on the failed job
+                say(killed(int(ended[1])))
+            else:
+                say(text)
             self.running.pop(fields.get("jobid", -1), None)  # if it failed
         elif event is None and "Nothing to be done" in str(record.msg):
             say(str(record.msg))
@@ -81,6 +91,18 @@ class LogHandler(LogHandlerBase):
             if states := [state(*job) for job in list(self.running.values())]:
                 clock = time.strftime("%H:%M")
                 say(f"{clock} {self.count}running: {'; '.join(states)}")
+
+
+def killed(status: int) -> str:
+    """What an exit status of a job's shell says: a failure, or the signal."""
+    if status <= SIGNALLED:
+        return f"the job ended with exit code {status}; its log says why"
+    number = status - SIGNALLED
+    names = {member.value: member.name for member in signal.Signals}
+    text = f"the job was killed by signal {number} ({names.get(number, 'unknown')})"
+    if number == signal.SIGKILL:
+        text += ": out of memory? run with fewer jobs (-j)"
+    return text
 
 
 def say(text: str) -> None:

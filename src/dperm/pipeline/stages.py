@@ -9,7 +9,7 @@ import functools
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,13 @@ from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
+from dperm.core.experiment.scope import view
 from dperm.core.experiment.tune import progress
 from dperm.core.experiment.unit import COLUMNS, IDENTITY, Job, compute, unavailable
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
-from dperm.pipeline import checks, digests, jobs, products
+from dperm.core.parallel import forked
+from dperm.pipeline import checks, digests, jobs, meter, products, scopes, trace
 from dperm.pipeline.inputs import (
     UnavailableError,
     load_job,
@@ -68,13 +70,17 @@ def _rows_in(
     names = plan.names_of(config)
     folder = plan.results_folder(config, *names[:3])
     with store.locked(folder):
+        scope = scopes.scope("solve " + "/".join(names[:3]), scopes.solved(config))
         try:
-            table = made(load_job(config), plan.design(config))
+            with trace.kept(scope, config, functools.partial(_behind, config)):
+                watched = view(config, "", scope)
+                table = made(load_job(watched), plan.design(watched))
         except UnavailableError as error:
             say_unavailable(config.problem.name, error)
             table = unavailable(names, str(error))
             store.write_json(folder / "ledger.json", [])
         store.write_table(folder / f"{name}.parquet", table)
+    meter.note(**{f"{name}_rows": len(table)})
     return folder / f"{name}.parquet"
 
 
@@ -101,6 +107,20 @@ def timing(config: schema.Config) -> Path:
 
 def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     """Yield the rows of one solver on one problem; none if the data are unavailable."""
+    names = plan.names_of(config)
+    scope = scopes.scope("timing " + "/".join(names[:3]), scopes.timed(config))
+    with trace.kept(scope, config, functools.partial(_behind, config)):
+        tables = [*_clocked(view(config, "", scope), kinds)]
+    yield from tables
+
+
+def _behind(config: schema.Config) -> list[str]:
+    """Entry points of the code in the key of the chosen solver on its problem."""
+    kinds = config.paper.calibrations
+    return digests.solved(config.solver.algorithm, kinds, config.problem.loss)
+
+
+def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     try:
         job = load_job(config)
     except UnavailableError:
@@ -108,13 +128,13 @@ def _timed(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
         design = replace(design, evaluated="best")
-    units = tuning.fresh_units(job, design)
+    units = tuning.fresh_units(job, design, range(config.paper.clocked))
     if units:  # compile or load the kernels before anything is timed
         lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})
     for unit in units:
         is_shown = unit.calibration.calibration in kinds
-        if is_shown and unit.replicate < config.paper.clocked:
+        if is_shown:
             yield compute(job, unit, unit.settings(), 1)
 
 
@@ -137,6 +157,8 @@ class Swept:
         self.function = products.function_of(config, "sweeps", self.what.kind)
         self.path = sweep_path(config, name)
         self.parts = Parts(self.path.parent / name)  #: one of each task
+        #: settings and digest of code by the strings of points
+        self.known: dict[frozenset[str], tuple[Any, str]] = {}
 
     def run(self) -> Path:
         """Compute the tasks that have no part yet, and write the table of all."""
@@ -162,12 +184,12 @@ class Swept:
     def tasks(self) -> list[Task]:
         """Every point and replicate, with the key of its part."""
         config, what = self.config, self.what
-        every = grid.points(what.grid, axes=None)
-        code = functools.cache(lambda *names: jobs.swept(config, self.name, names))
+        every = scopes.points(what)
         solved = {}
         for problem in what.problems:
             record = optimum_record(plan.at_problem(config, problem))
-            solved[problem] = [record.get(key) for key in ("digest", "w_digest")]
+            kept = ("status", "made", "value", "w_digest")
+            solved[problem] = [record.get(key) for key in kept]
         prepared = [
             data.load_prepared(problem, config.data).meta["digest"]
             for problem in what.prepared
@@ -175,21 +197,48 @@ class Swept:
         tunings = products.sweep_tuned(config, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
         given = [config.paper.name, self.name, what.kind, config.seed, prepared]
-        found = []
+        solvers = grid.values(every, "solver")
+        common = None if what.apart else self._depends(every[0], solvers)
+        tasks = []
         for point in every:
-            problem, solver = point.get("problem", ""), point.get("solver")
-            names, reads = grid.values(every, "solver"), list[Any](solved.values())
-            if what.apart:
-                names = [solver] if solver else []
-                reads = [solved.get(problem)]
-            of: list[Any] = [*given, point, self._options(point), reads]
+            solver = point.get("solver")
+            named = [solver] if solver else []
+            settings, code = common or self._depends(point, named)
+            reads = list[Any](solved.values())
+            if what.apart and "problem" in point:
+                reads = [solved.get(point["problem"])]
+            of: list[Any] = [*given, point, self._options(point), reads, settings]
             if solver:
-                section = digests.solver_of(solver)
-                of += [section.algorithm, section.options, tuned.get((problem, solver))]
+                of.append(tuned.get((point.get("problem", ""), solver)))
             for replicate in range(config.scale.replicates or what.replicates):
-                key = Key(store.digest([of, replicate]), code(*sorted(names)))
-                found.append((point, replicate, key))
-        return found
+                key = Key(store.digest([of, replicate]), code)
+                tasks.append((point, replicate, key))
+        return tasks
+
+    def _behind(self, point: Point) -> list[str]:
+        """Entry points of the code in the key of a point."""
+        solvers = [point["solver"]] if "solver" in point else []
+        if not self.what.apart:
+            solvers = grid.values(scopes.points(self.what), "solver")
+        return scopes.sweeping(self.config, self.name, solvers, point)
+
+    def _depends(self, point: Point, solvers: list[str]) -> tuple[Any, str]:
+        """The settings that a point depends on, and the digest of its code.
+
+        They are the same for all points of which the same strings stand in the point
+        and its options.
+        """
+        key = self._words(point)
+        if key not in self.known:
+            config, name = self.config, self.name
+            settings = scopes.swept(config, name, point)
+            self.known[key] = settings, jobs.swept(config, name, sorted(solvers), point)
+        return self.known[key]
+
+    def _words(self, point: Point) -> frozenset[str]:
+        if not self.what.apart:
+            return frozenset()
+        return frozenset(scopes.spelt(self.config, self.name, point))
 
     def _tuned(self, problem: str, solver: str) -> str:
         """Digest of the numbers in the tuning table of a solver on a problem."""
@@ -200,41 +249,34 @@ class Swept:
         return store.digest([table[columns].to_csv(index=False)])
 
     def _options(self, point: Point) -> dict[str, Any]:
-        """Options for a point.
-
-        In a sweep with ``apart``, an option may map names of solvers to values. A
-        mapping that has the point's solver is replaced by the value of that solver.
-        """
-        solver, options = point.get("solver"), self.what.options
-        if not self.what.apart or solver is None:
-            return options
-        return {
-            key: value[solver] if isinstance(value, Mapping) and solver in value
-            else value
-            for key, value in options.items()
-        }  # fmt: skip
+        """Options for a point."""
+        return scopes.options_at(self.what, point)
 
     def _compute(self, todo: list[Task]) -> None:
         """Compute tasks in processes, long ones first; each becomes a part."""
-        from joblib import Parallel, delayed
-
-        bar = progress(f"sweep {self.name}", len(todo), "points")
         groups: dict[str, list[Task]] = {}
         for task in sorted(todo, key=_size, reverse=True):
             together = self.what.together
             apart = {key: at for key, at in task[0].items() if key not in together}
             groups.setdefault(repr((apart, task[1])), []).append(task)
-        calls = (delayed(self._several)(group) for group in groups.values())
+        longest = 0.0
         workers = self.config.workers
-        for done in Parallel(workers, return_as="generator_unordered")(calls):
-            bar.update(done)
-        bar.close()
+        with forked(self._several, list(groups.values()), workers) as made:
+            bar = progress(f"sweep {self.name}", len(todo), "points")
+            for seconds in made:
+                bar.update(len(seconds))
+                longest = max(longest, sum(seconds))
+            bar.close()
+        meter.note(tasks=len(todo), indivisible=len(groups), longest_seconds=longest)
 
-    def _several(self, group: list[Task]) -> int:
-        """Compute tasks one after the other and keep each; return their number."""
+    def _several(self, group: list[Task]) -> list[float]:
+        """Compute tasks one after the other and keep each; return their CPU seconds."""
+        spent = []
         for task in group:
+            began = time.process_time()
             self.parts.keep(str(task[2]), self.measured(task))
-        return len(group)
+            spent.append(time.process_time() - began)
+        return spent
 
     def measured(self, task: Task) -> pd.DataFrame:
         """Compute the rows of one point and replicate."""
@@ -246,7 +288,7 @@ class Swept:
         start = time.perf_counter()
         with threadpool_limits(1):
             try:
-                result = self.function(config, point, seed, **self._options(point))
+                result = self._result(point, seed)
             except UnavailableError as error:
                 result = {"status": "unavailable", "reason": str(error)}
         rows = pd.DataFrame(result if isinstance(result, list) else [result])
@@ -258,6 +300,15 @@ class Swept:
         known |= {"replicate": replicate, "seed": seed, "commit": store.commit()}
         known |= {"versions": store.versions(), "config_digest": str(key)}
         return rows.assign(**known)
+
+    def _result(self, point: Point, seed: int) -> Any:
+        """What the function of the sweep returns; it sees what its key holds."""
+        known = self.known.get(self._words(point))
+        settings = known[0] if known else scopes.swept(self.config, self.name, point)
+        scope = scopes.scope(f"sweep {self.config.paper.name}/{self.name}", settings)
+        with trace.kept(scope, self.config, functools.partial(self._behind, point)):
+            watched = view(self.config, "", scope)
+            return self.function(watched, point, seed, **self._options(point))
 
 
 def _size(task: Task) -> float:

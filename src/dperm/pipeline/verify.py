@@ -3,16 +3,18 @@
 ``dperm complete``, the last stage of a paper, does it to what a run has just made.
 
 The manifest of a run has the SHA-256 of every file that Git holds. Users who can edit
-results can also edit a manifest, so four further checks look at the numbers:
+results can also edit a manifest, so further checks look at the numbers:
 
 - every row of a problem implies the same F*, evaluations are of the settings that
   tuning chose, and means lie within their intervals,
-- the rows give the tables and the figures' data,
-- these give the verdicts,
+- the rows give the tables, the figures' data and, by pixels, the figures,
+- these give the verdicts, and verdicts and tables give the report and all pages,
+- data, optima and ledgers have their digests, and ledgers their prices,
 - lanes and points of sweeps chosen at random are run again and must give their rows. If
   a share q of the rows is forged, k of them miss all with probability (1 - q)^k.
 
-Without rows, as in a clone, only files, intervals and verdicts are checked.
+What is absent is a fault, unless a part is asked for or a paper has no rows at all, as
+in a clone. Then files, intervals, verdicts and pages are checked.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from __future__ import annotations
 import argparse
 import functools
 import importlib
+import json
 import logging
 import random
 import re
 import secrets
 import tempfile
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
@@ -42,21 +45,25 @@ from dperm.core.experiment.files import POINT
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
 from dperm.core.experiment.unit import HOPELESS, PROVENANCE, Job, Unit, compute
-from dperm.pipeline import manifest, products
+from dperm.pipeline import manifest, products, recheck
+from dperm.pipeline.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
 from dperm.pipeline.inputs import UnavailableError, load_job
+from dperm.pipeline.options import SHARE
 from dperm.pipeline.stages import Swept
 
 log = logging.getLogger(__name__)
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
-SHARE = 0.01  # default share of lanes and points that is run again
 FEW = 20  # at most so many after a run
 NAMED = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a lane and not its result. They are filled in again whenever
 # lanes are read, but stored with the rows of sweeps, where they are compared.
 SAID = (*NAMED, "given", "true_epsilon")
 KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a lane
-FAILED = (OSError, RuntimeError, ValueError, LookupError)
+CLONE = (
+    "no rows here of {}: their tables, figures, ledgers and lanes are not made again; "
+    "results.zip of a release has the rows"
+)
 
 
 class NotVerifiedError(RuntimeError):
@@ -64,46 +71,93 @@ class NotVerifiedError(RuntimeError):
 
 
 def verify(
-    config: schema.Config, share: float, seed: int, made: bool = False
+    config: schema.Config,
+    share: float,
+    seed: int,
+    made: bool = False,
+    coverage: Coverage | None = None,
 ) -> list[str]:
     """The faults of a paper's rows, tables, figures and verdicts, one line each.
 
     A ``share`` of the paper's lanes and points of sweeps, chosen by ``seed``, is run
-    again. If all has just been ``made``, a few are enough, and verdicts come later.
+    again. If all has just been ``made``, a few are enough, and pictures, data, ledgers
+    and verdicts, which come later, are left out. ``coverage`` counts what was checked,
+    and says whether what is absent is a fault.
     """
-    checks = [_means(config), _rows(config), _made_again(config)]
-    checks += [_replayed(config, share, seed, made)] if share > 0 else []
-    checks += [] if made else [_judged(config)]
-    faults: list[str] = []
+    coverage = coverage or Coverage(is_partial=made)
+    checks: list[Callable[[], Iterator[str]]] = [
+        lambda: _means(config, coverage),
+        lambda: _rows(config, coverage),
+        lambda: _made_again(config, made, coverage),
+    ]
+    if not made:
+        checks.append(lambda: recheck.stored(config, coverage))
+        checks.append(lambda: _ledgers(config, seed, coverage))
+        checks.append(lambda: _judged(config, coverage))
+        checks.append(lambda: _completed(config, coverage))
+    if share > 0:
+        checks.append(lambda: _replayed(config, share, seed, made, coverage))
+    else:
+        checks.append(lambda: _not_replayed(config, coverage))
+    return faults_of(checks, coverage, config.paper.name)
+
+
+def faults_of(
+    checks: Iterable[Callable[[], Iterator[str]]], coverage: Coverage, name: str
+) -> list[str]:
+    """The faults that checks find, each once; a check that fails is a fault too."""
+    before = len(coverage.faults)
     for check in checks:
         try:
-            faults += check
-        except FAILED as error:  # a damaged file, or rows that give no table
-            faults.append(f"{config.paper.name}: {type(error).__name__}: {error}")
-    return list(dict.fromkeys(faults))
+            coverage.faults.extend(check())
+        except Exception as error:  # a damaged file, or rows that give no table
+            text = " ".join(str(error).split())
+            coverage.faults.append(f"{name}: {type(error).__name__}: {text}")
+    coverage.faults[before:] = dict.fromkeys(coverage.faults[before:])
+    return coverage.faults[before:]
 
 
-def changed(config: schema.Config, papers: Container[str] = ()) -> Iterator[str]:
-    """Find files that are not as the manifest says: of some papers, or of all."""
-    scale, path = config.scale.folder, plan.results_folder(config) / manifest.NAME
-    known, now = (store.known_json(path) or {}).get("files", {}), manifest.held(scale)
-    for file in sorted({*known, *now} if known else ()):
+def changed(
+    config: schema.Config,
+    papers: Container[str] = (),
+    coverage: Coverage | None = None,
+) -> Iterator[str]:
+    """Find files that are not as the manifest says: of some papers, or of all.
+
+    A manifest that is missing, unless a part is asked for, or damaged is a fault.
+    """
+    coverage = coverage or Coverage()
+    scale, folder = config.scale.folder, plan.results_folder(config)
+    path, now = folder / manifest.NAME, manifest.held(scale)
+    record = manifest.read(folder)
+    if record is None:
+        coverage.count("files", UNCHECKABLE, len(now))
+        if not coverage.is_partial:
+            yield f"{path} is missing: no file has a digest; {manifest.CURE_MISSING}"
+        return
+    files = record["files"]
+    for file in sorted({*files, *now}):
         if papers and not any(part in papers for part in Path(file).parts):
             continue
         if file not in now:
-            yield f"{file} of the run is missing"
-        elif file not in known:
-            yield f"{file} is not of the run that {path} records"
-        elif known[file] != store.file_digest(now[file]):
-            yield f"{file} was changed after the run"
+            coverage.absent("files", f"{file} of the run", f"`git checkout {file}`")
+            continue
+        coverage.count("files", CHECKED)
+        if file not in files:
+            yield (
+                f"{file} is not of the run that {path} records: {manifest.CURE_UNKNOWN}"
+            )
+        elif files[file] != store.file_digest(now[file]):
+            yield f"{file} was changed after the run: {manifest.CURE_CHANGED}"
 
 
-def _means(config: schema.Config) -> Iterator[str]:
+def _means(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     """Find tables and figures' data with a mean outside its interval."""
     name = config.paper.name
     folders = (plan.results_folder(config, name), plan.figures_folder(config, name))
     for path in (path for folder in folders for path in sorted(folder.glob("*.csv"))):
         table = _parsed(path.read_text("utf-8"))
+        coverage.count("figures" if folders[1] in path.parents else "tables", CHECKED)
         for low in [name for name in table if name.endswith("ci_low")]:
             mean, high = (low.replace("ci_low", end) for end in ("mean", "ci_high"))
             if {mean, high} <= {*table}:
@@ -126,8 +180,35 @@ def _runs(config: schema.Config) -> Iterator[tuple[tuple[str, str], dict[str, An
             yield run, {name: store.read_table(path) for name, path in paths.items()}
 
 
-def _rows(config: schema.Config) -> Iterator[str]:
+def has_rows(config: schema.Config) -> bool:
+    """Whether any file of rows of the paper is here; a clone has none."""
+    folder = plan.results_folder(config, config.paper.name)
+    return any(path.is_file() for path in _row_files(config, folder))
+
+
+def _row_files(config: schema.Config, folder: Path) -> list[Path]:
+    """All files of rows that a run of the paper leaves in its folder."""
+    paths = [
+        folder.joinpath(*run, f"{name}.parquet")
+        for run in plan.runs(config)
+        for name in products.ROWS
+    ]
+    paths += [sweep_path(config, name) for name in config.paper.sweeps]
+    return [*paths, *([folder / "timing.parquet"] if products.clocked(config) else [])]
+
+
+def _rows(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     """Find rows of another F*, evaluations of settings that tuning did not choose."""
+    folder = plan.results_folder(config, config.paper.name)
+    is_clone = not has_rows(config)
+    for path in _row_files(config, folder):
+        if path.is_file():
+            store.read_table(path)
+            coverage.count("rows", CHECKED)
+        elif is_clone:
+            coverage.count("rows", ABSENT)
+        else:
+            coverage.absent("rows", path, f"run `dperm {config.paper.name}`")
     for (problem, solver), tables in _runs(config):
         where = plan.results_folder(config, config.paper.name, problem, solver)
         record = Path(config.data.dir, "optimum", problem, "optimum.json")
@@ -151,19 +232,65 @@ def _rows(config: schema.Config) -> Iterator[str]:
                 yield f"{where}/evaluate.parquet is not of what its tuning chose"
 
 
-def _made_again(config: schema.Config) -> Iterator[str]:
-    """Find tables and data of figures that their rows do not give."""
+def _made_again(config: schema.Config, made: bool, coverage: Coverage) -> Iterator[str]:
+    """Find tables, figures and their data that their rows do not give."""
     for kind in products.FORMATS:
         for name, product in getattr(config.paper, kind).items():
             path = products.stem(config, kind, name).with_suffix(".csv")
-            read = (path, *products.read_by(config, product))  # a clone has no rows
-            if all(file.is_file() for file in read):
-                kept = _parsed(path.read_text("utf-8"))
-                text = _other(kept, products.data_of(config, kind, name))
-                yield from [f"{path} is not what its rows give: {text}"] if text else ()
+            image = path.with_suffix(".png") if kind == "figures" else None
+            missing = [one for one in (path, image) if one and not one.is_file()]
+            for file in missing:
+                coverage.absent(kind, file, f"run `dperm {file}`")
+            rows = products.read_by(config, product)
+            if missing or not all(file.is_file() for file in rows):
+                coverage.count(kind, UNCHECKABLE)  # a clone has no rows
+                coverage.count("pictures", UNCHECKABLE, int(image is not None))
+                continue
+            drawn, fresh = products.made(config, kind, name)
+            coverage.count(kind, REMADE)
+            if text := _differ(path, fresh):
+                yield f"{path} is not what its rows give: {text}"
+            if image and not made:
+                coverage.count("pictures", REMADE)
+                if text := recheck.picture(drawn, fresh, image):
+                    yield f"{image} is not what its rows give: {text}"
+            elif image:
+                _close(drawn)
 
 
-def _judged(config: schema.Config) -> Iterator[str]:
+def _close(figure: Any) -> None:
+    from dperm.present import drawing
+
+    drawing.plt.close(figure)
+
+
+def _ledgers(config: schema.Config, seed: int, coverage: Coverage) -> Iterator[str]:
+    """Find ledgers of the paper's runs that are not stated or priced so now."""
+    for run, tables in _runs(config):
+        try:
+            job = load_job(plan.at_run(config, *run))
+        except UnavailableError:
+            coverage.count("ledgers", UNCHECKABLE)
+            continue
+        yield from recheck.ledgers(job, tables["tune"], seed, coverage)
+
+
+def _completed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find a ``complete.txt`` that the rows do not give."""
+    folder = plan.results_folder(config, config.paper.name)
+    path = folder / "complete.txt"
+    if not all(file.is_file() for file in _row_files(config, folder)):
+        coverage.count("pages", UNCHECKABLE, int(path.is_file()))
+    elif path.is_file():
+        coverage.count("pages", REMADE)
+        if path.read_text(encoding="utf-8") != completed(config):
+            yield f"{path} is not what the rows give: `dperm complete` writes it again"
+    elif not dict(_missing(config, folder)):
+        cure = f"run `dperm complete paper={config.paper.name}`"
+        coverage.absent("pages", path, cure)
+
+
+def _judged(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     """Find claims whose verdicts are not those of the tables and figures here."""
     path, name = plan.results_folder(config) / "claims.csv", config.paper.name
     if not path.is_file() or not config.paper.claims:
@@ -172,9 +299,15 @@ def _judged(config: schema.Config) -> Iterator[str]:
     report: Any = importlib.import_module("dperm.report.claims")
     rows = [*report.judged_paper(configuration.with_paper(config, name))]
     made = pd.DataFrame(rows, columns=[*report.COLUMNS])
+    coverage.count("verdicts", REMADE, len(made))
     kept = _parsed(path.read_text("utf-8"), dtype=str)
     if text := _other(kept[kept["paper"] == name], made, dtype=str):
         yield f"{path} has other verdicts of {name} than are found now: {text}"
+
+
+def _differ(path: Path, made: pd.DataFrame) -> str:
+    """How a CSV file differs from a table, apart from seconds; empty if not."""
+    return _other(_parsed(path.read_text("utf-8")), made)
 
 
 def _other(kept: pd.DataFrame, made: pd.DataFrame, **options: Any) -> str:
@@ -193,9 +326,38 @@ def _parsed(text: str, **options: Any) -> pd.DataFrame:
 
 
 def _replayed(
-    config: schema.Config, share: float, seed: int, made: bool
+    config: schema.Config, share: float, seed: int, made: bool, coverage: Coverage
 ) -> Iterator[str]:
     """Run a random choice of lanes and points of sweeps again."""
+    every = _lanes(config)
+    wanted = max(1, round(share * len(every)))
+    count = min(len(every), FEW if made else wanted, wanted)
+    coverage.count("lanes", UNCHECKABLE, len(every) - count)
+
+    @functools.cache
+    def load(*run: str) -> tuple[Job, plan.Design]:
+        own = plan.at_run(config, *run)
+        return load_job(own), plan.design(own)
+
+    for run, name, which in sorted(random.Random(seed).sample(every, count), key=str):
+        coverage.count("lanes", REMADE)
+        try:
+            if run is None:
+                yield from _point(config, name, which)
+            else:
+                yield from _lane(*load(*run), name, which)
+        except UnavailableError:
+            yield f"{run[0]}: its data are not here, so no lane of it is run again"
+
+
+def _not_replayed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Count the lanes and points, none of which is run again."""
+    coverage.count("lanes", UNCHECKABLE, len(_lanes(config)))
+    yield from ()
+
+
+def _lanes(config: schema.Config) -> list[tuple[Any, str, Any]]:
+    """All lanes and points of sweeps: run, or None, its stage or sweep, and keys."""
     every: list[tuple[Any, str, Any]] = []
     for run, tables in _runs(config):
         for stage, table in tables.items():
@@ -206,22 +368,7 @@ def _replayed(
         path = sweep_path(config, name)
         keys = store.read_table(path)["config_digest"] if path.is_file() else []
         every += [(None, name, str(key)) for key in dict.fromkeys(keys)]
-    wanted = max(1, round(share * len(every)))
-    count = min(len(every), FEW if made else wanted, wanted)
-
-    @functools.cache
-    def load(*run: str) -> tuple[Job, plan.Design]:
-        own = plan.at_run(config, *run)
-        return load_job(own), plan.design(own)
-
-    for run, name, which in sorted(random.Random(seed).sample(every, count), key=str):
-        try:
-            if run is None:
-                yield from _point(config, name, which)
-            else:
-                yield from _lane(*load(*run), name, which)
-        except UnavailableError:
-            yield f"{run[0]}: its data are not here, so no lane of it is run again"
+    return every
 
 
 def _lane(job: Job, design: plan.Design, stage: str, lane: Any) -> Iterator[str]:
@@ -299,19 +446,25 @@ def complete(config: schema.Config) -> Path:
     Raises IncompleteError if a problem's data are unavailable, while all else is there,
     and NotVerifiedError if something is not what its rows and settings give.
     """
-    name = config.paper.name
-    folder = plan.results_folder(config, name)
-    figures = plan.figures_folder(config, name)
+    folder = plan.results_folder(config, config.paper.name)
     if missing := dict(_missing(config, folder)):
         lines = [f"{of}: {reason}" for of, reason in missing.items()]
         raise IncompleteError("made all but\n" + "\n".join(lines))
     if faults := verify(config, SHARE, secrets.randbits(32), made=True):
         raise NotVerifiedError("\n".join(["not what the rows give:", *faults]))
-    lines = [f"{name}: figures in {figures}, tables in {folder}"]
-    text = "\n".join([*lines, *_winners(config, folder)]) + "\n"
+    text = completed(config)
     store.write_text(folder / "complete.txt", text)
     log.info(text.strip())
     return folder / "complete.txt"
+
+
+def completed(config: schema.Config) -> str:
+    """The text of ``complete.txt``: where all is, and the best settings."""
+    name = config.paper.name
+    folder = plan.results_folder(config, name)
+    figures = plan.figures_folder(config, name)
+    lines = [f"{name}: figures in {figures}, tables in {folder}"]
+    return "\n".join([*lines, *_winners(config, folder)]) + "\n"
 
 
 def _missing(config: schema.Config, folder: Path) -> Iterator[tuple[str, str]]:
@@ -345,29 +498,39 @@ def _winners(config: schema.Config, folder: Path) -> Iterator[str]:
 # --- the command ----------------------------------------------------------------------
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dperm verify``."""
-    parser.add_argument("what", nargs="*", help="papers (default all), and key=value")
-    text = f"share of the lanes that is run again ({SHARE}; 0: none)"
-    parser.add_argument("--replay", type=float, default=SHARE, help=text)
-    parser.add_argument("--seed", type=int, help="that chooses them (default: fresh)")
-
-
 def main(options: argparse.Namespace) -> None:
-    """Verify papers and print one line each.
+    """Verify papers; print a line each, and counts of what was covered.
 
-    Raises NotVerifiedError if there are faults, with one line each.
+    The first line says what is left out of papers without rows. Raises NotVerifiedError
+    if there are faults, with one line each.
     """
     given = [word for word in options.what if "=" in word]
     papers = [word for word in options.what if "=" not in word]
     seed = secrets.randbits(32) if options.seed is None else options.seed
-    faults = [*changed(configuration.settings(given), papers)]
-    for name in papers or available("paper"):
-        config = configuration.compose([f"paper={name}", *given])
-        found = verify(config, options.replay, seed)
-        stored = plan.results_folder(config, name).rglob("*.parquet")
-        said = "rows" if any(stored) else "no rows here, the rest"
-        print(f"{name}: {said} verified (seed {seed}): {len(found)} faults")
-        faults += found
-    if faults:
-        raise NotVerifiedError("not what a run leaves:\n" + "\n".join(faults))
+    base, coverage = configuration.settings(given), Coverage(options.partial)
+    names = papers or available("paper")
+    configs = [configuration.compose([f"paper={name}", *given]) for name in names]
+    clones = [config.paper.name for config in configs if not has_rows(config)]
+    said = [CLONE.format(", ".join(clones))] if clones else []
+    if not options.json:
+        print("\n".join(said), end="\n" * len(said))
+    whole: list[Callable[[], Iterator[str]]] = [lambda: changed(base, papers, coverage)]
+    if not papers:
+        whole.append(lambda: recheck.pages(base, _differ, coverage))
+        whole.append(lambda: recheck.audits(base, _differ, coverage))
+    faults_of(whole, coverage, "results")
+    for config in configs:
+        count = len(verify(config, options.replay, seed, coverage=coverage))
+        if not options.json:
+            rows = "no rows here" if config.paper.name in clones else "with its rows"
+            print(
+                f"{config.paper.name}: verified, {rows} (seed {seed}): {count} faults"
+            )
+    if options.json:
+        summary = {"seed": seed, "left_out": said, **coverage.summary()}
+        print(json.dumps(summary, indent=1))
+    else:
+        print("\n".join(coverage.lines()))
+    if coverage.faults:
+        lines = ["not what a run leaves:", *dict.fromkeys(coverage.faults)]
+        raise NotVerifiedError("\n".join(lines))

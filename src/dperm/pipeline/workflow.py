@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -11,21 +12,28 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dperm.core.experiment import schema
-from dperm.core.experiment.files import known_json
+from dperm.core.experiment.config import key_of
+from dperm.core.experiment.files import digest, known_json, write_json
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.validation import one_of
 from dperm.data.fetching import read_record
+from dperm.pipeline import launch
 from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
 OVERRIDES = {"name": "product"}  # wildcards of a job to other keys of overrides
-DPERM = ("python", "-P", "-m", "dperm")
+PLACES = re.compile(r"(output|hydra)(\..*)?|data\.dir|scale\.folder")
+# Isolated and without site-packages, Python starts in ten milliseconds.
+LAUNCH = ("python", "-I", "-S", str(Path(launch.__file__)))
 LONG_AGO = 86400.0  # a time in seconds
 
+SPLIT = ("solve", "sweep")  # stages that use several threads
+SECONDS = 20.0  # by the clock: of a shorter job the start of its threads is a part
+PIECES = 4  # of a run; one that takes longer may be waited for at its end
 MOST = 16  # threads of a job; with more it would wait long for free cores
-ALONE = 1024  # all cores: Snakemake limits this to those it has
-APART = 8  # cores per run if several timed runs share a machine
-SWEEP_THREADS = 4
+APART = 8  # cores of a timed run, on a machine with so many; fewer are all its own
+TIMED = 2  # timed runs at a time
+SWEEP_THREADS = 4  # of a sweep that was not measured
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
 # with the root, because the larger X is, the more lanes stop early.
 ROOTS = 3.5e5
@@ -43,6 +51,20 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     if not found or not set(found) <= set(papers):
         return list(papers)
     return [paper for paper in papers if paper in found]
+
+
+def is_whole(command: Sequence[str]) -> bool:
+    """Whether the targets of a command line are all papers with their report."""
+    targets = _options(command).targets
+    return not targets or "all" in targets
+
+
+def cores(workflow: Any) -> int:
+    """The cores of a run; those of this machine if an executor has no ``--cores``.
+
+    ``workflow`` is Snakemake's, whose own ``cores`` raises then.
+    """
+    return int(workflow.resource_settings.cores or os.cpu_count() or 1)
 
 
 def _options(command: Sequence[str]) -> Any:
@@ -88,7 +110,8 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
     shell. ``set`` is taken verbatim from the ``command`` (``sys.argv``): Snakemake cuts
     quotes off its ends and reads the rest as YAML, where `` #`` begins a comment.
 
-    Raises ConfigError for any other key, or a quote that is not closed.
+    Raises ConfigError for any other key, a quote that is not closed, or an override
+    that no pipeline may have.
     """
     for key in settings:
         one_of("--config", key, ("scale", "set"))
@@ -100,7 +123,64 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
         raise ConfigError(
             f"--config: set: {text}: expected quotes as in a shell: {error}"
         ) from error
+    for word in words:
+        _refuse_moved(word)
     return [f"scale={settings.get('scale', 'full')}", *words]
+
+
+# --- the list of jobs -----------------------------------------------------------------
+
+
+def hand_over(jobs: Jobs, given: Sequence[str]) -> None:
+    """Write the jobs of this run for its processes on other machines.
+
+    ``given`` are the overrides of the run.
+    """
+    listed = {
+        "folder": jobs.folder,
+        "papers": jobs.papers,
+        "jobs": {name: vars(job) for name, job in jobs.jobs.items()},
+        "dataset_of": jobs.dataset_of,
+        "cores": jobs.cores,
+    }
+    write_json(_list_of(given), listed)
+
+
+def handed_over(given: Sequence[str]) -> Jobs | None:
+    """The jobs that the main process of this run has composed; None if not there.
+
+    To compose all jobs takes seconds, on each machine and for each of its jobs.
+    """
+    listed = known_json(_list_of(given))
+    if listed is None:
+        return None
+    named = {name: Job(**fields) for name, fields in listed["jobs"].items()}
+    makers = {file: job for job in named.values() for file in job.outputs}
+    rest = {key: listed[key] for key in ("folder", "papers", "dataset_of", "cores")}
+    return Jobs(jobs=named, makers=makers, **rest)
+
+
+def _list_of(given: Sequence[str]) -> Path:
+    return Path(".snakemake", "dperm", f"{digest([*given])}.json")
+
+
+def _refuse_moved(word: str) -> None:
+    """Refuse an override that moves or removes what the rules of a pipeline expect.
+
+    A single stage takes them.
+    """
+    key = key_of(word)
+    where = f"--config: set: {word}"
+    if PLACES.fullmatch(key):
+        raise ConfigError(
+            f"{where}: expected a key that moves no files, as a pipeline has them in "
+            "the current folder: --directory names another"
+        )
+    if word.startswith("~") and "." not in key:
+        raise ConfigError(
+            f"{where}: expected a key below a group, as in ~paper.sweeps.name: all of "
+            f"{key} is needed"
+        )
 
 
 # --- jobs -----------------------------------------------------------------------------
@@ -119,21 +199,55 @@ def prefix(folder: str) -> str:
 
 
 def threads(jobs: Jobs, stage: str, *values: str) -> int:
-    """Number of threads of a job, if there are enough cores; no row depends on it.
+    """Number of threads of a job, if there are enough cores; no row depends on it."""
+    return wanted(jobs, "/".join((stage, *values)))
 
-    It follows from its stage, the passes of its lanes and the stored entries of its
-    data set, 0 while unknown or without a problem.
+
+def wanted(jobs: Jobs, name: str) -> int:
+    """Number of threads of the job ``stage/name``.
+
+    They take a ``PIECES``-th of the run for what the job cost in an earlier one, but no
+    less than ``SECONDS``, and as long as its longest part. Of what was not measured, a
+    solve follows from the passes of its lanes and the stored entries of its data set, 0
+    while unknown. A timed run takes ``APART`` threads and uses one, so that nothing
+    beside it slows it down.
     """
-    job = jobs.job(stage, *values)
-    if job.alone:
-        return ALONE
-    if stage == "sweep":
-        return SWEEP_THREADS
-    named = dict(zip(STAGES[stage].wildcards, values, strict=False))
-    dataset = jobs.dataset_of.get(named.get("problem", ""))
+    job, cost = jobs.jobs[name], jobs.costs.get(name, {})
+    stage, *values = name.split("/")
+    if stage == "timing":
+        return APART
+    if stage not in SPLIT:
+        return 1
+    count = SWEEP_THREADS
+    if cost:
+        longest = max(seconds(jobs), cost.get("longest_seconds", 0.0))
+        count = math.ceil(cost["cpu_seconds"] / longest)
+    elif stage == "solve":
+        count = math.ceil(math.sqrt(job.work * _entries(jobs, values[1])) / ROOTS)
+    elif job.alone:
+        count = 1
+    count = min(MOST, max(1, count))
+    return APART * min(count, TIMED) if job.alone else count
+
+
+def seconds(jobs: Jobs) -> float:
+    """Seconds by the clock that a job may take which several threads can share."""
+    spent = (cost["cpu_seconds"] for name, cost in jobs.costs.items()
+             if name in jobs.jobs)  # fmt: skip
+    return max(SECONDS, sum(spent) / jobs.cores / PIECES)
+
+
+def _entries(jobs: Jobs, problem: str) -> int:
+    """Stored entries of the data set of a problem; 0 while unknown."""
+    dataset = jobs.dataset_of.get(problem)
     record = read_record(dataset, schema.Data()) if dataset else None
-    entries = (record and record.nnz) or 0
-    return min(MOST, max(1, math.ceil(math.sqrt(job.work * entries) / ROOTS)))
+    return (record and record.nnz) or 0
+
+
+def priority(jobs: Jobs, name: str) -> float:
+    """Priority of the job ``stage/name``: of a stage, long jobs begin first."""
+    spent = jobs.costs.get(name, {}).get("cpu_seconds", 0.0)
+    return STAGES[name.partition("/")[0]].priority + min(spent / 1000, 9.0)
 
 
 def workers(job: Job, stage: str, threads: int) -> int:
@@ -146,7 +260,11 @@ def workers(job: Job, stage: str, threads: int) -> int:
 def command(
     jobs: Jobs, given: Sequence[str], threads: int, stage: str, *values: str
 ) -> str:
-    """The shell command of a job; ``given`` are the overrides of the run."""
+    """The shell command of a job; ``given`` are the overrides of the run.
+
+    It writes what the job costs beside its log.
+    """
+    meter = f"{jobs.below('logs')}{stage}/{'/'.join(values) or 'all'}.json"
     job, names = jobs.job(stage, *values), STAGES[stage].wildcards
     named = zip(names, values, strict=True)
     words = [f"{OVERRIDES.get(name, name)}={value}" for name, value in named]
@@ -158,7 +276,7 @@ def command(
         folder, _, name = values[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
-    made = shlex.join([*DPERM, stage, *words, *given])
+    made = shlex.join([*LAUNCH, meter, stage, *words, *given])
     # the table of an audit that has caught its solver is a result
     return f"{made} || test -s {job.outputs[0]}" if stage == "audit" else made
 

@@ -56,15 +56,19 @@ LISTED = 2  # most groups that a reason lists
 def write(config: schema.Config) -> list[Path]:
     """Judge all claims of all papers and write ``claims.csv`` and ``claims.md``.
 
-    The stage runs even if results are missing.
+    The stage runs even if results are missing. Raises ConfigError at the end, when the
+    others are judged, if a paper's claims cannot be.
     """
     folder = plan.results_folder(config)
     written = [folder / name for name in ("claims.csv", "claims.md")]
-    write_csv(written[0], table(config))
+    rows, faults = judged_all(config)
+    write_csv(written[0], pd.DataFrame(rows, columns=list(COLUMNS)))
     claims_table = pd.read_csv(written[0])
     store.write_text(written[1], texts.markdown(claims_table))
     for paper, rows in texts.stated(claims_table).items():
         log.info("%s: %s", paper, texts.score(rows))
+    if faults:
+        raise ConfigError("; ".join(faults))
     return written
 
 
@@ -176,9 +180,26 @@ def published(config: schema.Config, claims: list[Claim]) -> Tables:
 
 
 def table(config: schema.Config) -> pd.DataFrame:
-    """Rows of ``claims.csv``: every claim of every paper, in the order of the YAML."""
-    rows = [row for paper in texts.papers(config) for row in judged_paper(paper)]
+    """Rows of ``claims.csv``: every claim of every paper, in the order of the YAML.
+
+    Raises ConfigError for claims that cannot be judged.
+    """
+    rows, faults = judged_all(config)
+    if faults:
+        raise ConfigError("; ".join(faults))
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def judged_all(config: schema.Config) -> tuple[list[texts.Row], list[str]]:
+    """Rows of all papers whose claims can be judged, and the faults of the others."""
+    rows: list[texts.Row] = []
+    faults: list[str] = []
+    for paper in texts.papers(config):
+        try:
+            rows += judged_paper(paper)
+        except ConfigError as error:
+            faults.append(str(error))
+    return rows, faults
 
 
 def judged_paper(config: schema.Config) -> Iterator[texts.Row]:

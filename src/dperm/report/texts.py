@@ -189,27 +189,33 @@ def readme(config: schema.Config) -> list[Path]:
     Raises ConfigError if a page does not have both marks, or there are no claims yet.
     """
     claims = judged(config)
-    judged_papers = [
-        paper_config
-        for paper_config in papers(config)
-        if paper_config.paper.name in stated(claims)
-    ]
-    pages = {README: ("scorecard", front(config, claims))}
-    pages[ARTIFACT] = ("claims", appendix(claims))
-    for paper_config in judged_papers:
-        pages[REPORTS / f"{paper_config.paper.name}.md"] = (
-            "claims",
-            block(paper_config, claims),
-        )
+    pages = blocks(config, claims)
     existing = [path for path in pages if path == README or path.is_file()]
     for path in existing:
-        rewrite(path, *pages[path])
+        store.write_text(path, filled(path, *pages[path]))
         log.info("%s", path)
-    return [*existing, *draw_worth(config, judged_papers)]
+    return [*existing, *draw_worth(config, judged_papers(config, claims))]
 
 
-def rewrite(path: Path, name: str, content: str) -> None:
-    """Put a text between the two marks of a page.
+def judged_papers(config: schema.Config, claims: pd.DataFrame) -> list[schema.Config]:
+    """The configuration of every paper that has a verdict."""
+    return [paper for paper in papers(config) if paper.paper.name in stated(claims)]
+
+
+def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str, str]]:
+    """The pages with a block of ours: its name and its text."""
+    pages = {
+        README: ("scorecard", front(config, claims)),
+        ARTIFACT: ("claims", appendix(claims)),
+    }
+    for paper in judged_papers(config, claims):
+        path = REPORTS / f"{paper.paper.name}.md"
+        pages[path] = ("claims", block(paper, claims))
+    return pages
+
+
+def filled(path: Path, name: str, content: str) -> str:
+    """The text of a page with a content between its two marks.
 
     Raises ConfigError if the page does not have each of them exactly once.
     """
@@ -222,7 +228,7 @@ def rewrite(path: Path, name: str, content: str) -> None:
         raise ConfigError(f"{path}: expected the lines {begin!r} and {end!r}, once")
     before, after = text.split(begin_marks[0])[0], text.split(end_marks[0])[1]
     between = f"{begin_marks[0]}\n\n{content}\n\n{end_marks[0]}"
-    store.write_text(path, f"{before}{between}{after}")
+    return f"{before}{between}{after}"
 
 
 def front(config: schema.Config, claims: pd.DataFrame) -> str:

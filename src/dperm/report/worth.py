@@ -30,9 +30,8 @@ NOISE_TABLES = {  # paper to the table of its published noise
 }
 TARGET = 1.0  # published epsilon that is shown
 KEPT, OPEN = "proved to cost at most 1", "open"
-BROKEN = "proved to cost more than 1"
+BROKEN = "proved to cost more than 1, at least this"
 SHADES = {KEPT: "#0072b2", OPEN: "#e69f00", BROKEN: "#d55e00"}
-PALE = "#f2b98a"  # lower bounds of what is proved to cost more
 TICKS = (0.01, 1, 100, 1e4, 1e6)
 WORTH = [
     *("paper", "method", "least", "most", "proved_least", "proved"),
@@ -89,18 +88,18 @@ def answers(data: pd.DataFrame) -> pd.Series:
 def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
-    The colour is the answer. A pale bar spans lower bounds that all exceed the target.
+    The colour is the answer. Where all lower bounds exceed the target the bar spans
+    these instead.
     """
     figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 1.2))
     rows: list[Any] = list(data.assign(answer=answers(data)).itertuples())
     for place, row in enumerate(rows):
-        bars = [(row.least, row.most, SHADES[row.answer])]
+        least, most = row.least, row.most
         if row.answer == BROKEN:
-            bars.append((row.proved_least, row.proved, PALE))
-        for least, most, shade in bars:
-            left = min(least, most / 1.15)  # wide enough to be seen
-            axes.barh(place, most - left, left=left, height=0.5, color=shade)
-        end = (max(row.most, TARGET), place)
+            least, most = row.proved_least, row.proved
+        left = min(least, most / 1.15)  # wide enough to be seen
+        axes.barh(place, most - left, left=left, height=0.5, color=SHADES[row.answer])
+        end = (max(most, TARGET), place)
         place_of: Any = {"xytext": (7, 0), "textcoords": "offset points"}
         axes.annotate(_label(row), end, va="center", fontsize=9, **place_of)
     axes.axvline(TARGET, color="0.3", linewidth=1)
@@ -113,10 +112,10 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
     figure.suptitle(message(data), fontweight="bold", fontsize=11)
     keys = [Patch(color=shade, label=text) for text, shade in SHADES.items()]
-    keys.append(Patch(color=PALE, label="proved to cost at least this"))
     axes.legend(handles=keys, loc="upper right")
     axes.set_xlabel(
-        "true epsilon (proved upper bound) of noise published for epsilon = 1"
+        "true epsilon of noise published for epsilon = 1 "
+        "(upper bounds; lower ones where more)"
     )
     return figure
 

@@ -18,8 +18,6 @@ import math
 
 import numpy as np
 
-from dperm import extras
-
 BITS = 50  # binary digits of the scale in steps
 SPARE = 2.0**-40  # relative margin for the rounding of the scale itself
 UNIT = 2.0**-53  # relative rounding error of doubles
@@ -35,6 +33,8 @@ class Exact:
     """
 
     def __init__(self) -> None:
+        from dperm import extras
+
         extras.require("release", "release=True")
 
     def added(

@@ -17,12 +17,12 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse, stats
 
 from dperm.core.compiled import KERNEL, clamp
 from dperm.core.erm.cleaning import FAR, cleaned, lengths
 from dperm.core.erm.problem import Problem
+from dperm.core.kernels import njit
 
 SPARSE = 0.2  # share of non-zero entries below which rows are stored sparse
 _BLOCK = 1024  # columns that are made dense at a time

@@ -1,17 +1,23 @@
 """The code that a result depends on, and its digest.
 
 An entry point is a module, or a name in a module such as
-``dperm.core.erm.optimum:solve``. Its closure is all of every module that it imports,
-directly or not, including imports inside functions. Of its own module only the
-statements count that the name reaches, so that an edit of one sweep leaves the others
-as they are. Docstrings and comments do not count; CSV files next to a module that it
-names do.
+``dperm.core.erm.optimum:solve``. Its closure is what it reaches through every import,
+also through imports inside functions:
 
-Own code is this package and all other plain source on Python's path, such as a user's
-paper or solver and the modules next to it; an installed package counts if it has an
-entry point. The closure stops at ``PLUMBING`` and ``PACKAGES``, which compute no
-numbers. A module that is looked up at run time (such as a solver named in a YAML) is
-not reached from the code: the caller that looks it up passes it as a further entry.
+- Of its own module only the statements count that the name reaches, so that an edit of
+  one sweep leaves the others as they are. So it is in the packages of ``BY_NAME``,
+  whose modules serve many stages.
+- Of any other module of this package all statements count.
+- Of a module outside of this package, such as a user's paper or solver, all statements
+  count, the modules beside it that it imports or names, and the files that it names. A
+  module that opens files or imports modules by computed names counts with its whole
+  folder.
+
+Docstrings and comments do not count, nor annotations of plain functions of this
+package. The closure stops at ``PLUMBING``, whose output is itself in every key, and at
+installed libraries, of which the version counts. A module that is looked up at run time
+(such as a solver named in a YAML) is not reached from the code: the caller that looks
+it up passes it as a further entry.
 """
 
 from __future__ import annotations
@@ -20,37 +26,85 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import os
+import platform
+import re
+import symtable
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import dperm
+
+PACKAGE = Path(dperm.__file__).parent
 EXPERIMENT = "dperm.core.experiment"
-PLUMBING = (  # modules
-    *("dperm", "dperm.cli", "dperm.extras"),
-    *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
-    *(f"{EXPERIMENT}.{name}" for name in ("files", "plan")),
-    # Keys of results contain the digests of the arrays that these load.
-    *("dperm.data", "dperm.data.fetching", "dperm.data.preparing"),
+PLUMBING = (  # modules that make no numbers
+    # The configuration: a key has the settings that come out of these.
+    *(f"{EXPERIMENT}.{name}" for name in ("config", "composition", "locate", "schema")),
+    f"{EXPERIMENT}.validation",
+    # The keys, which come out of these; what reads beyond a key is refused by scope.
+    *("dperm.store.closure", "dperm.pipeline.digests", "dperm.pipeline.jobs"),
+    *("dperm.pipeline.scopes", f"{EXPERIMENT}.scope"),
+    # Refusals, help, and lines of progress.
+    *("dperm", "dperm.cli", "dperm.extras", "dperm.audit.held"),
+    "dperm.pipeline.progress",
 )
-PACKAGES = ("dperm.store.", "dperm.pipeline.")  # with all their modules
-# Distributions that do arithmetic. Libraries that store, draw or report (pandas,
-# matplotlib) compute no numbers, and data have their own digests.
-ARITHMETIC = ("numpy", "numba", "llvmlite", "scipy", "dp-accounting")
+# Packages whose modules serve many stages: only the names count that are reached.
+BY_NAME = (
+    *(EXPERIMENT, "dperm.pipeline", "dperm.data", "dperm.store"),
+    "dperm.core.lanes.trials",
+)
+OF_PAPERS = ("dperm.papers.", "dperm.kinds.")  # packages of functions of papers
+# Distributions that compute, store and summarise numbers anywhere.
+COUNTED = (
+    *("numpy", "numba", "llvmlite", "scipy", "dp-accounting", "pandas"),
+    *("scikit-learn", "pyarrow"),
+)
+PROVIDERS = {"yaml": "PyYAML", "PIL": "pillow", "hydra": "hydra-core"}
+# Names that look up others by a text; the whole module of code that uses one counts.
+REFLECTIVE = frozenset(
+    ("globals", "locals", "vars", "eval", "exec", "__import__", "__dict__")
+)
+# Names that open files or modules, which may be computed.
+OPENING = frozenset(
+    (
+        *("open", "read_text", "read_bytes", "iterdir", "glob", "rglob", "listdir"),
+        *("scandir", "loadtxt", "genfromtxt", "fromfile", "memmap", "CDLL"),
+        *("read_csv", "read_json", "read_excel", "read_pickle", "read_feather"),
+        *("import_module", "__import__", "exec", "eval", "run_path", "run_module"),
+        *("spec_from_file_location", "iter_modules", "walk_packages", "files"),
+        *("get_data", "getsource", "__file__"),
+    )
+)
+DOCUMENTED = frozenset(("__doc__", "getdoc", "getsource", "cleandoc"))
+# Folders beside a user's module that hold no source of numbers.
+ASIDE = frozenset(("conf", "results", "figures", "logs", "data", "build", "docs"))
+MOST_FILES = 5000  # of a folder that counts as a whole
+PURE_LIBRARIES = frozenset(
+    ("functools", "contextlib", "numba", "abc", "dataclasses", "pytest")
+)
+PURE = frozenset(("compiled", "njit", "jit", "vectorize", "cache", "lru_cache"))
 
 
 class UnknownNameError(LookupError):
     """An entry point that does not exist."""
 
 
+class UnfollowedError(ValueError):
+    """A user's module depends on more than can be followed; the text says on what."""
+
+
 class Code(NamedTuple):
     """Statements of a module."""
 
-    digest: str  #: of them and of the tables that they name
+    digest: str  #: of them and of the files that they name
     words: frozenset[str]  #: strings in them
-    imports: frozenset[str]  #: modules that they may import
+    attributes: frozenset[str]  #: that they read
+    uses: frozenset[str]  #: entry points that they may reach
+    files: frozenset[Path]  #: that they may open
 
 
 @functools.cache
@@ -61,38 +115,134 @@ def digest(*entries: str) -> str:
     ------
     UnknownNameError
         If there is no such module or name.
+    UnfollowedError
+        If a user's module has too many files beside it, any of which it may open.
     """
-    found = sorted(f"{name} {code.digest}" for name, code in _closure(entries).items())
-    text = "\n".join([*found, repr(versions())])
+    reached = _closure(entries)
+    lines = sorted(f"{name} {code.digest}" for name, code in reached.items())
+    used = {use.partition(".")[0] for code in reached.values() for use in code.uses}
+    text = "\n".join([*lines, repr({**versions(), **_further(frozenset(used))})])
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def closure(*entries: str) -> set[str]:
-    """The entry points and the modules that they import.
+    """The entry points and all that they reach: modules, and names in modules.
 
-    Raises UnknownNameError if there is no such module or name.
+    Raises as ``digest``.
     """
     return set(_closure(entries))
 
 
-def words(*entries: str) -> set[str]:
-    """All strings in the code behind entry points.
+@functools.cache
+def words(*entries: str) -> frozenset[str]:
+    """All strings in the code behind entry points. Raises as ``digest``."""
+    every = _closure(entries).values()
+    return frozenset(word for code in every for word in code.words)
 
-    Raises UnknownNameError if there is no such module or name.
+
+def lines(*entries: str) -> dict[Path, set[int]]:
+    """The lines of each file of which an edit changes the digest of entry points.
+
+    Comments, docstrings and annotations in them do not count. Raises as ``digest``.
     """
-    return {word for code in _closure(entries).values() for word in code.words}
+    held: dict[Path, set[int]] = {}
+    for entry in _closure(entries):
+        module, _, name = entry.partition(":")
+        path = _path(module)
+        assert path is not None
+        is_whole = not name or is_outside(path)
+        tree = _tree(module) if is_whole else _reached(module, name)
+        nodes: Iterable[Any] = ast.walk(tree)
+        numbered = (node for node in nodes if hasattr(node, "lineno"))
+        held.setdefault(path, set()).update(
+            line
+            for node in numbered
+            for line in range(node.lineno, node.end_lineno + 1)
+        )
+    return held
+
+
+@functools.cache
+def fields_read(*entries: str) -> frozenset[str]:
+    """Names of attributes in code that may read the configuration, as ``loss``.
+
+    Each is there also with the name before it, as ``problem.loss``.
+
+    It is that of users and papers, and that of which only the names count that are
+    reached.
+    Raises as ``digest``.
+    """
+    return frozenset(
+        attribute
+        for entry, code in _closure(entries).items()
+        if ":" in entry or entry.startswith(OF_PAPERS) or is_outside(_path(entry))
+        for attribute in code.attributes
+    )
+
+
+@functools.cache
+def own_words(*entries: str) -> frozenset[str]:
+    """All strings in code of users and papers, and in the entry points themselves."""
+    return frozenset(
+        word
+        for entry, code in _closure(entries).items()
+        if entry in entries
+        or entry.startswith(OF_PAPERS)
+        or is_outside(_path(entry.partition(":")[0]))
+        for word in code.words
+    )
+
+
+def files(*entries: str) -> set[Path]:
+    """All files that the code behind entry points names. Raises as ``digest``."""
+    return {path for code in _closure(entries).values() for path in code.files}
 
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Versions of the libraries that do arithmetic."""
-    return {name: version(name) for name in ARITHMETIC}
+    """Versions of Python and of the libraries that compute."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"python": python} | {name: _version(name) for name in COUNTED}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # an extra that is not installed
+        return ""
+
+
+@functools.cache
+def _further(tops: frozenset[str]) -> dict[str, str]:
+    """Versions of the other libraries among imported modules without a dot."""
+    known = {*COUNTED, "dperm", "sklearn", "dp_accounting", *sys.stdlib_module_names}
+    left = sorted(top for top in tops - known if top and not is_own(top))
+    return {top: _version(top) or _version_of(top) for top in left}
+
+
+@functools.cache
+def _version_of(top: str) -> str:
+    """Versions of the distributions that provide a module, which takes a second."""
+    if top in PROVIDERS or _spec(top) is None:
+        return _version(PROVIDERS.get(top, top))
+    return ", ".join(map(_version, sorted({*packages_distributions().get(top, ())})))
 
 
 def forget() -> None:
     """Read sources again; they are assumed fixed during a process."""
-    for known in (digest, versions, functions, _closure, _code, _reached, _tree, _spec):
-        known.cache_clear()
+    stored: list[Any] = [digest, versions, functions, _closure, _code, _reached, _tree]
+    stored += [
+        fields_read,
+        own_words,
+        words,
+        _spec,
+        _further,
+        _version_of,
+        _beside,
+        _globals,
+    ]
+    for cached in stored:
+        cached.cache_clear()
 
 
 @functools.cache
@@ -106,25 +256,43 @@ def functions(module: str) -> dict[str, ast.arguments]:
 
 @functools.cache
 def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
-    """The code of entry points and of all modules that they import, by their names."""
+    """The code of entry points and of all that they reach, by their names."""
     tops = {"dperm", *(entry.partition(".")[0].partition(":")[0] for entry in entries)}
-    found: dict[str, Code] = {}
+    reached: dict[str, Code] = {}
     todo = [*entries]
     while todo:
-        name = todo.pop()
-        if name not in found:
-            found[name] = _code(*name.split(":"))
-            todo += [one for one in found[name].imports if _counts(one, tops)]
-    return found
+        entry = todo.pop()
+        if entry not in reached:
+            reached[entry] = _code(*entry.split(":"))
+            todo += [use for use in reached[entry].uses if _counts(use, tops)]
+    return reached
 
 
-def _counts(module: str, tops: Iterable[str]) -> bool:
-    """Whether a module is own code and no plumbing."""
-    if module in PLUMBING or f"{module}.".startswith(PACKAGES):
+def _counts(entry: str, tops: Iterable[str]) -> bool:
+    """Whether an entry point is own code and no plumbing."""
+    module = entry.partition(":")[0]
+    if module in PLUMBING or module.partition(".")[0] in sys.stdlib_module_names:
         return False
-    path, top = _path(module), module.partition(".")[0]
-    is_library = bool(path and {"site-packages", "dist-packages"} & {*path.parts})
-    return path is not None and (top in tops or not is_library)
+    return _path(module) is not None and (
+        module.partition(".")[0] in tops or is_own(module)
+    )
+
+
+def is_own(module: str) -> bool:
+    """Whether a module is plain source on Python's path, and no installed library."""
+    path = _path(module.partition(":")[0])
+    return path is not None and not {"site-packages", "dist-packages"} & {*path.parts}
+
+
+def is_outside(path: Path | None) -> bool:
+    """Whether a source file lies outside of this package."""
+    return path is not None and PACKAGE not in path.parents
+
+
+def source(module: str) -> Path | None:
+    """The file of a module; None if there is none."""
+    path = _path(module)
+    return path.resolve() if path is not None else None
 
 
 # --- one module -----------------------------------------------------------------------
@@ -135,50 +303,218 @@ def _code(module: str, name: str = "") -> Code:
     path = _path(module)
     if path is None:
         raise UnknownNameError(f"{module}: no such module")
-    tree: ast.AST = _reached(module, name) if name else _tree(module)
+    outside = is_outside(path)
+    tree = _tree(module)
+    if name:
+        reached = _reached(module, name)
+        if not outside:
+            tree = reached
     nodes = [*ast.walk(tree)]
     constants = (node.value for node in nodes if isinstance(node, ast.Constant))
     strings = frozenset(value for value in constants if isinstance(value, str))
-    made = hashlib.sha256(ast.dump(tree).encode())
-    for word in sorted(word for word in strings if word.endswith(".csv")):
-        table = path.with_name(word) if word == Path(word).name else path.parent
-        made.update(table.read_bytes() if table.is_file() else b"")
+    named = _named_files(path, strings)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    return Code(made.hexdigest(), strings, frozenset(_imports(nodes, package)))
+    uses = {*_uses(tree, package)}
+    if outside and not {"site-packages", "dist-packages"} & {*path.parts}:
+        uses |= {word for word in strings if is_beside(word)}
+        mentioned = _names(nodes)
+        if mentioned & OPENING:
+            named |= _beside(path.parent)
+    content = hashlib.sha256(ast.dump(tree).encode())
+    for file in sorted(named):
+        content.update(f"\n{file.name} ".encode() + file.read_bytes())
+    attributes = frozenset(_attributes(nodes))
+    digest = content.hexdigest()
+    return Code(digest, strings, attributes, frozenset(uses), frozenset(named))
+
+
+def _attributes(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Names of attributes, each also with the name before it: ``title, paper.title``.
+
+    Those of a ``match`` are among them.
+    """
+    for node in nodes:
+        if isinstance(node, ast.MatchClass):
+            yield from node.kwd_attrs
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+            owner = node.value
+            if isinstance(owner, ast.Attribute):
+                yield f"{owner.attr}.{node.attr}"
+            elif isinstance(owner, ast.Name):
+                yield f"{owner.id}.{node.attr}"
+
+
+def _names(nodes: Iterable[ast.AST]) -> set[str]:
+    """Names and attributes in code."""
+    found = {node.id for node in nodes if isinstance(node, ast.Name)}
+    found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    aliases = (node for node in nodes if isinstance(node, ast.alias))
+    return found | {alias.name for alias in aliases}
+
+
+def is_beside(word: str) -> bool:
+    """Whether a text names a user's own module, as for ``import_module``."""
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", word):
+        return False
+    return (
+        word not in sys.stdlib_module_names and is_own(word) and is_outside(_path(word))
+    )
+
+
+def _named_files(path: Path, strings: Iterable[str]) -> set[Path]:
+    """The files that strings of a module name, by paths from its folder.
+
+    A folder is named with all its files.
+    """
+    named: set[Path] = set()
+    outside = is_outside(path)
+    for word in strings:
+        if not word or len(word) > 200 or "\n" in word or "\0" in word:
+            continue
+        file = path.parent / word
+        if outside and not file.is_file() and "." in word:
+            file = Path(word)
+        if file.suffix in (".py", ".yaml") and not outside:
+            continue
+        if file.is_file():
+            named.add(file)
+        elif not outside and re.fullmatch(r"\w+_files", word) and file.is_dir():
+            named |= {below for below in file.rglob("*") if below.is_file()}
+    return {file for file in named if file.suffix != ".pyc"}
+
+
+@functools.cache
+def _beside(folder: Path) -> set[Path]:
+    """All source and data files in a user's folder and below it.
+
+    Raises UnfollowedError if there are very many.
+    """
+    every: set[Path] = set()
+    for top, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in ASIDE and not name.startswith((".", "__", "venv"))
+        )
+        paths = (Path(top, name) for name in names if not name.startswith("."))
+        every |= {path for path in paths if path.suffix not in (".pyc", ".yaml")}
+        if len(every) > MOST_FILES:
+            raise UnfollowedError(
+                f"{folder}: a module here opens files by computed names, and has more "
+                f"than {MOST_FILES} files beside it: write the names of those that it "
+                "reads as plain texts, or move it to a folder of its own"
+            )
+    return every
 
 
 @functools.cache
 def _tree(module: str) -> ast.Module:
-    """A module's statements, without docstrings and annotations of functions."""
+    """A module's statements without docstrings.
+
+    Annotations of plain functions of this package are left out too. A decorator may
+    read them, as ``singledispatch`` does.
+    """
     path = _path(module)
     assert path is not None
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    said = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    for node in ast.walk(tree):
-        if isinstance(node, said) and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
-        if isinstance(node, ast.FunctionDef):
-            node.returns = None
-        elif isinstance(node, ast.arg):
-            node.annotation = None
+    nodes = [*ast.walk(tree)]
+    is_read = bool(_names(nodes) & DOCUMENTED)
+    outside = is_outside(path)
+    for node in nodes:
+        if isinstance(node, _DOCUMENTED) and not is_read:
+            is_first = ast.get_docstring(node, clean=False) is not None
+            node.body = node.body[is_first:]
+        is_plain = isinstance(node, ast.FunctionDef) and not node.decorator_list
+        if is_plain and not outside:
+            _bare(node)
     return tree
+
+
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _bare(function: Any) -> None:
+    """Leave out the annotations of a function's arguments and result."""
+    function.returns = None
+    for argument in _arguments(function.args):
+        argument.annotation = None
+
+
+def _arguments(given: ast.arguments) -> list[ast.arg]:
+    starred = [part for part in (given.vararg, given.kwarg) if part is not None]
+    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *starred]
 
 
 @functools.cache
 def _reached(module: str, name: str) -> ast.Module:
-    """The top-level statements of a module that a name reaches within it."""
+    """The top-level statements of a module that a name reaches within it.
+
+    Those that act when the module is imported, as a registration does, are always
+    among them. All of them are, if one of them looks up names by texts.
+    """
     body = [part for node in _tree(module).body for part in _parts(node)]
     bound = [_bound(node) for node in body]
-    found, todo = set[int](), [name]
+    if not any(name in names for names in bound):
+        raise UnknownNameError(f"{module}:{name}: no such name")
+    inner = _globals(module)
+    mentioned = [_mentioned(node, inner) for node in body]
+    reached = {place for place, node in enumerate(body) if _acts(node)}
+    todo = [name, *(word for place in reached for word in mentioned[place])]
     while todo:
         wanted = todo.pop()
-        for at, names in enumerate(bound):
-            if wanted in names and at not in found:
-                found.add(at)
-                todo += _named(body[at])
-    if not found:
-        raise UnknownNameError(f"{module}:{name}: no such name")
-    return ast.Module([body[at] for at in sorted(found)], [])
+        for place, names in enumerate(bound):
+            if wanted in names and place not in reached:
+                reached.add(place)
+                todo += mentioned[place]
+    statements = [body[place] for place in sorted(reached)]
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    if _names(nodes) & REFLECTIVE:
+        return _tree(module)
+    return ast.Module(statements, [])
+
+
+@functools.cache
+def _globals(module: str) -> dict[tuple[str, int], frozenset[str]]:
+    """The names of the module that each top-level function or class uses inside.
+
+    They are by its name and line; names that are local to it are not among them.
+    """
+    path = _path(module)
+    assert path is not None
+    source = path.read_text(encoding="utf-8")
+    tables = symtable.symtable(source, str(path), "exec").get_children()
+    return {
+        (table.get_name(), table.get_lineno()): frozenset(_global_names(table))
+        for table in tables
+    }
+
+
+def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
+    for symbol in table.get_symbols():
+        if symbol.is_global():
+            yield symbol.get_name()
+    for child in table.get_children():
+        yield from _global_names(child)
+
+
+def _acts(node: ast.stmt) -> bool:
+    """Whether a statement does something to others when the module is imported."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return any(not _is_pure(one) for one in node.decorator_list)
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Call)
+    return isinstance(node, ast.For | ast.While | ast.With | ast.AugAssign)
+
+
+def _is_pure(decorator: ast.expr) -> bool:
+    """Whether a decorator changes its function alone."""
+    function = decorator.func if isinstance(decorator, ast.Call) else decorator
+    if isinstance(function, ast.Attribute):
+        library = function.value
+        return isinstance(library, ast.Name) and library.id in PURE_LIBRARIES
+    known = PURE | {"contextmanager", "dataclass", "final", "overload", "wraps"}
+    return isinstance(function, ast.Name) and function.id in known
 
 
 def _parts(node: ast.stmt) -> Iterator[ast.stmt]:
@@ -197,25 +533,104 @@ def _bound(node: ast.stmt) -> set[str]:
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return {node.name}
     if isinstance(node, ast.Import | ast.ImportFrom):
-        return {(one.asname or one.name).partition(".")[0] for one in node.names}
-    return _named(node)
+        return {_local(alias) for alias in node.names}
+    inner = [*ast.walk(node)]
+    defined = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
+    names = {part.name for part in inner if isinstance(part, defined)}
+    names |= {_local(part) for part in inner if isinstance(part, ast.alias)}
+    return names | _mentioned(node)
 
 
-def _named(node: ast.AST) -> set[str]:
-    """The names in a statement."""
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+def _local(alias: ast.alias) -> str:
+    return (alias.asname or alias.name).partition(".")[0]
 
 
-def _imports(nodes: Iterable[ast.AST], package: str) -> Iterator[str]:
-    """Names of the modules that code may import."""
+def _mentioned(
+    node: ast.AST, inner: dict[tuple[str, int], frozenset[str]] | None = None
+) -> set[str]:
+    """The names of the module in a statement; ``inner`` has those of definitions."""
+    parts = [node]
+    names = set[str]()
+    if inner is not None and isinstance(node, ast.FunctionDef | ast.ClassDef):
+        names |= inner[node.name, node.lineno]
+        parts = [*node.decorator_list]
+        if isinstance(node, ast.FunctionDef):
+            parts += [part for part in node.args.kw_defaults if part is not None]
+            parts += node.args.defaults
+            if node.decorator_list:
+                parts += [
+                    *_arguments(node.args),
+                    *([node.returns] if node.returns else []),
+                ]
+        else:
+            parts += [*node.bases, *node.keywords]
+    for part in parts:
+        names |= {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
+    return names
+
+
+# --- what code imports ----------------------------------------------------------------
+
+
+def _uses(tree: ast.AST, package: str) -> Iterator[str]:
+    """Entry points that code may reach by its imports."""
+    nodes = [*ast.walk(tree)]
+    attributes: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            attributes.setdefault(node.value.id, set()).add(node.attr)
+    inner = (node.value for node in nodes if isinstance(node, ast.Attribute))
+    held = {id(value) for value in inner}
+    bare = {
+        node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in held
+    }
     for node in nodes:
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            for alias in node.names:
+                local = _local(alias)
+                is_whole = local in bare or (alias.asname is None and "." in alias.name)
+                names = None if is_whole else attributes.get(local, set())
+                yield from _of_module(alias.name, names)
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: 1 - node.level or None] if node.level else []
             whole = ".".join([*above, *([node.module] if node.module else [])])
-            inner = [f"{whole}.{alias.name}" for alias in node.names]
-            yield from (name if _path(name) else whole for name in inner)
+            for alias in node.names:
+                inside = f"{whole}.{alias.name}"
+                if alias.name == "*":
+                    yield from _of_module(whole, None)
+                elif _path(inside):
+                    local = _local(alias)
+                    names = None if local in bare else attributes.get(local, set())
+                    yield from _of_module(inside, names)
+                else:
+                    yield from _of_module(whole, {alias.name})
+
+
+def _of_module(module: str, names: set[str] | None) -> Iterator[str]:
+    """Entry points in a module of which some names are used; of None, any."""
+    if module == "dperm":  # which imports what it offers at its first use
+        used = dperm.PLACES if names is None else names & dperm.PLACES.keys()
+        yield from {dperm.PLACES[name] for name in used}
+    elif names is None or not f"{module}.".startswith(_DOTTED):
+        yield module
+    else:
+        for name in names:
+            if _path(f"{module}.{name}"):
+                yield f"{module}.{name}"
+            else:
+                yield f"{module}:{name}" if _has(module, name) else module
+
+
+_DOTTED = tuple(f"{package}." for package in BY_NAME)
+
+
+def _has(module: str, name: str) -> bool:
+    """Whether a module of this package has a statement that binds a name."""
+    if module in PLUMBING:
+        return True
+    return any(
+        name in _bound(part) for node in _tree(module).body for part in _parts(node)
+    )
 
 
 # --- where modules are ----------------------------------------------------------------

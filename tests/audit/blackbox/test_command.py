@@ -115,6 +115,7 @@ def test_the_verdict_is_the_exit_code(here, monkeypatch, capsys, place, words, c
 
 
 EPSILON, BRIEF = ("--epsilon", "1"), ("--epsilon", "1", "--seconds", "1")
+LONGER = (*BRIEF, "--n", "2")
 
 
 @pytest.mark.parametrize(
@@ -131,10 +132,10 @@ EPSILON, BRIEF = ("--epsilon", "1"), ("--epsilon", "1", "--seconds", "1")
         ("nowhere_at_all:fit", BRIEF, "does not import: ModuleNotFoundError"),
         ("of_mine:words", BRIEF, "expected numbers, found str"),
         ("of_mine:silent", BRIEF, "the output: expected numbers, found None"),
-        ("of_mine:never", BRIEF, "RuntimeError: not today"),
+        ("of_mine:never", LONGER, "RuntimeError: not today"),
         ("of_mine:leaves", BRIEF, "SystemExit: goodbye"),
         ("of_mine:exits", BRIEF, "of_mine:exits: it ended its own process"),
-        ("of_mine:stubborn", BRIEF, "its first runs took more than 1 seconds"),
+        ("of_mine:stubborn", BRIEF, "its first runs took more than 4 seconds"),
     ],
 )
 def test_what_cannot_be_audited_is_refused_in_one_line(
@@ -144,7 +145,7 @@ def test_what_cannot_be_audited_is_refused_in_one_line(
     assert call(monkeypatch, place, *words) == REFUSED
     said = capsys.readouterr().err
     assert text in said and len(said.splitlines()) == 1
-    assert words == BRIEF or not Path("imported").exists()
+    assert words[:4] == BRIEF or not Path("imported").exists()
 
 
 @pytest.mark.parametrize("name", ["slow", "sticks"])
@@ -152,13 +153,35 @@ def test_the_time_is_kept_and_progress_is_told(here, monkeypatch, capsys, name):
     """Of a slow function, and of one that never ends on some records."""
     monkeypatch.setattr(blackbox, "OFTEN", 0.0)
     began = time.perf_counter()
-    given = ("--epsilon", "9", "--p", "1", "--seconds", "3")
+    given = ("--epsilon", "9", "--p", "1", "--seconds", "1")
     assert call(monkeypatch, f"of_mine:{name}", *given) == NOT_REFUTED
-    assert time.perf_counter() - began < 5.5
+    assert time.perf_counter() - began < 12
     said = capsys.readouterr()
-    assert "of 3 seconds, " in said.err and "epsilon >= " in said.err
-    ended = {"slow": "stopped after 3.", "sticks": "a run was broken off after 3 "}
+    assert "of 1 seconds of CPU, " in said.err and "epsilon >= " in said.err
+    ended = {"slow": "stopped by the clock after 4.", "sticks": "broken off after 4 "}
     assert ended[name] in said.out
+    assert name != "slow" or "slow: " in said.out
+
+
+COUNTED = """
+import secrets
+import numpy as np
+
+def fit(X, y, seed):
+    u = int.from_bytes(secrets.token_bytes(6), "big") / 2**48 - 0.5
+    noise = -2 * np.sign(u) * np.log1p(-2 * abs(u))
+    return np.clip(X, -1, 1).sum() + noise
+"""
+
+
+def test_a_verdict_says_first_that_nothing_was_replayed(here, monkeypatch, capsys):
+    Path("counted.py").write_text(COUNTED)
+    first = []
+    for place in ("counted.py:fit", "of_mine:whole"):
+        call(monkeypatch, place, *BRIEF, "--p", "1")
+        first.append(capsys.readouterr().out.splitlines()[0])
+    says = ["no draw was replayed: counted only" in line for line in first]
+    assert says == [True, False]
 
 
 def test_the_command_tells_a_function_from_a_solver(here):
@@ -178,5 +201,6 @@ def test_all_tests_of_an_audit_share_its_level(here, monkeypatch):
     monkeypatch.setattr(proofs, "judge", judged)
     claim = Claim(9.0, 1e-6, confidence=0.9, seconds=1e9, runs=6000)
     verdict = blackbox.audit(load("of_mine:half"), claim, Domain())
-    assert not verdict.refuted and len(spent) >= 30
-    assert sum(level for level in spent if level < 0.5) <= 0.1  # others rank pairs
+    assert not verdict.refuted and len(spent) >= 12
+    # Others rank pairs; the trade-off of the last count takes another quarter.
+    assert sum(level for level in spent if level < 0.5) <= 0.1 * 3 / 4

@@ -7,17 +7,26 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dperm.audit.draws import recorded
 from dperm.audit.functions import (
     Domain,
     Pair,
     RefusedError,
     Target,
     numbers,
-    recorded,
 )
 from dperm.audit.mechanism import Records
-from dperm.audit.proofs import compare_laws, judge, learn, ratio_bound
+from dperm.audit.proofs import (
+    Event,
+    compare_laws,
+    judge,
+    learn,
+    ratio_bound,
+    trade_off,
+)
 from dperm.core.privacy.strict import gaussian_epsilon
+
+from . import binders
 
 DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))
 OTHER = Records(np.array([[0.5], [0.0]]), np.zeros(2))
@@ -48,6 +57,53 @@ def test_a_seed_repeats_every_source_of_noise(name):
     np.testing.assert_array_equal(first.output, again.output)
     assert (first.output != other.output).all()
     assert not first.others and len(first.draws) == 1
+
+
+@pytest.mark.parametrize("name", binders.SOURCES)
+def test_noise_is_replayed_wherever_its_generator_is_bound(name):
+    source = binders.SOURCES[name]
+    with recorded():
+        target = Target(lambda X, y, seed: source(seed))
+        first, other, again = (target(DATA, seed) for seed in (1, 2, 1))
+        replayed = target(DATA, 1, [np.array(2.5)])
+    assert first.output == again.output != other.output
+    assert replayed.output == pytest.approx(2.5) and replayed.replayed == 1
+
+
+@pytest.mark.parametrize("name", binders.FOLLOWED)
+def test_other_randomness_follows_the_seed(name):
+    source = binders.FOLLOWED[name]
+    with recorded():
+        target = Target(lambda X, y, seed: source(seed))
+        first, other, again = (target(DATA, seed) for seed in (1, 2, 1))
+    assert first.output == again.output != other.output
+    assert first.others and not first.draws
+
+
+def test_what_was_bound_is_bound_again():
+    names = dict(vars(binders))
+    numpy_names, python_names = dict(vars(np.random)), dict(vars(random))
+    before = binders.HOLDER.rng, binders.Slotted.shared, binders.by_default.__defaults__
+    with recorded():
+        assert binders.default_rng is not names["default_rng"]
+    assert {key: id(bound) for key, bound in vars(binders).items()} == {
+        key: id(bound) for key, bound in names.items()
+    }
+    assert vars(np.random) == numpy_names and vars(random) == python_names
+    after = binders.HOLDER.rng, binders.Slotted.shared, binders.by_default.__defaults__
+    assert all(one is other for one, other in zip(before, after, strict=True))
+
+
+def test_a_gaussian_trade_off_is_overstated_at_most_as_often_as_its_level_says():
+    rng, level, times, runs = np.random.default_rng(0), 0.1, 400, 300
+    event = Event("", lambda outputs: outputs[:, 0], 0.5, False)
+    mus = []
+    for _ in range(times):
+        one, two = rng.normal(1, 1, (runs, 1)), rng.normal(0, 1, (runs, 1))
+        mus.append(trade_off(event, one, two, level)[0])
+    wrong = int((np.array(mus) > 1).sum())
+    assert 0 < wrong <= stats.binom.ppf(0.999, times, level)
+    assert np.mean(mus) > 0.7
 
 
 def compared(fit, delta=0.0):

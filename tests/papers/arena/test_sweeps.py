@@ -51,23 +51,20 @@ def test_a_library_without_an_environment_is_a_gap(config, monkeypatch):
     assert row["solver"] == libraries.NAME
 
 
-def test_methods_of_dperm_try_have_the_settings_of_the_arena():
-    options = read("paper", "arena").sweeps["race"].options
-    for name, default in options["defaults"].items():
-        method = methods.method(name)
-        assert method.default == default and len(method.grid) > 4
+def test_the_arenas_methods_are_those_of_dperm_try_with_grids_of_their_own():
+    sweep = read("paper", "arena").sweeps["race"]
+    assert tuple(sweep.grid["solver"]) == methods.ARENA
+    assert not {"defaults", "grids"} & {*sweep.options}
+    for name in methods.ARENA:
+        assert len(methods.method(name).grid) > 4
 
 
-def test_an_own_arena_is_the_one_that_dperm_try_takes(tmp_path, monkeypatch):
-    folder = tmp_path / "conf/paper/arena"
-    folder.mkdir(parents=True)
-    from dperm.core.experiment.locate import home
-
-    text = (home() / "conf/paper/arena/paper.yaml").read_text()
-    (folder / "paper.yaml").write_text(text.replace("passes: 10, ", "passes: 7, "))
-    (folder / "claims.yaml").write_text("[]\n")
-    monkeypatch.setenv("DPERM_CONF", str(tmp_path / "conf"))
-    assert methods.method("dp_cd").default["passes"] == 7
+def test_a_solvers_yaml_and_its_name_in_python_are_one_method():
+    for name in methods.known():
+        section, method = read("solver", name), methods.method(name)
+        assert method.label == section.label
+        known = (section.name, section.algorithm, section.options)
+        assert methods.configured(*known) == method
 
 
 def test_problems_of_the_same_files_are_one_data_set(config):

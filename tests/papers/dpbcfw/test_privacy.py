@@ -10,7 +10,7 @@ from dperm.core.erm.problem import build
 from dperm.core.privacy import true_epsilon
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.papers.dpbcfw import sweeps
+from dperm.papers.dpbcfw import runs, sweeps
 from dperm.papers.dpbcfw.runs import synthetic
 from dperm.solvers.distributed.node import shared_sketch
 from dperm.solvers.frank_wolfe import dp_bcfw, dp_bcfw_noise, dp_fw
@@ -62,27 +62,63 @@ def test_sketch_noise_as_printed_and_what_it_costs():
     assert 500 < sketch < 1000
 
 
-def test_the_first_step_reveals_no_less_than_its_lower_bound(instance):
-    """A record with label 0 moves all K features by their sensitivity, unnoticed."""
-    problem, rng = instance.problem, np.random.default_rng(0)
+def attacked(problem, options, noise, J, record, entry, seeds):
+    """Sums that an attacker makes of the features sent, in units of their noise.
+
+    All entries of the record are ``entry``; the attacker knows all other records.
+    """
+    rng = np.random.default_rng(0)
+    A = rng.uniform(-0.5, 0.5, (problem.n, problem.p))
+    y = rng.uniform(-1, 1, problem.n)
+    others = A.copy()
+    others[record] = 0.0
+    A[record] = entry
+    data, column = build("pair", A, y, "least_squares", Penalty()), J[:, record]
+    sums, sent = [], []
+    for seed in seeds:
+        with dp_bcfw.Run(data, streams(seed), options, noise) as run:
+            run.advance(20)
+        shown = [run.features[j] - J @ others[:, j - 1] for j in run.features]
+        size = noise.sketch_scale * np.linalg.norm(column) * math.sqrt(len(shown))
+        sums.append(column @ np.sum(shown, axis=0) / size)
+        sent.append(len(shown))
+    return np.array(sums), np.array(sent)
+
+
+def test_all_features_sent_reveal_what_their_lower_bound_says(instance):
+    """The sum is Gaussian on either data set, as far apart as one Gaussian release."""
+    problem = instance.problem
     options = dp_bcfw.Options(nodes=3, radius=2.0, sketch=12, entry_bound=0.5)
     noise = dp_bcfw.noise(problem, 20, options, 1.0, 1e-3, "stated")
-    record = int(shared_sketch(problem.n, 12, 0).column_norms.argmax())
-    A, y = rng.uniform(-0.5, 0.5, (problem.n, problem.p)), rng.uniform(-1, 1, problem.n)
-    y[record] = 0.0
-    first = []
+    J = shared_sketch(problem.n, 12, 0).by_record.T
+    record = int(np.linalg.norm(J, axis=0).argmax())
+    means = []
     for entry in (-0.5, 0.5):
-        A[record] = entry
-        data = build("pair", A, y, "least_squares", Penalty())
-        with dp_bcfw.Run(data, streams(1), options, noise) as run:
-            run.advance(1)
-        first.append(run.features)
-    assert first[0].keys() == first[1].keys() and len(first[0]) == 3
-    moved = [np.linalg.norm(first[1][j] - first[0][j]) for j in first[0]]
-    mu = math.hypot(*moved) / noise.sketch_scale
-    found = dp_bcfw_noise.first_step_epsilon(noise, 3, 1e-3)
-    assert found == pytest.approx(gaussian_epsilon(mu, 1e-3))
-    assert 1 < found < noise.true_epsilon
+        S, sent = attacked(problem, options, noise, J, record, entry, range(60))
+        assert S.std() == pytest.approx(1.0, abs=4.5 / math.sqrt(120))
+        means.append(S)
+    gap = means[1].mean() - means[0].mean()
+    mu = 2 * 0.5 * np.linalg.norm(J[:, record]) / noise.sketch_scale
+    predicted = np.sqrt(sent).mean() * mu
+    assert gap == pytest.approx(predicted, abs=4.5 * math.sqrt(2 / 60))
+    count = int(sent.min())
+    least = dp_bcfw_noise.sent_epsilon(noise, count, 1e-3)
+    assert least == pytest.approx(gaussian_epsilon(math.sqrt(count) * mu, 1e-3))
+    half = dp_bcfw_noise.sent_epsilon(noise, count, 1e-3, 0.5)
+    assert half == pytest.approx(gaussian_epsilon(math.sqrt(count) * mu / 2, 1e-3))
+    assert 1 < least < noise.true_epsilon
+
+
+def test_a_divided_feature_has_n_times_the_noise_and_its_price(instance):
+    given = {"nodes": 3, "epsilon": 1.0, "sketch": 12, "iterations": 20}
+    stated = runs.noise_of(instance, runs.Setting(noise="stated", **given))
+    divided = runs.noise_of(instance, runs.Setting(noise="divided", **given))
+    n = instance.problem.n
+    assert divided.sketch_scale == pytest.approx(n * stated.sketch_scale)
+    assert divided.index_scale == stated.index_scale
+    mu = math.sqrt(60) / (n * stated.ledger.events[1].noise_multiplier)
+    _, features = dp_bcfw_noise.epsilons_apart(divided, 1e-3)
+    assert features == pytest.approx(gaussian_epsilon(mu, 1e-3))
 
 
 @pytest.mark.parametrize("epsilon_", [0.5, 30.0])

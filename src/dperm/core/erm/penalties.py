@@ -7,9 +7,9 @@ operator serves every solver.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from dperm.core.compiled import INLINE, clamp
+from dperm.core.kernels import njit
 
 _CHUNK = 1 << 17  # numbers processed at a time, so that they stay in the cache
 _SQUARABLE = 1e150  # below it no sum of squares is infinite

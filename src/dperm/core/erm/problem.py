@@ -11,14 +11,13 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from dperm.core.compiled import KERNEL, fused, total
 from dperm.core.erm.cleaning import cleaned, lengths
 from dperm.core.erm.losses import Loss, named, value
 from dperm.core.erm.penalties import Penalty
-from dperm.core.parallel import spread
+from dperm.core.kernels import njit
 
 _LANES = 16  # weight vectors whose margins are summed together, A sparse
 _TILE = 1024  # rows of margins kept in the first-level cache
@@ -125,6 +124,8 @@ class Problem:
         """
         W = np.ascontiguousarray(np.atleast_2d(W), dtype=np.float64)
         losses = np.empty(len(W))
+        from dperm.core.parallel import spread  # a fit needs no objective
+
         spread(self._mean_losses, W, losses, workers=workers)
         with np.errstate(over="ignore", invalid="ignore"):
             total = losses + self.penalty.value(W)

@@ -10,10 +10,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dperm.core.compiled import INLINE, KERNEL, fused
+from dperm.core.kernels import njit
 
 Array = NDArray[np.float64]
 _STEPS = 100  # at most, of Newton's method; few are needed

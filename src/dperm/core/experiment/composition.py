@@ -39,6 +39,7 @@ from dperm.core.experiment.locate import (
     conf_file,
     group_file,
 )
+from dperm.core.experiment.scope import unwatched
 from dperm.core.experiment.validation import below, check, load_yaml, one_of
 
 VERSION = "1.3"  # of Hydra, whose rules hold
@@ -192,7 +193,8 @@ def contents(file: str) -> dict[str, Any]:
     if path is None:
         raise ConfigError(f"{where}: no such file")
     try:
-        text = path.read_bytes()
+        with unwatched:  # what is read of it is watched by its keys
+            text = path.read_bytes()
     except OSError as error:
         raise ConfigError(f"{where}: {error.strerror}") from error
     if re.search(rb"@\s*package", text):  # a directive of Hydra

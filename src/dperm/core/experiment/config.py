@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dperm.core.experiment import grid, schema
+from dperm.core.experiment import grid, schema, scope
 from dperm.core.experiment.locate import (
     ConfigError,
     available,
@@ -65,7 +65,7 @@ def sections(
             where = composition.place_of({group: name}, inner, group)
             found[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
             _check_section(group, name, found[name], inner)
-    return found
+    return {name: scope.seen(group, name, found[name]) for name in found}
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:

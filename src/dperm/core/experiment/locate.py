@@ -8,27 +8,15 @@ same name. Python modules that it names may lie next to it. A folder with its ow
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from pathlib import Path
 
-import dperm
+from dperm.core.names import ConfigError as ConfigError
+from dperm.core.names import home as home
 
 ROOT = "config.yaml"
 GROUPS = ("paper", "problem", "solver", "scale", "dataset")
-
-
-class ConfigError(ValueError):
-    """An invalid configuration; the text states the place and reason in one line."""
-
-
-@functools.cache
-def home() -> Path:
-    """The folder of the package's ``conf/``, ``profiles/`` and Snakefile."""
-    package = Path(dperm.__file__).resolve().parent
-    packaged = package / "share"
-    return packaged if packaged.is_dir() else package.parents[1]
 
 
 def own_conf() -> Path | None:

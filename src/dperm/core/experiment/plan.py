@@ -92,6 +92,7 @@ class Design:
     #: evaluation
     replicates: int
     fresh: int
+    most: int  #: fresh runs of settings that are level with the best, at most
     race: bool  #: whether only the best of the first replicate run in the others
     hopeless: float | None  #: as in a paper's ``runs``, where only the best run again
     evaluated: str  #: numbers of passes: ``all``, the ``best``, or also its ``ties``
@@ -121,6 +122,7 @@ def design(config: schema.Config) -> Design:
         paper.calibrations,
         scale.replicates or paper.replicates,
         scale.fresh or paper.fresh,
+        scale.fresh or max(paper.fresh, paper.most),
         paper.race,
         paper.runs[config.solver.name].hopeless if paper.race else None,
         paper.evaluated,

@@ -69,8 +69,19 @@ class Result:
         return chosen.loc[chosen["mean"].idxmin()]
 
     def best_passes(self, calibration: str) -> float:
-        """The number of passes with the lowest tuning mean; as ``best``."""
-        return float(self.best(calibration)["passes"])
+        """The number of passes with the lowest mean of fresh runs.
+
+        Those compete that tie with the best tuning mean. Raises ValueError as ``best``
+        does.
+        """
+        tuned = float(self.best(calibration)["passes"])
+        table = self.evaluated
+        is_end = table["checkpoint"] == table["passes"]
+        ends = table[is_end & (table["calibration"] == calibration)]
+        level = ties(self.chosen(calibration))["passes"]
+        ends = ends[ends["passes"].isin(level)]
+        means = ends.groupby("passes")["relative_error"].mean().dropna()
+        return float(means.idxmin()) if len(means) else tuned
 
     def tuning(self, calibration: str) -> pd.DataFrame:
         """Tuning runs of the best setting."""
@@ -104,6 +115,20 @@ class Result:
         names = [self.problem, self.solver, calibration, passes]
         keys = ["problem", "solver", "calibration", "passes"]
         return self.timing[(self.timing[keys] == names).all(axis=1)]
+
+
+def ties(chosen: pd.DataFrame) -> pd.DataFrame:
+    """The best of every calibration, and numbers of passes that tie with it.
+
+    A tie's tuning mean exceeds the best by at most the sum of their standard
+    deviations. A best setting of zero deviation has learnt nothing and has no ties.
+    """
+    if chosen.empty:
+        return chosen
+    best = chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
+    of = best.set_index("calibration").loc[chosen["calibration"]].reset_index()
+    within = chosen["mean"] - chosen["std"] <= (of["mean"] + of["std"]).to_numpy()
+    return chosen[chosen.index.isin(best.index) | (within & (of["std"] > 0).to_numpy())]
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:

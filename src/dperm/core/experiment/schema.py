@@ -318,6 +318,7 @@ class Paper(Part):
     calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting
+    most: Count = 400  # of the best settings, as far as their means need them
     evaluated: Literal["all", "best", "ties"] = "all"  # numbers of passes
     clocked: Whole = 5  # evaluation runs that are repeated alone where time is shown
     race: Flag = True  # false: run all settings in all replicates
@@ -350,8 +351,8 @@ class Data(Part):
     dir: Text = "data"
     timeout: Finite = 60.0  # seconds without an answer before a source is abandoned
     retries: Natural = 3
-    most_bytes: Count = 4 * 2**30  # of a file, downloaded or unpacked
-    most_seconds: Finite = 21600.0  # for the whole download of a file
+    most_bytes: Count = 2**28  # of a source's files together, packed and unpacked
+    most_seconds: Finite = 21600.0  # for the download of all files of a source
     required: Flag = True  # whether `dperm fetch` fails if no source has the data
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +29,7 @@ import pandas as pd
 from dperm.core.experiment import files as store
 from dperm.core.experiment.files import Parts
 from dperm.core.experiment.plan import Design
-from dperm.core.experiment.results import best
+from dperm.core.experiment.results import best, ties
 from dperm.core.experiment.unit import IDENTITY, Job, Unit, rows, unavailable
 from dperm.core.lanes import trials
 from dperm.core.privacy.calibration import Calibration
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 WIDE = 64  # lanes: a unit of more keeps several threads busy
 SHARED = 4  # so many
 
+PRECISE = 0.03  # standard error of a mean error over it, at which runs are enough
 LEADERS = 16  # settings that run in all replicates
 ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
 
@@ -96,6 +98,10 @@ def leaders(table: pd.DataFrame) -> np.ndarray:
 def evaluated(job: Job, design: Design) -> pd.DataFrame:
     """Rows of the best settings on fresh seeds, one per seed and checkpoint.
 
+    Every chosen setting runs as often as the paper says; those that tie with the best
+    go on, twice as often each time, until the standard error of their mean error is
+    below ``PRECISE`` of it, or the largest number of runs is reached.
+
     Several run at the same time, so their seconds state the time spent and not the
     speed of an algorithm, which ``timing`` measures.
     """
@@ -104,7 +110,45 @@ def evaluated(job: Job, design: Design) -> pd.DataFrame:
         reason = "every setting of the grid diverged"
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.names, reason, status="diverged")
-    return collect(job, units)
+    table = collect(job, units)
+    done, level = design.fresh, _ties(job)
+    while done < design.most:
+        vague = [pair for pair in _vague(table) if pair in level]
+        if not vague:
+            break
+        again = range(done, min(2 * done, design.most))
+        more = [
+            unit for unit in fresh_units(job, design, again) if _pair(unit) in vague
+        ]
+        table = pd.concat([table, collect(job, more)], ignore_index=True)
+        done = again.stop
+    return table
+
+
+def _pair(unit: Unit) -> tuple[str, float]:
+    """Calibration and passes of a unit."""
+    return unit.calibration.calibration, float(unit.passes)
+
+
+def _ties(job: Job) -> set[tuple[str, float]]:
+    """Calibrations and passes of the best settings, and of those that tie with them."""
+    tuned = store.read_table(job.folder / "tune.parquet")
+    level = ties(best(tuned))[["calibration", "passes"]]
+    return {
+        (str(kind), float(passes)) for kind, passes in level.itertuples(index=False)
+    }
+
+
+def _vague(table: pd.DataFrame) -> list[tuple[str, float]]:
+    """Calibrations and passes of settings whose mean final error is not precise."""
+    ends = table[table["checkpoint"] == table["passes"]]
+    found = []
+    for pair, group in ends.groupby(["calibration", "passes"]):
+        errors = group["relative_error"].to_numpy(float)
+        spread = errors.std(ddof=1) if len(errors) > 1 else math.inf
+        if spread > PRECISE * abs(errors.mean()) * math.sqrt(len(errors)):
+            found.append((str(pair[0]), float(pair[1])))
+    return found
 
 
 def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
@@ -120,8 +164,14 @@ def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
             yield Unit("tune", noise, value, replicate, chosen, (value,), limit)
 
 
-def fresh_units(job: Job, design: Design) -> list[Unit]:
-    """Units on fresh seeds of the best settings by (calibration, passes)."""
+def fresh_units(
+    job: Job, design: Design, replicates: range | None = None
+) -> list[Unit]:
+    """Units on fresh seeds of the best settings by (calibration, passes).
+
+    ``replicates`` are counted from 0; without them those that every setting has.
+    """
+    which = range(design.fresh) if replicates is None else replicates
     tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
     kinds, passes = chosen["calibration"].unique(), chosen["passes"].unique()
@@ -136,24 +186,17 @@ def fresh_units(job: Job, design: Design) -> list[Unit]:
             job.checkpoints(row.passes),
         )
         for row in chosen.itertuples()
-        for replicate in range(design.fresh)
+        for replicate in which
     ]
 
 
 def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
-    """All chosen settings, or the best of every calibration, or also its ties.
-
-    A tie's tuning mean exceeds the best by at most the sum of their standard
-    deviations. A best setting of zero deviation has learnt nothing and has no ties.
-    """
+    """All chosen settings, or the best of every calibration, or also its ties."""
     if which == "all" or chosen.empty:
         return chosen
-    best = chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
-    if which == "best":
-        return best
-    of = best.set_index("calibration").loc[chosen["calibration"]].reset_index()
-    within = chosen["mean"] - chosen["std"] <= (of["mean"] + of["std"]).to_numpy()
-    return chosen[chosen.index.isin(best.index) | (within & (of["std"] > 0).to_numpy())]
+    if which == "ties":
+        return ties(chosen)
+    return chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
 
 
 # --- calibrations ---------------------------------------------------------------------

@@ -12,11 +12,10 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from numba import njit
-
 from dperm.core.compiled import FEW, PASTED, WIDE, clamp, filled, fold, fused, running
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.problem import Problem
+from dperm.core.kernels import njit
 
 # --- dense columns, one lane in a tile ------------------------------------------------
 

@@ -14,19 +14,23 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dperm.core import lanes as driver
 from dperm.core.calibrations import PAPER
 from dperm.core.compiled import KERNEL
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
+from dperm.core.kernels import njit
 from dperm.core.lanes import Lanes, mean_sensitivity, share
 from dperm.core.lanes.columns import lanes_of, moved, slopes, sums_after
 from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger
 from dperm.core.solvers.options import at_least, one_of
 
 SPARSE = True
+#: The setting without tuning, and the values that a search tries. A step of 1 is 1 /
+#: M_j, and a clip of 1 the size of a record at the public scales.
+DEFAULT = {"passes": 10, "step": 1, "clip": 2}
+GRID = {"passes": [2, 10], "step": [0.3, 1], "clip": [1, 2]}
 SAMPLINGS = ("cyclic", "uniform")
 THRESHOLDS = ("scaled", "equal")
 

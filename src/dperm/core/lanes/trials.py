@@ -20,6 +20,7 @@ from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
+from dperm.core.privacy.mechanisms import seeds_of as seeds_of
 
 POINT = ("step", "clip", "passes")
 BEST = 16  # points of a coarse grid that are kept
@@ -48,12 +49,6 @@ def noise(
         return releases.assuming(*problem.given)
 
     return calibrate(ledger, problem.epsilon, problem.delta, calibration)
-
-
-def seeds_of(seed: int, count: int) -> list[int]:
-    """``count`` seeds, all derived from one."""
-    seeds: list[int] = np.random.SeedSequence(seed).generate_state(count, "u8").tolist()
-    return seeds
 
 
 def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:

@@ -82,6 +82,12 @@ def streams(seed: int) -> Streams:
     return Streams(seed=seed)
 
 
+def seeds_of(seed: int, count: int) -> list[int]:
+    """``count`` seeds, all derived from one."""
+    made: list[int] = SeedSequence(seed).generate_state(count, "u8").tolist()
+    return made
+
+
 # Maps the kind of noise, the numbers in units of its scale, and the order of its norm
 # (2 unless generalised Gaussian) to the numbers to use, of the same shape.
 Listener = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]

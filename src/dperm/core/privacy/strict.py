@@ -5,7 +5,9 @@ Gaussian releases are composed exactly (Balle and Wang 2018, arXiv:1805.06530, T
 lower (bounded range). The bound exceeds the exact composition of the events' curves by
 about 0.2 %, with a margin of 1e-4 for rounding (:mod:`.pld`). The curves themselves are
 upper bounds, so that the ledger may cost less: hardly for Gaussian and Laplace
-releases, by a fifth or more for sampled ones, by up to a half for selections.
+releases, by up to a half for selections. For sampled ones the bound is up to 1.4 times
+that of Poisson sampling under addition or removal, one direction at a time (218.8
+against 157.4 at rate 0.01, sigma 1 and a million releases, delta 1e-6).
 
 A new kind of event registers one small function with :func:`profile`, and another with
 :func:`renyi` if its Rényi curve is the better bound.
@@ -32,6 +34,10 @@ from dperm.core.privacy.ledger import (
 from dperm.core.privacy.pld import Profile, composed_epsilon, limit
 
 Array = NDArray[np.float64]
+
+TAIL_OF_READS = 1e-4  # share of delta, or chance, of numbers of reads at either end
+MOST_READS = 400  # different numbers of reads whose curves are added
+ROOT_MARGIN = 1e-8  # relative, for the error of a root
 
 
 @lru_cache(maxsize=4096)
@@ -70,7 +76,69 @@ def _priced(
     profiles = [profile(event) for event in non_gaussian]
     if mu:
         profiles.append(Profile(lambda losses: gaussian_delta(losses, mu)))
-    return min(composed(profiles, delta), renyi_epsilon(ledger, delta))
+    bound = min(composed(profiles, delta), renyi_epsilon(ledger, delta))
+    return bound if bound < math.inf else _split(mu, non_gaussian, delta, composed)
+
+
+def _split(
+    mu: float,
+    others: list[Event],
+    delta: float,
+    composed: Callable[[list[Profile], float], float],
+) -> float:
+    """Return a bound where losses are too large for a grid; inf if no Gaussian is.
+
+    The Gaussian releases, sampled or not, take half of delta and the others the other
+    half: epsilons of two parts add up.
+    """
+    sampled = [event for event in others if isinstance(event, SampledGaussian)]
+    rest = [event for event in others if event not in sampled]
+    if not (mu or sampled):
+        return math.inf
+    if not rest:
+        return read_epsilon(mu, sampled, delta)
+    remainder = composed([profile(event) for event in rest], delta / 2)
+    by_curve = renyi_epsilon(Ledger(tuple(rest)), delta / 2)
+    return min(remainder, by_curve) + read_epsilon(mu, sampled, delta / 2)
+
+
+def read_epsilon(mu: float, sampled: list[SampledGaussian], delta: float) -> float:
+    r"""Return epsilon of sampled Gaussians beside others of mu; batches may be known.
+
+    With K the number of releases that read the record, binomial,
+
+    .. math:: \delta(\epsilon) \le E\, \delta_{\sqrt{\mu^2 + K/\sigma^2}}(\epsilon),
+
+    since the batches do not depend on the records, given them the releases are
+    Gaussians of which K move, and the divergence of two mixtures with equal weights is
+    at most the mean of their parts' (joint convexity). Of several events that with the
+    largest :math:`T/\sigma^2` counts as sampled, the others as read in every release.
+    It is the better bound for noise so small that each release tells whether it read
+    the record.
+    """
+    squares = [event.count / event.noise_multiplier**2 for event in sampled]
+    if not sampled:
+        return gaussian_epsilon(mu, delta)
+    event = sampled[int(np.argmax(squares))]
+    others = mu**2 + sum(squares) - max(squares)
+    law = scipy.stats.binom(event.count, event.sampling_rate)
+    most = int(law.isf(TAIL_OF_READS * delta))
+    least = int(law.ppf(TAIL_OF_READS))
+    reads = np.unique(np.linspace(least, most, MOST_READS + 1).round().astype(int))
+    # From one number on to the next, all count as the next one, which costs more.
+    chances = np.diff(law.cdf(reads), prepend=0.0)
+    mus = np.sqrt(others + reads / event.noise_multiplier**2)
+    left = delta - float(law.sf(most))
+
+    def excess(epsilon: float) -> float:
+        costs = [gaussian_delta(epsilon, one) if one else 0.0 for one in mus]
+        return float(chances @ np.array(costs)) - left
+
+    if excess(0.0) <= 0:
+        return 0.0
+    upper = gaussian_epsilon(float(mus[-1]), left)
+    root = float(scipy.optimize.brentq(excess, 0.0, upper, xtol=1e-9 * upper))
+    return root * (1 + ROOT_MARGIN)
 
 
 def _composed_mu(ledger: Ledger) -> float:

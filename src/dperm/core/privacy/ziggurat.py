@@ -14,10 +14,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.np.random import _constants as numpys
 from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
+
+from dperm.core.kernels import njit
 
 BLOCK = 1 << 14  # words drawn at a time, which stay in the cache
 CHECKED = 1 << 16  # numbers compared with numpy's: about 17 of the tail

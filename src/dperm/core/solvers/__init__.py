@@ -9,6 +9,10 @@ There are four families, each a package with the interface of its modules:
   one setting side by side,
 - :mod:`dperm.solvers.streams`: a stream of records, each read once.
 
+Besides, a module may declare ``DEFAULT``, its setting without tuning, and ``GRID``, a
+mapping of the values that a search tries; ``RECORDWISE`` if a step reads a record or a
+few; ``SAME_STEPS`` if a step has one size for all weights, as it has then too.
+
 A module of this package stands in ``PLACES`` and belongs to the family of its folder. A
 user's own module (:func:`~dperm.core.names.own_module`) declares ``FAMILY``; the
 default is lanes. No solver depends on files, grids or seeds.
@@ -17,6 +21,8 @@ default is lanes. No solver depends on files, grids or seeds.
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Mapping
 from dataclasses import fields
 from operator import attrgetter
 from types import ModuleType
@@ -49,6 +55,7 @@ PLACES = {
     for folder, algorithms in FOLDERS.items()
     for name in algorithms.split()
 }
+_GIVEN: dict[str, Any] = {}  # solvers that a user passed as objects, by name
 
 
 def family(module: ModuleType) -> str:
@@ -56,7 +63,7 @@ def family(module: ModuleType) -> str:
 
     Raises ValueError if it declares one that does not exist.
     """
-    folder = module.__name__.rpartition(".")[0].removeprefix("dperm.")
+    folder = name_of(module).rpartition(".")[0].removeprefix("dperm.")
     if folder in FOLDERS:
         return folder.rpartition(".")[2]
     declared = getattr(module, "FAMILY", "lanes")
@@ -72,12 +79,61 @@ def load(algorithm: str) -> ModuleType:
     Raises ValueError if there is none (the message suggests the nearest known name), or
     if it lacks a name that its family requires.
     """
+    if algorithm in _GIVEN:
+        return _GIVEN[algorithm]
     module = importlib.import_module(place("solvers", "algorithm", algorithm, PLACES))
+    sys.audit("dperm.lookup", module.__name__)  # what keys of results must hold
+    check(algorithm, module)
+    return module
+
+
+def check(algorithm: str, module: ModuleType) -> None:
+    """Refuse a module, or what stands for one, that lacks a name that it needs.
+
+    Raises ValueError.
+    """
     try:
         attrgetter(*OFFERED[family(module)].split())(module)
     except (AttributeError, ValueError) as error:
         raise ValueError(f"algorithm {algorithm!r}: {error}") from None
-    return module
+
+
+def name_of(module: Any) -> str:
+    """The name of a solver's module, or of an object that stands for one."""
+    own = getattr(module, "__qualname__", type(module).__qualname__)
+    return str(getattr(module, "__name__", own))
+
+
+def given(module: Any) -> str:
+    """Keep a solver that a user passes as an object; its name, which ``load`` takes.
+
+    Raises ValueError if it lacks a name that its family requires.
+    """
+    name = name_of(module)
+    check(name, module)
+    number = 1
+    unique = name
+    while unique in PLACES or _GIVEN.setdefault(unique, module) is not module:
+        number += 1
+        unique = f"{name} {number}"
+    return unique
+
+
+def settings(module: ModuleType) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A solver's setting without tuning, and the values of each axis of its grid.
+
+    What a module does not declare is that of a similar one of this package.
+    """
+    similar: Any = None
+    if family(module) == "frank_wolfe":
+        similar = importlib.import_module(PLACES["dp_fw"])
+    elif family(module) == "lanes":
+        name = "dp_sgd" if getattr(module, "RECORDWISE", False) else "dp_cd"
+        similar = importlib.import_module(PLACES[name])
+    usual: Mapping[str, Any] = getattr(similar, "DEFAULT", {})
+    default = {**usual, **getattr(module, "DEFAULT", {})}
+    grid = getattr(module, "GRID", getattr(similar, "GRID", {}))
+    return default, dict(grid)
 
 
 def make_options(module: ModuleType, given: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from dperm.compare import methods
 from dperm.compare import peers as libraries
 from dperm.compare.race import Case, Row, rows
 from dperm.core.experiment import plan, schema
+from dperm.core.experiment.config import read
 from dperm.core.lanes.trials import seeds_of
 from dperm.data.fetching import load_fetched
 from dperm.pipeline import inputs
@@ -49,12 +50,17 @@ def race(
     seed: int,
     epsilons: list[float],
     fresh: int,
-    defaults: Mapping[str, Any],
-    grids: Mapping[str, Any],
+    defaults: Mapping[str, Any] | None = None,
+    grids: Mapping[str, Any] | None = None,
 ) -> list[Row]:
-    """Fresh runs of a solver on a problem at every epsilon, with and without tuning."""
-    name = point["solver"]
-    method = methods.method(name, {name: defaults}, {name: grids})
+    """Fresh runs of a solver on a problem at every epsilon, with and without tuning.
+
+    ``defaults`` and ``grids`` replace what the solver declares beside itself.
+    """
+    section = read("solver", point["solver"])
+    known = (section.name, section.algorithm, section.options)
+    own = ({section.name: defaults or {}}, {section.name: grids or {}})
+    method = methods.configured(*known, *own)
     return rows(_case(config, point["problem"]), method, epsilons, seed, fresh)
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from dperm.core.experiment import results
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpbcfw.tables import NUMBER, last, read
+from dperm.papers.dpbcfw.tables import NUMBER, READING, last, read
 from dperm.present import drawing, looks
 from dperm.present.drawing import Picture, Rows
 from dperm.present.intervals import power
@@ -308,10 +308,11 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     Where eta is ||x_true||_1 the panels show its mean over the draws; that of Figure 9
     is a share of ||w*||_1. The picture is of the largest T; the data have every T.
     """
-    shared, private, on_data = (read(config, name) for name in product.sweeps)
+    shared, private, on_data, more = (read(config, name) for name in product.sweeps)
     lines: list[tuple[str, str, pd.DataFrame, str]] = []  # name, title, runs, varied
     for name in VARIED:
-        lines.append((name, name.capitalize(), _with_eta(shared), name))
+        runs = _with_eta(_with_more(shared, more) if name == "figure 8" else shared)
+        lines.append((name, name.capitalize(), runs, name))
     for density, runs in _with_eta(private).groupby("density", sort=False):
         name = f"figure 3, {percent(density)}"
         lines.append((name, name.capitalize(), runs, "figure 3"))
@@ -339,6 +340,13 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     return _picture(data, shown, {"xscale": "log", "ylim": (0.0, TOP)}, **look)
 
 
+def _with_more(few: pd.DataFrame, many: pd.DataFrame) -> pd.DataFrame:
+    """Rows of both sweeps; a reading that the second has comes from there alone."""
+    there = pd.MultiIndex.from_frame(many[READING])
+    left = few[~pd.MultiIndex.from_frame(few[READING]).isin(there)]
+    return pd.concat([left, many], ignore_index=True)
+
+
 def _with_eta(table: pd.DataFrame) -> pd.DataFrame:
     """Rows with ``radius``, the mean eta of a ball over the draws."""
     return table.assign(radius=table["ball"].map(table.groupby("ball")["eta"].mean()))
@@ -349,7 +357,7 @@ def _varied(runs: pd.DataFrame, figure: str) -> list[Curve]:
     ours, theirs = (where(runs, method=one) for one in ("dp_bcfw", "dp_fw"))
     central = [("FW", where(runs, method="fw")), ("DP-FW", where(theirs, own=False))]
     if figure == "figure 3":
-        own = ("DP-FW, its own noise", where(theirs, own=True))
+        own = ("DP-FW, mean, epsilon in total", where(theirs, own=True))
         return [*central, own, ("DP-BCFW, as published", ours)]
     key, values = VARIED[figure]
     curves = [

@@ -40,8 +40,8 @@ from dperm.solvers.frank_wolfe import (
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.dp_bcfw_noise import (
     epsilons_apart,
-    first_step_epsilon,
     releases,
+    sent_epsilon,
 )
 from dperm.solvers.frank_wolfe.dp_fw import selections_epsilon
 from dperm.solvers.frank_wolfe.iterate import Iterate
@@ -55,6 +55,7 @@ METHODS: dict[str, ModuleType] = {
 }
 READING = ("objective", "per")  # keys of a setting that rows have from their point
 ENTRIES, LABELS = 4.0, 4.0  # public bounds, in standard deviations
+DIVIDED = "divided"  # the printed noise, if what is sent is J a / n
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
 # --- data -----------------------------------------------------------------------------
@@ -180,8 +181,8 @@ class Setting:
     method: str = "dp_bcfw"  #: {"fw", "bcfw", "dp_fw", "dp_bcfw"}
     nodes: int = 1  #: K
     update: str = "published"  #: {"published", "feasible"}
-    #: {"none", "stated", "scaled", "valid", "strict"}; calibration, as in
-    #: ``frank_wolfe.CALIBRATIONS``
+    #: {"none", "stated", "scaled", "valid", "strict", "divided"}; calibration, as in
+    #: ``frank_wolfe.CALIBRATIONS``, or ``DIVIDED``
     noise: str = "none"
     epsilon: float = math.inf  #: target
     share: float = 1.0  #: eta over that of the instance
@@ -196,7 +197,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         one_of("settings.method", self.method, METHODS)
-        one_of("settings.noise", self.noise, CALIBRATIONS)
+        one_of("settings.noise", self.noise, [*CALIBRATIONS, DIVIDED])
         one_of("settings.engine", self.engine, ENGINES)
         one_of("settings.objective", self.objective, ("mean", "sum"))
         one_of("settings.per", self.per, ("total", "iteration"))
@@ -239,9 +240,12 @@ def noise_of(at: Instance, setting: Setting) -> Noise:
     """
     T, n, options = setting.iterations, at.problem.n, options_of(at, setting)
     count = 1 if setting.per == "iteration" else T
-    target = (setting.epsilon, 1.0 / n, setting.noise)
+    calibration = "stated" if setting.noise == DIVIDED else setting.noise
+    target = (setting.epsilon, 1.0 / n, calibration)
     module = METHODS[setting.method]
     noise: Noise = module.noise(at.problem, count, options, *target)
+    if setting.noise == DIVIDED:
+        return _divided(noise, n)
     plain = (setting.objective, setting.per) == ("mean", "total")
     if plain or setting.noise == "none" or setting.method in ("fw", "bcfw"):
         return noise
@@ -260,6 +264,16 @@ def noise_of(at: Instance, setting: Setting) -> Noise:
     pure = 2.0 / events[0].noise_multiplier
     epsilon = selections_epsilon(events[0].count, pure, 1.0 / n)
     return replace(noise, true_epsilon=epsilon)
+
+
+def _divided(noise: Noise, n: int) -> Noise:
+    """The noise of equation 17 on J a / n, which on J a itself is n times as large."""
+    selection, feature = noise.ledger.events
+    feature = replace(feature, scale=n * feature.scale)
+    ledger = Ledger((selection, feature), given=noise.ledger.given)
+    scale = n * noise.sketch_scale
+    noise = replace(noise, ledger=ledger, sketch_scale=scale)
+    return replace(noise, true_epsilon=sum(epsilons_apart(noise, 0.5 / n)))
 
 
 # --- runs -----------------------------------------------------------------------------
@@ -283,6 +297,8 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     known = {"start": at.start, "truth": at.truth, "eta": eta}
     known |= {key: value for key, value in vars(setting).items() if key not in READING}
     known |= _costs(setting, noise, 1.0 / at.problem.n)
+    if distributed and math.isfinite(noise.true_epsilon):
+        known |= _least_costs(at, noise, len(engine.features))
     largest, rows = 0.0, []
     for t in range(T + 1):
         if t:
@@ -301,8 +317,7 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
 def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
     """Noise scales and true epsilon.
 
-    DP-BCFW also has the epsilons of both kinds of release, each alone at delta / 2, and
-    a lower bound on the true epsilon, the price of the first step alone.
+    DP-BCFW also has the epsilons of both kinds of release, each alone at delta / 2.
     """
     method, public = setting.method, ", ".join(noise.ledger.given)
     total = {"true_epsilon": noise.true_epsilon, "given": public}
@@ -313,9 +328,21 @@ def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
         return total
     index, sketch = epsilons_apart(noise, delta / 2)
     apart = {"index_epsilon": index, "sketch_epsilon": sketch}
-    if math.isfinite(noise.true_epsilon):
-        apart["epsilon_low"] = first_step_epsilon(noise, setting.nodes, delta)
     return total | scale | {"sketch_scale": noise.sketch_scale} | apart
+
+
+def _least_costs(at: Instance, noise: Noise, sent: int) -> dict[str, float]:
+    """Lower bounds on the true epsilon of DP-BCFW, by all features that it sends.
+
+    ``epsilon_low`` is for entries that change within their range, from -B to B, and
+    ``epsilon_low_unit`` for entries that change by 1.
+    """
+    delta = 1.0 / at.problem.n
+    unit = 1.0 / (2.0 * at.entry_bound)
+    return {
+        "epsilon_low": sent_epsilon(noise, sent, delta),
+        "epsilon_low_unit": sent_epsilon(noise, sent, delta, unit),
+    }
 
 
 def _sent(engine: FrankWolfe, t: int) -> dict[str, int]:

@@ -66,7 +66,7 @@ def compare(
         Of ``instance_of`` and ``setting_of``.
     settings : grid
         Of keys of ``Setting``, which take precedence over the point's, and of ``own``,
-        a mark of DP-FW with the noise of its own paper under every reading.
+        a mark of DP-FW with the mean and the whole run's epsilon under every reading.
     every : int
         Rows are kept at each ``every``-th iteration and at the last; 0: there alone.
     same_sparsity : bool

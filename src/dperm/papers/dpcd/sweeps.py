@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy import sparse
 
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.penalties import Penalty
-from dperm.core.erm.problem import build
+from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import grid as grids
 from dperm.core.experiment import schema
 from dperm.core.lanes import Lanes, dp_cd, trials
@@ -66,11 +67,12 @@ def theorem(
 ) -> Rows:
     """Theorem 3.3 at its own K, T, step and noise: the excess and its bound.
 
-    ``point`` has problem and case, of ``theory.CASES``. ``n_needed`` records would
-    bring the bound down to the excess of w = 0. Where the theorem does not apply, no
-    run is made.
+    ``point`` has problem; case, of ``theory.CASES``; and counted, how often each record
+    is counted. ``n_needed`` records would bring the bound down to the excess of w = 0.
+    Where the theorem does not apply, no run is made.
     """
     problem, optimum = problem_of(config, point["problem"])
+    problem = repeated(problem, float(point["counted"]))
     found = theory.terms(problem, optimum, point["case"])
     power = 1.0 if point["case"] == "convex" else 0.5  # 1 / n, or 1 / n^2
     row = {
@@ -80,7 +82,7 @@ def theorem(
         "inner": found.inner,
         "periods": found.periods,
         "epochs": found.epochs,
-        "n_needed": problem.n * (found.bound / found.start) ** power,
+        "n_needed": point["counted"] * problem.n * (found.bound / found.start) ** power,
     }
     if found.epochs < 1:
         return [row]
@@ -92,6 +94,15 @@ def theorem(
         }
         for number, each in enumerate(trials.seeds_of(seed, fresh))
     ]
+
+
+def repeated(problem: Problem, count: float) -> Problem:
+    """The problem whose records are each counted ``count`` times.
+
+    The objective and its constants are the same, and one record of n ``count`` weighs
+    as many times less: noise depends on n and epsilon by their product alone.
+    """
+    return replace(problem, epsilon=count * problem.epsilon)
 
 
 def lower_bound(

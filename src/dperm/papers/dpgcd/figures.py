@@ -14,6 +14,8 @@ from dperm.papers.dpgcd import growing
 from dperm.pipeline import inputs
 from dperm.present import drawing
 from dperm.present.drawing import Picture, Rows
+from dperm.present.looks import look
+from dperm.present.tables import where
 
 SPARSITY = 5  # tau of Figure 2
 
@@ -73,3 +75,52 @@ def growth(config: Config, product: Product, problems: list[str]) -> Picture:
     titles = {panel: title for panel, (_, title, _) in parts.items()}
     axes = {"ylabel": "excess / that of $w$ = 0", "yscale": "log"}
     return Picture(drawing.frame(rows), titles, axes, own, is_named=True)
+
+
+def selection(config: Config, product: Product, problems: list[str]) -> Picture:
+    """Excess against p at one number of iterations: the exact law, and runs.
+
+    Dotted lines are what grows like the logarithm of p, and like a power of p, between
+    the ends of the law.
+    """
+    law, runs = (results.load_sweep(config, name) for name in product.sweeps)
+    count = law["iterations"].iloc[0]
+    law = where(law, iterations=count)
+    runs = where(runs, iterations=count)
+    rows: Rows = []
+    panels = {"log": "$p$ on a logarithmic axis", "both": "both axes logarithmic"}
+    means = law.groupby("p")["share"].mean()
+    numbers = np.geomspace(means.index[0], means.index[-1], 40)
+    part = (np.log(numbers / numbers[0])) / np.log(numbers[-1] / numbers[0])
+    first, last = means.iloc[0], means.iloc[-1]
+    for panel in panels:
+        for p, group in law.groupby("p"):
+            row = drawing.summary(
+                panel, "exact law", float(p), group["share"].to_numpy()
+            )
+            rows.append(row | {"role": "joined"})
+        for p, group in runs.groupby("p"):
+            row = drawing.summary(panel, "runs", float(p), group["share"].to_numpy())
+            rows.append(row | {"role": "points"})
+        line = first + part * (last - first)
+        power = first * (last / first) ** part
+        rows += drawing.values(panel, "log p", numbers, line, "line")
+        rows += drawing.values(panel, "power of p", numbers, power, "line")
+    axes = {"xlabel": "features $p$", "xscale": "log"}
+    axes["ylabel"] = "excess / that of $w$ = 0"
+    looks = {
+        "exact law": look("#0072B2", "-", "o"),
+        "runs": look("#D55E00", "", "s"),
+        "log p": look("#0072B2", ":"),
+        "power of p": look("#999999", ":"),
+    }
+    return Picture(
+        drawing.frame(rows),
+        panels,
+        axes,
+        {"both": {"yscale": "log"}},
+        columns=2,
+        size=(4.2, 3.2),
+        looks=looks,
+        note="dotted: like log p (blue) and like a power of p (grey), through the ends",
+    )

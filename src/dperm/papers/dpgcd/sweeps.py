@@ -21,7 +21,7 @@ from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
 from dperm.kinds.sweeps import CALIBRATION, ends, job_of, priced, problem_of, tuned
-from dperm.papers.dpgcd import theorem44
+from dperm.papers.dpgcd import largest, theorem44
 from dperm.papers.dpgcd.growing import KNOBS, Instance, decaying, draw
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
@@ -122,15 +122,44 @@ def selection(
     ]
 
 
+def selection_law(
+    config: Config,
+    point: dict[str, Any],
+    seed: int,
+    epsilon: float,
+    delta: float,
+    tau: int,
+    records: int,
+    fresh: int,
+) -> list[dict[str, Any]]:
+    """As ``selection`` at a fixed number of iterations, by the law of the choice.
+
+    p may be any number. The noise is that of a small problem of the same kind, on
+    which it does not depend.
+    """
+    module, options = LANES["DP-GCD"]
+    count = int(point["iterations"])
+    problem = decaying(2 * tau, tau, epsilon, delta)
+    noise = trials.noise(problem, module, options, count, STRICT)
+    sensitivity = 2.0 / records  # of a derivative, as no |w*_j| exceeds 1
+    scale = noise.noise_multiplier * sensitivity
+    rng = np.random.default_rng(seed)
+    shares = largest.shares(float(point["p"]), tau, scale, count, fresh, rng)
+    return [{"fresh": number, "share": share} for number, share in enumerate(shares)]
+
+
 def theorem(
     config: Config, point: dict[str, Any], seed: int, fresh: int
 ) -> list[dict[str, Any]]:
     """Theorems 4.4 and 4.7 at their own T, steps and noise: excess and bound.
 
-    ``point`` has problem and case, of ``theorem44.CASES``. ``n_needed`` records would
-    bring the bound down to the excess of w = 0.
+    ``point`` has problem; case, of ``theorem44.CASES``; and counted: as often each
+    record is counted, by which the noise is less. ``n_needed`` records would bring the
+    bound down to the excess of w = 0.
     """
     problem, optimum = problem_of(config, point["problem"])
+    counted = float(point["counted"])
+    problem = replace(problem, epsilon=counted * problem.epsilon)
     known = theorem44.known(problem, optimum)
     count, bound = theorem44.CASES[point["case"]](known, problem.n)
     row = {
@@ -138,7 +167,7 @@ def theorem(
         "start": known.start,
         "iterations": count,
         "bound": bound,
-        "n_needed": theorem44.needed(known, point["case"]),
+        "n_needed": counted * theorem44.needed(known, point["case"]),
     }
     return [
         {

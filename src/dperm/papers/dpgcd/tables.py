@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -99,6 +100,63 @@ def selection(
         part = swept[swept["p"].between(*ends)].assign(range=name)
         rows += exponents(part, "p", ["iterations", "range"])
     return pd.DataFrame(rows)
+
+
+def selection_law(
+    config: Config, product: Product, problems: list[str], middle: float
+) -> pd.DataFrame:
+    """How the excess grows with p by the exact law, below and above a middle p.
+
+    ``slope`` is that of the excess in log p, ``power`` the local exponent of p; both
+    have 95 % intervals over runs of a p. ``slope_of_a_power`` is the slope above the
+    middle over that below it, had the excess grown between its ends as a power of p.
+    A logarithm has one slope, a power one exponent.
+    """
+    swept, rows = swept_of(config, product), Rows()
+    for at, group in groups(swept, ["iterations"]):
+        means = group.groupby("p")["share"].agg(["mean", "sem"])
+        log = np.log(means.index.to_numpy(float))
+        mean, error = means["mean"].to_numpy(), means["sem"].to_numpy()
+        first, last = mean[0], mean[-1]
+        exponent = np.log(last / first) / (log[-1] - log[0])
+        straight = first * np.exp(exponent * (log - log[0]))
+        row = dict(at)
+        slopes, powers, bent = {}, {}, {}
+        sides = {"below": log <= np.log(middle), "above": log >= np.log(middle)}
+        for side, kept in sides.items():
+            x, y, e = log[kept], mean[kept], error[kept]
+            slopes[side] = _line(x, y, e)
+            powers[side] = _line(x, np.log(y), e / y)
+            bent[side] = _line(x, straight[kept], e)[0]
+            row |= named(f"slope_{side}", slopes[side])
+            row |= named(f"power_{side}", powers[side])
+        row |= named("slopes", _quotient(slopes["above"], slopes["below"]))
+        row |= named("powers", _quotient(powers["above"], powers["below"]))
+        row["slope_of_a_power"] = bent["above"] / bent["below"]
+        row |= {"least_p": float(np.exp(log[0])), "most_p": float(np.exp(log[-1]))}
+        rows.append(row | {"least": first, "most": last})
+    return pd.DataFrame(rows)
+
+
+def _line(
+    x: np.ndarray, y: np.ndarray, error: np.ndarray
+) -> tuple[float, float, float]:
+    """Slope of y in x, equally weighted, with its 95 % interval by the errors of y."""
+    away = x - x.mean()
+    weights = away / (away @ away)
+    slope = float(weights @ y)
+    half = 1.96 * float(np.sqrt(weights**2 @ error**2))
+    return slope, slope - half, slope + half
+
+
+def _quotient(
+    above: tuple[float, float, float], below: tuple[float, float, float]
+) -> tuple[float, float, float]:
+    """A quotient of two positive slopes; the interval adds their relative errors."""
+    middle = above[0] / below[0]
+    parts = [(high - low) / (2 * slope) for slope, low, high in (above, below)]
+    half = middle * math.hypot(*parts)
+    return middle, middle - half, middle + half
 
 
 def sparsity(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:

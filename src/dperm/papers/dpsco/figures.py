@@ -7,10 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from dperm.core.calibrations import PAPER, STRICT
 from dperm.core.experiment.schema import Config, Product
-from dperm.papers.dpsco.rates import BELOW, LABELS, bound, instanced, norm, together
+from dperm.papers.dpsco.rates import (
+    BELOW,
+    EASY,
+    LABELS,
+    bound,
+    instanced,
+    norm,
+    together,
+)
 from dperm.present import drawing
 from dperm.present.drawing import Picture, Rows
 from dperm.present.looks import Look, look
@@ -45,6 +54,126 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Pictur
     )
 
 
+def _with_bound(
+    runs: pd.DataFrame, panel: str, name: str, at: tuple[str, float, float, int]
+) -> Rows:
+    """A curve of the share against n, and the theorem's bound where it has learnt.
+
+    ``at`` has solver, p, epsilon and d. The bound meets the first point below
+    ``BELOW``: slopes can be compared, levels cannot.
+    """
+    solver, p, epsilon, d = at
+    curve = drawing.against(runs, "n", "share", panel, name)
+    learnt = [row for row in curve if row["mean"] < BELOW]
+    if len(learnt) < 2:
+        return curve
+    sizes = np.geomspace(learnt[0]["x"], learnt[-1]["x"], 20)
+    bounds = np.array([bound(solver, p, epsilon, n, d) for n in sizes])
+    bounds *= learnt[0]["mean"] / bounds[0]
+    line = drawing.values(panel, f"{name}, bound", sizes, bounds, "line")
+    return [*curve, *line]
+
+
+def rates(
+    config: Config, product: Product, problems: list[str], norms: Sequence[Any]
+) -> Picture:
+    """NoisySFW's excess over that of w = 0 against n, at three epsilons, by p.
+
+    The first row has the worst of the hard class, with its binomial sums where n is
+    large; the second well-specified least squares. Published noise.
+    """
+    table = where(instanced(config, product), method="noisy_sfw")
+    d = int(table.groupby("instance")["d"].max().min())  # the largest that all have
+    table = where(table, d=d)
+    table = table[table["calibration"].isin([PAPER, "none"])]
+    easy = table["instance"] == EASY
+    rows, titles = Rows(), dict[str, str]()
+    shown = {1.0: "epsilon = 1", 8.0: "epsilon = 8", math.inf: "no noise"}
+    for kind, part in (("hard", table[~easy]), ("easy", table[easy])):
+        for p in norms:
+            panel = f"{kind}, p = {norm(float(p))}"
+            titles[panel] = f"{kind} instance, $p$ = {norm(float(p))}"
+            for epsilon, name in shown.items():
+                runs = where(part, p=float(p), epsilon=epsilon)
+                at = ("noisy_sfw", float(p), epsilon, d)
+                rows += _with_bound(runs, panel, name, at)
+    return Picture(
+        drawing.frame(rows),
+        titles,
+        {**RECORDS, "ylabel": "excess / that of $w$ = 0"},
+        columns=len(norms),
+        size=(3.1, 2.3),
+        looks=drawing.family(list(shown.values())),
+        is_shared=True,
+        note="dotted: the theorem's bound, moved to the first point below one half",
+    )
+
+
+def clock(
+    config: Config, product: Product, problems: list[str], epsilon: float
+) -> Picture:
+    """Seconds of a run against n, and the excess that a method reaches with them."""
+    table = where(together(config, product), epsilon=epsilon)
+    rows: Rows = []
+    for solver, part in table.groupby("method", sort=False):
+        name = LABELS[str(solver)]
+        rows += drawing.against(part, "n", "seconds", "seconds", name)
+        rows += drawing.against(part, "n", "share", "excess", name)
+    sizes = np.array([table["n"].min(), table["n"].max()], float)
+    least = table[table["n"] == sizes[0]]["seconds"].min()
+    line = least * sizes / sizes[0]
+    rows += drawing.values("seconds", "linear in n", sizes, line, "line")
+    titles = {"seconds": "time of a run", "excess": rf"error, $\epsilon$ = {epsilon:g}"}
+    own = {
+        "seconds": {"ylabel": "seconds"},
+        "excess": {"ylabel": "excess / that of $w$ = 0"},
+    }
+    return Picture(
+        drawing.frame(rows),
+        titles,
+        RECORDS,
+        own,
+        columns=2,
+        size=(4.2, 3.2),
+        note="dotted: linear in n",
+    )
+
+
+def transition(
+    config: Config, product: Product, problems: list[str], epsilon: float
+) -> Picture:
+    """Excess against d at the largest n, for p = 1 and above, and without noise.
+
+    On well-specified least squares, with the published noise.
+    """
+    table = together(config, product)
+    table = table[table["n"] == table["n"].max()]
+    table = table[table["method"].isin(["noisy_sfw", "poly_sfw"])]
+    rows, titles = Rows(), dict[str, str]()
+    for at, kind in ((epsilon, PAPER), (math.inf, "none")):
+        panel = f"epsilon = {at:g}"
+        titles[panel] = "no noise" if math.isinf(at) else rf"$\epsilon$ = {at:g}"
+        part = where(table, epsilon=at, calibration=kind)
+        for (p, solver), runs in part.groupby(["p", "method"]):
+            name = f"p = {norm(p)}, {LABELS[str(solver)]}"
+            rows += drawing.against(runs, "d", "share", panel, name)
+    names = list(dict.fromkeys(row["algorithm"] for row in rows))
+    return Picture(
+        drawing.frame(rows),
+        titles,
+        {
+            "xlabel": "dimension $d$",
+            "ylabel": "excess / that of $w$ = 0",
+            "xscale": "log",
+            "yscale": "log",
+        },
+        columns=2,
+        size=(4.2, 3.2),
+        looks=drawing.family(names),
+        is_shared=True,
+    )
+
+
 def hard(
     config: Config,
     product: Product,
@@ -54,9 +183,7 @@ def hard(
 ) -> Picture:
     """Worst excess over that of w = 0 against n, at one d, by solver and p.
 
-    It is the worst of a class of instances. ``panels`` are pairs of solver and p. Lines
-    with points below ``BELOW`` also have the theorem's bound, scaled to meet the first
-    such point: slopes can be compared, levels cannot.
+    It is the worst of a class of instances. ``panels`` are pairs of solver and p.
     """
     table = where(instanced(config, product), d=d)
     rows, titles = Rows(), dict[str, str]()
@@ -69,14 +196,7 @@ def hard(
             name = f"epsilon = {epsilon:g}, {kind}"
             labels[panel, name] = label
             runs = where(part, epsilon=epsilon, calibration=kind)
-            curve = drawing.against(runs, "n", "share", panel, name)
-            rows += curve
-            learnt = [row for row in curve if row["mean"] < BELOW]
-            if len(learnt) > 1:
-                x = np.geomspace(learnt[0]["x"], learnt[-1]["x"], 20)
-                y = np.array([bound(solver, float(p), epsilon, n, d) for n in x])
-                y *= learnt[0]["mean"] / y[0]
-                rows += drawing.values(panel, f"{name}, bound", x, y, "line")
+            rows += _with_bound(runs, panel, name, (solver, float(p), epsilon, d))
     return Picture(
         drawing.frame(rows),
         titles,

@@ -27,6 +27,7 @@ LABELS = {
     "sco_mirror_descent": "DP mirror descent, full batches",
 }
 EASY = "well-specified least squares"
+LARGE = "linear loss, biased coins, from a million records"  # sums by their exact law
 KEYS = ["method", "p", "epsilon", "calibration"]
 KINDS = {  # kind of hard coins, and name of the instance
     "poly_sfw": ("one of them", "one informative coordinate"),

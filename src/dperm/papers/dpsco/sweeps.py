@@ -34,7 +34,8 @@ from dperm.core.privacy.ledger import N
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpsco import estimates
-from dperm.papers.dpsco.rates import EASY, KINDS, biases
+from dperm.papers.dpsco.binomials import Tallied
+from dperm.papers.dpsco.rates import EASY, KINDS, LARGE, biases
 from dperm.solvers.streams import (
     Target,
     noisy_sfw,
@@ -177,14 +178,64 @@ def fingerprints(
     """Noisy SFW on the lower bound's instance; its means depend on n, d and epsilon.
 
     ``constant`` is the c of Lemma A.5, which is not explicit. So ``bound`` is a shape,
-    not a bound.
+    not a bound. Sums of records are drawn by their exact law.
     """
     n, d = int(point["n"]), int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
-    fresh = partial(hard_coins, "all", d, seed, min(1.0, constant * unit))
-    given = ("linear", n, norms, _targets([epsilon], n), seed)
-    rows = _measured("noisy_sfw", fresh, *given)
+    targets = _targets([epsilon], n)
+    rows = _tallied(n, d, norms, targets, min(1.0, constant * unit), seed)
     return [row | {"bound": (row["p"] - 1) * unit} for row in rows]
+
+
+def _tallied(
+    n: int,
+    d: int,
+    norms: Sequence[float],
+    targets: list[Target],
+    bias: float,
+    seed: int,
+) -> list[Row]:
+    """Excess risk of Noisy SFW on coins that all have a bias, by binomial sums."""
+    module, options = _algorithm("noisy_sfw")
+    assert module is noisy_sfw
+    rows = []
+    for p in norms:
+        setup = Setup("linear", float(p), d)
+        coins = hard_coins("all", d, seed, bias)
+        drawn = streams(plan.seed_of(seed, "noise", "noisy_sfw", f"{setup.p:g}", 0, 0))
+        points = Tallied(setup, targets, drawn, coins, n, options, seed).solve()
+        initial = float(coins.excess(np.zeros(d), setup)[0])
+        excesses = coins.excess(points, setup).tolist()
+        for excess, target in zip(excesses, targets, strict=True):
+            rows.append(
+                {
+                    "method": "noisy_sfw",
+                    "p": setup.p,
+                    "epsilon": target.epsilon,
+                    "calibration": target.calibration,
+                    "excess": excess,
+                    "initial": initial,
+                }
+            )
+    return rows
+
+
+def hard_large(
+    config: Config,
+    point: Point,
+    seed: int,
+    norms: Sequence[float],
+    epsilons: Sequence[float],
+    calibrations: Sequence[str],
+) -> list[Row]:
+    """As ``hard``, of Noisy SFW at any n: sums of records are drawn by their law."""
+    n, d, rows = int(point["n"]), int(point["d"]), list[Row]()
+    targets = _targets(epsilons, n, calibrations)
+    for bias in biases("all", n, d):
+        known = {"instance": LARGE, "bias": bias}
+        runs = _tallied(n, d, norms, targets, bias, seed)
+        rows += [row | known for row in runs]
+    return rows
 
 
 def hard(

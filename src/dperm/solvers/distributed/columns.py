@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
 from dperm.core.compiled import INLINE, KERNEL, fused
+from dperm.core.kernels import njit
 
 
 class Columns:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
 from dperm.core.compiled import KERNEL, dot
+from dperm.core.kernels import njit
 from dperm.core.privacy.mechanisms import gaussian, streams
 
 

@@ -27,6 +27,9 @@ from dperm.solvers.fits import Fit, Steps
 from dperm.solvers.fits.scaled import Scaled
 from dperm.solvers.fits.secret import Secret
 
+#: Values that a search tries, in their product; ``Options`` has the default.
+GRID = {"steps": [10, 30], "step": [0.3, 1], "clip": [0.5, 1]}
+
 
 @dataclass(frozen=True)
 class Options:

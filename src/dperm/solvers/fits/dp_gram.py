@@ -25,6 +25,9 @@ from dperm.solvers.fits.dp_gd import threshold
 from dperm.solvers.fits.moments import floored, minimised
 from dperm.solvers.fits.scaled import Scaled
 
+#: Values that a search tries, in their product; ``Options`` has the default.
+GRID = {"steps": [3, 10], "clip": [0.3, 1], "step": [0.3, 1]}
+
 
 @dataclass(frozen=True)
 class Options:

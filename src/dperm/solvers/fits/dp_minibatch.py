@@ -23,6 +23,9 @@ from dperm.solvers.fits.scaled import Scaled
 
 __all__ = ["Options", "Run", "batch", "ledger", "refuses"]
 
+#: Values that a search tries, in their product; ``Options`` has the default.
+GRID = {"steps": [20, 60], "step": [0.3, 1], "clip": [0.5, 1]}
+
 
 @dataclass(frozen=True)
 class Options(dp_gd.Options):

@@ -29,6 +29,9 @@ from dperm.solvers.fits.secret import Secret
 
 __all__ = ["Options", "Run", "ledger", "refuses"]
 
+#: Values that a search tries, in their product; ``Options`` has the default.
+GRID = {"features": [3, 10], "steps": [10, 30], "step": [0.3, 1]}
+
 
 @dataclass(frozen=True)
 class Options(dp_gd.Options):

@@ -37,6 +37,8 @@ __all__ = ["Options", "Run", "ledger", "refuses"]
 
 DOUBT = 0.1  # share of delta
 _SOURCE = "Lev et al. 2026, with the exact law under replacing a record"
+#: Values that a search tries, in their product; ``Options`` has the default.
+GRID = {"steps": [2, 6], "clip": [0.3, 1], "share": [0.3, 0.5]}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,9 @@ from dperm.core.solvers.options import positive
 from dperm.solvers.fits import Fit, Steps, too_wide
 from dperm.solvers.fits.scaled import Scaled
 
+#: Values that a search tries, in their product; ``Options`` has the default.
+GRID = {"radius": [0.7, 1, 1.4], "weight": [0.5, 1, 2]}
+
 
 @dataclass(frozen=True)
 class Options:

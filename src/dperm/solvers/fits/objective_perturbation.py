@@ -28,6 +28,8 @@ from dperm.solvers.fits.scaled import Scaled
 
 MINIMA = ("exact", "approximate")
 WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
+#: Values that a search tries, in their product; ``Options`` has the default.
+GRID = {"curvature": [0.1, 0.3, 1], "radius": [0.7, 1.2]}
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 
-from dperm.accountants.noisy_max import TopK
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.accountants.sketch import GaussianSketch
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Event, Gaussian, Ledger, SampledGaussian
@@ -126,6 +124,7 @@ def sketched(moments: np.ndarray, reach: float, rows: int, known: np.ndarray) ->
     ``reach`` is R, the bound on a record; ``known`` (L,) is a lower bound on the
     smallest eigenvalue of two data sets' shared moments.
     """
+    from dperm.accountants.sketch import GaussianSketch  # most fits need none
 
     def release(event: GaussianSketch, normal: Normal) -> np.ndarray:
         values, vectors = np.linalg.eigh(moments)
@@ -166,6 +165,7 @@ def tilted(
 
 def largest(scores: np.ndarray, sensitivity: float, k: int) -> Secret:
     """Places of the k largest scores (p,) with Gumbel noise, largest first, (k, L)."""
+    from dperm.accountants.noisy_max import TopK  # most fits need none
 
     def release(event: TopK, normal: Normal) -> np.ndarray:
         noise = normal(event.scale, len(scores), law=gumbel)

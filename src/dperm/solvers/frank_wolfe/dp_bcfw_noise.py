@@ -204,12 +204,22 @@ def epsilons_apart(noise: Noise, delta: float) -> tuple[float, float]:
     return index, _gaussian_part(feature, delta)
 
 
-def first_step_epsilon(noise: Noise, nodes: int, delta: float) -> float:
-    """Least epsilon of a run on least squares: that of its first K sketched features.
+def sent_epsilon(noise: Noise, sent: int, delta: float, part: float = 1.0) -> float:
+    """Least epsilon of a run that sends so many sketched features, by their noise.
 
-    At x = 0 no score depends on the features of a record with label 0. So the choice of
-    the features reveals nothing, and sending them is one Gaussian release each. Later
-    releases only add to it.
+    An attacker adds up, over the features sent, what each shows of a record's change
+    along that record's column of the sketch. Whatever the selections do, each term has
+    fresh Gaussian noise given all that was sent before, so that the sum is Gaussian
+    with and without the change: together the features cost at least what one Gaussian
+    release of all of them costs.
+
+    Parameters
+    ----------
+    sent : int
+        Features that are sent, whichever of two neighbouring data sets is held.
+    part : float
+        Change of the record's entries over the one that the ledger declares, 2 B.
     """
     feature = noise.ledger.events[1]
-    return gaussian_epsilon(math.sqrt(nodes) / feature.noise_multiplier, delta)
+    mu = part * math.sqrt(sent) / feature.noise_multiplier
+    return gaussian_epsilon(mu, delta)

@@ -35,6 +35,11 @@ from dperm.solvers.frank_wolfe import (
 from dperm.solvers.frank_wolfe.bcfw import step_size
 from dperm.solvers.frank_wolfe.iterate import Iterate, iterate
 
+#: The setting without tuning, and the values that a search tries: steps, and the radius
+#: as a multiple of the label's scale.
+DEFAULT = {"steps": 10, "radius": 1}
+GRID = {"steps": [3, 10], "radius": [0.1, 0.3, 1, 3]}
+
 
 @dataclass(frozen=True)
 class Options:

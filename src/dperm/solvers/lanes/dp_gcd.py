@@ -33,7 +33,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dperm.accountants.noisy_max import ChosenValue, NoisyMax
 from dperm.core import lanes as driver
@@ -41,6 +40,7 @@ from dperm.core.calibrations import PAPER
 from dperm.core.compiled import INLINE, KERNEL, clamp
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
+from dperm.core.kernels import njit
 from dperm.core.lanes import Lanes, mean_sensitivity, share
 from dperm.core.lanes.columns import clipped_sums, lanes_of, moved_apart, slopes
 from dperm.core.lanes.dp_cd import lane_bytes as lane_bytes
@@ -49,6 +49,8 @@ from dperm.core.privacy.mechanisms import gumbel, laplace
 from dperm.core.solvers.options import one_of
 
 SPARSE = True
+DEFAULT = {"passes": 5, "step": 1, "clip": 2}  # without tuning, as for DP-CD
+GRID = {"passes": [2, 5], "step": [0.3, 1], "clip": [1, 2]}
 RULES = ("GS-s", "GS-r", "GS-q")
 NOISES = ("laplace", "gumbel")  # its own: lanes do not depend on an accountant
 _TOGETHER = 8  # dense tiles that share a column while it is in the cache

@@ -20,7 +20,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dperm.core import lanes as driver
 from dperm.core.calibrations import PAPER
@@ -28,6 +27,7 @@ from dperm.core.compiled import INLINE, KERNEL, clamp, fused
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
 from dperm.core.erm.problem import Problem
+from dperm.core.kernels import njit
 from dperm.core.lanes import Lanes, sum_sensitivity
 from dperm.core.privacy.ledger import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
 from dperm.core.solvers.options import at_least
@@ -35,6 +35,9 @@ from dperm.core.solvers.options import at_least
 SPARSE = True
 _TILE = 256  # lanes of a tile, at most
 _TILE_SIZE = 1 << 17  # weights of a tile, about, so that they stay in the cache
+RECORDWISE = True  # a step reads a record or a few, and has one size for all weights
+DEFAULT = {"passes": 5, "step": 0.01, "clip": 1}  # without tuning
+GRID = {"passes": [5], "step": [0.0001, 0.001, 0.01, 0.1], "clip": [0.5, 1]}
 
 
 @dataclass(frozen=True)

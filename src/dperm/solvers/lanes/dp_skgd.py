@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator
 
 from dperm.core.calibrations import PAPER
@@ -33,6 +32,7 @@ from dperm.core.erm.cleaning import lengths
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
+from dperm.core.kernels import njit
 from dperm.core.lanes import Lanes, dp_cd
 from dperm.core.lanes.columns import moved
 from dperm.core.lanes.dp_cd import lane_bytes as lane_bytes
@@ -48,6 +48,7 @@ from dperm.core.solvers.options import at_least, one_of
 
 _TILE = 1024  # rows whose margins stay in the first-level cache
 _NORMS = 1 << 22  # record norms on drawn sets held at a time
+SAME_STEPS = True  # a step has one size for all weights
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from dperm.core.calibrations import PAPER
-from dperm.core.compiled import KERNEL, clamp, fused
+from dperm.core.compiled import INLINE, KERNEL, clamp, fused
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
+from dperm.core.kernels import njit
 from dperm.core.lanes import Lanes, mean_sensitivity
 from dperm.core.privacy.ledger import (
     GLOBAL_SMOOTHNESS,
@@ -35,6 +35,9 @@ from dperm.core.privacy.ledger import (
 from dperm.core.solvers.options import positive
 from dperm.solvers.lanes import dp_sgd
 from dperm.solvers.lanes.dp_sgd import margins
+
+_SLOPES = 256  # derivatives of the loss that are computed at once
+RECORDWISE = True  # a step reads a record or a few, and has one size for all weights
 
 
 @dataclass(frozen=True)
@@ -99,24 +102,74 @@ def lane_bytes(problem: Problem) -> int:
 def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
     """Begin an epoch in every tile: take the snapshot and release its full gradient."""
     rows, (n, p), lanes = A[0], shape, tiles.shape[2]
-    pull = np.empty(lanes)
+    size = max(1, _SLOPES // lanes)  # records whose slopes are computed at once
+    pull = np.empty((size, lanes))
     for t in range(tiles.shape[0]):
         step, clip, jump = constants[t, 0], constants[t, 1], constants[t, 5]
         snapshot, mu = tiles[t, p : 2 * p], tiles[t, 2 * p : 3 * p]
         snapshot[:] = tiles[t, :p]
         tiles[t, 2 * p :] = 0.0
-        for i in range(n):
-            margins(rows[i], offset[i], snapshot, pull)
-            bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
-            for lane in range(lanes):
-                pull[lane] = clamp(derivative(pull[lane]), clip[lane] * bound)
-            for j in range(p):
+        for low in range(0, n, size):
+            high = min(low + size, n)
+            for i in range(low, high):
+                margins(rows[i], offset[i], snapshot, pull[i - low])
+            slopes = pull[: high - low].reshape(-1)
+            for k in range(slopes.shape[0]):
+                slopes[k] = derivative(slopes[k])
+            for i in range(low, high):
+                bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
+                own = pull[i - low]
                 for lane in range(lanes):
-                    mu[j, lane] = fused(rows[i, j], pull[lane], mu[j, lane])
+                    own[lane] = clamp(own[lane], clip[lane] * bound)
+                for j in range(p):
+                    for lane in range(lanes):
+                        mu[j, lane] = fused(rows[i, j], own[lane], mu[j, lane])
         for j in range(p):
             for lane in range(lanes):
                 mean = step[lane] * (mu[j, lane] / n)
                 mu[j, lane] = mean + jump[lane] * noise[j]
+
+
+@njit(**KERNEL)
+def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
+    """``_steps`` of tiles of one lane each, to the same bits.
+
+    The slopes at the snapshot, which no step changes, are computed for many steps at
+    once, and coordinates take the place of lanes in vectors.
+    """
+    rows, (_, _, lower, upper), (_, p) = A[0], psi, shape
+    count = batches.shape[0]
+    slopes = np.empty(_SLOPES)
+    for t in range(tiles.shape[0]):
+        own, tile = constants[t, :, 0], tiles[t].reshape(-1)
+        step, clip, jump, threshold, shrink = own[0], own[1], own[2], own[3], own[4]
+        W, snapshot = tile[:p], tile[p : 2 * p]
+        mu, sums = tile[2 * p : 3 * p], tile[3 * p :]
+        for low in range(0, count, _SLOPES):
+            high = min(low + _SLOPES, count)
+            for k in range(low, high):
+                i = batches[k, 0]
+                slopes[k - low] = _margin(rows[i], offset[i], snapshot)
+            for k in range(high - low):
+                slopes[k] = derivative(slopes[k])
+            for k in range(low, high):
+                i = batches[k, 0]
+                x, z, bound = rows[i], noise[k], 1.0 / norms[i] if norms[i] > 0 else 0.0
+                change = derivative(_margin(x, offset[i], W)) - slopes[k - low]
+                pull = step * clamp(change, clip * bound)
+                for j in range(p):
+                    released = fused(x[j], pull, fused(z[j], jump, mu[j]))
+                    W[j] = prox(W[j] - released, threshold, shrink, lower, upper)
+                    sums[j] += W[j]
+
+
+@njit(**INLINE)
+def _margin(x, offset, w):
+    """The margin of record x, summed in the order of ``margins``."""
+    margin = offset
+    for j in range(x.shape[0]):
+        margin = fused(x[j], w[j], margin)
+    return margin
 
 
 @njit(**KERNEL)
@@ -157,7 +210,8 @@ class Run(dp_sgd.Run):
     def set_up(self, lanes: Lanes) -> None:
         """Find the length of an epoch."""
         super().set_up(lanes)
-        self.kernel, self.epoch = _steps, epoch(self.problem, self.options)
+        self.epoch = epoch(self.problem, self.options)
+        self.kernel = _single_steps if len(lanes.step) == 1 else _steps
 
     def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
         """Those of DP-SGD, and step times the noise scale of the full gradient."""

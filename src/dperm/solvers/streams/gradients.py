@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from numba import njit
 
 from dperm.core.compiled import KERNEL, clamp, dot, fused
 from dperm.core.erm.losses import slope
+from dperm.core.kernels import njit
 from dperm.solvers.streams import Stream
 from dperm.solvers.streams.sources import chunks
 

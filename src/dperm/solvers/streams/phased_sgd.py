@@ -14,11 +14,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numba import njit
 
 from dperm.core.calibrations import STRICT
 from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.core.erm.losses import slope
+from dperm.core.kernels import njit
 from dperm.core.privacy.mechanisms import gaussian
 from dperm.solvers.streams import Noise, Options, Records, Stream, Target, silent
 from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier

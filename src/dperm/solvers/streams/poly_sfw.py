@@ -20,11 +20,11 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 
 from dperm.accountants.noisy_max import NoisyMax
-from dperm.core.compiled import KERNEL, clamp, dot, fused
+from dperm.core.compiled import BLOCK, INLINE, KERNEL, clamp, dot, fused, lowest
 from dperm.core.erm.losses import slope
+from dperm.core.kernels import njit
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.privacy.mechanisms import laplace_rows
@@ -227,13 +227,32 @@ class Run(Stream):
         return laplace_rows(self.streams.noise, self.streams.sampling, shape)
 
 
+@njit(**INLINE)
+def _place(d, u, low, high, radius, b, best, last):
+    """The first vertex of entries from low to high that scores below the best.
+
+    ``last`` if none does. Of several the one with the least score is taken.
+    """
+    for j in range(low, high):
+        up = fused(radius, d[j], b * u[2 * j])
+        down = fused(-radius, d[j], b * u[2 * j + 1])
+        if up < best:
+            best, last = up, 2 * j
+        if down < best:
+            best, last = down, 2 * j + 1
+    return last
+
+
 @njit(**KERNEL)
 def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
     """Lines 8 to 14 for a block of records; X, D and at change in place.
 
     <x^{t-1}, z> follows from <x^t, z> and the vertex taken between them, and x is kept
-    as a factor times a vector, so that a step reads x once and writes one entry.
+    as a factor times a vector, so that a step reads x once and writes one entry. The
+    least score is found block by block, in vectors; its place is searched for after.
     """
+    p = X.shape[1]
+    whole = p // BLOCK * BLOCK if p >= 2 * BLOCK else 0  # of fewer, all at once
     for lane in range(X.shape[0]):
         x, d, b, last, factor = X[lane], D[lane], scale[lane], at[lane], 1.0
         for k in range(rows.shape[0]):
@@ -244,15 +263,18 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
             old = clamp(slope(before, y), bound)
             new = clamp(slope(v, y), bound)
             pull = c * ((1 - eta) * (new - old) + eta * new)
-            best = np.inf
-            for j in range(x.shape[0]):
+            best, block = np.inf, 0
+            for low in range(0, whole, BLOCK):
+                for j in range(low, low + BLOCK):
+                    d[j] = fused(pull, z[j], (1 - eta) * d[j])
+                least = lowest(d, u, low, radius, b)
+                if least < best:
+                    best, block = least, low
+            for j in range(whole, p):
                 d[j] = fused(pull, z[j], (1 - eta) * d[j])
-                up = fused(radius, d[j], b * u[2 * j])
-                down = fused(-radius, d[j], b * u[2 * j + 1])
-                if up < best:
-                    best, last = up, 2 * j
-                if down < best:
-                    best, last = down, 2 * j + 1
+            if best < np.inf:
+                last = _place(d, u, block, block + BLOCK, radius, b, np.inf, last)
+            last = _place(d, u, whole, p, radius, b, best, last)
             factor *= 1 - eta
             x[last >> 1] += eta * radius * (1 - 2 * (last & 1)) / factor
         for j in range(x.shape[0]):

@@ -14,12 +14,12 @@ from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.random import SFC64, Generator, SeedSequence
 
 from dperm.core.compiled import KERNEL
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.sets import norms
+from dperm.core.kernels import njit
 from dperm.solvers.streams.setup import LABEL_BOUND, Setup
 
 KINDS = ("all", "one of them", "one a record")  # of hard coins

@@ -25,10 +25,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numba.extending import is_jitted
 
 from dperm.core.compiled import INLINE, KERNEL, filled
+from dperm.core.kernels import njit
 from dperm.core.names import place
 
 Array = np.ndarray

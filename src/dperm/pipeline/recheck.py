@@ -1,0 +1,317 @@
+"""Checks of ``dperm verify`` beside rows, tables and verdicts.
+
+Pictures, pages and tables of the audit are made again in a scratch folder; data and
+optima are compared with their digests, the objective at an optimum is computed again,
+and ledgers are stated and priced again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import random
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from dperm import data
+from dperm.core.calibrations import STRICT
+from dperm.core.erm.optimum import duality_gap
+from dperm.core.experiment import config as configuration
+from dperm.core.experiment import files as store
+from dperm.core.experiment import plan, schema
+from dperm.core.experiment.locate import ConfigError, available
+from dperm.core.experiment.unit import Job
+from dperm.core.privacy.accounting import epsilon, true_epsilon
+from dperm.core.privacy.calibration import Calibration
+from dperm.data.fetching import fetched_folder, load_fetched, read_record
+from dperm.data.preparing import prepared_folder
+from dperm.pipeline import inputs
+from dperm.pipeline.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
+
+RTOL = 1e-9  # of a value that is computed again
+LEAST_GAP = 1e-10  # relative, of a certified optimum
+# How a CSV file differs from a table, as text; empty if it does not.
+Differ = Callable[[Path, pd.DataFrame], str]
+
+
+def picture(drawn: Any, rows: Any, path: Path) -> str:
+    """How a PNG file differs from a figure, by pixels; empty if it does not."""
+    from dperm.present import drawing
+
+    with tempfile.TemporaryDirectory() as scratch:
+        made = drawing.save(drawn, rows, Path(scratch, path.name))[0]
+        try:
+            kept, fresh = _pixels(path), _pixels(made)
+        except (OSError, ValueError, SyntaxError) as error:  # Pillow's
+            return f"it is damaged: {error}"
+    if kept.shape != fresh.shape:
+        return f"it is {kept.shape[1]} x {kept.shape[0]} pixels"
+    count = int((kept != fresh).any(axis=-1).sum())
+    return f"{count:,} of {kept.shape[0] * kept.shape[1]:,} pixels differ" * bool(count)
+
+
+def _pixels(path: Path) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+# --- data and optima ------------------------------------------------------------------
+
+
+def problems(config: schema.Config) -> list[str]:
+    """The problems of a paper's runs and sweeps at this scale."""
+    swept = config.paper.sweeps.values()
+    names = [name for what in swept for name in (*what.problems, *what.prepared)]
+    return list(dict.fromkeys([*plan.problem_names(config), *names]))
+
+
+def stored(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find data and optima that are not what their records and settings say."""
+    for name in problems(config):
+        own = plan.at_problem(config, name)
+        try:
+            yield from _fetched(own.problem.dataset, own.data, coverage)
+            if not prepared_folder(name, own.data).is_dir():
+                coverage.count("data", ABSENT)
+                continue
+            prepared = data.load_prepared(name, own.data)
+            coverage.count("data", CHECKED)
+            if prepared.available:
+                yield from _optimum(own, coverage)
+        except (OSError, ValueError, LookupError) as error:
+            yield str(error)
+
+
+def _fetched(
+    dataset: schema.Dataset, where: schema.Data, coverage: Coverage
+) -> Iterator[str]:
+    """Find fetched arrays with another digest than recorded, or than declared."""
+    folder = fetched_folder(dataset.name, where)
+    record = read_record(dataset.name, where)
+    if record is None and not folder.is_dir():
+        coverage.count("data", ABSENT)
+        return
+    if record is None:
+        yield f"{folder}/fetch.json is damaged: delete {folder} and run again"
+        return
+    coverage.count("data", CHECKED)
+    if not record.available:
+        return
+    load_fetched(dataset.name, where)
+    if dataset.digest not in (None, record.digest):
+        yield (
+            f"{folder}: the arrays have digest {record.digest}, but "
+            f"{dataset.digest} is declared: delete {folder} and run again"
+        )
+
+
+def _optimum(config: schema.Config, coverage: Coverage) -> Iterator[str]:
+    """Find an optimum whose value or certificate is not what its weights give."""
+    path = inputs.optimum_folder(config) / "optimum.json"
+    if not path.is_file():
+        coverage.count("optima", ABSENT)
+        return
+    problem, optimum = inputs.load_problem(config), inputs.load_optimum(config)
+    coverage.count("optima", REMADE)
+    value = float(problem.objective(optimum.w)[0])
+    again = f"delete {path.parent} and run again"
+    if not np.isclose(value, optimum.value, rtol=RTOL, atol=0.0):
+        yield f"{path}: F* is {optimum.value:.12g}, but {value:.12g} at w.npy: {again}"
+    gap = duality_gap(problem, optimum.w)
+    if gap > max(optimum.gap * (1 + 1e-3), LEAST_GAP * abs(value)):
+        yield f"{path}: the gap is {optimum.gap:.3g}, but {gap:.3g} at w.npy: {again}"
+
+
+# --- ledgers --------------------------------------------------------------------------
+
+
+def ledgers(job: Job, rows: Any, seed: int, coverage: Coverage) -> Iterator[str]:
+    """Find ledgers of a run that its solver does not state, or that cost otherwise.
+
+    ``rows`` are those of its tuning: their noise and epsilon are those of a ledger.
+    The tight price of one is computed again, chosen by the ``seed``: it takes seconds.
+    """
+    path = job.folder / "ledger.json"
+    again = f"delete {path} and run again; finished lanes are kept"
+    if not path.is_file():
+        coverage.absent("ledgers", path, "run the paper again")
+        return
+    entries = store.read_json(path, again, list)
+    chance = random.Random(f"{seed} {path}")
+    tight = {id(entry) for entry in chance.sample(entries, min(1, len(entries)))}
+    stated = set()
+    for entry in entries:
+        kept = {key: value for key, value in entry.items() if key != "digest"}
+        if entry.get("digest") != store.digest(kept):
+            yield f"{path}: an entry was changed after it was made: {again}"
+            continue
+        calibrated = Calibration.from_dict(entry["calibrated"])
+        where = f"{path}: {calibrated.calibration}, {entry['passes']:g} passes"
+        stated.add((calibrated.calibration, entry["passes"], _noise(calibrated)))
+        yield from (f"{where}: {text}: {again}" for text in _stated(job, entry))
+        is_tight = calibrated.calibration == STRICT
+        if is_tight and id(entry) not in tight:
+            coverage.count("ledgers", CHECKED)
+            continue
+        coverage.count("ledgers", REMADE)
+        text = _priced(calibrated, id(entry) in tight)
+        yield from [f"{where}: {text}: {again}"] if text else ()
+    named = ["calibration", "passes", "noise_multiplier", "true_epsilon"]
+    ran = rows[rows["status"] != "unavailable"][named].dropna().drop_duplicates()
+    for row in ran.itertuples(index=False):
+        noise = f"{row.noise_multiplier:.12g}, {row.true_epsilon:.12g}"
+        if (row.calibration, row.passes, noise) not in stated:
+            yield (
+                f"{path}: no entry of calibration {row.calibration} and {row.passes:g} "
+                f"passes has the noise and epsilon of the rows ({noise}): {again}"
+            )
+
+
+def _noise(calibrated: Calibration) -> str:
+    return f"{calibrated.noise_multiplier:.12g}, {calibrated.true_epsilon:.12g}"
+
+
+def _stated(job: Job, entry: dict[str, Any]) -> Iterator[str]:
+    """How an entry differs from the ledger that the solver states at its noise."""
+    calibrated, problem = Calibration.from_dict(entry["calibrated"]), job.problem
+    targets = calibrated.target_epsilon, calibrated.delta
+    if targets != (problem.epsilon, problem.delta):
+        yield f"epsilon, delta are {targets}, not {(problem.epsilon, problem.delta)}"
+    count = job.steps(entry["passes"])
+    ledger = job.module.ledger(
+        problem,
+        count,
+        calibrated.noise_multiplier,
+        job.options,
+        calibrated.calibration,
+    ).assuming(*problem.given)
+    kept = json.dumps(entry["calibrated"]["ledger"], sort_keys=True)
+    if json.dumps(ledger.to_dict(), sort_keys=True) != kept:
+        yield "the solver states other releases at this noise"
+
+
+def _priced(calibrated: Calibration, is_tight: bool) -> str:
+    """How the price of a ledger differs from the stored one; empty if it does not."""
+    ledger, delta = calibrated.ledger, calibrated.delta
+    claimed = epsilon(ledger, delta, calibrated.calibration)
+    if not np.isclose(claimed, calibrated.claimed_epsilon, rtol=1e-6):
+        return f"it costs {claimed:.6g}, not {calibrated.claimed_epsilon:.6g}"
+    true = true_epsilon(ledger, delta) if is_tight else calibrated.true_epsilon
+    if not np.isclose(true, calibrated.true_epsilon, rtol=1e-6):
+        return f"its true epsilon is {true:.6g}, not {calibrated.true_epsilon:.6g}"
+    return ""
+
+
+# --- what follows from all papers' tables ---------------------------------------------
+
+
+def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
+    """Find pages that the verdicts and tables here do not give.
+
+    They are claims.md, the report, the picture of prices, and the blocks in README and
+    in the documentation.
+    """
+    # The report depends on the pipeline, which must import it by name, like papers.
+    texts: Any = importlib.import_module("dperm.report.texts")
+    page: Any = importlib.import_module("dperm.report.page")
+    folder = plan.results_folder(config)
+    table, listed = folder / "claims.csv", folder / "claims.md"
+    index = folder / "report" / "index.html"
+    blocks = not config.scale.folder and texts.README.is_file()
+    if not table.is_file():
+        if listed.is_file() or index.is_file():
+            coverage.absent("verdicts", table, "run `dperm claims`")
+        else:
+            coverage.count("verdicts", ABSENT)
+        return
+    claims = texts.judged(config)
+    made = {
+        listed: lambda: texts.markdown(pd.read_csv(table)),
+        index: lambda: page.page(config, claims, index.parent),
+    }
+    if blocks:
+        made |= {
+            path: lambda path=path, block=block: texts.filled(path, *block)
+            for path, block in texts.blocks(config, claims).items()
+        }
+    cures = {listed: "claims", index: "report"}
+    for path, text in made.items():
+        cure = f"run `dperm {cures.get(path, 'readme')}`"
+        if not path.is_file():
+            coverage.count("pages", ABSENT)
+            continue
+        try:
+            is_same = path.read_text(encoding="utf-8") == text()
+        except ConfigError:  # a README of the user's own, without marks
+            coverage.count("pages", UNCHECKABLE)
+            continue
+        coverage.count("pages", REMADE)
+        if not is_same:
+            yield f"{path} is not what the verdicts and tables here give: {cure}"
+    if blocks:
+        yield from _worth(config, claims, differ, coverage)
+
+
+def _worth(
+    config: schema.Config, claims: pd.DataFrame, differ: Differ, coverage: Coverage
+) -> Iterator[str]:
+    """Find a picture of prices, or its data, that the tables do not give."""
+    texts: Any = importlib.import_module("dperm.report.texts")
+    worth: Any = importlib.import_module("dperm.report.worth")
+    stem = plan.figures_folder(config, "worth")
+    rows = worth.true_epsilons(config)
+    if rows.empty or not stem.with_suffix(".png").is_file():
+        coverage.count("pictures", ABSENT)
+        return
+    authors = {
+        paper.paper.name: worth.author(paper.paper.reference)
+        for paper in texts.judged_papers(config, claims)
+    }
+    drawn = worth.worth_picture(rows, authors)
+    coverage.count("pictures", REMADE)
+    if differ(stem.with_suffix(".csv"), rows):
+        yield f"{stem}.csv is not what the tables give: run `dperm readme`"
+    if text := picture(drawn, rows, stem.with_suffix(".png")):
+        yield f"{stem}.png is not what the tables give, {text}: run `dperm readme`"
+
+
+def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
+    """Find tables of the audit that the audits of solvers, or ledgers, do not give."""
+    from dperm.pipeline import auditing
+
+    folder = plan.results_folder(config, "audit")
+    if config.scale.folder or not folder.is_dir():
+        return
+    solvers = [folder / "solvers" / f"{name}.csv" for name in available("solver")]
+    present = [path for path in solvers if path.is_file()]
+    coverage.count("audit", UNCHECKABLE, len(present))  # but by the manifest
+    for path in (path for path in solvers if path not in present):
+        coverage.absent("audit", path, "run `dperm audit -j 2`")
+    sources = {"epsilon": len(present) == len(solvers), "tuning": _all_ran(config)}
+    for name, is_here in sources.items():
+        path = folder / f"{name}.csv"
+        if not path.is_file():
+            coverage.absent("audit", path, f"run `dperm {path} -j 2`")
+        elif not is_here:
+            coverage.count("audit", UNCHECKABLE)
+        else:
+            coverage.count("audit", REMADE)
+            if text := differ(path, auditing.PRODUCTS[name](config)):
+                cure = f"run `dperm audit product={name}`"
+                yield f"{path} is not what its sources give, {text}: {cure}"
+
+
+def _all_ran(config: schema.Config) -> bool:
+    """Whether every run of every paper has its ledgers here."""
+    papers = [configuration.with_paper(config, name) for name in available("paper")]
+    return all(
+        plan.results_folder(paper, paper.paper.name, *run, "ledger.json").is_file()
+        for paper in papers
+        for run in plan.runs(paper)
+    )

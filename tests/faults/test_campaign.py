@@ -1,0 +1,11 @@
+"""A sample of the campaign of faults; ``make faults`` runs the whole."""
+
+from faults import campaign, test_verify
+
+
+def test_a_sample_of_faults_is_seen_in_a_line_each(tmp_path):
+    folder = test_verify.finished(tmp_path / "made")
+    sample = campaign.run(folder, seed=1, count=40)
+    counts = campaign.table(sample)
+    assert sample.unexpected == []
+    assert counts["tried"].sum() >= 40 and (counts["seen"] > 0).sum() >= 5
