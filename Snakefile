@@ -17,7 +17,9 @@ try:
     OVERRIDES = helpers.overrides(config, sys.argv)
     is_main = workflow.is_main_process
     JOBS = None if is_main else helpers.handed_over(OVERRIDES)
-    JOBS = JOBS or compose(PAPERS, OVERRIDES)
+    if JOBS is None:
+        JOBS = compose(PAPERS, OVERRIDES)
+        JOBS.cores = workflow.cores or 1
     JOBS.costs = manifest.costs(JOBS.folder)
     PAPERS = JOBS.papers
     helpers.refuse_unmade(sys.argv, JOBS)

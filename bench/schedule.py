@@ -96,10 +96,11 @@ def table(costs: Mapping[str, Mapping[str, float]]) -> list[tuple[int, float, fl
     """Cores, minutes of ``all`` and the share of the cores that is busy."""
     jobs = compose(available("paper"), ["scale=full"])
     jobs.costs = {name: dict(cost) for name, cost in costs.items()}
-    known = tasks(jobs, costs)
-    total = sum(task.cpu_seconds for task in known.values())
     rows = []
     for cores in CORES:
+        jobs.cores = cores
+        known = tasks(jobs, costs)
+        total = sum(task.cpu_seconds for task in known.values())
         seconds = simulate(known, cores)
         rows.append((cores, seconds / 60, total / seconds / cores))
     return rows

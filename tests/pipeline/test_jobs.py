@@ -339,7 +339,7 @@ def test_threads_follow_from_what_an_earlier_run_measured(few):
         few.costs = {name: cost} if cost else {}
         return workflow.threads(few, stage, *values)
 
-    enough = workflow.SECONDS
+    enough, few.cores = workflow.SECONDS, 1000
     assert asked("sweep", "one", "long", cpu_seconds=3 * enough) == 3
     whole = {"cpu_seconds": 6 * enough, "longest_seconds": 2 * enough}
     assert asked("sweep", "one", "long", **whole) == 3, "a part is not split"
@@ -347,6 +347,8 @@ def test_threads_follow_from_what_an_earlier_run_measured(few):
     assert asked("solve", "one", "a", "s", cpu_seconds=2 * enough) == 2
     assert asked("sweep", "one", "clock", cpu_seconds=2 * enough) == 2 * workflow.APART
     assert asked("optimum", "a", cpu_seconds=1e6) == 1
+    few.cores = 2  # the only job of a run ends in a piece of it
+    assert asked("sweep", "one", "long", cpu_seconds=1e6) == 2 * workflow.PIECES
 
 
 def test_long_jobs_begin_first(few):

@@ -209,19 +209,21 @@ def test_a_worker_that_the_system_ended_is_no_endless_wait():
         list(results)
 
 
-def test_workers_end_with_the_process_that_forked_them():
+def test_workers_end_with_the_process_that_forked_them(tmp_path):
     code = (
-        "import os, time\nfrom dperm.core.parallel import forked\n"
-        "def call(place):\n  print(os.getpid(), flush=True)\n  time.sleep(60)\n"
-        "import threading\n"
-        "threading.Timer(1.0, os.kill, (os.getpid(), 9)).start()\n"
+        "import os, threading, time\nfrom dperm.core.parallel import forked\n"
+        "os.dup2(os.open(os.devnull, os.O_WRONLY), 1)\nos.dup2(1, 2)\n"
+        "def call(place):\n"
+        "  open(str(os.getpid()), 'w').close()\n  time.sleep(600)\n"
+        "threading.Timer(2.0, os.kill, (os.getpid(), 9)).start()\n"
         "with forked(call, [1, 2], 2) as results: list(results)"
     )
-    done = python("-c", code)
-    assert done.returncode == -signal.SIGKILL
-    workers = [int(line) for line in done.stdout.split()]
-    assert len(workers) == 2
-    deadline = time.monotonic() + 20
+    assert python("-c", code, cwd=tmp_path).returncode == -signal.SIGKILL
+    workers = [int(path.name) for path in tmp_path.iterdir()]
+    deadline = time.monotonic() + 10
     while any(map(psutil.pid_exists, workers)) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not any(map(psutil.pid_exists, workers))
+    left = [worker for worker in workers if psutil.pid_exists(worker)]
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    assert len(workers) == 2 and not left

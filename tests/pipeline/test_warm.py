@@ -31,7 +31,7 @@ burn()
 if child == 0: os._exit(0)
 os.wait()
 """
-SLEEP = "import time, pathlib; pathlib.Path('begun').touch(); time.sleep(60)"
+SLEEP = "import time, pathlib; pathlib.Path('begun').touch(); time.sleep(600)"
 
 
 @pytest.fixture(scope="module")

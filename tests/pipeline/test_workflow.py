@@ -90,8 +90,8 @@ def test_the_manifest_holds_what_the_system_counted(finished):
     assert {"fetch/diabetes", "solve/dpcd/diabetes/dp_cd", "complete/dpcd"} <= {*jobs}
     counted = sum(job["cpu_seconds"] for job in jobs.values())
     around = run["snakemake_cpu_seconds"] + run["server_cpu_seconds"]
-    assert counted + around == pytest.approx(spent, rel=0.02)
-    assert run["cpu_seconds"] == pytest.approx(spent, rel=0.02)
+    assert counted + around == pytest.approx(run["cpu_seconds"], rel=0.02)
+    assert 0.95 * spent <= run["cpu_seconds"] <= spent, "Snakemake's end comes after it"
 
 
 def test_everything_promised_is_there(finished):

@@ -107,6 +107,7 @@ class Jobs:
     dataset_of: dict[str, str] = field(default_factory=dict)  #: problem to data set
     #: what jobs cost in an earlier run, by their names; no key depends on it
     costs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    cores: int = 1  #: of the run; no key depends on it
 
     def add(
         self, stage: str, *values: str, of: Any, reads: Iterable[str] = (), **other: Any

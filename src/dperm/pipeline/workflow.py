@@ -28,7 +28,8 @@ LAUNCH = ("python", "-I", "-S", str(Path(launch.__file__)))
 LONG_AGO = 86400.0  # a time in seconds
 
 SPLIT = ("solve", "sweep")  # stages that use several threads
-SECONDS = 20.0  # by the clock: more threads than that asks for are lost to other jobs
+SECONDS = 20.0  # by the clock: of a shorter job the start of its threads is a part
+PIECES = 4  # of a run; one that takes longer may be waited for at its end
 MOST = 16  # threads of a job; with more it would wait long for free cores
 APART = 8  # cores of a timed run, on a machine with so many; fewer are all its own
 TIMED = 2  # timed runs at a time
@@ -140,6 +141,7 @@ def hand_over(jobs: Jobs, given: Sequence[str]) -> None:
         "papers": jobs.papers,
         "jobs": {name: vars(job) for name, job in jobs.jobs.items()},
         "dataset_of": jobs.dataset_of,
+        "cores": jobs.cores,
     }
     write_json(_list_of(given), listed)
 
@@ -154,8 +156,8 @@ def handed_over(given: Sequence[str]) -> Jobs | None:
         return None
     named = {name: Job(**fields) for name, fields in listed["jobs"].items()}
     makers = {file: job for job in named.values() for file in job.outputs}
-    papers, dataset_of = listed["papers"], listed["dataset_of"]
-    return Jobs(listed["folder"], papers, named, makers, dataset_of)
+    rest = {key: listed[key] for key in ("folder", "papers", "dataset_of", "cores")}
+    return Jobs(jobs=named, makers=makers, **rest)
 
 
 def _list_of(given: Sequence[str]) -> Path:
@@ -204,10 +206,11 @@ def threads(jobs: Jobs, stage: str, *values: str) -> int:
 def wanted(jobs: Jobs, name: str) -> int:
     """Number of threads of the job ``stage/name``.
 
-    They take ``SECONDS`` for what the job cost in an earlier run, if its parts are
-    small enough. Of what was not measured, a solve follows from the passes of its lanes
-    and the stored entries of its data set, 0 while unknown. A timed run takes ``APART``
-    threads and uses one, so that nothing beside it slows it down.
+    They take a ``PIECES``-th of the run for what the job cost in an earlier one, but no
+    less than ``SECONDS``, and as long as its longest part. Of what was not measured, a
+    solve follows from the passes of its lanes and the stored entries of its data set, 0
+    while unknown. A timed run takes ``APART`` threads and uses one, so that nothing
+    beside it slows it down.
     """
     job, cost = jobs.jobs[name], jobs.costs.get(name, {})
     stage, *values = name.split("/")
@@ -217,7 +220,7 @@ def wanted(jobs: Jobs, name: str) -> int:
         return 1
     count = SWEEP_THREADS
     if cost:
-        longest = max(SECONDS, cost.get("longest_seconds", 0.0))
+        longest = max(seconds(jobs), cost.get("longest_seconds", 0.0))
         count = math.ceil(cost["cpu_seconds"] / longest)
     elif stage == "solve":
         count = math.ceil(math.sqrt(job.work * _entries(jobs, values[1])) / ROOTS)
@@ -225,6 +228,13 @@ def wanted(jobs: Jobs, name: str) -> int:
         count = 1
     count = min(MOST, max(1, count))
     return APART * min(count, TIMED) if job.alone else count
+
+
+def seconds(jobs: Jobs) -> float:
+    """Seconds by the clock that a job may take which several threads can share."""
+    spent = (cost["cpu_seconds"] for name, cost in jobs.costs.items()
+             if name in jobs.jobs)  # fmt: skip
+    return max(SECONDS, sum(spent) / jobs.cores / PIECES)
 
 
 def _entries(jobs: Jobs, problem: str) -> int:
