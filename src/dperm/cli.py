@@ -385,6 +385,11 @@ def _snakemake(arguments: list[str]) -> None:
     from snakemake.cli import main as snakemake
 
     root = locate.home()
+    if {"{", "}"} & {*str(root)}:
+        raise SystemExit(
+            f"dperm: {root}: expected a path without braces, which Snakemake reads as "
+            "names of values: move the checkout"
+        )
     profile = str(root / "profiles" / "default")
     given = ["--snakefile", str(root / "Snakefile"), "--workflow-profile", profile]
     if not any(CORES.match(word) for word in arguments):

@@ -381,6 +381,7 @@ def run(folder: Path, seed: int, count: int) -> Campaign:
         for fault, share in CLASSES.items():
             for _ in range(max(1, round(share * count))):
                 fault(campaign)
+            print(table(campaign).tail(1).to_string(index=False), flush=True)
     while _SITES:
         _SITES.pop().close()
     return campaign

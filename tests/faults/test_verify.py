@@ -368,8 +368,7 @@ def unpaid(path):
     """State other releases in every ledger, and redo its digests."""
     entries = json.loads(path.read_text())
     for entry in entries:
-        (release, *_) = entry["calibrated"]["ledger"]["entries"]
-        release["count"] = 1
+        entry["calibrated"]["ledger"]["events"].pop()
         sign(entry)
     path.write_text(json.dumps(entries))
 
