@@ -14,7 +14,7 @@ from PIL import Image
 from dperm import cli
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.pipeline import inputs, manifest, products, stages, verify
+from dperm.pipeline import inputs, manifest, options, products, stages, verify
 from dperm.pipeline.jobs import Jobs
 from dperm.report import claims, page
 from faults.tiny import PAPER, Project
@@ -216,7 +216,7 @@ DRAWN = "results/tiny/sweeps/drawn.parquet"
 def verified(*words, share=0.0):
     """The exit of ``dperm verify``: its faults, one line each."""
     parser = argparse.ArgumentParser()
-    verify.arguments(parser)
+    options.verify(parser)
     given = ["--replay", str(share), "--seed", "0", *words]
     try:
         verify.main(parser.parse_args(given))
@@ -412,8 +412,6 @@ TAMPERED = {
     "another optimum": (f"{OPTIMUM}/w.npy", reweighed, True),
     "a lower F*": (f"{OPTIMUM}/optimum.json",
         lambda path: edit_json(path, value=0.5), True),
-    "another gap": (f"{OPTIMUM}/optimum.json",
-        lambda path: edit_json(path, gap=1e-30), True),
     "another fetched digest": ("data/fetched/diabetes/fetch.json",
         lambda path: edit_json(path, digest="0" * 20), True),
     "less noise": (LEDGER, cheaper, True),
@@ -436,7 +434,8 @@ def test_no_tampering_is_unseen_where_rows_are(results, name):
 def test_a_part_may_be_absent_if_one_asks_for_a_part(results):
     for file in (f"{RUN}/tune.parquet", "figures/tiny/curves.png", MANIFEST):
         (results / file).unlink()
-    assert len(verified()) == 3
+    told = "\n".join(verified())
+    assert MANIFEST in told and "tune.parquet" in told and "curves.png" in told
     assert verified("--partial") == []
 
 
@@ -470,15 +469,6 @@ def test_counts_as_json_say_what_was_covered_and_left_out(results, capsys):
     assert summary["kinds"]["pictures"]["not checkable"] == 1
 
 
-def test_claims_and_report_made_by_hand_are_noted(results, monkeypatch):
-    replaced(results / "configuration/paper/tiny/claims.yaml", "0.5", "0.0001")
-    assert verified()
-    for stage in ("claims", "report"):
-        monkeypatch.setattr("sys.argv", ["dperm", stage])
-        cli.main()
-    assert verified() == []
-
-
 def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     """All digests and all that must agree are in order, F* among them."""
     path = results / RUN / "evaluate.parquet"
@@ -488,6 +478,7 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     edited(path, relative_error=error, objective=optimum["value"] * (1 + error))
     draw()
     claims.write(configured())
+    complete()
     assert faults() == []
     found = faults(share=1.0)
     assert found and all(f"{RUN}/evaluate.parquet" in line for line in found)

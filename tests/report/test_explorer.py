@@ -127,7 +127,7 @@ def test_in_chromium_a_reader_explores(page, tmp_path):
     command = [
         BROWSER, "--headless", "--no-sandbox", "--disable-gpu",
         "--disable-background-networking", "--enable-logging=stderr",
-        "--virtual-time-budget=60000", f"--user-data-dir={tmp_path / 'profile'}",
+        "--virtual-time-budget=600000", f"--user-data-dir={tmp_path / 'profile'}",
         "--window-size=400,900", "--dump-dom", path.as_uri() + "#dpcd-figure1",
     ]  # fmt: skip
     run = subprocess.run(

@@ -325,8 +325,25 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
         *(asdict(what), repr(points), config.seed, config.scale.replicates),
         [[solver.algorithm, solver.options] for solver in chosen],
         swept(config, name, solvers),
+        surroundings(config, name, solvers),
     ]
     jobs.add("sweep", paper, name, of=of, reads=reads, alone=what.timed)
+
+
+def surroundings(config: schema.Config, name: str, solvers: Iterable[str]) -> list[Any]:
+    """Settings of other sections that a sweep's function may read.
+
+    They are the privacy of its problems, and of its solvers the runs of the paper, what
+    the scale keeps of their grids, and their labels.
+    """
+    sweep = config.paper.sweeps[name]
+    problems = [*sweep.problems, *sweep.prepared]
+    return [
+        [asdict(_section(config, "problem", problem).privacy) for problem in problems],
+        [repr(config.paper.runs.get(solver)) for solver in solvers],
+        config.scale.keep,
+        [plan.label(config, solver) for solver in solvers],
+    ]
 
 
 def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> None:

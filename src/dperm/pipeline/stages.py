@@ -177,6 +177,8 @@ class Swept:
         tunings = products.sweep_tuned(config, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
         given = [config.paper.name, self.name, what.kind, config.seed, prepared]
+        solvers = sorted(grid.values(every, "solver"))
+        given.append(jobs.surroundings(config, self.name, solvers))
         found = []
         for point in every:
             problem, solver = point.get("problem", ""), point.get("solver")

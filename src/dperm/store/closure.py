@@ -31,14 +31,17 @@ EXPERIMENT = "dperm.core.experiment"
 PLUMBING = (  # modules
     *("dperm", "dperm.cli", "dperm.extras"),
     *(f"{EXPERIMENT}.{name}" for name in ("config", "locate", "schema", "validation")),
-    *(f"{EXPERIMENT}.{name}" for name in ("files", "plan")),
+    *(f"{EXPERIMENT}.{name}" for name in ("files",)),
     # Keys of results contain the digests of the arrays that these load.
     *("dperm.data", "dperm.data.fetching", "dperm.data.preparing"),
 )
 PACKAGES = ("dperm.store.", "dperm.pipeline.")  # with all their modules
-# Distributions that do arithmetic. Libraries that store, draw or report (pandas,
-# matplotlib) compute no numbers, and data have their own digests.
-ARITHMETIC = ("numpy", "numba", "llvmlite", "scipy", "dp-accounting")
+# Distributions that do arithmetic, means and deviations of tables among it. Libraries
+# that draw compute no numbers, and data have their own digests.
+ARITHMETIC = (
+    *("numpy", "numba", "llvmlite", "scipy", "dp-accounting"),
+    *("pandas", "pyarrow", "scikit-learn"),
+)
 
 
 class UnknownNameError(LookupError):
@@ -157,10 +160,12 @@ def _tree(module: str) -> ast.Module:
     for node in ast.walk(tree):
         if isinstance(node, said) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]
-        if isinstance(node, ast.FunctionDef):
+        # a decorator may dispatch on annotations, as ``singledispatch`` does
+        if isinstance(node, ast.FunctionDef) and not node.decorator_list:
             node.returns = None
-        elif isinstance(node, ast.arg):
-            node.annotation = None
+            for arg in ast.walk(node.args):
+                if isinstance(arg, ast.arg):
+                    arg.annotation = None
     return tree
 
 
