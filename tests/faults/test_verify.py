@@ -11,7 +11,6 @@ import pytest
 import yaml
 from PIL import Image
 
-from dperm import cli
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.pipeline import inputs, manifest, options, products, stages, verify
