@@ -116,7 +116,7 @@ def note(folder: Path, written: Iterable[Path]) -> None:
     named = {
         path.as_posix(): path
         for path in written
-        if path.suffix in HELD and path.parts[0] in TOPS
+        if path.suffix in HELD and path.parts[0] in TOPS and path.name not in LEFT_OUT
     }
     if not named or not (folder / NAME).exists():
         return
