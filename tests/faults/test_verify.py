@@ -14,7 +14,7 @@ from PIL import Image
 from dperm import cli
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
-from dperm.pipeline import inputs, manifest, products, stages, verify
+from dperm.pipeline import inputs, manifest, options, products, stages, verify
 from dperm.pipeline.jobs import Jobs
 from dperm.report import claims, page
 from faults.tiny import PAPER, Project
@@ -216,7 +216,7 @@ DRAWN = "results/tiny/sweeps/drawn.parquet"
 def verified(*words, share=0.0):
     """The exit of ``dperm verify``: its faults, one line each."""
     parser = argparse.ArgumentParser()
-    verify.arguments(parser)
+    options.verify(parser)
     given = ["--replay", str(share), "--seed", "0", *words]
     try:
         verify.main(parser.parse_args(given))
