@@ -232,7 +232,8 @@ class Run(Block):
 
     def call(self, kernel: Any, drawn: tuple[Any, ...]) -> None:
         """Call a kernel on all tiles, spread over the threads."""
-        problem, penalty = self.problem, self.problem.penalty
+        problem = self.problem
+        penalty = problem.penalty
         psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
         arguments = (matrix(problem, self.by_rows), *drawn, (problem.n, problem.p), psi)
         ready = compiled(problem, kernel, self.tiles.shape[2])

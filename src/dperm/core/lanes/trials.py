@@ -51,9 +51,9 @@ def noise(
     return calibrate(ledger, problem.epsilon, problem.delta, calibration)
 
 
-def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
+def lanes(step: np.ndarray, clip: np.ndarray, calibration: Calibration) -> Lanes:
     """Lanes under calibrated noise; step and clip (L,)."""
-    return Lanes(step, clip, at.noise_multiplier, at.calibration)
+    return Lanes(step, clip, calibration.noise_multiplier, calibration.calibration)
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,8 @@ def check(algorithm: str, module: ModuleType) -> None:
 
 def name_of(module: Any) -> str:
     """The name of a solver's module, or of an object that stands for one."""
-    own = getattr(module, "__qualname__", type(module).__qualname__)
-    return str(getattr(module, "__name__", own))
+    qualified = getattr(module, "__qualname__", type(module).__qualname__)
+    return str(getattr(module, "__name__", qualified))
 
 
 def given(module: Any) -> str:
