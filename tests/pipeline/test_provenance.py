@@ -192,7 +192,7 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (TIMES, ("dperm.pipeline.stages", "replicate < config", "replicate <= config")),
     (RATES, ("dperm.pipeline.stages", '"sweep", config.paper.name', '"swept", ""')),
     (RATES, ("dperm.core.experiment.files",)),
-    (OPTIMUM, ("dperm.pipeline.inputs", "found.gap / found.value", "found.gap")),
+    (OPTIMUM, ("dperm.pipeline.inputs", "solution.gap / solution.value", "solution.gap")),
     (FIGURE, ("dperm.core.experiment.files", "DIGITS = 10", "DIGITS = 9")),
     (TABLE, ("dperm.core.experiment.files", "DIGITS = 10", "DIGITS = 9")),
     # the key by which a price is found is an annotation

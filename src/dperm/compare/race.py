@@ -246,7 +246,7 @@ def rows(
     Epsilons and tunings that are listed twice run once.
     """
     fixed = case.known(method.name)
-    drawn = [run % 2**32 for run in seeds_of(seed, TUNED + fresh)]
+    drawn = [word % 2**32 for word in seeds_of(seed, TUNED + fresh)]
     all_rows: list[Row] = []
     for epsilon in unique(epsilons):
         for tuning in unique(tunings):
