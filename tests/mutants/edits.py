@@ -202,7 +202,7 @@ EDITS = (
     ),
     plant("gcd_noise_of_selection", "dp_gcd",
         "the value's noise is that of the selection", "dp_gcd:Run.draw",
-        "value_noise = {{laplace(self.streams.noise, np.ones(count)) => "
+        "value = {{laplace(self.streams.noise, np.ones(count)) => "
         "selection[:, 0].copy()}}",
     ),
     plant("gcd_selection_half", "dp_gcd", "half of the noise on a score",

@@ -18,6 +18,7 @@ from __future__ import annotations
 import io
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, replace
@@ -339,7 +340,7 @@ class Search:
             if tuple(same) not in seen:  # it may ignore labels
                 seen.add(tuple(same))
                 found.append(Candidate(pair, score(one, two)))
-        return sorted(found, key=lambda c: -c.score)
+        return in_turns(found)
 
     def _changed(self, ranked: list[Candidate]) -> list[Candidate]:
         """The pairs and changed ones, worst first: some are changed again and again."""
@@ -351,9 +352,8 @@ class Search:
             mutants = list(self.domain.mutants(parents, MUTANTS, self.rng))
             # A label between two classes may be none: it is no fault to refuse it.
             raising, refusals = list(self.raising), dict(self.refusals)
-            ranked = ranked + self._ranked(mutants, end)
+            ranked = in_turns(ranked + self._ranked(mutants, end))
             self.raising, self.refusals = raising, refusals
-            ranked = sorted(ranked, key=lambda c: -c.score)
         return ranked
 
     def _ran(self, pair: Pair, first: tuple, second: tuple) -> bool:
@@ -501,6 +501,20 @@ def _exception(candidate: Candidate, one: Array, two: Array) -> proofs.Event:
 
 
 # --- rank of a pair under frozen noise ------------------------------------------------
+
+
+def in_turns(candidates: list[Candidate]) -> list[Candidate]:
+    """Candidates, the highest score first, and of equal scores one before any second.
+
+    Pairs with equal scores are mostly one pair to the function, which ignores in what
+    they differ: the other record, or the sign of a zero.
+    """
+    taken: Counter[float] = Counter()
+    turns = list[tuple[int, float, int]]()
+    for position, candidate in enumerate(candidates):
+        turns.append((taken[candidate.score], -candidate.score, position))
+        taken[candidate.score] += 1
+    return [candidates[position] for _, _, position in sorted(turns)]
 
 
 def score(one: Array, two: Array) -> float:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import io
 import math
-import time
 from contextlib import redirect_stdout
 
 import numpy as np
@@ -93,14 +92,13 @@ def audit_once(
         raise RefusedError("canaries: expected --relation replace")
     target.clock = clock
     with recorded(), quiet(), redirect_stdout(io.StringIO()):
-        began = time.perf_counter()
         coins, scores = _run(target, domain, (low, high), rng)
-        seconds = time.perf_counter() - began
+        pilot_seconds = max(clock.cpu, 1e-6)
         agreement = float(coins @ scores)
         sign = 1.0 if agreement >= 0 else -1.0
         share = _best_share(coins, sign * scores, claim)
-        budget = claim.seconds - clock.cpu
-        runs = int(np.clip(budget / (RESERVE * seconds), 1, MOST_RUNS))
+        affordable = (claim.seconds - clock.cpu) / (RESERVE * pilot_seconds)
+        runs = int(np.clip(min(affordable, claim.runs - 1), 1, MOST_RUNS))
         right = calls = canaries = 0
         for _ in range(runs):
             try:

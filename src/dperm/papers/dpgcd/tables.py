@@ -141,7 +141,12 @@ def selection_law(
 def _line(
     x: np.ndarray, y: np.ndarray, error: np.ndarray
 ) -> tuple[float, float, float]:
-    """Slope of y in x, equally weighted, with its 95 % interval by the errors of y."""
+    """Slope of y in x, equally weighted, with its 95 % interval by the errors of y.
+
+    All three are NaN if there are fewer than two points.
+    """
+    if len(x) < 2:
+        return math.nan, math.nan, math.nan
     away = x - x.mean()
     weights = away / (away @ away)
     slope = float(weights @ y)
