@@ -135,7 +135,9 @@ class Audit:
         couplings = list[Coupling]()
         examples = list[tuple[Pair, Coupling]]()
         for position in self.m.positions if self.m.far else ():
-            near = [coupled for coupled in self.couplings if coupled[0].at == position]
+            near = [
+                coupled for coupled in self.couplings if coupled[0].position == position
+            ]
             examples += near[:EXTREME]
         for pair, coupling in examples:
             seen = coupling.seen

@@ -190,12 +190,12 @@ def _audited(
 ) -> None:
     """Send verdicts so far and the last one, or why there is none."""
 
-    def told(verdict: Verdict) -> None:
+    def report(verdict: Verdict) -> None:
         pipe.send((verdict, False))
 
     try:
         judge = audit_once if claim.is_of_canaries else audit
-        pipe.send((judge(load(function), claim, domain, seed, told), True))
+        pipe.send((judge(load(function), claim, domain, seed, report), True))
     except RefusedError as error:
         pipe.send((error, True))
 

@@ -68,12 +68,12 @@ class Pair:
 
     first: Records
     second: Records
-    at: int
+    position: int
 
     @property
     def reverse(self) -> Pair:
         """The other direction."""
-        return Pair(self.second, self.first, self.at)
+        return Pair(self.second, self.first, self.position)
 
     @property
     def alike(self) -> bool:
@@ -115,7 +115,7 @@ class Tap:
         return unit
 
 
-class Taken(Generator):
+class FixedSampling(Generator):
     """A sampling stream that returns one prescribed record in every step.
 
     A batch holds that record and the ones that follow it; with replacement, it holds
@@ -286,7 +286,7 @@ class Mechanism:
         data: Records,
         seed: Seed,
         script: Sequence[Draw] = (),
-        taken: int | None = None,
+        read_record: int | None = None,
         until: float = math.inf,
     ) -> Transcript:
         """Run with noise from the seed, or from the script as far as it goes.
@@ -296,15 +296,15 @@ class Mechanism:
         data : Records
         seed : int or tuple of int
         script : sequence of Draw
-        taken : int, optional
+        read_record : int, optional
             The record that each step reads, where that is random.
         until : float
             The view after which the run stops.
         """
         run_streams = seeded(seed)
         tap = Tap(script)
-        if taken is not None:
-            run_streams = run_streams.replaced(sampling=Taken(taken))
+        if read_record is not None:
+            run_streams = run_streams.replaced(sampling=FixedSampling(read_record))
         views = list[Array]()
         ends = [0]
         with mechanisms.heard(tap), quiet():

@@ -110,14 +110,14 @@ class Replay:
         self.m = m
         self.pair = pair
         self.seed = seed
-        self.taken = pair.at if m.hidden else None
+        self.read_record = pair.position if m.hidden else None
 
     def run(
         self, which: int, script: Sequence[Draw] = (), until: float = math.inf
     ) -> Transcript:
         """A run on D (0) or D' (1)."""
         records = self.pair.second if which else self.pair.first
-        return self.m.run(records, self.seed, script, self.taken, until)
+        return self.m.run(records, self.seed, script, self.read_record, until)
 
     def couple(self, history: Sequence[Draw] = ()) -> Coupling:
         """Run on D, with the history's noise as far as it goes, and repeat it on D'."""

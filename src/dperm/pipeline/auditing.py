@@ -76,7 +76,7 @@ def _solver(config: schema.Config) -> list[Path]:
     """
     chosen = config.solver
     effort = tables.SMALL
-    if config.scale.name == "full":
+    if config.scale.thorough:
         effort = tables.FULL
     request = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
     frames = [pd.DataFrame({"caught": []})]
