@@ -26,18 +26,18 @@ def home() -> Path:
     return packaged if packaged.is_dir() else package.parents[1]
 
 
-def hint(word: str, known: Iterable[str]) -> str:
+def hint(word: str, choices: Iterable[str]) -> str:
     """The nearest known name, as the end of a message; empty if none is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
+    near = difflib.get_close_matches(word, list(choices), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def expected(word: Any, known: Iterable[Any]) -> str:
+def expected(word: Any, choices: Iterable[Any]) -> str:
     """What is said of a value that is none of the known names, with the nearest one.
 
     Of many names none is listed if one is near, else the first ones.
     """
-    names = [*map(str, known)]
+    names = [*map(str, choices)]
     near = hint(str(word), names)
     listed = ", ".join(names[:MANY])
     if len(names) > MANY:

@@ -137,10 +137,10 @@ def _path(value: Any, location: Iterable[Any]) -> list[Any]:
 # --- names ----------------------------------------------------------------------------
 
 
-def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
+def one_of(where: str, value: Any, choices: Iterable[Any]) -> None:
     """Refuse a value that is none of the known ones; ``where`` begins the message."""
-    if value not in known:
-        raise ConfigError(f"{where}: {expected(value, known)}")
+    if value not in choices:
+        raise ConfigError(f"{where}: {expected(value, choices)}")
 
 
 # --- YAML -----------------------------------------------------------------------------
@@ -161,15 +161,15 @@ def load_yaml(where: str, text: bytes) -> Any:
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
 
 
-def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
+def _written_out(node: yaml.Node, counts: dict[int, float]) -> float:
     """The number of nodes after every alias is replaced by its content."""
-    if id(node) not in known:
-        known[id(node)] = math.inf  # for an alias of a node that contains it
+    if id(node) not in counts:
+        counts[id(node)] = math.inf  # for an alias of a node that contains it
         children = node.value if isinstance(node, yaml.CollectionNode) else []
         if isinstance(node, yaml.MappingNode):
             children = itertools.chain(*children)
-        known[id(node)] = 1 + sum(_written_out(child, known) for child in children)
-    return known[id(node)]
+        counts[id(node)] = 1 + sum(_written_out(child, counts) for child in children)
+    return counts[id(node)]
 
 
 class _Loader(yaml.CSafeLoader):

@@ -55,14 +55,14 @@ def united(*groups: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(itertools.chain(*groups)))
 
 
-def moves_with_data(given: Iterable[str]) -> tuple[str, ...]:
+def moves_with_data(names: Iterable[str]) -> tuple[str, ...]:
     """All names except n: what an epsilon assumes beyond the relation itself."""
-    return tuple(name for name in given if name != N)
+    return tuple(name for name in names if name != N)
 
 
-def as_set(given: Iterable[str]) -> str:
+def as_set(names: Iterable[str]) -> str:
     """The names in braces, for tables and messages."""
-    return f"{{{', '.join(given)}}}"
+    return f"{{{', '.join(names)}}}"
 
 
 class LedgerError(ValueError):

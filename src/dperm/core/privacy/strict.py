@@ -82,7 +82,7 @@ def _priced(
 
 def _split(
     mu: float,
-    others: list[Event],
+    non_gaussian: list[Event],
     delta: float,
     composed: Callable[[list[Profile], float], float],
 ) -> float:
@@ -91,8 +91,8 @@ def _split(
     The Gaussian releases, sampled or not, take half of delta and the others the other
     half: epsilons of two parts add up.
     """
-    sampled = [event for event in others if isinstance(event, SampledGaussian)]
-    unsampled = [event for event in others if event not in sampled]
+    sampled = [event for event in non_gaussian if isinstance(event, SampledGaussian)]
+    unsampled = [event for event in non_gaussian if event not in sampled]
     if not (mu or sampled):
         return math.inf
     if not unsampled:

@@ -10,17 +10,17 @@ from typing import Any, NoReturn
 from dperm.core.names import expected
 
 
-def one_of(key: str, option: Any, known: Collection[str]) -> None:
+def one_of(key: str, option: Any, choices: Collection[str]) -> None:
     """Refuse a value that is none of the known ones."""
-    if option not in known:
-        raise ValueError(f"options.{key}: {expected(option, known)}")
+    if option not in choices:
+        raise ValueError(f"options.{key}: {expected(option, choices)}")
 
 
-def at_least(options: Any, least: int, *keys: str) -> None:
-    """Refuse numbers below the least."""
+def at_least(options: Any, minimum: int, *keys: str) -> None:
+    """Refuse numbers below the minimum."""
     for key in keys:
-        if not _number(options, key) >= least:
-            _refuse(options, key, f"{least} or more")
+        if not _number(options, key) >= minimum:
+            _refuse(options, key, f"{minimum} or more")
 
 
 def positive(options: Any, *keys: str) -> None:
