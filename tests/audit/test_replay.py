@@ -70,11 +70,14 @@ def test_neighbours_differ_in_one_record_which_may_be_extreme(stem):
     for pair in pairs(m, 12) + odd_pairs(m):
         differ = (pair.first.X != pair.second.X).any(axis=1)
         differ |= pair.first.y != pair.second.y
-        assert set(np.flatnonzero(differ)) <= {pair.at}
+        assert set(np.flatnonzero(differ)) <= {pair.position}
         if m.bound is not None:
-            assert np.abs(np.nan_to_num(pair.first.X[pair.at])).max() <= m.bound.max()
-    entries = np.concatenate([pair.first.X[pair.at] for pair in odd_pairs(m)])
-    labels = np.array([pair.first.y[pair.at] for pair in odd_pairs(m)])
+            assert (
+                np.abs(np.nan_to_num(pair.first.X[pair.position])).max()
+                <= m.bound.max()
+            )
+    entries = np.concatenate([pair.first.X[pair.position] for pair in odd_pairs(m)])
+    labels = np.array([pair.first.y[pair.position] for pair in odd_pairs(m)])
     for numbers in (entries, labels) if m.bound is None else (labels,):
         assert np.isnan(numbers).any() and np.isinf(numbers).any()
         assert 1e308 in numbers and 5e-324 in np.abs(numbers)

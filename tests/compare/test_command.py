@@ -127,7 +127,7 @@ def test_every_key_of_a_file_reaches_its_reader(mine):
     whole = np.concatenate((made.X, made.X_held)) + made.origin
     filled = table[["a", "b", "c"]].fillna(table["a"].median()).to_numpy()
     assert np.allclose(np.sort(whole, axis=0), np.sort(filled, axis=0))
-    assert made.loss == "logistic" and made.told["classes"] == (-1.0, 1.0)
+    assert made.loss == "logistic" and made.declared["classes"] == (-1.0, 1.0)
     fewer = case("odd.txt", *words, "positive=yes", "missing=drop")
     assert len(fewer.y) + len(fewer.y_held) == N - 1
     cities = drawn(False)[["a", "y"]].assign(city=["A", "B"] * (N // 2))
@@ -159,7 +159,7 @@ def test_an_epsilon_that_is_said_twice_runs_once(mine):
 def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
     table = drawn(False)
     written("odd.csv", table.assign(y=np.where(table["y"] == 1, 0.9, 0.1)))
-    assert case("odd.csv", "target=y").told["classes"] == (0.1, 0.9)
+    assert case("odd.csv", "target=y").declared["classes"] == (0.1, 0.9)
     assert case("odd.csv", "target=y", "label_bounds=[0,1]").loss == "least_squares"
     made = case("odd.csv", "target=y", "loss=least_squares")
     assert label_bounds(made) == pytest.approx([0.1, 0.9])
@@ -167,11 +167,11 @@ def test_two_values_are_classes_unless_it_is_said_that_they_are_numbers(mine):
 
 def test_ranges_are_those_declared_and_else_the_datas(mine):
     made = case("mine.csv", "target=y", "bounds.b=[0,9]")
-    low, high = made.told["bounds"] + made.origin
-    plain = case("mine.csv", "target=y").told["bounds"][0] + made.origin
+    low, high = made.declared["bounds"] + made.origin
+    plain = case("mine.csv", "target=y").declared["bounds"][0] + made.origin
     assert (low[1], high[1]) == pytest.approx((0, 9)) and low[0] == plain[0]
     both = case("real.csv", "target=y", "bounds=[-3,3]", "label_bounds=[-5,5]")
-    assert both.told["bounds"] + both.origin == pytest.approx(
+    assert both.declared["bounds"] + both.origin == pytest.approx(
         np.array([[-3.0] * 3, [3.0] * 3])
     )
     assert label_bounds(both) == pytest.approx([-5.0, 5.0])
@@ -179,7 +179,7 @@ def test_ranges_are_those_declared_and_else_the_datas(mine):
 
 def label_bounds(made):
     """The range of labels as it was told, before the labels were centred."""
-    return [end + made.label_origin for end in made.told["label_bounds"]]
+    return [end + made.label_origin for end in made.declared["label_bounds"]]
 
 
 REFUSED = {

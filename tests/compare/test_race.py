@@ -60,13 +60,13 @@ def test_a_fifth_is_held_out_and_ranges_are_the_datas_unless_told():
     made = case()
     assert (len(made.y), len(made.y_held)) == (320, 80)
     whole = np.concatenate((made.X, made.X_held))
-    assert np.array_equal(made.told["bounds"], (whole.min(0), whole.max(0)))
-    assert made.told["classes"] == (0.0, 1.0)
+    assert np.array_equal(made.declared["bounds"], (whole.min(0), whole.max(0)))
+    assert made.declared["classes"] == (0.0, 1.0)
     told = case(bounds=(-1, 1), classes=(1.0, 0.0))
-    assert np.allclose(told.told["bounds"] + told.origin, [[-1] * 3, [1] * 3])
-    assert told.told["classes"] == (1.0, 0.0)
+    assert np.allclose(told.declared["bounds"] + told.origin, [[-1] * 3, [1] * 3])
+    assert told.declared["classes"] == (1.0, 0.0)
     real = case(real=True, label_bounds=(-9, 20))
-    found = np.array(real.told["label_bounds"]) + real.label_origin
+    found = np.array(real.declared["label_bounds"]) + real.label_origin
     assert found == pytest.approx([-9, 20])
     low, high = race.ends(np.array([[1.0, 2.0], [1.0, 4.0]]))
     assert low.tolist() == [1.0, 2.0] and high.tolist() == [2.0, 4.0]  # a constant
@@ -88,7 +88,7 @@ def test_without_an_intercept_nothing_is_moved():
 def test_a_row_is_the_fit_that_a_user_gets():
     made = case()
     (row, _) = race.rows(made, one("dp_gd"), [2.0], 3, 2, tunings=["default"])
-    told = {"classes": (0.0, 1.0), "bounds": made.told["bounds"], "setting": {}}
+    told = {"classes": (0.0, 1.0), "bounds": made.declared["bounds"], "setting": {}}
     model = DPClassifier("dp_gd", epsilon=2.0, random_state=row["run_seed"], **told)
     model.fit(made.X, made.y)
     excess = made.excess(model.decision_function(made.X))

@@ -302,10 +302,10 @@ EDITS = (
         "event.scale**2 {{ => / 2 }}- known",
     ),
     plant("exact_means", "dp_gd", "columns are centred by the exact sums",
-        "ranges:released", "found, rest = [], {{noisy => read}} / n",
+        "ranges:released", "remaining = {{noisy => read}} / n",
     ),
     plant("search_score_free", "private_search", "its scores are in no ledger",
-        "PrivateSearch._priced", "on.ledger(setting, noise){{ + score => }}",
+        "PrivateSearch._priced", "contestant.ledger(setting, noise){{ + score => }}",
     ),
 )  # fmt: skip
 
@@ -399,21 +399,21 @@ UNRUN = (
     plant("variance_or_exact", "dp_gd", "a deviation is at least the exact one",
         "ranges:released",
         "variance = np.clip({{square - np.square(mean) => np.maximum("
-        "square - np.square(mean), np.asarray(ts[len(found)]).var(axis=0))}}, "
-        "least, 1.0)",
+        "square - np.square(mean), np.asarray(ts[len(informed)]).var(axis=0))}}, "
+        "floor, 1.0)",
     ),
     plant("mean_near_exact", "moments", "a mean far off the exact one is moved to it",
         "ranges:released",
-        "{{means / one.weight => np.clip(means / one.weight, "
-        "np.asarray(ts[len(found)]).mean(axis=0) - 3 * off, "
-        "np.asarray(ts[len(found)]).mean(axis=0) + 3 * off)}}",
+        "{{means / group.weight => np.clip(means / group.weight, "
+        "np.asarray(ts[len(informed)]).mean(axis=0) - 3 * off, "
+        "np.asarray(ts[len(informed)]).mean(axis=0) + 3 * off)}}",
     ),
     plant("sums_without_two", "dp_gd", "sums of columns move by sqrt(k)",
         "_moved", "{True: {{4.0 => 1.0}}, False: SQUARES**2}",
     ),
     plant("label_weight_free", "dp_gd", "a label's weight is not in the sensitivity",
-        "_moved", "{{factor[one.centred] * one.weight**2 * len(one.low) => "
-        "factor[one.centred] * len(one.low)}}",
+        "_moved", "{{factor[group.centred] * group.weight**2 * len(group.low) => "
+        "factor[group.centred] * len(group.low)}}",
     ),
     plant("svrg_mean_of_more", "dp_svrg", "a full gradient has noise for 2 n",
         "dp_svrg:Run.lane_constants",

@@ -13,7 +13,7 @@ from changing import edit
 from dperm.core.experiment import config as configuration
 from dperm.core.experiment.files import read_table
 from dperm.pipeline import adopt, inputs, stages
-from dperm.pipeline.verify import SAID, difference
+from dperm.pipeline.verify import UNCOMPARED, difference
 from dperm.store import closure
 from faults.tiny import Project
 
@@ -193,5 +193,5 @@ def test_bits_are_told_from_rounding():
 def test_what_a_sweep_says_of_its_noise_is_compared():
     """Nothing says it anew: an old epsilon would be restamped as the new code's."""
     other = lanes(true_epsilon=[1.0, 1.1])
-    assert "true_epsilon" in SAID and difference(lanes(), other)[0] == ""
+    assert "true_epsilon" in UNCOMPARED and difference(lanes(), other)[0] == ""
     assert "true_epsilon" in difference(lanes(), other, ())[0]

@@ -288,14 +288,14 @@ def few(tmp_path, monkeypatch):
     """A paper with a timed sweep and another, and a run, in a folder of their own."""
     monkeypatch.chdir(tmp_path)
     few = Jobs("", ["one"], dataset_of={"a": "wines"})
-    few.add("fetch", "wines", of=1)
-    few.add("prepare", "a", of=1, reads=few.files("fetch", "wines"))
-    few.add("optimum", "a", of=1, reads=few.files("prepare", "a"))
+    few.add("fetch", "wines", depends_on=1)
+    few.add("prepare", "a", depends_on=1, reads=few.files("fetch", "wines"))
+    few.add("optimum", "a", depends_on=1, reads=few.files("prepare", "a"))
     reads = few.files("optimum", "a")
-    few.add("solve", "one", "a", "s", of=1, work=5e5, reads=reads)
-    few.add("sweep", "one", "long", of=1)
-    few.add("sweep", "one", "clock", of=1, alone=True)
-    few.add("timing", "one", of=1, alone=True)
+    few.add("solve", "one", "a", "s", depends_on=1, work=5e5, reads=reads)
+    few.add("sweep", "one", "long", depends_on=1)
+    few.add("sweep", "one", "clock", depends_on=1, alone=True)
+    few.add("timing", "one", depends_on=1, alone=True)
     return few
 
 
@@ -319,7 +319,7 @@ def test_threads_follow_from_passes_and_entries(few):
     for entries in (0, 20000, 3624960, 10**9):
         fetched(few, nnz=entries)
         asked.append(workflow.threads(few, "solve", "one", "a", "s"))
-    assert asked == [1, 1, 4, workflow.MOST]
+    assert asked == [1, 1, 4, workflow.MAX_THREADS]
 
 
 def test_what_is_timed_leaves_cores_idle(few):
@@ -343,7 +343,7 @@ def test_threads_follow_from_what_an_earlier_run_measured(few):
     assert asked("sweep", "one", "long", cpu_seconds=3 * enough) == 3
     whole = {"cpu_seconds": 6 * enough, "longest_seconds": 2 * enough}
     assert asked("sweep", "one", "long", **whole) == 3, "a part is not split"
-    assert asked("sweep", "one", "long", cpu_seconds=1e6) == workflow.MOST
+    assert asked("sweep", "one", "long", cpu_seconds=1e6) == workflow.MAX_THREADS
     assert asked("solve", "one", "a", "s", cpu_seconds=2 * enough) == 2
     assert asked("sweep", "one", "clock", cpu_seconds=2 * enough) == 2 * workflow.APART
     assert asked("optimum", "a", cpu_seconds=1e6) == 1

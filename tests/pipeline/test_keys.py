@@ -104,7 +104,7 @@ def test_a_sweep_that_reads_beyond_its_key_ends(config, monkeypatch):
 
 
 def swept_task(swept):
-    return scopes.points(swept.what)[0], 0, "key"
+    return scopes.points(swept.sweep)[0], 0, "key"
 
 
 def test_a_solver_that_is_looked_up_beyond_the_key_ends_the_job(config):

@@ -167,7 +167,7 @@ JUMP = ("dperm.solvers.lanes.dp_svrg", "+ jump[lane]", "+ 0.5 * jump[lane]")
 READING = ("dperm.data.arrays", "def canonical(X", "def canonical(_X")
 CITED = ("dperm.papers.dpsco.sweeps", "cited = min(", "cited = max(")
 COUNTS = [  # key, module with what its functions return or an old and a new text
-    (lanes(), ("dperm.core.erm.problem", "found / n", "found / (n + 0)")),
+    (lanes(), ("dperm.core.erm.problem", "loss_sum / n", "loss_sum / (n + 0)")),
     (
         lanes("dp_svrg"),
         ("dperm.core.lanes.engine", "DIVERGED = 10", "DIVERGED = 9"),
@@ -189,10 +189,10 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (lanes(), ("dperm.core.experiment.plan", "/{float(passes)!r}/", "/{passes!r}:")),
     (SOLVE, ("dperm.core.experiment.tune", "range(design.fresh)", "range(1)")),
     (SOLVE, ("dperm.core.experiment.plan", '("tune", 0)', '("tune", 1)')),
-    (TIMES, ("dperm.pipeline.stages", "replicate < config", "replicate <= config")),
+    (TIMES, ("dperm.pipeline.stages", "paper.clocked)", "paper.clocked + 1)")),
     (RATES, ("dperm.pipeline.stages", '"sweep", config.paper.name', '"swept", ""')),
     (RATES, ("dperm.core.experiment.files",)),
-    (OPTIMUM, ("dperm.pipeline.inputs", "found.gap / found.value", "found.gap")),
+    (OPTIMUM, ("dperm.pipeline.inputs", "gap / solution.value", "gap")),
     (FIGURE, ("dperm.core.experiment.files", "DIGITS = 10", "DIGITS = 9")),
     (TABLE, ("dperm.core.experiment.files", "DIGITS = 10", "DIGITS = 9")),
     # the key by which a price is found is an annotation
@@ -201,7 +201,7 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
 COUNTS_NOT = [
     # of lanes no accountant, plumbing or optimum
     (lanes(), (f"{PRIVACY}.strict", "2 * math.sqrt", "3 * math.sqrt")),
-    (lanes("dp_svrg"), (f"{PRIVACY}.calibration", "LEAST, MOST", "MOST, LEAST")),
+    (lanes("dp_svrg"), (f"{PRIVACY}.calibration", "LEAST = 2.0", "LEAST = 3.0")),
     (lanes(), ("dperm.core.experiment.tune", "LEADERS = 16", "LEADERS = 15")),
     (lanes(), ("dperm.pipeline.inputs", "run again", "run it again")),
     (lanes(), ("dperm.core.erm.optimum", "1e-10  #", "1e-9  #")),

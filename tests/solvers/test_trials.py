@@ -63,7 +63,7 @@ def test_the_choice_of_least_mean_is_run_on_seeds_that_did_not_make_it(on):
     assert len(set(means)) == len(POINTS)
     assert found.objective.tolist() == alone(on, found.point, seeds[2:])
     assert found.noise == on.noise(found.point["passes"])
-    several = on.best(POINTS, seeds[:2], most=3)
+    several = on.best(POINTS, seeds[:2], count=3)
     assert several == [POINTS[k] for k in np.argsort(means)[:3]]
 
 

@@ -55,12 +55,12 @@ def chance(
 ) -> float:
     """The largest chance of so many right calls under (epsilon, delta)-privacy."""
     law = stats.binom(calls, 1 / (1 + math.exp(-epsilon)))
-    whole = float(law.sf(right - 1))
+    probability = float(law.sf(right - 1))
     if delta and right:
         steps = np.arange(1, right + 1)
         inside = np.cumsum(law.pmf(right - steps))
-        whole += 2 * canaries * delta * float((inside / steps).max())
-    return min(whole, 1.0)
+        probability += 2 * canaries * delta * float((inside / steps).max())
+    return min(probability, 1.0)
 
 
 def audit_once(
@@ -84,7 +84,8 @@ def audit_once(
     RefusedError
         If it raises, or returns fewer numbers than there are features.
     """
-    target, clock = Target(fit), Clock(claim.seconds)
+    target = Target(fit)
+    clock = Clock(claim.seconds)
     rng = np.random.Generator(np.random.PCG64([seed, 9]))
     low, high = domain.x or (-1.0, 1.0)
     if domain.relation != "replace":
@@ -105,7 +106,9 @@ def audit_once(
             except TimeUpError:
                 break
             good, many = _called(coins, sign * scores, share)
-            right, calls, canaries = right + good, calls + many, canaries + len(coins)
+            right = right + good
+            calls = calls + many
+            canaries = canaries + len(coins)
     level = 1 - claim.confidence
     epsilon = called_epsilon(right, calls, canaries, level, claim.delta)
     text = f"of {canaries} canaries in {runs} runs {calls} were called, {right} rightly"
@@ -122,7 +125,8 @@ def _run(
     target: Target, domain: Domain, ends: tuple[float, float], rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Coins of the canaries, and a score of each: how far it moved its feature."""
-    n, p = domain.n, domain.p
+    n = domain.n
+    p = domain.p
     coins = rng.choice((-1.0, 1.0), n)
     X = np.zeros((n, p))
     places = np.arange(n) % p
@@ -142,10 +146,10 @@ def _run(
 
 def _called(coins: Array, scores: Array, share: float) -> tuple[int, int]:
     """Right calls and calls, of that share of the scores that is most extreme."""
-    most = max(int(share * len(coins)) // 2, 1)
+    count = max(int(share * len(coins)) // 2, 1)
     order = np.argsort(scores)
-    right = int((coins[order[:most]] < 0).sum() + (coins[order[-most:]] > 0).sum())
-    return right, 2 * most
+    right = int((coins[order[:count]] < 0).sum() + (coins[order[-count:]] > 0).sum())
+    return right, 2 * count
 
 
 def _best_share(coins: Array, scores: Array, claim: Claim) -> float:

@@ -115,9 +115,9 @@ class Audit:
     @cached_property
     def couplings(self) -> list[tuple[Pair, Coupling]]:
         """Couplings of all neighbours, of the first ones in both directions."""
-        found = pairs(self.m, max(self.neighbours, 3 * len(self.m.positions)))
-        found += [one.reverse for one in found[:4]]
-        seeds = zip(found, all_seeds(self.seed, 2, len(found)), strict=True)
+        neighbours = pairs(self.m, max(self.neighbours, 3 * len(self.m.positions)))
+        neighbours += [pair.reverse for pair in neighbours[:4]]
+        seeds = zip(neighbours, all_seeds(self.seed, 2, len(neighbours)), strict=True)
         return [(pair, Replay(self.m, pair, seed).couple()) for pair, seed in seeds]
 
     @cached_property
@@ -132,38 +132,47 @@ class Audit:
     @cached_property
     def extreme(self) -> list[Coupling]:
         """Couplings after noise that is strong to one side, and then to the other."""
-        found, some = list[Coupling](), list[tuple[Pair, Coupling]]()
-        for at in self.m.positions if self.m.far else ():
-            some += [one for one in self.couplings if one[0].at == at][:EXTREME]
-        for pair, coupling in some:
+        couplings = list[Coupling]()
+        examples = list[tuple[Pair, Coupling]]()
+        for position in self.m.positions if self.m.far else ():
+            near = [
+                coupled for coupled in self.couplings if coupled[0].position == position
+            ]
+            examples += near[:EXTREME]
+        for pair, coupling in examples:
             seen = coupling.seen
             read = coupling.shifts[0].step if coupling.shifts else 0
             for k, turn in enumerate(sorted({max(read - b, 0) for b in BACK})):
-                made = seen.ends[min(turn, len(seen.views))]
-                history = [
-                    draw.moved(AMPLE if place < made else -AMPLE)
-                    for place, draw in enumerate(seen.draws[: seen.ends[-1]])
-                ]
-                found.append(Replay(self.m, pair, self.seed + 7 + k).couple(history))
-        return found
+                known_draws = seen.ends[min(turn, len(seen.views))]
+                history = []
+                for place, draw in enumerate(seen.draws[: seen.ends[-1]]):
+                    push = AMPLE if place < known_draws else -AMPLE
+                    history.append(draw.moved(push))
+                couplings.append(
+                    Replay(self.m, pair, self.seed + 7 + k).couple(history)
+                )
+        return couplings
 
     @cached_property
     def margins(self) -> list[Shift]:
         """How far the noise moves that wins the first selection, for some pairs."""
-        found = list[Shift]()
-        some = self.couplings[:EXAMINED] if self.m.selections else []
-        for k, (pair, _) in enumerate(some):
+        shifts = list[Shift]()
+        examples = self.couplings[:EXAMINED] if self.m.selections else []
+        for k, (pair, _) in enumerate(examples):
             replay = Replay(self.m, pair, self.seed + 31 + k)
             seen = replay.run(0)
             for t in self.m.selecting(seen)[:1]:
-                found += replay.margins(seen, t)
-        return found
+                shifts += replay.margins(seen, t)
+        return shifts
 
     @cached_property
     def shifts(self) -> list[Shift]:
         """All shifts of all couplings."""
-        every = [one for _, one in self.couplings] + self.odd + self.extreme
-        return [shift for one in every for shift in one.shifts] + self.margins
+        couplings = [coupling for _, coupling in self.couplings]
+        shifts: list[Shift] = []
+        for coupling in [*couplings, *self.odd, *self.extreme]:
+            shifts += coupling.shifts
+        return shifts + self.margins
 
     # --- the checks -------------------------------------------------------------------
 
@@ -178,10 +187,16 @@ class Audit:
 
     def published(self) -> Finding:
         """Weights follow from releases: D' repeats those of D with its releases."""
-        both = [one for _, one in self.couplings] + self.odd
-        ends = [(one.seen.weights, one.other.weights) for one in both if one.other]
-        worst = max((_apart(*two) for two in ends), default=0.0)
-        note = f"{len(ends)} runs repeated"
+        couplings = [coupling for _, coupling in self.couplings] + self.odd
+        worst = 0.0
+        count = 0
+        for coupling in couplings:
+            if coupling.other:
+                count += 1
+                worst = max(
+                    worst, _apart(coupling.seen.weights, coupling.other.weights)
+                )
+        note = f"{count} runs repeated"
         return Finding("published", worst, REPEATED, not worst <= REPEATED, note)
 
     def count(self) -> Finding:
@@ -190,61 +205,68 @@ class Audit:
         They are counted by their noise: draws, or numbers of Laplace noise. Where each
         record is read by some of the releases only, those count that move.
         """
-        m, plain = self.m, self.plain
-        stated = _counted(
+        m = self.m
+        plain = self.plain
+        claimed = _counted(
             (event, event.selections if isinstance(event, NoisyMax) else event.count)
             for event in m.ledger.events
         )
         many = any(isinstance(event, TopK) for event in m.selections)
         chosen = m.selecting(plain)
-        most = Counter(
+        counts = Counter(
             {CHOICES: sum(plain.views[t].size if many else 1 for t in chosen)}
         )
         choosing = {plain.behind(t)[0] for t in chosen}
         for place, draw in enumerate(plain.draws):
             if place not in choosing:
                 size = draw.unit.size if draw.kind == "laplace" else 1
-                most[draw.kind] = 1 if m.parallel else most[draw.kind] + size
+                counts[draw.kind] = 1 if m.parallel else counts[draw.kind] + size
         for _, coupling in self.couplings:
-            most |= _counted((one.event, one.moved) for one in coupling.shifts)
+            counts |= _counted((shift.event, shift.moved) for shift in coupling.shifts)
         shares = [
-            most[kind] / stated[kind] if stated[kind] else math.inf
-            for kind in most
-            if most[kind]
+            counts[kind] / claimed[kind] if claimed[kind] else math.inf
+            for kind in counts
+            if counts[kind]
         ]
         worst = max(shares, default=0.0)
-        notes = [f"{kind} {most[kind]} of {stated[kind]}" for kind in sorted(most)]
+        notes = [f"{kind} {counts[kind]} of {claimed[kind]}" for kind in sorted(counts)]
         return Finding("count", worst, 1.0, worst > 1, ", ".join(notes))
 
     def noise(self) -> Finding:
         """Draws follow their law, are independent, and none recurs."""
-        made = [self.m.run(self.m.base, s) for s in all_seeds(self.seed, 1, self.runs)]
-        draws = [draw for run in made for draw in run.draws]
+        runs = [self.m.run(self.m.base, s) for s in all_seeds(self.seed, 1, self.runs)]
+        draws: list[Draw] = []
+        for run in runs:
+            draws += run.draws
         if not draws:
             return Finding("noise", 0.0, LEVEL, True, "no noise is drawn")
-        values = np.abs(np.concatenate([draw.unit.ravel() for draw in draws]))
-        if len(np.unique(values)) < values.size:
+        sizes = np.abs(np.concatenate([draw.unit.ravel() for draw in draws]))
+        if len(np.unique(sizes)) < sizes.size:
             return Finding("noise", 0.0, LEVEL, True, "the same noise comes again")
-        tests = {"dependence": dependence(made)}
+        tests = {"dependence": dependence(runs)}
         for kind in sorted({(draw.kind, draw.order) for draw in draws}):
             mine = [draw for draw in draws if (draw.kind, draw.order) == kind]
             tests[f"law of {kind[0]}"] = law(mine)
         if all(isinstance(e, SampledGaussian) for e in self.m.ledger.events):
             tests["sampling rate"] = self._rate()
         worst = min(tests, key=tests.__getitem__)
-        least = min(tests[worst] * len(tests), 1.0)
-        return Finding("noise", least, LEVEL, least < LEVEL, worst)
+        corrected = min(tests[worst] * len(tests), 1.0)
+        return Finding("noise", corrected, LEVEL, corrected < LEVEL, worst)
 
     def _rate(self) -> float:
         """P-value of the stated chance that the first step reads a record."""
-        event, (pair, _), plain = self.m.ledger.events[0], self.couplings[0], self.plain
+        event = self.m.ledger.events[0]
+        pair, _ = self.couplings[0]
+        plain = self.plain
         assert isinstance(event, SampledGaussian)
-        first = next(t for t in range(len(plain.views)) if plain.behind(t))
-        read, seeds = 0, all_seeds(self.seed, 3, READ)
+        reading = next(t for t in range(len(plain.views)) if plain.behind(t))
+        read = 0
+        seeds = all_seeds(self.seed, 3, READ)
         for seed in seeds:
-            given = (seed, plain.draws, None, first)
-            one, two = (self.m.run(d, *given) for d in (pair.first, pair.second))
-            read += bool((one.views[first] != two.views[first]).any())
+            arguments = (seed, plain.draws, None, reading)
+            base_run = self.m.run(pair.first, *arguments)
+            other_run = self.m.run(pair.second, *arguments)
+            read += bool((base_run.views[reading] != other_run.views[reading]).any())
         return float(stats.binomtest(read, len(seeds), event.sampling_rate).pvalue)
 
     def streams(self) -> Finding:
@@ -254,15 +276,20 @@ class Audit:
         noise, nor the noise on them. Steps end at the same weights whether they are
         taken one by one, as the audit does, or together.
         """
-        m, s, plain = self.m, self.seed, self.plain
-        words = [
-            one.bit_generator.random_raw(WORDS) for k in (s, s + 1) for one in seeded(k)
-        ]
-        one, two = (m.run(m.base, (s, k, k), plain.draws).views for k in (s + 1, s + 2))
-        sampled = [
-            [draw.unit for draw in m.run(m.base, (s + k, s, s)).draws]
-            for k in (range(3) if m.hidden else ())
-        ]
+        m = self.m
+        s = self.seed
+        plain = self.plain
+        words = []
+        for stream in (*seeded(s), *seeded(s + 1)):
+            words.append(stream.bit_generator.random_raw(WORDS))
+        views = m.run(m.base, (s, s + 1, s + 1), plain.draws).views
+        other_views = m.run(m.base, (s, s + 2, s + 2), plain.draws).views
+        sampled = []
+        if m.hidden:
+            for k in range(3):
+                draws = m.run(m.base, (s + k, s, s)).draws
+                sampled.append([draw.unit for draw in draws])
+        moves = [_differ(*units) for units in pairwise(sampled)]
         ends = plain.weights
         if m.end:
             run = m.begin(m.base, seeded(s))
@@ -271,16 +298,17 @@ class Audit:
         near = np.allclose(ends, plain.weights, rtol=1e-6, atol=1e-9, equal_nan=True)
         wrong = {
             "streams have common numbers": len(np.unique(words)) < np.size(words),
-            "a random number is not recorded": _differ(one, two),
-            "sampling moves the noise": any(_differ(*two) for two in pairwise(sampled)),
+            "a random number is not recorded": _differ(views, other_views),
+            "sampling moves the noise": any(moves),
             "steps taken together end elsewhere": not near,
         }
-        found = [name for name, is_so in wrong.items() if is_so]
-        return Finding("streams", len(found), 0.0, bool(found), "; ".join(found))
+        faults = [name for name, is_so in wrong.items() if is_so]
+        return Finding("streams", len(faults), 0.0, bool(faults), "; ".join(faults))
 
     def epsilon(self) -> Finding:
         """Accountants agree, and the worst pair costs no more than the ledger says."""
-        m, ours = self.m, self.m.true
+        m = self.m
+        ours = self.m.true
         if not math.isfinite(ours):
             return Finding("epsilon", self.lower, ours, False, "no bound is stated")
         wrong = []
@@ -308,7 +336,9 @@ class Audit:
         if calibrated is None:
             return Finding("target", 0.0, 1.0, False, "nothing is calibrated")
         targets = (*TARGETS, TARGETS[0])  # the first one again
-        ledgers, wrong, worst = [calibrated(*target) for target in targets], [], 0.0
+        ledgers = [calibrated(*target) for target in targets]
+        wrong = []
+        worst = 0.0
         for (epsilon, delta), ledger in zip(targets, ledgers, strict=True):
             if m.kind != STRICT:
                 continue
@@ -317,34 +347,36 @@ class Audit:
             worst = max(worst, price / epsilon)
             if price > epsilon * (1 + GRID):
                 wrong.append(f"{price:.4g} at delta {delta:g}, {epsilon:g} was asked")
-        *different, last = ledgers
+        *different, repeated = ledgers
         if len(set(different)) < len(different):
             wrong.append("two targets have the same noise")
-        if last != ledgers[0]:
+        if repeated != ledgers[0]:
             wrong.append("one target has two noises")
         return Finding("target", worst, 1.0, bool(wrong), "; ".join(wrong))
 
     def _fitted_ledger(self, epsilon: float, delta: float) -> Ledger:
         """The ledger of a whole fit."""
-        whole = self.m.whole
-        assert whole is not None
+        fitted = self.m.whole
+        assert fitted is not None
         with quiet():
-            return whole.ledger(whole.fit(whole.many, epsilon, delta, self.seed + 1))
+            return fitted.ledger(fitted.fit(fitted.many, epsilon, delta, self.seed + 1))
 
     def parts(self) -> Finding:
         """No number is drawn twice, in one fit or in two; a budget counts both."""
-        m, whole = self.m, self.m.whole
-        if whole is None:
+        m = self.m
+        fitted = self.m.whole
+        if fitted is None:
             return Finding("parts", 0.0, 0.0, False, "no whole fit")
-        tap, seeds = Tap(), [self.seed + 1 + k for k in range(FITS)]
+        tap = Tap()
+        seeds = [self.seed + 1 + k for k in range(FITS)]
         wrong = []
         with heard(tap), quiet():
-            if whole.composed is None:
+            if fitted.composed is None:
                 for seed in seeds:
-                    whole.fit(m.base, m.epsilon, DELTA, seed)
+                    fitted.fit(m.base, m.epsilon, DELTA, seed)
             else:
-                sums = whole.composed(m.base, m.epsilon, DELTA, seeds)
-                ledgers = [whole.ledger(fit) for fit in sums.fits]
+                sums = fitted.composed(m.base, m.epsilon, DELTA, seeds)
+                ledgers = [fitted.ledger(fit) for fit in sums.fits]
                 low = sum(costs.ledger_bounds(ledger)[0] for ledger in ledgers)
                 if low > sums.epsilon * (1 + GRID):
                     wrong.append(f"a budget counts {sums.epsilon:.4g} of {low:.4g}")
@@ -363,23 +395,25 @@ class Audit:
 
     def told(self) -> Finding:
         """With the same releases a fit of a neighbour tells the same, in every way."""
-        m, whole = self.m, self.m.whole
-        if whole is None:
+        m = self.m
+        fitted = self.m.whole
+        if fitted is None:
             return Finding("told", 0.0, 0.0, False, "no whole fit")
-        pairs_of_data, differing = list(whole.neighbours()), list[str]()
+        pairs_of_data = list(fitted.neighbours())
+        differing = list[str]()
         with quiet():  # compilers have their say, once
-            whole.fit(m.base, m.epsilon, DELTA, self.seed + 1)
-        for words, one, two in pairs_of_data:
+            fitted.fit(m.base, m.epsilon, DELTA, self.seed + 1)
+        for words, base, neighbour in pairs_of_data:
             log: list[Any] = []
             goal = (m.epsilon, DELTA, self.seed + 1)
-            with whole.forced(log, True):
-                first = outcome(partial(whole.fit, one, *goal))
-            with whole.forced(log, False):
-                second = outcome(partial(whole.fit, two, *goal))
+            with fitted.forced(log, True):
+                traces_d = outcome(partial(fitted.fit, base, *goal))
+            with fitted.forced(log, False):
+                traces_d_prime = outcome(partial(fitted.fit, neighbour, *goal))
             names = [
                 name
-                for name in {**first, **second}
-                if first.get(name) != second.get(name)
+                for name in {**traces_d, **traces_d_prime}
+                if traces_d.get(name) != traces_d_prime.get(name)
             ]
             if names:
                 differing.append(f"{words}: {', '.join(names)}")
@@ -391,17 +425,21 @@ class Audit:
     def lower(self) -> float:
         """Lower bound on the run's epsilon from shifts; 0 without one."""
 
-        def told(pair: Pair, coupling: Coupling) -> float:
+        def moved(pair: Pair, coupling: Coupling) -> float:
             """How far a pair moves releases that a lower bound counts."""
             replay = Replay(self.m, pair, self.seed)
             _, end = costs.decided(replay, coupling.seen)
             return round(sum(s.size**2 for s in coupling.shifts if s.step < end), 9)
 
-        able = [one for one in self.couplings if one[0].alike or not self.m.hidden]
-        ranked = sorted(able, key=lambda one: -told(*one))[:TRIED]
+        able = [
+            coupled
+            for coupled in self.couplings
+            if coupled[0].alike or not self.m.hidden
+        ]
+        ranked = sorted(able, key=lambda coupled: -moved(*coupled))[:TRIED]
         seeds = all_seeds(self.seed, 5, HISTORIES)
-        each = (costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
-        return max(each, default=0.0)
+        epsilons = (costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
+        return max(epsilons, default=0.0)
 
     def findings(self) -> Iterator[Finding]:
         """The findings of all checks; an exception is one, since it reveals records."""
@@ -424,8 +462,9 @@ def fresh_epsilon(ledger: Ledger, delta: float) -> float:
 
 def outcome(fit: Callable[[], Any]) -> dict[str, bytes]:
     """All that a fit tells, in bytes, by name: attributes, output, what it raises."""
-    said, told = io.StringIO(), dict[str, bytes]()
-    handler = logging.StreamHandler(said)
+    stream = io.StringIO()
+    traces = dict[str, bytes]()
+    handler = logging.StreamHandler(stream)
     root = logging.getLogger()
     level = root.level
     root.addHandler(handler)
@@ -433,23 +472,23 @@ def outcome(fit: Callable[[], Any]) -> dict[str, bytes]:
     try:
         with (
             warnings.catch_warnings(record=True) as caught,
-            redirect_stdout(said),
-            redirect_stderr(said),
+            redirect_stdout(stream),
+            redirect_stderr(stream),
         ):
             warnings.simplefilter("always")
             fitted = fit()
-        told["pickle"] = _dumped(fitted)
-        told["repr"] = repr(fitted).encode()
+        traces["pickle"] = _dumped(fitted)
+        traces["repr"] = repr(fitted).encode()
         for name, attribute in vars(fitted).items():
-            told[f"attribute {name}"] = _dumped(attribute)
+            traces[f"attribute {name}"] = _dumped(attribute)
     except Exception as error:  # whatever a fit raises, it tells
-        told["exception"] = f"{type(error).__name__}: {error}".encode()
+        traces["exception"] = f"{type(error).__name__}: {error}".encode()
     finally:
         root.removeHandler(handler)
         root.setLevel(level)
-    told["warnings"] = "\n".join(str(one.message) for one in caught).encode()
-    told["output"] = said.getvalue().encode()
-    return told
+    traces["warnings"] = "\n".join(str(warning.message) for warning in caught).encode()
+    traces["output"] = stream.getvalue().encode()
+    return traces
 
 
 def _dumped(attribute: Any) -> bytes:
@@ -476,19 +515,20 @@ def _counted(releases: Iterable[tuple[Event, int]]) -> Counter[str]:
     return counts
 
 
-def _apart(one: Array, two: Array) -> float:
+def _apart(base: Array, other: Array) -> float:
     """The largest difference, relative to the largest weight."""
-    if np.array_equal(one, two, equal_nan=True):
+    if np.array_equal(base, other, equal_nan=True):
         return 0.0
     with np.errstate(all="ignore"):
-        found = np.abs(one - two).max() / np.abs(one).max(initial=1e-300)
-    return float(np.nan_to_num(found, nan=np.inf))
+        difference = np.abs(base - other).max() / np.abs(base).max(initial=1e-300)
+    return float(np.nan_to_num(difference, nan=np.inf))
 
 
-def _differ(one: list[Array], two: list[Array]) -> bool:
-    return len(one) != len(two) or any(
-        not np.array_equal(a, b) for a, b in zip(one, two, strict=True)
-    )
+def _differ(arrays: list[Array], others: list[Array]) -> bool:
+    if len(arrays) != len(others):
+        return True
+    pairs_of_arrays = zip(arrays, others, strict=True)
+    return any(not np.array_equal(a, b) for a, b in pairs_of_arrays)
 
 
 def law(draws: list[Draw]) -> float:
@@ -497,30 +537,33 @@ def law(draws: list[Draw]) -> float:
     Of density exp(-||z||_r^2 / 2) the squared norm is chi-squared, |z_1|^r / ||z||_r^r
     is beta and independent of it, as is the sign.
     """
-    kind, order = draws[0].kind, draws[0].order
+    kind = draws[0].kind
+    order = draws[0].order
     if order == 2:
         unit = LAWS.get(kind, stats.norm)
-        values = np.concatenate([draw.unit.ravel() for draw in draws])
-        return float(stats.kstest(values, unit.cdf).pvalue)
+        numbers = np.concatenate([draw.unit.ravel() for draw in draws])
+        return float(stats.kstest(numbers, unit.cdf).pvalue)
     rows = np.array([draw.unit.ravel() for draw in draws])
-    powers, d = np.abs(rows) ** order, rows.shape[1]
+    powers = np.abs(rows) ** order
+    d = rows.shape[1]
     sizes = powers.sum(axis=1)
     tests = [stats.kstest(sizes ** (2 / order), stats.chi2(d).cdf).pvalue]
     share = stats.beta(1 / order, max(d - 1, 0.5) / order)
-    for j in range(d if d > 1 else 0):
+    columns = range(d) if d > 1 else ()
+    for j in columns:
         tests.append(stats.kstest(powers[:, j] / sizes, share.cdf).pvalue)
         tests.append(stats.binomtest(int((rows[:, j] > 0).sum()), len(rows)).pvalue)
     return float(min(min(tests) * len(tests), 1.0))
 
 
-def dependence(made: list[Transcript]) -> float:
+def dependence(runs: list[Transcript]) -> float:
     """P-value of no rank correlation between any two numbers of a run."""
-    rows = [np.concatenate([draw.unit.ravel() for draw in run.draws]) for run in made]
+    rows = [np.concatenate([draw.unit.ravel() for draw in run.draws]) for run in runs]
     size = min(len(row) for row in rows)
     if size < 2 or len(rows) < 3:
         return 1.0
-    kept = np.linspace(0, size - 1, min(size, BESIDE)).round().astype(int)
-    ranks = stats.rankdata(np.array([row[:size][kept] for row in rows]), axis=0)
-    upper = np.corrcoef(ranks, rowvar=False)[np.triu_indices(len(kept), 1)]
+    places = np.linspace(0, size - 1, min(size, BESIDE)).round().astype(int)
+    ranks = stats.rankdata(np.array([row[:size][places] for row in rows]), axis=0)
+    upper = np.corrcoef(ranks, rowvar=False)[np.triu_indices(len(places), 1)]
     extreme = float(np.abs(upper).max()) * math.sqrt(len(rows) - 1)
     return float(min(2 * stats.norm.sf(extreme) * len(upper), 1.0))

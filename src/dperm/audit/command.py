@@ -31,7 +31,9 @@ from dperm.audit.functions import (
 from dperm.core.privacy.strict import gaussian_epsilon
 
 PLACE = re.compile(r"[\w./-]+:[A-Za-z_][\w.]*")  # module:function or path.py:function
-NOT_REFUTED, REFUTED, REFUSED = 0, 1, 2  # exit codes
+NOT_REFUTED = 0  # exit codes
+REFUTED = 1
+REFUSED = 2
 LARGEST = 10**4  # records, features
 MOST_CANARIES = 10**5
 GRACE = 4.0  # seconds in which a process may start, and a run may end
@@ -46,18 +48,22 @@ not refuted is not private: docs/howto/audit.md says how to read a verdict
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``dperm audit`` to its parser."""
-    parser.description, parser.epilog = DESCRIPTION, EPILOG
+    parser.description = DESCRIPTION
+    parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    add, above = parser.add_argument, _between(float, 0, math.inf)
-    size, ends = _between(int, 0, LARGEST), "B or LOW:HIGH"
-    below, level = _between(float, -1e-300, 1), _between(float, 0.5, 1)
+    add = parser.add_argument
+    above = _between(float, 0, math.inf)
+    size = _between(int, 0, LARGEST)
+    ends = "B or LOW:HIGH"
+    below = _between(float, -1e-300, 1)
+    level = _between(float, 0.5, 1)
     add("function", type=_place, help="module:function or path.py:function")
     add("--epsilon", type=above, required=True, help="what it claims, above 0")
     add("--delta", type=below, default=0.0, help="what it claims, from 0; default 0")
     add("--n", type=_between(int, 1, LARGEST), default=8, help="records; default 8")
     add("--p", type=size, default=2, help="features; default 2")
-    known = "features that it assumes: -B to B; none given: any number"
-    add("--x-bound", type=_range, metavar=ends, help=known)
+    text = "features that it assumes: -B to B; none given: any number"
+    add("--x-bound", type=_range, metavar=ends, help=text)
     add("--y-bound", type=_range, metavar=ends, help="labels that it assumes")
     which = "norm of a record's features that B bounds; default linf, each feature"
     add("--norm", choices=sorted(NORMS), default="linf", help=which)
@@ -102,36 +108,39 @@ def _range(text: str) -> tuple[float, float]:
     raise argparse.ArgumentTypeError(f"{text!r}: expected B > 0 or LOW:HIGH")
 
 
-def main(given: argparse.Namespace) -> None:
+def main(options: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
     try:
         claim = Claim(
-            given.epsilon,
-            given.delta,
-            given.confidence,
-            given.seconds,
-            gaussian=given.gaussian,
+            options.epsilon,
+            options.delta,
+            options.confidence,
+            options.seconds,
+            gaussian=options.gaussian,
         )
-        n, p = given.n, given.p
-        if given.canaries:
+        n = options.n
+        p = options.p
+        if options.canaries:
             claim = replace(claim, is_of_canaries=True)
-            n, p = given.canaries, max(given.canaries, given.p)
-        if given.gaussian and not given.delta:
+            n = options.canaries
+            p = max(options.canaries, options.p)
+        if options.gaussian and not options.delta:
             raise RefusedError("--gaussian: expected --delta with it, above 0")
-        if given.norm != "linf" and given.x_bound is None:
-            raise RefusedError(f"--norm {given.norm}: expected --x-bound with it")
-        bounds = (given.x_bound, given.norm, given.y_bound, given.relation)
+        if options.norm != "linf" and options.x_bound is None:
+            raise RefusedError(f"--norm {options.norm}: expected --x-bound with it")
+        bounds = (options.x_bound, options.norm, options.y_bound, options.relation)
         domain = Domain(n, p, *bounds)
-        verdict = in_time(given.function, claim, domain, given.seed)
-        name = re.sub(r"[^\w.]+", "-", given.function).strip("-.")
-        folder = Path(given.out or f"results/audit/functions/{name}")
-        text = verdict_text(given.function, claim, domain, verdict, folder)
+        verdict = in_time(options.function, claim, domain, options.seed)
+        name = re.sub(r"[^\w.]+", "-", options.function).strip("-.")
+        folder = Path(options.out or f"results/audit/functions/{name}")
+        text = verdict_text(options.function, claim, domain, verdict, folder)
         save(folder, verdict, text)
     except (RefusedError, OSError) as error:
         print(f"dperm audit: {error}", file=sys.stderr, flush=True)
         raise SystemExit(REFUSED) from error
     print(text)
-    raise SystemExit(REFUTED if verdict.refuted else NOT_REFUTED)
+    status = REFUTED if verdict.refuted else NOT_REFUTED
+    raise SystemExit(status)
 
 
 def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
@@ -146,10 +155,11 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
         If the function cannot be audited, or ends its process.
     """
     ours, theirs = multiprocessing.Pipe(duplex=False)
-    given = (theirs, function, claim, domain, seed)
-    process = multiprocessing.Process(target=_audited, args=given)  # may fork too
-    most = PATIENCE * claim.seconds
-    end, so_far = time.monotonic() + most + GRACE, None
+    arguments = (theirs, function, claim, domain, seed)
+    process = multiprocessing.Process(target=_audited, args=arguments)  # may fork too
+    limit = PATIENCE * claim.seconds
+    end = time.monotonic() + limit + GRACE
+    so_far = None
     process.start()
     theirs.close()
     try:
@@ -161,17 +171,17 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
                 return so_far
             proved = f"epsilon >= {so_far.epsilon:.4g} so far"
             spent = f"{so_far.seconds:.0f} of {claim.seconds:g} seconds of CPU"
-            said = f"  {spent}, {so_far.runs} runs: {proved}"
-            print(said, file=sys.stderr, flush=True)
+            line = f"  {spent}, {so_far.runs} runs: {proved}"
+            print(line, file=sys.stderr, flush=True)
     except EOFError:
         raise RefusedError(f"{function}: it ended its own process") from None
     finally:
         process.kill()
         process.join()
     if so_far is None:
-        text = f"its first runs took more than {most:g} seconds by the clock"
+        text = f"its first runs took more than {limit:g} seconds by the clock"
         raise RefusedError(f"{function}: {text}")
-    note = f"a run was broken off after {most:g} seconds by the clock"
+    note = f"a run was broken off after {limit:g} seconds by the clock"
     return replace(so_far, notes=[*so_far.notes, note])
 
 
@@ -180,12 +190,12 @@ def _audited(
 ) -> None:
     """Send verdicts so far and the last one, or why there is none."""
 
-    def told(verdict: Verdict) -> None:
+    def report(verdict: Verdict) -> None:
         pipe.send((verdict, False))
 
     try:
         judge = audit_once if claim.is_of_canaries else audit
-        pipe.send((judge(load(function), claim, domain, seed, told), True))
+        pipe.send((judge(load(function), claim, domain, seed, report), True))
     except RefusedError as error:
         pipe.send((error, True))
 
@@ -195,19 +205,19 @@ def verdict_text(
 ) -> str:
     """The verdict in a few lines."""
     sign = "=" if math.isinf(verdict.epsilon) else ">="
-    how = f"by counting, with confidence {claim.confidence:g}"
+    method = f"by counting, with confidence {claim.confidence:g}"
     if claim.is_of_canaries:
-        how = f"by canaries, with confidence {claim.confidence:g}"
+        method = f"by canaries, with confidence {claim.confidence:g}"
     if verdict.frozen:
-        how = "by frozen noise: the output is affine in it, checked on fresh draws"
+        method = "by frozen noise: the output is affine in it, checked on fresh draws"
     outcome = "REFUTED" if verdict.refuted else "not refuted"
     delta = f"at delta {claim.delta:g}"
-    first = f"{outcome}: {function}, claimed epsilon {claim.epsilon:g} {delta}"
+    headline = f"{outcome}: {function}, claimed epsilon {claim.epsilon:g} {delta}"
     if not verdict.replayed:
-        first += f"; {COUNTED_ONLY}"
+        headline += f"; {COUNTED_ONLY}"
     lines = [
-        first,
-        f"  proved: epsilon {sign} {verdict.epsilon:.4g} {delta}, {how}",
+        headline,
+        f"  proved: epsilon {sign} {verdict.epsilon:.4g} {delta}, {method}",
         f"  proof: {verdict.proof}",
     ]
     if verdict.pair is not None:
@@ -240,8 +250,9 @@ def save(folder: Path, verdict: Verdict, text: str) -> None:
     verdict_file.write_text(f"{command}\n{text}\n", encoding="utf-8")
     if verdict.pair is None:
         return
-    for name, data in (("D", verdict.pair.first), ("D_prime", verdict.pair.second)):
-        names = ",".join([*(f"x{j + 1}" for j in range(data.X.shape[1])), "y"])
-        rows = np.column_stack([data.X, data.y])  # of which 17 digits tell all
-        given_as = {"delimiter": ",", "header": names, "comments": ""}
-        np.savetxt(folder / f"{name}.csv", rows, fmt="%.17g", **given_as)
+    for name, records in (("D", verdict.pair.first), ("D_prime", verdict.pair.second)):
+        names = [f"x{j + 1}" for j in range(records.X.shape[1])]
+        header = ",".join([*names, "y"])
+        rows = np.column_stack([records.X, records.y])  # of which 17 digits tell all
+        path = folder / f"{name}.csv"
+        np.savetxt(path, rows, "%.17g", ",", header=header, comments="")

@@ -9,7 +9,6 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,27 +41,33 @@ def composed(
     from dp_accounting.pld import privacy_loss_distribution as pld
 
     counts = Counter(releases)
-    plain = [one for one in counts if one.law == "gaussian" and one.rate == 1]
-    mu = math.sqrt(sum(counts.pop(one) * one.size**2 for one in plain))
+    plain = [
+        release for release in counts if release.law == "gaussian" and release.rate == 1
+    ]
+    mu = math.sqrt(sum(counts.pop(release) * release.size**2 for release in plain))
     if not counts:
         return float(get_epsilon_gaussian(1 / mu, delta)) if mu else 0.0
-    interval = max(_GRID, 8 * max(one.size for one in counts) / _SHARE)
+    interval = max(_GRID, 8 * max(release.size for release in counts) / _SHARE)
     grid = {"pessimistic_estimate": up, "value_discretization_interval": interval}
     dots = {"use_connect_dots": up, **grid}
 
-    def distribution(one: Release) -> Any:
-        if one.law == "laplace":
-            return pld.from_laplace_mechanism(1 / one.size, **dots)
-        if one.law == "pure":
-            lie = 2 / (1 + math.exp(one.size))
+    def distribution(release: Release) -> Any:
+        if release.law == "laplace":
+            return pld.from_laplace_mechanism(1 / release.size, **dots)
+        if release.law == "pure":
+            lie = 2 / (1 + math.exp(release.size))
             return pld.from_randomized_response(lie, 2, **grid)
-        rate = {"sampling_prob": one.rate}
-        return pld.from_gaussian_mechanism(1 / one.size, **rate, **dots)
+        rate = {"sampling_prob": release.rate}
+        return pld.from_gaussian_mechanism(1 / release.size, **rate, **dots)
 
-    parts = [distribution(one).self_compose(many) for one, many in counts.items()]
+    distributions = []
+    for release, many in counts.items():
+        distributions.append(distribution(release).self_compose(many))
     if mu:
-        parts.append(pld.from_gaussian_mechanism(1 / mu, **dots))
-    total = reduce(lambda one, two: one.compose(two), parts)
+        distributions.append(pld.from_gaussian_mechanism(1 / mu, **dots))
+    total = distributions[0]
+    for further in distributions[1:]:
+        total = total.compose(further)
     return float(total.get_epsilon_for_delta(delta))
 
 
@@ -75,14 +80,15 @@ def ledger_bounds(ledger: Ledger, delta: float = DELTA) -> tuple[float, float]:
     It knows some of the events: the upper bound is infinite where others, or sampling
     or Gumbel noise, are in the ledger, and the lower one leaves those out.
     """
-    known, whole = list[Release](), True
+    releases = list[Release]()
+    is_whole = True
     for event in ledger.events:
         release, exact = _stated(event)
         many = event.selections if isinstance(event, NoisyMax) else event.count
-        known += [release] * many if release else []
-        whole &= exact
-    upper = composed(known, delta, up=True) if whole else math.inf
-    return composed(known, delta), upper
+        releases += [release] * many if release else []
+        is_whole &= exact
+    upper = composed(releases, delta, up=True) if is_whole else math.inf
+    return composed(releases, delta), upper
 
 
 def stretched(ledger: Ledger) -> Ledger:
@@ -105,13 +111,14 @@ def _stated(event: Event) -> tuple[Release | None, bool]:
     if isinstance(event, NoisyMax):
         # the worst of pure privacy; with Gumbel noise, losses have half of that range
         is_laplace = event.noise == "laplace"
-        return Release("pure", 2 * size if is_laplace else size), is_laplace
+        loss = 2 * size if is_laplace else size
+        return Release("pure", loss), is_laplace
     if isinstance(event, SampledGaussian):
         return Release("gaussian", size, event.sampling_rate), False
     if isinstance(event, Laplace):
         return Release("laplace", size), True
-    known = isinstance(event, Gaussian)
-    return Release("gaussian", size) if known else None, known
+    is_gaussian = isinstance(event, Gaussian)
+    return Release("gaussian", size) if is_gaussian else None, is_gaussian
 
 
 # --- a run on a pair ------------------------------------------------------------------
@@ -133,24 +140,28 @@ def run_epsilon(m: Mechanism, pair: Pair, seeds: Sequence[int]) -> float:
         return 0.0
     if len(m.selections) == len(m.ledger.events):
         return 0.0
-    histories, doubt, last, toll = list[dict[tuple, Shift]](), 0.0, math.inf, 0.0
+    histories = list[dict[tuple, Shift]]()
+    doubt = 0.0
+    end_step = math.inf
+    toll = 0.0
     for seed in seeds:
         replay = Replay(m, pair, seed)
         coupling = replay.couple()
         if coupling.other is None:
             return math.inf
         chance, end = decided(replay, coupling.seen)
-        doubt, last = max(doubt, chance), min(last, end)
+        doubt = max(doubt, chance)
+        end_step = min(end_step, end)
         histories.append(dict(_numbered(coupling.shifts)))
-    found = list[Release]()
+    releases = list[Release]()
     for place in histories[0]:
-        same = [one[place] for one in histories if place in one]
-        if place[0] < last and len(same) == len(histories):
-            found += _least(same)
+        same = [shifts[place] for shifts in histories if place in shifts]
+        if place[0] < end_step and len(same) == len(histories):
+            releases += _least(same)
             event = same[0].event
             if isinstance(event, PerturbedObjective):
                 toll += math.log1p(event.curvature / 4)
-    return max(composed(found, DELTA + doubt) - toll, 0.0)
+    return max(composed(releases, DELTA + doubt) - toll, 0.0)
 
 
 def decided(replay: Replay, seen: Transcript) -> tuple[float, float]:
@@ -176,7 +187,8 @@ def _numbered(shifts: Sequence[Shift]) -> Iterator[tuple[tuple, Shift]]:
 
 def _least(shifts: Sequence[Shift]) -> Iterator[Release]:
     """The release with the least of some shifts; none where its law is not known."""
-    event, size = shifts[0].event, min(shift.size for shift in shifts)
+    event = shifts[0].event
+    size = min(shift.size for shift in shifts)
     if isinstance(event, Laplace):  # its numbers have independent noise
         units = np.min([np.abs(shift.units) for shift in shifts], axis=0)
         yield from (Release("laplace", float(unit)) for unit in units[units > SAME])

@@ -32,7 +32,8 @@ UNTOUCHED = ("numpy", "dperm.audit", "dperm.testing")
 STANDARD = sys.stdlib_module_names
 WORDS = 4  # of 64 bits, of a generator's state
 MANY = 2**20  # more than there are generators that outlive a run
-PYTHON, LEGACY = random.Random, np.random.RandomState  # whatever their names hold later
+PYTHON = random.Random  # whatever their names hold later
+LEGACY = np.random.RandomState
 
 
 @dataclass
@@ -57,7 +58,8 @@ class Run:
         """Record a draw and return it, with the script's numbers where they fit."""
         if not self.is_kept:
             return loc + scale * unit
-        place, shape = len(self.draws), np.shape(unit)
+        place = len(self.draws)
+        shape = np.shape(unit)
         if place < len(self.script) and self.script[place].shape == shape:
             unit = self.script[place] if shape else float(self.script[place])
             self.replayed += 1
@@ -102,7 +104,8 @@ class Mixed(ISpawnableSeedSequence):
         """State of that many words."""
         if n_words > WORDS or self.entropy >= 2**63:
             return np.random.SeedSequence(self.entropy).generate_state(n_words, dtype)
-        state, words = int(self.entropy) * WORDS, []
+        state = int(self.entropy) * WORDS
+        words = []
         for _ in range(n_words):
             state = (state + 0x9E3779B97F4A7C15) % 2**64
             word = state
@@ -315,9 +318,9 @@ class Replacements:
         self._add(instance, _python)
         self._add_methods(vars(np.random), hidden, _everyone)
         self._add_methods(vars(random), instance, _python)
-        for made in gc.get_objects():
-            if made is not hidden and made is not instance:
-                self._add_made(made)
+        for original in gc.get_objects():
+            if original is not hidden and original is not instance:
+                self._add_existing(original)
 
     def _add(self, original: Any, ours: Any) -> None:
         self.originals.append(original)
@@ -328,21 +331,21 @@ class Replacements:
             if getattr(bound, "__self__", None) is owner:
                 self._add(bound, getattr(ours, name))
 
-    def _add_made(self, made: Any) -> None:
+    def _add_existing(self, original: Any) -> None:
         """A recording generator in place of one that was made before the runs."""
-        kind = type(made)
+        kind = type(original)
         if kind is np.random.Generator:
-            bits = made.bit_generator
-            self._add(made, Generator(bits))
-            self.restarts[id(made)] = functools.partial(_restart, bits)
+            bits = original.bit_generator
+            self._add(original, Generator(bits))
+            self.restarts[id(original)] = functools.partial(_restart, bits)
         elif kind is np.random.RandomState:
-            state = RandomState(made._bit_generator)
-            self._add(made, state)
-            self.restarts[id(made)] = state.seed
+            state = RandomState(original._bit_generator)
+            self._add(original, state)
+            self.restarts[id(original)] = state.seed
         elif kind is random.Random:
             generator = Mersenne(0)
-            self._add(made, generator)
-            self.restarts[id(made)] = lambda seed: generator.seed(str(seed))
+            self._add(original, generator)
+            self.restarts[id(original)] = lambda seed: generator.seed(str(seed))
 
     def __contains__(self, bound: Any) -> bool:
         return id(bound) in self.ours
@@ -356,8 +359,8 @@ class Replacements:
 
 
 def _restart(bits: Any, seed: list[int]) -> None:
-    first, place = seed
-    bits.state = type(bits)(Mixed(first * MANY + place)).state
+    base, place = seed
+    bits.state = type(bits)(Mixed(base * MANY + place)).state
 
 
 Undo = Callable[[], Any]
@@ -365,54 +368,58 @@ Undo = Callable[[], Any]
 
 def _is_untouched(module: Any) -> bool:
     """Whether a module's names stay as they are."""
-    known = any(f"{module}.".startswith(f"{name}.") for name in UNTOUCHED)
-    return known or str(module).partition(".")[0] in STANDARD
+    is_listed = any(f"{module}.".startswith(f"{name}.") for name in UNTOUCHED)
+    return is_listed or str(module).partition(".")[0] in STANDARD
 
 
-def _replaced(found: Replacements) -> Iterator[Undo]:
+def _replaced(replacements: Replacements) -> Iterator[Undo]:
     """Put replacements wherever originals are bound; yields how to take them back."""
     public = (vars(np.random), vars(np.random.mtrand), vars(random), vars(os))
     for names in public:
-        yield from _in_mapping(names, found)
+        yield from _in_mapping(names, replacements)
     for kind in gc.get_objects():
         # the type alone is asked: an object may run code of its own for its class
         if issubclass(type(kind), type) and not _is_untouched(kind.__module__):
-            yield from _in_attributes(kind, dict(vars(kind)), found)
-    own = {id(found.originals), *map(id, public), *map(id, found.ours.values())}
+            yield from _in_attributes(kind, dict(vars(kind)), replacements)
+    own_ids = {
+        id(replacements.originals),
+        *map(id, public),
+        *map(id, replacements.ours.values()),
+    }
     tuples = []
-    for holder in gc.get_referrers(*found.originals):
-        if id(holder) in own or holder in found:
+    for holder in gc.get_referrers(*replacements.originals):
+        if id(holder) in own_ids or holder in replacements:
             continue
         if isinstance(holder, tuple):
             tuples.append(holder)
         else:
-            yield from _in_holder(holder, found)
-    known = {*map(id, tuples)}
+            yield from _in_holder(holder, replacements)
+    tuple_ids = {*map(id, tuples)}
     for holder in gc.get_referrers(*tuples):
-        if isinstance(holder, FunctionType) and id(holder.__defaults__) in known:
-            yield from _in_defaults(holder, found)
+        if isinstance(holder, FunctionType) and id(holder.__defaults__) in tuple_ids:
+            yield from _in_defaults(holder, replacements)
         elif isinstance(holder, dict) and not _is_untouched(holder.get("__name__")):
-            for key, values in list(holder.items()):
-                if id(values) in known and type(values) is tuple:
-                    holder[key] = tuple(map(found.take, values))
-                    yield functools.partial(holder.__setitem__, key, values)
+            for key, defaults in list(holder.items()):
+                if id(defaults) in tuple_ids and type(defaults) is tuple:
+                    holder[key] = tuple(map(replacements.take, defaults))
+                    yield functools.partial(holder.__setitem__, key, defaults)
 
 
-def _in_holder(holder: Any, found: Replacements) -> Iterator[Undo]:
+def _in_holder(holder: Any, replacements: Replacements) -> Iterator[Undo]:
     """In whatever refers to an original, but for tuples."""
     if isinstance(holder, dict):
         if not _is_untouched(holder.get("__name__")):
-            yield from _in_mapping(holder, found)
+            yield from _in_mapping(holder, replacements)
     elif isinstance(holder, list):
-        yield from _in_list(holder, found)
+        yield from _in_list(holder, replacements)
     elif isinstance(holder, CellType):
         cell = {"cell_contents": holder.cell_contents}
         if not isinstance(holder.cell_contents, type):  # that of ``super()``
-            yield from _in_attributes(holder, cell, found)
+            yield from _in_attributes(holder, cell, replacements)
     elif isinstance(holder, functools.partial):
-        yield from _in_partial(holder, found)
+        yield from _in_partial(holder, replacements)
     elif not isinstance(holder, type) and not _is_untouched(type(holder).__module__):
-        yield from _in_attributes(holder, _attributes(holder), found)
+        yield from _in_attributes(holder, _attributes(holder), replacements)
 
 
 def _attributes(holder: Any) -> dict[str, Any]:
@@ -426,29 +433,29 @@ def _attributes(holder: Any) -> dict[str, Any]:
     return attributes
 
 
-def _in_mapping(names: Any, found: Replacements) -> Iterator[Undo]:
+def _in_mapping(names: Any, replacements: Replacements) -> Iterator[Undo]:
     for key, bound in list(names.items()):
-        if bound in found:
-            names[key] = found.take(bound)
+        if bound in replacements:
+            names[key] = replacements.take(bound)
             yield functools.partial(names.__setitem__, key, bound)
 
 
-def _in_list(items: list[Any], found: Replacements) -> Iterator[Undo]:
-    for place, bound in enumerate(items):
-        if bound in found:
-            items[place] = found.take(bound)
-            yield functools.partial(items.__setitem__, place, bound)
+def _in_list(bound_list: list[Any], replacements: Replacements) -> Iterator[Undo]:
+    for place, bound in enumerate(bound_list):
+        if bound in replacements:
+            bound_list[place] = replacements.take(bound)
+            yield functools.partial(bound_list.__setitem__, place, bound)
 
 
 def _in_attributes(
-    holder: Any, attributes: dict[str, Any], found: Replacements
+    holder: Any, attributes: dict[str, Any], replacements: Replacements
 ) -> Iterator[Undo]:
     for name, bound in attributes.items():
         is_static = isinstance(bound, staticmethod)
         plain = bound.__func__ if is_static else bound
-        if plain not in found:
+        if plain not in replacements:
             continue
-        replacement = found.take(plain)
+        replacement = replacements.take(plain)
         if is_static:
             replacement = staticmethod(replacement)
         for assign in (setattr, object.__setattr__):  # the second for frozen objects
@@ -458,18 +465,18 @@ def _in_attributes(
                 break
 
 
-def _in_defaults(function: FunctionType, found: Replacements) -> Iterator[Undo]:
-    values = function.__defaults__ or ()
-    function.__defaults__ = tuple(map(found.take, values))
-    yield functools.partial(setattr, function, "__defaults__", values)
+def _in_defaults(function: FunctionType, replacements: Replacements) -> Iterator[Undo]:
+    defaults = function.__defaults__ or ()
+    function.__defaults__ = tuple(map(replacements.take, defaults))
+    yield functools.partial(setattr, function, "__defaults__", defaults)
 
 
-def _in_partial(call: Any, found: Replacements) -> Iterator[Undo]:
+def _in_partial(call: Any, replacements: Replacements) -> Iterator[Undo]:
     state: Any = call.__reduce__()[2]
-    function, args, named, attributes = state
-    named = {key: found.take(argument) for key, argument in named.items()}
-    args = tuple(map(found.take, args))
-    call.__setstate__((found.take(function), args, named, attributes))
+    function, args, keywords, attributes = state
+    keywords = {key: replacements.take(argument) for key, argument in keywords.items()}
+    args = tuple(map(replacements.take, args))
+    call.__setstate__((replacements.take(function), args, keywords, attributes))
     yield functools.partial(call.__setstate__, state)
 
 

@@ -56,7 +56,8 @@ class Records:
 
     def replaced(self, i: int, record: Record) -> Records:
         """The neighbour with another record i."""
-        X, y = self.X.copy(), self.y.copy()
+        X = self.X.copy()
+        y = self.y.copy()
         X[i], y[i] = record
         return Records(X, y)
 
@@ -67,17 +68,18 @@ class Pair:
 
     first: Records
     second: Records
-    at: int
+    position: int
 
     @property
     def reverse(self) -> Pair:
         """The other direction."""
-        return Pair(self.second, self.first, self.at)
+        return Pair(self.second, self.first, self.position)
 
     @property
     def alike(self) -> bool:
         """Whether all records of D' are equal: it tells nothing which one is read."""
-        X, y = self.second.X, self.second.y
+        X = self.second.X
+        y = self.second.y
         return bool((X[0] == X).all() and (y == y[0]).all())
 
 
@@ -99,40 +101,42 @@ class Tap:
     """Records draws, and returns those of a script as long as their shapes fit."""
 
     def __init__(self, script: Sequence[Draw] = ()):
-        self.script, self.draws = script, list[Draw]()
+        self.script = script
+        self.draws = list[Draw]()
 
     def __call__(self, kind: str, unit: Array, order: float = 2.0) -> Array:
         """Record a draw; return the numbers that the caller gets instead of its own."""
-        at = len(self.draws)
-        if at < len(self.script) and self.script[at].unit.shape == np.shape(unit):
-            unit = self.script[at].unit
+        place = len(self.draws)
+        if place < len(self.script) and self.script[place].unit.shape == np.shape(unit):
+            unit = self.script[place].unit
         else:
             self.script = ()
         self.draws.append(Draw(kind, np.array(unit, dtype=float), order))
         return unit
 
 
-class Taken(Generator):
+class FixedSampling(Generator):
     """A sampling stream that returns one prescribed record in every step.
 
     A batch holds that record and the ones that follow it; with replacement, it holds
     that record alone, repeated.
     """
 
-    def __init__(self, at: int):
+    def __init__(self, index: int):
         super().__init__(PCG64(0))
-        self.at = at
+        self.index = index
 
     def integers(self, low: Any, high: Any = None, size: Any = None, **_: Any) -> Any:  # type: ignore[override]
         """The prescribed number, whatever the range."""
-        return np.full(() if size is None else size, self.at)
+        shape = () if size is None else size
+        return np.full(shape, self.index)
 
     def choice(  # type: ignore[override]
         self, a: Any, size: Any = None, replace: bool = True, *_: Any, **__: Any
     ) -> Any:
         """The prescribed number and its successors, modulo ``a``."""
         count = 1 if size is None else size
-        return (self.at + np.arange(count) * (not replace)) % int(a)
+        return (self.index + np.arange(count) * (not replace)) % int(a)
 
 
 @dataclass(frozen=True)
@@ -268,10 +272,10 @@ class Mechanism:
         """Whether view t reveals a selection, whose noise is then its first draw."""
         if not self.selections or not seen.behind(t):
             return False
-        at = seen.behind(t)[0]
-        if at < self.ahead:
+        place = seen.behind(t)[0]
+        if place < self.ahead:
             return False
-        return not self.events or isinstance(self.events[at], NoisyMax)
+        return not self.events or isinstance(self.events[place], NoisyMax)
 
     def selecting(self, seen: Transcript) -> list[int]:
         """Views that reveal a selection."""
@@ -282,7 +286,7 @@ class Mechanism:
         data: Records,
         seed: Seed,
         script: Sequence[Draw] = (),
-        taken: int | None = None,
+        read_record: int | None = None,
         until: float = math.inf,
     ) -> Transcript:
         """Run with noise from the seed, or from the script as far as it goes.
@@ -292,17 +296,19 @@ class Mechanism:
         data : Records
         seed : int or tuple of int
         script : sequence of Draw
-        taken : int, optional
+        read_record : int, optional
             The record that each step reads, where that is random.
         until : float
             The view after which the run stops.
         """
-        own, tap = seeded(seed), Tap(script)
-        if taken is not None:
-            own = own.replaced(sampling=Taken(taken))
-        views, ends = list[Array](), [0]
+        run_streams = seeded(seed)
+        tap = Tap(script)
+        if read_record is not None:
+            run_streams = run_streams.replaced(sampling=FixedSampling(read_record))
+        views = list[Array]()
+        ends = [0]
         with mechanisms.heard(tap), quiet():
-            run = self.begin(data, own)
+            run = self.begin(data, run_streams)
             for view in self.follow(run):
                 views.append(np.ravel(np.array(view, dtype=float)))
                 ends.append(len(tap.draws))
@@ -324,11 +330,11 @@ def seeded(seed: Seed) -> Streams:
     """The streams of a seed, or of one seed for each stream."""
     if not isinstance(seed, tuple):
         return streams(seed)
-    each = zip(STREAMS, map(streams, seed), strict=True)
-    return Streams(**{name: getattr(one, name) for name, one in each})
+    named_streams = zip(STREAMS, map(streams, seed), strict=True)
+    return Streams(**{name: getattr(source, name) for name, source in named_streams})
 
 
 def all_seeds(seed: int, purpose: int, count: int) -> list[int]:
     """Seeds for one purpose, which are used for no other."""
     state = np.random.SeedSequence([seed, purpose]).generate_state(count, np.uint64)
-    return [int(one) for one in state]
+    return [int(word) for word in state]

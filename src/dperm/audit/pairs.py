@@ -36,34 +36,41 @@ def odd_pairs(m: Mechanism) -> list[Pair]:
     Labels that are numbers are odd too, in turn and huge next to tiny records; signs
     are exchanged.
     """
-    at, p = m.positions[0], m.base.X.shape[1]
+    position = m.positions[0]
+    p = m.base.X.shape[1]
     turns = np.where(np.arange(p) % 2, -1.0, 1.0)  # sums are infinity less infinity
-    some = [(x, 1.0) for x in ODD]
+    records = [(x, 1.0) for x in ODD]
     if m.real:
-        some += [*zip(ODD, ODD[::-1], strict=True)]
-        some += [(x, y) for x in ODD[-4:] for y in ODD[3:5]]
-    plain = (m.base.X[at], 1.0)
-    odd = [(x * turns, y) for x, y in some] + [(m.base.X[at], -1.0)]
-    return [_pair(m, m.base, at, record, plain) for record in odd]
+        records += [*zip(ODD, ODD[::-1], strict=True)]
+        records += itertools.product(ODD[-4:], ODD[3:5])
+    plain = (m.base.X[position], 1.0)
+    odd = [(x * turns, y) for x, y in records] + [(m.base.X[position], -1.0)]
+    return [_pair(m, m.base, position, record, plain) for record in odd]
 
 
-def _pair(m: Mechanism, others: Records, at: int, one: Record, two: Record) -> Pair:
+def _pair(
+    m: Mechanism, base: Records, position: int, record: Record, replacement: Record
+) -> Pair:
     bound = np.inf if m.bound is None else m.bound
-    one, two = ((np.clip(x, -bound, bound), y) for x, y in (one, two))
-    return Pair(others.replaced(at, one), others.replaced(at, two), at)
+    record, replacement = (
+        (np.clip(x, -bound, bound), y) for x, y in (record, replacement)
+    )
+    return Pair(
+        base.replaced(position, record), base.replaced(position, replacement), position
+    )
 
 
 def corners(p: int) -> list[Array]:
     """Corners of the cube, one of each opposite pair; two where there are many."""
     if p > 4:
         return [np.ones(p), np.where(np.arange(p) < p // 2, -1.0, 1.0)]
-    rest = itertools.product((1.0, -1.0), repeat=p - 1)
-    return [np.array((1.0, *signs)) for signs in rest]
+    signs_of_rest = itertools.product((1.0, -1.0), repeat=p - 1)
+    return [np.array((1.0, *signs)) for signs in signs_of_rest]
 
 
 def _tried(m: Mechanism) -> Iterator[Pair]:
-    for (one, two), at in itertools.product(m.tried, m.positions):
-        yield _pair(m, m.base, at, (one, 1.0), (two, 1.0))
+    for (record, replacement), position in itertools.product(m.tried, m.positions):
+        yield _pair(m, m.base, position, (record, 1.0), (replacement, 1.0))
 
 
 def _plain(m: Mechanism) -> Iterator[Pair]:
@@ -72,17 +79,24 @@ def _plain(m: Mechanism) -> Iterator[Pair]:
     The first two in every position, the others in one position each.
     """
     p = m.base.X.shape[1]
-    corner, axis, zero = np.ones(p), np.eye(p)[0], np.zeros(p)
+    corner = np.ones(p)
+    axis = np.eye(p)[0]
+    zero = np.zeros(p)
     turned = np.where(np.arange(p) == 0, -1.0, 1.0)
-    whole = [(corner, -corner), (axis, -axis)]
-    rest = [(axis, zero), (corner, -QUIET / LOUD * corner), (corner, turned)]
-    rest += [(corner, zero)] + [(c, -c) for c in corners(p)[1:]]
+    everywhere = [(corner, -corner), (axis, -axis)]
+    single = [(axis, zero), (corner, -QUIET / LOUD * corner), (corner, turned)]
+    single += [(corner, zero)] + [(c, -c) for c in corners(p)[1:]]
     places = itertools.cycle(m.positions)
-    both = [*itertools.product(whole, m.positions), *zip(rest, places, strict=False)]
-    for (one, two), at in both:
-        yield _pair(m, m.base, at, (LOUD * one, 1.0), (LOUD * two, 1.0))
+    placed = [
+        *itertools.product(everywhere, m.positions),
+        *zip(single, places, strict=False),
+    ]
+    for (record, replacement), position in placed:
+        yield _pair(
+            m, m.base, position, (LOUD * record, 1.0), (LOUD * replacement, 1.0)
+        )
         if m.real:
-            yield _pair(m, m.base, at, (one, LOUD), (one, -LOUD))
+            yield _pair(m, m.base, position, (record, LOUD), (record, -LOUD))
 
 
 def _random(m: Mechanism) -> Iterator[Pair]:
@@ -90,10 +104,12 @@ def _random(m: Mechanism) -> Iterator[Pair]:
     p = m.base.X.shape[1]
     for seed in itertools.count():
         rng = np.random.default_rng([seed, 2])
-        one, two = 10.0 ** rng.uniform(-2, 3, (2, 1)) * rng.standard_normal((2, p))
+        record, replacement = 10.0 ** rng.uniform(-2, 3, (2, 1)) * rng.standard_normal(
+            (2, p)
+        )
         labels = rng.choice((-1.0, 1.0), 2)
-        at = m.positions[seed % len(m.positions)]
-        yield _pair(m, m.base, at, (one, labels[0]), (two, labels[1]))
+        position = m.positions[seed % len(m.positions)]
+        yield _pair(m, m.base, position, (record, labels[0]), (replacement, labels[1]))
 
 
 def _crowded(m: Mechanism) -> Iterator[Pair]:
@@ -101,17 +117,23 @@ def _crowded(m: Mechanism) -> Iterator[Pair]:
     n, p = m.base.X.shape
     for c in corners(p):
         turned = np.roll(c, 1) * np.where(np.arange(p) == 0, -1.0, 1.0)
-        for other in (-c, turned):
-            crowd = Records(np.tile(LOUD * other, (n, 1)), np.ones(n))
-            yield _pair(m, crowd, m.positions[0], (LOUD * c, 1.0), (LOUD * other, 1.0))
+        for twin in (-c, turned):
+            crowd = Records(np.tile(LOUD * twin, (n, 1)), np.ones(n))
+            yield _pair(m, crowd, m.positions[0], (LOUD * c, 1.0), (LOUD * twin, 1.0))
 
 
 def _apart(m: Mechanism) -> Iterator[Pair]:
     """Other records that separate the candidates, and a record that reverses them."""
     n, p = m.base.X.shape
-    first, place = np.arange(p) == 0, np.arange(n)[:, None] + 0.5 * np.arange(p)
+    is_first = np.arange(p) == 0
+    place = np.arange(n)[:, None] + 0.5 * np.arange(p)
     kinds = itertools.product((False, True), m.positions[:2], GAPS, corners(p))
-    for low, at, gap, c in kinds:
-        means = np.where(first, gap if low else 1 - gap, 0.0 if low else 1.0)
+    for low, position, gap, c in kinds:
+        if low:
+            means = np.where(is_first, gap, 0.0)
+        else:
+            means = np.where(is_first, 1 - gap, 1.0)
         X = np.where(place % n < np.round(n * (1 - means) / 2), -1.0, 1.0)
-        yield _pair(m, Records(X, np.ones(n)), at, (LOUD * c, 1.0), (-LOUD * c, 1.0))
+        yield _pair(
+            m, Records(X, np.ones(n)), position, (LOUD * c, 1.0), (-LOUD * c, 1.0)
+        )

@@ -44,7 +44,8 @@ SEEN = 4  # runs for each different output, of which frequencies are compared
 WIDE = 8  # most outputs of which single ones are tried
 EASE = 0.05  # of epsilon, given up for a simpler event: simple ones come first
 HASTE = 4.0  # the same, divided by the runs it is chosen on: rare values overfit few
-NAN, INFINITE = 1e4, 9e3  # their substitutes, beyond arcsinh of any number
+NAN = 1e4  # their substitutes, beyond arcsinh of any number
+INFINITE = 9e3
 
 
 # --- exact laws -----------------------------------------------------------------------
@@ -68,9 +69,11 @@ class Law:
         if set(self.laws) == {"normal"}:
             root = np.linalg.cholesky(self.slopes @ self.slopes.T)
             return Law(self.centre, root, ("normal",) * len(root))
-        kept = np.abs(self.slopes).max(axis=0) > ZERO * np.abs(self.slopes).max()
-        laws = tuple(name for name, keep in zip(self.laws, kept, strict=True) if keep)
-        return Law(self.centre, self.slopes[:, kept], laws)
+        reached = np.abs(self.slopes).max(axis=0) > ZERO * np.abs(self.slopes).max()
+        laws = tuple(
+            name for name, keep in zip(self.laws, reached, strict=True) if keep
+        )
+        return Law(self.centre, self.slopes[:, reached], laws)
 
     def drawn(self, z: Array) -> Array:
         """Outputs for noise (m, s), shape (k, s)."""
@@ -102,14 +105,16 @@ def law(target: Target, data: Records, seed: int) -> Law | None:
     centre = target(data, seed, still).output
     columns = []
     for k, unit in enumerate(still):
-        for entry in range(unit.size):
+        for place in range(unit.size):
             moved = [u.copy() for u in still]
-            moved[k].flat[entry] = 1.0
+            moved[k].flat[place] = 1.0
             columns.append(target(data, seed, moved).output)
     if any(c.shape != centre.shape for c in columns) or not np.isfinite(columns).all():
         return None
-    laws = tuple(d.kind for d in plain.draws for _ in range(d.unit.size))
-    fitted = Law(centre, np.column_stack(columns) - centre[:, None], laws)
+    laws: list[str] = []
+    for draw in plain.draws:
+        laws += [draw.kind] * draw.unit.size
+    fitted = Law(centre, np.column_stack(columns) - centre[:, None], tuple(laws))
     return fitted if _holds(target, data, seed, fitted, plain) else None
 
 
@@ -140,44 +145,50 @@ def compare_laws(target: Target, pair: Pair, seed: int, delta: float) -> Bound |
 
     Outputs are taken in units of their size, which tells differences from rounding.
     """
-    one = law(target, pair.first, seed)
-    two = law(target, pair.second, seed) if one is not None else None
-    if one is None or two is None or one.centre.shape != two.centre.shape:
+    law_d = law(target, pair.first, seed)
+    law_d_prime = law(target, pair.second, seed) if law_d is not None else None
+    if (
+        law_d is None
+        or law_d_prime is None
+        or law_d.centre.shape != law_d_prime.centre.shape
+    ):
         return None
-    both = [
-        np.abs(np.column_stack([a.centre, a.slopes])).sum(axis=1) for a in (one, two)
+    magnitudes = [
+        np.abs(np.column_stack([a.centre, a.slopes])).sum(axis=1)
+        for a in (law_d, law_d_prime)
     ]
-    sizes = np.max(both, axis=0)
+    sizes = np.max(magnitudes, axis=0)
     units = np.diag(1 / np.where(sizes > 0, sizes, 1.0))
-    one, two = one.seen(units), two.seen(units)
-    for a, b in ((one, two), (two, one)):
+    law_d = law_d.seen(units)
+    law_d_prime = law_d_prime.seen(units)
+    for a, b in ((law_d, law_d_prime), (law_d_prime, law_d)):
         bare = _no_noise(a, b)
         if bare is not None:
             return bare
     # in coordinates that noise reaches; the others are equal
-    span = _split(one.slopes)[1]
+    span = _split(law_d.slopes)[1]
     if not span.shape[1]:
         return Bound(0.0, "the output has the same law on both")
     try:
-        return _losses(one.seen(span).used, two.seen(span).used, delta)
+        return _losses(law_d.seen(span).used, law_d_prime.seen(span).used, delta)
     except np.linalg.LinAlgError:
         return None
 
 
 def _split(slopes: Array) -> tuple[Array, Array]:
     """Directions of the output without noise and with it."""
-    left, values, _ = np.linalg.svd(slopes)
-    rank = int((values > ZERO * max(values.max(initial=0.0), ZERO)).sum())
-    return left[:, rank:], left[:, :rank]
+    directions, singular, _ = np.linalg.svd(slopes)
+    rank = int((singular > ZERO * max(singular.max(initial=0.0), ZERO)).sum())
+    return directions[:, rank:], directions[:, :rank]
 
 
-def _no_noise(one: Law, two: Law) -> Bound | None:
+def _no_noise(law_d: Law, law_d_prime: Law) -> Bound | None:
     """Infinite bound where a part of the output has no noise and differs; else None."""
-    free, _ = _split(one.slopes)
+    free, _ = _split(law_d.slopes)
     if not free.shape[1]:
         return None
-    moved = np.abs(free.T @ (two.centre - one.centre))
-    shaken = np.abs(free.T @ two.slopes).max(axis=1, initial=0.0)
+    moved = np.abs(free.T @ (law_d_prime.centre - law_d.centre))
+    shaken = np.abs(free.T @ law_d_prime.slopes).max(axis=1, initial=0.0)
     worst = int(np.argmax(np.maximum(moved, shaken)))
     if max(moved[worst], shaken[worst]) <= MOVED:
         return None
@@ -188,34 +199,39 @@ def _no_noise(one: Law, two: Law) -> Bound | None:
     return Bound(math.inf, f"{text} outputs' sizes, where one data set has no noise")
 
 
-def _losses(one: Law, two: Law, delta: float) -> Bound | None:
+def _losses(law_d: Law, law_d_prime: Law, delta: float) -> Bound | None:
     """Epsilon from the privacy losses of outputs: their ratio on D and on D'."""
-    square = one.slopes.shape == two.slopes.shape == (len(one.slopes),) * 2
-    if one.laws != two.laws or not square:
+    square = law_d.slopes.shape == law_d_prime.slopes.shape == (len(law_d.slopes),) * 2
+    if law_d.laws != law_d_prime.laws or not square:
         return None
-    apart = np.abs(one.slopes - two.slopes).max()
-    if set(one.laws) == {"normal"} and apart < MOVED * np.abs(one.slopes).max():
-        return _gaussian(one, two, delta)
+    apart = np.abs(law_d.slopes - law_d_prime.slopes).max()
+    if set(law_d.laws) == {"normal"} and apart < MOVED * np.abs(law_d.slopes).max():
+        return _gaussian(law_d, law_d_prime, delta)
     if delta:
         return None
-    rng, largest = np.random.Generator(np.random.PCG64(5)), 0.0
-    for each in (one, two):
-        z = np.array([sample(name, rng, (SAMPLES,)) for name in one.laws])
+    rng = np.random.Generator(np.random.PCG64(5))
+    largest = 0.0
+    for side_law in (law_d, law_d_prime):
+        z = np.array([sample(name, rng, (SAMPLES,)) for name in law_d.laws])
         z *= 10.0 ** rng.uniform(0, 1.5, SAMPLES)  # any points of the support will do
-        outputs = each.drawn(z)
-        ratios = one.density(outputs) - two.density(outputs)
+        outputs = side_law.drawn(z)
+        ratios = law_d.density(outputs) - law_d_prime.density(outputs)
         largest = max(largest, float(np.abs(ratios).max().round(DIGITS)))
     text = "the output's density on both data sets: their ratio at one output"
     return Bound(largest, text)
 
 
-def _gaussian(one: Law, two: Law, delta: float) -> Bound:
+def _gaussian(law_d: Law, law_d_prime: Law, delta: float) -> Bound:
     """Two Gaussians of one covariance, in closed form."""
-    mu = float(np.linalg.norm(np.linalg.solve(one.slopes, two.centre - one.centre)))
+    mu = float(
+        np.linalg.norm(np.linalg.solve(law_d.slopes, law_d_prime.centre - law_d.centre))
+    )
     text = f"the output is Gaussian and moved by {mu:.4g} of its deviations"
     if mu == 0:
         return Bound(0.0, text)
-    return Bound(gaussian_epsilon(mu, delta) if delta > 0 else math.inf, text)
+    if delta > 0:
+        return Bound(gaussian_epsilon(mu, delta), text)
+    return Bound(math.inf, text)
 
 
 # --- events ---------------------------------------------------------------------------
@@ -237,10 +253,12 @@ def judge(
     """Lower bound on epsilon from fresh runs (Clopper and Pearson on both sides)."""
     runs = len(first)
     hits = [int((event.statistic(side) >= event.at).sum()) for side in (first, second)]
-    under, over = map(np.array, hits[::-1] if event.swapped else hits)
     counts = f"{hits[0]} of {runs} runs on D, {hits[1]} of {runs} on D'"
-    found = float(ratio_bound(under, over, runs, level, delta))
-    return Bound(found, f"{event.text}: {counts}")
+    if event.swapped:
+        hits.reverse()
+    under, over = map(np.array, hits)
+    bound = float(ratio_bound(under, over, runs, level, delta))
+    return Bound(bound, f"{event.text}: {counts}")
 
 
 def ratio_bound(
@@ -275,10 +293,13 @@ def learn(
     tried: list[tuple[str, Statistic, float, float]] = []
     hits: list[Array] = []
     for text, statistic in statistics(first, second):
-        one, two = statistic(first), statistic(second)
+        numbers_d = statistic(first)
+        numbers_d_prime = statistic(second)
         for sign in (1.0, -1.0):
-            ats, counts = _thresholds(*(np.sort(sign * side) for side in (one, two)))
-            tried += [(text, statistic, sign, at) for at in ats]
+            sorted_d = np.sort(sign * numbers_d)
+            sorted_d_prime = np.sort(sign * numbers_d_prime)
+            ats, counts = _thresholds(sorted_d, sorted_d_prime)
+            tried += [(text, statistic, sign, threshold) for threshold in ats]
             hits.append(counts)
     under, over = np.concatenate(hits, axis=1)
     runs = len(first)
@@ -296,23 +317,27 @@ def learn(
     good = bounds >= bounds.max() - max(EASE, HASTE / runs)
     k = int(np.argmax(good.any(axis=0)))
     swapped = int(np.argmax(good[:, k]))
-    text, statistic, sign, at = tried[k]
-    name = f"{text} {'>=' if sign > 0 else '<='} {sign * at + 0.0:.6g}"
+    text, statistic, sign, threshold = tried[k]
+    name = f"{text} {'>=' if sign > 0 else '<='} {sign * threshold + 0.0:.6g}"
     if statistic(first[:1]).dtype == bool:
         name = text if sign > 0 else f"not ({text})"
-    return Event(name, lambda w: sign * statistic(w), at, bool(swapped))
+    return Event(name, lambda w: sign * statistic(w), threshold, bool(swapped))
 
 
 def learn_shift(first: Array, second: Array, trials: int) -> Event | None:
     """The event that shows the largest mu of Gaussian noise; None if none shows any."""
-    best, largest = None, 0.0
+    best = None
+    largest = 0.0
     runs = len(first)
     for text, statistic in statistics(first, second):
-        one, two = statistic(first), statistic(second)
-        if one.dtype == bool:
+        numbers_d = statistic(first)
+        numbers_d_prime = statistic(second)
+        if numbers_d.dtype == bool:
             continue
         for sign in (1.0, -1.0):
-            ats, counts = _thresholds(np.sort(sign * one), np.sort(sign * two))
+            ats, counts = _thresholds(
+                np.sort(sign * numbers_d), np.sort(sign * numbers_d_prime)
+            )
             hits = counts * (trials / runs)
             for swapped in (False, True):
                 under, over = hits[::-1] if swapped else hits
@@ -344,10 +369,12 @@ def trade_off(
     arXiv:2302.07956, Section 4, who assume it too).
     """
     hits = [int((event.statistic(side) >= event.at).sum()) for side in (first, second)]
-    under, over = map(np.array, hits[::-1] if event.swapped else hits)
     runs = len(first)
-    mu = float(_shifts(under, over, runs, level))
     counts = f"{hits[0]} of {runs} runs on D, {hits[1]} of {runs} on D'"
+    if event.swapped:
+        hits.reverse()
+    under, over = map(np.array, hits)
+    mu = float(_shifts(under, over, runs, level))
     return max(mu, 0.0), f"{event.text}: {counts}, so that mu >= {mu:.4g}"
 
 
@@ -360,12 +387,16 @@ def _shifts(under: Array, over: Array, trials: int, level: float) -> Array:
     return np.nan_to_num(shifts, nan=-np.inf, posinf=-np.inf, neginf=-np.inf)
 
 
-def _thresholds(one: Array, two: Array) -> tuple[Array, Array]:
+def _thresholds(numbers_d: Array, numbers_d_prime: Array) -> tuple[Array, Array]:
     """Values of a statistic, sorted on both sides, and how many reach each."""
-    both = np.sort(np.concatenate([one, two]))
-    places = np.append(np.geomspace(2, len(both), 24).astype(int), len(one))
-    ats = np.unique(both[len(both) - places])
-    return ats, np.array([len(s) - np.searchsorted(s, ats) for s in (one, two)])
+    sorted_numbers = np.sort(np.concatenate([numbers_d, numbers_d_prime]))
+    places = np.append(
+        np.geomspace(2, len(sorted_numbers), 24).astype(int), len(numbers_d)
+    )
+    ats = np.unique(sorted_numbers[len(sorted_numbers) - places])
+    return ats, np.array(
+        [len(s) - np.searchsorted(s, ats) for s in (numbers_d, numbers_d_prime)]
+    )
 
 
 # --- statistics -----------------------------------------------------------------------
@@ -406,22 +437,22 @@ def statistics(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
 
 def _rows(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     """The frequencies of outputs that come again and again, on D against D'."""
-    both = np.concatenate([first, second]) + 0.0
-    rows, places = np.unique(both, axis=0, return_inverse=True)
+    outputs = np.concatenate([first, second]) + 0.0
+    rows, places = np.unique(outputs, axis=0, return_inverse=True)
     if first.shape[1] < 2 or not 2 < len(rows) <= len(first) / SEEN:
         return
     counts = [
-        np.bincount(part, minlength=len(rows))
-        for part in np.split(np.ravel(places), [len(first)])
+        np.bincount(side_places, minlength=len(rows))
+        for side_places in np.split(np.ravel(places), [len(first)])
     ]
     # Of a row that was never seen, nothing is known.
-    known = {
-        row.tobytes(): float(np.log((one + 0.5) / (two + 0.5)))
-        for row, one, two in zip(rows, *counts, strict=True)
+    log_ratios = {
+        row.tobytes(): float(np.log((count_d + 0.5) / (count_d_prime + 0.5)))
+        for row, count_d, count_d_prime in zip(rows, *counts, strict=True)
     }
 
     def ratio(w: Array) -> Array:
-        return np.array([known.get(row.tobytes(), 0.0) for row in w + 0.0])
+        return np.array([log_ratios.get(row.tobytes(), 0.0) for row in w + 0.0])
 
     yield "the frequency of the outputs", ratio
 
@@ -429,20 +460,20 @@ def _rows(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
 def _exactly(row: Array) -> str:
     if (row == row[0]).all():
         return f"all outputs exactly {row[0]:.6g}"
-    values = [f"{value:.6g}" for value in row[:WIDE]]
-    values += ["..."] if len(row) > WIDE else []
-    return f"outputs exactly {', '.join(values)}"
+    texts = [f"{number:.6g}" for number in row[:WIDE]]
+    texts += ["..."] if len(row) > WIDE else []
+    return f"outputs exactly {', '.join(texts)}"
 
 
 def _number(
-    name: str, part: Statistic, first: Array, second: Array
+    name: str, statistic: Statistic, first: Array, second: Array
 ) -> Iterator[tuple[str, Statistic]]:
     """A number, and its distance from the middle on either side."""
 
     def value(w: Array) -> Array:
         """In its own unit; NaN counts as infinite."""
         finite = np.nan_to_num(w, nan=np.inf, posinf=np.inf, neginf=-np.inf)
-        return np.asarray(part(finite))
+        return np.asarray(statistic(finite))
 
     yield name, value
     for middle in sorted({float(np.median(value(side))) for side in (first, second)}):
@@ -458,10 +489,12 @@ def _away(value: Statistic, middle: float, w: Array) -> Array:
     return np.abs(np.asarray(value(w)) - middle)
 
 
-def _fitted(view: Statistic, one: Array, two: Array) -> Iterator[tuple[str, Statistic]]:
+def _fitted(
+    view: Statistic, view_d: Array, view_d_prime: Array
+) -> Iterator[tuple[str, Statistic]]:
     """Fisher's linear function, and the likelihood ratio of two fitted Gaussians."""
-    centres = one.mean(axis=0), two.mean(axis=0)
-    spreads = [np.atleast_2d(np.cov(s, rowvar=False)) for s in (one, two)]
+    centres = view_d.mean(axis=0), view_d_prime.mean(axis=0)
+    spreads = [np.atleast_2d(np.cov(s, rowvar=False)) for s in (view_d, view_d_prime)]
     normal = np.linalg.solve(_ridged(spreads[0] + spreads[1]), centres[0] - centres[1])
     if np.isfinite(normal).all():
         yield "a linear function", lambda w: view(w) @ normal
@@ -469,8 +502,8 @@ def _fitted(view: Statistic, one: Array, two: Array) -> Iterator[tuple[str, Stat
 
     def ratio(w: Array) -> Array:
         away = [view(w) - centre for centre in centres]
-        both = zip(away, inverses, strict=True)
-        sizes = [np.einsum("ij,jk,ik->i", a, inverse, a) for a, inverse in both]
+        terms = zip(away, inverses, strict=True)
+        sizes = [np.einsum("ij,jk,ik->i", a, inverse, a) for a, inverse in terms]
         return sizes[1] - sizes[0]
 
     if np.isfinite(inverses).all():

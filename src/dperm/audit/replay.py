@@ -28,7 +28,8 @@ _ROUNDS = 40  # of correction, where a view is not affine
 _FINE = 1e-9  # units of noise: how finely a threshold is found
 _MIXED = 1e-6  # relative error of a repeated sketch
 _DONE = 1e-12  # relative to the view, or units of noise: negligible
-_LEFT, _ROUGH = 1e-6, 1e-11  # of the noise, and of the view, that may stay unmatched
+_LEFT = 1e-6  # of the noise, and of the view, that may stay unmatched
+_ROUGH = 1e-11
 _ENTRIES = 3  # of a selection, whose thresholds are compared
 _WIDEST = 128.0  # units of noise: a gap beyond which nothing is gained
 HIDES: dict[str, tuple[type[Event], ...]] = {  # events by the noise that hides them
@@ -106,34 +107,37 @@ class Replay:
     """
 
     def __init__(self, m: Mechanism, pair: Pair, seed: int):
-        self.m, self.pair, self.seed = m, pair, seed
-        self.taken = pair.at if m.hidden else None
+        self.m = m
+        self.pair = pair
+        self.seed = seed
+        self.read_record = pair.position if m.hidden else None
 
     def run(
         self, which: int, script: Sequence[Draw] = (), until: float = math.inf
     ) -> Transcript:
         """A run on D (0) or D' (1)."""
-        data = self.pair.second if which else self.pair.first
-        return self.m.run(data, self.seed, script, self.taken, until)
+        records = self.pair.second if which else self.pair.first
+        return self.m.run(records, self.seed, script, self.read_record, until)
 
     def couple(self, history: Sequence[Draw] = ()) -> Coupling:
         """Run on D, with the history's noise as far as it goes, and repeat it on D'."""
         seen = self.run(0, history)
-        script, shifts = list(seen.draws), list[Shift]()
+        script = list(seen.draws)
+        shifts = list[Shift]()
         now = self.run(1, script)  # until the script changes
         for t in range(len(seen.views)):
             if len(now.views) <= t:
                 now = self.run(1, script)
             forced = self.agree(seen, now, script, t)
             now = self.run(1, script, t + 1) if forced else now
-            found = None
+            released = None
             if forced is not None and now.ends[: t + 2] == seen.ends[: t + 2]:
-                found = self.release(seen, now, script, t)
-            if found is None:
+                released = self.release(seen, now, script, t)
+            if released is None:
                 never = Shift(t, self.m.ledger.events[-1], np.full(1, np.inf))
                 return Coupling(seen, [*shifts, never], None)
-            shifts += found[0]
-            now = found[1]
+            shifts += released[0]
+            now = released[1]
         return Coupling(seen, shifts, self.run(1, script))
 
     def added(self, seen: Transcript, t: int) -> list[tuple[int, Event]]:
@@ -141,19 +145,20 @@ class Replay:
         places = seen.behind(t)[1 if self.m.selects(seen, t) else 0 :]
         if self.m.events:
             return [(place, self.m.events[place]) for place in places]
-        left = [e for e in self.m.ledger.events if not isinstance(e, NoisyMax)]
-        first = self.m.ahead  # of the draws, whose events are the ledger's first
-        ahead, later = left[:first], left[first:]
-        found: list[tuple[int, Event]] = []
+        events = [e for e in self.m.ledger.events if not isinstance(e, NoisyMax)]
+        ahead_count = self.m.ahead  # of the draws, whose events are the ledger's first
+        ahead = events[:ahead_count]
+        later = events[ahead_count:]
+        pairs: list[tuple[int, Event]] = []
         for place in reversed(places):
-            left = ahead if place < first else later
+            events = ahead if place < ahead_count else later
             kinds = HIDES.get(seen.draws[place].kind, ())
-            able = [k for k, event in enumerate(left) if isinstance(event, kinds)]
+            able = [k for k, event in enumerate(events) if isinstance(event, kinds)]
             if able:
-                found.insert(0, (place, left[able[-1]]))
+                pairs.insert(0, (place, events[able[-1]]))
                 if len(able) > 1:
-                    left.pop(able[-1])
-        return found
+                    events.pop(able[-1])
+        return pairs
 
     # --- releases ---------------------------------------------------------------------
 
@@ -208,17 +213,19 @@ class Replay:
         if not size or not np.isfinite(missed).all():
             return None
         if missed.size == size:
-            own = changed(np.ones(size))
-            alone = np.divide(missed, own, out=np.zeros_like(own), where=own != 0)
+            response = changed(np.ones(size))
+            alone = np.divide(
+                missed, response, out=np.zeros_like(response), where=response != 0
+            )
             if np.abs(changed(alone) - missed).max() <= _LEFT * np.abs(missed).max():
                 return alone
-        slopes = np.column_stack([changed(one) for one in np.eye(size)])
+        slopes = np.column_stack([changed(unit) for unit in np.eye(size)])
         if not np.isfinite(slopes).all():
             return None
         units: Array = np.linalg.lstsq(slopes, missed, rcond=1e-10)[0]
         allowed = _LEFT * np.abs(slopes).max(axis=1) + _ROUGH * np.abs(now.views[t])
-        left = np.abs(slopes @ units - missed)
-        return units if (left <= allowed).all() else None
+        remainder = np.abs(slopes @ units - missed)
+        return units if (remainder <= allowed).all() else None
 
     def mixed(
         self, seen: Transcript, script: list[Draw], t: int
@@ -227,19 +234,23 @@ class Replay:
 
         The shift is how far the covariance of the rows moves, in units of that on D.
         """
-        place, target = seen.behind(t)[0], square(seen.views[t])
-        event, drawn = self.m.events[place], script[place].unit
+        place = seen.behind(t)[0]
+        target = square(seen.views[t])
+        event = self.m.events[place]
+        drawn = script[place].unit
         assert isinstance(event, GaussianSketch)
-        one, two = (self.root(k, (seen.draws, script)[k], t, place) for k in (0, 1))
-        inner = np.linalg.inv(two) @ target @ np.linalg.inv(two).T
-        rows = np.zeros((event.rows, len(two)))
-        rows[: len(two)] = math.sqrt(event.rows) * np.linalg.cholesky(inner).T
+        root_d, root_d_prime = (
+            self.root(k, (seen.draws, script)[k], t, place) for k in (0, 1)
+        )
+        inner = np.linalg.inv(root_d_prime) @ target @ np.linalg.inv(root_d_prime).T
+        rows = np.zeros((event.rows, len(root_d_prime)))
+        rows[: len(root_d_prime)] = math.sqrt(event.rows) * np.linalg.cholesky(inner).T
         script[place] = Draw("gaussian", rows.reshape(drawn.shape))
         now = self.run(1, script, t + 1)
         if not np.allclose(now.views[t], seen.views[t], rtol=_MIXED, atol=_MIXED):
             return None
-        relative = np.linalg.inv(one) @ two
-        change = relative @ relative.T - np.eye(len(one))
+        relative = np.linalg.inv(root_d) @ root_d_prime
+        change = relative @ relative.T - np.eye(len(root_d))
         return [Shift(t, event, np.ravel(change))], now
 
     def root(self, which: int, script: Sequence[Draw], t: int, place: int) -> Array:
@@ -248,9 +259,11 @@ class Replay:
         Its columns are seen, up to their signs, in sketches of rows that are unit
         vectors; the sum of all columns tells the signs, up to a common one.
         """
-        event, drawn = self.m.events[place], script[place].unit
+        event = self.m.events[place]
+        drawn = script[place].unit
         assert isinstance(event, GaussianSketch)
-        width, changed = drawn.size // event.rows, list(script)
+        width = drawn.size // event.rows
+        changed = list(script)
 
         def mixed(row: Array) -> Array:
             """A row times A, or its opposite."""
@@ -286,29 +299,41 @@ class Replay:
                 unit.flat[int(winner)] += HUGE * (len(name) - rank)
             script[place] = replace(script[place], unit=unit)
             return True
-        for entry in range(script[place].unit.size):
+        for coordinate in range(script[place].unit.size):
             for by in (HUGE, -HUGE):
-                if self.selected(1, script, t, place, entry, by) == name:
-                    script[place] = raised(script[place], entry, by)
+                if self.selected(1, script, t, place, coordinate, by) == name:
+                    script[place] = raised(script[place], coordinate, by)
                     return True
         return None
 
     def selected(
-        self, which: int, script: list[Draw], t: int, place: int, entry: int, by: float
+        self,
+        which: int,
+        script: list[Draw],
+        t: int,
+        place: int,
+        coordinate: int,
+        by: float,
     ) -> tuple:
         """What is selected at view t if one number of a draw is raised.
 
         Of the best of several, the first: the others may differ.
         """
-        name = self.chosen(which, script, t, place, entry, by)
+        name = self.chosen(which, script, t, place, coordinate, by)
         return name[:1] if self._is_top(place) else name
 
     def chosen(
-        self, which: int, script: list[Draw], t: int, place: int, entry: int, by: float
+        self,
+        which: int,
+        script: list[Draw],
+        t: int,
+        place: int,
+        coordinate: int,
+        by: float,
     ) -> tuple:
         """All that is selected."""
         changed = list(script)
-        changed[place] = raised(script[place], entry, by)
+        changed[place] = raised(script[place], coordinate, by)
         return self.m.select(self.run(which, changed, t).views[t])
 
     def upset(self, seen: Transcript, t: int) -> float:
@@ -317,14 +342,15 @@ class Replay:
         The gap is noise that changes nothing on any entry: where all numbers stay
         within half of it, the same entry wins as without noise.
         """
-        place, gap = seen.behind(t)[0], _WIDEST
+        place = seen.behind(t)[0]
+        gap = _WIDEST
         noise = seen.draws[place]
         bare = list(seen.draws)
         bare[place] = replace(noise, unit=np.zeros_like(noise.unit))
         wins = partial(self.chosen, 0, bare, t, place)
         name = wins(0, 0.0)
-        for entry in range(noise.unit.size):
-            while gap > 1 and {wins(entry, gap), wins(entry, -gap)} != {name}:
+        for coordinate in range(noise.unit.size):
+            while gap > 1 and {wins(coordinate, gap), wins(coordinate, -gap)} != {name}:
                 gap /= 2
         law = LAWS[noise.kind]
         outside = float(law.sf(gap / 2) + law.cdf(-gap / 2))
@@ -340,14 +366,18 @@ class Replay:
         shift is infinite if the noise of two entries, however large, leaves the same
         winner, which can be one of them only.
         """
-        place, shifts, idle = seen.behind(t)[0], list[Shift](), list[set[tuple]]()
+        place = seen.behind(t)[0]
+        shifts = list[Shift]()
+        idle = list[set[tuple]]()
         noise = seen.draws[place]
-        event = max(self.m.selections, key=lambda one: one.sensitivity / one.scale)
-        entries = np.random.default_rng(self.seed).permutation(noise.unit.size)
-        for entry in entries[:_ENTRIES]:
+        event = max(self.m.selections, key=lambda e: e.sensitivity / e.scale)
+        coordinates = np.random.default_rng(self.seed).permutation(noise.unit.size)
+        for coordinate in coordinates[:_ENTRIES]:
             bare = list(seen.draws)
-            bare[place] = raised(noise, entry, -noise.unit.flat[entry])
-            wins = partial(self.selected, script=bare, t=t, place=place, entry=entry)
+            bare[place] = raised(noise, coordinate, -noise.unit.flat[coordinate])
+            wins = partial(
+                self.selected, script=bare, t=t, place=place, coordinate=coordinate
+            )
             unforced = {wins(which, by=0.0) for which in (0, 1)}
             forced = [
                 {wins(which, by=sign * HUGE) for which in (0, 1)} for sign in (1, -1)
@@ -358,10 +388,11 @@ class Replay:
                 if len(names) > 1 or names & unforced:
                     continue  # it wins by itself, or never does
                 sides = (partial(wins, which) for which in (0, 1))
-                one, two = (threshold(side, sign, *names) for side in sides)
-                shifts.append(Shift(t, event, np.array([two - one])))
+                raise_d, raise_d_prime = (threshold(s, sign, *names) for s in sides)
+                shifts.append(Shift(t, event, np.array([raise_d_prime - raise_d])))
         never = Shift(t, event, np.full(1, np.inf))
-        return [never] if any(idle.count(one) > 1 for one in idle) else shifts
+        is_stuck = any(idle.count(names) > 1 for names in idle)
+        return [never] if is_stuck else shifts
 
 
 def threshold(select: Callable[..., tuple], sign: float, name: tuple) -> float:
@@ -370,34 +401,39 @@ def threshold(select: Callable[..., tuple], sign: float, name: tuple) -> float:
     def wins(size: float) -> bool:
         return select(by=sign * size) == name
 
-    low, high = 0.0, 1.0
+    low = 0.0
+    high = 1.0
     while not wins(high):
-        low, high = high, 4 * high
+        low = high
+        high = 4 * high
     while high - low > _FINE * max(high, 1.0):
         middle = (low + high) / 2
-        low, high = (low, middle) if wins(middle) else (middle, high)
+        if wins(middle):
+            high = middle
+        else:
+            low = middle
     return high
 
 
-def raised(draw: Draw, entry: int, by: float) -> Draw:
+def raised(draw: Draw, coordinate: int, by: float) -> Draw:
     """The draw with one number raised."""
     shift = np.zeros(draw.unit.size)
-    shift[entry] = by
+    shift[coordinate] = by
     return draw.moved(shift)
 
 
 def move(script: list[Draw], places: Sequence[int], units: Array) -> None:
     """Add shifts, one after the other, to the draws at some places of a script."""
     ends = np.cumsum([script[place].unit.size for place in places])[:-1]
-    for place, part in zip(places, np.split(units, ends), strict=True):
-        script[place] = script[place].moved(part)
+    for place, shift in zip(places, np.split(units, ends), strict=True):
+        script[place] = script[place].moved(shift)
 
 
 def square(view: Array) -> Array:
     """The symmetric matrix of its coordinates with the Frobenius norm."""
     p = int((math.sqrt(8 * view.size + 1) - 1) / 2)
     rows, columns = np.triu_indices(p)
-    whole = np.zeros((p, p))
-    whole[rows, columns] = view / np.where(rows == columns, 1.0, math.sqrt(2))
-    whole[columns, rows] = whole[rows, columns]
-    return whole
+    matrix = np.zeros((p, p))
+    matrix[rows, columns] = view / np.where(rows == columns, 1.0, math.sqrt(2))
+    matrix[columns, rows] = matrix[rows, columns]
+    return matrix

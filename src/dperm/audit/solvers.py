@@ -40,7 +40,8 @@ from dperm.solvers.scales import declared
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows
 
-STEP, CLIP = 1e-3, 0.05  # of a lane
+STEP = 1e-3  # of a lane
+CLIP = 0.05
 WITHIN = 2.0  # public bounds on the features, in units of the largest entry
 NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
 CAPPED = ("batch", "blocks", "size")  # options of lanes that are p at most
@@ -87,13 +88,13 @@ class Shape:
     def problem(self, data: Records, public: Problem | None = None) -> Problem:
         """The problem on the records, with the public constants of another one."""
         A = sparse.csc_array(data.X) if self.sparse else data.X
-        own = build("audit", A, data.y, self.loss, self.penalty, 1.0, DELTA)
+        problem = build("audit", A, data.y, self.loss, self.penalty, 1.0, DELTA)
         if public is None:
-            return own
-        made = replace(own, public=public)
+            return problem
+        standing = replace(problem, public=public)
         if self.bounded:
-            vars(made)["smoothness"] = own.smoothness
-        return made
+            vars(standing)["smoothness"] = problem.smoothness
+        return standing
 
 
 @dataclass(frozen=True)
@@ -203,15 +204,20 @@ def mechanisms(
     """
     module = solvers.load(algorithm)
     family = solvers.family(module)
-    needs = NEEDS.get(algorithm, _VERTICES if family == "frank_wolfe" else Needs())
-    own = replace(solvers.make_options(module, dict(options)), **needs.options)
+    usual = _VERTICES if family == "frank_wolfe" else Needs()
+    needs = NEEDS.get(algorithm, usual)
+    solver_options = replace(
+        solvers.make_options(module, dict(options)), **needs.options
+    )
     if varied is None:
         varied = name == algorithm or algorithm not in solvers.PLACES
-    asked = (Asked(name, module, own, kind, needs, varied) for kind in kinds)
-    found = [m for at in asked for m in MAKERS[family](at)]
-    if not found:
+    subjects: list[Mechanism] = []
+    for kind in kinds:
+        request = Asked(name, module, solver_options, kind, needs, varied)
+        subjects += MAKERS[family](request)
+    if not subjects:
         raise NoSubjectError(f"solver {name}: the audit has no subject for it")
-    return [m for m in found if not (private and is_open(m.ledger))]
+    return [m for m in subjects if not (private and is_open(m.ledger))]
 
 
 def is_open(ledger: Ledger) -> bool:
@@ -222,45 +228,58 @@ def is_open(ledger: Ledger) -> bool:
 # --- lanes ----------------------------------------------------------------------------
 
 
-def _lanes(at: Asked) -> Made:
+def _lanes(request: Asked) -> Made:
     """Other losses, storages and penalties that the module declares to support."""
-    shape, count = at.needs.shape, at.needs.steps
-    known = (key for key in CAPPED if hasattr(at.options, key))
-    capped = {key: min(getattr(at.options, key), shape.p) for key in known}
-    at = replace(at, options=replace(at.options, **capped))
-    yield lane(at, "", shape, count)
-    if hasattr(at.options, "rule"):  # later steps depend on the weights: no known law
-        yield lane(at, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1)
-    if not at.varied:
+    shape = request.needs.shape
+    count = request.needs.steps
+    caps = (key for key in CAPPED if hasattr(request.options, key))
+    capped = {key: min(getattr(request.options, key), shape.p) for key in caps}
+    request = replace(request, options=replace(request.options, **capped))
+    yield lane(request, "", shape, count)
+    if hasattr(
+        request.options, "rule"
+    ):  # later steps depend on the weights: no known law
+        yield lane(request, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1)
+    if not request.varied:
         return
-    refuses = getattr(at.module, "refuses", lambda *_: "")
+    refuses = getattr(request.module, "refuses", lambda *_: "")
     squares = replace(shape, loss="least_squares")
-    yield lane(at, ", least squares", squares, count)
-    if getattr(at.module, "SPARSE", False) and not refuses(at.options, True):
-        yield lane(at, ", sparse", replace(squares, sparse=True), count)
-    able = (one for one in WEAK if not refuses(at.options, one.is_smooth))
+    yield lane(request, ", least squares", squares, count)
+    if getattr(request.module, "SPARSE", False) and not refuses(request.options, True):
+        yield lane(request, ", sparse", replace(squares, sparse=True), count)
+    able = (
+        penalty_
+        for penalty_ in WEAK
+        if not refuses(request.options, penalty_.is_smooth)
+    )
     for penalty in itertools.islice(able, 1):
-        yield lane(at, ", penalty", replace(shape, penalty=penalty), count)
-    for other in at.needs.others:
-        made = replace(at, options=replace(at.options, **other))
-        yield lane(made, f", {next(iter(other))}", shape, count)
+        yield lane(request, ", penalty", replace(shape, penalty=penalty), count)
+    for changed in request.needs.others:
+        varied = replace(request, options=replace(request.options, **changed))
+        yield lane(varied, f", {next(iter(changed))}", shape, count)
 
 
-def lane(at: Asked, words: str, shape: Shape, count: int) -> Mechanism:
+def lane(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
     """One lane over a finite sum, step by step."""
     base = shape.records()
     problem = shape.problem(base)
 
     def ledger(noise: float) -> Ledger:
-        return at.module.ledger(problem, count, noise, at.options, at.kind)
+        return request.module.ledger(
+            problem, count, noise, request.options, request.kind
+        )
 
-    noise = calibrate(ledger, 1.0, DELTA, at.kind)
-    lanes = Lanes(np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, at.kind)
+    noise = calibrate(ledger, 1.0, DELTA, request.kind)
+    lanes = Lanes(
+        np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, request.kind
+    )
     prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
 
-    def begin(data: Records, own: Streams) -> Any:
-        given = problem if data is base else prepared(data)
-        return at.module.Run(given, lanes, own, at.options, 1, count)
+    def begin(data: Records, run_streams: Streams) -> Any:
+        run_problem = problem if data is base else prepared(data)
+        return request.module.Run(
+            run_problem, lanes, run_streams, request.options, 1, count
+        )
 
     def follow(run: Any) -> Iterator[Array]:
         """What is known before the first step, and after each."""
@@ -269,9 +288,11 @@ def lane(at: Asked, words: str, shape: Shape, count: int) -> Mechanism:
             run.advance(1)
             yield np.array(run.released[0])
 
+    bound = WITHIN * np.abs(base.X).max(axis=0) if shape.bounded else None
+    tried = tuple(_across(shape.p)) if shape.real else ()
     return Mechanism(
-        at.name + words,
-        at.kind,
+        request.name + words,
+        request.kind,
         noise.ledger,
         base,
         begin,
@@ -279,12 +300,16 @@ def lane(at: Asked, words: str, shape: Shape, count: int) -> Mechanism:
         end=lambda run: run.advance(count),
         select=lambda view: tuple(np.flatnonzero(view[-shape.p :]).tolist()),
         real=shape.real,
-        bound=WITHIN * np.abs(base.X).max(axis=0) if shape.bounded else None,
-        tried=tuple(_across(shape.p)) if shape.real else (),
+        bound=bound,
+        tried=tried,
         calibrated=lambda epsilon, delta: (
-            calibrate(ledger, epsilon, delta, at.kind).ledger
+            calibrate(ledger, epsilon, delta, request.kind).ledger
         ),
-        setting={"module": at.module, "options": at.options, "problem": problem},
+        setting={
+            "module": request.module,
+            "options": request.options,
+            "problem": problem,
+        },
     )
 
 
@@ -308,18 +333,19 @@ def vertex(d: int) -> Callable[[Array], tuple]:
     """What a release selected: the large entries of its first d, with their signs."""
 
     def select(view: Array) -> tuple:
-        first = view[:d]
-        large = np.abs(first) > 0.5 * np.abs(first).max(initial=0.0)
-        return tuple((np.sign(first) * large).astype(int).tolist())
+        coordinates = view[:d]
+        large = np.abs(coordinates) > 0.5 * np.abs(coordinates).max(initial=0.0)
+        return tuple((np.sign(coordinates) * large).astype(int).tolist())
 
     return select
 
 
 def as_vertex(release: Array, d: int) -> Array:
     """A release +-(j + 1), x, y, ... as +-e_j in d dimensions and its numbers."""
-    signed, rest = float(release[0]), np.zeros(NUMBERS)
-    rest[: release.size - 1] = release[1:]
-    return np.concatenate([np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], rest])
+    signed = float(release[0])
+    numbers = np.zeros(NUMBERS)
+    numbers[: release.size - 1] = release[1:]
+    return np.concatenate([np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], numbers])
 
 
 def _sequence(needs: Needs, d: int) -> Records:
@@ -328,25 +354,25 @@ def _sequence(needs: Needs, d: int) -> Records:
     return Records(X, np.where(np.arange(needs.n) % 3 == 0, -1.0, 1.0))
 
 
-def _streams(at: Asked) -> Made:
+def _streams(request: Asked) -> Made:
     """A stream of records in each ball, with one target."""
-    for words, needs, base in _kinds_of_stream(at):
-        yield from _of_balls(at, words, needs, base)
+    for words, needs, base in _kinds_of_stream(request):
+        yield from _of_balls(request, words, needs, base)
 
 
-def _kinds_of_stream(at: Asked) -> Iterator[tuple[str, Needs, Records | None]]:
+def _kinds_of_stream(request: Asked) -> Iterator[tuple[str, Needs, Records | None]]:
     """The usual data, and those on which a bound on the step is needed.
 
     There the first record moves the iterate as far as any, and margins of the others
     lie within the curved part of the loss, across that move: a step that is too long
     would take two iterates further apart.
     """
-    yield "", at.needs, None
-    if at.needs.is_capped:
+    yield "", request.needs, None
+    if request.needs.is_capped:
         curved = replace(
-            at.needs, loss="huber", radius=100.0, epsilon=50.0, positions=(0,)
+            request.needs, loss="huber", radius=100.0, epsilon=50.0, positions=(0,)
         )
-        _, d = at.needs.balls[0]
+        _, d = request.needs.balls[0]
         sizes = np.geomspace(0.01, 0.5, curved.n)
         X = np.zeros((curved.n, d))
         X[:, 0] = sizes
@@ -355,25 +381,30 @@ def _kinds_of_stream(at: Asked) -> Iterator[tuple[str, Needs, Records | None]]:
         yield ", long steps", curved, Records(X, np.zeros(curved.n))
 
 
-def _of_balls(at: Asked, words: str, needs: Needs, base: Records | None) -> Made:
-    target = family.Target(needs.epsilon, DELTA, at.kind)
+def _of_balls(request: Asked, words: str, needs: Needs, base: Records | None) -> Made:
+    target = family.Target(needs.epsilon, DELTA, request.kind)
     for p, d in needs.balls[: 1 if base else None]:
         setup = Setup(needs.loss, p, d, needs.radius)
         axis = LOUD * np.eye(d)[0]
 
         def ledger(epsilon: float, delta: float, setup: Setup = setup) -> Ledger:
-            other = family.Target(epsilon, delta, at.kind)
-            stated: Ledger = at.module.noise(setup, needs.n, other, at.options).ledger
-            return stated
+            goal = family.Target(epsilon, delta, request.kind)
+            releases: Ledger = request.module.noise(
+                setup, needs.n, goal, request.options
+            ).ledger
+            return releases
 
-        def begin(data: Records, own: Streams, setup: Setup = setup) -> Any:
-            given = (setup, [target], own, Rows(data.X, data.y))
-            return at.module.Run(*given, needs.n, at.options)
+        def begin(data: Records, run_streams: Streams, setup: Setup = setup) -> Any:
+            arguments = (setup, [target], run_streams, Rows(data.X, data.y))
+            return request.module.Run(*arguments, needs.n, request.options)
 
+        name = request.name
+        if len(needs.balls) > 1:
+            name += f", p = {p:g}"
         yield Mechanism(
-            (f"{at.name}, p = {p:g}" if len(needs.balls) > 1 else at.name) + words,
-            at.kind,
-            at.module.noise(setup, needs.n, target, at.options).ledger,
+            name + words,
+            request.kind,
+            request.module.noise(setup, needs.n, target, request.options).ledger,
             base or _sequence(needs, d),
             begin,
             RELEASES,
@@ -384,67 +415,80 @@ def _of_balls(at: Asked, words: str, needs: Needs, base: Records | None) -> Made
             parallel=True,
             tried=((axis, -axis),) if base else (),
             calibrated=ledger,
-            setting={"module": at.module, "options": at.options, "setup": setup},
+            setting={
+                "module": request.module,
+                "options": request.options,
+                "setup": setup,
+            },
         )
 
 
-def _frank_wolfe(at: Asked) -> Made:
-    d, count = at.needs.balls[0][1], at.needs.steps
-    base = _sequence(at.needs, d)
+def _frank_wolfe(request: Asked) -> Made:
+    d = request.needs.balls[0][1]
+    count = request.needs.steps
+    base = _sequence(request.needs, d)
 
     def problem(data: Records) -> Problem:
         rows = Rows(data.X, data.y)
         return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
 
-    noise = at.module.noise(problem(base), count, at.options, 1.0, DELTA, at.kind)
+    noise = request.module.noise(
+        problem(base), count, request.options, 1.0, DELTA, request.kind
+    )
 
     def ledger(epsilon: float, delta: float) -> Ledger:
-        goal = (epsilon, delta, at.kind)
-        stated: Ledger = at.module.noise(problem(base), count, at.options, *goal).ledger
-        return stated
+        goal = (epsilon, delta, request.kind)
+        releases: Ledger = request.module.noise(
+            problem(base), count, request.options, *goal
+        ).ledger
+        return releases
 
-    def begin(data: Records, own: Streams) -> Any:
-        return at.module.Run(problem(data), own, at.options, noise)
+    def begin(data: Records, run_streams: Streams) -> Any:
+        return request.module.Run(problem(data), run_streams, request.options, noise)
 
     def follow(run: Any) -> Iterator[Array]:
         with run:
             yield from (as_vertex(release, d) for release in run.releases(count))
 
     yield Mechanism(
-        at.name,
-        at.kind,
+        request.name,
+        request.kind,
         noise.ledger,
         base,
         begin,
         follow,
         select=vertex(d),
-        positions=at.needs.positions,
+        positions=request.needs.positions,
         calibrated=ledger,
-        setting={"module": at.module, "options": at.options},
+        setting={"module": request.module, "options": request.options},
     )
 
 
 # --- fits -----------------------------------------------------------------------------
 
 
-def _fits(at: Asked) -> Made:
+def _fits(request: Asked) -> Made:
     """Under strict noise only: no paper prints another."""
-    if at.kind != STRICT:
+    if request.kind != STRICT:
         return
-    shape = at.needs.shape
+    shape = request.needs.shape
     plain = replace(shape, p=2) if shape == Shape() else shape
     squares = replace(plain, loss="least_squares")
     for words, shape in (
         ("", plain),
         (", least squares", squares),
-        (", ridge", replace(plain, penalty=Penalty(l2=at.needs.ridge))),
+        (", ridge", replace(plain, penalty=Penalty(l2=request.needs.ridge))),
         (", sparse", replace(squares, sparse=True)),
     ):
-        if not at.module.refuses(at.options, Scaled(shape.problem(shape.records()))):
-            yield fit(at, words, shape)
-    ledger = at.module.ledger(Scaled(plain.problem(plain.records())), 1.0, at.options)
+        if not request.module.refuses(
+            request.options, Scaled(shape.problem(shape.records()))
+        ):
+            yield fit(request, words, shape)
+    ledger = request.module.ledger(
+        Scaled(plain.problem(plain.records())), 1.0, request.options
+    )
     if _is_tilted(ledger):
-        usual = replace(at, options=solvers.make_options(at.module, {}))
+        usual = replace(request, options=solvers.make_options(request.module, {}))
         yield fit(usual, f", {COMPANY} records", Shape(n=COMPANY, p=2), company=True)
 
 
@@ -452,7 +496,7 @@ def _is_tilted(ledger: Ledger) -> bool:
     return any(isinstance(event, PerturbedObjective) for event in ledger.events)
 
 
-def fit(at: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism:
+def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism:
     """A few releases on all records, under strict noise.
 
     A minimiser is mapped to the linear term that would lead to it on the base, which is
@@ -463,12 +507,14 @@ def fit(at: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism
     company : bool
         Whether the other records drive the minimiser far out, where one moves it most.
     """
-    module, options, base = at.module, at.options, shape.records()
+    module = request.module
+    options = request.options
+    base = shape.records()
     problem = shape.problem(base)
-    one, two = np.ones((2, shape.p))
-    one[0] = two[-1] = -ALMOST
+    record, opposite = np.ones((2, shape.p))
+    record[0] = opposite[-1] = -ALMOST
     size = LOUD * Scaled(problem).S
-    tried = tuple((s * size * one, s * size * two) for s in (1.0, -1.0))
+    tried = tuple((s * size * record, s * size * opposite) for s in (1.0, -1.0))
     if company:
         R = module.constants(Scaled(declared(problem)), options)[0]
         base = Records(np.tile([-R, 0.0], (shape.n, 1)), np.ones(shape.n))
@@ -479,20 +525,21 @@ def fit(at: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism
     noise = calibrate(lambda s: module.ledger(scaled, s, options), 1.0, DELTA, STRICT)
     ledger = noise.ledger
 
-    def begin(data: Records, own: Streams) -> Any:
-        there = Scaled(replace(shape.problem(data), public=problem.known))
-        return module.Run(there, ledger, [own], options)
+    def begin(data: Records, run_streams: Streams) -> Any:
+        neighbour = Scaled(replace(shape.problem(data), public=problem.known))
+        return module.Run(neighbour, ledger, [run_streams], options)
 
     def terms(run: Any) -> Iterator[Array]:
         return (linear_terms(module, options, problem, u) for u in run.releases())
 
+    follow = terms if _is_tilted(ledger) else RELEASES
     return Mechanism(
-        at.name + words,
+        request.name + words,
         STRICT,
         ledger,
         base,
         begin,
-        terms if _is_tilted(ledger) else RELEASES,
+        follow,
         select=lambda view: tuple(view.tolist()),
         real=shape.real,
         tried=tried,
@@ -515,12 +562,12 @@ def far(ledger: Ledger) -> float:
 
 def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -> Array:
     """The linear terms for which u (p, L) are the tilted minimisers; (p, L)."""
-    at = Scaled(problem)
-    R, _, ridge, *_ = module.constants(at, options)
-    own = records.Records(problem, at.S, at.label)
-    V = own.clipped(R)
-    slope: Array = V.T @ own.slopes(V @ u + own.offset)
-    return -(slope + (at.n * at.l2 + ridge) * u)
+    scaled = Scaled(problem)
+    R, _, ridge, *_ = module.constants(scaled, options)
+    rows = records.Records(problem, scaled.S, scaled.label)
+    V = rows.clipped(R)
+    slope: Array = V.T @ rows.slopes(V @ u + rows.offset)
+    return -(slope + (scaled.n * scaled.l2 + ridge) * u)
 
 
 MAKERS: dict[str, Callable[[Asked], Made]] = {

@@ -56,21 +56,21 @@ def solver(
     except solvers.NoSubjectError:
         raise
     except Exception as error:  # a user's solver may raise anything
-        every = [raised(check, error) for check in CHECKS]
-        yield _rows(every, name, "", math.nan, math.nan, math.nan, "")
+        rows = [raised(check, error) for check in CHECKS]
+        yield _rows(rows, name, "", math.nan, math.nan, math.nan, "")
 
 
 def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame:
     """Findings about one mechanism, one row per check."""
-    found = [*Audit(m, seed=seed, **effort).findings()]
-    given = "; ".join(united((N,), m.ledger.given))
-    lower = next(one.measured for one in found if one.check == "epsilon")
-    return _rows(found, m.name, m.kind, m.claimed, m.true, lower, given)
+    checked = [*Audit(m, seed=seed, **effort).findings()]
+    public = "; ".join(united((N,), m.ledger.given))
+    lower = next(check.measured for check in checked if check.check == "epsilon")
+    return _rows(checked, m.name, m.kind, m.claimed, m.true, lower, public)
 
 
-def _rows(found: list[Finding], *known: Any) -> pd.DataFrame:
-    columns = dict(zip(KNOWN, known, strict=True))
-    return pd.DataFrame([{**columns, **asdict(one)} for one in found])
+def _rows(findings: list[Finding], *common: Any) -> pd.DataFrame:
+    columns = dict(zip(KNOWN, common, strict=True))
+    return pd.DataFrame([{**columns, **asdict(finding)} for finding in findings])
 
 
 def epsilons(rows: pd.DataFrame) -> pd.DataFrame:
@@ -80,17 +80,18 @@ def epsilons(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _epsilon(group: pd.DataFrame) -> dict[str, Any]:
-    first, caught = group.iloc[0], group.check[group.caught]
-    claimed, true, audited = (float(first[column]) for column in EPSILONS)
-    kept = "states no bound" if math.isinf(true) else "kept"
-    broken = f"broken: {', '.join(caught)}" if len(caught) else kept
+    row = group.iloc[0]
+    caught = group.check[group.caught]
+    claimed, true, audited = (float(row[column]) for column in EPSILONS)
+    status = "states no bound" if math.isinf(true) else "kept"
+    broken = f"broken: {', '.join(caught)}" if len(caught) else status
     return {
-        "algorithm": first.subject,
-        "calibration": first.calibration,
+        "algorithm": row.subject,
+        "calibration": row.calibration,
         "delta": DELTA,
         "claimed_epsilon": claimed,
         "true_epsilon": true,
-        "given": first.given,
+        "given": row.given,
         "audited_epsilon": audited,
         "reached": audited / true if math.isfinite(true) else 0.0,
         "tightness": group.set_index("check").measured["sensitivity"],

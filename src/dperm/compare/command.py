@@ -145,33 +145,35 @@ def parse(words: Iterable[str]) -> Request:
 
     Raises one ConfigError for all words that are not ``key=value`` and wrong values.
     """
-    given: dict[str, Any] = {"overrides": []}
+    arguments: dict[str, Any] = {"overrides": []}
     faults = []
     for word in words:
         key, equals, text = word.partition("=")
-        first, *below = key.split(".")
-        if not equals and "problem" not in given:
-            given["problem"] = word
-        elif below and equals and first in OVERRIDES:
-            given["overrides"].append(word)
-        elif not equals or first not in KEYS:
-            near = hint(f"{first}=", [f"{known}=" for known in KEYS])
+        name, *below = key.split(".")
+        if not equals and "problem" not in arguments:
+            arguments["problem"] = word
+        elif below and equals and name in OVERRIDES:
+            arguments["overrides"].append(word)
+        elif not equals or name not in KEYS:
+            near = hint(f"{name}=", [f"{option}=" for option in KEYS])
             faults.append(f"{word!r}: expected one of {', '.join(KEYS)}{near}")
         else:
             try:
-                _put(given, [first, *below], _value(first, text))
+                _put(arguments, [name, *below], _value(name, text))
             except (yaml.YAMLError, TypeError):
-                faults.append(f"{word}: expected {KEYS[first]}")
+                faults.append(f"{word}: expected {KEYS[name]}")
     try:
-        request = Request(**given)
+        request = Request(**arguments)
     except ValidationError as error:
-        said: dict[str, str] = {}  # of one key once, and of bounds.age not bounds too
-        for one in sorted(error.errors(), key=lambda one: -len(one["loc"])):
-            key = _named(given, one["loc"])
-            if not any(f"{known}.".startswith(f"{key}.") for known in said):
-                said[key] = _fault(key, one)
-        faults += said.values()
-    if not given.get("problem"):
+        sentences: dict[
+            str, str
+        ] = {}  # of one key once, and of bounds.age not bounds too
+        for problem in sorted(error.errors(), key=lambda problem: -len(problem["loc"])):
+            key = _named(arguments, problem["loc"])
+            if not any(f"{option}.".startswith(f"{key}.") for option in sentences):
+                sentences[key] = _fault(key, problem)
+        faults += sentences.values()
+    if not arguments.get("problem"):
         faults.append(f"problem=: expected {KEYS['problem']}")
     if faults:
         raise ConfigError("; ".join(faults))
@@ -180,12 +182,12 @@ def parse(words: Iterable[str]) -> Request:
 
 def _put(tree: dict[str, Any], path: list[str], value: Any) -> None:
     """Put a value below keys. Raises TypeError if a value is in the way."""
-    *folders, last = path
+    *folders, leaf = path
     for name in folders:
         tree = tree.setdefault(name, {})
         if not isinstance(tree, dict):
             raise TypeError(name)
-    tree[last] = value
+    tree[leaf] = value
 
 
 def _value(key: str, text: str) -> Any:
@@ -197,9 +199,9 @@ def _value(key: str, text: str) -> Any:
         return text  # a blank or a tab, which need no quotes
     text = text.strip()
     if key in ("defaults", "grids"):
-        made = yaml.safe_load(text)
-        is_one = key == "grids" and not isinstance(made, list)
-        return [made] if is_one else made
+        parsed = yaml.safe_load(text)
+        is_one = key == "grids" and not isinstance(parsed, list)
+        return [parsed] if is_one else parsed
     if key in LISTS:
         brackets = text if text.startswith("[") else f"[{text}]"
         return yaml.load(brackets, yaml.BaseLoader)
@@ -209,19 +211,20 @@ def _value(key: str, text: str) -> Any:
 
 def _named(given: Mapping[str, Any], place: tuple[Any, ...]) -> str:
     """The key of an error of pydantic, as it was typed: bounds.age."""
-    names, tree = [], given
-    for part in place:
-        if isinstance(tree, dict) and part in tree:
-            names.append(str(part))
-            tree = tree[part]
+    names = []
+    tree = given
+    for key in place:
+        if isinstance(tree, dict) and key in tree:
+            names.append(str(key))
+            tree = tree[key]
     return ".".join(names)
 
 
 def _fault(key: str, error: Mapping[str, Any]) -> str:
     """One line of a key's error of pydantic, with what the key is."""
-    said = re.sub("^(Input should be|Value error,)", "expected", str(error["msg"]))
-    first = key.partition(".")[0]
-    return f"{key}={error['input']}: {said} ({first}: {KEYS.get(first, 'no key')})"
+    sentence = re.sub("^(Input should be|Value error,)", "expected", str(error["msg"]))
+    name = key.partition(".")[0]
+    return f"{key}={error['input']}: {sentence} ({name}: {KEYS.get(name, 'no key')})"
 
 
 # --- the race -------------------------------------------------------------------------
@@ -239,17 +242,18 @@ def compare(request: Request) -> str:
 
     case, chosen, python = planned(request)
     written = _file(request, case.name)
-    held, (n, p) = len(case.y_held), case.X.shape
+    held = len(case.y_held)
+    n, p = case.X.shape
     log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
-    how = {"fresh": request.fresh, "tunings": request.tunings}
+    counts = {"fresh": request.fresh, "tunings": request.tunings}
     runs = race.race(
-        case, chosen, request.epsilon, request.seed, request.workers, **how
+        case, chosen, request.epsilon, request.seed, request.workers, **counts
     )
     if python:
         seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
         rows = peers.rows(case, python, request.epsilon, seeds)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
-    table = race.means(runs, {one.name: one.label for one in chosen})
+    table = race.means(runs, {method.name: method.label for method in chosen})
     write_csv(written, table.reindex(columns=race.OF_TRY))
     log.info("%s", written)
     return f"{race.words(table)}\n{NO_RELEASE}"
@@ -268,16 +272,16 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
     names = [*dict.fromkeys(request.solvers)]
     if names == ["all"]:
         names = [*methods.ARENA]
-    own = [one for one in names if one != peers.NAME]
+    method_names = [name for name in names if name != peers.NAME]
     if not names and case is not None:
-        own = [*USUAL[case.signed]]
-    given = (request.defaults, request.grids)
-    chosen = [_tried(faults, _method, name, *given) for name in own]
-    strange = {*request.defaults, *request.grids} - {*own}
-    if strange and own:
+        method_names = [*USUAL[case.signed]]
+    settings = (request.defaults, request.grids)
+    chosen = [_tried(faults, _method, name, *settings) for name in method_names]
+    strange = {*request.defaults, *request.grids} - {*method_names}
+    if strange and method_names:
         faults.append(
             f"defaults, grids: {', '.join(sorted(strange))}: expected a method that "
-            f"runs, one of {', '.join(own)}; solvers= names others"
+            f"runs, one of {', '.join(method_names)}; solvers= names others"
         )
     python = ""
     if peers.NAME in names:
@@ -285,7 +289,7 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
         faults += [f"solvers: {peers.NAME}: {reason}"] * bool(reason)
     if faults or case is None:
         raise ConfigError("; ".join(faults))
-    return case, [one for one in chosen if one is not None], python
+    return case, [method for method in chosen if method is not None], python
 
 
 def _method(name: str, *given: Mapping[str, Any]) -> Method:
@@ -314,31 +318,34 @@ def _case(request: Request) -> Case:
     from dperm.compare.estimators import SIGNED
     from dperm.compare.race import Case
 
-    path, (X, y, names) = Path(request.problem), _read(request)
-    values = np.unique(y)
+    path = Path(request.problem)
+    X, y, names = _read(request)
+    classes = np.unique(y)
     if len(y) < FEWEST:
         raise ConfigError(
             f"{path.name}: expected {FEWEST} records or more, found {len(y)}"
         )
-    if len(values) < 2:
+    if len(classes) < 2:
         raise ConfigError(f"{path.name}: target: expected labels that differ")
-    is_two = len(values) == 2 and not request.label_bounds
+    is_two = len(classes) == 2 and not request.label_bounds
     loss = request.loss or ("logistic" if is_two else "least_squares")
     is_signed = loss in SIGNED
-    if is_signed and len(values) > 2:
+    if is_signed and len(classes) > 2:
         raise ConfigError(
-            f"{path.name}: target: {loss} loss takes two classes, found {len(values)} "
+            f"{path.name}: target: {loss} loss takes two classes, found {len(classes)} "
             "values: positive=VALUE makes one of them +1; or loss=least_squares"
         )
     if is_signed and request.label_bounds:
         raise ConfigError("label_bounds: labels of two classes have none")
-    told: dict[str, Any] = {key: getattr(request, key) for key in ("l1", "l2", "delta")}
-    told["fit_intercept"] = request.intercept
-    told["bounds"] = _bounds(request, X, names)
+    declared: dict[str, Any] = {
+        key: getattr(request, key) for key in ("l1", "l2", "delta")
+    }
+    declared["fit_intercept"] = request.intercept
+    declared["bounds"] = _bounds(request, X, names)
     if request.label_bounds:
-        told["label_bounds"] = request.label_bounds
+        declared["label_bounds"] = request.label_bounds
     try:
-        case = Case.of(path.stem.split(".")[0], X, y, loss, **told)
+        case = Case.of(path.stem.split(".")[0], X, y, loss, **declared)
         case.reference  # noqa: B018 - found before any run
     except ValueError as error:
         raise ConfigError(f"{path.name}: {error}") from error
@@ -352,15 +359,15 @@ def _read(request: Request) -> tuple[Any, Any, list[str]]:
 
     path = Path(request.problem)
     if not path.is_file():
-        files = [str(one) for one in Path().iterdir() if one.is_file()]
+        files = [str(file) for file in Path().iterdir() if file.is_file()]
         near = hint(request.problem, files)
         raise ConfigError(f"problem={request.problem}: no such file{near}")
     separator = request.separator and request.separator.replace("\\t", "\t")
-    how: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
-    named = {key: getattr(request, key) for key in OF_COLUMNS}
+    reading: dict[str, Any] = {"decimal": request.decimal, "header": request.header}
+    columns = {key: getattr(request, key) for key in OF_COLUMNS}
     try:
-        table = data.read_table(path, separator=separator, **how)
-        return data.table_arrays(table, request.target, **named)
+        table = data.read_table(path, separator=separator, **reading)
+        return data.table_arrays(table, request.target, **columns)
     except RefusedError as error:
         where = "" if str(error).startswith(path.name) else f"{path.name}: "
         raise ConfigError(f"{where}{_as_words(str(error))}") from error

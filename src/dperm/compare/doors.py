@@ -24,7 +24,8 @@ from scipy import sparse
 
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 
-N, P = 12, 3
+N = 12
+P = 3
 PLACE = 5  # of the record that is replaced
 TOLD = "41000"
 
@@ -87,7 +88,7 @@ def rows() -> list[Any]:
     """What may stand in the place of a row of ``P`` numbers."""
     short: list[Any] = [[1.0], [], (), None, [1.0] * (P + 1), np.zeros(P + 1)]
     texts = ["abc", b"abc", "x" * P, ["a"] * P, [None] * P, [[1.0]] * P]
-    others = [{"a": 1.0, "b": 2.0, "c": 3.0}, {1.0, 2.0, 3.0}, 1.0, np.zeros((P, 1))]
+    mixed = [{"a": 1.0, "b": 2.0, "c": 3.0}, {1.0, 2.0, 3.0}, 1.0, np.zeros((P, 1))]
     odd = [Loud(), OfLoudType(), [Loud()] * P, np.full(P, "a"), np.full(P, np.nan)]
     plain = [
         tuple(range(P)),
@@ -96,7 +97,7 @@ def rows() -> list[Any]:
         range(P),
         deque([1] * P),
     ]
-    return [*short, *texts, *others, *odd, *plain, iter([1.0] * P), np.ma.zeros(P)]
+    return [*short, *texts, *mixed, *odd, *plain, iter([1.0] * P), np.ma.zeros(P)]
 
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, 5e-324, -0.0, 7.0)
@@ -117,17 +118,17 @@ class Sight:
     """What a fit shows before its first release, but for one record."""
 
     outcome: str  #: that of the fit, with the words of an error
-    said: tuple[str, ...]  #: warnings
+    messages: tuple[str, ...]  #: warnings
     printed: str
     public: tuple[str, ...]
-    others: tuple[np.ndarray, ...]  #: what the other records became
+    remaining: tuple[np.ndarray, ...]  #: what the other records became
 
     def differs(self, other: Sight) -> str:
         """In what it differs from another; empty if in nothing."""
-        for name in ("outcome", "said", "printed", "public"):
+        for name in ("outcome", "messages", "printed", "public"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name}: {getattr(self, name)!r}, {getattr(other, name)!r}"
-        pairs = zip(self.others, other.others, strict=True)
+        pairs = zip(self.remaining, other.remaining, strict=True)
         if not all(np.array_equal(*pair) for pair in pairs):
             return "what another record became"
         return ""
@@ -136,8 +137,9 @@ class Sight:
 def seen(model: DPLinear, X: Any, y: Any) -> Sight:
     """What a fit shows of X and y before its first release."""
     printed = io.StringIO()
-    outcome, public = "fitted", ()
-    others: tuple[np.ndarray, ...] = ()
+    outcome = "fitted"
+    public = ()
+    remaining: tuple[np.ndarray, ...] = ()
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         with redirect_stdout(printed), redirect_stderr(printed):
@@ -145,13 +147,15 @@ def seen(model: DPLinear, X: Any, y: Any) -> Sight:
                 t, labels = model._cleaned(X, y)
                 dense = t.toarray() if sparse.issparse(t) else t
                 public = model._public
-                others = tuple(
-                    np.delete(part, PLACE, axis=0) for part in (dense, *labels)
+                remaining = tuple(
+                    np.delete(array, PLACE, axis=0) for array in (dense, *labels)
                 )
             except Exception as error:  # whatever it is, it is compared
                 outcome = f"{type(error).__name__}: {error}"
-    said = tuple(f"{one.category.__name__}: {one.message}" for one in heard)
-    return Sight(outcome, said, printed.getvalue(), public, others)
+    messages = tuple(
+        f"{warning.category.__name__}: {warning.message}" for warning in heard
+    )
+    return Sight(outcome, messages, printed.getvalue(), public, remaining)
 
 
 def attacks() -> Iterator[Attack]:
@@ -168,36 +172,36 @@ def attacks() -> Iterator[Attack]:
         yield from _replaced_rows(name, build_rows, grid, classifier)
     for name, build in TYPED.items():
         yield from _replaced(f"X, {name}, entry", build, grid, NUMBERS, classifier)
-    named = np.array(["no", "yes"])[sides]
+    words_of_sides = np.array(["no", "yes"])[sides]
     for name, build_labels in LABELS.items():
         for model, labels in (
             (classifier, sides),
-            (words, named),
+            (words, words_of_sides),
             (regressor, grid[:, 0]),
         ):
             title = f"y of {type(model).__name__}, {name}"
             plain = build_labels(labels.tolist(), labels[PLACE].item())
-            for place, entry in enumerate(entries()):
-                odd = build_labels(labels.tolist(), entry)
+            for place, odd_entry in enumerate(entries()):
+                odd = build_labels(labels.tolist(), odd_entry)
                 yield Attack(f"{title}, {place}", model, (grid, plain), (grid, odd))
     for name, build_typed in TYPED_LABELS.items():
         plain = build_typed(grid[:, 0].copy(), 0.0)
-        for entry in NUMBERS:
-            odd = build_typed(grid[:, 0].copy(), entry)
+        for odd_entry in NUMBERS:
+            odd = build_typed(grid[:, 0].copy(), odd_entry)
             for model in (classifier, regressor):
-                title = f"y of {type(model).__name__}, {name}, {entry}"
+                title = f"y of {type(model).__name__}, {name}, {odd_entry}"
                 yield Attack(title, model, (grid, plain), (grid, odd))
 
 
 def faults(tried: Iterable[Attack]) -> list[str]:
     """The attacks of which a fit shows a difference, with what differs."""
-    found = []
+    differences = []
     for attack in tried:
         sights = [seen(attack.model, *side) for side in (attack.data, attack.neighbour)]
         difference = sights[0].differs(sights[1])
         if difference:
-            found.append(f"{attack.name}: {difference}")
-    return found
+            differences.append(f"{attack.name}: {difference}")
+    return differences
 
 
 def _replaced(
@@ -205,9 +209,9 @@ def _replaced(
 ) -> Iterator[Attack]:
     labels = np.arange(N) % 2
     plain = build(grid.copy(), grid[PLACE, 1].item())
-    for place, entry in enumerate(odd):
-        data = build(grid.copy(), entry)
-        yield Attack(f"{name} {place}", model, (plain, labels), (data, labels))
+    for place, odd_entry in enumerate(odd):
+        neighbour = build(grid.copy(), odd_entry)
+        yield Attack(f"{name} {place}", model, (plain, labels), (neighbour, labels))
 
 
 def _replaced_rows(
@@ -226,35 +230,35 @@ def _replaced_rows(
 
 
 def _listed(grid: np.ndarray, entry: Any) -> list[list[Any]]:
-    made = grid.tolist()
-    made[PLACE][1] = entry
-    return made
+    table = grid.tolist()
+    table[PLACE][1] = entry
+    return table
 
 
 def _mapped(grid: np.ndarray, entry: Any) -> dict[str, list[Any]]:
-    made = _listed(grid, entry)
-    return {name: [row[place] for row in made] for place, name in enumerate("abc")}
+    table = _listed(grid, entry)
+    return {name: [row[place] for row in table] for place, name in enumerate("abc")}
 
 
 def _object_array(grid: np.ndarray, entry: Any) -> np.ndarray:
-    made = grid.astype(object)
-    made[PLACE, 1] = None
-    made.ravel()[PLACE * P + 1 : PLACE * P + 2] = _alone(entry)
-    return made
+    objects = grid.astype(object)
+    objects[PLACE, 1] = None
+    objects.ravel()[PLACE * P + 1 : PLACE * P + 2] = _alone(entry)
+    return objects
 
 
 def _alone(entry: Any) -> np.ndarray:
     """An array (1,) of one object, whatever it is."""
-    made = np.empty(1, dtype=object)
-    made[0] = entry
-    return made
+    single = np.empty(1, dtype=object)
+    single[0] = entry
+    return single
 
 
 def _object_labels(labels: list[Any], entry: Any) -> np.ndarray:
-    made = np.empty(N, dtype=object)
-    made[:] = labels
-    made[PLACE] = entry
-    return made
+    objects = np.empty(N, dtype=object)
+    objects[:] = labels
+    objects[PLACE] = entry
+    return objects
 
 
 def _label_list(labels: list[Any], entry: Any) -> list[Any]:
@@ -272,9 +276,9 @@ def _typed_labels(labels: np.ndarray, entry: float) -> np.ndarray:
 
 
 def _masked(grid: np.ndarray, entry: float) -> np.ma.MaskedArray:
-    made = np.ma.masked_array(_typed(grid, entry))
-    made[PLACE, 1] = np.ma.masked
-    return made
+    masked = np.ma.masked_array(_typed(grid, entry))
+    masked[PLACE, 1] = np.ma.masked
+    return masked
 
 
 GRIDS: dict[str, Callable[..., Any]] = {

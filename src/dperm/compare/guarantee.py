@@ -57,13 +57,16 @@ def calibrated(
 ) -> Calibration:
     """The least noise that meets a target, found once for fits with equal releases."""
     key = (ledger_of(1.0), epsilon, delta)
-    found = _FOUND.get(key)
-    if found is None or ledger_of(found.noise_multiplier) != found.ledger:
-        found = calibrate(ledger_of, epsilon, delta, STRICT)
+    calibration = _FOUND.get(key)
+    if (
+        calibration is None
+        or ledger_of(calibration.noise_multiplier) != calibration.ledger
+    ):
+        calibration = calibrate(ledger_of, epsilon, delta, STRICT)
         if len(_FOUND) >= FOUND:
             _FOUND.clear()
-        _FOUND[key] = found
-    return found
+        _FOUND[key] = calibration
+    return calibration
 
 
 class BudgetError(ValueError):
@@ -133,12 +136,13 @@ class Budget:
                 "random_state: expected None or another one in every fit of a budget: "
                 "the same noise in two fits can cancel"
             )
-        for name, value in cost.items():
-            whole, spent = getattr(self, name), getattr(self, f"spent_{name}")
-            if not spent + value <= whole * (1 + ROUNDING):
+        for name, amount in cost.items():
+            total = getattr(self, name)
+            spent = getattr(self, f"spent_{name}")
+            if not spent + amount <= total * (1 + ROUNDING):
                 raise BudgetError(
-                    f"{name}: {max(whole - spent, 0.0):.6g} of the budget of "
-                    f"{whole:g} is left, this fit costs {value:.6g}"
+                    f"{name}: {max(total - spent, 0.0):.6g} of the budget of "
+                    f"{total:g} is left, this fit costs {amount:.6g}"
                 )
 
 
@@ -180,15 +184,15 @@ class Counted(BaseEstimator):
         return super().__getstate__()
 
     def __copy__(self) -> Self:
-        made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__)
-        return made
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        made = type(self).__new__(type(self))
-        memo[id(self)] = made
-        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return made
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
 
 
 def check_target(epsilon: Any, delta: Any) -> tuple[float, float]:

@@ -34,7 +34,8 @@ def environment(data: Path) -> tuple[str, str]:
     if importlib.util.find_spec(NAME):
         return sys.executable, ""
     folder = data.absolute() / "peers" / REQUIRES[0].replace("==", "-")
-    python, done = folder / "bin" / "python", folder / "installed"
+    python = folder / "bin" / "python"
+    done = folder / "installed"
     if done.is_file():
         return str(python), ""
     for step in (
@@ -51,8 +52,12 @@ def failed(command: Sequence[str]) -> str:
     """Reason why a command failed; empty if it did not."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     try:
-        how: dict[str, Any] = {"timeout": LIMIT, "capture_output": True, "text": True}
-        ended = subprocess.run(command, env=clean, check=False, **how)
+        settings: dict[str, Any] = {
+            "timeout": LIMIT,
+            "capture_output": True,
+            "text": True,
+        }
+        ended = subprocess.run(command, env=clean, check=False, **settings)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
     lines = ended.stderr.strip().splitlines() or ["no message"]
@@ -63,28 +68,26 @@ def rows(
     case: Case, python: str, epsilons: Sequence[float], seeds: Sequence[int]
 ) -> list[Row]:
     """A row for each epsilon and seed, or one with the reason for none."""
-    known = {**case.known(NAME), "tuning": "default"}
-    epsilons, seeds = unique(epsilons), unique(seeds)
+    common = {**case.known(NAME), "tuning": "default"}
+    epsilons = unique(epsilons)
+    seeds = unique(seeds)
     low, high = ends(case.X)
     asked: dict[str, Any] = {"X": case.X, "X_held": case.X_held, "y": case.y}
     asked |= {"label": np.ravel(ends(case.y)), "signed": case.signed}
     asked |= {"low": low, "high": high, "epsilons": [*epsilons], "seeds": [*seeds]}
     with tempfile.TemporaryDirectory() as folder:
-        read, written = Path(folder, "in.npz"), Path(folder, "out.npz")
+        read = Path(folder, "in.npz")
+        written = Path(folder, "out.npz")
         np.savez(read, **asked)
         if reason := failed([python, "-I", str(SCRIPT), str(read), str(written)]):
-            return [{**known, "status": "gap", "reason": reason}]
-        with np.load(written) as made:
-            found = {key: made[key] for key in made.files}
-    return [
-        {
-            **known,
-            "epsilon": epsilon,
-            "run_seed": seed,
-            **case.measured(found["scores"][i, k], found["held"][i, k]),
-            "seconds": found["seconds"][i, k],
-            "given": NOTE,
-        }
-        for i, epsilon in enumerate(epsilons)
-        for k, seed in enumerate(seeds)
-    ]
+            return [{**common, "status": "gap", "reason": reason}]
+        with np.load(written) as file:
+            outputs = {key: file[key] for key in file.files}
+    table = []
+    for i, epsilon in enumerate(epsilons):
+        for k, seed in enumerate(seeds):
+            row = {**common, "epsilon": epsilon, "run_seed": seed}
+            row |= case.measured(outputs["scores"][i, k], outputs["held"][i, k])
+            row |= {"seconds": outputs["seconds"][i, k], "given": NOTE}
+            table.append(row)
+    return table

@@ -43,8 +43,10 @@ from dperm.core.lanes.trials import seeds_of
 from dperm.present.tables import number, with_interval
 
 TUNINGS = ("default", "grid")
-HELD, SPLIT = 0.2, 20240219  # share of records that are held out, and their seed
-TUNED, AHEAD = 3, 3  # runs of the best settings of a grid, and how many these are
+HELD = 0.2  # share of records that are held out, and their seed
+SPLIT = 20240219
+TUNED = 3  # runs of the best settings of a grid, and how many these are
+AHEAD = 3
 LARGEST = 2**27  # entries of X, which is dense so that it is centred
 ROUNDING = 1e-9  # how far below 0 an excess may be
 COLUMNS = [  # of a run
@@ -63,10 +65,10 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A data set in two parts, its loss, and what a fit of it is told.
+    """A data set in two parts, its loss, and what is declared to a fit of it.
 
     Columns and real labels are counted from an origin, which is the middle of the
-    data's range, or 0 if there is no intercept. ``told`` has parameters of the
+    data's range, or 0 if there is no intercept. ``declared`` has parameters of the
     estimator, ``bounds`` and ``classes`` or ``label_bounds`` among them, counted
     likewise.
     """
@@ -77,13 +79,13 @@ class Case:
     X_held: np.ndarray
     y_held: np.ndarray
     loss: str
-    told: Mapping[str, Any]
+    declared: Mapping[str, Any]
     origin: np.ndarray  #: of the columns, shape (p,)
     label_origin: float  #: of the labels; 0 for classes
 
     @classmethod
-    def of(cls, name: str, X: Any, y: np.ndarray, loss: str, **told: Any) -> Self:
-        """Split records off; ranges and classes that are not told are the data's.
+    def of(cls, name: str, X: Any, y: np.ndarray, loss: str, **declared: Any) -> Self:
+        """Split records off; ranges and classes that are not declared are the data's.
 
         Raises ValueError if X (n, p), dense or sparse, has too many entries.
         """
@@ -94,19 +96,19 @@ class Case:
             )
         X = door.table(X).values
         X = X.toarray() if sparse.issparse(X) else X
-        has_intercept = told.get("fit_intercept", True)
+        has_intercept = declared.get("fit_intercept", True)
         columns = ends(X)
         origin = _middle(columns) * has_intercept
-        low, high = told.get("bounds", columns)
-        told["bounds"] = (low - origin, high - origin)
+        low, high = declared.get("bounds", columns)
+        declared["bounds"] = (low - origin, high - origin)
         label_origin = 0.0
         if loss in SIGNED:
-            told.setdefault("classes", tuple(np.unique(y).tolist()))
+            declared.setdefault("classes", tuple(np.unique(y).tolist()))
         else:
             labels = ends(y)
             label_origin = float(_middle(labels)) * has_intercept
-            low, high = told.get("label_bounds", labels)
-            told["label_bounds"] = (
+            low, high = declared.get("label_bounds", labels)
+            declared["label_bounds"] = (
                 float(low) - label_origin,
                 float(high) - label_origin,
             )
@@ -114,7 +116,7 @@ class Case:
         X, X_held, y, y_held = train_test_split(
             X - origin, y, test_size=HELD, random_state=SPLIT
         )
-        return cls(name, X, y, X_held, y_held, loss, told, origin, label_origin)
+        return cls(name, X, y, X_held, y_held, loss, declared, origin, label_origin)
 
     @property
     def signed(self) -> bool:
@@ -139,10 +141,10 @@ class Case:
         show that the least loss is not the least.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            own = losses_of(
+            record_losses = losses_of(
                 scores / self.unit, self._target(self.y), losses.named(self.loss)
             )
-            above = float((own - self.reference.least).mean())
+            above = float((record_losses - self.reference.least).mean())
         excess = above / self.reference.gain
         if excess < -ROUNDING:
             raise NotCertifiedError(
@@ -161,7 +163,7 @@ class Case:
     def _target(self, y: np.ndarray) -> np.ndarray:
         """Signs of classes, or labels in their unit; shape (n,)."""
         if self.signed:
-            return np.where(y == self.told["classes"][1], 1.0, -1.0)
+            return np.where(y == self.declared["classes"][1], 1.0, -1.0)
         return y / self.unit
 
     def measured(self, scores: np.ndarray, held: np.ndarray) -> Row:
@@ -180,14 +182,14 @@ class Case:
         ]
 
     def _ok(self, excess: float, test: float) -> Row:
-        found = {"excess": excess, "metric": "AUC" if self.signed else "R2"}
-        return {**found, "test": test, "status": "ok", "reason": ""}
+        measures = {"excess": excess, "metric": "AUC" if self.signed else "R2"}
+        return {**measures, "test": test, "status": "ok", "reason": ""}
 
     def fit(self, method: Method, epsilon: float, setting: Setting, seed: int) -> Any:
         """A fit of the method, from a seed."""
         kind = DPClassifier if self.signed else DPRegressor
-        known = {"setting": dict(setting), "loss": self.loss, **self.told}
-        model = kind(method, epsilon=epsilon, random_state=seed, **known)
+        parameters = {"setting": dict(setting), "loss": self.loss, **self.declared}
+        model = kind(method, epsilon=epsilon, random_state=seed, **parameters)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return model.fit(self.X, self.y)
@@ -200,9 +202,11 @@ class Case:
 
 def ends(X: Any) -> tuple[np.ndarray, np.ndarray]:
     """The least and the largest value of columns X (n, k), which always differ."""
-    low, high = X.min(axis=0), X.max(axis=0)
+    low = X.min(axis=0)
+    high = X.max(axis=0)
     if sparse.issparse(X):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
+        low = low.toarray().ravel()
+        high = high.toarray().ravel()
     above = low + np.maximum(1.0, np.abs(low))
     return low, np.where(high > low, high, above)
 
@@ -214,15 +218,16 @@ def _middle(pair: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
 
 def linear(model: Any, X: np.ndarray) -> np.ndarray:
     """Linear scores of a fitted model for records X (n, p), not clipped; (n,)."""
-    slopes, intercept = np.ravel(model.coef_), np.ravel(model.intercept_)
+    slopes = np.ravel(model.coef_)
+    intercept = np.ravel(model.intercept_)
     scores: np.ndarray = X @ slopes + intercept
     return scores
 
 
 def predicted(model: Any, X: np.ndarray) -> np.ndarray:
     """What a metric reads of a fitted model for records X (n, p); shape (n,)."""
-    found: np.ndarray = getattr(model, "decision_function", model.predict)(X)
-    return found
+    scores: np.ndarray = getattr(model, "decision_function", model.predict)(X)
+    return scores
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -240,44 +245,45 @@ def rows(
 
     Epsilons and tunings that are listed twice run once.
     """
-    known = case.known(method.name)
-    drawn = [one % 2**32 for one in seeds_of(seed, TUNED + fresh)]
-    found: list[Row] = []
+    fixed = case.known(method.name)
+    drawn = [word % 2**32 for word in seeds_of(seed, TUNED + fresh)]
+    all_rows: list[Row] = []
     for epsilon in unique(epsilons):
         for tuning in unique(tunings):
-            at = {**known, "epsilon": epsilon, "tuning": tuning}
+            common = {**fixed, "epsilon": epsilon, "tuning": tuning}
             try:
                 setting = method.default
                 if tuning == "grid":
                     setting = _tuned(case, method, epsilon, drawn[:TUNED])
-                made = list(_runs(case, method, epsilon, setting, drawn[TUNED:]))
+                runs = list(_runs(case, method, epsilon, setting, drawn[TUNED:]))
             except ValueError as error:
                 gap = {"status": "gap", "reason": str(error)}
                 if "cannot do this" in str(error):
-                    return [{**known, **gap}]
-                made = [gap]
-            found += [{**at, **one} for one in made]
-    return found
+                    return [{**fixed, **gap}]
+                runs = [gap]
+            all_rows += [{**common, **run} for run in runs]
+    return all_rows
 
 
-def unique(values: Iterable[Any]) -> list[Any]:
+def unique(options: Iterable[Any]) -> list[Any]:
     """The values that differ, in their order; 1 and 1.0 are equal."""
-    kept: list[Any] = []
-    for value in values:
-        if value not in kept:
-            kept.append(value)
-    return kept
+    distinct: list[Any] = []
+    for option in options:
+        if option not in distinct:
+            distinct.append(option)
+    return distinct
 
 
 def _tuned(case: Case, method: Method, epsilon: float, seeds: Sequence[int]) -> Setting:
     """The setting of the grid with the least mean excess."""
 
-    def mean(setting: Setting, some: Sequence[int]) -> float:
-        runs = [case.fit(method, epsilon, setting, one) for one in some]
-        found = [case.excess(linear(model, case.X)) for model in runs]
-        return float(np.nan_to_num(np.mean(found), nan=np.inf))
+    def mean(setting: Setting, some_seeds: Sequence[int]) -> float:
+        runs = [case.fit(method, epsilon, setting, seed) for seed in some_seeds]
+        excesses = [case.excess(linear(model, case.X)) for model in runs]
+        return float(np.nan_to_num(np.mean(excesses), nan=np.inf))
 
-    once, refused = dict[int, float](), ""
+    once = dict[int, float]()
+    refused = ""
     grid = unique(method.grid)
     for k, setting in enumerate(grid):
         try:
@@ -299,7 +305,9 @@ def _runs(
         model = case.fit(method, epsilon, setting, seed)
         seconds = time.perf_counter() - start
         yield {
-            "setting": ", ".join(f"{key} {value:g}" for key, value in setting.items()),
+            "setting": ", ".join(
+                f"{key} {option:g}" for key, option in setting.items()
+            ),
             "run_seed": seed,
             **case.measured(linear(model, case.X), predicted(model, case.X_held)),
             "seconds": seconds,
@@ -314,16 +322,17 @@ def race(
     epsilons: Sequence[float],
     seed: int,
     workers: int = 1,
-    **how: Any,
+    **counts: Any,
 ) -> pd.DataFrame:
     """All runs of all methods, and both ends; the same for any number of workers."""
-    jobs = (
-        delayed(rows)(case, one, epsilons, seed_of(seed, "race", "", one.name, 0, 0),
-                      **how)
-        for one in methods
-    )  # fmt: skip
-    every = [row for made in Parallel(workers)(jobs) for row in made]
-    return pd.DataFrame([*every, *case.ends()])
+    jobs = []
+    for method in methods:
+        method_seed = seed_of(seed, "race", "", method.name, 0, 0)
+        jobs.append(delayed(rows)(case, method, epsilons, method_seed, **counts))
+    all_rows: list[Row] = []
+    for method_rows in Parallel(workers)(jobs):
+        all_rows += method_rows
+    return pd.DataFrame([*all_rows, *case.ends()])
 
 
 # --- means and text -------------------------------------------------------------------
@@ -336,14 +345,15 @@ def means(runs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
     ``test`` is the mean of the held-out metric; ``algorithm`` is the method's label.
     Both ends have one row a problem, and no epsilon.
     """
-    table, known = [], {**labels, **ENDS}
+    table = []
+    names = {**labels, **ENDS}
     runs = runs.reindex(columns=COLUMNS)
-    for _, some in runs.groupby(KEYS, sort=False, dropna=False):
-        first = some.iloc[0].drop(["excess", "run_seed"]).to_dict()
-        row = {"algorithm": known.get(first["solver"], first["solver"]), **first}
+    for _, group in runs.groupby(KEYS, sort=False, dropna=False):
+        shared = group.iloc[0].drop(["excess", "run_seed"]).to_dict()
+        row = {"algorithm": names.get(shared["solver"], shared["solver"]), **shared}
         if row["status"] == "ok":
-            row |= {key: some[key].mean() for key in ("seconds", "test")}
-            excesses = some["excess"].to_numpy(dtype=float)
+            row |= {key: group[key].mean() for key in ("seconds", "test")}
+            excesses = group["excess"].to_numpy(dtype=float)
             row |= dict.fromkeys(("mean", "ci_low", "ci_high"), np.inf)
             row |= with_interval(excesses) if np.isfinite(excesses).all() else {}
         table.append(row)
@@ -353,37 +363,38 @@ def means(runs: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame:
 def recommended(table: pd.DataFrame) -> Iterator[str]:
     """For each epsilon and tuning of ``means``, whom to take, or that none learns."""
     table = table[table["epsilon"].notna() & (table["status"] == "ok")]
-    for (epsilon, tuning), some in table.groupby(["epsilon", "tuning"], sort=False):
-        some = some.sort_values("mean")
-        first = some.iloc[0]
+    for (epsilon, tuning), group in table.groupby(["epsilon", "tuning"], sort=False):
+        group = group.sort_values("mean")
+        best = group.iloc[0]
         level = (
-            f"{first['algorithm']}, excess {first['mean']:.3g} "
-            f"[{first['ci_low']:.3g}, {first['ci_high']:.3g}]"
+            f"{best['algorithm']}, excess {best['mean']:.3g} "
+            f"[{best['ci_low']:.3g}, {best['ci_high']:.3g}]"
         )
-        near = some["algorithm"][some["ci_low"] <= first["ci_high"]].tolist()[1:]
+        near = group["algorithm"][group["ci_low"] <= best["ci_high"]].tolist()[1:]
         equal = f"; not significantly worse: {', '.join(near)}" if near else ""
-        what = f"take {level}{equal}"
-        if not first["ci_high"] < 1:
-            what = f"none beats the best constant; least is {level}"
-        yield f"epsilon {epsilon:g}, {tuning}: {what}"
+        advice = f"take {level}{equal}"
+        if not best["ci_high"] < 1:
+            advice = f"none beats the best constant; least is {level}"
+        yield f"epsilon {epsilon:g}, {tuning}: {advice}"
 
 
 def words(table: pd.DataFrame) -> str:
     """Text of a table of ``means``, and what is recommended."""
-    shown = pd.DataFrame([_line(row) for row in table.to_dict("records")]).fillna("")
-    shown = shown.apply(lambda column: column.str.ljust(column.str.len().max()))
-    given = table[table["given"].notna()].drop_duplicates("algorithm")
+    texts = pd.DataFrame([_line(row) for row in table.to_dict("records")]).fillna("")
+    texts = texts.apply(lambda column: column.str.ljust(column.str.len().max()))
+    assumed = table[table["given"].notna()].drop_duplicates("algorithm")
     public = [
-        f"epsilon of {', '.join(some['algorithm'])} holds given: {what}"
-        for what, some in given.groupby("given", sort=False)
+        f"epsilon of {', '.join(group['algorithm'])} holds given: {assumption}"
+        for assumption, group in assumed.groupby("given", sort=False)
     ]
     return "\n".join(
-        [shown.to_string(index=False, justify="left"), "", *recommended(table), *public]
+        [texts.to_string(index=False, justify="left"), "", *recommended(table), *public]
     )
 
 
 def _line(row: dict[Any, Any]) -> dict[str, str]:
-    ran, has_epsilon = row["status"] == "ok", pd.notna(row["epsilon"])
+    ran = row["status"] == "ok"
+    has_epsilon = pd.notna(row["epsilon"])
     ends = f"[{number(row['ci_low'])}, {number(row['ci_high'])}]" if ran else ""
     return {
         "method": row["algorithm"],

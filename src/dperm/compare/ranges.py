@@ -47,10 +47,12 @@ LEAST_SHARE = 0.005  # of the squared budget
 # largest share of the squared budget.
 LABELS = {False: (0.5, 0.15), True: (2.0, 0.4)}
 EDGE = 1e100  # largest size of an end, so that no quotient overflows
-FEWEST, LEAST = 1e-12, 0.03  # least variance of t, without noise and with much
+FEWEST = 1e-12  # least variance of t, without noise and with much
+LEAST = 0.03
 SQUARES = 1.6  # c, the factor of t^2
 # Middle and deviation of a usual column's mean of t, and of t^2.
-MEAN, SQUARE = (0.0, 0.3), (0.2, 0.2)
+MEAN = (0.0, 0.3)
+SQUARE = (0.2, 0.2)
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,14 @@ class Ranges:
     def unit(self, X: Any) -> Any:
         """Columns X (n, k), dense or sparse, as t in [-1, 1]; NaN stays NaN."""
         if sparse.issparse(X):
-            made = sparse.csc_array(X, copy=True)
-            made.sum_duplicates()  # an entry may be a sum of parts, and is in its range
-            counts = np.diff(made.indptr)
+            units = sparse.csc_array(X, copy=True)
+            # An entry may be a sum of parts, and is in its range.
+            units.sum_duplicates()
+            counts = np.diff(units.indptr)
             ends = (self.low, self.high, self.half)
-            low, high, half = (np.repeat(one, counts) for one in ends)
-            made.data = np.clip(np.clip(made.data, low, high) / half, -1.0, 1.0)
-            return made
+            low, high, half = (np.repeat(side, counts) for side in ends)
+            units.data = np.clip(np.clip(units.data, low, high) / half, -1.0, 1.0)
+            return units
         t = (np.clip(X, self.low, self.high) - self.middle) / self.half
         return np.clip(t, -1.0, 1.0)
 
@@ -121,8 +124,8 @@ def of_label(
 ) -> Ranges:
     """The range of labels, real or of two classes, beside p columns."""
     ends = np.array([low, high], dtype=float).reshape(2, 1)
-    heavy, most = LABELS[is_real]
-    return Ranges(ends[0], ends[1], centred, math.sqrt(max(p, 2) * heavy), most)
+    heavy, max_share = LABELS[is_real]
+    return Ranges(ends[0], ends[1], centred, math.sqrt(max(p, 2) * heavy), max_share)
 
 
 def sums(t: Any, centred: bool) -> np.ndarray:
@@ -131,25 +134,28 @@ def sums(t: Any, centred: bool) -> np.ndarray:
     Finite t in [-1, 1].
     """
     squares = SQUARES * (t.multiply(t) if sparse.issparse(t) else t * t)
-    found = [np.asarray(one.sum(axis=0)).ravel() for one in (t, squares)]
-    return np.concatenate(found if centred else found[1:])
+    totals = np.asarray(squares.sum(axis=0)).ravel()
+    if centred:
+        return np.concatenate([np.asarray(t.sum(axis=0)).ravel(), totals])
+    return totals
 
 
-def ledger(every: Sequence[Ranges], n: int, epsilon: float, delta: float) -> Ledger:
+def ledger(groups: Sequence[Ranges], n: int, epsilon: float, delta: float) -> Ledger:
     """The release of the sums of n records, for its share of the budget.
 
     The share of the squared budget is the least for which n is 40 times the noise of
     the sums, but at least 0.005, and at most 0.4 for real labels and else 0.15.
     """
-    moved, multiplier = _moved(every), whole(epsilon, delta)
-    wanted = (CLEAR * moved * multiplier / n) ** 2
-    share = np.clip(wanted, LEAST_SHARE, every[-1].most)
-    return stated(every, multiplier / math.sqrt(share))
+    moved = _moved(groups)
+    multiplier = whole(epsilon, delta)
+    ideal = (CLEAR * moved * multiplier / n) ** 2
+    share = np.clip(ideal, LEAST_SHARE, groups[-1].most)
+    return stated(groups, multiplier / math.sqrt(share))
 
 
-def stated(every: Sequence[Ranges], noise_multiplier: float) -> Ledger:
+def stated(groups: Sequence[Ranges], noise_multiplier: float) -> Ledger:
     """The release of the sums with noise of that multiple of their sensitivity."""
-    moved = _moved(every)
+    moved = _moved(groups)
     event = Gaussian(
         sensitivity=moved,
         scale=moved * noise_multiplier,
@@ -160,42 +166,48 @@ def stated(every: Sequence[Ranges], noise_multiplier: float) -> Ledger:
     return Ledger((event,))
 
 
-def _moved(every: Sequence[Ranges]) -> float:
+def _moved(groups: Sequence[Ranges]) -> float:
     """How far replacing a record moves the sums."""
     factor = {True: 4.0, False: SQUARES**2}
-    whole = (factor[one.centred] * one.weight**2 * len(one.low) for one in every)
-    return math.sqrt(sum(whole))
+    squares = (
+        factor[group.centred] * group.weight**2 * len(group.low) for group in groups
+    )
+    return math.sqrt(sum(squares))
 
 
 def released(
-    every: Sequence[Ranges], ts: Sequence[Any], given: Ledger, normal: Normal | Exact
+    groups: Sequence[Ranges], ts: Sequence[Any], release: Ledger, normal: Normal | Exact
 ) -> tuple[list[Ranges], np.ndarray]:
     """The ranges with released means and deviations, and the noisy sums.
 
-    ``ts`` has columns, and labels, as t, (n, k) each; ``given`` is by ``ledger`` or
+    ``ts`` has columns, and labels, as t, (n, k) each; ``release`` is by ``ledger`` or
     ``stated``. Raises UndeclaredError if that states a smaller sensitivity.
     """
-    n, k = ts[0].shape[0], sum(t.shape[1] for t in ts)
-    pairs = zip(every, ts, strict=True)
-    read = np.concatenate([one.weight * sums(t, one.centred) for one, t in pairs])
-    size = sum(one.weight**2 * len(one.low) for one in every)
+    n = ts[0].shape[0]
+    k = sum(t.shape[1] for t in ts)
+    pairs = zip(groups, ts, strict=True)
+    read = np.concatenate([group.weight * sums(t, group.centred) for group, t in pairs])
+    size = sum(group.weight**2 * len(group.low) for group in groups)
     error = sum_error(n, k, math.sqrt((1 + SQUARES**2) * size))
-    secret = hidden(read[:, None], _moved(every), error=error)
-    noisy = secret.released(iter(given.events), normal)[:, 0]
-    found, rest = [], noisy / n
-    for one in every:
-        off = given.events[0].scale / (n * one.weight)  # deviation of a mean's noise
-        means, rest = np.split(rest, [len(one.low) * one.centred])
-        squares, rest = np.split(rest, [len(one.low)])
+    secret = hidden(read[:, None], _moved(groups), error=error)
+    noisy = secret.released(iter(release.events), normal)[:, 0]
+    informed = []
+    remaining = noisy / n
+    for group in groups:
+        off = release.events[0].scale / (
+            n * group.weight
+        )  # deviation of a mean's noise
+        means, remaining = np.split(remaining, [len(group.low) * group.centred])
+        squares, remaining = np.split(remaining, [len(group.low)])
         mean: Any = 0.0
-        if one.centred:
-            mean = _shrunk(means / one.weight, off, *MEAN) * ~one.idle
+        if group.centred:
+            mean = _shrunk(means / group.weight, off, *MEAN) * ~group.idle
         off /= SQUARES
-        square = _shrunk(squares / (SQUARES * one.weight), off, *SQUARE)
-        least = np.clip(2 * off, FEWEST, LEAST)
-        variance = np.clip(square - np.square(mean), least, 1.0)
-        found.append(replace(one, mean=mean, deviation=np.sqrt(variance)))
-    return found, noisy
+        square = _shrunk(squares / (SQUARES * group.weight), off, *SQUARE)
+        floor = np.clip(2 * off, FEWEST, LEAST)
+        variance = np.clip(square - np.square(mean), floor, 1.0)
+        informed.append(replace(group, mean=mean, deviation=np.sqrt(variance)))
+    return informed, noisy
 
 
 def _shrunk(noisy: Any, off: float, middle: float, spread: float) -> Any:
@@ -220,18 +232,18 @@ def declared(
     Raises ValueError for others, and where zeros of sparse columns are out of range.
     """
     k = columns if isinstance(columns, int) else len(columns)
-    named = _named(name, bounds, columns)
-    if named is not None:
-        bounds = _by_name(name, named, columns)
+    by_name = _named(name, bounds, columns)
+    if by_name is not None:
+        bounds = _by_name(name, by_name, columns)
     low, high = _ends(name, bounds, k)
     right = np.maximum(np.abs(low), np.abs(high)) <= EDGE
     right &= (low == high) | (high - low >= 1 / EDGE)
     if not right.all():
-        first = int(np.argmin(right))
-        which = f"column {first + 1}" if isinstance(columns, int) else columns[first]
+        wrong = int(np.argmin(right))
+        which = f"column {wrong + 1}" if isinstance(columns, int) else columns[wrong]
         raise ValueError(
             f"{name}: expected low <= high, of a size up to {EDGE:g}, found "
-            f"({low[first]:g}, {high[first]:g}) for {which}"
+            f"({low[wrong]:g}, {high[wrong]:g}) for {which}"
         )
     if is_sparse and not ((low <= 0) & (high >= 0)).all():
         raise ValueError(f"{name}: a sparse X holds zeros, expected low <= 0 <= high")
@@ -245,18 +257,18 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     """
     try:
         with door.silent():
-            given = np.asarray(bounds)
-        given = np.empty(0) if given.dtype.kind in "SU" else given.astype(float)
+            pairs = np.asarray(bounds)
+        pairs = np.empty(0) if pairs.dtype.kind in "SU" else pairs.astype(float)
     except (TypeError, ValueError):
-        given = np.empty(0)
+        pairs = np.empty(0)
     is_list = isinstance(bounds, list)
     is_ends = isinstance(bounds, tuple) and not isinstance(bounds[0], tuple)
-    if given.shape == (2,):
-        return np.full(k, given[0]), np.full(k, given[1])
-    if given.shape == (k, 2) and (is_list or k != 2):
-        return given[:, 0], given[:, 1]
-    if given.shape == (2, k) and not is_list and (is_ends or k != 2):
-        return given[0], given[1]
+    if pairs.shape == (2,):
+        return np.full(k, pairs[0]), np.full(k, pairs[1])
+    if pairs.shape == (k, 2) and (is_list or k != 2):
+        return pairs[:, 0], pairs[:, 1]
+    if pairs.shape == (2, k) and not is_list and (is_ends or k != 2):
+        return pairs[0], pairs[1]
     raise ValueError(
         f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
         f"arrays with {k} numbers each, found {bounds!r}"
@@ -331,10 +343,10 @@ def _by_name(
     absent = ", ".join(title for title in columns if title not in pairs)
     strange = ", ".join(title for title in pairs if title not in columns)
     if absent or strange or twice:
-        parts = [f"no range of {absent}"] * bool(absent)
-        parts += [f"no column {strange}"] * bool(strange)
-        parts += [f"two are called {', '.join(twice)}"] * bool(twice)
-        raise ValueError(f"{name}: {'; '.join(parts)}. Declare {template(columns)}")
+        faults = [f"no range of {absent}"] * bool(absent)
+        faults += [f"no column {strange}"] * bool(strange)
+        faults += [f"two are called {', '.join(twice)}"] * bool(twice)
+        raise ValueError(f"{name}: {'; '.join(faults)}. Declare {template(columns)}")
     return [pairs[title] for title in columns]
 
 
@@ -342,5 +354,5 @@ def template(columns: Sequence[str] | int) -> str:
     """Bounds to fill in, as Python."""
     if isinstance(columns, int):
         return "bounds=(low, high), or a list of such pairs, one for each column"
-    pairs = ", ".join(f"{one!r}: (low, high)" for one in columns)
+    pairs = ", ".join(f"{title!r}: (low, high)" for title in columns)
     return f"bounds={{{pairs}}}"

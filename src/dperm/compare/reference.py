@@ -22,12 +22,15 @@ import scipy
 from dperm.core.erm.losses import Loss
 from dperm.core.erm.optimum import NotCertifiedError
 
-COLLINEAR, RESOLVED = 1e-12, 1e-6  # of the largest singular value
+COLLINEAR = 1e-12  # of the largest singular value
+RESOLVED = 1e-6
 ENOUGH = 1e-15  # of the loss at the start: a smaller decrease ends the search
 ROUNDING = 1e3  # times this: a smaller decrease may be lost in rounding
 STEPS = 2000
 # Of a step, over the loss's curvature: at first, at least, and for a search's last.
-DAMPING, LEAST_DAMPING, UNDAMPED = 1e-3, 1e-15, 1e-9
+DAMPING = 1e-3
+LEAST_DAMPING = 1e-15
+UNDAMPED = 1e-9
 LEAST_GAIN = 1e-12  # of the best constant's loss, which an affine function must gain
 
 
@@ -65,33 +68,33 @@ def reference(X: np.ndarray, y: np.ndarray, loss: Loss) -> Reference:
     U, sizes, rotation = scipy.linalg.svd(
         centred / deviation, full_matrices=False, check_finite=False
     )
-    kept = sizes > COLLINEAR * max(sizes.max(initial=0.0), 1e-300)
+    is_used = sizes > COLLINEAR * max(sizes.max(initial=0.0), 1e-300)
     ones = np.ones((n, 1))
-    directions = np.hstack((ones, np.sqrt(n) * U[:, kept]))
+    directions = np.hstack((ones, np.sqrt(n) * U[:, is_used]))
     constant = _minimiser(ones, y, loss, np.zeros(1))
     start = np.zeros(directions.shape[1])
     start[0] = constant[0]
     weights = _minimiser(directions, y, loss, start)
     losses = losses_of(directions @ weights, y, loss)
     clear = sizes > RESOLVED * max(sizes.max(initial=0.0), 1e-300)
-    if not clear[kept].all():
-        kept = clear
+    if not clear[is_used].all():
+        is_used = clear
         directions = directions[:, : 1 + int(clear.sum())]
         weights = _minimiser(directions, y, loss, weights[: directions.shape[1]])
-    slopes = (np.sqrt(n) * weights[1:] / sizes[kept]) @ rotation[kept] / deviation
+    slopes = (np.sqrt(n) * weights[1:] / sizes[is_used]) @ rotation[is_used] / deviation
     intercept = float(weights[0] - slopes @ centre)
-    found = Reference(
+    best = Reference(
         losses_of(np.full(n, constant[0]), y, loss),
         losses,
         slopes,
         intercept,
     )
-    if not found.gain > LEAST_GAIN * found.constant.mean():
+    if not best.gain > LEAST_GAIN * best.constant.mean():
         raise ValueError(
             "no linear function of the features fits better than the best constant: "
             "there is nothing to learn"
         )
-    return found
+    return best
 
 
 def losses_of(scores: np.ndarray, y: np.ndarray, loss: Loss) -> np.ndarray:
@@ -104,7 +107,8 @@ def _minimiser(
 ) -> np.ndarray:
     """Weights (k,) of orthonormal directions (n, k) with the least mean loss."""
     n, k = directions.shape
-    signs, offset = loss.signs(y), loss.offset(y)
+    signs = loss.signs(y)
+    offset = loss.offset(y)
     weights = start
     damping = 0.0 if loss.quadratic else DAMPING
     margins = signs * (directions @ weights) + offset
@@ -124,7 +128,9 @@ def _minimiser(
         trial_losses = loss.values(trial_margins)
         is_less = (trial_losses - losses).mean() < 0
         if is_less:
-            weights, margins, losses = trial, trial_margins, trial_losses
+            weights = trial
+            margins = trial_margins
+            losses = trial_losses
         if abs(losses.mean()) <= ROUNDING * enough:
             return weights  # labels that the columns separate or interpolate
         if promise <= enough and damping <= UNDAMPED:

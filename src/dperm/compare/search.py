@@ -54,34 +54,39 @@ def score_event(epsilon: float, delta: float) -> Gaussian:
 
 
 def scored(
-    on: Contestant, setting: Setting, noise: float, seeds: Any, epsilon: float
+    contestant: Contestant, setting: Setting, noise: float, seeds: Any, epsilon: float
 ) -> tuple[float, np.ndarray]:
     """The noisy loss of one run of a choice within epsilon, and its weights (p,).
 
     The run, with a noise multiplier, and the noise of its loss have a seed each.
     """
-    problem, most = on.problem, loss_bound(on.problem)
-    own, other = (int(one) for one in seeds)
-    w = on.weights(setting, noise, own)
-    scale = score_event(epsilon, problem.delta).scale * most / problem.n
-    added = scale * gaussian(streams(other).noise, ())
-    return float(clipped_loss(problem, most, w) + added), w
+    problem = contestant.problem
+    bound = loss_bound(contestant.problem)
+    run_seed, loss_seed = map(int, seeds)
+    w = contestant.weights(setting, noise, run_seed)
+    scale = score_event(epsilon, problem.delta).scale * bound / problem.n
+    added = scale * gaussian(streams(loss_seed).noise, ())
+    return float(clipped_loss(problem, bound, w) + added), w
 
 
-def clipped_loss(problem: Problem, most: float, w: np.ndarray) -> float:
+def clipped_loss(problem: Problem, bound: float, w: np.ndarray) -> float:
     """Mean over records of the loss at w (p,) clipped to [0, most].
 
     Replacing a record changes it by at most most / n.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        each = problem.loss.values(np.asarray(problem.A @ w) + problem.offset)
-        return float(np.minimum(np.where(np.isnan(each), most, each), most).mean())
+        record_losses = problem.loss.values(np.asarray(problem.A @ w) + problem.offset)
+        return float(
+            np.minimum(
+                np.where(np.isnan(record_losses), bound, record_losses), bound
+            ).mean()
+        )
 
 
 def loss_bound(problem: Problem) -> float:
     """Three times the loss at w = 0 of a label at its public scale."""
-    at = 0.0 if problem.loss.labels == "sign" else -label_scale(problem)
-    return 3 * problem.mean_loss(np.full(1, at))
+    margin = 0.0 if problem.loss.labels == "sign" else -label_scale(problem)
+    return 3 * problem.mean_loss(np.full(1, margin))
 
 
 @PARAMETERS
@@ -134,24 +139,26 @@ class PrivateSearch(Counted):
         Raises ValueError for parameters that cannot be searched or an epsilon out of
         reach, and BudgetError if an open ``Budget`` has too little left.
         """
-        models, t, every = self._prepared(X, y)
-        one, half = models[0], models[0]._delta
-        runs = [model._runs(t, every)[0] for model in models]
+        models, t, labels = self._prepared(X, y)
+        base = models[0]
+        half = base._delta
+        runs = [model._runs(t, labels)[0] for model in models]
         paid, cost = self._priced(runs, half)
-        known = [runs[k][0].public_information(ledger) for k, _, ledger in paid]
-        given, seed = united(*known, one._public), noise_seed(self.random_state)
+        information = [runs[k][0].public_information(ledger) for k, _, ledger in paid]
+        public = united(*information, base._public)
+        seed = noise_seed(self.random_state)
         noise = ranges.whole(RANGES * float(self.epsilon), half)
-        first = ranges.stated(one._ranges, noise)
-        cost += true_epsilon(first, half)
-        charge(cost, 2 * half, given, seed)
-        X, every, _ = one._standardised(t, every, first, ranges.seeded(seed))
+        sums_ledger = ranges.stated(base._ranges, noise)
+        cost += true_epsilon(sums_ledger, half)
+        charge(cost, 2 * half, public, seed)
+        X, labels, _ = base._standardised(t, labels, sums_ledger, ranges.seeded(seed))
         for model in models:
-            model._ranges = one._ranges
-        runs = [model._runs(X, every)[0] for model in models]
+            model._ranges = base._ranges
+        runs = [model._runs(X, labels)[0] for model in models]
         with door.silent():
             _, w, k = min(self._tried(runs, paid, seed), key=lambda tried: tried[0])
         won = next(ledger for point, _, ledger in paid if point == k)
-        self.epsilon_ = Guarantee(first + won, 2 * half, given, cost)
+        self.epsilon_ = Guarantee(sums_ledger + won, 2 * half, public, cost)
         self.best_params_ = ParameterGrid(self.param_grid)[k]
         self.best_estimator_ = models[k]
         self.best_estimator_.epsilon_ = self.epsilon_
@@ -174,7 +181,7 @@ class PrivateSearch(Counted):
         if float(self.epsilon) == np.inf:
             raise ValueError("epsilon: expected a finite number, found inf")
         grid = [*ParameterGrid(self.param_grid)]
-        wrong = {key for one in grid for key in one} - {*SEARCHED}
+        wrong = set[str]().union(*grid) - {*SEARCHED}
         if wrong or not grid:
             raise ValueError(
                 f"param_grid: expected some of {', '.join(SEARCHED)}, found "
@@ -182,25 +189,27 @@ class PrivateSearch(Counted):
             )
         inner = INNER * self._of_choice
         models = [
-            clone(self.estimator).set_params(**one, epsilon=inner) for one in grid
+            clone(self.estimator).set_params(**point, epsilon=inner) for point in grid
         ]
         for model in models:
-            columns, every = model._cleaned(X, y)
+            columns, labels = model._cleaned(X, y)
             model._delta /= 2
-        if len(every) > 1:
+        if len(labels) > 1:
             raise ValueError("y: a search takes two classes, found more")
-        return models, columns, every
+        return models, columns, labels
 
     def _priced(self, runs: Any, delta: float) -> tuple[list[Paid], float]:
         """Affordable points of the grid, and the cost of a search among them."""
         epsilon = self._of_choice
         score = Ledger((score_event(epsilon, delta),))
         ways = [
-            lambda noise, on=on, setting=setting: on.ledger(setting, noise) + score
-            for on, setting in runs
+            lambda noise, contestant=contestant, setting=setting: (
+                contestant.ledger(setting, noise) + score
+            )
+            for contestant, setting in runs
         ]
-        found = enumerate(calibrate_choice(ways, epsilon, delta))
-        paid = [(k, z, ways[k](z)) for k, z in found if z is not None]
+        noises = enumerate(calibrate_choice(ways, epsilon, delta))
+        paid = [(k, z, ways[k](z)) for k, z in noises if z is not None]
         if not paid:
             raise ValueError(
                 f"epsilon: no noise keeps a search to {float(self.epsilon):g}"
@@ -218,14 +227,15 @@ class PrivateSearch(Counted):
         rng = np.random.default_rng(seed)
         for _ in range(drawn_runs(rng)):
             k, noise, _ = paid[int(rng.integers(len(paid)))]
-            seeds, (on, setting) = rng.integers(2**62, size=2), runs[k]
-            yield *scored(on, setting, noise, seeds, self._of_choice), k
+            seeds = rng.integers(2**62, size=2)
+            contestant, setting = runs[k]
+            yield *scored(contestant, setting, noise, seeds, self._of_choice), k
 
     def predict(self, X: Any) -> np.ndarray:
         """Predictions of the best estimator for records X (n, p); shape (n,)."""
         check_is_fitted(self, "best_estimator_")
-        found: np.ndarray = self.best_estimator_.predict(X)
-        return found
+        predictions: np.ndarray = self.best_estimator_.predict(X)
+        return predictions
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy or R^2 of the best estimator."""

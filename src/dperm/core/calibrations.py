@@ -14,7 +14,8 @@ from types import ModuleType
 
 from dperm.core import names
 
-PAPER, STRICT = "paper", "strict"
+PAPER = "paper"
+STRICT = "strict"
 PLACES = {PAPER: "dperm.core.privacy.published", STRICT: "dperm.core.privacy.strict"}
 OURS = tuple(PLACES)
 
@@ -22,16 +23,16 @@ OURS = tuple(PLACES)
 @functools.cache
 def place(calibration: str) -> str:
     """The name of a calibration's module. Raises ValueError if there is none."""
-    found = names.place("accountants", "calibration", calibration, PLACES)
-    if calibration not in PLACES and not hasattr(import_module(found), "epsilon"):
+    module = names.place("accountants", "calibration", calibration, PLACES)
+    if calibration not in PLACES and not hasattr(import_module(module), "epsilon"):
         raise ValueError(
             f"calibration {calibration!r}: expected epsilon(ledger, delta)"
         )
-    return found
+    return module
 
 
 def load(calibration: str) -> ModuleType:
     """The module of a calibration, imported. Raises ValueError if there is none."""
-    found = place(calibration)
-    sys.audit("dperm.lookup", found)  # what keys of results must hold
-    return import_module(found)
+    module = place(calibration)
+    sys.audit("dperm.lookup", module)  # what keys of results must hold
+    return import_module(module)

@@ -79,10 +79,10 @@ def _fold(typingctx, sums):
     """Add the upper half of running sums to the lower one until one is left."""
 
     def codegen(context, builder, signature, args):
-        found = _entries(
+        sums_vector = _entries(
             builder, args[0], _INDEX(0), ir.VectorType(ir.DoubleType(), WIDE)
         )
-        return builder.extract_element(_narrowed(builder, found, 1), _INDEX(0))
+        return builder.extract_element(_narrowed(builder, sums_vector, 1), _INDEX(0))
 
     return types.float64(types.CPointer(types.float64)), codegen
 
@@ -100,21 +100,29 @@ def _summed(typingctx, x, y):
             for kind, arg in zip(kinds, args, strict=False)
         ]
         count = builder.extract_value(arrays[0].shape, 0)
-        start, sums = count.type(0), ir.VectorType(ir.DoubleType(), WIDE)(None)
+        start = count.type(0)
+        sums = ir.VectorType(ir.DoubleType(), WIDE)(None)
         for width in (WIDE, FEW, 1):
             sums = _narrowed(builder, sums, width)
-            kept, stop = cgutils.alloca_once_value(builder, sums), count.type(-width)
+            accumulator = cgutils.alloca_once_value(builder, sums)
+            stop = count.type(-width)
             stop = builder.and_(count, stop)
-            with cgutils.for_range_slice(builder, start, stop, count.type(width)) as at:
-                terms = [_entries(builder, a.data, at[0], sums.type) for a in arrays]
-                terms.append(builder.load(kept))
+            with cgutils.for_range_slice(
+                builder, start, stop, count.type(width)
+            ) as index:
+                terms = [_entries(builder, a.data, index[0], sums.type) for a in arrays]
+                terms.append(builder.load(accumulator))
                 shaped = ir.FunctionType(sums.type, 3 * [sums.type])
                 name = f"llvm.fma.v{width}f64"
                 fma = cgutils.get_or_insert_function(builder.module, shaped, name)
-                one = len(terms) == 2
-                after = builder.fadd(*terms) if one else builder.call(fma, terms)
-                builder.store(after, kept)
-            start, sums = stop, builder.load(kept)
+                is_plain_sum = len(terms) == 2
+                if is_plain_sum:
+                    after = builder.fadd(*terms)
+                else:
+                    after = builder.call(fma, terms)
+                builder.store(after, accumulator)
+            start = stop
+            sums = builder.load(accumulator)
         return builder.extract_element(sums, _INDEX(0))
 
     for kind in (x, y):
@@ -138,7 +146,8 @@ def _lowest(typingctx, values, noise, start, factor, scale):
             context.make_array(kind)(context, builder, arg)
             for kind, arg in zip(signature.args[:2], args[:2], strict=True)
         ]
-        first, (factor, scale) = args[2], args[3:]
+        begin = args[2]
+        factor, scale = args[3:]
         vector = ir.VectorType(ir.DoubleType(), FEW)
         signs = [_repeated(builder, factor, FEW)]
         signs.append(builder.fneg(signs[0]))
@@ -146,21 +155,21 @@ def _lowest(typingctx, values, noise, start, factor, scale):
         shaped = ir.FunctionType(vector, 3 * [vector])
         name = f"llvm.fma.v{FEW}f64"
         fma = cgutils.get_or_insert_function(builder.module, shaped, name)
-        least = _repeated(builder, ir.DoubleType()(math.inf), FEW)
+        lowest = _repeated(builder, ir.DoubleType()(math.inf), FEW)
         for step in range(0, BLOCK, FEW):
-            place = builder.add(first, first.type(step))
-            entries = _entries(builder, arrays[0].data, place, vector)
+            place = builder.add(begin, begin.type(step))
+            block = _entries(builder, arrays[0].data, place, vector)
             twice = builder.mul(place, place.type(2))
-            both = ir.VectorType(ir.DoubleType(), 2 * FEW)
-            drawn = _entries(builder, arrays[1].data, twice, both)
+            pair_type = ir.VectorType(ir.DoubleType(), 2 * FEW)
+            drawn = _entries(builder, arrays[1].data, twice, pair_type)
             for side, sign in enumerate(signs):
                 places = ir.VectorType(_INDEX, FEW)([*range(side, 2 * FEW, 2)])
-                own = builder.shuffle_vector(drawn, drawn, places)
-                noisy = builder.fmul(scales, own)
-                score = builder.call(fma, [sign, entries, noisy])
-                is_less = builder.fcmp_ordered("<", score, least)
-                least = builder.select(is_less, score, least)
-        return _least_entry(builder, least)
+                side_noise = builder.shuffle_vector(drawn, drawn, places)
+                noisy = builder.fmul(scales, side_noise)
+                score = builder.call(fma, [sign, block, noisy])
+                is_less = builder.fcmp_ordered("<", score, lowest)
+                lowest = builder.select(is_less, score, lowest)
+        return _least_entry(builder, lowest)
 
     kinds = (values, noise, types.intp, types.float64, types.float64)
     return types.float64(*kinds), codegen
@@ -189,20 +198,21 @@ def _narrowed(builder, sums, width):
     """Running sums, a vector, folded until there are ``width``."""
     while (half := sums.type.count // 2) >= width:
         places = ir.VectorType(_INDEX, half)
-        low, high = places([*range(half)]), places([*range(half, 2 * half)])
-        parts = (builder.shuffle_vector(sums, sums, side) for side in (low, high))
-        sums = builder.fadd(*parts)
+        low = places([*range(half)])
+        high = places([*range(half, 2 * half)])
+        halves = (builder.shuffle_vector(sums, sums, side) for side in (low, high))
+        sums = builder.fadd(*halves)
     return sums
 
 
-def _entries(builder, data, start, kind):
+def _entries(builder, pointer, start, kind):
     """The entries of an array from a place on, as a vector of doubles."""
-    data = builder.gep(data, [start])
-    found = ir.VectorType(data.type.pointee, kind.count)
-    found = builder.load(builder.bitcast(data, found.as_pointer()), align=1)
-    if isinstance(found.type.element, ir.IntType):
-        return builder.sitofp(found, kind)
-    return found if found.type == kind else builder.fpext(found, kind)
+    pointer = builder.gep(pointer, [start])
+    vector = ir.VectorType(pointer.type.pointee, kind.count)
+    vector = builder.load(builder.bitcast(pointer, vector.as_pointer()), align=1)
+    if isinstance(vector.type.element, ir.IntType):
+        return builder.sitofp(vector, kind)
+    return vector if vector.type == kind else builder.fpext(vector, kind)
 
 
 fused: Any = intrinsic(_fused)
@@ -225,7 +235,8 @@ def exp(x, more=0.0):
     t = fused(x, 1.4426950408889634, _WHOLE)  # x / log 2, rounded
     r = fused(_WHOLE - t, 0.6931471805599453, x)
     square = r * r
-    even, odd = 1.0 / 479001600.0, 1.0 / 39916800.0
+    even = 1.0 / 479001600.0
+    odd = 1.0 / 39916800.0
     for c in _EXP_EVEN:
         even = fused(even, square, c)
     for c in _EXP_ODD:
@@ -294,9 +305,9 @@ def filled(kernel: Any, name: str, pieces: Mapping[Any, Any]) -> Any:
     function = kernel.py_func
     called = {key: function.__globals__.get(key) for key in function.__code__.co_names}
     replaced = {
-        key: filled(other, name, pieces)
-        for key, other in called.items()
-        if is_jitted(other)
+        key: filled(helper, name, pieces)
+        for key, helper in called.items()
+        if is_jitted(helper)
     }
     if all(replaced[key] is called[key] for key in replaced):
         return kernel

@@ -40,7 +40,8 @@ def source_digest(*rooms: str) -> str:
     digest = hashlib.sha256()
     paths = [package / room for room in rooms] or [package]
     files = [path for path in paths if path.is_file()]
-    files += [file for path in paths for file in path.rglob("*.py")]
+    for path in paths:
+        files += path.rglob("*.py")
     for path in sorted(files):
         name = path.relative_to(package)
         digest.update(f"{name}\n".encode() + path.read_bytes())
@@ -59,9 +60,9 @@ def cache_folder() -> Path:
 @functools.cache
 def kernel_folder() -> str:
     """The folder of compiled kernels; empty if none can be written."""
-    own = getattr(config, "CACHE_DIR", "")
-    if own:
-        folder = Path(own)
+    chosen = getattr(config, "CACHE_DIR", "")
+    if chosen:
+        folder = Path(chosen)
         return str(folder) if _is_writable(folder) else _temporary()
     with suppress(OSError, RuntimeError):  # a user without a home
         folder = cache_folder() / "dperm" / source_digest(*KERNELS)[:16]

@@ -26,29 +26,30 @@ def home() -> Path:
     return packaged if packaged.is_dir() else package.parents[1]
 
 
-def hint(word: str, known: Iterable[str]) -> str:
+def hint(word: str, choices: Iterable[str]) -> str:
     """The nearest known name, as the end of a message; empty if none is near."""
-    near = difflib.get_close_matches(word, list(known), n=1)
+    near = difflib.get_close_matches(word, list(choices), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def expected(found: Any, known: Iterable[Any]) -> str:
+def expected(word: Any, choices: Iterable[Any]) -> str:
     """What is said of a value that is none of the known names, with the nearest one.
 
     Of many names none is listed if one is near, else the first ones.
     """
-    names = [*map(str, known)]
-    near, listed = hint(str(found), names), ", ".join(names[:MANY])
+    names = [*map(str, choices)]
+    near = hint(str(word), names)
+    listed = ", ".join(names[:MANY])
     if len(names) > MANY:
         listed = f"{len(names)} names" if near else f"{listed} ({len(names)} in all)"
-    return f"expected one of {listed}, found {found!r}{near}"
+    return f"expected one of {listed}, found {word!r}{near}"
 
 
 @functools.cache
 def entry_points(group: str) -> dict[str, str]:
     """Modules that installed packages offer as ``dperm.<group>``, by name."""
-    found = importlib.metadata.entry_points(group=f"dperm.{group}")
-    return {point.name: point.module for point in found}
+    points = importlib.metadata.entry_points(group=f"dperm.{group}")
+    return {point.name: point.module for point in points}
 
 
 def place(group: str, kind: str, name: str, ours: Mapping[str, str]) -> str:
@@ -56,13 +57,13 @@ def place(group: str, kind: str, name: str, ours: Mapping[str, str]) -> str:
 
     Raises ValueError if there is none; the message suggests the nearest known name.
     """
-    found = ours.get(name) or own_module(group, name)
-    if found is None:
+    module = ours.get(name) or own_module(group, name)
+    if module is None:
         raise ValueError(
             f"{kind} {name!r}: expected one of {', '.join(sorted(ours))}, or a module "
             f"beside conf/ or installed{hint(name, ours)}"
         )
-    return found
+    return module
 
 
 def own_module(group: str, name: str) -> str | None:
@@ -78,9 +79,9 @@ def own_module(group: str, name: str) -> str | None:
     """
     if name in entry_points(group):
         return entry_points(group)[name]
-    parts = name.split(".")
-    is_name = all(part.isidentifier() for part in parts) and parts[-1] != "__main__"
-    if not is_name or parts[0] in sys.stdlib_module_names:
+    words = name.split(".")
+    is_name = all(word.isidentifier() for word in words) and words[-1] != "__main__"
+    if not is_name or words[0] in sys.stdlib_module_names:
         return None
     try:
         spec = importlib.util.find_spec(name)

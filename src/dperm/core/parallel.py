@@ -28,16 +28,16 @@ def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
     The arrays have equal length; the function writes its results into one of them.
     """
     count = len(arrays[0])
-    parts = min(count, workers * _SLICES_PER_WORKER) if workers > 1 else 1
-    if parts <= 1:
+    pieces = min(count, workers * _SLICES_PER_WORKER) if workers > 1 else 1
+    if pieces <= 1:
         function(*arrays)
         return
-    edges = np.linspace(0, count, parts + 1).astype(int)
+    edges = np.linspace(0, count, pieces + 1).astype(int)
     with ThreadPoolExecutor(workers) as pool:  # joblib's threads poll every 10 ms
-        done = [
-            pool.submit(function, *(a[low:high] for a in arrays))
-            for low, high in itertools.pairwise(edges)
-        ]
+        done = []
+        for low, high in itertools.pairwise(edges):
+            slices = [array[low:high] for array in arrays]
+            done.append(pool.submit(function, *slices))
         for future in done:
             future.result()
 
@@ -47,28 +47,28 @@ def spread(function: Callable, *arrays: np.ndarray, workers: int) -> None:
 
 @contextmanager
 def forked(
-    function: Callable[[Any], Any], items: Sequence[Any], workers: int
+    function: Callable[[Any], Any], tasks: Sequence[Any], workers: int
 ) -> Iterator[Iterator[Any]]:
-    """Results of a function of each item, in the order in which they are ready.
+    """Results of a function of each task, in the order in which they are ready.
 
     With one worker they are computed in this process, as they are asked for. Otherwise
     each worker is a fork of this process. The workers are gone when the context ends,
-    and after a failure or an interrupt they begin no further item.
+    and after a failure or an interrupt they begin no further task.
 
     Raises
     ------
     concurrent.futures.process.BrokenProcessPool
         If the system ended a worker.
     """
-    count = min(workers, len(items))
+    count = min(workers, len(tasks))
     if count <= 1:
-        yield map(function, items)
+        yield map(function, tasks)
         return
     fork = multiprocessing.get_context("fork")
-    begin = (function, items, os.getpid())
+    begin = (function, tasks, os.getpid())
     pool = ProcessPoolExecutor(count, fork, _Worker.begin, begin)
     try:
-        futures = [pool.submit(_Worker.call, place) for place in range(len(items))]
+        futures = [pool.submit(_Worker.call, place) for place in range(len(tasks))]
         yield (future.result() for future in as_completed(futures))
     finally:
         pool.shutdown(cancel_futures=True)
@@ -78,15 +78,16 @@ class _Worker:
     """What a forked worker keeps."""
 
     function: Callable[[Any], Any]
-    items: Sequence[Any]
+    tasks: Sequence[Any]
     interrupted = False
 
     @classmethod
     def begin(
-        cls, function: Callable[[Any], Any], items: Sequence[Any], parent: int
+        cls, function: Callable[[Any], Any], tasks: Sequence[Any], parent: int
     ) -> None:
         """Keep what the worker computes, and end with the process that forked it."""
-        cls.function, cls.items = staticmethod(function), items
+        cls.function = staticmethod(function)
+        cls.tasks = tasks
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if sys.platform == "linux":
             ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
@@ -95,12 +96,12 @@ class _Worker:
 
     @classmethod
     def call(cls, place: int) -> Any:
-        """Compute an item; an interrupt ends it, and all items that wait behind it."""
+        """Compute a task; an interrupt ends it, and all tasks that wait behind it."""
         if cls.interrupted:
             raise KeyboardInterrupt
         try:
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            return cls.function(cls.items[place])
+            return cls.function(cls.tasks[place])
         except KeyboardInterrupt:
             cls.interrupted = True
             raise

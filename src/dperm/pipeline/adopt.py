@@ -24,11 +24,11 @@ from dperm.core.experiment.files import POINT, Parts
 from dperm.core.experiment.unit import Job, Unit, compute, part_key
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.stages import Swept, Task
-from dperm.pipeline.verify import NAMED, SAID, difference
+from dperm.pipeline.verify import IDENTITY, UNCOMPARED, difference
 
 log = logging.getLogger(__name__)
 
-FEWEST = 8  # parts of a group that are run again, if it has so many
+REPEATED = 8  # parts of a group that are run again, if it has so many
 LANES = 16  # of a part that are run again
 # A part of older code: the title of its group, its file, the new name, and what says
 # how the rows that the current code makes differ.
@@ -47,9 +47,10 @@ def adopt(config: schema.Config) -> list[str]:
     groups: dict[tuple[str, str], list[Old]] = {}
     for old in _older(config):
         groups.setdefault((old[0], old[1].stem.split("-")[1]), []).append(old)
-    adopted, refused = [], []
-    for (title, _), parts in groups.items():
-        sample = random.Random(title).sample(parts, min(FEWEST, len(parts)))
+    adopted = []
+    refused = []
+    for (title, _), group in groups.items():
+        sample = random.Random(title).sample(group, min(REPEATED, len(group)))
         try:
             text = next((text for *_, differs in sample if (text := differs())), "")
         except ValueError as error:  # a damaged part
@@ -57,10 +58,10 @@ def adopt(config: schema.Config) -> list[str]:
         if text:
             refused.append(f"{title}: {text}")
             continue
-        with store.locked(parts[0][1].parents[1]):
-            for _, path, name, _ in parts:
+        with store.locked(group[0][1].parents[1]):
+            for _, path, name, _ in group:
                 path.replace(path.with_stem(name))
-        adopted.append(f"{title}: {len(parts)} parts adopted")
+        adopted.append(f"{title}: {len(group)} parts adopted")
         log.info(adopted[-1])
     if not groups:
         log.info("%s: nothing of other code was kept", config.paper.name)
@@ -80,46 +81,49 @@ def _older(config: schema.Config) -> Iterator[Old]:
 
 
 def _lanes(config: schema.Config) -> Iterator[Old]:
-    job, design = load_job(config), plan.design(config)
+    job = load_job(config)
+    design = plan.design(config)
     title = f"{job.names.paper} {job.names.problem} {job.names.solver}"
     units = [*tuning.tuning_units(job, design)]
     if (job.folder / "tune.parquet").is_file():  # of a run that was tuned to its end
         units += tuning.fresh_units(job, design, range(design.most))
-    known = {part_key(job, unit).identity: unit for unit in units}
+    units_by_identity = {part_key(job, unit).identity: unit for unit in units}
     for name, path in Parts(job.folder).named().items():
         identity, code, points = name.split("-")
-        if identity in known and code != job.code.lanes:
-            differs = partial(_lanes_differ, job, known[identity], path)
+        if identity in units_by_identity and code != job.code.lanes:
+            differs = partial(_lanes_differ, job, units_by_identity[identity], path)
             yield title, path, f"{identity}-{job.code.lanes}-{points}", differs
 
 
 def _lanes_differ(job: Job, unit: Unit, path: Path) -> str:
-    kept = store.read_table(path)
-    points = kept[POINT].drop_duplicates().head(LANES)
-    made = compute(job, unit, points, job.workers)
-    return _said(kept.merge(points, on=POINT), made, SAID)
+    stored = store.read_table(path)
+    points = stored[POINT].drop_duplicates().head(LANES)
+    recomputed = compute(job, unit, points, job.workers)
+    return _differences(stored.merge(points, on=POINT), recomputed, UNCOMPARED)
 
 
 def _points(swept: Swept) -> Iterator[Old]:
     """Parts of a sweep by the methods that its points name: each may run other code."""
-    named = swept.parts.named()
+    paths = swept.parts.named()
     tasks = {task[2].identity: task for task in swept.tasks()}
-    for name, path in named.items():
+    for name, path in paths.items():
         task = tasks.get(name.split("-")[0])
-        if task is not None and str(task[2]) not in named:
+        if task is not None and str(task[2]) not in paths:
             point = task[0]
             methods = [k for k in sorted(point) if isinstance(point[k], str | bool)]
-            at = "".join(f" {method}={point[method]}" for method in methods)
-            title = f"{swept.config.paper.name} sweep {swept.name}{at}"
+            suffix = "".join(f" {method}={point[method]}" for method in methods)
+            title = f"{swept.config.paper.name} sweep {swept.name}{suffix}"
             yield title, path, str(task[2]), partial(_point_differs, swept, task, path)
 
 
 def _point_differs(swept: Swept, task: Task, path: Path) -> str:
-    apart = (*NAMED, "seconds")
-    return _said(store.read_table(path), swept.measured(task), apart)
+    apart = (*IDENTITY, "seconds")
+    return _differences(store.read_table(path), swept.measured(task), apart)
 
 
-def _said(kept: pd.DataFrame, made: pd.DataFrame, apart: tuple[str, ...]) -> str:
+def _differences(
+    stored: pd.DataFrame, recomputed: pd.DataFrame, ignored: tuple[str, ...]
+) -> str:
     """How rows differ by any bit; empty if they do not."""
-    text, is_equal = difference(kept, made, apart)
+    text, is_equal = difference(stored, recomputed, ignored)
     return text if text or is_equal else "other bits in the last digits"

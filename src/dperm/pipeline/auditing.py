@@ -55,12 +55,12 @@ def audit(config: schema.Config) -> list[Path]:
     """
     if config.product is None:
         return _solver(config)
-    made = PRODUCTS.get(config.product)
-    if made is None:
-        known = ", ".join(PRODUCTS)
-        raise ConfigError(f"product={config.product}: the audit has {known}")
+    make_table = PRODUCTS.get(config.product)
+    if make_table is None:
+        names = ", ".join(PRODUCTS)
+        raise ConfigError(f"product={config.product}: the audit has {names}")
     path = plan.results_folder(config, "audit", f"{config.product}.csv")
-    store.write_csv(path, made(config))
+    store.write_csv(path, make_table(config))
     log.info("%s", path)
     return [path]
 
@@ -75,21 +75,27 @@ def _solver(config: schema.Config) -> list[Path]:
     Raises NoSubjectError if it is private and there is no subject to audit.
     """
     chosen = config.solver
-    effort = tables.FULL if config.scale.name == "full" else tables.SMALL
-    given = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
-    found = [pd.DataFrame({"caught": []})]
-    for rows in tables.solver(*given):
+    effort = tables.SMALL
+    if config.scale.thorough:
+        effort = tables.FULL
+    request = (chosen.name, chosen.algorithm, chosen.options, effort, config.seed)
+    frames = [pd.DataFrame({"caught": []})]
+    for rows in tables.solver(*request):
         for row in rows.itertuples():
             sign = "CAUGHT" if row.caught else "passed"
             text = f"{row.measured:.4g} of {row.bound:.4g}"
             names = f"{row.subject}, {row.calibration}"
             log.info("%-40s %-12s %s  %s  %s", names, row.check, sign, text, row.note)
-        found.append(rows)
-    if len(found) == 1:
+        frames.append(rows)
+    if len(frames) == 1:
         log.info("%s states no privacy: there is nothing to refute", chosen.name)
-    path, every = _path(config, chosen.name), pd.concat(found[1:] or found)
-    store.write_text(path, every.to_csv(index=False) if len(every) else "\n")
-    if every.caught.any():
+    path = _path(config, chosen.name)
+    findings = pd.concat(frames[1:] or frames)
+    text = "\n"
+    if len(findings):
+        text = findings.to_csv(index=False)
+    store.write_text(path, text)
+    if findings.caught.any():
         raise SystemExit(1)
     return [path]
 
@@ -97,19 +103,22 @@ def _solver(config: schema.Config) -> list[Path]:
 def _epsilon(config: schema.Config) -> pd.DataFrame:
     """The table of all solvers; the file of one that states no privacy is empty."""
     paths = [_path(config, name) for name in available("solver")]
-    found = [
+    findings = [
         pd.read_csv(path, keep_default_na=False)
         for path in paths
         if path.read_text(encoding="utf-8").strip()
     ]
-    return tables.epsilons(pd.concat(found, ignore_index=True))
+    return tables.epsilons(pd.concat(findings, ignore_index=True))
 
 
 def _tuning(config: schema.Config) -> pd.DataFrame:
     """Costs of every ledger of the papers' runs: of one run, and of private tuning."""
-    papers = [with_paper(config, name) for name in available("paper")]
-    every = ((paper, *run) for paper in papers for run in plan.runs(paper))
-    return pd.DataFrame([row for run in every for row in _tuned(*run)])
+    rows: list[dict] = []
+    for name in available("paper"):
+        paper = with_paper(config, name)
+        for problem, chosen in plan.runs(paper):
+            rows += _tuned(paper, problem, chosen)
+    return pd.DataFrame(rows)
 
 
 def _tuned(config: schema.Config, problem: str, chosen: str) -> Iterator[dict]:
@@ -121,26 +130,28 @@ def _tuned(config: schema.Config, problem: str, chosen: str) -> Iterator[dict]:
     config = replace(config, solver=replace(config.solver, name=chosen))
     counts = Counter(point["passes"] for point in plan.grid_points(config))
     try:
-        entries = results.ledgers(config, problem, chosen)
+        records = results.ledgers(config, problem, chosen)
     except FileNotFoundError:
         log.info("%s has not run on %s", chosen, problem)
         return
-    for entry in entries:
-        one = Calibration.from_dict(entry["calibrated"])
-        settings = counts[entry["passes"]]
-        if settings > 1 and math.isfinite(one.true_epsilon):
-            curve = renyi_curve(one.ledger, MANY)
+    for record in records:
+        calibrated = Calibration.from_dict(record["calibrated"])
+        settings = counts[record["passes"]]
+        if settings > 1 and math.isfinite(calibrated.true_epsilon):
+            curve = renyi_curve(calibrated.ledger, MANY)
             yield {
                 "paper": config.paper.name,
                 "problem": problem,
                 "solver": chosen,
-                "calibration": one.calibration,
-                "passes": entry["passes"],
+                "calibration": calibrated.calibration,
+                "passes": record["passes"],
                 "settings": settings,
-                "claimed_epsilon": one.claimed_epsilon,
-                "true_epsilon": one.true_epsilon,
-                "renyi_epsilon": converted(curve, MANY, one.delta),
-                "logarithmic": tuned_epsilon(one.ledger, one.delta, settings),
+                "claimed_epsilon": calibrated.claimed_epsilon,
+                "true_epsilon": calibrated.true_epsilon,
+                "renyi_epsilon": converted(curve, MANY, calibrated.delta),
+                "logarithmic": tuned_epsilon(
+                    calibrated.ledger, calibrated.delta, settings
+                ),
             }
 
 
@@ -164,39 +175,49 @@ def report(config: schema.Config) -> None:
         If the data are unavailable, or the solver cannot solve the problem.
     """
     module, options, problem = _request(config)
-    family, asked = solvers.family(module), config.setting.calibration
-    kinds, own = [*config.paper.calibrations, asked], config.setting.noise_multiplier
-    at: tuple[Any, ...] = (Scaled(problem),)
+    family = solvers.family(module)
+    asked = config.setting.calibration
+    kinds = [*config.paper.calibrations, asked]
+    own_noise = config.setting.noise_multiplier
+    arguments: tuple[Any, ...] = (Scaled(problem),)
     if family == "fits":  # no paper has printed a formula for one
-        kinds, asked = [STRICT], STRICT
+        kinds = [STRICT]
+        asked = STRICT
     else:
-        at = (problem, int(module.steps(problem, config.setting.passes, options)))
+        arguments = (
+            problem,
+            int(module.steps(problem, config.setting.passes, options)),
+        )
 
     def priced(noise: float, kind: str) -> Ledger:
         """The ledger under a noise multiplier."""
-        last = () if family == "fits" else (kind,)
-        made: Ledger = module.ledger(*at, noise, options, *last)
-        return made.assuming(*problem.given)
+        terms = [noise, options]
+        if family != "fits":
+            terms.append(kind)
+        releases: Ledger = module.ledger(*arguments, *terms)
+        return releases.assuming(*problem.given)
 
     def least(kind: str) -> tuple[str, Ledger]:
         """The noise multiplier of a calibration, in words, and its ledger."""
         goal = (problem.epsilon, problem.delta, kind)
         if family == "frank_wolfe":  # noise on scores and on features differs
-            noise = module.noise(*at, options, *goal)
+            noise = module.noise(*arguments, options, *goal)
             return "see below", noise.ledger.assuming(*problem.given)
-        found = calibrate(lambda noise: priced(noise, kind), *goal)
-        return f"{found.noise_multiplier:.5g}", found.ledger
+        calibrated = calibrate(lambda noise: priced(noise, kind), *goal)
+        return f"{calibrated.noise_multiplier:.5g}", calibrated.ledger
 
     rows = {kind: least(kind) for kind in dict.fromkeys(kinds)}
     ledger = rows[asked][1]
-    if own is not None:
-        rows["given"] = f"{own:.5g}", priced(own, asked)
+    if own_noise is not None:
+        rows["given"] = f"{own_noise:.5g}", priced(own_noise, asked)
     delta = problem.delta
-    costs = [
-        (kind, noise, epsilon(of, delta, PAPER), true_epsilon(of, delta))
-        for kind, (noise, of) in rows.items()
-    ]
-    size = f"n = {problem.n}, p = {problem.p}" + f", {at[-1]} steps" * (len(at) > 1)
+    costs = []
+    for kind, (noise, releases) in rows.items():
+        claimed = epsilon(releases, delta, PAPER)
+        costs.append((kind, noise, claimed, true_epsilon(releases, delta)))
+    size = f"n = {problem.n}, p = {problem.p}"
+    if family != "fits":
+        size += f", {arguments[-1]} steps"
     print(f"{config.solver.label} on {problem.name} ({size})")
     print(f"target epsilon = {problem.epsilon:g}, delta = {delta:.4g}\n")
     print(tabulate(costs, headers=HEAD, floatfmt=".5g"))
@@ -208,8 +229,9 @@ def report(config: schema.Config) -> None:
         print(f"Not charged for: {', '.join(moving)}; without that, infinite.")
     print(f"{STUDY}\n")
     for event in ledger.events:
-        size = f"scale {event.scale:.5g} in units of "
-        size = "" if isinstance(event, NonPrivate) else size
+        size = ""
+        if not isinstance(event, NonPrivate):
+            size = f"scale {event.scale:.5g} in units of "
         print(f"{type(event).__name__} x {event.count}: {size}{event.unit}")
         print(f"    {event.source}")
 
@@ -218,7 +240,8 @@ def _request(config: schema.Config) -> tuple[ModuleType, Any, Problem]:
     """The solver's module and options, and the problem, which it can solve."""
     module = solvers.load(config.solver.algorithm)
     options = solvers.make_options(module, config.solver.options)
-    kind, reason = solvers.family(module), ""
+    kind = solvers.family(module)
+    reason = ""
     if kind == "streams":
         raise ConfigError(
             f"solver={config.solver.name}: it reads a stream of records, not a problem"

@@ -42,7 +42,8 @@ def problem(section: schema.Problem) -> None:
             f"conf/problem/{section.name}.yaml: preparation.standardize: expected "
             "false, found true: standardised, the sparse data would be filled in"
         )
-    dataset, shared = str(section.dataset.name), available("dataset")
+    dataset = str(section.dataset.name)
+    shared = available("dataset")
     file = f"dataset/{dataset}" if dataset in shared else f"problem/{section.name}"
     try:
         check_dataset(section.dataset)
@@ -55,10 +56,10 @@ def solver(section: schema.Solver) -> None:
     where = f"conf/solver/{section.name}.yaml"
     try:
         module = solvers.load(section.algorithm)
-        known = get_type_hints(module.Options)
-        for key, value in section.options.items():
-            validation.check(value, known.get(key, Any), f"options.{key}")
-            if isinstance(value, float) and not math.isfinite(value):
+        types = get_type_hints(module.Options)
+        for key, option in section.options.items():
+            validation.check(option, types.get(key, Any), f"options.{key}")
+            if isinstance(option, float) and not math.isfinite(option):
                 raise ValueError(f"options.{key}: expected a finite number")
         solvers.make_options(module, section.options)
     except (ValueError, TypeError) as error:

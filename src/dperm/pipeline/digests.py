@@ -110,11 +110,13 @@ def solver_places(*entries: str, spelt: Iterable[str] = ()) -> list[str]:
 
     ``spelt`` are strings of the settings: names of solvers' YAMLs or of algorithms.
     """
-    own = closure.own_words(*entries)
-    named = {place(solver_of(name).algorithm) for name in solvers_in({*spelt} | own)}
-    algorithms = {*spelt} | own
-    named |= {solvers.PLACES[name] for name in algorithms if name in solvers.PLACES}
-    return sorted(named)
+    own_words = closure.own_words(*entries)
+    places = {
+        place(solver_of(name).algorithm) for name in solvers_in({*spelt} | own_words)
+    }
+    algorithms = {*spelt} | own_words
+    places |= {solvers.PLACES[name] for name in algorithms if name in solvers.PLACES}
+    return sorted(places)
 
 
 def solvers_in(spelt: Iterable[str]) -> list[str]:
@@ -122,11 +124,11 @@ def solvers_in(spelt: Iterable[str]) -> list[str]:
     return sorted({*spelt} & {*available("solver")})
 
 
-def _losses(named: set[Any]) -> list[str]:
+def _losses(words: set[Any]) -> list[str]:
     """Modules of the losses among some words."""
-    ours = [place for name, place in losses.PLACES.items() if name in named]
-    others = (word for word in named if word and closure.is_beside(word))
-    return [*ours, *sorted(others)]
+    ours = [place for name, place in losses.PLACES.items() if name in words]
+    users_losses = (word for word in words if word and closure.is_beside(word))
+    return [*ours, *sorted(users_losses)]
 
 
 def place(algorithm: str) -> str:
@@ -144,11 +146,12 @@ def texts(value: Any) -> set[str]:
     """All strings in a value of a YAML, also those that are keys."""
     if isinstance(value, str):
         return {value}
+    children: list[Any] = []
     if isinstance(value, Mapping):
-        return {text for pair in value.items() for part in pair for text in texts(part)}
-    if isinstance(value, list | tuple | set):
-        return {text for part in value for text in texts(part)}
-    return set()
+        children = [*value.keys(), *value.values()]
+    elif isinstance(value, list | tuple | set):
+        children = [*value]
+    return set[str]().union(*map(texts, children))
 
 
 SECTIONS: dict[tuple[str, str, tuple[str, ...]], Any] = {}
@@ -168,9 +171,9 @@ def ahead(group: str, names: Iterable[str], overrides: tuple[str, ...] = ()) -> 
     names = dict.fromkeys(names)
     unread = [name for name in names if (group, name, overrides) not in SECTIONS]
     with scope.unwatched:  # they are kept for jobs of any scope
-        for name, found in configuration.sections(group, unread, overrides).items():
-            getattr(checks, group)(found)
-            SECTIONS[group, name, overrides] = found
+        for name, content in configuration.sections(group, unread, overrides).items():
+            getattr(checks, group)(content)
+            SECTIONS[group, name, overrides] = content
 
 
 def solver_of(name: str) -> schema.Solver:

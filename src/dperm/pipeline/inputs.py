@@ -53,10 +53,11 @@ def load_problem(config: schema.Config) -> Problem:
             f"run `dperm prepare problem={spec.name}`, then `dperm optimum`"
         )
     n = prepared.meta["n"]
-    given = spec.penalty
-    l1, l2 = (number(value, n) for value in (given.l1, given.l2))
-    penalty = Penalty(l1, l2, given.lower, given.upper)
-    epsilon, delta = spec.privacy.epsilon, number(spec.privacy.delta, n)
+    l1 = number(spec.penalty.l1, n)
+    l2 = number(spec.penalty.l2, n)
+    penalty = Penalty(l1, l2, spec.penalty.lower, spec.penalty.upper)
+    epsilon = spec.privacy.epsilon
+    delta = number(spec.privacy.delta, n)
     identity = [prepared.meta["digest"], spec.loss, asdict(penalty), epsilon, delta]
     return build(
         spec.name,
@@ -100,7 +101,8 @@ def load_optimum(config: schema.Config) -> Optimum:
     Raises FileNotFoundError if that stage has not run, and ValueError if its files are
     damaged, or of other data or settings.
     """
-    record, path = optimum_record(config), optimum_folder(config) / "w.npy"
+    record = optimum_record(config)
+    path = optimum_folder(config) / "w.npy"
     try:
         w = np.load(path)
         if record["w_digest"] != store.digest(w.tolist()):
@@ -116,7 +118,8 @@ def optimum_record(config: schema.Config) -> dict[str, Any]:
 
     Raises as ``load_optimum``.
     """
-    name, path = config.problem.name, optimum_folder(config) / "optimum.json"
+    name = config.problem.name
+    path = optimum_folder(config) / "optimum.json"
     if not path.is_file():
         raise FileNotFoundError(f"{path}: run `dperm optimum problem={name}` first")
     again = f"delete {path.parent} and run again"
@@ -126,7 +129,8 @@ def optimum_record(config: schema.Config) -> dict[str, Any]:
         raise ValueError(
             f"{path} was changed after it was made, or made by an old version: {again}"
         )
-    if record.get("made", made := _identity(config)) != made:
+    identity = _identity(config)
+    if record.get("made", identity) != identity:
         raise ValueError(
             f"{path} was made of other data or settings, or by other code: run "
             f"`dperm prepare problem={name}`, then `dperm optimum`"
@@ -139,8 +143,8 @@ def _identity(config: schema.Config) -> str:
     spec = config.problem
     meta = Path(config.data.dir, "prepared", spec.name, "meta.json")
     arrays = (store.known_json(meta) or {}).get("digest")
-    given = [asdict(spec.preparation), spec.loss, asdict(spec.penalty)]
-    return store.digest([arrays, *given, digests.optimum(spec.loss)])
+    settings = [asdict(spec.preparation), spec.loss, asdict(spec.penalty)]
+    return store.digest([arrays, *settings, digests.optimum(spec.loss)])
 
 
 def load_job(config: schema.Config) -> Job:
@@ -149,10 +153,13 @@ def load_job(config: schema.Config) -> Job:
     Raises UnavailableError if the data of the problem cannot be had, and ConfigError if
     the solver cannot run on it.
     """
-    problem, solver = load_problem(config), config.solver
+    problem = load_problem(config)
+    solver = config.solver
     where = f"problem/{problem.name}.yaml"
     module, options = checks.able(config.problem, solver, where, problem.is_sparse)
-    names, name, loss = plan.names_of(config), solver.algorithm, config.problem.loss
+    names = plan.names_of(config)
+    name = solver.algorithm
+    loss = config.problem.loss
     noise = digests.noise(name, config.paper.calibrations, loss)
     code = Code(digests.lanes(name, loss), noise)
     folder = plan.results_folder(config, *names[:3])
@@ -205,7 +212,8 @@ def optimum(config: schema.Config) -> Path:
     record = {"problem": config.problem.name, "status": "unavailable"}
     settings = scopes.optimum(config.problem)
     scope = scopes.scope(f"optimum {config.problem.name}", settings)
-    watched, loss = view(config, "", scope), config.problem.loss
+    watched = view(config, "", scope)
+    loss = config.problem.loss
     with store.locked(folder):
         try:
             with trace.kept(scope, config, lambda: digests.optimum_code(loss)):
@@ -221,30 +229,32 @@ def _solved(config: schema.Config, problem: Problem, path: Path) -> dict[str, An
     """Write the optimum's weights; returns what its record says."""
     where = f"conf/problem/{problem.name}.yaml: loss, penalty"
     try:
-        found = solve(problem)
+        solution = solve(problem)
     except ArithmeticError as error:
         raise ValueError(f"{where}: {error}") from error
-    if found.value == 0:
+    if solution.value == 0:
         raise ValueError(
             f"{where}: problem {problem.name}: F* = 0, to which no error is relative; "
             "expected a penalty, or labels that the features do not give exactly"
         )
     with store.whole(path) as beside:
-        np.save(beside, found.w)
+        np.save(beside, solution.w)
     start = float(problem.objective(np.zeros(problem.p))[0])
     record = {
         "status": "ok",
         "made": _identity(config),
-        "w_digest": store.digest(found.w.tolist()),
-        "value": found.value,
-        "gap": found.gap,
-        "relative_gap": found.gap / found.value,
+        "w_digest": store.digest(solution.w.tolist()),
+        "value": solution.value,
+        "gap": solution.gap,
+        "relative_gap": solution.gap / solution.value,
         "start": start,
-        "relative_error_at_zero": (start - found.value) / found.value,
-        "support_size": int(found.support.sum()),
-        "l1_norm": float(np.abs(found.w).sum()),
+        "relative_error_at_zero": (start - solution.value) / solution.value,
+        "support_size": int(solution.support.sum()),
+        "l1_norm": float(np.abs(solution.w).sum()),
     }
-    said = [record[key] for key in ("value", "relative_gap", "relative_error_at_zero")]
+    numbers = [
+        record[key] for key in ("value", "relative_gap", "relative_error_at_zero")
+    ]
     text = "%s: F* = %.9g, relative gap %.1e, relative error at zero %.6g"
-    log.info(text, problem.name, *said)
+    log.info(text, problem.name, *numbers)
     return record

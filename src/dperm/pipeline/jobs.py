@@ -103,16 +103,21 @@ class Jobs:
     cores: int = 1  #: of the run; no key depends on it
 
     def add(
-        self, stage: str, *values: str, of: Any, reads: Iterable[str] = (), **other: Any
+        self,
+        stage: str,
+        *values: str,
+        depends_on: Any,
+        reads: Iterable[str] = (),
+        **fields: Any,
     ) -> Job:
         """Add the job with these values of the stage's wildcards.
 
-        It depends ``of`` something, besides the jobs of the files that it reads.
+        It ``depends_on`` settings and code, and on the jobs of the files that it reads.
         """
         inputs = [*reads]
-        keys = other.pop("keys", [self.makers[file].key for file in inputs])
+        keys = fields.pop("keys", [self.makers[file].key for file in inputs])
         outputs = self.files(stage, *values)
-        job = Job(inputs, outputs, digest([of, keys]), **other)
+        job = Job(inputs, outputs, digest([depends_on, keys]), **fields)
         self.jobs["/".join((stage, *values))] = job
         self.makers |= dict.fromkeys(outputs, job)
         return job
@@ -133,38 +138,42 @@ class Jobs:
 
     def of_paper(self, paper: str, *stages: str) -> list[Job]:
         """A paper's jobs of some stages, stage by stage."""
-        return [
-            job
-            for stage in stages
-            for name, job in self.jobs.items()
-            if f"{name}/".startswith(f"{stage}/{paper}/")
-        ]
+        chosen = []
+        for stage in stages:
+            start = f"{stage}/{paper}/"
+            for name, job in self.jobs.items():
+                if f"{name}/".startswith(start):
+                    chosen.append(job)
+        return chosen
 
     def problem_of(self, dataset: str) -> str:
         """The first problem that uses a data set."""
-        return next(name for name, one in self.dataset_of.items() if one == dataset)
+        pairs = self.dataset_of.items()
+        return next(problem for problem, used in pairs if used == dataset)
 
     def products(self, paper: str) -> list[str]:
         """Files that a paper's target waits for: one per product, and all rows."""
-        drawn = self.of_paper(paper, "draw")
-        names = [name for job in drawn for name in job.products]
-        rows = self.of_paper(paper, "solve", "sweep", "timing")
-        shown = [self.formats(paper, name)[0] for name in names]
-        return [*shown, *(file for job in rows for file in job.outputs)]
+        files = []
+        for job in self.of_paper(paper, "draw"):
+            files += [self.formats(paper, name)[0] for name in job.products]
+        for job in self.of_paper(paper, "solve", "sweep", "timing"):
+            files += job.outputs
+        return files
 
     def formats(self, paper: str, product: str) -> list[str]:
         """Files of ``figures/<name>`` or ``tables/<name>``."""
         kind, name = product.split("/")
-        top = self.below("figures" if kind == "figures" else "results")
+        folder = "figures" if kind == "figures" else "results"
+        top = self.below(folder)
         return [f"{top}{paper}/{name}.{ending}" for ending in FORMATS[kind]]
 
     def targets(self) -> dict[str, list[str]]:
         """Files of the targets of a command line: every paper, and the audit."""
-        found = {
+        files = {
             paper: [*self.files("complete", paper), *self.products(paper)]
             for paper in self.papers
         }
-        return {**found, "audit": self.files("audit", "epsilon")}
+        return {**files, "audit": self.files("audit", "epsilon")}
 
 
 def compose(papers: list[str], overrides: list[str]) -> Jobs:
@@ -191,15 +200,16 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
     Raises as ``compose``.
     """
     papers = [config.paper.name for config in configs]
-    jobs, printed = Jobs(base.scale.folder, papers), list[str]()
+    jobs = Jobs(base.scale.folder, papers)
+    printed = list[str]()
     _read_ahead(base, configs)
     for config in configs:
         _add_paper(jobs, config)
         texts = _texts(config.paper, config.paper.claims or "")
         problems = plan.problem_names(config)
         texts += [scopes.everything(config, problems)]
-        own = products.modules(config, "proofs")
-        printed.append(digest([texts, priced(*own) if own else ""]))
+        proofs = products.modules(config, "proofs")
+        printed.append(digest([texts, priced(*proofs) if proofs else ""]))
     if {*papers} == {*available("paper")}:
         _add_report(jobs, printed, base.seed)
     return jobs
@@ -209,7 +219,8 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
 
 
 def _add_paper(jobs: Jobs, config: schema.Config) -> None:
-    paper, timed = config.paper, products.clocked(config)
+    paper = config.paper
+    timed = products.clocked(config)
     for problem in plan.problem_names(config):
         add_problem(jobs, config, problem)
     for run in plan.runs(config):
@@ -218,17 +229,24 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
         _add_sweep(jobs, config, name)
     if timed:
         reads = [jobs.files("solve", paper.name, *run)[1] for run in timed]
-        of = [
+        depends_on = [
             [sorted(kinds) for kinds in timed.values()],
             paper.clocked,
             code(digests.TIMING),
         ]
-        entries = [digests.TIMING]
-        jobs.add("timing", paper.name, of=of, reads=reads, alone=True, code=entries)
+        entry_points = [digests.TIMING]
+        jobs.add(
+            "timing",
+            paper.name,
+            depends_on=depends_on,
+            reads=reads,
+            alone=True,
+            code=entry_points,
+        )
     for kind in FORMATS:
         for name in getattr(paper, kind):
             _add_product(jobs, config, kind, name)
-    jobs.add("complete", paper.name, of=[], reads=jobs.products(paper.name))
+    jobs.add("complete", paper.name, depends_on=[], reads=jobs.products(paper.name))
 
 
 def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
@@ -237,8 +255,8 @@ def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
     for config in configs:
         needed["problem"] += plan.problem_names(config)
         needed["solver"] += [solver for _, solver in plan.runs(config)]
-        for what in config.paper.sweeps.values():
-            needed["problem"] += [*what.problems, *what.prepared]
+        for sweep in config.paper.sweeps.values():
+            needed["problem"] += [*sweep.problems, *sweep.prepared]
         words = digests.texts(asdict(config.paper))
         for group in needed:  # which settings may name on any axis
             needed[group] += sorted(words & {*available(group)})
@@ -256,88 +274,107 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         return
     problem = scopes.section(config, "problem", name)
     dataset = problem.dataset
-    of: Any = made_of(dataset, config.data.mirror)
-    known = jobs.jobs.get(f"fetch/{dataset.name}")
-    if known is not None and known.key != digest([of, []]):
+    depends_on: Any = made_of(dataset, config.data.mirror)
+    earlier = jobs.jobs.get(f"fetch/{dataset.name}")
+    if earlier is not None and earlier.key != digest([depends_on, []]):
         raise ConfigError(
             f"conf/problem/{name}.yaml: dataset.name: expected another name, found "
             f"{dataset.name!r}, the other data of {jobs.problem_of(dataset.name)}"
         )
     jobs.dataset_of[name] = dataset.name
-    fetch = known or jobs.add("fetch", dataset.name, of=of)
-    entries = [digests.PREPARING]
-    of = [_numbers(scopes.prepared(problem)), code(*entries)]
+    fetch = earlier or jobs.add("fetch", dataset.name, depends_on=depends_on)
+    entry_points = [digests.PREPARING]
+    depends_on = [_numbers(scopes.prepared(problem)), code(*entry_points)]
     keys = [dataset.digest or fetch.key]
-    given: dict[str, Any] = {"reads": fetch.outputs, "keys": keys, "code": entries}
-    prepare = jobs.add("prepare", name, of=of, **given)
-    entries = digests.optimum_code(problem.loss)
-    of = [_numbers(scopes.optimum(problem)), code(*entries)]
-    jobs.add("optimum", name, of=of, reads=prepare.outputs, code=entries)
+    reading: dict[str, Any] = {
+        "reads": fetch.outputs,
+        "keys": keys,
+        "code": entry_points,
+    }
+    prepare = jobs.add("prepare", name, depends_on=depends_on, **reading)
+    entry_points = digests.optimum_code(problem.loss)
+    depends_on = [_numbers(scopes.optimum(problem)), code(*entry_points)]
+    jobs.add(
+        "optimum", name, depends_on=depends_on, reads=prepare.outputs, code=entry_points
+    )
 
 
 def _numbers(settings: scopes.Settings) -> scopes.Settings:
     """Settings without those on which no number depends."""
-    return {path: each for path, each in settings.items() if each is not None}
+    return {path: setting for path, setting in settings.items() if setting is not None}
 
 
 def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> None:
     """Add the job that tunes and evaluates a solver on a problem."""
     chosen = scopes.section(config, "solver", solver)
     spec = scopes.section(config, "problem", problem)
-    at = replace(config, problem=spec, solver=chosen)
+    run_config = replace(config, problem=spec, solver=chosen)
     checks.able(
         spec, chosen, f"{group_file('paper', config.paper.name)}: runs.{solver}"
     )
-    design = plan.design(at)
-    entries = digests.solved(chosen.algorithm, design.calibrations, spec.loss)
-    of = [_numbers(scopes.solved(at)), chosen.name, code(*entries)]
+    design = plan.design(run_config)
+    entry_points = digests.solved(chosen.algorithm, design.calibrations, spec.loss)
+    depends_on = [_numbers(scopes.solved(run_config)), chosen.name, code(*entry_points)]
     passes = sum(point["passes"] for point in design.points)
     work = passes * design.replicates * len(design.calibrations)
-    values, reads = (config.paper.name, problem, solver), jobs.files("optimum", problem)
-    jobs.add("solve", *values, of=of, reads=reads, work=work, code=entries)
+    wildcards = (config.paper.name, problem, solver)
+    reads = jobs.files("optimum", problem)
+    jobs.add(
+        "solve",
+        *wildcards,
+        depends_on=depends_on,
+        reads=reads,
+        work=work,
+        code=entry_points,
+    )
 
 
 def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     """Add the job of a sweep, with those of the problems that it needs."""
-    what, paper = config.paper.sweeps[name], config.paper.name
+    sweep = config.paper.sweeps[name]
+    paper = config.paper.name
     products.entry_of(config, "sweeps", name)
-    points = grid.points(what.grid, axes=None)
-    axes = sorted({key for at in points for key in at})
-    for axis in what.together:
+    points = grid.points(sweep.grid, axes=None)
+    axes = sorted(set[str]().union(*points))
+    for axis in sweep.together:
         one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
-    for problem in (*what.problems, *what.prepared):
+    for problem in (*sweep.problems, *sweep.prepared):
         add_problem(jobs, config, problem)
     tuned = products.sweep_tuned(config, name)
-    reads = [
-        file for problem in what.problems for file in jobs.files("optimum", problem)
-    ]
-    reads += [
-        file for problem in what.prepared for file in jobs.files("prepare", problem)
-    ]
+    reads = []
+    for problem in sweep.problems:
+        reads += jobs.files("optimum", problem)
+    for problem in sweep.prepared:
+        reads += jobs.files("prepare", problem)
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
     solvers = sorted(grid.values(points, "solver"))
-    entries = scopes.sweeping(config, name, solvers)
-    of = [scopes.swept(config, name), repr(points), code(*entries)]
-    given: dict[str, Any] = {"reads": reads, "alone": what.timed, "code": entries}
-    jobs.add("sweep", paper, name, of=of, **given)
+    entry_points = scopes.sweeping(config, name, solvers)
+    depends_on = [scopes.swept(config, name), repr(points), code(*entry_points)]
+    fields: dict[str, Any] = {
+        "reads": reads,
+        "alone": sweep.timed,
+        "code": entry_points,
+    }
+    jobs.add("sweep", paper, name, depends_on=depends_on, **fields)
 
 
 def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> None:
     """Add a figure or a table to the job that makes all others of the same files."""
-    paper, product = config.paper, f"{kind}/{name}"
-    what = getattr(paper, kind)[name]
+    paper = config.paper
+    product = f"{kind}/{name}"
+    spec = getattr(paper, kind)[name]
     products.entry_of(config, kind, name)
-    inputs = [path.as_posix() for path in products.read_by(config, what)]
+    inputs = [path.as_posix() for path in products.read_by(config, spec)]
     drawn = jobs.of_paper(paper.name, "draw")
-    job = next((one for one in drawn if one.inputs == inputs), None)
+    job = next((earlier for earlier in drawn if earlier.inputs == inputs), None)
     if job is None:
         job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
     keys = [jobs.makers[file].key for file in inputs]
-    of = [job.key, name, scopes.product(config, kind, name), keys]
-    entries = scopes.drawing(config, kind, name)
-    of.append(code(*entries))
-    job.code += entries
-    job.key = digest(of)
+    depends_on = [job.key, name, scopes.product(config, kind, name), keys]
+    entry_points = scopes.drawing(config, kind, name)
+    depends_on.append(code(*entry_points))
+    job.code += entry_points
+    job.key = digest(depends_on)
     job.products.append(product)
     job.outputs += jobs.formats(paper.name, product)
     jobs.makers |= dict.fromkeys(job.outputs, job)
@@ -374,13 +411,18 @@ def _texts(paper: schema.Paper, *more: str) -> list[Any]:
 def _add_report(jobs: Jobs, printed: list[str], seed: int) -> None:
     """Add the jobs of all papers together."""
     add_audits(jobs, seed)
-    drawn = [job for paper in jobs.papers for job in jobs.of_paper(paper, "draw")]
-    rows = [file for paper in jobs.papers for file in jobs.products(paper)]
-    of = [*printed, *(job.key for job in drawn), priced(*REPORTING)]
-    claims = jobs.add("claims", of=of, reads=rows)
-    parts = () if jobs.folder else AUDITED  # the report of a small scale has no audit
-    audited = [file for part in parts for file in jobs.files("audit", part)]
-    jobs.add("report", of=of, reads=[claims.outputs[0], *audited])
+    depends_on = [*printed]
+    rows = []
+    for paper in jobs.papers:
+        depends_on += [job.key for job in jobs.of_paper(paper, "draw")]
+        rows += jobs.products(paper)
+    depends_on.append(priced(*REPORTING))
+    claims = jobs.add("claims", depends_on=depends_on, reads=rows)
+    read = [claims.outputs[0]]
+    if not jobs.folder:  # the report of a small scale has no audit
+        for audit_name in AUDITED:
+            read += jobs.files("audit", audit_name)
+    jobs.add("report", depends_on=depends_on, reads=read)
 
 
 def add_audits(jobs: Jobs, seed: int | None = None) -> None:
@@ -388,11 +430,13 @@ def add_audits(jobs: Jobs, seed: int | None = None) -> None:
     audits = []
     for name in available("solver"):
         solver = digests.solver_of(name)
-        of = [solver.algorithm, solver.options, seed, jobs.folder]
-        of.append(priced(*AUDITING, place(solver.algorithm)))
-        audits += jobs.add("audit", f"solvers/{name}", of=of).outputs
-    solved = [job for paper in jobs.papers for job in jobs.of_paper(paper, "solve")]
-    inputs = {"epsilon": audits, "tuning": [job.outputs[0] for job in solved]}
-    for part, entries in AUDITED.items():
-        of = [priced(*entries), seed]
-        jobs.add("audit", part, of=of, reads=inputs[part])
+        depends_on = [solver.algorithm, solver.options, seed, jobs.folder]
+        depends_on.append(priced(*AUDITING, place(solver.algorithm)))
+        audits += jobs.add("audit", f"solvers/{name}", depends_on=depends_on).outputs
+    tables = []
+    for paper in jobs.papers:
+        tables += [job.outputs[0] for job in jobs.of_paper(paper, "solve")]
+    inputs = {"epsilon": audits, "tuning": tables}
+    for audit_name, entry_points in AUDITED.items():
+        depends_on = [priced(*entry_points), seed]
+        jobs.add("audit", audit_name, depends_on=depends_on, reads=inputs[audit_name])

@@ -35,8 +35,8 @@ def main(meter, words):
     remove(meter)
     environment = {**os.environ, METER: meter, **dict.fromkeys(ONE_THREAD, "1")}
     cost = forked(words, environment) or spawned(words, environment)
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    cost["cpu_seconds"] += own.ru_utime + own.ru_stime
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    cost["cpu_seconds"] += usage.ru_utime + usage.ru_stime
     cost["wall_seconds"] = time.monotonic() - started
     status = cost.pop("status")
     if status < 0:
@@ -64,8 +64,8 @@ def forked(words, environment):
         except OSError:
             return None
         answer = b""
-        while part := connection.recv(4096):
-            answer += part
+        while chunk := connection.recv(4096):
+            answer += chunk
     if not answer:
         print("dperm: the server of warm workers was ended", file=sys.stderr)
         return {"status": -signal.SIGKILL, "cpu_seconds": 0.0, "peak_mb": 0.0}

@@ -113,22 +113,22 @@ def note(folder: Path, written: Iterable[Path]) -> None:
     ``folder`` is the scale's folder of results. Nothing is recorded before a first run,
     or if the manifest is damaged, which is logged.
     """
-    named = {
+    paths = {
         path.as_posix(): path
         for path in written
         if path.suffix in HELD and path.parts[0] in TOPS and path.name not in LEFT_OUT
     }
-    if not named or not (folder / NAME).exists():
+    if not paths or not (folder / NAME).exists():
         return
     try:
         with store.locked(folder):
             record = read(folder) or {}
-            digests = {name: store.file_digest(path) for name, path in named.items()}
-            other = dict(digests.items() - record["files"].items())
-            if other:
-                made = f"{store.commit()} of {_today()}"
-                record["files"] |= other
-                record["later"] |= dict.fromkeys(other, made)
+            digests = {name: store.file_digest(path) for name, path in paths.items()}
+            changed = dict(digests.items() - record["files"].items())
+            if changed:
+                origin = f"{store.commit()} of {_today()}"
+                record["files"] |= changed
+                record["later"] |= dict.fromkeys(changed, origin)
                 store.write_json(folder / NAME, record)
     except DamagedError as error:
         log.warning("nothing was noted in the manifest: %s", error)
@@ -137,15 +137,16 @@ def note(folder: Path, written: Iterable[Path]) -> None:
 def held(scale: str) -> dict[str, Path]:
     """Files of a scale that Git holds, by their names."""
     folders = {*available("paper"), "audit", "report"}
-    tops = [Path(top, scale) for top in TOPS]
-    return {
-        path.as_posix(): path
-        for top in tops
-        for path in sorted(top.rglob("[!.]*"))
-        if path.suffix in HELD
-        and path.name not in LEFT_OUT
-        and (path.parent == top or path.relative_to(top).parts[0] in folders)
-    }
+    paths = {}
+    for name in TOPS:
+        top = Path(name, scale)
+        for path in sorted(top.rglob("[!.]*")):
+            is_kept = path.suffix in HELD and path.name not in LEFT_OUT
+            if is_kept and (
+                path.parent == top or path.relative_to(top).parts[0] in folders
+            ):
+                paths[path.as_posix()] = path
+    return paths
 
 
 def _of_run(
@@ -155,8 +156,9 @@ def _of_run(
 
     The commits of the record before stay if some file is older than the run.
     """
-    now, is_new = held(jobs.folder), _younger(began)
-    known = before.get("files", {})
+    now = held(jobs.folder)
+    is_new = _younger(began)
+    digests = before.get("files", {})
     commits: list[str] = []
     if before and not all(map(is_new, now.values())):
         later = [text.partition(" ")[0] for text in before["later"].values()]
@@ -168,7 +170,7 @@ def _of_run(
         "machine": machine(),
         "cores": cores,
         "files": {
-            name: known.get(name) or store.file_digest(file)
+            name: digests.get(name) or store.file_digest(file)
             for name, file in now.items()
         },
         "later": {},
@@ -198,11 +200,11 @@ def _seconds(
     """
     seconds = {key: dict(before.get(key, {})) for key in SECONDS}
     for name in (*jobs.papers, "audit"):
-        own = {job for job in jobs.jobs if name in job.split("/")}
+        own_jobs = {job for job in jobs.jobs if name in job.split("/")}
         spent = [costs[job] for job in costs if name in job.split("/")]
-        if spent and _counted(jobs, own) <= {*costs}:
-            for key, known in seconds.items():
-                known.setdefault(name, round(sum(cost[key] for cost in spent), 1))
+        if spent and _counted(jobs, own_jobs) <= {*costs}:
+            for key, recorded in seconds.items():
+                recorded.setdefault(name, round(sum(cost[key] for cost in spent), 1))
     return seconds
 
 
@@ -215,9 +217,9 @@ def costs(scale: str) -> dict[str, dict[str, Any]]:
 
 def _run(began: float, server: float) -> dict[str, float]:
     """What this process and all that it waited for cost, and how much is its own."""
-    own = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    snakemake = own.ru_utime + own.ru_stime
+    snakemake = usage.ru_utime + usage.ru_stime
     return {
         "cpu_seconds": round(snakemake + children.ru_utime + children.ru_stime, 1),
         "server_cpu_seconds": round(server, 1),

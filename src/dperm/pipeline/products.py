@@ -44,14 +44,18 @@ _NAMES = {"Any": Any, "Literal": Literal, "Sequence": Sequence, "Mapping": Mappi
 
 def figure(config: schema.Config) -> list[Path]:
     """Draw ``product=...``, or all figures of the paper, also in other ``formats``."""
-    names = chosen(config, "figures")
-    return [path for name in names for path in write(config, "figures", name)]
+    paths = []
+    for name in chosen(config, "figures"):
+        paths += write(config, "figures", name)
+    return paths
 
 
 def table(config: schema.Config) -> list[Path]:
     """Write ``product=...`` and print it in Markdown, or write all tables."""
-    names = chosen(config, "tables")
-    return [path for name in names for path in write(config, "tables", name)]
+    paths = []
+    for name in chosen(config, "tables"):
+        paths += write(config, "tables", name)
+    return paths
 
 
 def draw(config: schema.Config) -> list[Path]:
@@ -63,17 +67,18 @@ def draw(config: schema.Config) -> list[Path]:
     Raises ConfigError for an entry that is not ``figures/<name>`` or ``tables/<name>``.
     """
     written = []
-    for entry in config.drawn:
-        kind, _, name = entry.partition("/")
+    for product in config.drawn:
+        kind, _, name = product.partition("/")
         if name not in getattr(config.paper, kind, ()) or kind not in FORMATS:
-            raise ConfigError(f"drawn: expected figures/name, found {entry!r}")
+            raise ConfigError(f"drawn: expected figures/name, found {product!r}")
         written += write(config, kind, name)
     return written
 
 
 def write(config: schema.Config, kind: str, name: str) -> list[Path]:
     """Make a figure or a table from its stages' results and return its files."""
-    (drawn, rows), path = made(config, kind, name), stem(config, kind, name)
+    drawn, rows = made(config, kind, name)
+    path = stem(config, kind, name)
     if drawn is None:
         written = [path.with_suffix(".csv")]
         store.write_csv(written[0], rows)
@@ -116,12 +121,14 @@ def _seen(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFram
     call = functools.partial(
         maker, config, product, product_problems(config, product), **product.options
     )
-    lost = _nothing_ran(config, product)
+    reason = _nothing_ran(config, product)
     if kind == "tables":
-        return None, pd.DataFrame({"reason": [lost]}) if lost else call()
+        return None, pd.DataFrame({"reason": [reason]}) if reason else call()
     from dperm.present import drawing
 
-    return drawing.made(drawing.missing(lost) if lost else call())
+    if reason:
+        return drawing.made(drawing.missing(reason))
+    return drawing.made(call())
 
 
 def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
@@ -129,7 +136,7 @@ def _nothing_ran(config: schema.Config, product: schema.Product) -> str:
     tables = [load_sweep(config, name) for name in product.sweeps]
     if not tables or any((table["status"] == "ok").any() for table in tables):
         return ""
-    states = {state for table in tables for state in table["status"]}
+    states = set[str]().union(*(table["status"] for table in tables))
     return NOTHING.get(next(iter(states), ""), f"no run has ended: {', '.join(states)}")
 
 
@@ -144,15 +151,15 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
 
     Raises ConfigError if there is no such product, with the nearest known one.
     """
-    known = getattr(config.paper, kind)
+    products = getattr(config.paper, kind)
     if config.product is None:
-        return known
-    if config.product not in known:
+        return products
+    if config.product not in products:
         raise ConfigError(
             f"product={config.product}: conf/paper/{config.paper.name}/paper.yaml has "
-            f"the {kind} {', '.join(known)}{hint(config.product, known)}"
+            f"the {kind} {', '.join(products)}{hint(config.product, products)}"
         )
-    return {config.product: known[config.product]}
+    return {config.product: products[config.product]}
 
 
 # --- functions of a kind --------------------------------------------------------------
@@ -160,8 +167,8 @@ def chosen(config: schema.Config, kind: str) -> dict[str, Any]:
 
 def modules(config: schema.Config, kind: str) -> list[str]:
     """Modules of figures, tables or sweeps: the paper's own, then the shared."""
-    found = (f"dperm.papers.{config.paper.name}.{kind}", f"dperm.kinds.{kind}")
-    return [module for module in found if functions(module)]
+    candidates = (f"dperm.papers.{config.paper.name}.{kind}", f"dperm.kinds.{kind}")
+    return [module for module in candidates if functions(module)]
 
 
 def module_of(config: schema.Config, kind: str, name: str, where: str = "") -> str:
@@ -169,14 +176,12 @@ def module_of(config: schema.Config, kind: str, name: str, where: str = "") -> s
 
     Raises ConfigError if there is no such function, of the file and ``where``.
     """
-    known = {
-        function: module
-        for module in reversed(modules(config, kind))
-        for function in functions(module)
-    }
+    places: dict[str, str] = {}
+    for module in reversed(modules(config, kind)):
+        places |= dict.fromkeys(functions(module), module)
     file = f"conf/{group_file('paper', config.paper.name)}"
-    one_of(f"{file}: {where or kind}.kind", name, sorted(known))
-    return known[name]
+    one_of(f"{file}: {where or kind}.kind", name, sorted(places))
+    return places[name]
 
 
 def function_of(config: schema.Config, kind: str, name: str) -> Callable[..., Any]:
@@ -192,35 +197,37 @@ def entry_of(config: schema.Config, kind: str, name: str) -> str:
 
     Raises ConfigError if there is no such function, or it does not take the options.
     """
-    what = getattr(config.paper, kind)[name]
-    module = module_of(config, kind, what.kind, f"{kind}.{name}")
+    spec = getattr(config.paper, kind)[name]
+    module = module_of(config, kind, spec.kind, f"{kind}.{name}")
     where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
-    _check_options(functions(module)[what.kind], what.options, where)
-    for key in ("solvers", "names") if kind != "sweeps" else ():
-        for solver in what.options.get(key, ()):
-            one_of(f"{where}.{key}", solver, list(config.paper.runs))
-    if "published" in what.options:
-        known = list(config.paper.published)
-        one_of(f"{where}.published", what.options["published"], known)
-    return f"{module}:{what.kind}"
+    _check_options(functions(module)[spec.kind], spec.options, where)
+    if kind != "sweeps":
+        for key in ("solvers", "names"):
+            for solver in spec.options.get(key, ()):
+                one_of(f"{where}.{key}", solver, list(config.paper.runs))
+    if "published" in spec.options:
+        published = list(config.paper.published)
+        one_of(f"{where}.published", spec.options["published"], published)
+    return f"{module}:{spec.kind}"
 
 
 def _check_options(takes: ast.arguments, options: dict[str, Any], where: str) -> None:
     """Refuse options that a function does not take, or takes as another type."""
     if takes.kwarg is not None:
         return
-    plain, named = takes.args, takes.kwonlyargs
-    defaults = [None] * (len(plain) - len(takes.defaults)) + takes.defaults
-    known = [*zip(plain, defaults, strict=True)][PASSED:]
-    known += zip(named, takes.kw_defaults, strict=True)
+    positional = takes.args
+    keyword_only = takes.kwonlyargs
+    defaults = [None] * (len(positional) - len(takes.defaults)) + takes.defaults
+    parameters = [*zip(positional, defaults, strict=True)][PASSED:]
+    parameters += zip(keyword_only, takes.kw_defaults, strict=True)
     for key in options:
-        one_of(where, key, [one.arg for one, _ in known])
-    for one, default in known:
-        if one.arg in options:
-            kind = _type_of(one.annotation)
-            validation.check(options[one.arg], kind, f"{where}.{one.arg}")
+        one_of(where, key, [parameter.arg for parameter, _ in parameters])
+    for parameter, default in parameters:
+        if parameter.arg in options:
+            kind = _type_of(parameter.annotation)
+            validation.check(options[parameter.arg], kind, f"{where}.{parameter.arg}")
         elif default is None:
-            raise ConfigError(f"{where}.{one.arg}: expected a value, found none")
+            raise ConfigError(f"{where}.{parameter.arg}: expected a value, found none")
 
 
 def _type_of(annotation: ast.expr | None) -> Any:
@@ -243,13 +250,18 @@ def product_problems(config: schema.Config, product: schema.Product) -> list[str
 
 def read_by(config: schema.Config, product: schema.Product) -> list[Path]:
     """Files of rows that a product is made of; of runs none if it shows only sweeps."""
-    folder, runs = plan.results_folder(config, config.paper.name), []
+    folder = plan.results_folder(config, config.paper.name)
+    runs = []
     if product.problems is not None or not product.sweeps:
-        shown = product_problems(config, product)
-        runs = [run for run in plan.runs(config) if run[0] in shown]
-    rows = [folder.joinpath(*run, f"{name}.parquet") for run in runs for name in ROWS]
-    swept = [sweep_path(config, name) for name in product.sweeps]
-    return [*rows, *swept, *([folder / "timing.parquet"] if product.timed else [])]
+        problems = product_problems(config, product)
+        runs = [run for run in plan.runs(config) if run[0] in problems]
+    paths = []
+    for run in runs:
+        paths += [folder.joinpath(*run, f"{name}.parquet") for name in ROWS]
+    paths += [sweep_path(config, name) for name in product.sweeps]
+    if product.timed:
+        paths.append(folder / "timing.parquet")
+    return paths
 
 
 def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
@@ -258,9 +270,9 @@ def clocked(config: schema.Config) -> dict[tuple[str, str], set[str]]:
     paper = config.paper
     for product in (*paper.figures.values(), *paper.tables.values()):
         solvers = product.options.get("solvers") or list(paper.runs)
-        shown = product_problems(config, product) if product.timed else []
+        problems = product_problems(config, product) if product.timed else []
         for problem, solver in plan.runs(config):
-            if problem in shown and solver in solvers:
+            if problem in problems and solver in solvers:
                 kinds.setdefault((problem, solver), set()).add(product.calibration)
     return kinds
 
@@ -270,15 +282,15 @@ def sweep_tuned(config: schema.Config, name: str) -> list[tuple[str, str]]:
 
     Raises ConfigError if its points lack one of the two, or name no run of the paper.
     """
-    what = config.paper.sweeps[name]
-    if not what.tuned:
+    sweep = config.paper.sweeps[name]
+    if not sweep.tuned:
         return []
     where = f"conf/{group_file('paper', config.paper.name)}: sweeps.{name}"
-    every = grid.points(what.grid, axes=None)
+    points = grid.points(sweep.grid, axes=None)
     for key in ("problem", "solver"):
-        if any(key not in at for at in every):
+        if any(key not in point for point in points):
             raise ConfigError(f"{where}: expected an axis {key!r}, as it is tuned")
-    starts = dict.fromkeys((at["problem"], at["solver"]) for at in every)
+    starts = dict.fromkeys((point["problem"], point["solver"]) for point in points)
     for problem, solver in starts:
         if (problem, solver) not in plan.runs(config):
             raise ConfigError(

@@ -49,13 +49,16 @@ class LogHandler(LogHandlerBase):
         failed = self.common_settings.show_failed_logs
         self.setFormatter(DefaultFormatter(show_failed_logs=failed))
         self.running: dict[int, tuple[str, list[str]]] = {}
-        self.count, self.tenth, self.finished = "", 0, ""
+        self.count = ""
+        self.tenth = 0
+        self.finished = ""
         self.ended = threading.Event()
         threading.Thread(target=self._states, daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
         """Show a record if a reader needs it."""
-        event, fields = getattr(record, "event", None), vars(record)
+        event = getattr(record, "event", None)
+        fields = vars(record)
         if silenced.is_set():
             return
         if event == LogEvent.RUN_INFO:
@@ -113,11 +116,11 @@ def say(text: str) -> None:
 def plan(counts: Mapping[str, int]) -> str:
     """What a run will make: jobs by rule, and the CPU time that all papers took."""
     rules = {name: count for name, count in counts.items() if name != "total"}
-    named = ", ".join(f"{count} {name}" for name, count in rules.items())
+    by_rule = ", ".join(f"{count} {name}" for name, count in rules.items())
     total = sum(rules.values())
-    text = f"{total} job{'s' * (total != 1)} to run: {named}"
-    known = files.known_json(Path("results", "manifest.json")) or {}
-    if spent := known.get("cpu_seconds"):
+    text = f"{total} job{'s' * (total != 1)} to run: {by_rule}"
+    manifest = files.known_json(Path("results", "manifest.json")) or {}
+    if spent := manifest.get("cpu_seconds"):
         text += f" (all papers took {sum(spent.values()):,.0f} CPU s)"
     return text
 

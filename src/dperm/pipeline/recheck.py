@@ -45,15 +45,18 @@ def picture(drawn: Any, rows: Any, path: Path) -> str:
     from dperm.present import drawing
 
     with tempfile.TemporaryDirectory() as scratch:
-        made = drawing.save(drawn, rows, Path(scratch, path.name))[0]
+        redrawn = drawing.save(drawn, rows, Path(scratch, path.name))[0]
         try:
-            kept, fresh = _pixels(path), _pixels(made)
+            pixels = _pixels(path)
+            fresh_pixels = _pixels(redrawn)
         except (OSError, ValueError, SyntaxError) as error:  # Pillow's
             return f"it is damaged: {error}"
-    if kept.shape != fresh.shape:
-        return f"it is {kept.shape[1]} x {kept.shape[0]} pixels"
-    count = int((kept != fresh).any(axis=-1).sum())
-    return f"{count:,} of {kept.shape[0] * kept.shape[1]:,} pixels differ" * bool(count)
+    if pixels.shape != fresh_pixels.shape:
+        return f"it is {pixels.shape[1]} x {pixels.shape[0]} pixels"
+    count = int((pixels != fresh_pixels).any(axis=-1).sum())
+    if not count:
+        return ""
+    return f"{count:,} of {pixels.shape[0] * pixels.shape[1]:,} pixels differ"
 
 
 def _pixels(path: Path) -> np.ndarray:
@@ -66,24 +69,27 @@ def _pixels(path: Path) -> np.ndarray:
 
 def problems(config: schema.Config) -> list[str]:
     """The problems of a paper's runs and sweeps at this scale."""
-    swept = config.paper.sweeps.values()
-    names = [name for what in swept for name in (*what.problems, *what.prepared)]
-    return list(dict.fromkeys([*plan.problem_names(config), *names]))
+    names = plan.problem_names(config)
+    for sweep in config.paper.sweeps.values():
+        names = [*names, *sweep.problems, *sweep.prepared]
+    return list(dict.fromkeys(names))
 
 
 def stored(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     """Find data and optima that are not what their records and settings say."""
     for name in problems(config):
-        own = plan.at_problem(config, name)
+        problem_config = plan.at_problem(config, name)
         try:
-            yield from _fetched(own.problem.dataset, own.data, coverage)
-            if not prepared_folder(name, own.data).is_dir():
+            yield from _fetched(
+                problem_config.problem.dataset, problem_config.data, coverage
+            )
+            if not prepared_folder(name, problem_config.data).is_dir():
                 coverage.count("data", ABSENT)
                 continue
-            prepared = data.load_prepared(name, own.data)
+            prepared = data.load_prepared(name, problem_config.data)
             coverage.count("data", CHECKED)
             if prepared.available:
-                yield from _optimum(own, coverage)
+                yield from _optimum(problem_config, coverage)
         except (OSError, ValueError, LookupError) as error:
             yield str(error)
 
@@ -117,14 +123,16 @@ def _optimum(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     if not path.is_file():
         coverage.count("optima", ABSENT)
         return
-    problem, optimum = inputs.load_problem(config), inputs.load_optimum(config)
+    problem = inputs.load_problem(config)
+    optimum = inputs.load_optimum(config)
     coverage.count("optima", REMADE)
-    value = float(problem.objective(optimum.w)[0])
+    objective = float(problem.objective(optimum.w)[0])
     again = f"delete {path.parent} and run again"
-    if not np.isclose(value, optimum.value, rtol=RTOL, atol=0.0):
-        yield f"{path}: F* is {optimum.value:.12g}, but {value:.12g} at w.npy: {again}"
+    if not np.isclose(objective, optimum.value, rtol=RTOL, atol=0.0):
+        text = f"F* is {optimum.value:.12g}, but {objective:.12g} at w.npy"
+        yield f"{path}: {text}: {again}"
     gap = duality_gap(problem, optimum.w)
-    if gap > max(optimum.gap * (1 + 1e-3), LEAST_GAP * abs(value)):
+    if gap > max(optimum.gap * (1 + 1e-3), LEAST_GAP * abs(objective)):
         yield f"{path}: the gap is {optimum.gap:.3g}, but {gap:.3g} at w.npy: {again}"
 
 
@@ -142,31 +150,31 @@ def ledgers(job: Job, rows: Any, seed: int, coverage: Coverage) -> Iterator[str]
     if not path.is_file():
         coverage.absent("ledgers", path, "run the paper again")
         return
-    entries = store.read_json(path, again, list)
+    records = store.read_json(path, again, list)
     chance = random.Random(f"{seed} {path}")
-    tight = {id(entry) for entry in chance.sample(entries, min(1, len(entries)))}
-    stated = set()
-    for entry in entries:
-        kept = {key: value for key, value in entry.items() if key != "digest"}
-        if entry.get("digest") != store.digest(kept):
+    tight = {id(record) for record in chance.sample(records, min(1, len(records)))}
+    settings = set()
+    for record in records:
+        content = {key: field for key, field in record.items() if key != "digest"}
+        if record.get("digest") != store.digest(content):
             yield f"{path}: an entry was changed after it was made: {again}"
             continue
-        calibrated = Calibration.from_dict(entry["calibrated"])
-        where = f"{path}: {calibrated.calibration}, {entry['passes']:g} passes"
-        stated.add((calibrated.calibration, entry["passes"], _noise(calibrated)))
-        yield from (f"{where}: {text}: {again}" for text in _stated(job, entry))
+        calibrated = Calibration.from_dict(record["calibrated"])
+        where = f"{path}: {calibrated.calibration}, {record['passes']:g} passes"
+        settings.add((calibrated.calibration, record["passes"], _noise(calibrated)))
+        yield from (f"{where}: {text}: {again}" for text in _stated(job, record))
         is_tight = calibrated.calibration == STRICT
-        if is_tight and id(entry) not in tight:
+        if is_tight and id(record) not in tight:
             coverage.count("ledgers", CHECKED)
             continue
         coverage.count("ledgers", REMADE)
-        text = _priced(calibrated, id(entry) in tight)
+        text = _priced(calibrated, id(record) in tight)
         yield from [f"{where}: {text}: {again}"] if text else ()
-    named = ["calibration", "passes", "noise_multiplier", "true_epsilon"]
-    ran = rows[rows["status"] != "unavailable"][named].dropna().drop_duplicates()
+    columns = ["calibration", "passes", "noise_multiplier", "true_epsilon"]
+    ran = rows[rows["status"] != "unavailable"][columns].dropna().drop_duplicates()
     for row in ran.itertuples(index=False):
         noise = f"{row.noise_multiplier:.12g}, {row.true_epsilon:.12g}"
-        if (row.calibration, row.passes, noise) not in stated:
+        if (row.calibration, row.passes, noise) not in settings:
             yield (
                 f"{path}: no entry of calibration {row.calibration} and {row.passes:g} "
                 f"passes has the noise and epsilon of the rows ({noise}): {again}"
@@ -177,13 +185,14 @@ def _noise(calibrated: Calibration) -> str:
     return f"{calibrated.noise_multiplier:.12g}, {calibrated.true_epsilon:.12g}"
 
 
-def _stated(job: Job, entry: dict[str, Any]) -> Iterator[str]:
+def _stated(job: Job, record: dict[str, Any]) -> Iterator[str]:
     """How an entry differs from the ledger that the solver states at its noise."""
-    calibrated, problem = Calibration.from_dict(entry["calibrated"]), job.problem
+    calibrated = Calibration.from_dict(record["calibrated"])
+    problem = job.problem
     targets = calibrated.target_epsilon, calibrated.delta
     if targets != (problem.epsilon, problem.delta):
         yield f"epsilon, delta are {targets}, not {(problem.epsilon, problem.delta)}"
-    count = job.steps(entry["passes"])
+    count = job.steps(record["passes"])
     ledger = job.module.ledger(
         problem,
         count,
@@ -191,14 +200,15 @@ def _stated(job: Job, entry: dict[str, Any]) -> Iterator[str]:
         job.options,
         calibrated.calibration,
     ).assuming(*problem.given)
-    kept = json.dumps(entry["calibrated"]["ledger"], sort_keys=True)
-    if json.dumps(ledger.to_dict(), sort_keys=True) != kept:
+    stored_ledger = json.dumps(record["calibrated"]["ledger"], sort_keys=True)
+    if json.dumps(ledger.to_dict(), sort_keys=True) != stored_ledger:
         yield "the solver states other releases at this noise"
 
 
 def _priced(calibrated: Calibration, is_tight: bool) -> str:
     """How the price of a ledger differs from the stored one; empty if it does not."""
-    ledger, delta = calibrated.ledger, calibrated.delta
+    ledger = calibrated.ledger
+    delta = calibrated.delta
     claimed = epsilon(ledger, delta, calibrated.calibration)
     if not np.isclose(claimed, calibrated.claimed_epsilon, rtol=1e-6):
         return f"it costs {claimed:.6g}, not {calibrated.claimed_epsilon:.6g}"
@@ -221,7 +231,8 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
     texts: Any = importlib.import_module("dperm.report.texts")
     page: Any = importlib.import_module("dperm.report.page")
     folder = plan.results_folder(config)
-    table, listed = folder / "claims.csv", folder / "claims.md"
+    table = folder / "claims.csv"
+    listed = folder / "claims.md"
     index = folder / "report" / "index.html"
     blocks = not config.scale.folder and texts.README.is_file()
     if not table.is_file():
@@ -231,17 +242,17 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
             coverage.count("verdicts", ABSENT)
         return
     claims = texts.judged(config)
-    made = {
+    contents = {
         listed: lambda: texts.markdown(pd.read_csv(table)),
         index: lambda: page.page(config, claims, index.parent),
     }
     if blocks:
-        made |= {
+        contents |= {
             path: lambda path=path, block=block: texts.filled(path, *block)
             for path, block in texts.blocks(config, claims).items()
         }
     cures = {listed: "claims", index: "report"}
-    for path, text in made.items():
+    for path, text in contents.items():
         cure = f"run `dperm {cures.get(path, 'readme')}`"
         if not path.is_file():
             coverage.count("pages", ABSENT)
@@ -309,9 +320,9 @@ def audits(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterato
 
 def _all_ran(config: schema.Config) -> bool:
     """Whether every run of every paper has its ledgers here."""
-    papers = [configuration.with_paper(config, name) for name in available("paper")]
-    return all(
-        plan.results_folder(paper, paper.paper.name, *run, "ledger.json").is_file()
-        for paper in papers
-        for run in plan.runs(paper)
-    )
+    for name in available("paper"):
+        paper = configuration.with_paper(config, name)
+        for run in plan.runs(paper):
+            if not plan.results_folder(paper, name, *run, "ledger.json").is_file():
+                return False
+    return True

@@ -44,8 +44,8 @@ def section(config: schema.Config, group: str, name: str) -> Any:
 
 def own_overrides(config: schema.Config, group: str) -> tuple[str, ...]:
     """The overrides of keys below a group."""
-    given = config.overrides
-    return tuple(text for text in given if key_of(text).startswith(f"{group}."))
+    overrides = config.overrides
+    return tuple(text for text in overrides if key_of(text).startswith(f"{group}."))
 
 
 # --- one problem, one solver ----------------------------------------------------------
@@ -149,10 +149,10 @@ def problems_of(
     """Problems whose optimum or arrays a sweep needs, or that its settings name."""
     sweep = config.paper.sweeps[name]
     words = spelt(config, name, point)
-    named = {*words} & {*available("problem")}
+    named_problems = {*words} & {*available("problem")}
     is_apart = point is not None and sweep.apart and "problem" in point
     needed = () if is_apart else (*sweep.problems, *sweep.prepared)
-    return sorted(named.union(needed))
+    return sorted(named_problems.union(needed))
 
 
 def swept(
@@ -160,17 +160,17 @@ def swept(
 ) -> Settings:
     """Settings of a sweep, or of one of its points."""
     sweep = config.paper.sweeps[name]
-    entry = entry_of(config, "sweeps", sweep.kind, f"sweeps.{name}")
-    read = closure.fields_read(entry)
-    own_words = closure.own_words(entry)
+    entry_point = entry_of(config, "sweeps", sweep.kind, f"sweeps.{name}")
+    read = closure.fields_read(entry_point)
+    own_words = closure.own_words(entry_point)
     words = spelt(config, name, point) | own_words
     problems = {*problems_of(config, name, point)} | (
         own_words & {*available("problem")}
     )
     settings = _common(config, read, sorted(problems), words)
-    own = f"paper.sweeps.{name}"
+    path = f"paper.sweeps.{name}"
     if point is None or "sweeps" in read:
-        settings[own] = asdict(sweep)
+        settings[path] = asdict(sweep)
     replicates = config.scale.replicates or sweep.replicates
     if point is None:
         settings["scale.replicates"] = replicates
@@ -189,24 +189,26 @@ def sweeping(
     name on any axis, and the losses of its problems.
     """
     sweep = config.paper.sweeps[name]
-    entry = entry_of(config, "sweeps", sweep.kind, f"sweeps.{name}")
+    entry_point = entry_of(config, "sweeps", sweep.kind, f"sweeps.{name}")
     words = spelt(config, name, point)
-    named = {digests.place(digests.solver_of(solver).algorithm) for solver in solvers}
-    named |= {*digests.solver_places(entry, spelt=words)}
+    places = {digests.place(digests.solver_of(solver).algorithm) for solver in solvers}
+    places |= {*digests.solver_places(entry_point, spelt=words)}
     losses = {
         section(config, "problem", problem).loss
         for problem in problems_of(config, name, point)
     }
-    every = losses | words | digests.strings(asdict(sweep))
-    return digests.looked_up(digests.SWEEPING, entry, *sorted(named), spelt=every)
+    strings = losses | words | digests.strings(asdict(sweep))
+    return digests.looked_up(
+        digests.SWEEPING, entry_point, *sorted(places), spelt=strings
+    )
 
 
 def drawing(config: schema.Config, kind: str, name: str) -> list[str]:
     """Entry points of the code behind a figure or a table."""
-    what = getattr(config.paper, kind)[name]
-    entry = entry_of(config, kind, what.kind, f"{kind}.{name}")
-    every = digests.strings(asdict(what))
-    return digests.looked_up(digests.DRAWING, entry, spelt=every)
+    spec = getattr(config.paper, kind)[name]
+    entry_point = entry_of(config, kind, spec.kind, f"{kind}.{name}")
+    strings = digests.strings(asdict(spec))
+    return digests.looked_up(digests.DRAWING, entry_point, spelt=strings)
 
 
 def entry_of(config: schema.Config, kind: str, function: str, where: str) -> str:
@@ -220,22 +222,22 @@ def entry_of(config: schema.Config, kind: str, function: str, where: str) -> str
 def product(config: schema.Config, kind: str, name: str) -> Settings:
     """Settings of a figure or a table."""
     paper = config.paper
-    what = getattr(paper, kind)[name]
-    entry = entry_of(config, kind, what.kind, f"{kind}.{name}")
-    read = closure.fields_read(digests.DRAWING, entry)
-    words = closure.own_words(entry) | digests.texts(asdict(what))
-    shown = [sweep for sweep in paper.sweeps if sweep in words]
-    problems = {*plan.problem_names(config), *(what.problems or ())}
+    spec = getattr(paper, kind)[name]
+    entry_point = entry_of(config, kind, spec.kind, f"{kind}.{name}")
+    read = closure.fields_read(digests.DRAWING, entry_point)
+    words = closure.own_words(entry_point) | digests.texts(asdict(spec))
+    sweeps = [sweep for sweep in paper.sweeps if sweep in words]
+    problems = {*plan.problem_names(config), *(spec.problems or ())}
     problems |= words & {*available("problem")}
-    for sweep in shown:
+    for sweep in sweeps:
         words |= spelt(config, sweep)
         problems |= {*problems_of(config, sweep)}
     settings = _common(config, read, sorted(problems), words | {*paper.runs}, False)
-    settings[f"paper.{kind}.{name}"] = asdict(what)
-    for sweep in shown:
+    settings[f"paper.{kind}.{name}"] = asdict(spec)
+    for sweep in sweeps:
         settings[f"paper.sweeps.{sweep}"] = asdict(paper.sweeps[sweep])
-    for other in FORMATS_OF_PAPER:  # whether a name is one of the paper's
-        settings[f"paper.{other}.{NAMES}"] = None
+    for group in FORMATS_OF_PAPER:  # whether a name is one of the paper's
+        settings[f"paper.{group}.{NAMES}"] = None
     return settings
 
 
@@ -258,12 +260,12 @@ def _common(
     name solvers; ``is_solved`` says whether the code runs these.
     """
     paper = config.paper
-    own = {"name", "sweeps", "figures", "tables", "runs", "published"}
+    separate = {"name", "sweeps", "figures", "tables", "runs", "published"}
     # Figures have titles too: these count where they are read as the paper's.
-    shown = {"title", "reference", "thresholds", "claims"}
-    shown -= {name for name in shown if f"paper.{name}" in read}
+    titles = {"title", "reference", "thresholds", "claims"}
+    titles -= {name for name in titles if f"paper.{name}" in read}
     settings: Settings = {"seed": config.seed}
-    settings |= leaves(paper, "paper", read - own - shown)
+    settings |= leaves(paper, "paper", read - separate - titles)
     settings |= leaves(config.scale, "scale", read - {"name", "folder"})
     solvers = digests.solvers_in(words)
     if "runs" in read:
@@ -275,13 +277,15 @@ def _common(
         path = f"problem.{name}"
         settings |= leaves(chosen, path, read - {"name", "dataset"})
         if "dataset" in read:
-            kept = read - {"name"}
-            settings |= leaves(chosen.dataset, f"{path}.dataset", kept)
+            dataset_fields = read - {"name"}
+            settings |= leaves(chosen.dataset, f"{path}.dataset", dataset_fields)
     run = {"algorithm", "options"}  # products have options too
-    taken = run if is_solved else {each for each in run if f"solver.{each}" in read}
+    run_fields = (
+        run if is_solved else {field for field in run if f"solver.{field}" in read}
+    )
     for name in solvers:
         chosen = section(config, "solver", name)
-        settings |= leaves(chosen, f"solver.{name}", (read - run) | taken)
+        settings |= leaves(chosen, f"solver.{name}", (read - run) | run_fields)
     return settings
 
 

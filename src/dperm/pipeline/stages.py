@@ -64,7 +64,9 @@ def solve(config: schema.Config) -> Path:
 
 
 def _rows_in(
-    config: schema.Config, name: str, made: Callable[[Job, plan.Design], pd.DataFrame]
+    config: schema.Config,
+    name: str,
+    compute_rows: Callable[[Job, plan.Design], pd.DataFrame],
 ) -> Path:
     """Write a table of rows; where there are no data, of the reason."""
     names = plan.names_of(config)
@@ -74,7 +76,7 @@ def _rows_in(
         try:
             with trace.kept(scope, config, functools.partial(_behind, config)):
                 watched = view(config, "", scope)
-                table = made(load_job(watched), plan.design(watched))
+                table = compute_rows(load_job(watched), plan.design(watched))
         except UnavailableError as error:
             say_unavailable(config.problem.name, error)
             table = unavailable(names, str(error))
@@ -153,73 +155,83 @@ class Swept:
     """A sweep of a paper: a function of every point, and of a seed per replicate."""
 
     def __init__(self, config: schema.Config, name: str):
-        self.config, self.name, self.what = config, name, config.paper.sweeps[name]
-        self.function = products.function_of(config, "sweeps", self.what.kind)
+        self.config = config
+        self.name = name
+        self.sweep = config.paper.sweeps[name]
+        self.function = products.function_of(config, "sweeps", self.sweep.kind)
         self.path = sweep_path(config, name)
         self.parts = Parts(self.path.parent / name)  #: one of each task
         #: settings and digest of code by the strings of points
-        self.known: dict[frozenset[str], tuple[Any, str]] = {}
+        self.dependencies: dict[frozenset[str], tuple[Any, str]] = {}
 
     def run(self) -> Path:
         """Compute the tasks that have no part yet, and write the table of all."""
         with store.locked(self.path.parent / self.name):
-            every, found = self.tasks(), self.parts.named()
+            tasks = self.tasks()
+            paths = self.parts.named()
             todo = [
                 task
-                for task in every
-                if (part := found.get(str(task[2]))) is None
-                or store.read_or_drop(part) is None
+                for task in tasks
+                if (path := paths.get(str(task[2]))) is None
+                or store.read_or_drop(path) is None
             ]
-            reused = (self.name, len(every) - len(todo), len(todo))
+            reused = (self.name, len(tasks) - len(todo), len(todo))
             log.info("sweep %s: %d reused, %d to compute", *reused)
             self._compute(todo)
-            found = self.parts.named()
+            paths = self.parts.named()
             tables = [
-                store.unthreaded(found[str(key)]).assign(config_digest=str(key))
-                for _, _, key in every
+                store.unthreaded(paths[str(key)]).assign(config_digest=str(key))
+                for _, _, key in tasks
             ]
             store.write_table(self.path, pd.concat(tables, ignore_index=True))
         return self.path
 
     def tasks(self) -> list[Task]:
         """Every point and replicate, with the key of its part."""
-        config, what = self.config, self.what
-        every = scopes.points(what)
+        config = self.config
+        sweep = self.sweep
+        points = scopes.points(sweep)
         solved = {}
-        for problem in what.problems:
+        for problem in sweep.problems:
             record = optimum_record(plan.at_problem(config, problem))
-            kept = ("status", "made", "value", "w_digest")
-            solved[problem] = [record.get(key) for key in kept]
+            fields = ("status", "made", "value", "w_digest")
+            solved[problem] = [record.get(key) for key in fields]
         prepared = [
             data.load_prepared(problem, config.data).meta["digest"]
-            for problem in what.prepared
+            for problem in sweep.prepared
         ]
         tunings = products.sweep_tuned(config, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
-        given = [config.paper.name, self.name, what.kind, config.seed, prepared]
-        solvers = grid.values(every, "solver")
-        common = None if what.apart else self._depends(every[0], solvers)
+        constant = [config.paper.name, self.name, sweep.kind, config.seed, prepared]
+        solvers = grid.values(points, "solver")
+        common = None if sweep.apart else self._depends(points[0], solvers)
         tasks = []
-        for point in every:
+        for point in points:
             solver = point.get("solver")
-            named = [solver] if solver else []
-            settings, code = common or self._depends(point, named)
+            names = [solver] if solver else []
+            settings, code = common or self._depends(point, names)
             reads = list[Any](solved.values())
-            if what.apart and "problem" in point:
+            if sweep.apart and "problem" in point:
                 reads = [solved.get(point["problem"])]
-            of: list[Any] = [*given, point, self._options(point), reads, settings]
+            depends_on: list[Any] = [
+                *constant,
+                point,
+                self._options(point),
+                reads,
+                settings,
+            ]
             if solver:
-                of.append(tuned.get((point.get("problem", ""), solver)))
-            for replicate in range(config.scale.replicates or what.replicates):
-                key = Key(store.digest([of, replicate]), code)
+                depends_on.append(tuned.get((point.get("problem", ""), solver)))
+            for replicate in range(config.scale.replicates or sweep.replicates):
+                key = Key(store.digest([depends_on, replicate]), code)
                 tasks.append((point, replicate, key))
         return tasks
 
     def _behind(self, point: Point) -> list[str]:
         """Entry points of the code in the key of a point."""
         solvers = [point["solver"]] if "solver" in point else []
-        if not self.what.apart:
-            solvers = grid.values(scopes.points(self.what), "solver")
+        if not self.sweep.apart:
+            solvers = grid.values(scopes.points(self.sweep), "solver")
         return scopes.sweeping(self.config, self.name, solvers, point)
 
     def _depends(self, point: Point, solvers: list[str]) -> tuple[Any, str]:
@@ -229,14 +241,16 @@ class Swept:
         and its options.
         """
         key = self._words(point)
-        if key not in self.known:
-            config, name = self.config, self.name
+        if key not in self.dependencies:
+            config = self.config
+            name = self.name
             settings = scopes.swept(config, name, point)
-            self.known[key] = settings, jobs.swept(config, name, sorted(solvers), point)
-        return self.known[key]
+            code = jobs.swept(config, name, sorted(solvers), point)
+            self.dependencies[key] = (settings, code)
+        return self.dependencies[key]
 
     def _words(self, point: Point) -> frozenset[str]:
-        if not self.what.apart:
+        if not self.sweep.apart:
             return frozenset()
         return frozenset(scopes.spelt(self.config, self.name, point))
 
@@ -250,20 +264,24 @@ class Swept:
 
     def _options(self, point: Point) -> dict[str, Any]:
         """Options for a point."""
-        return scopes.options_at(self.what, point)
+        return scopes.options_at(self.sweep, point)
 
     def _compute(self, todo: list[Task]) -> None:
         """Compute tasks in processes, long ones first; each becomes a part."""
         groups: dict[str, list[Task]] = {}
         for task in sorted(todo, key=_size, reverse=True):
-            together = self.what.together
-            apart = {key: at for key, at in task[0].items() if key not in together}
+            together = self.sweep.together
+            apart = {
+                key: coordinate
+                for key, coordinate in task[0].items()
+                if key not in together
+            }
             groups.setdefault(repr((apart, task[1])), []).append(task)
         longest = 0.0
         workers = self.config.workers
-        with forked(self._several, list(groups.values()), workers) as made:
+        with forked(self._several, list(groups.values()), workers) as timings:
             bar = progress(f"sweep {self.name}", len(todo), "points")
-            for seconds in made:
+            for seconds in timings:
                 bar.update(len(seconds))
                 longest = max(longest, sum(seconds))
             bar.close()
@@ -282,29 +300,34 @@ class Swept:
         """Compute the rows of one point and replicate."""
         from threadpoolctl import threadpool_limits
 
-        config, (point, replicate, key) = self.config, task
-        name = self.name + "".join(f"/{at}={point[at]!r}" for at in sorted(point))
+        config = self.config
+        point, replicate, key = task
+        name = self.name + "".join(f"/{axis}={point[axis]!r}" for axis in sorted(point))
         seed = plan.seed_of(config.seed, "sweep", config.paper.name, name, 0, replicate)
         start = time.perf_counter()
         with threadpool_limits(1):
             try:
-                result = self._result(point, seed)
+                outcome = self._result(point, seed)
             except UnavailableError as error:
-                result = {"status": "unavailable", "reason": str(error)}
-        rows = pd.DataFrame(result if isinstance(result, list) else [result])
+                outcome = {"status": "unavailable", "reason": str(error)}
+        rows = pd.DataFrame([outcome])
+        if isinstance(outcome, list):
+            rows = pd.DataFrame(outcome)
         if "seconds" not in rows:
             rows["seconds"] = (time.perf_counter() - start) / len(rows)
         if "status" not in rows:
             rows["status"] = "ok"
-        known = {"paper": config.paper.name, "sweep": self.name, **point}
-        known |= {"replicate": replicate, "seed": seed, "commit": store.commit()}
-        known |= {"versions": store.versions(), "config_digest": str(key)}
-        return rows.assign(**known)
+        provenance = {"paper": config.paper.name, "sweep": self.name, **point}
+        provenance |= {"replicate": replicate, "seed": seed, "commit": store.commit()}
+        provenance |= {"versions": store.versions(), "config_digest": str(key)}
+        return rows.assign(**provenance)
 
     def _result(self, point: Point, seed: int) -> Any:
         """What the function of the sweep returns; it sees what its key holds."""
-        known = self.known.get(self._words(point))
-        settings = known[0] if known else scopes.swept(self.config, self.name, point)
+        remembered = self.dependencies.get(self._words(point))
+        settings = (
+            remembered[0] if remembered else scopes.swept(self.config, self.name, point)
+        )
         scope = scopes.scope(f"sweep {self.config.paper.name}/{self.name}", settings)
         with trace.kept(scope, self.config, functools.partial(self._behind, point)):
             watched = view(self.config, "", scope)
@@ -313,5 +336,9 @@ class Swept:
 
 def _size(task: Task) -> float:
     """Size of a point: the product of its numbers above 1, such as n and d."""
-    numbers = (value for value in task[0].values() if isinstance(value, int | float))
-    return math.prod(value for value in numbers if 1 <= value < math.inf)
+    numbers = (
+        coordinate
+        for coordinate in task[0].values()
+        if isinstance(coordinate, int | float)
+    )
+    return math.prod(coordinate for coordinate in numbers if 1 <= coordinate < math.inf)

@@ -29,14 +29,14 @@ SYSTEM = ("/proc", "/sys", "/dev", "/etc", "/usr", "/lib", "/run", "/bin")
 _NOTED: list[tuple[set[str], set[str]]] = []  # files and modules of jobs that run
 
 
-def _note(event: str, given: tuple[Any, ...]) -> None:
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
     if not _NOTED or (event not in ("open", LOOKUP)) or unwatched.is_on:
         return
     opened, looked_up = _NOTED[-1]
     if event == LOOKUP:
-        looked_up.add(given[0])
+        looked_up.add(arguments[0])
         return
-    path, _, flags = given
+    path, _, flags = arguments
     is_read = not (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR))
     if is_read and isinstance(path, str | os.PathLike):
         opened.add(os.fspath(path))
@@ -47,11 +47,11 @@ sys.addaudithook(_note)
 
 @contextmanager
 def kept(
-    scope: Scope, config: schema.Config, entries: Callable[[], Iterable[str]]
+    scope: Scope, config: schema.Config, entry_points: Callable[[], Iterable[str]]
 ) -> Iterator[None]:
     """Refuse what the key of a job does not hold, at the end of the job.
 
-    ``entries`` returns the entry points of the code in its key.
+    ``entry_points`` returns those of the code in its key.
 
     Raises BeyondKeyError, which names the job and what it has read.
     """
@@ -63,21 +63,21 @@ def kept(
         opened, looked_up = _NOTED.pop()
     paths = [path for path in map(_source, opened) if _is_watched(path, config, scope)]
     if paths or looked_up:
-        _compare(scope.job, paths, looked_up, [*entries()])
+        _compare(scope.job, paths, looked_up, [*entry_points()])
 
 
 def _compare(
-    job: str, paths: Iterable[Path], modules: set[str], entries: list[str]
+    job: str, paths: Iterable[Path], modules: set[str], entry_points: list[str]
 ) -> None:
-    reached = closure.closure(*entries)
-    names = {entry.partition(":")[0] for entry in reached}
+    reached = closure.closure(*entry_points)
+    names = {entry_point.partition(":")[0] for entry_point in reached}
     for module in sorted(modules - names):
         raise BeyondKeyError(
             f"{job}: its code looks up {module}, which its key does not hold: write "
             "its name in a setting of the job or in its function"
         )
     sources = {closure.source(name) for name in names}
-    held = sources | {path.resolve() for path in closure.files(*entries)}
+    held = sources | {path.resolve() for path in closure.files(*entry_points)}
     for path in sorted({*paths} - held):
         raise BeyondKeyError(
             f"{job}: its code opens {path}, which its key does not hold: write the "
@@ -98,7 +98,7 @@ def _is_watched(path: Path, config: schema.Config, scope: Scope) -> bool:
     code = {".py", ".pyc", ".so"}
     if not path.is_file() or "__pycache__" in path.parts:
         return False
-    if any(part.startswith(".") for part in path.parts[1:]):
+    if any(component.startswith(".") for component in path.parts[1:]):
         return False
     if closure.PACKAGE in path.parents:
         return path.suffix not in code
@@ -115,6 +115,8 @@ def _is_watched(path: Path, config: schema.Config, scope: Scope) -> bool:
     if any(path.is_relative_to(folder.resolve()) for folder in by_digest):
         return False
     conf = own_conf()
-    near = [Path.cwd(), *([conf.parent] if conf else [])]
+    near = [Path.cwd()]
+    if conf:
+        near.append(conf.parent)
     is_near = any(path.is_relative_to(folder) for folder in near)
     return is_near or not path.is_relative_to(tempfile.gettempdir())

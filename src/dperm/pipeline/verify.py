@@ -54,11 +54,11 @@ from dperm.pipeline.stages import Swept
 log = logging.getLogger(__name__)
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
-FEW = 20  # at most so many after a run
-NAMED = (*PROVENANCE, "algorithm", "neighbours")
+FEW_LANES = 20  # at most so many after a run
+IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a lane and not its result. They are filled in again whenever
 # lanes are read, but stored with the rows of sweeps, where they are compared.
-SAID = (*NAMED, "given", "true_epsilon")
+UNCOMPARED = (*IDENTITY, "given", "true_epsilon")
 KEYS = ["calibration", "passes", *POINT, "replicate"]  # of a lane
 CLONE = (
     "no rows here of {}: their tables, figures, ledgers and lanes are not made again; "
@@ -74,29 +74,29 @@ def verify(
     config: schema.Config,
     share: float,
     seed: int,
-    made: bool = False,
+    is_new: bool = False,
     coverage: Coverage | None = None,
 ) -> list[str]:
     """The faults of a paper's rows, tables, figures and verdicts, one line each.
 
     A ``share`` of the paper's lanes and points of sweeps, chosen by ``seed``, is run
-    again. If all has just been ``made``, a few are enough, and pictures, data, ledgers
+    again. If all ``is_new``, just made, a few are enough, and pictures, data, ledgers
     and verdicts, which come later, are left out. ``coverage`` counts what was checked,
     and says whether what is absent is a fault.
     """
-    coverage = coverage or Coverage(is_partial=made)
+    coverage = coverage or Coverage(is_partial=is_new)
     checks: list[Callable[[], Iterator[str]]] = [
         lambda: _means(config, coverage),
         lambda: _rows(config, coverage),
-        lambda: _made_again(config, made, coverage),
+        lambda: _made_again(config, is_new, coverage),
     ]
-    if not made:
+    if not is_new:
         checks.append(lambda: recheck.stored(config, coverage))
         checks.append(lambda: _ledgers(config, seed, coverage))
         checks.append(lambda: _judged(config, coverage))
         checks.append(lambda: _completed(config, coverage))
     if share > 0:
-        checks.append(lambda: _replayed(config, share, seed, made, coverage))
+        checks.append(lambda: _replayed(config, share, seed, is_new, coverage))
     else:
         checks.append(lambda: _not_replayed(config, coverage))
     return faults_of(checks, coverage, config.paper.name)
@@ -127,8 +127,10 @@ def changed(
     A manifest that is missing, unless a part is asked for, or damaged is a fault.
     """
     coverage = coverage or Coverage()
-    scale, folder = config.scale.folder, plan.results_folder(config)
-    path, now = folder / manifest.NAME, manifest.held(scale)
+    scale = config.scale.folder
+    folder = plan.results_folder(config)
+    path = folder / manifest.NAME
+    now = manifest.held(scale)
     record = manifest.read(folder)
     if record is None:
         coverage.count("files", UNCHECKABLE, len(now))
@@ -137,7 +139,7 @@ def changed(
         return
     files = record["files"]
     for file in sorted({*files, *now}):
-        if papers and not any(part in papers for part in Path(file).parts):
+        if papers and not any(component in papers for component in Path(file).parts):
             continue
         if file not in now:
             coverage.absent("files", f"{file} of the run", f"`git checkout {file}`")
@@ -154,19 +156,21 @@ def changed(
 def _means(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     """Find tables and figures' data with a mean outside its interval."""
     name = config.paper.name
-    folders = (plan.results_folder(config, name), plan.figures_folder(config, name))
-    for path in (path for folder in folders for path in sorted(folder.glob("*.csv"))):
+    tables = sorted(plan.results_folder(config, name).glob("*.csv"))
+    figures = sorted(plan.figures_folder(config, name).glob("*.csv"))
+    for path in [*tables, *figures]:
         table = _parsed(path.read_text("utf-8"))
-        coverage.count("figures" if folders[1] in path.parents else "tables", CHECKED)
+        group = "figures" if path in figures else "tables"
+        coverage.count(group, CHECKED)
         for low in [name for name in table if name.endswith("ci_low")]:
             mean, high = (low.replace("ci_low", end) for end in ("mean", "ci_high"))
             if {mean, high} <= {*table}:
                 slack = MEANS * table[mean].abs()
                 is_off = table[mean] < table[low] - slack
                 is_off |= table[mean] > table[high] + slack
-                for at, row in table[is_off].head(1).iterrows():
+                for index, row in table[is_off].head(1).iterrows():
                     yield (
-                        f"{path}: row {at + 1}: {mean} {row[mean]:.10g} is outside "
+                        f"{path}: row {index + 1}: {mean} {row[mean]:.10g} is outside "
                         f"[{row[low]:.10g}, {row[high]:.10g}]"
                     )
 
@@ -188,13 +192,13 @@ def has_rows(config: schema.Config) -> bool:
 
 def _row_files(config: schema.Config, folder: Path) -> list[Path]:
     """All files of rows that a run of the paper leaves in its folder."""
-    paths = [
-        folder.joinpath(*run, f"{name}.parquet")
-        for run in plan.runs(config)
-        for name in products.ROWS
-    ]
+    paths = []
+    for run in plan.runs(config):
+        paths += [folder.joinpath(*run, f"{name}.parquet") for name in products.ROWS]
     paths += [sweep_path(config, name) for name in config.paper.sweeps]
-    return [*paths, *([folder / "timing.parquet"] if products.clocked(config) else [])]
+    if products.clocked(config):
+        paths.append(folder / "timing.parquet")
+    return paths
 
 
 def _rows(config: schema.Config, coverage: Coverage) -> Iterator[str]:
@@ -212,35 +216,38 @@ def _rows(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     for (problem, solver), tables in _runs(config):
         where = plan.results_folder(config, config.paper.name, problem, solver)
         record = Path(config.data.dir, "optimum", problem, "optimum.json")
-        value = (store.known_json(record) or {}).get("value", np.nan)
+        minimum = (store.known_json(record) or {}).get("value", np.nan)
         for name, table in tables.items():
             pair = table[["objective", "relative_error"]].astype(float)
             pair = pair[np.isfinite(pair).all(axis=1)]
-            found = pair["objective"] / (1.0 + pair["relative_error"])
-            value = found.median() if np.isnan(value) else value
-            off = found[~np.isclose(found, value, rtol=RTOL, atol=0.0)]
+            minima = pair["objective"] / (1.0 + pair["relative_error"])
+            minimum = minima.median() if np.isnan(minimum) else minimum
+            off = minima[~np.isclose(minima, minimum, rtol=RTOL, atol=0.0)]
             if len(off):
                 yield (
                     f"{where / name}.parquet: F* of {problem} is {off.iloc[0]:.12g} "
-                    f"by {len(off)} of {len(found)} rows, where it is {value:.12g}"
+                    f"by {len(off)} of {len(minima)} rows, where it is {minimum:.12g}"
                 )
-        tuned, ran = tables["tune"], tables["evaluate"]
+        tuned = tables["tune"]
+        ran = tables["evaluate"]
         if "ok" in set(tuned["status"]) and ran["calibration"].notna().all():
             chosen = tuning.evaluated_settings(config.paper.evaluated, best(tuned))
-            both = (table[KEYS[:-1]].drop_duplicates() for table in (chosen, ran))
-            if len(pd.concat(both).drop_duplicates(keep=False)):
+            settings = (table[KEYS[:-1]].drop_duplicates() for table in (chosen, ran))
+            if len(pd.concat(settings).drop_duplicates(keep=False)):
                 yield f"{where}/evaluate.parquet is not of what its tuning chose"
 
 
-def _made_again(config: schema.Config, made: bool, coverage: Coverage) -> Iterator[str]:
+def _made_again(
+    config: schema.Config, is_new: bool, coverage: Coverage
+) -> Iterator[str]:
     """Find tables, figures and their data that their rows do not give."""
     for kind in products.FORMATS:
         for name, product in getattr(config.paper, kind).items():
             path = products.stem(config, kind, name).with_suffix(".csv")
             image = path.with_suffix(".png") if kind == "figures" else None
-            missing = [one for one in (path, image) if one and not one.is_file()]
-            for file in missing:
-                coverage.absent(kind, file, f"run `dperm {file}`")
+            missing = [file for file in (path, image) if file and not file.is_file()]
+            for absent in missing:
+                coverage.absent(kind, absent, f"run `dperm {absent}`")
             rows = products.read_by(config, product)
             if missing or not all(file.is_file() for file in rows):
                 coverage.count(kind, UNCHECKABLE)  # a clone has no rows
@@ -250,7 +257,7 @@ def _made_again(config: schema.Config, made: bool, coverage: Coverage) -> Iterat
             coverage.count(kind, REMADE)
             if text := _differ(path, fresh):
                 yield f"{path} is not what its rows give: {text}"
-            if image and not made:
+            if image and not is_new:
                 coverage.count("pictures", REMADE)
                 if text := recheck.picture(drawn, fresh, image):
                     yield f"{image} is not what its rows give: {text}"
@@ -292,29 +299,30 @@ def _completed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
 
 def _judged(config: schema.Config, coverage: Coverage) -> Iterator[str]:
     """Find claims whose verdicts are not those of the tables and figures here."""
-    path, name = plan.results_folder(config) / "claims.csv", config.paper.name
+    path = plan.results_folder(config) / "claims.csv"
+    name = config.paper.name
     if not path.is_file() or not config.paper.claims:
         return
     # The report depends on the pipeline, which must import it by name, like papers.
     report: Any = importlib.import_module("dperm.report.claims")
     rows = [*report.judged_paper(configuration.with_paper(config, name))]
-    made = pd.DataFrame(rows, columns=[*report.COLUMNS])
-    coverage.count("verdicts", REMADE, len(made))
-    kept = _parsed(path.read_text("utf-8"), dtype=str)
-    if text := _other(kept[kept["paper"] == name], made, dtype=str):
+    fresh = pd.DataFrame(rows, columns=[*report.COLUMNS])
+    coverage.count("verdicts", REMADE, len(fresh))
+    stored = _parsed(path.read_text("utf-8"), dtype=str)
+    if text := _other(stored[stored["paper"] == name], fresh, dtype=str):
         yield f"{path} has other verdicts of {name} than are found now: {text}"
 
 
-def _differ(path: Path, made: pd.DataFrame) -> str:
+def _differ(path: Path, fresh: pd.DataFrame) -> str:
     """How a CSV file differs from a table, apart from seconds; empty if not."""
-    return _other(_parsed(path.read_text("utf-8")), made)
+    return _other(_parsed(path.read_text("utf-8")), fresh)
 
 
-def _other(kept: pd.DataFrame, made: pd.DataFrame, **options: Any) -> str:
+def _other(stored: pd.DataFrame, fresh: pd.DataFrame, **options: Any) -> str:
     """How a CSV file differs from a table, apart from seconds; empty if it does not."""
-    seconds = [name for name in kept if "seconds" in name]
-    again = _parsed(store.as_csv(made), **options)
-    return difference(kept, again, (*PROVENANCE, *seconds))[0]
+    seconds = [name for name in stored if "seconds" in name]
+    parsed = _parsed(store.as_csv(fresh), **options)
+    return difference(stored, parsed, (*PROVENANCE, *seconds))[0]
 
 
 def _parsed(text: str, **options: Any) -> pd.DataFrame:
@@ -326,20 +334,22 @@ def _parsed(text: str, **options: Any) -> pd.DataFrame:
 
 
 def _replayed(
-    config: schema.Config, share: float, seed: int, made: bool, coverage: Coverage
+    config: schema.Config, share: float, seed: int, is_new: bool, coverage: Coverage
 ) -> Iterator[str]:
     """Run a random choice of lanes and points of sweeps again."""
-    every = _lanes(config)
-    wanted = max(1, round(share * len(every)))
-    count = min(len(every), FEW if made else wanted, wanted)
-    coverage.count("lanes", UNCHECKABLE, len(every) - count)
+    lanes = _lanes(config)
+    asked = max(1, round(share * len(lanes)))
+    count = min(len(lanes), asked)
+    if is_new:
+        count = min(count, FEW_LANES)
+    coverage.count("lanes", UNCHECKABLE, len(lanes) - count)
 
     @functools.cache
     def load(*run: str) -> tuple[Job, plan.Design]:
-        own = plan.at_run(config, *run)
-        return load_job(own), plan.design(own)
+        run_config = plan.at_run(config, *run)
+        return load_job(run_config), plan.design(run_config)
 
-    for run, name, which in sorted(random.Random(seed).sample(every, count), key=str):
+    for run, name, which in sorted(random.Random(seed).sample(lanes, count), key=str):
         coverage.count("lanes", REMADE)
         try:
             if run is None:
@@ -358,22 +368,24 @@ def _not_replayed(config: schema.Config, coverage: Coverage) -> Iterator[str]:
 
 def _lanes(config: schema.Config) -> list[tuple[Any, str, Any]]:
     """All lanes and points of sweeps: run, or None, its stage or sweep, and keys."""
-    every: list[tuple[Any, str, Any]] = []
+    choices: list[tuple[Any, str, Any]] = []
     for run, tables in _runs(config):
         for stage, table in tables.items():
             ran = table["status"].isin(["ok", tuning.ONE_RUN, "diverged", HOPELESS])
             lanes = table[ran & table["step"].notna()][KEYS].drop_duplicates()
-            every += [(run, stage, lane) for lane in lanes.itertuples(index=False)]
+            choices += [(run, stage, lane) for lane in lanes.itertuples(index=False)]
     for name in config.paper.sweeps:
         path = sweep_path(config, name)
         keys = store.read_table(path)["config_digest"] if path.is_file() else []
-        every += [(None, name, str(key)) for key in dict.fromkeys(keys)]
-    return every
+        choices += [(None, name, str(key)) for key in dict.fromkeys(keys)]
+    return choices
 
 
 def _lane(job: Job, design: plan.Design, stage: str, lane: Any) -> Iterator[str]:
     """How a stored lane differs from the one that the current code makes."""
-    kind, passes, replicate = lane.calibration, lane.passes, int(lane.replicate)
+    kind = lane.calibration
+    passes = lane.passes
+    replicate = int(lane.replicate)
     with tempfile.TemporaryDirectory() as scratch:  # to calibrate the noise again
         work = replace(job, folder=Path(scratch))
         noise = tuning.calibrations(work, [kind], [passes])[kind, passes]
@@ -382,55 +394,66 @@ def _lane(job: Job, design: plan.Design, stage: str, lane: Any) -> Iterator[str]
     unit = Unit(stage, noise, passes, replicate, [], observed, limit)
     fresh = compute(job, unit, pd.DataFrame([lane])[POINT], 1)
     path = job.folder / f"{stage}.parquet"
-    kept = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
-    text, _ = difference(kept[(kept[KEYS] == list(lane)).all(axis=1)], fresh, SAID)
+    stored = store.read_table(path).replace({"status": {tuning.ONE_RUN: "ok"}})
+    text, _ = difference(
+        stored[(stored[KEYS] == list(lane)).all(axis=1)], fresh, UNCOMPARED
+    )
     if text:
-        at = ", ".join(f"{key} {value}" for key, value in lane._asdict().items())
-        yield f"{path}: {at}: {text}"
+        place = ", ".join(f"{key} {number}" for key, number in lane._asdict().items())
+        yield f"{path}: {place}: {text}"
 
 
 def _point(config: schema.Config, name: str, key: str) -> Iterator[str]:
     """How the rows of a sweep's point differ from those that the current code makes."""
-    swept, identity = Swept(config, name), key.partition("-")[0]
-    task = next((one for one in swept.tasks() if one[2].identity == identity), None)
+    swept = Swept(config, name)
+    identity = key.partition("-")[0]
+    task = next(
+        (candidate for candidate in swept.tasks() if candidate[2].identity == identity),
+        None,
+    )
     if task is None:
         yield f"{swept.path} has a point that the configuration has not"
         return
-    fresh, rows = swept.measured(task), store.read_table(swept.path)
+    fresh = swept.measured(task)
+    rows = store.read_table(swept.path)
     seconds = [column for column in fresh if "seconds" in column]
-    own = rows[rows["config_digest"] == key]
-    text, _ = difference(own, fresh, (*NAMED, *seconds))
+    stored = rows[rows["config_digest"] == key]
+    text, _ = difference(stored, fresh, (*IDENTITY, *seconds))
     if text:
         yield f"{swept.path}: {task[0]}, replicate {task[1]}: {text}"
 
 
 def difference(
-    kept: pd.DataFrame, fresh: pd.DataFrame, apart: Iterable[str] = SAID
+    stored: pd.DataFrame, fresh: pd.DataFrame, apart: Iterable[str] = UNCOMPARED
 ) -> tuple[str, bool]:
     """The first difference beyond rounding, and whether all bits are equal.
 
     Columns of ``apart`` and empty ones are left out. The order of rows counts only if
     the rows are not lanes.
     """
-    left = {*apart}
-    kept, fresh = (
-        table[[name for name in table if name not in left]].dropna(axis=1, how="all")
-        for table in (kept, fresh)
+    ignored = {*apart}
+    stored, fresh = (
+        table[[name for name in table if name not in ignored]].dropna(axis=1, how="all")
+        for table in (stored, fresh)
     )
-    if lost := {*kept} ^ {*fresh}:
-        return f"columns {sorted(map(str, lost))}", False
+    if unmatched := {*stored} ^ {*fresh}:
+        return f"columns {sorted(map(str, unmatched))}", False
     keys = [*POINT, "checkpoint"]
-    if {*keys} <= {*kept}:
-        kept, fresh = kept.sort_values(keys), fresh.sort_values(keys)
-    kept, fresh = kept.reset_index(drop=True), fresh.reset_index(drop=True)
+    if {*keys} <= {*stored}:
+        stored = stored.sort_values(keys)
+        fresh = fresh.sort_values(keys)
+    stored = stored.reset_index(drop=True)
+    fresh = fresh.reset_index(drop=True)
     try:
         near: Any = {"rtol": RTOL, "atol": 0.0, "check_dtype": False}
-        pd.testing.assert_frame_equal(kept, fresh, check_like=True, **near)
+        pd.testing.assert_frame_equal(stored, fresh, check_like=True, **near)
     except AssertionError as error:
-        said = " ".join(re.sub(r"\[index\].*", "", str(error)).split())
-        said = said.replace("[left]", "was kept").replace("[right]", "is made")
-        return said[:400], False
-    return "", kept.map(repr).equals(fresh[kept.columns].map(repr))  # -0.0 is not 0.0
+        message = " ".join(re.sub(r"\[index\].*", "", str(error)).split())
+        message = message.replace("[left]", "was kept").replace("[right]", "is made")
+        return message[:400], False
+    return "", stored.map(repr).equals(
+        fresh[stored.columns].map(repr)
+    )  # -0.0 is not 0.0
 
 
 # --- a paper that is complete ---------------------------------------------------------
@@ -448,9 +471,9 @@ def complete(config: schema.Config) -> Path:
     """
     folder = plan.results_folder(config, config.paper.name)
     if missing := dict(_missing(config, folder)):
-        lines = [f"{of}: {reason}" for of, reason in missing.items()]
+        lines = [f"{name}: {reason}" for name, reason in missing.items()]
         raise IncompleteError("made all but\n" + "\n".join(lines))
-    if faults := verify(config, SHARE, secrets.randbits(32), made=True):
+    if faults := verify(config, SHARE, secrets.randbits(32), is_new=True):
         raise NotVerifiedError("\n".join(["not what the rows give:", *faults]))
     text = completed(config)
     store.write_text(folder / "complete.txt", text)
@@ -473,9 +496,9 @@ def _missing(config: schema.Config, folder: Path) -> Iterator[tuple[str, str]]:
     paths = runs | {f"sweep {k}": sweep_path(config, k) for k in config.paper.sweeps}
     for name, path in paths.items():
         table = store.read_table(path)
-        lost = table["status"] == "unavailable"
-        if lost.any():
-            yield name, str(table.loc[lost, "reason"].iloc[0])
+        is_missing = table["status"] == "unavailable"
+        if is_missing.any():
+            yield name, str(table.loc[is_missing, "reason"].iloc[0])
 
 
 def _winners(config: schema.Config, folder: Path) -> Iterator[str]:
@@ -484,15 +507,15 @@ def _winners(config: schema.Config, folder: Path) -> Iterator[str]:
     if not paths:
         return
     rows = pd.concat(map(store.read_table, paths), ignore_index=True)
-    last = rows[rows["checkpoint"] == rows["passes"]]
-    last = last[last["calibration"] == config.paper.calibrations[0]]
+    final = rows[rows["checkpoint"] == rows["passes"]]
+    final = final[final["calibration"] == config.paper.calibrations[0]]
     keys = ["problem", "algorithm", "passes", *POINT]
-    means = last.groupby(keys, sort=False)["relative_error"].mean().reset_index()
-    least = means.groupby("problem", sort=False)["relative_error"].idxmin()
-    for row in means.loc[least].itertuples():
-        at = f"passes {row.passes:g}, step {row.step:g}, clip {row.clip:g}"
+    means = final.groupby(keys, sort=False)["relative_error"].mean().reset_index()
+    winners = means.groupby("problem", sort=False)["relative_error"].idxmin()
+    for row in means.loc[winners].itertuples():
+        setting = f"passes {row.passes:g}, step {row.step:g}, clip {row.clip:g}"
         error = f"least relative error {row.relative_error:.3g}"
-        yield f"  {row.problem}: {error}, {row.algorithm} ({at})"
+        yield f"  {row.problem}: {error}, {row.algorithm} ({setting})"
 
 
 # --- the command ----------------------------------------------------------------------
@@ -504,21 +527,24 @@ def main(options: argparse.Namespace) -> None:
     The first line says what is left out of papers without rows. Raises NotVerifiedError
     if there are faults, with one line each.
     """
-    given = [word for word in options.what if "=" in word]
+    overrides = [word for word in options.what if "=" in word]
     papers = [word for word in options.what if "=" not in word]
     seed = secrets.randbits(32) if options.seed is None else options.seed
-    base, coverage = configuration.settings(given), Coverage(options.partial)
+    base = configuration.settings(overrides)
+    coverage = Coverage(options.partial)
     names = papers or available("paper")
-    configs = [configuration.compose([f"paper={name}", *given]) for name in names]
+    configs = [configuration.compose([f"paper={name}", *overrides]) for name in names]
     clones = [config.paper.name for config in configs if not has_rows(config)]
-    said = [CLONE.format(", ".join(clones))] if clones else []
+    notes = [CLONE.format(", ".join(clones))] if clones else []
     if not options.json:
-        print("\n".join(said), end="\n" * len(said))
-    whole: list[Callable[[], Iterator[str]]] = [lambda: changed(base, papers, coverage)]
+        print("\n".join(notes), end="\n" * len(notes))
+    shared_checks: list[Callable[[], Iterator[str]]] = [
+        lambda: changed(base, papers, coverage)
+    ]
     if not papers:
-        whole.append(lambda: recheck.pages(base, _differ, coverage))
-        whole.append(lambda: recheck.audits(base, _differ, coverage))
-    faults_of(whole, coverage, "results")
+        shared_checks.append(lambda: recheck.pages(base, _differ, coverage))
+        shared_checks.append(lambda: recheck.audits(base, _differ, coverage))
+    faults_of(shared_checks, coverage, "results")
     for config in configs:
         count = len(verify(config, options.replay, seed, coverage=coverage))
         if not options.json:
@@ -527,7 +553,7 @@ def main(options: argparse.Namespace) -> None:
                 f"{config.paper.name}: verified, {rows} (seed {seed}): {count} faults"
             )
     if options.json:
-        summary = {"seed": seed, "left_out": said, **coverage.summary()}
+        summary = {"seed": seed, "left_out": notes, **coverage.summary()}
         print(json.dumps(summary, indent=1))
     else:
         print("\n".join(coverage.lines()))

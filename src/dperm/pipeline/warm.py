@@ -78,9 +78,9 @@ class Server:
     def stop(self) -> float:
         """End the server when its last job has ended; returns its own CPU seconds."""
         os.environ.pop(launch.SERVER, None)
-        own = float(self.process.communicate()[0] or 0.0)
+        cpu_seconds = float(self.process.communicate()[0] or 0.0)
         shutil.rmtree(self.folder, ignore_errors=True)
-        return own
+        return cpu_seconds
 
 
 def start() -> None:
@@ -135,7 +135,8 @@ def serve(number: int, command: Callable[[], None], modules: Iterable[str]) -> N
     interrupt = signal.getsignal(signal.SIGINT)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # they are meant for the jobs
-    poll, jobs = select.poll(), dict[int, Job]()
+    poll = select.poll()
+    jobs = dict[int, Job]()
     poll.register(listener, select.POLLIN)
     poll.register(0, select.POLLIN)
     is_open = True
@@ -181,9 +182,9 @@ class Job:
         self.connection, _ = listener.accept()
         self.pid = os.fork()
         if self.pid == 0:
-            own = self.connection.fileno()
-            os.closerange(3, own)  # the listener, and what other askers wait at
-            os.closerange(own + 1, os.sysconf("SC_OPEN_MAX"))
+            descriptor = self.connection.fileno()
+            os.closerange(3, descriptor)  # the listener, and what other askers wait at
+            os.closerange(descriptor + 1, os.sysconf("SC_OPEN_MAX"))
             signal.signal(signal.SIGINT, interrupt)
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGHUP, signal.SIG_DFL)

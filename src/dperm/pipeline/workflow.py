@@ -30,7 +30,7 @@ LONG_AGO = 86400.0  # a time in seconds
 SPLIT = ("solve", "sweep")  # stages that use several threads
 SECONDS = 20.0  # by the clock: of a shorter job the start of its threads is a part
 PIECES = 4  # of a run; one that takes longer may be waited for at its end
-MOST = 16  # threads of a job; with more it would wait long for free cores
+MAX_THREADS = 16  # threads of a job; with more it would wait long for free cores
 APART = 8  # cores of a timed run, on a machine with so many; fewer are all its own
 TIMED = 2  # timed runs at a time
 SWEEP_THREADS = 4  # of a sweep that was not measured
@@ -46,11 +46,11 @@ def papers_of(command: Sequence[str], papers: Sequence[str]) -> list[str]:
     the ``command`` (``sys.argv``) by Snakemake's own parser.
     """
     options = _options(command)
-    found = [_of_target(target, papers) for target in options.targets]
-    found += [job.wildcards_dict.get("paper") for job in options.target_jobs]
-    if not found or not set(found) <= set(papers):
+    needed = [_of_target(target, papers) for target in options.targets]
+    needed += [job.wildcards_dict.get("paper") for job in options.target_jobs]
+    if not needed or not set(needed) <= set(papers):
         return list(papers)
-    return [paper for paper in papers if paper in found]
+    return [paper for paper in papers if paper in needed]
 
 
 def is_whole(command: Sequence[str]) -> bool:
@@ -71,8 +71,9 @@ def _options(command: Sequence[str]) -> Any:
     """What Snakemake's own parser finds; no targets if another program runs."""
     from snakemake.cli import get_argument_parser
 
-    is_it = "snakemake" in (PurePath(part).stem for part in PurePath(command[0]).parts)
-    return get_argument_parser().parse_known_args([*command[1:]] if is_it else [])[0]
+    stems = [PurePath(folder).stem for folder in PurePath(command[0]).parts]
+    words = [*command[1:]] if "snakemake" in stems else []
+    return get_argument_parser().parse_known_args(words)[0]
 
 
 def refuse_unmade(command: Sequence[str], jobs: Jobs) -> None:
@@ -88,19 +89,22 @@ def refuse_unmade(command: Sequence[str], jobs: Jobs) -> None:
 def _of_target(target: str, papers: Sequence[str]) -> str | None:
     """Paper that a target names or belongs to; None if others may be needed too."""
     top, *below = PurePath(target).parts
-    named = [part for part in below[:2] if part in papers]
-    is_one = top in TOPS and len(named) == 1
-    return named[0] if is_one else target if target in papers else None
+    names = [folder for folder in below[:2] if folder in papers]
+    if top in TOPS and len(names) == 1:
+        return names[0]
+    return target if target in papers else None
 
 
 def answers(command: Sequence[str], results: str, papers: Sequence[str]) -> str:
     """Last lines of a run: paths of requested files, else papers' ``complete.txt``."""
-    texts = [
+    files_of_papers = [
         Path(results, paper, "complete.txt") for paper in papers_of(command, papers)
     ]
     files = [word for word in command if word.startswith(TOPS) and Path(word).is_file()]
-    found = [path.read_text(encoding="utf-8") for path in texts if path.is_file()]
-    return "\n".join(files or ["".join(found).rstrip()])
+    texts = [
+        path.read_text(encoding="utf-8") for path in files_of_papers if path.is_file()
+    ]
+    return "\n".join(files or ["".join(texts).rstrip()])
 
 
 def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str]:
@@ -116,9 +120,10 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
     for key in settings:
         one_of("--config", key, ("scale", "set"))
     text = settings.get("set", "")
-    given = [word[4:] for word in command if word.startswith("set=") and text != ""]
+    verbatim = [word[4:] for word in command if word.startswith("set=") and text != ""]
     try:
-        words = shlex.split(given[-1] if given else str(text or ""))
+        quoted = verbatim[-1] if verbatim else str(text or "")
+        words = shlex.split(quoted)
     except ValueError as error:
         raise ConfigError(
             f"--config: set: {text}: expected quotes as in a shell: {error}"
@@ -131,10 +136,10 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
 # --- the list of jobs -----------------------------------------------------------------
 
 
-def hand_over(jobs: Jobs, given: Sequence[str]) -> None:
+def hand_over(jobs: Jobs, run_overrides: Sequence[str]) -> None:
     """Write the jobs of this run for its processes on other machines.
 
-    ``given`` are the overrides of the run.
+    ``run_overrides`` are those of its command line.
     """
     listed = {
         "folder": jobs.folder,
@@ -143,25 +148,27 @@ def hand_over(jobs: Jobs, given: Sequence[str]) -> None:
         "dataset_of": jobs.dataset_of,
         "cores": jobs.cores,
     }
-    write_json(_list_of(given), listed)
+    write_json(_list_of(run_overrides), listed)
 
 
-def handed_over(given: Sequence[str]) -> Jobs | None:
+def handed_over(run_overrides: Sequence[str]) -> Jobs | None:
     """The jobs that the main process of this run has composed; None if not there.
 
     To compose all jobs takes seconds, on each machine and for each of its jobs.
     """
-    listed = known_json(_list_of(given))
+    listed = known_json(_list_of(run_overrides))
     if listed is None:
         return None
-    named = {name: Job(**fields) for name, fields in listed["jobs"].items()}
-    makers = {file: job for job in named.values() for file in job.outputs}
-    rest = {key: listed[key] for key in ("folder", "papers", "dataset_of", "cores")}
-    return Jobs(jobs=named, makers=makers, **rest)
+    jobs = {name: Job(**fields) for name, fields in listed["jobs"].items()}
+    makers: dict[str, Job] = {}
+    for job in jobs.values():
+        makers |= dict.fromkeys(job.outputs, job)
+    fields = {key: listed[key] for key in ("folder", "papers", "dataset_of", "cores")}
+    return Jobs(jobs=jobs, makers=makers, **fields)
 
 
-def _list_of(given: Sequence[str]) -> Path:
-    return Path(".snakemake", "dperm", f"{digest([*given])}.json")
+def _list_of(run_overrides: Sequence[str]) -> Path:
+    return Path(".snakemake", "dperm", f"{digest([*run_overrides])}.json")
 
 
 def _refuse_moved(word: str) -> None:
@@ -194,8 +201,8 @@ def prefix(folder: str) -> str:
     replaces Snakemake's own.
     """
     path = shlex.quote(str(Path(folder, "src"))).replace("{", "{{").replace("}", "}}")
-    own = "${{PYTHONPATH:+:$PYTHONPATH}}"
-    return f"set -euo pipefail; export PYTHONPATH={path}{own}; "
+    inherited = "${{PYTHONPATH:+:$PYTHONPATH}}"
+    return f"set -euo pipefail; export PYTHONPATH={path}{inherited}; "
 
 
 def threads(jobs: Jobs, stage: str, *values: str) -> int:
@@ -212,8 +219,9 @@ def wanted(jobs: Jobs, name: str) -> int:
     while unknown. A timed run takes ``APART`` threads and uses one, so that nothing
     beside it slows it down.
     """
-    job, cost = jobs.jobs[name], jobs.costs.get(name, {})
-    stage, *values = name.split("/")
+    job = jobs.jobs[name]
+    cost = jobs.costs.get(name, {})
+    stage, *wildcards = name.split("/")
     if stage == "timing":
         return APART
     if stage not in SPLIT:
@@ -223,10 +231,10 @@ def wanted(jobs: Jobs, name: str) -> int:
         longest = max(seconds(jobs), cost.get("longest_seconds", 0.0))
         count = math.ceil(cost["cpu_seconds"] / longest)
     elif stage == "solve":
-        count = math.ceil(math.sqrt(job.work * _entries(jobs, values[1])) / ROOTS)
+        count = math.ceil(math.sqrt(job.work * _entries(jobs, wildcards[1])) / ROOTS)
     elif job.alone:
         count = 1
-    count = min(MOST, max(1, count))
+    count = min(MAX_THREADS, max(1, count))
     return APART * min(count, TIMED) if job.alone else count
 
 
@@ -258,39 +266,44 @@ def workers(job: Job, stage: str, threads: int) -> int:
 
 
 def command(
-    jobs: Jobs, given: Sequence[str], threads: int, stage: str, *values: str
+    jobs: Jobs, run_overrides: Sequence[str], threads: int, stage: str, *wildcards: str
 ) -> str:
-    """The shell command of a job; ``given`` are the overrides of the run.
+    """The shell command of a job; ``run_overrides`` are those of its command line.
 
     It writes what the job costs beside its log.
     """
-    meter = f"{jobs.below('logs')}{stage}/{'/'.join(values) or 'all'}.json"
-    job, names = jobs.job(stage, *values), STAGES[stage].wildcards
-    named = zip(names, values, strict=True)
-    words = [f"{OVERRIDES.get(name, name)}={value}" for name, value in named]
+    meter = f"{jobs.below('logs')}{stage}/{'/'.join(wildcards) or 'all'}.json"
+    job = jobs.job(stage, *wildcards)
+    names = STAGES[stage].wildcards
+    settings = zip(names, wildcards, strict=True)
+    words = [f"{OVERRIDES.get(name, name)}={setting}" for name, setting in settings]
     if stage == "fetch":  # any problem will do
-        words = [f"problem={jobs.problem_of(values[0])}", "data.required=false"]
+        words = [f"problem={jobs.problem_of(wildcards[0])}", "data.required=false"]
     elif stage == "draw":
-        words = [f"paper={values[0]}", f"drawn=[{','.join(job.products)}]"]
+        words = [f"paper={wildcards[0]}", f"drawn=[{','.join(job.products)}]"]
     elif stage == "audit":
-        folder, _, name = values[0].rpartition("/")
+        folder, _, name = wildcards[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
-    made = shlex.join([*LAUNCH, meter, stage, *words, *given])
+    shell_command = shlex.join([*LAUNCH, meter, stage, *words, *run_overrides])
     # the table of an audit that has caught its solver is a result
-    return f"{made} || test -s {job.outputs[0]}" if stage == "audit" else made
+    return (
+        f"{shell_command} || test -s {job.outputs[0]}"
+        if stage == "audit"
+        else shell_command
+    )
 
 
-def key(jobs: Jobs, stage: str, *values: str) -> str:
+def key(jobs: Jobs, stage: str, *wildcards: str) -> str:
     """The parameter of a job whose change makes it run again.
 
     It changes each time if no source had the data of a job that fetches.
     """
-    made = jobs.job(stage, *values).key
+    job_key = jobs.job(stage, *wildcards).key
     if stage != "fetch":
-        return made
-    record = known_json(Path(jobs.files("fetch", *values)[0])) or {"status": "ok"}
-    return made if record.get("status") == "ok" else f"{made} {time.time()}"
+        return job_key
+    record = known_json(Path(jobs.files("fetch", *wildcards)[0])) or {"status": "ok"}
+    return job_key if record.get("status") == "ok" else f"{job_key} {time.time()}"
 
 
 def age(jobs: Jobs) -> None:
@@ -300,13 +313,13 @@ def age(jobs: Jobs) -> None:
     rows; data that another scale fetches in a clone must not make these stale. Rows
     that follow from other data have other keys.
     """
-    data: dict[str, set[str]] = {}  # files by the data set that they are made of
+    files_of: dict[str, set[str]] = {}  # files by the data set that they are made of
     for problem, dataset in jobs.dataset_of.items():
-        files = data.setdefault(dataset, {*jobs.files("fetch", dataset)})
+        files = files_of.setdefault(dataset, {*jobs.files("fetch", dataset)})
         files |= {*jobs.files("prepare", problem), *jobs.files("optimum", problem)}
-    for files in data.values():
+    for files in files_of.values():
         readers = (job for job in jobs.jobs.values() if files & {*job.inputs})
-        rows = {file for job in readers for file in job.outputs} - files
+        rows = set[str]().union(*(job.outputs for job in readers)) - files
         if not any(Path(file).exists() for file in rows):
             for path in filter(Path.exists, map(Path, files)):
                 os.utime(path, (LONG_AGO, LONG_AGO))

@@ -18,30 +18,33 @@ warnings.simplefilter("ignore")
 def main(read, written):
     """All fits, one after another; columns of a classification in [-1, 1]."""
     with np.load(read) as file:
-        given = {key: file[key] for key in file.files}
-    X, held, y, low, high = (given[k] for k in ("X", "X_held", "y", "low", "high"))
-    signed = bool(given["signed"])
+        inputs = {key: file[key] for key in file.files}
+    X, held, y, low, high = (inputs[k] for k in ("X", "X_held", "y", "low", "high"))
+    signed = bool(inputs["signed"])
     if signed:
-        X, held = (2 * (one - low) / (high - low) - 1 for one in (X, held))
-    found, tests, seconds = [], [], []
-    for epsilon in given["epsilons"]:
-        for seed in given["seeds"]:
+        X = 2 * (X - low) / (high - low) - 1
+        held = 2 * (held - low) / (high - low) - 1
+    scores = []
+    tests = []
+    seconds = []
+    for epsilon in inputs["epsilons"]:
+        for seed in inputs["seeds"]:
             start = time.perf_counter()
-            known = {"epsilon": float(epsilon), "random_state": int(seed)}
+            arguments = {"epsilon": float(epsilon), "random_state": int(seed)}
             if signed:
                 norm = float(np.sqrt(X.shape[1]))
-                model = LogisticRegression(data_norm=norm, max_iter=1000, **known)
+                model = LogisticRegression(data_norm=norm, max_iter=1000, **arguments)
                 score = model.fit(X, y).decision_function
             else:
-                ends = {"bounds_X": (low, high), "bounds_y": tuple(given["label"])}
-                score = LinearRegression(**ends, **known).fit(X, y).predict
+                ends = {"bounds_X": (low, high), "bounds_y": tuple(inputs["label"])}
+                score = LinearRegression(**ends, **arguments).fit(X, y).predict
             seconds.append(time.perf_counter() - start)
-            found.append(score(X))
+            scores.append(score(X))
             tests.append(score(held))
-    shape = (len(given["epsilons"]), len(given["seeds"]))
+    shape = (len(inputs["epsilons"]), len(inputs["seeds"]))
     np.savez(
         written,
-        scores=np.reshape(found, (*shape, -1)),
+        scores=np.reshape(scores, (*shape, -1)),
         held=np.reshape(tests, (*shape, -1)),
         seconds=np.reshape(seconds, shape),
     )

@@ -91,7 +91,7 @@ def duality_gap(problem: Problem, w: np.ndarray) -> float:
     correlation = problem.A.T @ theta / problem.n
     low, high = _finite_conjugate(penalty)
     if penalty.l1 > 0 and penalty.l2 == 0:
-        top = max(_most(-correlation, -low), _most(correlation, high))
+        top = max(_largest(-correlation, -low), _largest(correlation, high))
         shrink = min(1.0, penalty.l1 / top) if top > 0 else 1.0
         theta = shrink * theta
         correlation = shrink * correlation
@@ -114,7 +114,7 @@ def _finite_conjugate(penalty: Penalty) -> tuple[float, float]:
     return low, high
 
 
-def _most(values: np.ndarray, limit: float) -> float:
+def _largest(values: np.ndarray, limit: float) -> float:
     """The largest value if the limit is finite, else 0."""
     return float(values.max()) if np.isfinite(limit) else 0.0
 

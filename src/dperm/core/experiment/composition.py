@@ -45,7 +45,8 @@ from dperm.core.experiment.validation import below, check, load_yaml, one_of
 VERSION = "1.3"  # of Hydra, whose rules hold
 # Primary configurations: the root's file, and one of nothing, to which sections are
 # added.
-WHOLE, ALONE = "config", "alone"
+WHOLE = "config"
+ALONE = "alone"
 DATASET = "/dataset@dataset"  # in a defaults list, the data set of a problem
 # Parts of Hydra's own configuration, which only its applications need.
 _PARTS = ("env", "help", "hydra_help", "hydra_logging", "job_logging", "launcher",
@@ -92,11 +93,11 @@ def application(task: Callable[..., Any]) -> Callable[[], None]:
 
     def job(composed: DictConfig) -> None:
         now = HydraConfig.get()
-        given = [text.removeprefix("++") for text in now.overrides.task]
-        task(OmegaConf.to_container(composed), _chosen(now.runtime.choices), given)
+        overrides = [text.removeprefix("++") for text in now.overrides.task]
+        task(OmegaConf.to_container(composed), _chosen(now.runtime.choices), overrides)
 
-    made: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(job)
-    return made
+    command: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(job)
+    return command
 
 
 def _chosen(choices: Mapping[str, Any]) -> dict[str, str]:
@@ -121,12 +122,14 @@ def refusing(overrides: Sequence[str] = ()) -> Iterator[None]:
     except RecursionError as error:
         raise ConfigError("conf/: defaults: expected no circle, found one") from error
     except _SENSELESS as error:
-        texts = [f"{error}", *([f"{error.__cause__}"] if error.__cause__ else [])]
-        first = [text.strip().splitlines()[0] for text in texts if text.strip()]
-        what = ": ".join(first) or type(error).__name__
-        about = [text for text in overrides if key_of(text) in what]
+        texts = [f"{error}"]
+        if error.__cause__:
+            texts.append(f"{error.__cause__}")
+        lines = [text.strip().splitlines()[0] for text in texts if text.strip()]
+        reason = ": ".join(lines) or type(error).__name__
+        about = [text for text in overrides if key_of(text) in reason]
         where = "".join(f"{text.removeprefix('++')}: " for text in about[-1:])
-        raise ConfigError(f"command line: {where}{what}") from error
+        raise ConfigError(f"command line: {where}{reason}") from error
 
 
 @functools.cache
@@ -161,8 +164,8 @@ class Conf(ConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         """Read a file; ConfigError if it is not one of settings."""
-        made = OmegaConf.create(contents(_file(config_path)))
-        return ConfigResult(self.provider, self.full_path(), made, {"package": None})
+        content = OmegaConf.create(contents(_file(config_path)))
+        return ConfigResult(self.provider, self.full_path(), content, {"package": None})
 
     def is_config(self, config_path: str) -> bool:
         """Whether there is such a file."""
@@ -189,7 +192,8 @@ def _file(config_path: str) -> str:
 
 def contents(file: str) -> dict[str, Any]:
     """The content of a file below ``conf/``; ConfigError if it cannot be one."""
-    path, where = conf_file(file), f"conf/{file}"
+    path = conf_file(file)
+    where = f"conf/{file}"
     if path is None:
         raise ConfigError(f"{where}: no such file")
     try:
@@ -203,9 +207,11 @@ def contents(file: str) -> dict[str, Any]:
     if not content or not isinstance(content, dict):
         raise ConfigError(f"{where}: expected keys and values, name first of all")
     if file != ROOT:
-        own = {key: value for key, value in content.items() if key != "defaults"}
+        settings = {
+            key: setting for key, setting in content.items() if key != "defaults"
+        }
         kind = schema.GROUPS[file.partition("/")[0]]
-        check(own, kind, f"{where}: ", is_whole=False)
+        check(settings, kind, f"{where}: ", is_whole=False)
         _check_defaults(file, content)
     return content
 
@@ -215,15 +221,16 @@ def _check_defaults(file: str, content: dict[str, Any]) -> None:
 
     Fetched data are stored by that name, so that it stands for one data set only.
     """
-    group, where = file.partition("/")[0], f"conf/{file}: defaults"
-    taken = content.get("defaults", [])
-    for entry in taken if isinstance(taken, list) else [taken]:
-        if group == "problem" and isinstance(entry, dict) and [*entry] == [DATASET]:
-            one_of(f"{where}: {DATASET}", entry[DATASET], available("dataset"))
+    group = file.partition("/")[0]
+    where = f"conf/{file}: defaults"
+    defaults = content.get("defaults", [])
+    for default in defaults if isinstance(defaults, list) else [defaults]:
+        if group == "problem" and isinstance(default, dict) and [*default] == [DATASET]:
+            one_of(f"{where}: {DATASET}", default[DATASET], available("dataset"))
         else:
-            every = available(group) if group != "paper" else []
-            others = [name for name in every if group_file(group, name) != file]
-            one_of(where, entry, ["_self_", *others])
+            names = available(group) if group != "paper" else []
+            choices = [name for name in names if group_file(group, name) != file]
+            one_of(where, default, ["_self_", *choices])
     inline = content.get("dataset") if group == "problem" else None
     name = inline.get("name") if isinstance(inline, dict) else None
     if name is not None and name in available("dataset"):
@@ -252,16 +259,17 @@ def place_of(
     """
 
     def place(path: Sequence[Any]) -> str:
-        whole = [*above, *path] or [""]
-        group, key = whole[0], ".".join(map(str, whole)) + "."
+        keys = [*above, *path] or [""]
+        group = keys[0]
+        key = ".".join(map(str, keys)) + "."
         for text in reversed(overrides):
-            given = f"{key_of(text)}."
-            is_near = key.startswith(given) or given.startswith(key)
-            if is_near and given[:-1] not in GROUPS:
-                return f"command line: {text}: {below('', whole)}"
+            start = f"{key_of(text)}."
+            is_near = key.startswith(start) or start.startswith(key)
+            if is_near and start[:-1] not in GROUPS:
+                return f"command line: {text}: {below('', keys)}"
         if group not in names:
-            return f"conf/{ROOT}: {below('', whole)}"
-        return below(f"conf/{group_file(group, names[group])}: ", whole[1:])
+            return f"conf/{ROOT}: {below('', keys)}"
+        return below(f"conf/{group_file(group, names[group])}: ", keys[1:])
 
     return place
 
@@ -284,8 +292,8 @@ def spelt(override: str, several: bool = False) -> str:
         text = re.sub(r"(?<=[=,\[])(-?)\.inf\b", r"\1inf", override)
         order = OverridesParser.create().parse_override(text)
     except HydraException as error:
-        what = str(error).splitlines()[0]
-        raise ConfigError(f"{where}: expected key=value: {what}") from error
+        reason = str(error).splitlines()[0]
+        raise ConfigError(f"{where}: expected key=value: {reason}") from error
     if "${" in override:
         raise ConfigError(f"{where}: {key_of(override)}: expected a value, found ${{")
     if order.package is not None or (order.is_sweep_override() and not several):

@@ -52,20 +52,23 @@ def sections(
     from dperm.core.experiment import composition
 
     inner = [text for text in overrides if key_of(text).startswith(f"{group}.")]
-    given = [composition.spelt(text) for text in inner]
-    found: dict[str, Any] = {}
-    every = list(dict.fromkeys(names))
-    for first in range(0, len(every), TOGETHER):
+    inner_orders = [composition.spelt(text) for text in inner]
+    contents: dict[str, Any] = {}
+    all_names = list(dict.fromkeys(names))
+    for begin in range(0, len(all_names), TOGETHER):
         orders = []
-        for number, name in enumerate(some := every[first : first + TOGETHER]):
+        group_names = all_names[begin : begin + TOGETHER]
+        for number, name in enumerate(group_names):
             orders.append(f"+{group}@s{number}='{name}'")
-            orders += [text.replace(f"{group}.", f"s{number}.", 1) for text in given]
+            orders += [
+                text.replace(f"{group}.", f"s{number}.", 1) for text in inner_orders
+            ]
         tree, _ = composition.compose(composition.ALONE, orders)
-        for number, name in enumerate(some):
+        for number, name in enumerate(group_names):
             where = composition.place_of({group: name}, inner, group)
-            found[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
-            _check_section(group, name, found[name], inner)
-    return {name: scope.seen(group, name, found[name]) for name in found}
+            contents[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
+            _check_section(group, name, contents[name], inner)
+    return {name: scope.seen(group, name, contents[name]) for name in contents}
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:
@@ -84,11 +87,12 @@ def settings(overrides: Sequence[str]) -> schema.Config:
                 f"{text}: expected a key below it, as in {key_of(text)}.name: what is "
                 "made is chosen by the target"
             )
-    own = [text for text in overrides if key_of(text).split(".")[0] not in CHOSEN]
-    tree, names = _composed([*own, *(f"~{group}" for group in CHOSEN)])
-    tree = {key: value for key, value in tree.items() if key not in CHOSEN}
-    found = _object(schema.Settings, tree, names, own)
-    return schema.Config(**{**vars(found), "overrides": [*overrides]})
+    free = [text for text in overrides if key_of(text).split(".")[0] not in CHOSEN]
+    removals = [f"~{group}" for group in CHOSEN]
+    tree, names = _composed([*free, *removals])
+    tree = {key: setting for key, setting in tree.items() if key not in CHOSEN}
+    chosen = _object(schema.Settings, tree, names, free)
+    return schema.Config(**{**vars(chosen), "overrides": [*overrides]})
 
 
 def compose(overrides: Sequence[str]) -> schema.Config:
@@ -124,9 +128,9 @@ def checked(
     overrides : sequence of str
         Of the command line; they are recorded.
     """
-    found: schema.Config = _object(schema.Config, tree, names, overrides)
-    paper = at_scale(found.paper, found.scale)
-    return replace(found, paper=paper, overrides=[*overrides])
+    config: schema.Config = _object(schema.Config, tree, names, overrides)
+    paper = at_scale(config.paper, config.scale)
+    return replace(config, paper=paper, overrides=[*overrides])
 
 
 def _object(
@@ -135,11 +139,11 @@ def _object(
     """Plain values as the configuration or its settings, with the mirror's folder."""
     from dperm.core.experiment import composition
 
-    found = check(tree, kind, composition.place_of(names, overrides))
+    config = check(tree, kind, composition.place_of(names, overrides))
     for group, name in names.items():
-        _check_section(group, name, getattr(found, group), overrides)
-    mirror = found.data.mirror or os.environ.get("DPERM_MIRROR") or None
-    return replace(found, data=replace(found.data, mirror=mirror))
+        _check_section(group, name, getattr(config, group), overrides)
+    mirror = config.data.mirror or os.environ.get("DPERM_MIRROR") or None
+    return replace(config, data=replace(config.data, mirror=mirror))
 
 
 def key_of(override: str) -> str:
@@ -167,23 +171,26 @@ def at_scale(paper: schema.Paper, scale: schema.Scale) -> schema.Paper:
 
     def kept(products: dict[str, schema.Product]) -> dict[str, schema.Product]:
         return {
-            name: one
-            for name, one in products.items()
-            if (one.smoke or scale.thorough) and sweeps.keys() >= {*one.sweeps}
+            name: product
+            for name, product in products.items()
+            if (product.smoke or scale.thorough) and sweeps.keys() >= {*product.sweeps}
         }
 
-    figures, tables = kept(paper.figures), kept(paper.tables)
+    figures = kept(paper.figures)
+    tables = kept(paper.tables)
     return replace(paper, sweeps=sweeps, figures=figures, tables=tables)
 
 
 def _small(sweep: schema.Sweep, offline: list[str]) -> schema.Sweep:
     """A sweep at the small scales, whose grid is the points on their problems."""
-    every = grid.points(sweep.grid if sweep.small is None else sweep.small, axes=None)
+    spec = sweep.grid if sweep.small is None else sweep.small
+    points = grid.points(spec, axes=None)
+    prepared = offline if sweep.prepared else []
     return replace(
         sweep,
-        grid=[at for at in every if at.get("problem") in (None, *offline)],
+        grid=[point for point in points if point.get("problem") in (None, *offline)],
         problems=[name for name in sweep.problems if name in offline],
-        prepared=offline if sweep.prepared else [],
+        prepared=prepared,
     )
 
 
@@ -194,8 +201,8 @@ def with_paper(config: schema.Config, name: str) -> schema.Config:
 
 def with_papers(config: schema.Config, names: Sequence[str]) -> list[schema.Config]:
     """The same of several papers, which are read together."""
-    found = sections("paper", names, config.overrides)
-    papers = (at_scale(found[name], config.scale) for name in names)
+    papers_by_name = sections("paper", names, config.overrides)
+    papers = (at_scale(papers_by_name[name], config.scale) for name in names)
     return [replace(config, paper=paper) for paper in papers]
 
 
@@ -210,8 +217,9 @@ def _check_section(
         where = f"conf/{group_file(group, name)}: name"
         raise ConfigError(f"{where}: expected {name}, found {section.name!r}")
     if group == "paper":
-        given = {"paper.problems", "paper.offline"} & {*map(key_of, overrides)}
-        _check_paper(section, available("problem") if given else [])
+        replaced = {"paper.problems", "paper.offline"} & {*map(key_of, overrides)}
+        problems = available("problem") if replaced else []
+        _check_paper(section, problems)
 
 
 def _check_paper(paper: schema.Paper, problems: list[str]) -> None:
@@ -227,10 +235,10 @@ def _check_paper(paper: schema.Paper, problems: list[str]) -> None:
         raise ConfigError(f"{where}: problems: expected at least one, found none")
     allowed = problems or [*paper.problems, *paper.offline]
     for kind in ("runs", "figures", "tables"):
-        for name, part in getattr(paper, kind).items():
-            for problem in part.problems or ():
+        for name, product in getattr(paper, kind).items():
+            for problem in product.problems or ():
                 one_of(f"{where}: {kind}.{name}.problems", problem, allowed)
-            for sweep in getattr(part, "sweeps", ()):
+            for sweep in getattr(product, "sweeps", ()):
                 one_of(f"{where}: {kind}.{name}.sweeps", sweep, paper.sweeps)
     files = {f"published.{name}": file for name, file in paper.published.items()}
     for key, file in (files | {"claims": paper.claims}).items():

@@ -102,7 +102,8 @@ def read_table(path: Path) -> pd.DataFrame:
 
     again = "delete it and run again; finished lanes are kept"
     try:
-        table, noted = unthreaded(path), read_schema(path).metadata or {}
+        table = unthreaded(path)
+        noted = read_schema(path).metadata or {}
     except FileNotFoundError as error:
         raise FileNotFoundError(
             f"{path}: no such file; `dperm {path}` runs all that makes it"
@@ -155,8 +156,8 @@ def as_csv(table: pd.DataFrame) -> str:
         return f"{cell:.{DIGITS}g}" if is_number else cell
 
     mixed = table.select_dtypes(include="object").columns
-    shown = table.assign(**{name: table[name].map(cut) for name in mixed})
-    return shown.to_csv(index=False, float_format=f"%.{DIGITS}g")
+    texts = table.assign(**{name: table[name].map(cut) for name in mixed})
+    return texts.to_csv(index=False, float_format=f"%.{DIGITS}g")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -347,5 +348,5 @@ def commit() -> str:
 def versions() -> str:
     """Versions of Python, this package and libraries that affect the numbers."""
     packages = ("numpy", "scipy", "numba")
-    found = [f"python {platform.python_version()}", f"dperm {__version__}"]
-    return ", ".join(found + [f"{name} {version(name)}" for name in packages])
+    names = [f"python {platform.python_version()}", f"dperm {__version__}"]
+    return ", ".join(names + [f"{name} {version(name)}" for name in packages])

@@ -44,20 +44,22 @@ def points(
         For an empty grid, an unknown, missing or repeated axis, a value that is not a
         number, or more than a million points.
     """
-    parts = grid if isinstance(grid, list) else [grid]
-    every = [point for part in parts for point in _product(part, where, axes)]
-    if not every:
+    grids = grid if isinstance(grid, list) else [grid]
+    all_points: list[Point] = []
+    for single in grids:
+        all_points += _product(single, where, axes)
+    if not all_points:
         raise ConfigError(f"{where}: the grid is empty; expected at least one point")
-    if len(parts) == 1:
-        return every
-    return list({tuple(sorted(point.items())): point for point in every}.values())
+    if len(grids) == 1:
+        return all_points
+    return list({tuple(sorted(point.items())): point for point in all_points}.values())
 
 
 def _product(grid: Any, where: str, axes: Sequence[str] | None) -> Iterator[Point]:
     plain = dict(_mapping(grid, where))
     paired = _lists(plain.pop("zip", {}), f"{where}.zip", axes is None)
     lists = _lists(plain, where, axes is None)
-    lengths = {name: len(values) for name, values in paired.items()}
+    lengths = {name: len(numbers) for name, numbers in paired.items()}
     if len({*lengths.values()}) > 1:
         raise ConfigError(f"{where}.zip: expected equal lengths, found {lengths}")
     names = [*lists, *paired]
@@ -69,7 +71,10 @@ def _product(grid: Any, where: str, axes: Sequence[str] | None) -> Iterator[Poin
     for name in axes or ():
         if name not in names:
             raise ConfigError(f"{where}.{name}: expected values, found none")
-    factors = [[(value,) for value in dict.fromkeys(each)] for each in lists.values()]
+    factors = [
+        [(number,) for number in dict.fromkeys(axis_values)]
+        for axis_values in lists.values()
+    ]
     if paired:
         factors.append([*dict.fromkeys(zip(*paired.values(), strict=True))])
     size = math.prod(map(len, factors))
@@ -80,27 +85,33 @@ def _product(grid: Any, where: str, axes: Sequence[str] | None) -> Iterator[Poin
 
 
 def _mapping(grid: Any, where: str) -> Mapping[str, Any]:
-    if not isinstance(grid, Mapping) or not all(isinstance(one, str) for one in grid):
+    if not isinstance(grid, Mapping) or not all(isinstance(axis, str) for axis in grid):
         raise ConfigError(f"{where}: expected a mapping of axes, found {grid!r}")
     return grid
 
 
 def _lists(axes: Any, where: str, is_named: bool) -> dict[str, list[Any]]:
     """The values of each axis of a mapping; strings only where they name."""
-    found = {}
-    for name, values in _mapping(axes, where).items():
+    lists = {}
+    for name, axis_values in _mapping(axes, where).items():
         key = f"{where}.{name}"
-        if isinstance(values, Mapping):
-            values = _logspace(values, key)
-        values = list(values) if isinstance(values, list | tuple) else [values]
-        if not values:
+        if isinstance(axis_values, Mapping):
+            axis_values = _logspace(axis_values, key)
+        axis_values = (
+            list(axis_values)
+            if isinstance(axis_values, list | tuple)
+            else [axis_values]
+        )
+        if not axis_values:
             raise ConfigError(f"{key}: expected at least one value, found none")
-        for value in values:
-            is_plain = _is_number(value) or (is_named and isinstance(value, str | bool))
-            if not is_plain or value != value:
-                raise ConfigError(f"{key}: expected numbers, found {value!r}")
-        found[name] = values if is_named else [*map(float, values)]
-    return found
+        for number in axis_values:
+            is_plain = _is_number(number) or (
+                is_named and isinstance(number, str | bool)
+            )
+            if not is_plain or number != number:
+                raise ConfigError(f"{key}: expected numbers, found {number!r}")
+        lists[name] = axis_values if is_named else [*map(float, axis_values)]
+    return lists
 
 
 def _is_number(value: Any) -> bool:
@@ -115,7 +126,7 @@ def _logspace(axis: Mapping[str, Any], where: str) -> list[float]:
         start, stop, num = ends
         is_above = min(start, stop) > 0 and max(start, stop) < math.inf
         if is_above and isinstance(num, int) and 1 <= num <= MOST:
-            return [float(value) for value in np.geomspace(start, stop, num)]
+            return [float(number) for number in np.geomspace(start, stop, num)]
     raise ConfigError(
         f"{where}: expected a list or logspace: [start, stop, num], two positive "
         f"numbers and how many, at most {MOST}, found {dict(axis)!r}"
@@ -132,13 +143,13 @@ def thin(grid: Sequence[Point], keep: Mapping[str, int]) -> list[Point]:
 
     The kept values are spread evenly over the axis and include its ends.
     """
-    kept = [*grid]
+    thinned = [*grid]
     for axis, count in keep.items():
-        every = sorted(values(kept, axis))
-        chosen = np.linspace(0, len(every) - 1, min(count, len(every)))
-        left = {every[round(index)] for index in chosen}
-        kept = [point for point in kept if point[axis] in left]
-    return kept
+        axis_values = sorted(values(thinned, axis))
+        chosen = np.linspace(0, len(axis_values) - 1, min(count, len(axis_values)))
+        remaining = {axis_values[round(index)] for index in chosen}
+        thinned = [point for point in thinned if point[axis] in remaining]
+    return thinned
 
 
 def check_clips(grid: Sequence[Point], where: str, epsilon: float) -> None:
@@ -149,5 +160,5 @@ def check_clips(grid: Sequence[Point], where: str, epsilon: float) -> None:
 
 def number(value: float | str, n: int) -> float:
     """A number, or the value of ``1/n`` or ``1/n^2`` for n records."""
-    named: dict[Any, float] = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
-    return float(named.get(value, value))
+    fractions: dict[Any, float] = {"1/n": 1.0 / n, "1/n^2": 1.0 / n**2}
+    return float(fractions.get(value, value))

@@ -24,11 +24,11 @@ def own_conf() -> Path | None:
 
     Raises ConfigError if ``DPERM_CONF`` is not the path of a folder.
     """
-    named = os.environ.get("DPERM_CONF")
-    own = Path(named or "conf").resolve()
-    if named and not own.is_dir():
-        raise ConfigError(f"DPERM_CONF: {own}: expected a folder of YAML files")
-    return own if own.is_dir() and own != home() / "conf" else None
+    path = os.environ.get("DPERM_CONF")
+    folder = Path(path or "conf").resolve()
+    if path and not folder.is_dir():
+        raise ConfigError(f"DPERM_CONF: {folder}: expected a folder of YAML files")
+    return folder if folder.is_dir() and folder != home() / "conf" else None
 
 
 def conf_dirs() -> list[Path]:
@@ -37,12 +37,13 @@ def conf_dirs() -> list[Path]:
     The last one holds ``config.yaml``. The parent of a user's own folder is appended to
     Python's path, so that a solver's module is found there.
     """
-    own, packaged = own_conf(), home() / "conf"
-    if own is None:
+    user_folder = own_conf()
+    packaged = home() / "conf"
+    if user_folder is None:
         return [packaged]
-    if str(own.parent) not in sys.path:
-        sys.path.append(str(own.parent))
-    return [own] if (own / ROOT).is_file() else [own, packaged]
+    if str(user_folder.parent) not in sys.path:
+        sys.path.append(str(user_folder.parent))
+    return [user_folder] if (user_folder / ROOT).is_file() else [user_folder, packaged]
 
 
 def conf_dir() -> Path:
@@ -58,9 +59,13 @@ def conf_file(name: str) -> Path | None:
 
 def available(group: str) -> list[str]:
     """Names of the YAML files of a group; a paper is a folder with a ``paper.yaml``."""
-    every = group_file(group, "*")
-    found = (path for folder in conf_dirs() for path in folder.glob(every))
-    return sorted({one.parent.name if group == "paper" else one.stem for one in found})
+    pattern = group_file(group, "*")
+    names: set[str] = set()
+    for folder in conf_dirs():
+        for path in folder.glob(pattern):
+            name = path.parent.name if group == "paper" else path.stem
+            names.add(name)
+    return sorted(names)
 
 
 def group_file(group: str, name: str) -> str:

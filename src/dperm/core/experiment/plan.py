@@ -30,12 +30,12 @@ def problem_names(config: schema.Config) -> list[str]:
 
 def runs(config: schema.Config) -> list[tuple[str, str]]:
     """(problem, solver) of every solver job of the paper at this scale."""
-    return [
-        (problem, solver)
-        for problem in problem_names(config)
-        for solver, run in config.paper.runs.items()
-        if run.problems is None or problem in run.problems
-    ]
+    pairs = []
+    for problem in problem_names(config):
+        for solver, run in config.paper.runs.items():
+            if run.problems is None or problem in run.problems:
+                pairs.append((problem, solver))
+    return pairs
 
 
 def grid_points(config: schema.Config) -> list[grid.Point]:
@@ -43,13 +43,14 @@ def grid_points(config: schema.Config) -> list[grid.Point]:
 
     Raises ConfigError if the paper does not run this solver.
     """
-    paper, solver = config.paper, config.solver.name
+    paper = config.paper
+    solver = config.solver.name
     if solver not in paper.runs:
-        known = ", ".join(paper.runs)
+        names = ", ".join(paper.runs)
         where = f"conf/{group_file('paper', paper.name)}: runs"
-        raise ConfigError(f"{where}: no solver {solver!r}; it has {known}")
-    found = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
-    return grid.thin(found, config.scale.keep)
+        raise ConfigError(f"{where}: no solver {solver!r}; it has {names}")
+    points = grid.points(paper.runs[solver].grid, f"runs.{solver}.grid")
+    return grid.thin(points, config.scale.keep)
 
 
 def label(config: schema.Config, solver: str) -> str:
@@ -58,8 +59,8 @@ def label(config: schema.Config, solver: str) -> str:
     if label:
         return label
     is_chosen = config.solver.name == solver
-    named = config.solver if is_chosen else read("solver", solver, config.overrides)
-    return str(named.label)
+    section = config.solver if is_chosen else read("solver", solver, config.overrides)
+    return str(section.label)
 
 
 def at_problem(config: schema.Config, name: str) -> schema.Config:
@@ -114,9 +115,12 @@ def design(config: schema.Config) -> Design:
     Raises ConfigError if the paper does not run this solver, or with infinite clips
     where there is noise.
     """
-    paper, scale, points = config.paper, config.scale, grid_points(config)
+    paper = config.paper
+    scale = config.scale
+    points = grid_points(config)
     where = f"conf/{group_file('paper', paper.name)}: runs.{config.solver.name}.grid"
     grid.check_clips(points, where, config.problem.privacy.epsilon)
+    hopeless = paper.runs[config.solver.name].hopeless if paper.race else None
     return Design(
         points,
         paper.calibrations,
@@ -124,7 +128,7 @@ def design(config: schema.Config) -> Design:
         scale.fresh or paper.fresh,
         scale.fresh or max(paper.fresh, paper.most),
         paper.race,
-        paper.runs[config.solver.name].hopeless if paper.race else None,
+        hopeless,
         paper.evaluated,
     )
 

@@ -85,9 +85,10 @@ class Result:
 
     def tuning(self, calibration: str) -> pd.DataFrame:
         """Tuning runs of the best setting."""
-        found, row = self.tuned, self.best(calibration)
-        same = [found[key] == row[key] for key in ("passes", "step", "clip")]
-        return found[np.all([found["calibration"] == calibration, *same], axis=0)]
+        tuned = self.tuned
+        row = self.best(calibration)
+        same = [tuned[key] == row[key] for key in ("passes", "step", "clip")]
+        return tuned[np.all([tuned["calibration"] == calibration, *same], axis=0)]
 
     def trajectories(self, calibration: str, passes: float) -> pd.DataFrame:
         """Fresh runs of the chosen setting, all checkpoints."""
@@ -126,9 +127,14 @@ def ties(chosen: pd.DataFrame) -> pd.DataFrame:
     if chosen.empty:
         return chosen
     best = chosen.loc[chosen.groupby("calibration")["mean"].idxmin()]
-    of = best.set_index("calibration").loc[chosen["calibration"]].reset_index()
-    within = chosen["mean"] - chosen["std"] <= (of["mean"] + of["std"]).to_numpy()
-    return chosen[chosen.index.isin(best.index) | (within & (of["std"] > 0).to_numpy())]
+    reference = best.set_index("calibration").loc[chosen["calibration"]].reset_index()
+    within = (
+        chosen["mean"] - chosen["std"]
+        <= (reference["mean"] + reference["std"]).to_numpy()
+    )
+    return chosen[
+        chosen.index.isin(best.index) | (within & (reference["std"] > 0).to_numpy())
+    ]
 
 
 def means(table: pd.DataFrame) -> pd.DataFrame:
@@ -181,17 +187,17 @@ def load(
     path = plan.results_folder(config, config.paper.name) / "timing.parquet"
     timing = store.read_table(path) if timed else None
     loaded: dict[str, list[Result]] = {name: [] for name in problems}
-    shown = set(config.paper.runs if solvers is None else solvers)
+    chosen = set(config.paper.runs) if solvers is None else set(solvers)
     for problem, solver in plan.runs(config):
-        if problem in loaded and solver in shown:
+        if problem in loaded and solver in chosen:
             folder = plan.results_folder(config, config.paper.name, problem, solver)
             tuned = store.read_table(folder / "tune.parquet")
             evaluated = store.read_table(folder / "evaluate.parquet")
             reasons = evaluated.loc[evaluated["reason"] != "", "reason"]
             reason = str(reasons.iloc[0]) if len(reasons) else ""
             label = str(tuned["algorithm"].iloc[0])
-            result = Result(problem, solver, label, tuned, evaluated, reason)
-            loaded[problem].append(replace(result, timing=timing))
+            run = Result(problem, solver, label, tuned, evaluated, reason)
+            loaded[problem].append(replace(run, timing=timing))
     return loaded
 
 

@@ -68,17 +68,17 @@ def named(group: str) -> AfterValidator:
     return same(check)
 
 
-def _each_once(values: Sequence[Any]) -> None:
-    for value in values:
-        if values.count(value) > 1:
-            raise ValueError(f"expected each of them once, found {value} twice")
+def _each_once(words: Sequence[Any]) -> None:
+    for word in words:
+        if words.count(word) > 1:
+            raise ValueError(f"expected each of them once, found {word} twice")
 
 
 def _run(spec: Any) -> None:
-    every = grid.points(spec, "")
+    points = grid.points(spec, "")
     for axis in grid.AXES:
-        for value in grid.values(every, axis):
-            check({axis: value}, Setting, lambda path: f".{path[0]}")
+        for number in grid.values(points, axis):
+            check({axis: number}, Setting, lambda path: f".{path[0]}")
 
 
 def _swept(spec: Any) -> None:
@@ -90,15 +90,15 @@ def _swept(spec: Any) -> None:
 
 def _below(paths: Sequence[str]) -> None:
     for path in paths:
-        parts = PurePosixPath(path).parts
-        if not parts or parts[0] == "/" or ".." in parts:
+        folders = PurePosixPath(path).parts
+        if not folders or folders[0] == "/" or ".." in folders:
             raise ValueError(f"expected paths below the folder, found {path!r}")
 
 
 def _category(word: Any) -> None:
     if isinstance(word, bool) or not isinstance(word, str | int | float):
-        found = "nothing" if word is None else repr(word)
-        raise ValueError(f"expected text or a number, found {found}{quoted(word)}")
+        text = "nothing" if word is None else repr(word)
+        raise ValueError(f"expected text or a number, found {text}{quoted(word)}")
 
 
 Flag = Annotated[bool, Strict()]
@@ -141,12 +141,12 @@ class Section:
 
     @model_validator(mode="before")
     @classmethod
-    def _has_known_keys(cls, given: Any) -> Any:
-        known = [*cls.__dataclass_fields__]
-        for key in given if isinstance(given, dict) else ():
-            if key not in known:
-                raise PydanticCustomError(UNKNOWN, "", {"key": key, "known": known})
-        return given
+    def _has_known_keys(cls, content: Any) -> Any:
+        fields = [*cls.__dataclass_fields__]
+        for key in content if isinstance(content, dict) else ():
+            if key not in fields:
+                raise PydanticCustomError(UNKNOWN, "", {"key": key, "known": fields})
+        return content
 
 
 class Part(Section):

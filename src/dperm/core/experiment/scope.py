@@ -44,11 +44,11 @@ class Scope:
 
     def holds(self, path: str) -> bool:
         """Whether the key has the setting at a path."""
-        parts = path.split(".")
-        if parts[0] in FREE or parts[-1] in ("name", "folder"):
+        keys = path.split(".")
+        if keys[0] in FREE or keys[-1] in ("name", "folder"):
             return True
-        above = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
-        return any(each in self.paths for each in above)
+        above = (".".join(keys[:count]) for count in range(1, len(keys) + 1))
+        return any(prefix in self.paths for prefix in above)
 
     def require(self, path: str) -> None:
         """Raise BeyondKeyError if the key does not have the setting at a path."""
@@ -86,18 +86,18 @@ def _viewed(kind: Any) -> type:
 
     def read(self: Any, name: str) -> Any:
         content = object.__getattribute__(self, name)
-        own = object.__getattribute__(self, "__dict__")
-        if name not in names or "_scope" not in own:
+        attributes = object.__getattribute__(self, "__dict__")
+        if name not in names or "_scope" not in attributes:
             return content
-        return _read(content, own["_path"], name, own["_scope"])
+        return _read(content, attributes["_path"], name, attributes["_scope"])
 
     def reduced(self: Any) -> Any:
-        own = object.__getattribute__(self, "__dict__")
+        attributes = object.__getattribute__(self, "__dict__")
         plain: Any = object.__new__(kind)
-        vars(plain).update({name: own[name] for name in names})
-        if "_scope" not in own:  # replaced: its parts are views still
+        vars(plain).update({name: attributes[name] for name in names})
+        if "_scope" not in attributes:  # replaced: its parts are views still
             return _rebuilt, (kind, vars(plain))
-        return view, (plain, own["_path"], own["_scope"])
+        return view, (plain, attributes["_path"], attributes["_scope"])
 
     methods = {"__getattribute__": read, "__reduce__": reduced}
     return type(kind.__name__, (_Viewed, kind), methods)
@@ -197,9 +197,9 @@ def leaves(section: Any, path: str, fields_read: Iterable[str]) -> dict[str, Any
 
     A section inside it is taken as a whole.
     """
-    named = {*fields_read}
+    names = {*fields_read}
     return {
         f"{path}.{field.name}": plain(getattr(section, field.name))
         for field in fields(section)
-        if field.name in named
+        if field.name in names
     }

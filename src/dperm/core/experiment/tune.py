@@ -74,13 +74,13 @@ def two_stages(units: list[Unit], solve: Solve) -> Iterator[pd.DataFrame]:
     kind = operator.attrgetter("calibration.calibration", "passes")
     races = [list(race) for _, race in itertools.groupby(units, kind)]
     later = []
-    first = solve([race[0] for race in races])
-    for race, table in zip(races, first, strict=True):
+    first_tables = solve([race[0] for race in races])
+    for race, table in zip(races, first_tables, strict=True):
         mask = leaders(table)
         led = list(itertools.compress(race[0].points, mask))
         later += [replace(unit, points=led) for unit in race[1:] if led]
-        left = (table["status"] == "ok") & ~mask & (len(race) > 1)
-        yield table.assign(status=table["status"].mask(left, ONE_RUN))
+        is_dropped = (table["status"] == "ok") & ~mask & (len(race) > 1)
+        yield table.assign(status=table["status"].mask(is_dropped, ONE_RUN))
     yield from solve(later)
 
 
@@ -90,8 +90,8 @@ def leaders(table: pd.DataFrame) -> np.ndarray:
     Of settings with one objective, as of those that rest at w = 0, only that with the
     least step and then clip leads: ties would fill all places.
     """
-    known = table[table["status"] == "ok"].sort_values(["objective", "step", "clip"])
-    led = known.drop_duplicates("objective").head(LEADERS)
+    finished = table[table["status"] == "ok"].sort_values(["objective", "step", "clip"])
+    led = finished.drop_duplicates("objective").head(LEADERS)
     return np.asarray(table.index.isin(led.index))
 
 
@@ -111,16 +111,16 @@ def evaluated(job: Job, design: Design) -> pd.DataFrame:
         log.warning("evaluate %s: %s, or is not finite", job.folder, reason)
         return unavailable(job.names, reason, status="diverged")
     table = collect(job, units)
-    done, level = design.fresh, _ties(job)
+    done = design.fresh
+    level = _ties(job)
     while done < design.most:
         vague = [pair for pair in _vague(table) if pair in level]
         if not vague:
             break
         again = range(done, min(2 * done, design.most))
-        more = [
-            unit for unit in fresh_units(job, design, again) if _pair(unit) in vague
-        ]
-        table = pd.concat([table, collect(job, more)], ignore_index=True)
+        units = fresh_units(job, design, again)
+        further = [unit for unit in units if _pair(unit) in vague]
+        table = pd.concat([table, collect(job, further)], ignore_index=True)
         done = again.stop
     return table
 
@@ -142,13 +142,13 @@ def _ties(job: Job) -> set[tuple[str, float]]:
 def _vague(table: pd.DataFrame) -> list[tuple[str, float]]:
     """Calibrations and passes of settings whose mean final error is not precise."""
     ends = table[table["checkpoint"] == table["passes"]]
-    found = []
+    pairs = []
     for pair, group in ends.groupby(["calibration", "passes"]):
         errors = group["relative_error"].to_numpy(float)
         spread = errors.std(ddof=1) if len(errors) > 1 else math.inf
         if spread > PRECISE * abs(errors.mean()) * math.sqrt(len(errors)):
-            found.append((str(pair[0]), float(pair[1])))
-    return found
+            pairs.append((str(pair[0]), float(pair[1])))
+    return pairs
 
 
 def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
@@ -156,12 +156,12 @@ def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
     points = list(design.points)
     passes = job.unique_passes([point["passes"] for point in points])
     noises = calibrations(job, design.calibrations, passes)
-    for kind, value in itertools.product(design.calibrations, passes):
-        noise = noises[kind, value]
-        chosen = [point for point in points if point["passes"] == value]
+    for kind, count in itertools.product(design.calibrations, passes):
+        noise = noises[kind, count]
+        chosen = [point for point in points if point["passes"] == count]
         for replicate in range(design.replicates):
             limit = design.limit("tune", replicate)
-            yield Unit("tune", noise, value, replicate, chosen, (value,), limit)
+            yield Unit("tune", noise, count, replicate, chosen, (count,), limit)
 
 
 def fresh_units(
@@ -174,20 +174,18 @@ def fresh_units(
     which = range(design.fresh) if replicates is None else replicates
     tuned = store.read_table(job.folder / "tune.parquet")
     chosen = evaluated_settings(design.evaluated, best(tuned))
-    kinds, passes = chosen["calibration"].unique(), chosen["passes"].unique()
+    kinds = chosen["calibration"].unique()
+    passes = chosen["passes"].unique()
     noises = calibrations(job, kinds.tolist(), passes.tolist()) if len(chosen) else {}
-    return [
-        Unit(
-            "evaluate",
-            noises[row.calibration, row.passes],
-            row.passes,
-            replicate,
-            [{"passes": row.passes, "step": row.step, "clip": row.clip}],
-            job.checkpoints(row.passes),
-        )
-        for row in chosen.itertuples()
-        for replicate in which
-    ]
+    units = []
+    for row in chosen.itertuples():
+        noise = noises[row.calibration, row.passes]
+        point = {"passes": row.passes, "step": row.step, "clip": row.clip}
+        observed = job.checkpoints(row.passes)
+        for replicate in which:
+            unit = Unit("evaluate", noise, row.passes, replicate, [point], observed)
+            units.append(unit)
+    return units
 
 
 def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
@@ -207,27 +205,28 @@ def calibrations(
 ) -> dict[tuple[str, float], Calibration]:
     """The calibration of every (kind, passes), read from ``ledger.json`` if there."""
     path = job.folder / "ledger.json"
-    pairs, known = list(itertools.product(kinds, passes)), _entries(path)
+    pairs = list(itertools.product(kinds, passes))
+    records = _entries(path)
     keys = {pair: _key(job, *pair) for pair in pairs}
-    missing = [pair for pair in pairs if keys[pair] not in known]
+    missing = [pair for pair in pairs if keys[pair] not in records]
     if missing:
         log.info("calibrating %d noise%s", len(missing), "s" * (len(missing) > 1))
     with ThreadPoolExecutor(job.workers) as pool:
         fresh = pool.map(lambda pair: _entry(job, *pair), missing)
-        known |= {entry["key"]: entry for entry in fresh}
-    asked = {keys[pair]: known[keys[pair]] for pair in pairs}
+        records |= {record["key"]: record for record in fresh}
+    asked = {keys[pair]: records[keys[pair]] for pair in pairs}
     # Of the others, which are of other passes, those of an older accountant go.
-    kept = {key: entry for key, entry in known.items()
-            if entry.get("code") == job.code.noise}  # fmt: skip
-    store.write_json(path, sorted({**asked, **kept}.values(), key=_place))
+    current = {key: record for key, record in records.items()
+            if record.get("code") == job.code.noise}  # fmt: skip
+    store.write_json(path, sorted({**asked, **current}.values(), key=_place))
     return {
-        pair: Calibration.from_dict(known[keys[pair]]["calibrated"]) for pair in pairs
+        pair: Calibration.from_dict(records[keys[pair]]["calibrated"]) for pair in pairs
     }
 
 
 def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
     calibrated = trials.noise(job.problem, job.module, job.options, passes, kind)
-    entry = {
+    record = {
         "key": _key(job, kind, passes),
         "passes": passes,
         "steps": job.steps(passes),
@@ -236,12 +235,12 @@ def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
         "use": " ".join(STUDY.split()),
         "calibrated": calibrated.to_dict(),
     }
-    return entry | {"digest": store.digest(entry)}
+    return record | {"digest": store.digest(record)}
 
 
-def _place(entry: dict[str, Any]) -> tuple[str, float, str]:
+def _place(record: dict[str, Any]) -> tuple[str, float, str]:
     """Place in the file, whichever stage asked for it."""
-    return entry["calibrated"]["calibration"], entry["passes"], entry["key"]
+    return record["calibrated"]["calibration"], record["passes"], record["key"]
 
 
 def _key(job: Job, kind: str, passes: float) -> str:
@@ -259,12 +258,12 @@ def _key(job: Job, kind: str, passes: float) -> str:
 def _entries(path: Path) -> dict[str, dict[str, Any]]:
     """Entries of a ledger file by key; none where it is missing or damaged."""
     try:
-        found = store.read_json(path, kind=list)
-        for entry in found:
-            kept = {key: value for key, value in entry.items() if key != "digest"}
-            if entry["digest"] != store.digest(kept):
+        records = store.read_json(path, kind=list)
+        for record in records:
+            content = {key: field for key, field in record.items() if key != "digest"}
+            if record["digest"] != store.digest(content):
                 raise ValueError("an entry was changed")
-        return {entry["key"]: entry for entry in found}
+        return {record["key"]: record for record in records}
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, KeyError):
@@ -280,15 +279,16 @@ def collect(job: Job, units: list[Unit], race: bool = False) -> pd.DataFrame:
 
     Units share the workers of this machine. With ``race`` they run in two stages.
     """
-    parts, done = Parts(job.folder), list[tuple[int, int]]()
+    parts = Parts(job.folder)
+    done = list[tuple[int, int]]()
     lanes = [len(unit.points) for unit in units]
-    most = [
+    expected = [
         min(LEADERS, count) if race and unit.replicate else count
         for unit, count in zip(units, lanes, strict=True)
     ]
-    work = sum(u.passes * count for u, count in zip(units, most, strict=True))
+    work = sum(u.passes * count for u, count in zip(units, expected, strict=True))
     name = f"{units[0].stage} {job.folder}"
-    bar = progress(name, sum(most), "lanes", work)
+    bar = progress(name, sum(expected), "lanes", work)
 
     def run(unit: Unit, workers: int) -> pd.DataFrame:
         table, fresh = rows(job, unit, parts, workers)
@@ -302,9 +302,9 @@ def collect(job: Job, units: list[Unit], race: bool = False) -> pd.DataFrame:
     table = pd.concat(list(tables), ignore_index=True)
     bar.close()
     ran, fresh = (sum(counts) for counts in zip(*done, strict=True))
-    left = sum(lanes) - ran
-    said = f", {left} left out after one run" if left else ""
-    log.info("%s: %d lanes reused, %d computed%s", name, ran - fresh, fresh, said)
+    dropped = sum(lanes) - ran
+    remark = f", {dropped} left out after one run" if dropped else ""
+    log.info("%s: %d lanes reused, %d computed%s", name, ran - fresh, fresh, remark)
     return table.sort_values(IDENTITY, ignore_index=True)
 
 
@@ -322,16 +322,19 @@ def _side_by_side(
         yield from (run(unit, workers) for unit in units)
         return
     with ThreadPoolExecutor(together) as pool:
-        order = sorted(range(len(units)), key=lambda at: -units[at].work)
-        begun = {at: pool.submit(run, units[at], workers // together) for at in order}
+        order = sorted(range(len(units)), key=lambda index: -units[index].work)
+        begun = {
+            index: pool.submit(run, units[index], workers // together)
+            for index in order
+        }
         try:
-            yield from (begun[at].result() for at in range(len(units)))
+            yield from (begun[index].result() for index in range(len(units)))
         finally:  # after a failure or an interrupt no further unit starts
             for future in begun.values():
                 future.cancel()
 
 
-def progress(name: str, total: int, what: str, work: float = 0.0) -> Any:
+def progress(name: str, total: int, noun: str, work: float = 0.0) -> Any:
     """A line of progress of a stage, by tqdm: the share done and the time left.
 
     Both are of the ``work``, for lanes their passes; else of the ``total``. What is
@@ -339,8 +342,8 @@ def progress(name: str, total: int, what: str, work: float = 0.0) -> Any:
     """
     from tqdm import tqdm
 
-    log.info("%s: %d %s", name, total, what)
-    done = "{desc}, {percentage:.0f} % of " + f"{total} {what}"
+    log.info("%s: %d %s", name, total, noun)
+    done = "{desc}, {percentage:.0f} % of " + f"{total} {noun}"
     often: Any = {"mininterval": 5.0, "delay": 5.0, "smoothing": 0.0, "leave": False}
     form = done + " in {elapsed}, {remaining} left"
     return tqdm(desc=name, total=work or total, bar_format=form, **often)

@@ -67,10 +67,10 @@ class Job:
         """Number of steps in a number of passes."""
         return self.module.steps(self.problem, passes, self.options)
 
-    def unique_passes(self, values: Sequence[float]) -> list[float]:
+    def unique_passes(self, passes: Sequence[float]) -> list[float]:
         """Numbers of passes, the least one for each number of steps."""
-        least = {self.steps(value): value for value in sorted(values, reverse=True)}
-        return list(least.values())[::-1]
+        by_steps = {self.steps(count): count for count in sorted(passes, reverse=True)}
+        return list(by_steps.values())[::-1]
 
     def checkpoints(self, passes: float) -> tuple[float, ...]:
         """Passes at which a fresh run is observed: start, each whole pass, end.
@@ -78,12 +78,12 @@ class Job:
         A run of at most nine passes is also observed at its tenths, if it has more than
         ten steps.
         """
-        whole = [*np.arange(1.0, passes).tolist(), float(passes)]
-        if len(whole) < CHECKPOINTS < self.steps(passes):
-            seen = {self.steps(value) for value in whole}
+        watched = [*np.arange(1.0, passes).tolist(), float(passes)]
+        if len(watched) < CHECKPOINTS < self.steps(passes):
+            seen = {self.steps(count) for count in watched}
             tenths = (passes * k / CHECKPOINTS for k in range(1, CHECKPOINTS))
-            whole += [value for value in tenths if self.steps(value) not in seen]
-        return (0.0, *sorted(whole))
+            watched += [count for count in tenths if self.steps(count) not in seen]
+        return (0.0, *sorted(watched))
 
 
 @dataclass(frozen=True)
@@ -114,12 +114,14 @@ class Unit:
 
 def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame, int]:
     """The rows of a unit, and the number of its lanes that had to be computed."""
-    key, settings = part_key(job, unit), unit.settings()
-    tables, todo = list[pd.DataFrame](), settings
-    if (kept := parts.read(key)) is not None:
-        tables.append(kept)
-        known = pd.MultiIndex.from_frame(kept[POINT])
-        todo = settings[~pd.MultiIndex.from_frame(settings).isin(known)]
+    key = part_key(job, unit)
+    settings = unit.settings()
+    tables = list[pd.DataFrame]()
+    todo = settings
+    if (stored := parts.read(key)) is not None:
+        tables.append(stored)
+        stored_settings = pd.MultiIndex.from_frame(stored[POINT])
+        todo = settings[~pd.MultiIndex.from_frame(settings).isin(stored_settings)]
     if len(todo):
         fresh = compute(job, unit, todo, workers)
         parts.write(key, fresh)
@@ -156,7 +158,8 @@ def seed(job: Job, unit: Unit) -> int:
 
 def compute(job: Job, unit: Unit, todo: pd.DataFrame, workers: int) -> pd.DataFrame:
     """Run the lanes of a unit at some points (step, clip), and return their rows."""
-    step, clip = todo["step"].to_numpy(), todo["clip"].to_numpy()
+    step = todo["step"].to_numpy()
+    clip = todo["clip"].to_numpy()
     table = lane_rows(
         job.module,
         job.options,
@@ -246,37 +249,44 @@ def lane_rows(
     # Divergence is checked after powers of 4 too. Sparse problems are large: lanes that
     # diverge at once should not run for a whole pass.
     early = (1 / 16,) if problem.is_sparse else ()
-    fixed = [value for value in (*early, 1.0, 4.0, 16.0, 64.0) if value < passes]
-    kept = {steps(at): at for at in observed if at > 0}
-    watched = sorted({*map(steps, fixed), *kept})
+    fixed = [count for count in (*early, 1.0, 4.0, 16.0, 64.0) if count < passes]
+    checkpoints = {steps(count): count for count in observed if count > 0}
+    watched = sorted({*map(steps, fixed), *checkpoints})
     limit = hopeless if hopeless and problem.is_sparse else DIVERGED
-    given = (module, options, problem, lanes, watched, seed, measures, workers, limit)
-    snapshots = [(at, kept[at.count]) for at in run_lanes(*given) if at.count in kept]
-    size, start = len(lanes.step), _start(problem, len(lanes.step))
+    snapshots = []
+    for snapshot in run_lanes(
+        module, options, problem, lanes, watched, seed, measures, workers, limit
+    ):
+        if snapshot.count in checkpoints:
+            snapshots.append((snapshot, checkpoints[snapshot.count]))
+    size = len(lanes.step)
+    start = _start(problem, len(lanes.step))
     if 0.0 in observed:
         snapshots.insert(0, (start, 0.0))
-    found = [
+    frames = [
         {
             "step": lanes.step,
             "clip": lanes.clip,
             "checkpoint": np.full(size, checkpoint),
-            "objective": at.objective,
-            "relative_error": (at.objective - optimum.value) / optimum.value,
-            "seconds": np.full(size, at.seconds / size),
-            "status": _status(at, start),
-            **at.measures,
+            "objective": snapshot.objective,
+            "relative_error": (snapshot.objective - optimum.value) / optimum.value,
+            "seconds": np.full(size, snapshot.seconds / size),
+            "status": _status(snapshot, start),
+            **snapshot.measures,
         }
-        for at, checkpoint in snapshots
+        for snapshot, checkpoint in snapshots
     ]
-    columns = {name: np.concatenate([one[name] for one in found]) for name in found[0]}
+    columns = {
+        name: np.concatenate([frame[name] for frame in frames]) for name in frames[0]
+    }
     return pd.DataFrame({**columns, "steps": steps(passes)})
 
 
-def _status(at: Snapshot, start: Snapshot) -> np.ndarray:
+def _status(snapshot: Snapshot, start: Snapshot) -> np.ndarray:
     """Status of each lane, (L,); one that stopped without diverging was hopeless."""
-    far = ~(at.objective <= DIVERGED * start.objective)
+    far = ~(snapshot.objective <= DIVERGED * start.objective)
     stopped = np.where(far, "diverged", HOPELESS)
-    return np.where(at.diverged, stopped, "ok")
+    return np.where(snapshot.diverged, stopped, "ok")
 
 
 def supports(W: np.ndarray, truth: np.ndarray) -> dict[str, np.ndarray]:

@@ -53,17 +53,19 @@ def check(value: Any, kind: Any, where: Where = "", is_whole: bool = True) -> An
     try:
         return _adapter(kind).validate_python(plain)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        found = [one for one in found if is_whole or not _is_empty(one)]
-        if found:
-            raise ConfigError(_message(found, plain, where)) from error
+        errors = error.errors(include_url=False)
+        errors = [fault for fault in errors if is_whole or not _is_empty(fault)]
+        if errors:
+            raise ConfigError(_message(errors, plain, where)) from error
     return value
 
 
 @functools.lru_cache(256)
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     strict = ConfigDict(strict=True, arbitrary_types_allowed=True)
-    return TypeAdapter(kind, config=None if is_dataclass(kind) else strict)
+    if is_dataclass(kind):
+        return TypeAdapter(kind)
+    return TypeAdapter(kind, config=strict)
 
 
 def _is_empty(error: Any) -> bool:
@@ -72,38 +74,39 @@ def _is_empty(error: Any) -> bool:
 
 def _message(errors: Sequence[Any], value: Any, where: Where) -> str:
     """One line on the first error: the key, the value expected and the value found."""
-    first = errors[0]
-    words, found = first.get("ctx", {}), first["input"]
-    path = _path(value, first["loc"])
-    named = [*path, words["key"]] if first["type"] == UNKNOWN else path
-    key = where(named) if callable(where) else below(where, named)
-    if first["type"] == "value_error":  # of a constraint of ours; it may name a key
+    fault = errors[0]
+    words = fault.get("ctx", {})
+    wrong = fault["input"]
+    path = _path(value, fault["loc"])
+    keys = [*path, words["key"]] if fault["type"] == UNKNOWN else path
+    key = where(keys) if callable(where) else below(where, keys)
+    if fault["type"] == "value_error":  # of a constraint of ours; it may name a key
         text = str(words["error"])
         return key + text if text.startswith((".", ":")) else f"{key}: {text}"
-    if first["type"] == UNKNOWN:
+    if fault["type"] == UNKNOWN:
         return f"{key}: {expected(words['key'], words['known'])}"
-    if _is_empty(first):
-        is_word = first["type"] == "string_type" and isinstance(path[-1], int)
-        cure = quoted(found) if is_word else ""
+    if _is_empty(fault):
+        is_word = fault["type"] == "string_type" and isinstance(path[-1], int)
+        cure = quoted(wrong) if is_word else ""
         return f"{key}: expected a value, found nothing{cure}"
-    if first["type"] == "literal_error":
-        known = re.findall("'(.*?)'", words["expected"])
-        return f"{key}: {expected(found, known)}"
-    every = [one["msg"] for one in errors if _path(value, one["loc"]) == path]
-    texts = [text.replace("Input should be ", "") for text in every]
+    if fault["type"] == "literal_error":
+        choices = re.findall("'(.*?)'", words["expected"])
+        return f"{key}: {expected(wrong, choices)}"
+    same = [fault for fault in errors if _path(value, fault["loc"]) == path]
+    texts = [fault["msg"].replace("Input should be ", "") for fault in same]
     texts = [re.sub("^(less|greater) ", r"a number \1 ", text) for text in texts]
-    said = " ".join(repr(found).split())[:80]
-    cure = quoted(found) if first["type"] == "string_type" else ""
-    return f"{key}: expected {' or '.join(texts)}, found {said}{cure}"
+    cure = quoted(wrong) if fault["type"] == "string_type" else ""
+    text = " ".join(repr(wrong).split())[:80]
+    return f"{key}: expected {' or '.join(texts)}, found {text}{cure}"
 
 
-def quoted(found: Any) -> str:
+def quoted(word: Any) -> str:
     """How to write a word that YAML reads as a truth value or as nothing; or empty."""
-    if found is None:
+    if word is None:
         return ": write 'null' in quotes: YAML reads null and ~ as no value"
-    if found is True:
+    if word is True:
         return ": write 'yes' in quotes: YAML reads yes, on and true as true"
-    if found is False:
+    if word is False:
         return ": write 'no' in quotes: YAML reads no, off and false as false"
     return ""
 
@@ -134,10 +137,10 @@ def _path(value: Any, location: Iterable[Any]) -> list[Any]:
 # --- names ----------------------------------------------------------------------------
 
 
-def one_of(where: str, value: Any, known: Iterable[Any]) -> None:
+def one_of(where: str, value: Any, choices: Iterable[Any]) -> None:
     """Refuse a value that is none of the known ones; ``where`` begins the message."""
-    if value not in known:
-        raise ConfigError(f"{where}: {expected(value, known)}")
+    if value not in choices:
+        raise ConfigError(f"{where}: {expected(value, choices)}")
 
 
 # --- YAML -----------------------------------------------------------------------------
@@ -158,15 +161,15 @@ def load_yaml(where: str, text: bytes) -> Any:
         raise ConfigError(f"{where}: not valid YAML: {reason}") from error
 
 
-def _written_out(node: yaml.Node, known: dict[int, float]) -> float:
+def _written_out(node: yaml.Node, counts: dict[int, float]) -> float:
     """The number of nodes after every alias is replaced by its content."""
-    if id(node) not in known:
-        known[id(node)] = math.inf  # for an alias of a node that contains it
-        parts = node.value if isinstance(node, yaml.CollectionNode) else []
+    if id(node) not in counts:
+        counts[id(node)] = math.inf  # for an alias of a node that contains it
+        children = node.value if isinstance(node, yaml.CollectionNode) else []
         if isinstance(node, yaml.MappingNode):
-            parts = itertools.chain(*parts)
-        known[id(node)] = 1 + sum(_written_out(one, known) for one in parts)
-    return known[id(node)]
+            children = itertools.chain(*children)
+        counts[id(node)] = 1 + sum(_written_out(child, counts) for child in children)
+    return counts[id(node)]
 
 
 class _Loader(yaml.CSafeLoader):
@@ -183,7 +186,7 @@ class _Loader(yaml.CSafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         plain = [key for key, _ in node.value if key.tag.endswith(":str")]
         for place, key in enumerate(plain):
-            if key.value in [one.value for one in plain[:place]]:
+            if key.value in [earlier.value for earlier in plain[:place]]:
                 raise _refusal(f"key {key.value!r} is given twice", key)
         return super().construct_mapping(node, deep=deep)
 

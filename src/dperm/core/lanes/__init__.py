@@ -232,7 +232,8 @@ class Run(Block):
 
     def call(self, kernel: Any, drawn: tuple[Any, ...]) -> None:
         """Call a kernel on all tiles, spread over the threads."""
-        problem, penalty = self.problem, self.problem.penalty
+        problem = self.problem
+        penalty = problem.penalty
         psi = (penalty.l1, penalty.l2, penalty.lower, penalty.upper)
         arguments = (matrix(problem, self.by_rows), *drawn, (problem.n, problem.p), psi)
         ready = compiled(problem, kernel, self.tiles.shape[2])
@@ -247,15 +248,15 @@ class Run(Block):
         return gaussian(self.streams.noise, shape)
 
 
-def _tiled(values: np.ndarray, most: int) -> np.ndarray:
+def _tiled(values: np.ndarray, widest: int) -> np.ndarray:
     """Lay values (L, m) out as (tile, m, lane), padded with idle lanes.
 
-    Tiles are equally wide, ``most`` lanes at most, and whole vectors of lanes; a few
+    Tiles are equally wide, ``widest`` lanes at most, and whole vectors of lanes; a few
     lanes in one tile are not padded.
     """
     size = len(values)
-    vector = _VECTOR if most > 1 and size > _VECTOR // 2 else 1
-    count = -(-size // most)
+    vector = _VECTOR if widest > 1 and size > _VECTOR // 2 else 1
+    count = -(-size // widest)
     width = -(-size // max(count, 1) // vector) * vector
     padded = np.pad(values, ((0, count * width - size), (0, 0)))
     padded = padded.reshape(count, width, values.shape[1])

@@ -87,7 +87,9 @@ def lane_bytes(problem: Problem) -> int:
 @njit(**KERNEL)
 def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles):
     """Algorithm 1, lines 3 to 8; a move reaches the margins in the next step's sums."""
-    (n, p), (l1, l2, lower, upper), lanes = shape, psi, lanes_of(tiles)
+    n, p = shape
+    l1, l2, lower, upper = psi
+    lanes = lanes_of(tiles)
     total = np.empty(lanes)
     move = np.zeros(lanes)
     d = np.empty((n, lanes))
@@ -111,7 +113,8 @@ def _steps(A, order, noise, since, inverse, share, shape, psi, constants, tiles)
                 released = total[lane] / n + scale[lane] * share[j] * noise[k]
                 shrink = 1.0 / (1.0 + gamma * l2)
                 new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
-                W[j, lane], move[lane] = new, new - old
+                W[j, lane] = new
+                move[lane] = new - old
             if is_averaged:  # iterates of the period so far lack this move
                 for lane in range(lanes):
                     W[drift + j, lane] += (since + k) * move[lane]
@@ -152,7 +155,9 @@ class Run(driver.Run):
 
     def shares(self, M: np.ndarray) -> np.ndarray:
         """Ratios C_j / C, shape (p,)."""
-        return share(M if self.options.thresholds == "scaled" else np.ones_like(M))
+        if self.options.thresholds == "scaled":
+            return share(M)
+        return share(np.ones_like(M))
 
     def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
         """Step, clip and noise scale of each lane, for a share of 1."""
@@ -161,7 +166,8 @@ class Run(driver.Run):
 
     def start(self) -> np.ndarray:
         """The margins at w = 0; the drift, if iterates are averaged."""
-        drift = np.zeros(self.problem.p if self.options.periods else 0)
+        size = self.problem.p if self.options.periods else 0
+        drift = np.zeros(size)
         return np.concatenate((self.problem.offset, drift))
 
     def draw(self, count: int) -> tuple[Any, ...]:

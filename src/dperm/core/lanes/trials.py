@@ -51,9 +51,9 @@ def noise(
     return calibrate(ledger, problem.epsilon, problem.delta, calibration)
 
 
-def lanes(step: np.ndarray, clip: np.ndarray, at: Calibration) -> Lanes:
+def lanes(step: np.ndarray, clip: np.ndarray, calibration: Calibration) -> Lanes:
     """Lanes under calibrated noise; step and clip (L,)."""
-    return Lanes(step, clip, at.noise_multiplier, at.calibration)
+    return Lanes(step, clip, calibration.noise_multiplier, calibration.calibration)
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ class Trials:
         )  # no reference to self
 
     def best(
-        self, points: Iterable[Point], seeds: Sequence[int], most: int = BEST
+        self, points: Iterable[Point], seeds: Sequence[int], count: int = BEST
     ) -> list[dict[str, float]]:
-        """The ``most`` points of a grid of least mean objective over the seeds.
+        """The ``count`` points of a grid of least mean objective over the seeds.
 
         Points with equally many passes run together, on common random numbers. Ties go
         to the smaller step, then the smaller clip, then fewer passes.
@@ -103,7 +103,9 @@ class Trials:
         if table.empty:
             name = self.problem.name
             raise DivergedError(f"problem {name}: every setting of the grid diverged")
-        settings: list[dict[str, float]] = table[[*POINT]].head(most).to_dict("records")
+        settings: list[dict[str, float]] = (
+            table[[*POINT]].head(count).to_dict("records")
+        )
         return settings
 
     def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:

@@ -98,18 +98,16 @@ def calibrate(
         return epsilon_of(ledger_of(multiplier), delta, calibration)
 
     @cache
-    def near(multiplier: float, *how: float) -> float:
-        return estimate(ledger_of(multiplier), delta, *how)
+    def near(multiplier: float, *tolerance: float) -> float:
+        return estimate(ledger_of(multiplier), delta, *tolerance)
 
     if math.isinf(epsilon):
         multiplier = 0.0
     elif calibration == STRICT and not is_closed_form(ledger_of(1.0)):
         multiplier = _near(near, price, epsilon)
     else:
-        exact = calibration in OURS
-        multiplier = smallest(
-            price, epsilon, TOLERANCE_CLOSED if exact else TOLERANCE_GRID
-        )
+        tolerance = TOLERANCE_CLOSED if calibration in OURS else TOLERANCE_GRID
+        multiplier = smallest(price, epsilon, tolerance)
     while price(multiplier) > epsilon:
         multiplier *= 1 + TOLERANCE_GRID / 2
     ledger = ledger_of(multiplier)
@@ -153,9 +151,10 @@ def smallest(
     Raises UnreachableTargetError if no noise reaches the target.
     """
     cached_cost = cache(cost)
-    lower, upper = _bracket(
-        cached_cost, target, *((near, 1.02) if near else (1.0, 2.0))
-    )
+    if near:
+        lower, upper = _bracket(cached_cost, target, near, 1.02)
+    else:
+        lower, upper = _bracket(cached_cost, target, 1.0, 2.0)
     if lower == upper:
         return upper
 

@@ -11,6 +11,7 @@ one small function per kind of event and accountant.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -49,19 +50,19 @@ def missing_values(rule: str | None) -> tuple[str, ...]:
     return (WHOLE if rule == "drop" else f"{rule} of columns",)
 
 
-def united(*parts: Iterable[str]) -> tuple[str, ...]:
+def united(*groups: Iterable[str]) -> tuple[str, ...]:
     """All names once, in the order of their first occurrence."""
-    return tuple(dict.fromkeys(text for names in parts for text in names))
+    return tuple(dict.fromkeys(itertools.chain(*groups)))
 
 
-def moves_with_data(given: Iterable[str]) -> tuple[str, ...]:
+def moves_with_data(names: Iterable[str]) -> tuple[str, ...]:
     """All names except n: what an epsilon assumes beyond the relation itself."""
-    return tuple(name for name in given if name != N)
+    return tuple(name for name in names if name != N)
 
 
-def as_set(given: Iterable[str]) -> str:
+def as_set(names: Iterable[str]) -> str:
     """The names in braces, for tables and messages."""
-    return f"{{{', '.join(given)}}}"
+    return f"{{{', '.join(names)}}}"
 
 
 class LedgerError(ValueError):

@@ -84,8 +84,8 @@ def streams(seed: int) -> Streams:
 
 def seeds_of(seed: int, count: int) -> list[int]:
     """``count`` seeds, all derived from one."""
-    made: list[int] = SeedSequence(seed).generate_state(count, "u8").tolist()
-    return made
+    seeds: list[int] = SeedSequence(seed).generate_state(count, "u8").tolist()
+    return seeds
 
 
 # Maps the kind of noise, the numbers in units of its scale, and the order of its norm
@@ -190,6 +190,8 @@ def signed_noisy_max(
     coordinate that is chosen and its sign, +1 or -1.
     """
     noise = scale * unit_laplace(rng, (2, scores.size))
-    up, down = scores + noise[0], noise[1] - scores
-    j, k = int(up.argmax()), int(down.argmax())
+    up = scores + noise[0]
+    down = noise[1] - scores
+    j = int(up.argmax())
+    k = int(down.argmax())
     return (j, 1) if up[j] >= down[k] else (k, -1)

@@ -210,7 +210,8 @@ def chernoff(releases: Sequence[Release], delta: float, interval: float) -> floa
     coarse = [release.on_nodes(width) for release in releases]
 
     def bound(order: float) -> float:
-        cumulant = sum(part.count * part.tilted(order * width)[1] for part in coarse)
+        terms = [merged.count * merged.tilted(order * width)[1] for merged in coarse]
+        cumulant = sum(terms)
         power = order / interval
         factor = -math.log1p(power) - power * math.log1p(1 / power)
         return (cumulant + factor - math.log(delta)) / order

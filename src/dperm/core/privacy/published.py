@@ -61,7 +61,9 @@ def sampled_renyi(rate: float, noise_multiplier: float) -> np.ndarray:
 
     Mironov, Talwar and Zhang 2019, arXiv:1908.10530, Section 3.3.
     """
-    k, a, log_gamma = np.arange(ORDERS[-1] + 1), ORDERS[:, None], scipy.special.gammaln
+    k = np.arange(ORDERS[-1] + 1)
+    a = ORDERS[:, None]
+    log_gamma = scipy.special.gammaln
     logs = log_gamma(a + 1) - log_gamma(k + 1) - log_gamma(np.maximum(a - k, 0) + 1)
     logs += k * math.log(rate) + scipy.special.xlog1py(a - k, -rate)
     logs += k * (k - 1) / (2 * noise_multiplier**2)

@@ -82,7 +82,7 @@ def _priced(
 
 def _split(
     mu: float,
-    others: list[Event],
+    non_gaussian: list[Event],
     delta: float,
     composed: Callable[[list[Profile], float], float],
 ) -> float:
@@ -91,14 +91,14 @@ def _split(
     The Gaussian releases, sampled or not, take half of delta and the others the other
     half: epsilons of two parts add up.
     """
-    sampled = [event for event in others if isinstance(event, SampledGaussian)]
-    rest = [event for event in others if event not in sampled]
+    sampled = [event for event in non_gaussian if isinstance(event, SampledGaussian)]
+    unsampled = [event for event in non_gaussian if event not in sampled]
     if not (mu or sampled):
         return math.inf
-    if not rest:
+    if not unsampled:
         return read_epsilon(mu, sampled, delta)
-    remainder = composed([profile(event) for event in rest], delta / 2)
-    by_curve = renyi_epsilon(Ledger(tuple(rest)), delta / 2)
+    remainder = composed([profile(event) for event in unsampled], delta / 2)
+    by_curve = renyi_epsilon(Ledger(tuple(unsampled)), delta / 2)
     return min(remainder, by_curve) + read_epsilon(mu, sampled, delta / 2)
 
 
@@ -120,23 +120,23 @@ def read_epsilon(mu: float, sampled: list[SampledGaussian], delta: float) -> flo
     if not sampled:
         return gaussian_epsilon(mu, delta)
     event = sampled[int(np.argmax(squares))]
-    others = mu**2 + sum(squares) - max(squares)
+    square = mu**2 + sum(squares) - max(squares)  # of the others
     law = scipy.stats.binom(event.count, event.sampling_rate)
-    most = int(law.isf(TAIL_OF_READS * delta))
-    least = int(law.ppf(TAIL_OF_READS))
-    reads = np.unique(np.linspace(least, most, MOST_READS + 1).round().astype(int))
+    largest = int(law.isf(TAIL_OF_READS * delta))
+    fewest = int(law.ppf(TAIL_OF_READS))
+    reads = np.unique(np.linspace(fewest, largest, MOST_READS + 1).round().astype(int))
     # From one number on to the next, all count as the next one, which costs more.
     chances = np.diff(law.cdf(reads), prepend=0.0)
-    mus = np.sqrt(others + reads / event.noise_multiplier**2)
-    left = delta - float(law.sf(most))
+    mus = np.sqrt(square + reads / event.noise_multiplier**2)
+    spare = delta - float(law.sf(largest))
 
     def excess(epsilon: float) -> float:
-        costs = [gaussian_delta(epsilon, one) if one else 0.0 for one in mus]
-        return float(chances @ np.array(costs)) - left
+        costs = [gaussian_delta(epsilon, shift) if shift else 0.0 for shift in mus]
+        return float(chances @ np.array(costs)) - spare
 
     if excess(0.0) <= 0:
         return 0.0
-    upper = gaussian_epsilon(float(mus[-1]), left)
+    upper = gaussian_epsilon(float(mus[-1]), spare)
     root = float(scipy.optimize.brentq(excess, 0.0, upper, xtol=1e-9 * upper))
     return root * (1 + ROOT_MARGIN)
 

@@ -114,7 +114,9 @@ def _convert(words, numbers, widths, sure, heights):
                     return filled, used
                 negative = (words[used] >> NINE >> EIGHT) & ONE
                 x = -(TAIL + beyond) if negative else TAIL + beyond
-            numbers[filled], filled, used = x, filled + ONE, following
+            numbers[filled] = x
+            filled = filled + ONE
+            used = following
 
 
 def drawn(rng: Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:

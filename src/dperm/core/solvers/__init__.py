@@ -100,8 +100,8 @@ def check(algorithm: str, module: ModuleType) -> None:
 
 def name_of(module: Any) -> str:
     """The name of a solver's module, or of an object that stands for one."""
-    own = getattr(module, "__qualname__", type(module).__qualname__)
-    return str(getattr(module, "__name__", own))
+    qualified = getattr(module, "__qualname__", type(module).__qualname__)
+    return str(getattr(module, "__name__", qualified))
 
 
 def given(module: Any) -> str:
@@ -136,17 +136,17 @@ def settings(module: ModuleType) -> tuple[dict[str, Any], dict[str, Any]]:
     return default, dict(grid)
 
 
-def make_options(module: ModuleType, given: dict[str, Any]) -> Any:
+def make_options(module: ModuleType, settings: dict[str, Any]) -> Any:
     """The module's Options with these values.
 
     Raises ValueError for an unknown key (the message suggests the nearest one) or an
     invalid value.
     """
     names = [field.name for field in fields(module.Options)]
-    for key in given:
+    for key in settings:
         if key not in names:
             raise ValueError(
                 f"options.{key}: unknown; expected one of {', '.join(names)}"
                 f"{hint(key, names)}"
             )
-    return module.Options(**given)
+    return module.Options(**settings)

@@ -28,7 +28,8 @@ def obstacle(
     sparse : bool, optional
         Whether the prepared data are sparse; None: as inferred from the reader.
     """
-    name, kind = module.__name__.rpartition(".")[2], solvers.family(module)
+    name = module.__name__.rpartition(".")[2]
+    kind = solvers.family(module)
     if kind != "lanes":
         return (
             f"{name} is no solver of lanes but of the family {kind}, which takes no "
@@ -40,7 +41,8 @@ def obstacle(
             "its data are kept sparse: expected a solver that declares SPARSE = True, "
             f"such as dp_cd, found {name}"
         )
-    penalty, refuses = problem.penalty, getattr(module, "refuses", None)
+    penalty = problem.penalty
+    refuses = getattr(module, "refuses", None)
     ends = (penalty.lower, penalty.upper)
     smooth = penalty.l1 in (0, "0") and not any(map(math.isfinite, ends))
     return refuses(options, smooth) if refuses else ""
@@ -48,10 +50,10 @@ def obstacle(
 
 def kept_sparse(dataset: schema.Dataset) -> bool:
     """Whether a data set's reader is known to return a sparse matrix."""
-    given = dataset.reader.options
+    options = dataset.reader.options
     if dataset.reader.format == "libsvm":
-        return not given.get("dense", False)
+        return not options.get("dense", False)
     if dataset.reader.format == "nips2003":
-        return "n_features" in given
-    made = {source.generator for source in dataset.sources}
-    return "sparse_classification" in made
+        return "n_features" in options
+    generators = {source.generator for source in dataset.sources}
+    return "sparse_classification" in generators

@@ -10,17 +10,17 @@ from typing import Any, NoReturn
 from dperm.core.names import expected
 
 
-def one_of(key: str, found: Any, known: Collection[str]) -> None:
+def one_of(key: str, option: Any, choices: Collection[str]) -> None:
     """Refuse a value that is none of the known ones."""
-    if found not in known:
-        raise ValueError(f"options.{key}: {expected(found, known)}")
+    if option not in choices:
+        raise ValueError(f"options.{key}: {expected(option, choices)}")
 
 
-def at_least(options: Any, least: int, *keys: str) -> None:
-    """Refuse numbers below the least."""
+def at_least(options: Any, minimum: int, *keys: str) -> None:
+    """Refuse numbers below the minimum."""
     for key in keys:
-        if not _number(options, key) >= least:
-            _refuse(options, key, f"{least} or more")
+        if not _number(options, key) >= minimum:
+            _refuse(options, key, f"{minimum} or more")
 
 
 def positive(options: Any, *keys: str) -> None:
@@ -39,36 +39,36 @@ def share(options: Any, *keys: str) -> None:
 
 def typed(options: Any, setting: Mapping[str, Any]) -> None:
     """Refuse values of a setting that are of another type than the usual ones."""
-    for key, entry in setting.items():
+    for key, option in setting.items():
         usual = getattr(options, key)
         is_number = isinstance(usual, int | float) and not isinstance(usual, bool)
         if is_number:
-            _check_number(key, entry, isinstance(usual, int))
-        elif isinstance(usual, bool | str) and not isinstance(entry, type(usual)):
+            _check_number(key, option, isinstance(usual, int))
+        elif isinstance(usual, bool | str) and not isinstance(option, type(usual)):
             kind = "True or False" if isinstance(usual, bool) else "a name"
-            raise ValueError(f"options.{key}: expected {kind}, found {entry!r}")
+            raise ValueError(f"options.{key}: expected {kind}, found {option!r}")
 
 
-def is_whole(entry: Any) -> bool:
+def is_whole(number: Any) -> bool:
     """Whether a number counts something, as 10 or 1e3 does."""
-    return isinstance(entry, Integral) or float(entry).is_integer()
+    return isinstance(number, Integral) or float(number).is_integer()
 
 
 def _number(options: Any, key: str) -> float:
     """The number of an option; whole where it counts, as its default does."""
-    entry = getattr(options, key)
+    number = getattr(options, key)
     counts = {field.name for field in fields(options) if field.type in (int, "int")}
-    _check_number(key, entry, key in counts)
-    return float(entry)
+    _check_number(key, number, key in counts)
+    return float(number)
 
 
-def _check_number(key: str, entry: Any, is_count: bool) -> None:
-    if isinstance(entry, bool) or not isinstance(entry, Real):
-        raise ValueError(f"options.{key}: expected a number, found {entry!r}")
-    if is_count and not is_whole(entry):
-        raise ValueError(f"options.{key}: expected a whole number, found {entry!r}")
+def _check_number(key: str, number: Any, is_count: bool) -> None:
+    if isinstance(number, bool) or not isinstance(number, Real):
+        raise ValueError(f"options.{key}: expected a number, found {number!r}")
+    if is_count and not is_whole(number):
+        raise ValueError(f"options.{key}: expected a whole number, found {number!r}")
 
 
 def _refuse(options: Any, key: str, expected: str) -> NoReturn:
-    found = getattr(options, key)
-    raise ValueError(f"options.{key}: expected {expected}, found {found!r}")
+    option = getattr(options, key)
+    raise ValueError(f"options.{key}: expected {expected}, found {option!r}")

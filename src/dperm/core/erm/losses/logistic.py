@@ -14,7 +14,8 @@ def second(v: np.ndarray) -> np.ndarray:
 
 def dual(theta: np.ndarray) -> np.ndarray:
     """The entropy q log q + (1 - q) log(1 - q) with q = -theta."""
-    q, r = -theta, 1.0 + theta
+    q = -theta
+    r = 1.0 + theta
     entropy = np.where(q > 0, q * np.log(np.where(q > 0, q, 1.0)), 0.0)
     return entropy + np.where(r > 0, r * np.log(np.where(r > 0, r, 1.0)), 0.0)
 
