@@ -91,7 +91,8 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
     with store.locked(folder):
-        kept, made = _sound_record(dataset, data), made_of(dataset, data.mirror)
+        kept = _sound_record(dataset, data)
+        made = made_of(dataset, data.mirror)
         # Files of one's own are read again even where a digest says what is in them.
         is_own = any(source.kind == "file" for source in dataset.sources)
         is_known = dataset.digest is not None and not is_own
@@ -150,7 +151,8 @@ def made_of(dataset: Dataset, mirror: str | None = None) -> str:
     ``mirror`` count too.
     """
     section = [dataset.digest, *map(asdict, dataset.sources), asdict(dataset.reader)]
-    folders, code = {"file": Path()}, ""
+    folders = {"file": Path()}
+    code = ""
     if dataset.digest is None:
         folders |= {"mirror": Path(mirror)} if mirror else {}
         code = closure.digest(*READING)
@@ -243,13 +245,15 @@ def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> 
         return GENERATORS[str(source.generator)](**source.options)
     if source.kind == "sklearn":
         return _included(str(source.loader), dataset.reader.positive)
-    reader, work = dataset.reader, Path(data.dir, "downloads", dataset.name)
+    reader = dataset.reader
+    work = Path(data.dir, "downloads", dataset.name)
     most = data.most_bytes
     try:
         if source.kind == "openml":
             path, target = _of_openml(int(source.id or 0), data, again)
             reader = replace(reader, format="arff", options={})
-            reader, paths = replace(reader, target=reader.target or target), [path]
+            reader = replace(reader, target=reader.target or target)
+            paths = [path]
         elif source.kind == "http":
             budget = Budget(data, dataset.digest is not None)
             urls = enumerate(source.urls)
@@ -369,7 +373,8 @@ class Budget:
                 answer.raise_for_status()
                 return answer
             answer.close()
-            before, url = url, urljoin(url, answer.headers["Location"])
+            before = url
+            url = urljoin(url, answer.headers["Location"])
             is_other = urlsplit(before).netloc != urlsplit(url).netloc
             if is_other and not self.is_declared:
                 host = urlsplit(url).netloc
@@ -412,7 +417,8 @@ def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | No
 
     # The declared digests are of ARFF: the types of a Parquet file may differ.
     os.environ[openml.config.OPENML_SKIP_PARQUET_ENV_VAR] = "true"
-    get, patience = openml.datasets.get_dataset, data.timeout * (1 + data.retries)
+    get = openml.datasets.get_dataset
+    patience = data.timeout * (1 + data.retries)
     _asked(name, patience, get, identifier, force_refresh_cache=again)
     found = _asked(name, data.most_seconds, get, identifier, download_data=True)
     return Path(found.data_file), found.default_target_attribute
@@ -467,7 +473,8 @@ def check_dataset(dataset: Dataset) -> None:
     Raises ValueError; the message names data set, key, value, expected values and the
     nearest name.
     """
-    where, reader = f"data set {dataset.name}: ", dataset.reader
+    where = f"data set {dataset.name}: "
+    reader = dataset.reader
     check(dataset, Dataset, where)
     for position, source in enumerate(dataset.sources):
         _check_source(source, f"{where}sources[{position}]")

@@ -59,7 +59,8 @@ def prepare(
     Raises ValueError if the data set was not fetched, successfully or not, or cannot be
     prepared as requested.
     """
-    expected, record = problem.dataset, read_record(problem.dataset.name, data)
+    expected = problem.dataset
+    record = read_record(problem.dataset.name, data)
     if record is None:
         raise ValueError(
             f"problem {problem.name}: data set {expected.name} was not fetched yet: "

@@ -100,7 +100,8 @@ def unpack(
         elif len(names) != 1:
             listed = _listed(names)
             raise RefusedError(f"it is an archive of {listed}: `members` names some")
-        found, spare = list[Content](), most
+        found = list[Content]()
+        spare = most
         for name in names:
             stream = opened.enter_context(held[name]())
             content = stream.read(spare + 1)
@@ -169,7 +170,8 @@ def _members(path: Path, opened: ExitStack, most: int) -> dict[str, Any]:
             return {one.filename: partial(zipped.open, one) for one in held}
     elif tarfile.is_tarfile(path):
         tar = opened.enter_context(tarfile.TarFile.open(path))
-        files, spare = dict[str, Any](), most
+        files = dict[str, Any]()
+        spare = most
         for member in tar:
             spare -= member.size
             if spare < 0:
@@ -225,7 +227,8 @@ def read_files(
     with refusing(names, reader.format), warnings.catch_warnings():
         for kind in (UserWarning, RuntimeWarning):  # numpy's: no data, division by zero
             warnings.simplefilter("error", kind)
-        files, spare = list[Content](), most
+        files = list[Content]()
+        spare = most
         for path in paths:
             files += unpack(path, members, spare)
             spare = most - sum(len(file.content) for file in files)
@@ -364,7 +367,8 @@ def read_nips2003(
         raise RefusedError(
             f"nips2003 reads pairs of data and labels, found {len(files)}"
         )
-    data, signs = files[0::2], files[1::2]
+    data = files[0::2]
+    signs = files[1::2]
     if n_features is None:
         X = np.vstack([np.loadtxt(BytesIO(file.content), ndmin=2) for file in data])
         y = np.hstack([np.loadtxt(BytesIO(file.content), ndmin=1) for file in signs])

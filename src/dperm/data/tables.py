@@ -96,7 +96,8 @@ def _text_table(
             )
     if not records:
         raise RefusedError("the file has no rows")
-    rows, index = [row[:p] for row in records.values()], pd.Index(records, name="line")
+    rows = [row[:p] for row in records.values()]
+    index = pd.Index(records, name="line")
     table = pd.DataFrame(rows, index, dtype=object)
     table.columns = [names[j] or numbered[j] for j in range(p)]
     table.attrs["unnamed"] = [numbered[j] for j in range(p) if not names[j]]
@@ -223,7 +224,8 @@ def table_arrays(
     Raises RefusedError, in one line with everything in the table that is neither a
     number nor declared.
     """
-    listed, held = categories or {}, [*table.columns]
+    listed = categories or {}
+    held = [*table.columns]
     target = target or str(held[-1])
     decimal = table.attrs.get("decimal", ".")
     unnamed = table.attrs.get("unnamed", ())
@@ -378,8 +380,10 @@ def _refuse(column: pd.Series, wrong: Any, expected: str, cure: str) -> None:
     wrong = np.asarray(wrong, dtype=bool)
     if not wrong.any():
         return
-    first, count = int(np.argmax(wrong)), int(wrong.sum())
-    value, where = column.iloc[first], column.index[first]
+    first = int(np.argmax(wrong))
+    count = int(wrong.sum())
+    value = column.iloc[first]
+    where = column.index[first]
     found = "no value" if pd.isna(value) else repr(value)
     if isinstance(value, float) and found != "no value":
         found = f"{value:g}"

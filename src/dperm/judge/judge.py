@@ -159,7 +159,8 @@ def combined(claim: Claim, seen: Finding) -> Finding:
     A group without its result leaves "not run". One that decides nothing leaves a
     caveat where all are needed and most decide something, else "undecided".
     """
-    numbers, total = seen.numbers, len(seen.numbers) + len(seen.missing)
+    numbers = seen.numbers
+    total = len(seen.numbers) + len(seen.missing)
     if not total:
         return replace(seen, verdict=NOTHING, reason=f"nowhere {claim.only}")
     if not numbers:

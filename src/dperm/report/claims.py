@@ -346,7 +346,8 @@ def few(names: Sequence[str], most: int = LISTED) -> str:
 
 def _groups(claim: Claim, found: Finding) -> Iterator[str]:
     """How many groups hold, then the numbers of the worst."""
-    numbers, total = found.numbers, len(found.numbers) + len(found.missing)
+    numbers = found.numbers
+    total = len(found.numbers) + len(found.missing)
     if total > 1:
         verdicts = [verdict_of(claim, number) for number in numbers.values()]
         counts = [f"{verdicts.count(HOLDS)} of {total} hold"]

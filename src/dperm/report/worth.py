@@ -29,7 +29,8 @@ NOISE_TABLES = {  # paper to the table of its published noise
     "dpbcfw": "privacy",
 }
 TARGET = 1.0  # published epsilon that is shown
-KEPT, OPEN = "proved to cost at most 1", "open"
+KEPT = "proved to cost at most 1"
+OPEN = "open"
 BROKEN = "proved to cost more than 1, at least this"
 SHADES = {KEPT: "#0072b2", OPEN: "#e69f00", BROKEN: "#d55e00"}
 TICKS = (0.01, 1, 100, 1e4, 1e6)
@@ -94,9 +95,11 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 1.2))
     rows: list[Any] = list(data.assign(answer=answers(data)).itertuples())
     for place, row in enumerate(rows):
-        least, most = row.least, row.most
+        least = row.least
+        most = row.most
         if row.answer == BROKEN:
-            least, most = row.proved_least, row.proved
+            least = row.proved_least
+            most = row.proved
         left = min(least, most / 1.15)  # wide enough to be seen
         axes.barh(place, most - left, left=left, height=0.5, color=SHADES[row.answer])
         end = (max(most, TARGET), place)

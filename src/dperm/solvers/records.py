@@ -184,16 +184,20 @@ class Records:
 
     def moments(self, C: float, weight: float) -> np.ndarray:
         """Sum of t t^T with t = (x, weight y) clipped to C; shape (p + 1, p + 1)."""
-        rows, y, p = self.rows, weight * self.labels, self.rows.shape[1]
+        rows = self.rows
+        y = weight * self.labels
+        p = self.rows.shape[1]
         with np.errstate(all="ignore"):
             size = np.hypot(self.norms, y)
             if not (size <= FAR).all():  # their squares might overflow: clip them first
                 drawn_in = np.where(size <= FAR, 1.0, C / size)
-                rows, y = _weighted(rows, drawn_in), drawn_in * y
+                rows = _weighted(rows, drawn_in)
+                y = drawn_in * y
                 size = np.hypot(norms(rows), y)
             inside = np.minimum(1.0, C / np.maximum(size, 1 / STEEP))
         check(np.maximum(_largest(rows), np.abs(y)), inside, C)
-        squares, found = inside**2, np.empty((p + 1, p + 1))
+        squares = inside**2
+        found = np.empty((p + 1, p + 1))
         found[:p, :p] = gram(rows, squares)
         found[:p, p] = found[p, :p] = rows.T @ (squares * y)
         found[p, p] = squares @ y**2
@@ -351,7 +355,8 @@ def _largest(rows: Any) -> np.ndarray:
     """The largest absolute entry of each row; shape (n,)."""
     if not sparse.issparse(rows):
         return np.abs(np.maximum(rows.max(axis=1), -rows.min(axis=1)))  # no -0.0
-    found, filled = np.zeros(rows.shape[0]), np.diff(rows.indptr) > 0
+    found = np.zeros(rows.shape[0])
+    filled = np.diff(rows.indptr) > 0
     if filled.any():
         starts = rows.indptr[:-1][filled]
         found[filled] = np.maximum.reduceat(np.abs(rows.data), starts)

@@ -50,7 +50,9 @@ class Fit(ABC):
         streams: Sequence[Streams],
         options: Any,
     ):
-        self.at, self.ledger, self.options = at, ledger, options
+        self.at = at
+        self.ledger = ledger
+        self.options = options
         self.streams = streams
         self.u = np.zeros((at.p, len(streams)))
 
@@ -69,7 +71,9 @@ class Fit(ABC):
         Raises UndeclaredError if the algorithm requests a release that the ledger does
         not state, or one that noise for release has no proof for.
         """
-        steps, events, found = self.steps(), in_rounds(self.ledger), None
+        steps = self.steps()
+        events = in_rounds(self.ledger)
+        found = None
         noise: Any = self.exact or self.normal
         while True:
             with np.errstate(all="ignore"):  # no warning may depend on the records

@@ -73,8 +73,10 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The smallest eigenvalue, the matrix, the vector."""
-        at, p = self.at, self.at.p
-        R, Y = self.options.radius * at.radius, self.options.label
+        at = self.at
+        p = self.at.p
+        R = self.options.radius * at.radius
+        Y = self.options.label
         scales = [event.scale for event in self.ledger.events]
         smallest = yield at.smallest_eigenvalue(R)
         Q = yield at.second_moments(R)

@@ -96,10 +96,13 @@ class Run(Fit):
         ``width`` features may move, or all p; ``placed`` makes a sum (p, L) of what is
         released. In the end the last half of the iterates is averaged, if asked for.
         """
-        at, options, T = self.at, self.options, self.options.steps
+        at = self.at
+        options = self.options
+        T = self.options.steps
         eta = options.step / (at.loss.curvature * (width or at.p))
         settled = eta / (1 - options.momentum)
-        velocity, total = np.zeros_like(self.u), np.zeros_like(self.u)
+        velocity = np.zeros_like(self.u)
+        total = np.zeros_like(self.u)
         for t in range(T):
             g = placed((yield ask()))
             velocity = options.momentum * velocity + g / count

@@ -87,8 +87,10 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The matrix, then noisy gradients."""
-        at, options = self.at, self.options
-        R, C = options.radius * at.radius, threshold(at, options.clip)
+        at = self.at
+        options = self.options
+        R = options.radius * at.radius
+        C = threshold(at, options.clip)
         Q = yield at.second_moments(R)
         edge = max(self.ledger.events[0].scale * np.sqrt(2 * at.p), 1e-9 * at.n)
         metric = at.loss.curvature * floored(Q, edge) / options.step

@@ -66,8 +66,11 @@ class Run(dp_gd.Run):
 
     def steps(self) -> Steps:
         """Noisy gradients of batches."""
-        at, options, own = self.at, self.options, self.streams
-        size, C = batch(at, options), threshold(at, options.clip)
+        at = self.at
+        options = self.options
+        own = self.streams
+        size = batch(at, options)
+        C = threshold(at, options.clip)
         yield from self.descent(
             lambda: at.batch_gradient_sum(self.u, C, size, own), size
         )

@@ -55,7 +55,8 @@ def chosen(at: Scaled, options: Options) -> tuple[int, float]:
 
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """The features, then T Gaussian releases."""
-    (k, C), T = chosen(at, options), options.steps
+    (k, C) = chosen(at, options)
+    T = options.steps
     # a selection of range 4 / b costs about as much as a Gaussian of mu = 2 / b
     scale = 2.0 * noise_multiplier * float(np.sqrt(k / options.share))
     selection = TopK(

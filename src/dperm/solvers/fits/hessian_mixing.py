@@ -69,7 +69,9 @@ def known(at: Scaled, R: float, found: np.ndarray, event: Event) -> np.ndarray:
 
 def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """The smallest eigenvalue, T sketches and T gradients."""
-    R, T, noise = options.radius * at.radius, options.steps, noise_multiplier
+    R = options.radius * at.radius
+    T = options.steps
+    noise = noise_multiplier
     first = options.share * options.eigenvalue
     # above p rows, so that the sketch is regular
     k = max(int(options.rows * max(at.p, np.log(20 * T / at.delta))), at.p + 2)
@@ -106,8 +108,10 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The smallest eigenvalue, then a sketch and a gradient per step."""
-        at, options = self.at, self.options
-        R, C = options.radius * at.radius, threshold(at, options.clip)
+        at = self.at
+        options = self.options
+        R = options.radius * at.radius
+        C = threshold(at, options.clip)
         eigenvalue, sketch, _ = self.ledger.events
         found = yield at.smallest_eigenvalue(R)
         below = known(at, R, found, eigenvalue)

@@ -63,15 +63,18 @@ def _newton(
         return records.pull(u, radius) + weights[:, None] * u + b
 
     def centre() -> tuple[np.ndarray, Any]:
-        none, most = np.zeros(at.p), float(tolerance.max())
+        none = np.zeros(at.p)
+        most = float(tolerance.max())
         u = _minimise_one(records, radius, weights, none, none, most)
         bent = records.hessian(u, radius) + np.diag(weights)
         return u[:, None], linalg.cho_factor(bent)
 
     start, factor = records.kept(("centre", radius, ridge), centre)
     u = np.repeat(start, b.shape[1], axis=1)
-    left, sizes = np.arange(b.shape[1]), np.full(b.shape[1], np.inf)
-    here, length = u.copy(), np.ones(b.shape[1])
+    left = np.arange(b.shape[1])
+    sizes = np.full(b.shape[1], np.inf)
+    here = u.copy()
+    length = np.ones(b.shape[1])
     slope = gradient(here, b)
     move = linalg.cho_solve(factor, slope)
     for _ in range(_CHORDS):
@@ -79,17 +82,22 @@ def _newton(
         kept = ~(sizes[left] <= tolerance[left])
         if not kept.any():
             return u
-        left, here, length = left[kept], here[:, kept], length[kept]
-        slope, move = slope[:, kept], move[:, kept]
+        left = left[kept]
+        here = here[:, kept]
+        length = length[kept]
+        slope = slope[:, kept]
+        move = move[:, kept]
         here = here - length * move
         following = gradient(here, b[:, left])
         after = linalg.cho_solve(factor, following)
         # Barzilai and Borwein 1988, in the metric of the Hessian
-        changed, bent = following - slope, after - move
+        changed = following - slope
+        bent = after - move
         length = -length * (move * changed).sum(axis=0)
         length = np.clip(length / (changed * bent).sum(axis=0), *_LENGTHS)
         length = np.where(np.isfinite(length), length, 1.0)  # nothing changed
-        slope, move = following, after
+        slope = following
+        move = after
     for k in np.flatnonzero(~(sizes <= tolerance)):
         u[:, k] = _minimise_one(
             records, radius, weights, b[:, k], u[:, k], float(tolerance[k])
@@ -125,7 +133,8 @@ def _minimise_one(
             length /= 2
         else:  # rounding is all that is left
             return u
-        u, slope = u - length * move, following
+        u = u - length * move
+        slope = following
     return u
 
 
@@ -144,7 +153,8 @@ def _proximal(
     own = at.n * float(at.l2.min()) if at.is_smooth else 0.0
     L = records.kept(("top", radius), lambda: _top(at, records, radius)) + ridge
     root = np.sqrt((ridge + own) / (L + own))
-    momentum, step = (1 - root) / (1 + root), 1.0 / L
+    momentum = (1 - root) / (1 + root)
+    step = 1.0 / L
 
     def smooth(u: np.ndarray) -> np.ndarray:
         return records.pull(u, radius) + ridge * u + b

@@ -75,7 +75,9 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The noisy moments of features and label."""
-        at, options, p = self.at, self.options, self.at.p
+        at = self.at
+        options = self.options
+        p = self.at.p
         whole = yield at.moments(bound(at, options), options.weight)
         scale = self.ledger.events[0].scale
         Q = floored(
@@ -118,7 +120,8 @@ def minimised(
         minimiser: np.ndarray = np.linalg.solve(whole, q.T[:, :, None])[:, :, 0].T
         return minimiser
     L = np.linalg.norm(Q, ord=2, axis=(1, 2))[None, :]
-    y, t = u, 1.0
+    y = u
+    t = 1.0
     for _ in range(_STEPS):
         slope = np.einsum("lij,jl->il", Q, y) - q
         following = at.prox(y - slope / L, records / L)
@@ -128,5 +131,6 @@ def minimised(
         later = (1 + np.sqrt(1 + 4 * t * t)) / 2
         uphill = ((y - following) * moved).sum(axis=0) > 0
         y = following + np.where(uphill, 0.0, (t - 1) / later) * moved
-        u, t = following, later
+        u = following
+        t = later
     return u

@@ -95,7 +95,8 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The minimisers, with noise on their error if they are approximate."""
-        at, options = self.at, self.options
+        at = self.at
+        options = self.options
         R, Lambda, ridge = constants(at, options)
         off = options.tolerance if options.minima == "approximate" else 0.0
         tolerance = options.tolerance * Lambda

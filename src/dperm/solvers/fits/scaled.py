@@ -49,9 +49,13 @@ class Scaled:
     """
 
     def __init__(self, problem: Problem, apart: bool = False):
-        self.name, self.loss, self.penalty = problem.name, problem.loss, problem.penalty
-        self.n, self.p = problem.n, problem.p
-        self.epsilon, self.delta = problem.epsilon, problem.delta
+        self.name = problem.name
+        self.loss = problem.loss
+        self.penalty = problem.penalty
+        self.n = problem.n
+        self.p = problem.p
+        self.epsilon = problem.epsilon
+        self.delta = problem.delta
         self.S, self.label = column_scales(problem), label_scale(problem)
         self.given = problem.given
         if not is_declared(problem):
@@ -101,7 +105,8 @@ class Scaled:
 
         Each run draws its own batch from its stream ``sampling``.
         """
-        records, found = self._behind(), np.empty_like(u)
+        records = self._behind()
+        found = np.empty_like(u)
         for run, one in enumerate(streams):
             sampling: Any = one.sampling
             some = sampling.choice(self.n, size, replace=False, shuffle=False)
@@ -138,7 +143,8 @@ class Scaled:
 
         Replacing a record takes away and adds a matrix between 0 and R^2 I.
         """
-        records, gram = self._behind(), self._gram(R)
+        records = self._behind()
+        gram = self._gram(R)
 
         def least() -> float:
             return float(np.linalg.eigvalsh(gram)[0])

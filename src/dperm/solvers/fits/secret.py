@@ -51,8 +51,11 @@ class Secret:
         then: Callable[[np.ndarray], Secret] | None = None,
         exact: bool = False,
     ):
-        self.kind, self.needs, self.exact = kind, needs, exact
-        self.__release, self.__then = release, then
+        self.kind = kind
+        self.needs = needs
+        self.exact = exact
+        self.__release = release
+        self.__then = then
 
     def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
         """The value as the next event hides it, (k, L) or (L, k, k).

@@ -63,8 +63,12 @@ def sensitivities(setup: Setup, n: int) -> Scores:
     d_t by 2 (1 - eta) L1 eta M + 2 eta L0. A score moves by that times the radius, the
     norm of a vertex.
     """
-    eta, half, reach = step(n, 2 * setup.d), n // 2, setup.radius
-    L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
+    eta = step(n, 2 * setup.d)
+    half = n // 2
+    reach = setup.radius
+    L0 = setup.lipschitz
+    L1 = setup.smoothness
+    M = setup.diameter
     own = 2 * eta * ((1 - eta) * L1 * M + L0) * reach
     return Scores(eta, 2 * L0 / half * reach, own, n - half)
 
@@ -74,7 +78,9 @@ def printed_sensitivity(setup: Setup, n: int, t: int) -> float:
 
     s_0 is the first term alone.
     """
-    L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
+    L0 = setup.lipschitz
+    L1 = setup.smoothness
+    M = setup.diameter
     eta = step(n, 2 * setup.d)
     first = (1 - eta) ** t * 2 * L0 * M / n
     return first if t == 0 else max(first, 2 * eta * (L1 * M**2 + L0 * M))
@@ -200,7 +206,8 @@ class Run(Stream):
 
     def blocks(self, most: int) -> Iterator[None]:
         """Take step 0, then blocks of ``most`` records; yield after each."""
-        half, setup = self.n // 2, self.setup
+        half = self.n // 2
+        setup = self.setup
         self.d = self.sums(gradient_sums, self.records(half), self.x) / half
         scores = setup.radius * np.stack([self.d, -self.d], axis=2)
         scores += self.scales[:, :1, None] * self._noise(1).reshape(-1, 2)
@@ -208,7 +215,8 @@ class Run(Stream):
         self.x *= 1 - self.eta
         self.x += self.eta * self.vertices()
         yield
-        scale, steps = np.ascontiguousarray(self.scales[:, 1]), setup.compiled(_steps)
+        scale = np.ascontiguousarray(self.scales[:, 1])
+        steps = setup.compiled(_steps)
         moving = (scale, self.eta, setup.radius, self.x, self.d, self.at)
         for low in range(half, self.n, most):
             batch = self.source.take(min(most, self.n - low))
@@ -237,9 +245,11 @@ def _place(d, u, low, high, radius, b, best, last):
         up = fused(radius, d[j], b * u[2 * j])
         down = fused(-radius, d[j], b * u[2 * j + 1])
         if up < best:
-            best, last = up, 2 * j
+            best = up
+            last = 2 * j
         if down < best:
-            best, last = down, 2 * j + 1
+            best = down
+            last = 2 * j + 1
     return last
 
 
@@ -254,22 +264,31 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
     p = X.shape[1]
     whole = p // BLOCK * BLOCK if p >= 2 * BLOCK else 0  # of fewer, all at once
     for lane in range(X.shape[0]):
-        x, d, b, last, factor = X[lane], D[lane], scale[lane], at[lane], 1.0
+        x = X[lane]
+        d = D[lane]
+        b = scale[lane]
+        last = at[lane]
+        factor = 1.0
         for k in range(rows.shape[0]):
-            z, c, y, u = rows[k], factors[k], labels[k], noise[k]
+            z = rows[k]
+            c = factors[k]
+            y = labels[k]
+            u = noise[k]
             v = c * factor * dot(z, x)
             gone = c * radius * z[last >> 1] * (1 - 2 * (last & 1))
             before = (v - eta * gone) / (1 - eta)
             old = clamp(slope(before, y), bound)
             new = clamp(slope(v, y), bound)
             pull = c * ((1 - eta) * (new - old) + eta * new)
-            best, block = np.inf, 0
+            best = np.inf
+            block = 0
             for low in range(0, whole, BLOCK):
                 for j in range(low, low + BLOCK):
                     d[j] = fused(pull, z[j], (1 - eta) * d[j])
                 least = lowest(d, u, low, radius, b)
                 if least < best:
-                    best, block = least, low
+                    best = least
+                    block = low
             for j in range(whole, p):
                 d[j] = fused(pull, z[j], (1 - eta) * d[j])
             if best < np.inf:
