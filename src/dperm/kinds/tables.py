@@ -189,7 +189,7 @@ def powers(
     problems: list[str],
     axes: Mapping[str, Mapping[str, Any]],
     keys: Sequence[str],
-    measures: Sequence[str],
+    values: Sequence[str],
 ) -> pd.DataFrame:
     """Exponents of a sweep's columns along an axis, with 95 % intervals.
 
@@ -199,7 +199,7 @@ def powers(
     """
     swept = swept_of(config, product)
     keys = list(keys)
-    measures = list(measures)
+    measures = list(values)
     rows: Rows = []
     for axis, held in axes.items():
         for group_keys, group in groups(where(swept, **held), keys):

@@ -119,9 +119,9 @@ def algorithm1(
         for t in range(count + 1):
             if t:
                 path.advance(1)
-            row = run_columns | {"iteration": t, "loss": path.at.objective}
+            row = run_columns | {"iteration": t, "loss": path.iterate.objective}
             row |= {"start": instance.start, "largest_norm": path.largest / size}
-            row |= {"final_norm": path.at.l1_norm / size, "p_min": path.p_min}
+            row |= {"final_norm": path.iterate.l1_norm / size, "p_min": path.p_min}
             rows.append(row)
     return rows
 
@@ -201,7 +201,7 @@ def curvature(
             "bound": theory.bound(count, p_min, h, C),
             "published_bound": theory.bound(count, printed.published_p_min, h, C),
             "printed_column": theory.printed_column(p_min, count, d, start, C),
-            "gap": path.at.objective - instance.truth,
+            "gap": path.iterate.objective - instance.truth,
             "start": start,
             "iteration": count,
         }
@@ -258,7 +258,7 @@ def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) ->
             for before, t in zip([0, *marks[:-1]], marks, strict=True):
                 path.advance(int(t - before))
                 row = {"panel": constraint, "sampling": name, "p_min": path.p_min}
-                row |= {"iteration": int(t), "gap": path.at.objective - least_loss}
+                row |= {"iteration": int(t), "gap": path.iterate.objective - least_loss}
                 rows.append(row | {"start": instance.start - least_loss})
     return rows
 
@@ -334,9 +334,9 @@ def _formula_errors(
     n = instance.problem.n
     x = _run(instance, bcfw.Options(radius=share * instance.radius), seed, 20)
     x.advance(20)
-    exact = Iterate.gradient(x.at)
+    exact = Iterate.gradient(x.iterate)
     sketch = Sketch(n, m, 0)
-    estimates = sketch.predictions(sketch.feature(np.arange(n), x.at.products / n))
+    estimates = sketch.predictions(sketch.feature(np.arange(n), x.iterate.products / n))
     weights = {
         "formula": problem.derivatives(n * estimates + problem.offset) / n,
         "printed": problem.derivatives(estimates + problem.offset),

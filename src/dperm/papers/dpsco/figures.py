@@ -63,7 +63,7 @@ def _with_bound(
 ) -> Rows:
     """A curve of the share against n, and the theorem's bound where it has learnt.
 
-    ``at`` has solver, p, epsilon and d. The bound meets the first point below
+    ``bound_terms`` has solver, p, epsilon and d. The bound meets the first point below
     ``BELOW``: slopes can be compared, levels cannot.
     """
     solver, p, epsilon, d = bound_terms

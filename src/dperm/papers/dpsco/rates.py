@@ -170,7 +170,7 @@ def of_risk(table: pd.DataFrame, axis: str, column: str = "share") -> dict[str, 
 
     Each replicate gives one slope; the interval is Student's. Without three values of
     the axis, or two replicates that have them all, nothing is fitted and ``reason``
-    explains why. The fitted column ``value`` is ``share`` or ``excess``.
+    explains why. The fitted ``column`` is ``share`` or ``excess``.
     """
     means = table.groupby(axis)["share"].mean()
     learnt_sizes = means.index[means < BELOW]

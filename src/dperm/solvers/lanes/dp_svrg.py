@@ -122,12 +122,12 @@ def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
                 slopes[k] = derivative(slopes[k])
             for i in range(low, high):
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
-                own = pull[i - low]
+                record_pulls = pull[i - low]
                 for lane in range(lanes):
-                    own[lane] = clamp(own[lane], clip[lane] * bound)
+                    record_pulls[lane] = clamp(record_pulls[lane], clip[lane] * bound)
                 for j in range(p):
                     for lane in range(lanes):
-                        mu[j, lane] = fused(rows[i, j], own[lane], mu[j, lane])
+                        mu[j, lane] = fused(rows[i, j], record_pulls[lane], mu[j, lane])
         for j in range(p):
             for lane in range(lanes):
                 mean = step[lane] * (mu[j, lane] / n)
@@ -145,13 +145,13 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
     count = batches.shape[0]
     slopes = np.empty(_SLOPES)
     for t in range(tiles.shape[0]):
-        own = constants[t, :, 0]
+        lane_constants = constants[t, :, 0]
         tile = tiles[t].reshape(-1)
-        step = own[0]
-        clip = own[1]
-        jump = own[2]
-        threshold = own[3]
-        shrink = own[4]
+        step = lane_constants[0]
+        clip = lane_constants[1]
+        jump = lane_constants[2]
+        threshold = lane_constants[3]
+        shrink = lane_constants[4]
         W = tile[:p]
         snapshot = tile[p : 2 * p]
         mu = tile[2 * p : 3 * p]
@@ -192,14 +192,14 @@ def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
     now = np.empty(lanes)
     then = np.empty(lanes)
     for t in range(tiles.shape[0]):
-        own = constants[t]
+        lane_constants = constants[t]
         W = tiles[t, :p]
         snapshot = tiles[t, p : 2 * p]
-        step = own[0]
-        clip = own[1]
-        jump = own[2]
-        threshold = own[3]
-        shrink = own[4]
+        step = lane_constants[0]
+        clip = lane_constants[1]
+        jump = lane_constants[2]
+        threshold = lane_constants[3]
+        shrink = lane_constants[4]
         mu = tiles[t, 2 * p : 3 * p]
         sums = tiles[t, 3 * p :]
         for k in range(batches.shape[0]):
