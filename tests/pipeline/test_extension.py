@@ -128,7 +128,7 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
     assert done.stderr.splitlines()[-1].startswith(last)
     assert dperm("fetch", "problem=yields", "data.required=false").returncode == 0
     for stage in ("prepare", "optimum", "tune"):
-        said = dperm(stage, "problem=yields", "solver=noisy_gd").stderr
+        said = dperm(stage, "problem=yields", "solver=noisy_gd", "paper=mine").stderr
         assert "yields: left out, its data are unavailable" in said
         assert "missing" in said and "dperm fetch problem=yields" in said
 

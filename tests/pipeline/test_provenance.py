@@ -189,7 +189,7 @@ COUNTS = [  # key, module with what its functions return or an old and a new tex
     (lanes(), ("dperm.core.experiment.plan", "/{float(passes)!r}/", "/{passes!r}:")),
     (SOLVE, ("dperm.core.experiment.tune", "range(design.fresh)", "range(1)")),
     (SOLVE, ("dperm.core.experiment.plan", '("tune", 0)', '("tune", 1)')),
-    (TIMES, ("dperm.pipeline.stages", "paper.clocked)", "paper.clocked + 1)")),
+    (TIMES, ("dperm.pipeline.stages", "clocked = min(", "clocked = 1 + min(")),
     (RATES, ("dperm.pipeline.stages", '"sweep", config.paper.name', '"swept", ""')),
     (RATES, ("dperm.core.experiment.files",)),
     (OPTIMUM, ("dperm.pipeline.inputs", "gap / solution.value", "gap")),

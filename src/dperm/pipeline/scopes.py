@@ -158,7 +158,10 @@ def problems_of(
 def swept(
     config: schema.Config, name: str, point: Mapping[str, Any] | None = None
 ) -> Settings:
-    """Settings of a sweep, or of one of its points."""
+    """Settings of a sweep, or of one of its points.
+
+    A point with a solver reads nothing of the solvers of other points.
+    """
     sweep = config.paper.sweeps[name]
     entry_point = entry_of(config, "sweeps", sweep.kind, f"sweeps.{name}")
     read = closure.fields_read(entry_point)
@@ -167,6 +170,8 @@ def swept(
     problems = {*problems_of(config, name, point)} | (
         own_words & {*available("problem")}
     )
+    if point is not None and "solver" in point:
+        words -= {*grid.values(points(sweep), "solver")} - {point["solver"]}
     settings = _common(config, read, sorted(problems), words)
     path = f"paper.sweeps.{name}"
     if point is None or "sweeps" in read:

@@ -130,7 +130,8 @@ def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     design = plan.design(config)
     if design.evaluated == "ties":  # drawn against passes, not seconds
         design = replace(design, evaluated="best")
-    units = tuning.fresh_units(job, design, range(config.paper.clocked))
+    clocked = min(config.paper.clocked, design.fresh)  # the others have no rows
+    units = tuning.fresh_units(job, design, range(clocked))
     if units:  # compile or load the kernels before anything is timed
         lanes = Lanes(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_lanes(job.module, job.options, job.problem, lanes, [1], 0, lambda W: {})
@@ -203,13 +204,10 @@ class Swept:
         tunings = products.sweep_tuned(config, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
         constant = [config.paper.name, self.name, sweep.kind, config.seed, prepared]
-        solvers = grid.values(points, "solver")
-        common = None if sweep.apart else self._depends(points[0], solvers)
         tasks = []
         for point in points:
             solver = point.get("solver")
-            names = [solver] if solver else []
-            settings, code = common or self._depends(point, names)
+            settings, code = self._depends(point)
             reads = list[Any](solved.values())
             if sweep.apart and "problem" in point:
                 reads = [solved.get(point["problem"])]
@@ -229,29 +227,32 @@ class Swept:
 
     def _behind(self, point: Point) -> list[str]:
         """Entry points of the code in the key of a point."""
-        solvers = [point["solver"]] if "solver" in point else []
-        if not self.sweep.apart:
-            solvers = grid.values(scopes.points(self.sweep), "solver")
-        return scopes.sweeping(self.config, self.name, solvers, point)
+        return scopes.sweeping(self.config, self.name, self._solvers(point), point)
 
-    def _depends(self, point: Point, solvers: list[str]) -> tuple[Any, str]:
+    def _solvers(self, point: Point) -> list[str]:
+        """The solver of a point, or those of all points where none stands apart."""
+        if not self.sweep.apart:
+            return sorted(grid.values(scopes.points(self.sweep), "solver"))
+        return [point["solver"]] if "solver" in point else []
+
+    def _depends(self, point: Point) -> tuple[Any, str]:
         """The settings that a point depends on, and the digest of its code.
 
-        They are the same for all points of which the same strings stand in the point
-        and its options.
+        They are the same for all points of one solver, and where points stand apart for
+        those of which the same strings stand in the point and its options.
         """
         key = self._words(point)
         if key not in self.dependencies:
             config = self.config
             name = self.name
             settings = scopes.swept(config, name, point)
-            code = jobs.swept(config, name, sorted(solvers), point)
+            code = jobs.swept(config, name, self._solvers(point), point)
             self.dependencies[key] = (settings, code)
         return self.dependencies[key]
 
     def _words(self, point: Point) -> frozenset[str]:
         if not self.sweep.apart:
-            return frozenset()
+            return frozenset({point.get("solver", "")})
         return frozenset(scopes.spelt(self.config, self.name, point))
 
     def _tuned(self, problem: str, solver: str) -> str:

@@ -375,7 +375,8 @@ def is_beside(word: str) -> bool:
 def _named_files(path: Path, strings: Iterable[str]) -> set[Path]:
     """The files that strings of a module name, by paths from its folder.
 
-    A folder is named with all its files.
+    A folder is named with all its files. The module's own file is not among them: its
+    comments count only where it opens files.
     """
     named_files: set[Path] = set()
     outside = is_outside(path)
@@ -386,6 +387,8 @@ def _named_files(path: Path, strings: Iterable[str]) -> set[Path]:
         if outside and not file.is_file() and "." in word:
             file = Path(word)
         if file.suffix in (".py", ".yaml") and not outside:
+            continue
+        if file == path:
             continue
         if file.is_file():
             named_files.add(file)
