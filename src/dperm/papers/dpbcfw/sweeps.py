@@ -420,11 +420,11 @@ def communication(
         "corollary": (1 / theta) ** 2 * math.log(n) ** (1 / 3) * K * n ** (2 / 3),
         "one_shot": 8.0 * K * n * rank * math.log(rank),
     }
-    return [
-        {"rule": rule, **row, **shared_columns}
-        for rule, T in counts.items()
-        for row in run(instance, replace(setting, iterations=T), seed)
-    ]
+    rows: Rows = []
+    for rule, T in counts.items():
+        for row in run(instance, replace(setting, iterations=T), seed):
+            rows.append({"rule": rule, **row, **shared_columns})
+    return rows
 
 
 def own_length(

@@ -75,11 +75,11 @@ def _targets(
     epsilons: Sequence[float], n: int, calibrations: Sequence[str] = OURS
 ) -> list[Target]:
     """Every private target under every calibration, the non-private one once."""
-    return [
-        Target(float(epsilon), n**-2.0, kind)
-        for epsilon in epsilons
-        for kind in (("none",) if math.isinf(epsilon) else calibrations)
-    ]
+    targets = []
+    for epsilon in epsilons:
+        kinds = ("none",) if math.isinf(epsilon) else calibrations
+        targets += [Target(float(epsilon), n**-2.0, kind) for kind in kinds]
+    return targets
 
 
 def _run(
@@ -259,13 +259,12 @@ def hard(
     d = int(point["d"])
     kind, name = KINDS[solver]
     measured_on = ("linear", n, norms[solver], _targets(epsilons, n), seed)
-    return [
-        row | {"instance": name, "bias": bias}
-        for bias in biases(kind, n, d)
-        for row in _measured(
-            solver, partial(hard_coins, kind, d, seed, bias), *measured_on
-        )
-    ]
+    rows: list[Row] = []
+    for bias in biases(kind, n, d):
+        source = partial(hard_coins, kind, d, seed, bias)
+        measured = _measured(solver, source, *measured_on)
+        rows += [row | {"instance": name, "bias": bias} for row in measured]
+    return rows
 
 
 def empirical(
