@@ -264,13 +264,8 @@ def functions(module: str) -> dict[str, ast.arguments]:
 @functools.cache
 def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
     """The code of entry points and of all that they reach, by their names."""
-    tops = {
-        "dperm",
-        *(
-            reached_entry.partition(".")[0].partition(":")[0]
-            for reached_entry in entries
-        ),
-    }
+    tops = {"dperm"}
+    tops |= {entry.partition(".")[0].partition(":")[0] for entry in entries}
     reached: dict[str, Code] = {}
     todo = [*entries]
     while todo:
@@ -574,23 +569,16 @@ def _mentioned(
         names |= inner[node.name, node.lineno]
         subtrees = [*node.decorator_list]
         if isinstance(node, ast.FunctionDef):
-            subtrees += [
-                subtree for subtree in node.args.kw_defaults if subtree is not None
-            ]
+            subtrees += filter(None, node.args.kw_defaults)
             subtrees += node.args.defaults
             if node.decorator_list:
-                subtrees += [
-                    *_arguments(node.args),
-                    *([node.returns] if node.returns else []),
-                ]
+                subtrees += _arguments(node.args)
+                subtrees += filter(None, [node.returns])
         else:
             subtrees += [*node.bases, *node.keywords]
     for subtree in subtrees:
-        names |= {
-            name_node.id
-            for name_node in ast.walk(subtree)
-            if isinstance(name_node, ast.Name)
-        }
+        name_nodes = [n for n in ast.walk(subtree) if isinstance(n, ast.Name)]
+        names |= {name_node.id for name_node in name_nodes}
     return names
 
 

@@ -195,19 +195,14 @@ def _words(config: Config, runs: pd.DataFrame) -> dict[str, Any]:
     }
     if "density" in first_run:
         words["percent"] = percent(first_run["density"])
-    if "true_epsilon" in first_run and not np.isnan(
-        mean_epsilon := runs["true_epsilon"].mean()
-    ):
-        about = (
-            f"about $10^{{{np.log10(mean_epsilon):.0f}}}$"
-            if mean_epsilon >= 1000
-            else None
-        )
-        words["cost"] = about or f"{mean_epsilon:.2g}"
+    if runs.get("true_epsilon", pd.Series(dtype=float)).notna().any():
+        mean_epsilon = runs["true_epsilon"].mean()
+        words["cost"] = f"{mean_epsilon:.2g}"
+        if mean_epsilon >= 1000:
+            words["cost"] = f"about $10^{{{np.log10(mean_epsilon):.0f}}}$"
     if "problem" in first_run:
-        words["named"] = (
-            results.titles(config, [first_run["problem"]]).popitem()[1].title
-        )
+        name = first_run["problem"]
+        words["named"] = results.titles(config, [name])[name].title
     return words
 
 

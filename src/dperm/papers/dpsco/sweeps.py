@@ -134,8 +134,8 @@ def rates(
     solver = point["solver"]
     n = int(point["n"])
     d = int(point["d"])
-    measured_on = (norms[solver], _targets(epsilons, n), seed)
-    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *measured_on)
+    run_arguments = (norms[solver], _targets(epsilons, n), seed)
+    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *run_arguments)
 
 
 def clock(
@@ -156,8 +156,8 @@ def clock(
 
     def run(size: int, epsilon: float) -> list[Row]:
         targets = _targets([epsilon], size, (STRICT,))
-        measured_on = ("least_squares", size, [p], targets, seed)
-        return _measured(solver, lambda: Signs(d, seed), *measured_on)
+        run_arguments = ("least_squares", size, [p], targets, seed)
+        return _measured(solver, lambda: Signs(d, seed), *run_arguments)
 
     for epsilon in epsilons:  # compile
         run(300, epsilon)
@@ -258,11 +258,11 @@ def hard(
     n = int(point["n"])
     d = int(point["d"])
     kind, name = KINDS[solver]
-    measured_on = ("linear", n, norms[solver], _targets(epsilons, n), seed)
+    run_arguments = ("linear", n, norms[solver], _targets(epsilons, n), seed)
     rows: list[Row] = []
     for bias in biases(kind, n, d):
         source = partial(hard_coins, kind, d, seed, bias)
-        measured = _measured(solver, source, *measured_on)
+        measured = _measured(solver, source, *run_arguments)
         rows += [row | {"instance": name, "bias": bias} for row in measured]
     return rows
 
