@@ -436,7 +436,8 @@ def test_no_tampering_is_unseen_where_rows_are(results, name):
 def test_a_part_may_be_absent_if_one_asks_for_a_part(results):
     for file in (f"{RUN}/tune.parquet", "figures/tiny/curves.png", MANIFEST):
         (results / file).unlink()
-    assert len(verified()) == 3
+    told = "\n".join(verified())
+    assert MANIFEST in told and "tune.parquet" in told and "curves.png" in told
     assert verified("--partial") == []
 
 
@@ -488,6 +489,7 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     edited(path, relative_error=error, objective=optimum["value"] * (1 + error))
     draw()
     claims.write(configured())
+    complete()
     assert faults() == []
     found = faults(share=1.0)
     assert found and all(f"{RUN}/evaluate.parquet" in line for line in found)

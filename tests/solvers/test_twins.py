@@ -234,8 +234,10 @@ def test_bcfw(finite_sum, sampling, vertices):
     expected = twins.bcfw(A, *given, blocks, vertices)
     np.testing.assert_allclose(run.weights[0], expected, **EXACT)
     exact = A.T @ problem.derivatives(A @ expected + problem.offset) / problem.n
-    np.testing.assert_allclose(run.at.gradient(), exact, **EXACT)
-    assert run.at.objective == pytest.approx(problem.objective(expected)[0], rel=1e-12)
+    np.testing.assert_allclose(run.iterate.gradient(), exact, **EXACT)
+    assert run.iterate.objective == pytest.approx(
+        problem.objective(expected)[0], rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("update", dp_bcfw.UPDATES)

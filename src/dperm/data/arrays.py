@@ -49,10 +49,10 @@ def digest_arrays(X: Any, y: Any) -> str:
     """
     X, y = canonical(X, y)
     digest = hashlib.sha256()
-    for name, part in (*_parts(X).items(), ("y", y)):
-        kind = "<f8" if part.dtype.kind == "f" else "<i8"
-        digest.update(f"{name} {part.shape} {kind}\n".encode())
-        digest.update(np.ascontiguousarray(part, dtype=kind).data)
+    for name, array in (*_parts(X).items(), ("y", y)):
+        kind = "<f8" if array.dtype.kind == "f" else "<i8"
+        digest.update(f"{name} {array.shape} {kind}\n".encode())
+        digest.update(np.ascontiguousarray(array, dtype=kind).data)
     return f"sha256:{digest.hexdigest()}"
 
 
@@ -73,9 +73,9 @@ def save_arrays(folder: Path, X: Any, y: np.ndarray) -> None:
 
     The file, ``arrays.npz``, appears whole or not at all.
     """
-    parts: dict[str, Any] = {**_parts(X), "y": y}
+    arrays: dict[str, Any] = {**_parts(X), "y": y}
     with store.whole(folder / FILE) as beside:
-        np.savez(beside, **parts)
+        np.savez(beside, **arrays)
 
 
 def load_arrays(folder: Path, digest: str | None) -> Arrays:
@@ -85,14 +85,14 @@ def load_arrays(folder: Path, digest: str | None) -> Arrays:
     """
     try:
         with open(folder / FILE, "rb") as file:
-            parts = dict(np.load(file, allow_pickle=False))
-        if "X" in parts:
-            X = parts["X"]
+            arrays = dict(np.load(file, allow_pickle=False))
+        if "X" in arrays:
+            X = arrays["X"]
         else:
-            of = parts["X_data"], parts["X_indices"], parts["X_indptr"]
-            X = sparse.csc_array(of, shape=tuple(parts["X_shape"].tolist()))
-        if digest_arrays(X, parts["y"]) == digest:
-            return X, parts["y"]
+            compressed = arrays["X_data"], arrays["X_indices"], arrays["X_indptr"]
+            X = sparse.csc_array(compressed, shape=tuple(arrays["X_shape"].tolist()))
+        if digest_arrays(X, arrays["y"]) == digest:
+            return X, arrays["y"]
         damage = "other digest"
     except Exception as error:  # numpy and zipfile raise anything on damaged files
         damage = " ".join(str(error).split())
@@ -119,13 +119,13 @@ def check_arrays(X: Any, y: np.ndarray) -> None:
         )
     if 0 in X.shape:
         raise RefusedError(f"X has shape {X.shape}: there is nothing in it")
-    for name, part in (("X", X), ("y", y)):
-        values = part.data if sparse.issparse(part) else part
-        wrong = np.argwhere(~(np.abs(values) <= LARGEST))
+    for name, array in (("X", X), ("y", y)):
+        numbers = array.data if sparse.issparse(array) else array
+        wrong = np.argwhere(~(np.abs(numbers) <= LARGEST))
         if len(wrong):
-            at = zip(("record", "feature"), wrong[0] + 1, strict=False)
-            first = ", ".join(f"{what} {number}" for what, number in at)
-            place = "" if sparse.issparse(part) else f", first in {first}"
+            coordinates = zip(("record", "feature"), wrong[0] + 1, strict=False)
+            first_place = ", ".join(f"{axis} {number}" for axis, number in coordinates)
+            place = "" if sparse.issparse(array) else f", first in {first_place}"
             raise RefusedError(
                 f"{name} has {len(wrong)} values that are missing or beyond "
                 f"{LARGEST:g}, whose squares overflow{place}"
@@ -146,13 +146,13 @@ def standardize(X: np.ndarray) -> np.ndarray:
     X = np.ascontiguousarray(X)
     centred = X - X.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        made = centred / np.sqrt((centred * centred).mean(axis=0))
-    is_wrong = (X.max(axis=0) == X.min(axis=0)) | ~np.isfinite(made).all(axis=0)
+        standardized = centred / np.sqrt((centred * centred).mean(axis=0))
+    is_wrong = (X.max(axis=0) == X.min(axis=0)) | ~np.isfinite(standardized).all(axis=0)
     if is_wrong.any():
-        some = ", ".join(map(str, np.flatnonzero(is_wrong)[:10]))
-        some += ", ..." if is_wrong.sum() > 10 else ""
+        names = ", ".join(map(str, np.flatnonzero(is_wrong)[:10]))
+        names += ", ..." if is_wrong.sum() > 10 else ""
         raise ValueError(
-            f"column {some} (counted from 0) of {is_wrong.size} varies by too little "
+            f"column {names} (counted from 0) of {is_wrong.size} varies by too little "
             "to be standardised"
         )
-    return made
+    return standardized

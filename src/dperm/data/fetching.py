@@ -91,22 +91,23 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
     check_dataset(dataset)
     folder = fetched_folder(dataset.name, data)
     with store.locked(folder):
-        kept, made = _sound_record(dataset, data), made_of(dataset, data.mirror)
+        old_record = _sound_record(dataset, data)
+        origin = made_of(dataset, data.mirror)
         # Files of one's own are read again even where a digest says what is in them.
         is_own = any(source.kind == "file" for source in dataset.sources)
         is_known = dataset.digest is not None and not is_own
-        if kept is not None and (is_known or kept.made_of == made):
+        if old_record is not None and (is_known or old_record.made_of == origin):
             log.info("%s: reused from %s", dataset.name, folder)
-            return kept
+            return old_record
         arrays, record, was_refused = _first_served(dataset, data)
         if arrays is not None:
             save_arrays(folder, *arrays)
-        elif kept is not None and not was_refused:
+        elif old_record is not None and not was_refused:
             log.warning("%s: kept as it is; %s", dataset.name, record.reason)
-            return kept
+            return old_record
         else:
             (folder / FILE).unlink(missing_ok=True)
-        record = replace(record, made_of=made)
+        record = replace(record, made_of=origin)
         store.write_json(folder / RECORD, asdict(record))
         return record
 
@@ -117,9 +118,11 @@ def read_record(name: str, data: Data) -> FetchRecord | None:
     Keys of other versions are left out.
     """
     content = store.known_json(fetched_folder(name, data) / RECORD) or {}
-    known = [field.name for field in fields(FetchRecord)]
-    kept = {key: content[key] for key in known if key in content}
-    return FetchRecord(**kept) if {"name", "status"} <= {*kept} else None
+    field_names = [field.name for field in fields(FetchRecord)]
+    record_fields = {key: content[key] for key in field_names if key in content}
+    return (
+        FetchRecord(**record_fields) if {"name", "status"} <= {*record_fields} else None
+    )
 
 
 def load_fetched(name: str, data: Data) -> Arrays:
@@ -150,7 +153,8 @@ def made_of(dataset: Dataset, mirror: str | None = None) -> str:
     ``mirror`` count too.
     """
     section = [dataset.digest, *map(asdict, dataset.sources), asdict(dataset.reader)]
-    folders, code = {"file": Path()}, ""
+    folders = {"file": Path()}
+    code = ""
     if dataset.digest is None:
         folders |= {"mirror": Path(mirror)} if mirror else {}
         code = closure.digest(*READING)
@@ -243,21 +247,23 @@ def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> 
         return GENERATORS[str(source.generator)](**source.options)
     if source.kind == "sklearn":
         return _included(str(source.loader), dataset.reader.positive)
-    reader, work = dataset.reader, Path(data.dir, "downloads", dataset.name)
-    most = data.most_bytes
+    reader = dataset.reader
+    work = Path(data.dir, "downloads", dataset.name)
+    max_bytes = data.most_bytes
     try:
         if source.kind == "openml":
             path, target = _of_openml(int(source.id or 0), data, again)
             reader = replace(reader, format="arff", options={})
-            reader, paths = replace(reader, target=reader.target or target), [path]
+            reader = replace(reader, target=reader.target or target)
+            paths = [path]
         elif source.kind == "http":
             budget = Budget(data, dataset.digest is not None)
             urls = enumerate(source.urls)
             paths = [_download(url, work / str(i), data, budget) for i, url in urls]
-            most = budget.spare_bytes
+            max_bytes = budget.spare_bytes
         else:
             paths = _in_folder(source, data)
-        return read_files(paths, reader, source.members, most)
+        return read_files(paths, reader, source.members, max_bytes)
     except PermissionError as error:
         raise SourceError(str(error)) from error
     finally:
@@ -266,9 +272,13 @@ def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> 
 
 def describe(source: Source) -> str:
     """Name a source in one phrase."""
-    named: list[Any] = source.files or source.urls or [source.id or source.loader]
-    first, *others = named if source.kind != "synthetic" else [source.generator]
-    return f"{source.kind} {first}" + (f" and {len(others)} more" if others else "")
+    names: list[Any] = source.files or source.urls or [source.id or source.loader]
+    first_name, *other_names = (
+        names if source.kind != "synthetic" else [source.generator]
+    )
+    return f"{source.kind} {first_name}" + (
+        f" and {len(other_names)} more" if other_names else ""
+    )
 
 
 def _in_folder(source: Source, data: Data) -> list[Path]:
@@ -282,11 +292,11 @@ def _in_folder(source: Source, data: Data) -> list[Path]:
             raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
         folder = Path(data.mirror)
     elif source.kind == "package":
-        found = importlib.util.find_spec(str(source.loader))
-        if found is None or not found.submodule_search_locations:
-            said = f"is not installed: pip install {source.loader}"
-            raise SourceError(f"the package {source.loader} {said}")
-        folder = Path(found.submodule_search_locations[0])
+        package = importlib.util.find_spec(str(source.loader))
+        if package is None or not package.submodule_search_locations:
+            cure = f"is not installed: pip install {source.loader}"
+            raise SourceError(f"the package {source.loader} {cure}")
+        folder = Path(package.submodule_search_locations[0])
     missing = [name for name in source.files if not (folder / name).is_file()]
     if missing:
         raise SourceError(f"missing in {folder.absolute()}: {', '.join(missing)}")
@@ -369,7 +379,8 @@ class Budget:
                 answer.raise_for_status()
                 return answer
             answer.close()
-            before, url = url, urljoin(url, answer.headers["Location"])
+            before = url
+            url = urljoin(url, answer.headers["Location"])
             is_other = urlsplit(before).netloc != urlsplit(url).netloc
             if is_other and not self.is_declared:
                 host = urlsplit(url).netloc
@@ -394,8 +405,8 @@ def _download(url: str, folder: Path, data: Data, budget: Budget) -> Path:
     name = re.sub(r"[^A-Za-z0-9._-]", "_", urlsplit(url).path.rsplit("/", 1)[-1])
     name = name.lstrip(".") or "download"
     site = pooch.Pooch(folder, "", {name: None}, {name: url}, data.retries)
-    left = max(0.0, budget.deadline - time.monotonic())
-    return Path(_asked(name, left, site.fetch, name, downloader=budget))
+    seconds = max(0.0, budget.deadline - time.monotonic())
+    return Path(_asked(name, seconds, site.fetch, name, downloader=budget))
 
 
 def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | None]:
@@ -412,14 +423,17 @@ def _of_openml(identifier: int, data: Data, again: bool) -> tuple[Path, str | No
 
     # The declared digests are of ARFF: the types of a Parquet file may differ.
     os.environ[openml.config.OPENML_SKIP_PARQUET_ENV_VAR] = "true"
-    get, patience = openml.datasets.get_dataset, data.timeout * (1 + data.retries)
+    get = openml.datasets.get_dataset
+    patience = data.timeout * (1 + data.retries)
     _asked(name, patience, get, identifier, force_refresh_cache=again)
-    found = _asked(name, data.most_seconds, get, identifier, download_data=True)
-    return Path(found.data_file), found.default_target_attribute
+    openml_dataset = _asked(
+        name, data.most_seconds, get, identifier, download_data=True
+    )
+    return Path(openml_dataset.data_file), openml_dataset.default_target_attribute
 
 
 def _asked(
-    name: str, seconds: float, call: Callable, *given: Any, **options: Any
+    name: str, seconds: float, call: Callable, *arguments: Any, **options: Any
 ) -> Any:
     """The result of a call to a server, which may only take so long.
 
@@ -428,25 +442,25 @@ def _asked(
 
     Raises SourceError, in one line, for whatever the answer leads to.
     """
-    found: list[Any] = []
+    answers: list[Any] = []
 
     def ask() -> None:
         try:
-            found.append(call(*given, **options))
+            answers.append(call(*arguments, **options))
         except Exception as error:
-            found.append(error)
+            answers.append(error)
 
     thread = Thread(target=ask, daemon=True)
     thread.start()
     thread.join(seconds)
-    if not found:
+    if not answers:
         raise SourceError(f"{name}: not had within {seconds:g} s")
-    result = found.pop()  # an error that refers to itself keeps its socket open
-    if isinstance(result, OSError) and result.errno is not None:
-        raise result  # the system's: a full disk
-    if isinstance(result, Exception):
-        raise SourceError(f"{name}: {_cause(result)}") from result
-    return result
+    answer = answers.pop()  # an error that refers to itself keeps its socket open
+    if isinstance(answer, OSError) and answer.errno is not None:
+        raise answer  # the system's: a full disk
+    if isinstance(answer, Exception):
+        raise SourceError(f"{name}: {_cause(answer)}") from answer
+    return answer
 
 
 def _cause(error: Exception) -> str:
@@ -467,33 +481,36 @@ def check_dataset(dataset: Dataset) -> None:
     Raises ValueError; the message names data set, key, value, expected values and the
     nearest name.
     """
-    where, reader = f"data set {dataset.name}: ", dataset.reader
+    where = f"data set {dataset.name}: "
+    reader = dataset.reader
     check(dataset, Dataset, where)
     for position, source in enumerate(dataset.sources):
         _check_source(source, f"{where}sources[{position}]")
     check(reader.options, _arguments(FORMATS[reader.format]), f"{where}reader.options")
     from_openml = any(source.kind == "openml" for source in dataset.sources)
     is_table = reader.format in ("csv", "arff") or from_openml  # which are ARFF
-    found = [key for key in OF_TABLES if getattr(reader, key)]
-    if found and not is_table:
-        raise ValueError(f"{where}reader.{found[0]}: only csv and arff have columns")
+    table_keys = [key for key in OF_TABLES if getattr(reader, key)]
+    if table_keys and not is_table:
+        raise ValueError(
+            f"{where}reader.{table_keys[0]}: only csv and arff have columns"
+        )
 
 
 def _check_source(source: Source, where: str) -> None:
     """Refuse keys that its kind has not or lacks, and what they name if unknown."""
-    given = {key for key, value in vars(source).items() if value} - {"kind"}
-    known = SOURCES[source.kind]
-    for key in sorted(given.difference(known)):
-        raise ValueError(f"{where}.{key}: expected one of {', '.join(known)}")
-    for key in known:
-        if key not in given and key != "members":
+    present = {key for key, setting in vars(source).items() if setting} - {"kind"}
+    allowed = SOURCES[source.kind]
+    for key in sorted(present.difference(allowed)):
+        raise ValueError(f"{where}.{key}: expected one of {', '.join(allowed)}")
+    for key in allowed:
+        if key not in present and key != "members":
             raise ValueError(f"{where}.{key}: expected a value, found nothing")
     if source.kind == "sklearn":
         one_of(f"{where}.loader", source.loader, [f"load_{name}" for name in BUNDLED])
     if source.kind == "synthetic":
         one_of(f"{where}.generator", source.generator, GENERATORS)
-        made = _arguments(GENERATORS[str(source.generator)])
-        check(source.options, made, f"{where}.options")
+        keys = _arguments(GENERATORS[str(source.generator)])
+        check(source.options, keys, f"{where}.options")
         if source.options.get("active", 0) > source.options["p"]:
             raise ValueError(f"{where}.options.active: expected at most p")
 
@@ -502,12 +519,16 @@ def _check_source(source: Source, where: str) -> None:
 def _arguments(function: Callable[..., Any]) -> Any:
     """The keyword arguments of a function as a section."""
     kinds = get_type_hints(function, include_extras=True)
-    given = inspect.signature(function).parameters.values()
-    named = [one for one in given if one.kind is one.KEYWORD_ONLY]
+    parameters = inspect.signature(function).parameters.values()
+    keyword_only = [
+        parameter
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY
+    ]
     listed: list[Any] = [
-        (one.name, kinds[one.name])
-        if one.default is one.empty
-        else (one.name, kinds[one.name], field(default=None))
-        for one in named
+        (parameter.name, kinds[parameter.name])
+        if parameter.default is parameter.empty
+        else (parameter.name, kinds[parameter.name], field(default=None))
+        for parameter in keyword_only
     ]
     return make_dataclass("Keys", listed, bases=(Section,), kw_only=True)

@@ -59,7 +59,8 @@ def prepare(
     Raises ValueError if the data set was not fetched, successfully or not, or cannot be
     prepared as requested.
     """
-    expected, record = problem.dataset, read_record(problem.dataset.name, data)
+    expected = problem.dataset
+    record = read_record(problem.dataset.name, data)
     if record is None:
         raise ValueError(
             f"problem {problem.name}: data set {expected.name} was not fetched yet: "
@@ -75,14 +76,14 @@ def prepare(
         X, y = load_fetched(record.name, data)
         if check is not None:
             check(problem, y)
-    made = _make(problem, record, X, y)
+    prepared = _make(problem, record, X, y)
     folder = prepared_folder(problem.name, data)
     with store.locked(folder):
-        if made.available:
-            save_arrays(folder, made.X, made.y)
-        signed = made.meta | {"content": store.digest(made.meta)}
+        if prepared.available:
+            save_arrays(folder, prepared.X, prepared.y)
+        signed = prepared.meta | {"content": store.digest(prepared.meta)}
         store.write_json(folder / META, signed)
-    return made
+    return prepared
 
 
 def load_prepared(problem_name: str, data: Data) -> Prepared:

@@ -82,7 +82,7 @@ def refusing(names: str, kind: str) -> Iterator[None]:
 
 
 def unpack(
-    path: Path, wanted: Sequence[str] = (), most: int = Data.most_bytes
+    path: Path, wanted: Sequence[str] = (), max_bytes: int = Data.most_bytes
 ) -> list[Content]:
     """The content of a file; of an archive, those of its wanted members.
 
@@ -90,34 +90,35 @@ def unpack(
     members by path or base name, in this order; it may be empty if there is only one.
 
     Raises RefusedError if a content is empty, a web page, damaged or if all together
-    have more than ``most`` bytes, or if a wanted member is missing.
+    have more than ``max_bytes``, or if a wanted member is missing.
     """
     with ExitStack() as opened:
-        held = _members(path, opened, most)
+        held = _members(path, opened, max_bytes)
         names = [*held]
         if wanted and names != [path.name]:
             names = [_chosen(held, name) for name in wanted]
         elif len(names) != 1:
             listed = _listed(names)
             raise RefusedError(f"it is an archive of {listed}: `members` names some")
-        found, spare = list[Content](), most
+        contents = list[Content]()
+        spare = max_bytes
         for name in names:
             stream = opened.enter_context(held[name]())
             content = stream.read(spare + 1)
             if len(content) > spare:
                 raise RefusedError(
-                    f"{name}: more than {most} bytes in all (data.most_bytes)"
+                    f"{name}: more than {max_bytes} bytes in all (data.most_bytes)"
                 )
             spare -= len(content)
-            found.append(Content(name, content))
-    for name, content in found:
+            contents.append(Content(name, content))
+    for name, content in contents:
         start = content[:4096].lstrip(MARK + b" \t\r\n").lower()
         if not start:
             raise RefusedError(f"{name} is empty")
         if start.startswith(WEB):
             raise RefusedError(f"{name} is a web page (HTML or XML), not data")
         _check_text(name, content)
-    return found
+    return contents
 
 
 def _check_text(name: str, content: bytes) -> None:
@@ -130,8 +131,8 @@ def _check_text(name: str, content: bytes) -> None:
     for start in range(0, len(content) - LINE, LINE):
         if content.find(b"\n", start, start + LINE) < 0:
             raise RefusedError(f"{name} has a line of more than {LINE} bytes")
-    first = content[: content.find(b"\n")]
-    columns = 1 + max(first.count(mark) for mark in SEPARATORS)
+    first_line = content[: content.find(b"\n")]
+    columns = 1 + max(first_line.count(mark) for mark in SEPARATORS)
     if columns > COLUMNS:
         raise RefusedError(
             f"{name} has {columns} columns, expected at most {COLUMNS}: save it as "
@@ -148,32 +149,37 @@ def _check_text(name: str, content: bytes) -> None:
 
 def _listed(names: Sequence[str]) -> str:
     """The first of some names, and the number of the others, in a short text."""
-    first = ", ".join(name[:80] for name in names[:LISTED]) or "nothing"
-    more = len(names) - LISTED
-    return f"{first} and {more} more" if more > 0 else first
+    listing = ", ".join(name[:80] for name in names[:LISTED]) or "nothing"
+    remainder = len(names) - LISTED
+    return f"{listing} and {remainder} more" if remainder > 0 else listing
 
 
-def _members(path: Path, opened: ExitStack, most: int) -> dict[str, Any]:
+def _members(path: Path, opened: ExitStack, max_bytes: int) -> dict[str, Any]:
     """What opens each member, by name; a file that is no archive is its only one.
 
     Raises RefusedError for an archive of more than ``MEMBERS`` files, or a tar archive
-    of more than ``most`` bytes, all of which have to be read.
+    of more than ``max_bytes``, all of which have to be read.
     """
     with open(path, "rb") as handle:
         module = PACKED.get(handle.read(3), io)
     if zipfile.is_zipfile(path):
         zipped = opened.enter_context(zipfile.ZipFile(path))
-        held = [one for one in zipped.infolist() if not one.is_dir()]
-        _check_count(len(held))
-        if not all(one.filename.endswith(".npy") for one in held):  # else it is .npz
-            return {one.filename: partial(zipped.open, one) for one in held}
+        zip_infos = [info for info in zipped.infolist() if not info.is_dir()]
+        _check_count(len(zip_infos))
+        names = [info.filename for info in zip_infos]
+        if not all(name.endswith(".npy") for name in names):  # else it is .npz
+            opening = [partial(zipped.open, info) for info in zip_infos]
+            return dict(zip(names, opening, strict=True))
     elif tarfile.is_tarfile(path):
         tar = opened.enter_context(tarfile.TarFile.open(path))
-        files, spare = dict[str, Any](), most
+        files = dict[str, Any]()
+        spare = max_bytes
         for member in tar:
             spare -= member.size
             if spare < 0:
-                raise RefusedError(f"more than {most} bytes in all (data.most_bytes)")
+                raise RefusedError(
+                    f"more than {max_bytes} bytes in all (data.most_bytes)"
+                )
             if member.isfile():
                 files[member.name] = partial(tar.extractfile, member)
                 _check_count(len(files))
@@ -187,7 +193,7 @@ def _check_count(count: int) -> None:
 
 
 def _chosen(held: dict[str, Any], name: str) -> str:
-    alike = [one for one in held if name in (one, PurePosixPath(one).name)]
+    alike = [member for member in held if name in (member, PurePosixPath(member).name)]
     if len(alike) != 1:
         listed = _listed([*held])
         raise RefusedError(f"{len(alike)} members {name!r}; it holds {listed}")
@@ -209,7 +215,7 @@ def read_files(
     paths: Sequence[Path],
     reader: Reader,
     members: Sequence[str] = (),
-    most: int = Data.most_bytes,
+    max_bytes: int = Data.most_bytes,
 ) -> Arrays:
     """Read the files of a data set, in the order of the configuration.
 
@@ -218,19 +224,20 @@ def read_files(
     Returns canonical, checked X (n, p), an ndarray or a scipy CSC array, and y (n,).
 
     Raises RefusedError, in one line that names the file, if one is a web page, damaged,
-    of another format, not finite, or if all hold more than ``most`` bytes or would
+    of another format, not finite, or if all hold more than ``max_bytes`` or would
     take more than ``MEMORY``.
     """
     names = ", ".join(path.name for path in paths)
     with refusing(names, reader.format), warnings.catch_warnings():
         for kind in (UserWarning, RuntimeWarning):  # numpy's: no data, division by zero
             warnings.simplefilter("error", kind)
-        files, spare = list[Content](), most
+        files = list[Content]()
+        spare = max_bytes
         for path in paths:
             files += unpack(path, members, spare)
-            spare = most - sum(len(file.content) for file in files)
-        made = FORMATS[reader.format](files, reader, **reader.options)
-        X, y = canonical(*made)
+            spare = max_bytes - sum(len(file.content) for file in files)
+        arrays = FORMATS[reader.format](files, reader, **reader.options)
+        X, y = canonical(*arrays)
         check_arrays(X, y)
         return X, y
 
@@ -278,8 +285,8 @@ def read_arff(files: Sequence[Content], reader: Reader) -> Arrays:
 
 def _declared(table: pd.DataFrame, reader: Reader) -> Arrays:
     """Arrays of a table, as the reader declares."""
-    named = ("target", "positive", "drop", "missing", "categories")
-    X, y, _ = table_arrays(table, **{key: getattr(reader, key) for key in named})
+    keys = ("target", "positive", "drop", "missing", "categories")
+    X, y, _ = table_arrays(table, **{key: getattr(reader, key) for key in keys})
     return X, y
 
 
@@ -345,11 +352,11 @@ def read_cal_housing(files: Sequence[Content], reader: Reader) -> Arrays:
     Latitude and Longitude, the target is the median value in 100 000 dollars.
     """
     table = np.loadtxt(BytesIO(_one(files)), delimiter=",", ndmin=2)
-    longitude, latitude, age, *counts, income, value = table.T
+    longitude, latitude, age, *counts, income, house_value = table.T
     rooms, bedrooms, population, households = counts
     features = [income, age, rooms / households, bedrooms / households]
     features += [population, population / households, latitude, longitude]
-    return np.column_stack(features), value / 100000.0
+    return np.column_stack(features), house_value / 100000.0
 
 
 def read_nips2003(
@@ -364,12 +371,13 @@ def read_nips2003(
         raise RefusedError(
             f"nips2003 reads pairs of data and labels, found {len(files)}"
         )
-    data, signs = files[0::2], files[1::2]
+    matrices = files[0::2]
+    signs = files[1::2]
     if n_features is None:
-        X = np.vstack([np.loadtxt(BytesIO(file.content), ndmin=2) for file in data])
+        X = np.vstack([np.loadtxt(BytesIO(file.content), ndmin=2) for file in matrices])
         y = np.hstack([np.loadtxt(BytesIO(file.content), ndmin=1) for file in signs])
     else:
-        texts = [_as_libsvm(*pair) for pair in zip(data, signs, strict=True)]
+        texts = [_as_libsvm(*pair) for pair in zip(matrices, signs, strict=True)]
         X, y = read_libsvm(texts, Reader(), n_features=n_features, zero_based=False)
     if not np.isin(y, (-1.0, 1.0)).all():
         raise RefusedError("labels other than -1 and 1")
@@ -379,8 +387,8 @@ def read_nips2003(
 def _as_libsvm(data: Content, signs: Content) -> Content:
     """Lists of features in LIBSVM's format."""
     lines = zip(signs.content.split(), data.content.splitlines(), strict=True)
-    made = (b" ".join([y, *(j + b":1" for j in line.split())]) for y, line in lines)
-    return Content(data.name, b"\n".join(made))
+    rows = (b" ".join([y, *(j + b":1" for j in line.split())]) for y, line in lines)
+    return Content(data.name, b"\n".join(rows))
 
 
 def read_arrays(files: Sequence[Content], reader: Reader) -> Arrays:

@@ -96,7 +96,8 @@ def _text_table(
             )
     if not records:
         raise RefusedError("the file has no rows")
-    rows, index = [row[:p] for row in records.values()], pd.Index(records, name="line")
+    rows = [row[:p] for row in records.values()]
+    index = pd.Index(records, name="line")
     table = pd.DataFrame(rows, index, dtype=object)
     table.columns = [names[j] or numbered[j] for j in range(p)]
     table.attrs["unnamed"] = [numbered[j] for j in range(p) if not names[j]]
@@ -128,9 +129,10 @@ def _fits(text: str, separator: str) -> bool:
         rows = [row for row in itertools.islice(cells, SAMPLE) if row not in ([], [""])]
     except csv.Error:
         return False
-    least = min(map(len, rows))
-    return least > 1 and all(
-        len(row) == least or (len(row) == least + 1 and not row[-1]) for row in rows
+    shortest = min(map(len, rows))
+    return shortest > 1 and all(
+        len(row) == shortest or (len(row) == shortest + 1 and not row[-1])
+        for row in rows
     )
 
 
@@ -143,9 +145,11 @@ def _check_names(
             f"{line}: expected features and a target, found no {separator!r} in "
             f"{names[0][:80]!r}: `separator` is what separates its columns"
         )
-    if header is None and (found := [name for name in names if _is_number(name)]):
+    if header is None and (
+        numeric_names := [name for name in names if _is_number(name)]
+    ):
         raise RefusedError(
-            f"{line}: expected the names of the columns, found {found[0]}: "
+            f"{line}: expected the names of the columns, found {numeric_names[0]}: "
             "`header: false` says that it is a record, `header: true` that it is not"
         )
     if twice := [name for name in names if name and names.count(name) > 1]:
@@ -169,8 +173,8 @@ def _grouping(text: str, decimal: str = ".") -> str:
     """The mark between thousands in the text of a number; empty if there is none."""
     marks = re.escape(GROUPING.replace(decimal, ""))
     mark = re.escape(decimal)
-    whole = rf"[-+]?\d{{1,3}}([{marks}])\d{{2,3}}(\1\d{{2,3}})*({mark}\d*)?"
-    grouped = re.fullmatch(whole, text.strip())
+    grouped_number = rf"[-+]?\d{{1,3}}([{marks}])\d{{2,3}}(\1\d{{2,3}})*({mark}\d*)?"
+    grouped = re.fullmatch(grouped_number, text.strip())
     return grouped[1] if grouped else ""
 
 
@@ -179,9 +183,9 @@ def typed(table: pd.DataFrame, decimal: str = ".") -> pd.DataFrame:
 
     ``attrs["decimal"]`` keeps the decimal mark of that text.
     """
-    made = table.apply(_typed, decimal=decimal).__finalize__(table)
-    made.attrs["decimal"] = decimal
-    return made
+    typed_table = table.apply(_typed, decimal=decimal).__finalize__(table)
+    typed_table.attrs["decimal"] = decimal
+    return typed_table
 
 
 def _typed(column: pd.Series, decimal: str) -> pd.Series:
@@ -190,7 +194,7 @@ def _typed(column: pd.Series, decimal: str) -> pd.Series:
     column = column.astype(object)
     text = column.where(column.notna(), "").astype(str).str.strip()
     plain = text.where(~text.str.lower().isin(MISSING), "nan")
-    plain = plain.map(lambda one: _pointed(one, decimal))
+    plain = plain.map(lambda cell: _pointed(cell, decimal))
     # Python's own parser, whose last bit is right; it reads 1_000, an error in data.
     if not plain.str.contains("_", regex=False).any():
         try:
@@ -223,16 +227,17 @@ def table_arrays(
     Raises RefusedError, in one line with everything in the table that is neither a
     number nor declared.
     """
-    listed, held = categories or {}, [*table.columns]
+    listed = categories or {}
+    held = [*table.columns]
     target = target or str(held[-1])
     decimal = table.attrs.get("decimal", ".")
     unnamed = table.attrs.get("unnamed", ())
     if "" in drop:  # as a column without a name is called elsewhere
         drop = [*filter(None, drop), *unnamed]
-    if lost := [name for name in (target, *drop) if name not in held]:
-        some = ", ".join(held[:20]) + (", ..." if len(held) > 20 else "")
-        near = hint(lost[0], held)
-        raise RefusedError(f"column {lost[0]} is missing; there are {some}{near}")
+    if absent := [name for name in (target, *drop) if name not in held]:
+        listing = ", ".join(held[:20]) + (", ..." if len(held) > 20 else "")
+        near = hint(absent[0], held)
+        raise RefusedError(f"column {absent[0]} is missing; there are {listing}{near}")
     table = table.drop(columns=[*drop])
     if missing == "drop":
         table = table.dropna()
@@ -244,22 +249,24 @@ def table_arrays(
     ]
     strange = [name for name in listed if name == target or name not in table]
     faults += [f"categories: {name!r} is no feature" for name in strange]
-    made: dict[str, np.ndarray] = {}
+    features: dict[str, np.ndarray] = {}
     for name, column in table.items():
         try:
             if name == target:
                 y = labels(column, positive, decimal)
             elif name in listed:
-                made |= _coded(column, listed[name], decimal)
+                features |= _coded(column, listed[name], decimal)
             else:
-                made[name] = numbers(column, missing, decimal=decimal)
+                features[name] = numbers(column, missing, decimal=decimal)
         except RefusedError as error:
             faults.append(str(error))
     if faults:
-        more = len(faults) - MOST_FAULTS
-        some = "; ".join(faults[:MOST_FAULTS])
-        raise RefusedError(f"{some}; and {more} more" if more > 0 else some)
-    return np.column_stack([*made.values()]), y, [*made]
+        remainder = len(faults) - MOST_FAULTS
+        listing = "; ".join(faults[:MOST_FAULTS])
+        raise RefusedError(
+            f"{listing}; and {remainder} more" if remainder > 0 else listing
+        )
+    return np.column_stack([*features.values()]), y, [*features]
 
 
 def numbers(
@@ -281,31 +288,31 @@ def numbers(
         texts = column.fillna("").astype(str)
         texts = texts.where(~texts.str.lower().isin(MISSING), "nan")
         column = texts.map(lambda text: float(_pointed(text, decimal)))
-    values = column.astype(float)
+    numbers = column.astype(float)
     largest = f"at most {LARGEST:g}"
-    _refuse(column, values.abs() > LARGEST, largest, "its square overflows")
+    _refuse(column, numbers.abs() > LARGEST, largest, "its square overflows")
     if missing not in ("mean", "median"):
-        _refuse(column, values.isna(), "one", f"`missing` may be {', '.join(RULES)}")
-    elif values.isna().all():
+        _refuse(column, numbers.isna(), "one", f"`missing` may be {', '.join(RULES)}")
+    elif numbers.isna().all():
         raise RefusedError(f"column {column.name!r} has no value at all")
     else:
-        values = values.fillna(getattr(np, missing)(values.dropna().to_numpy()))
-    return values.to_numpy()
+        numbers = numbers.fillna(getattr(np, missing)(numbers.dropna().to_numpy()))
+    return numbers.to_numpy()
 
 
 def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:
     """What to do about the words in a column of numbers."""
     texts = words.astype(str)
-    other = "," if decimal == "." else "."
-    if texts.str.fullmatch(rf"[-+]?\d*{re.escape(other)}\d+").all():
-        kind = {",": "commas", ".": "points"}[other]
+    mark = "," if decimal == "." else "."
+    if texts.str.fullmatch(rf"[-+]?\d*{re.escape(mark)}\d+").all():
+        kind = {",": "commas", ".": "points"}[mark]
         return (
-            f"`decimal: '{other}'` if its {kind} are decimal marks, else take them out"
+            f"`decimal: '{mark}'` if its {kind} are decimal marks, else take them out"
         )
     marks = {_grouping(text, decimal) for text in texts}
     if "" not in marks:
-        named = " and ".join(map(repr, sorted(marks)))
-        return f"take out the marks of thousands, {named}"
+        mark_names = " and ".join(map(repr, sorted(marks)))
+        return f"take out the marks of thousands, {mark_names}"
     if is_rare or texts.nunique() == 1:
         absent = ", ".join(("?", *WORDS))
         return f"correct the file (no value is empty or {absent}), or {otherwise}"
@@ -325,8 +332,8 @@ def labels(
     if positive is None:
         is_text = not is_numeric_dtype(column)
         words = sorted({*column[_words(column, decimal)]}) if is_text else []
-        some = ", ".join(map(str, words[:5]))
-        cure = f"`positive` names the class, such as {some}, that becomes +1"
+        examples = ", ".join(map(str, words[:5]))
+        cure = f"`positive` names the class, such as {examples}, that becomes +1"
         return numbers(column, cure=cure, decimal=decimal)
     spelt = column.map(lambda label: _spelt(label, decimal))
     hits = spelt.isin({_spelt(positive), _spelt(positive, decimal)})
@@ -345,22 +352,22 @@ def _coded(
 
     A value that is listed twice, as 1 and 1.0 are, has one column.
     """
-    spelt = column.map(lambda value: _spelt(value, decimal), na_action="ignore")
-    different = {_spelt(value): value for value in reversed(listed)}
-    made = {
-        f"{column.name}={value}": spelt.isin({own, _spelt(value, decimal)})
-        for own, value in reversed(different.items())
+    spelt = column.map(lambda category: _spelt(category, decimal), na_action="ignore")
+    different = {_spelt(category): category for category in reversed(listed)}
+    indicators = {
+        f"{column.name}={category}": spelt.isin({spelling, _spelt(category, decimal)})
+        for spelling, category in reversed(different.items())
     }
-    wrong = ~np.logical_or.reduce([*made.values()])
+    wrong = ~np.logical_or.reduce([*indicators.values()])
     expected = f"one of {', '.join(map(str, listed))}"
     _refuse(column, wrong, expected, "`categories` lists them")
-    return {name: is_value.to_numpy(float) for name, is_value in made.items()}
+    return {name: is_value.to_numpy(float) for name, is_value in indicators.items()}
 
 
 def _words(column: pd.Series, decimal: str = ".") -> pd.Series:
     """Where a column of text has neither a number nor a gap."""
     text = column.fillna("").astype(str)
-    is_number = text.map(lambda one: _is_number(one, decimal))
+    is_number = text.map(lambda cell: _is_number(cell, decimal))
     return ~(text.str.lower().isin(MISSING) | is_number)
 
 
@@ -378,12 +385,14 @@ def _refuse(column: pd.Series, wrong: Any, expected: str, cure: str) -> None:
     wrong = np.asarray(wrong, dtype=bool)
     if not wrong.any():
         return
-    first, count = int(np.argmax(wrong)), int(wrong.sum())
-    value, where = column.iloc[first], column.index[first]
-    found = "no value" if pd.isna(value) else repr(value)
-    if isinstance(value, float) and found != "no value":
-        found = f"{value:g}"
+    place = int(np.argmax(wrong))
+    count = int(wrong.sum())
+    wrong_cell = column.iloc[place]
+    where = column.index[place]
+    wrong_text = "no value" if pd.isna(wrong_cell) else repr(wrong_cell)
+    if isinstance(wrong_cell, float) and wrong_text != "no value":
+        wrong_text = f"{wrong_cell:g}"
     raise RefusedError(
         f"column {column.name!r}, {column.index.name or 'record'} {where}: found "
-        f"{found}, expected {expected} ({count} of {len(column)} values): {cure}"
+        f"{wrong_text}, expected {expected} ({count} of {len(column)} values): {cure}"
     )

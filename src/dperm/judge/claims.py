@@ -136,9 +136,9 @@ def load(
     """
     claims = []
     argument_names = set(arguments)
-    for number, entry in enumerate(load_yaml(place, text) or [], 1):
+    for number, claim_entry in enumerate(load_yaml(place, text) or [], 1):
         try:
-            claims.append(made(entry))
+            claims.append(made(claim_entry))
             for reading in claims[-1].read().values():
                 _check(reading, tables, argument_names)
         except (ValueError, TypeError) as error:
@@ -146,15 +146,15 @@ def load(
     return claims
 
 
-def made(entry: Any) -> Claim:
+def made(claim_entry: Any) -> Claim:
     """A claim of an entry. Raises ValueError that names the key."""
-    check(entry, Claim)
-    claim = Claim(**entry)
+    check(claim_entry, Claim)
+    claim = Claim(**claim_entry)
     for name, reading in claim.readings.items():
-        check(entry | reading, Claim, f"readings: {name}: ")
+        check(claim_entry | reading, Claim, f"readings: {name}: ")
     for null in claim.nulls:
         if isinstance(null, dict):
-            check(entry | null, Claim, "null: ")
+            check(claim_entry | null, Claim, "null: ")
     return claim
 
 
@@ -167,10 +167,10 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     if not isinstance(claim.need, int | float):
         one_of("need", claim.need, ("all", "any"))
     points = groups(claim.each)
-    axes = {key for point in points for key in point}
+    axes = set(itertools.chain.from_iterable(points))
     read: list[tuple[str, str, str]] = []  # key, column and its table
     texts = [("number", claim.number), ("only", claim.only)]
-    for key, message in texts + [("null", one) for one in claim.nulls]:
+    for key, message in texts + [("null", null) for null in claim.nulls]:
         if isinstance(message, str) and message:
             try:
                 read += [
@@ -179,23 +179,20 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
             except ValueError as error:
                 raise ValueError(f"{key}: {error}") from None
     free = {name for _, name, table_name in read if not table_name} & axes | {"number"}
-    read += [("each", one["argument"], PROOFS) for one in points if "argument" in one]
+    with_argument = [point for point in points if "argument" in point]
+    read += [("each", point["argument"], PROOFS) for point in with_argument]
     read += [("rows", name, claim.table) for name in claim.rows]
     read += [("each", name, "") for name in axes if claim.table]
     for key, name, table_name in read:
         table = table_name or claim.table
         if not name or (not table_name and name in free):
             continue
-        try:
-            columns = (
-                arguments
-                if table_name == PROOFS
-                else list(tables(table))
-                if table
-                else []
-            )
-        except Missing:
-            continue
+        columns: Iterable[str] = arguments if table_name == PROOFS else []
+        if table and table_name != PROOFS:
+            try:
+                columns = list(tables(table))
+            except Missing:
+                continue
         if name not in columns:
             message = f"{key}: {name!r} is no column of {table or 'a table'}"
             raise ValueError(f"{message}{hint(name, [*columns, *free])}")

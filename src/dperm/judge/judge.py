@@ -89,12 +89,12 @@ def _combined(
     tables: Tables,
     arguments: Arguments,
     number: str | float,
-    own: dict[str, Number] | None = None,
+    own_numbers: dict[str, Number] | None = None,
     whole: bool = False,
 ) -> Finding:
     """The number of every group that a claim is about, and one verdict.
 
-    ``own`` are the claim's numbers, for its null.
+    ``own_numbers`` are the claim's numbers, for its null.
     """
     finding = Finding(OPEN, numbers={}, absent={}, idle={})
     try:
@@ -116,8 +116,8 @@ def _combined(
                     else Absent("no row")
                 )
             words = Words(tables, claim.rows, point, group, arguments)
-            words.number = (own or {}).get(name)
-            words.badness = lambda one: badness(claim, one)
+            words.number = (own_numbers or {}).get(name)
+            words.badness = lambda number_of_group: badness(claim, number_of_group)
             if claim.only and not evaluated(claim.only, words):
                 finding = replace(finding, left_out=finding.left_out + 1)
             else:
@@ -138,19 +138,19 @@ def worded(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def verdict_of(claim: Claim, found: Number) -> Verdict:
+def verdict_of(claim: Claim, number: Number) -> Verdict:
     """Verdict on one number, by where its interval lies."""
     low, high, loose_low, loose_high = claim.range
-    if loose_low <= found.low and found.high <= loose_high:
-        return HOLDS if low <= found.value <= high else NEARLY
-    return FAILS if found.high < loose_low or found.low > loose_high else OPEN
+    if loose_low <= number.low and number.high <= loose_high:
+        return HOLDS if low <= number.value <= high else NEARLY
+    return FAILS if number.high < loose_low or number.low > loose_high else OPEN
 
 
-def badness(claim: Claim, found: Number) -> tuple[int, float]:
+def badness(claim: Claim, number: Number) -> tuple[int, float]:
     """How far from holding a number is; the largest is the worst."""
     low, high, *_ = claim.range
-    apart = max(found.value - high, low - found.value)
-    return VERDICTS.index(verdict_of(claim, found)), apart
+    apart = max(number.value - high, low - number.value)
+    return VERDICTS.index(verdict_of(claim, number)), apart
 
 
 def combined(claim: Claim, seen: Finding) -> Finding:
@@ -159,7 +159,8 @@ def combined(claim: Claim, seen: Finding) -> Finding:
     A group without its result leaves "not run". One that decides nothing leaves a
     caveat where all are needed and most decide something, else "undecided".
     """
-    numbers, total = seen.numbers, len(seen.numbers) + len(seen.missing)
+    numbers = seen.numbers
+    total = len(seen.numbers) + len(seen.missing)
     if not total:
         return replace(seen, verdict=NOTHING, reason=f"nowhere {claim.only}")
     if not numbers:
@@ -177,25 +178,27 @@ def combined(claim: Claim, seen: Finding) -> Finding:
     return replace(seen, verdict=verdict, number=decisive)
 
 
-def _of_readings(found: dict[str, Finding]) -> Finding:
+def _of_readings(findings: dict[str, Finding]) -> Finding:
     """Under all readings, under some, or under none that was tried."""
-    verdicts = {name: finding.verdict for name, finding in found.items()}
+    verdicts = {name: finding.verdict for name, finding in findings.items()}
     held = [name for name, verdict in verdicts.items() if verdict in HELD]
     tried = [
         n
-        for n, finding in found.items()
+        for n, finding in findings.items()
         if finding.number or finding.verdict == NOTHING
     ]
-    deciding = [*held, *tried, *found][0]
+    deciding = [*held, *tried, *findings][0]
     if not tried:
         verdict = PENDING if PENDING in verdicts.values() else OPEN
-    elif len(held) == len(found):
+    elif len(held) == len(findings):
         verdict = max(verdicts.values(), key=VERDICTS.index)
     elif held:
         verdict = NEARLY
     elif {verdicts[name] for name in tried} == {NOTHING}:
         verdict = NOTHING
     else:  # a reading that is undecided or uninformative is not refuted
-        unsure = {OPEN, NOTHING} & {*verdicts.values()} or len(tried) < len(found)
+        unsure = {OPEN, NOTHING} & {*verdicts.values()} or len(tried) < len(findings)
         verdict = OPEN if unsure else FAILS
-    return replace(found[deciding], verdict=verdict, readings=verdicts, shown=deciding)
+    return replace(
+        findings[deciding], verdict=verdict, readings=verdicts, shown=deciding
+    )

@@ -60,12 +60,12 @@ class Number:
         other = Number.of_any(other)
         if not other.value > 0 or not (self.value > 0 or other.is_exact):
             raise Idle(f"no ratio of {self.value:g} and {other.value:g}")
-        value = self.value / other.value
+        ratio = self.value / other.value
         if other.is_exact:
-            return Number(value, self.low / other.value, self.high / other.value)
+            return Number(ratio, self.low / other.value, self.high / other.value)
         spread = math.exp(math.hypot(self._half_log(), other._half_log()))
-        low = value / spread if self.low > 0 else 0.0
-        return Number(value, low, value * spread if other.low > 0 else math.inf)
+        low = ratio / spread if self.low > 0 else 0.0
+        return Number(ratio, low, ratio * spread if other.low > 0 else math.inf)
 
     def _half_log(self) -> float:
         if self.low > 0:
@@ -83,11 +83,11 @@ class Number:
 
     def __sub__(self, other: Number | float) -> Number:
         other = Number.of_any(other)
-        value = self.value - other.value
+        difference = self.value - other.value
         if other.is_exact:
-            return Number(value, self.low - other.value, self.high - other.value)
+            return Number(difference, self.low - other.value, self.high - other.value)
         half = math.hypot(self.high - self.low, other.high - other.low) / 2
-        return Number(value, value - half, value + half)
+        return Number(difference, difference - half, difference + half)
 
     def __rsub__(self, other: float) -> Number:
         return Number.of_any(other) - self

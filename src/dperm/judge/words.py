@@ -232,11 +232,11 @@ class Words:
 
     def most(self, along: str, **how: Any) -> Number:
         """The largest number along a column."""
-        return max(self._several(along, **how), key=lambda one: one.value)
+        return max(self._several(along, **how), key=lambda estimate: estimate.value)
 
     def least(self, along: str, **how: Any) -> Number:
         """The least number along a column."""
-        return min(self._several(along, **how), key=lambda one: one.value)
+        return min(self._several(along, **how), key=lambda estimate: estimate.value)
 
     def _several(self, along: str, **how: Any) -> list[Number]:
         numbers = list(self._curve(along, **how).values())

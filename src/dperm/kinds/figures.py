@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -53,24 +54,27 @@ def trajectories(
         file = f"conf/paper/{config.paper.name}/paper.yaml: figures: options.x"
         raise ConfigError(f"{file}: seconds: expected timed: true beside options")
     kind = product.calibration
-    found = results.load(config, problems, solvers, product.timed)
+    solver_results = results.load(config, problems, solvers, product.timed)
     printed = results.published(config, published) if published else pd.DataFrame()
-    rows, labels = Rows(), dict[tuple[str, str], str]()
-    gone = absent(found.items())
-    for result in (one for name in found if name not in gone for one in found[name]):
-        at = result.problem, (names or {}).get(result.solver, result.label)
-        if result.diverged(kind):
-            gone[", ".join(at)] = "all diverged"
-        if not result.ran(kind):
+    rows = Rows()
+    labels = dict[tuple[str, str], str]()
+    gone = absent(solver_results.items())
+    drawn_names = [name for name in solver_results if name not in gone]
+    for run in chain.from_iterable(solver_results[name] for name in drawn_names):
+        panel = run.problem
+        label = (names or {}).get(run.solver, run.label)
+        if run.diverged(kind):
+            gone[f"{panel}, {label}"] = "all diverged"
+        if not run.ran(kind):
             continue
-        best = result.best_passes(kind)
-        rows += _path(result, kind, best, x, *at)
-        labels[at] = f"{at[1]}, {_cost(result.trajectories(kind, best))}"
+        best = run.best_passes(kind)
+        rows += _path(run, kind, best, x, panel, label)
+        labels[panel, label] = f"{label}, {_cost(run.trajectories(kind, best))}"
         if published:
-            rows += _stars(printed, column, best, *at)
-        for passes in as_good(result, kind) if ties else ():
-            other = f"{at[1]}, {passes:g} pass{'es' * (passes != 1)}"
-            rows += _path(result, kind, passes, x, at[0], other, "thin")
+            rows += _stars(printed, column, best, panel, label)
+        for passes in as_good(run, kind) if ties else ():
+            curve = f"{label}, {passes:g} pass{'es' * (passes != 1)}"
+            rows += _path(run, kind, passes, x, panel, curve, "thin")
     titles = results.titles(config, problems)
     axes: dict[str, Any] = {"ylabel": "relative error", "yscale": "log"}
     axes |= {"xlabel": "passes on data"}
@@ -79,7 +83,7 @@ def trajectories(
         rows += _starts(rows)
     return Picture(
         drawing.frame(rows),
-        {name: TITLES[title](one) for name, one in titles.items()},
+        {name: TITLES[title](problem) for name, problem in titles.items()},
         axes,
         columns=columns,
         size=(3.4, 2.5),
@@ -89,22 +93,22 @@ def trajectories(
     )
 
 
-def absent(found: Iterable[tuple[str, list[Result]]]) -> dict[str, str]:
+def absent(results_of: Iterable[tuple[str, list[Result]]]) -> dict[str, str]:
     """Why a problem has no panel, by problem; a trace goes to the log."""
     gone = {}
-    for name, ran in found:
-        lost = next((result for result in ran if not result.available), None)
-        if lost:
-            log.warning("%s: no panel. %s", name, lost.reason)
-            known = "unavailable" in set(lost.evaluated["status"])
-            gone[name] = drawing.UNAVAILABLE if known else lost.reason
+    for name, solver_results in results_of:
+        missing = next((run for run in solver_results if not run.available), None)
+        if missing:
+            log.warning("%s: no panel. %s", name, missing.reason)
+            is_unavailable = "unavailable" in set(missing.evaluated["status"])
+            gone[name] = drawing.UNAVAILABLE if is_unavailable else missing.reason
     return gone
 
 
 def told(gone: Mapping[str, str], titles: Mapping[str, Problem]) -> str:
     """One line on what has no panel."""
-    named = {name: titles[name].title if name in titles else name for name in gone}
-    return "; ".join(f"{named[name]}: {why}" for name, why in gone.items())
+    titles_of = {name: titles[name].title if name in titles else name for name in gone}
+    return "; ".join(f"{titles_of[name]}: {why}" for name, why in gone.items())
 
 
 def _path(
@@ -118,11 +122,13 @@ def _path(
 ) -> Rows:
     """Mean, range and interval at each checkpoint."""
     runs = result.trajectories(kind, passes)
-    at = runs["checkpoint"]
+    checkpoints = runs["checkpoint"]
     if x == "seconds":
         timed = result.clocked(kind, passes)
-        at = at.map(timed.groupby("checkpoint")["seconds"].mean())
-    return drawing.against(runs.assign(x=at), "x", "relative_error", panel, label, role)
+        checkpoints = checkpoints.map(timed.groupby("checkpoint")["seconds"].mean())
+    return drawing.against(
+        runs.assign(x=checkpoints), "x", "relative_error", panel, label, role
+    )
 
 
 def _starts(rows: Rows) -> Rows:
@@ -155,13 +161,14 @@ def as_good(result: Result, calibration: str) -> list[float]:
     runs = result.trajectories(calibration, best)
     start = runs.loc[runs["checkpoint"] == 0, "relative_error"].mean()
     low, high = student(result.final(calibration, best)["relative_error"])
-    found = []
+    equally_good = []
     for passes in sorted(set(result.chosen(calibration)["passes"]) - {best}):
         ends = result.final(calibration, passes)["relative_error"]
         if len(ends) and high < start:
-            least, most = student(ends)
-            found += [passes] if least <= high and low <= most else []
-    return found
+            other_low, other_high = student(ends)
+            if other_low <= high and low <= other_high:
+                equally_good.append(passes)
+    return equally_good
 
 
 def _cost(runs: pd.DataFrame) -> str:
@@ -190,24 +197,24 @@ def against_epsilon(config: Config, product: Product, problems: list[str]) -> Pi
 
     It is the least of the problem's in the sweep; x of a row, and in the title.
     """
-    known = swept_errors(config, product.sweeps[0], problems)
-    if known.empty:
+    errors = swept_errors(config, product.sweeps[0], problems)
+    if errors.empty:
         return drawing.missing("no run on these problems has ended")
     titles = results.titles(config, problems)
     rows: Rows = []
-    shown = {}
-    for name, part in known.groupby("problem", sort=False):
-        part = part[part["epsilon"] == part["epsilon"].min()]
-        for label, group in part.groupby("algorithm", sort=False):
-            at = ("epsilon", "relative_error", str(name), str(label), "method")
-            rows += drawing.against(group, *at)
-        start = part["start"].iloc[:1]
+    panel_titles = {}
+    for name, runs in errors.groupby("problem", sort=False):
+        runs = runs[runs["epsilon"] == runs["epsilon"].min()]
+        for label, group in runs.groupby("algorithm", sort=False):
+            curve = ("epsilon", "relative_error", str(name), str(label), "method")
+            rows += drawing.against(group, *curve)
+        start = runs["start"].iloc[:1]
         rows += drawing.values(str(name), "w = 0", [np.nan], start, "method")
-        stated = f"true $\\epsilon$ = {part['epsilon'].iloc[0]:g}"
-        shown[str(name)] = f"{titles[str(name)].title}, {stated}"
+        budget = f"true $\\epsilon$ = {runs['epsilon'].iloc[0]:g}"
+        panel_titles[str(name)] = f"{titles[str(name)].title}, {budget}"
     return Picture(
         drawing.frame(rows),
-        {name: shown[name] for name in problems if name in shown},
+        {name: panel_titles[name] for name in problems if name in panel_titles},
         {"xlabel": "relative error", "xscale": "log"},
         size=(3.1, 1.6),
         is_named=True,

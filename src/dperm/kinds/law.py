@@ -75,7 +75,9 @@ def law(tables: list[Errors], most: int | None = None, again: int | None = RUNS)
     centres = [errors.mean(axis=1) for errors, _ in tables]
     ranked = np.sort(np.concatenate(centres))
     limit = ranked[-1] if most is None else ranked[min(most, len(ranked)) - 1]
-    runs, means, picks = [], [], []
+    runs = []
+    means = []
+    picks = []
     for (errors, counts), centre in zip(tables, centres, strict=True):
         keep = np.flatnonzero(centre <= limit)
         if not len(keep):
@@ -85,23 +87,23 @@ def law(tables: list[Errors], most: int | None = None, again: int | None = RUNS)
         row = keep[:, np.newaxis]
         means.append(sum(errors[row, picks[-1][:, :, k]] for k in range(RUNS)) / RUNS)
         runs.append(np.stack([errors, *(counts[key] for key in COUNTS)])[:, keep])
-    every = np.concatenate(means)
-    least = every.min(axis=0)
-    at = (every * (1 + TIED * rng.random(every.shape))).argmin(axis=0)
-    tied = ((every <= least * (1 + TIED)).sum(axis=0) > 1).mean()
+    all_means = np.concatenate(means)
+    least_mean = all_means.min(axis=0)
+    best = (all_means * (1 + TIED * rng.random(all_means.shape))).argmin(axis=0)
+    tied = ((all_means <= least_mean * (1 + TIED)).sum(axis=0) > 1).mean()
     numbers = np.concatenate(runs, axis=1)  # (numbers, settings, transcripts)
     size = numbers.shape[2]
-    first = np.concatenate(picks)[at, range(DRAWS)]
+    picked = np.concatenate(picks)[best, range(DRAWS)]
     later = rng.integers(size, size=(DRAWS, again or size))
     # of equally good settings, the least mean is printed
-    printed = replace(_means(numbers, at, first), errors=least)
-    return Law(printed, _means(numbers, at, later), float(tied), len(every))
+    printed = replace(_means(numbers, best, picked), errors=least_mean)
+    return Law(printed, _means(numbers, best, later), float(tied), len(all_means))
 
 
 def _means(numbers: np.ndarray, at: np.ndarray, picked: np.ndarray) -> Means:
     """Means of errors and counts (K, S, T) at settings (D) over transcripts (D, R)."""
-    taken = np.ascontiguousarray(numbers[:, at[:, np.newaxis], picked])
-    errors, *counts = taken.mean(axis=2)
+    chosen = np.ascontiguousarray(numbers[:, at[:, np.newaxis], picked])
+    errors, *counts = chosen.mean(axis=2)
     return Means(errors, dict(zip(COUNTS, counts, strict=True)), numbers.shape[2])
 
 
@@ -110,14 +112,14 @@ def by_passes(rows: pd.DataFrame) -> list[Errors]:
 
     Errors of runs that diverged are infinite.
     """
-    found = []
-    for _, part in rows.groupby("passes", sort=True):
-        ordered = part.sort_values(["step", "clip", "transcript"])
+    errors_by_passes = []
+    for _, rows_of_passes in rows.groupby("passes", sort=True):
+        ordered = rows_of_passes.sort_values(["step", "clip", "transcript"])
         shape = (-1, ordered["transcript"].nunique())
         errors = ordered["relative_error"].mask(ordered["status"] != "ok", np.inf)
         counts = {name: ordered[name].to_numpy(float).reshape(shape) for name in COUNTS}
-        found.append((errors.to_numpy(float).reshape(shape), counts))
-    return found
+        errors_by_passes.append((errors.to_numpy(float).reshape(shape), counts))
+    return errors_by_passes
 
 
 # --- the p of printed cells -----------------------------------------------------------
@@ -144,22 +146,22 @@ def of_means(
 
     def chances(tables: np.ndarray) -> list[float]:
         return [
-            _two_sided(value, near, _wider(row, scores, apart), scores)
-            for row, (value, near, apart) in zip(tables, cells, strict=True)
+            _two_sided(cell, near, _wider(row, scores, apart), scores)
+            for row, (cell, near, apart) in zip(tables, cells, strict=True)
         ]
 
-    found = pd.DataFrame({"p": chances(logs)}, index=laws.index)
-    return found.assign(p_holm=holm(found["p"]), p_start=chances(start + 0 * logs))
+    tests = pd.DataFrame({"p": chances(logs)}, index=laws.index)
+    return tests.assign(p_holm=holm(tests["p"]), p_start=chances(start + 0 * logs))
 
 
 def _wider(logs: np.ndarray, scores: np.ndarray, spread: float) -> np.ndarray:
     """A law with more spread; one without any width has that alone."""
     middle = logs[len(logs) // 2]
     low, high = np.interp(ndtri([0.025, 0.975]), scores, logs)
-    own = (high - low) / (2 * ndtri(0.975))
-    if own < spread / 100:
+    width = (high - low) / (2 * ndtri(0.975))
+    if width < spread / 100:
         return np.asarray(middle + spread * scores)
-    return np.asarray(middle + math.hypot(1.0, spread / own) * (logs - middle))
+    return np.asarray(middle + math.hypot(1.0, spread / width) * (logs - middle))
 
 
 def _two_sided(
@@ -216,5 +218,7 @@ def of_deviations(
         return float(min(1.0, 2 * min(fdtr(*free, high), fdtrc(*free, low))))
 
     cells = zip(printed, fresh, runs, strict=True)
-    found = [chance(*cell) if all(x > 0 for x in cell) else math.nan for cell in cells]
-    return pd.Series(found, index=printed.index)
+    chances = [
+        chance(*cell) if all(x > 0 for x in cell) else math.nan for cell in cells
+    ]
+    return pd.Series(chances, index=printed.index)

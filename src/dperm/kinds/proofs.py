@@ -35,11 +35,11 @@ def theorem_gaussian(epsilon: float, delta: float) -> Case:
     3.1; Maranjyan et al. 2024, Theorem 4.1.
     """
     rho = epsilon**2 / (6 * math.log(1 / delta))
-    found = gaussian_renyi_epsilon(rho, delta)
-    return Case(found, epsilon, "Renyi composition, converted at the best order")
+    cost = gaussian_renyi_epsilon(rho, delta)
+    return Case(cost, epsilon, "Renyi composition, converted at the best order")
 
 
 def theorem_gaussian_noise(epsilon: float, delta: float) -> Case:
     """The same noise by the exact profile of one Gaussian (Balle and Wang 2018)."""
-    found = gaussian_epsilon(epsilon / math.sqrt(3 * math.log(1 / delta)), delta)
-    return Case(found, epsilon, "exact composition of Gaussians")
+    cost = gaussian_epsilon(epsilon / math.sqrt(3 * math.log(1 / delta)), delta)
+    return Case(cost, epsilon, "exact composition of Gaussians")

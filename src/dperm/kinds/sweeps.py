@@ -53,14 +53,16 @@ def tuning_law(
     """
     job = job_of(config, point)
     chosen = settings(tuned(config, point), point.get("passes"), near, most)
-    named = ("law", job.names.problem, job.names.solver)
+    seed_words = ("law", job.names.problem, job.names.solver)
 
     def seeds(passes: float) -> list[int]:
         numbers = range(transcripts)
-        return [plan.seed_of(job.seed, *named, passes, number) for number in numbers]
+        return [
+            plan.seed_of(job.seed, *seed_words, passes, number) for number in numbers
+        ]
 
-    found = transcripts_of(job, chosen, seeds, CALIBRATION)
-    return found[KEPT].to_dict("records")
+    transcript_rows = transcripts_of(job, chosen, seeds, CALIBRATION)
+    return transcript_rows[KEPT].to_dict("records")
 
 
 def against_epsilon(
@@ -83,16 +85,17 @@ def against_epsilon(
     job = job_of(config, point)
     problem = replace(job.problem, epsilon=float(point["epsilon"]))
     run = config.paper.runs[point["solver"]]
-    on = trials.Trials(problem, job.module, job.options, STRICT)
-    least = job.optimum.value
+    tuning_trials = trials.Trials(problem, job.module, job.options, STRICT)
+    least_value = job.optimum.value
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
-    known = {
+    shared_columns = {
         "algorithm": plan.label(config, point["solver"]),
-        "start": (start - least) / least,
+        "start": (start - least_value) / least_value,
     }
-    coarse, counts = grid.thin(grid.points(run.grid), keep), (transcripts, fresh)
-    found = refined(on, least, coarse, finer, seed, counts)
-    return [{**row, **known} for row in found]
+    coarse = grid.thin(grid.points(run.grid), keep)
+    counts = (transcripts, fresh)
+    error_rows = refined(tuning_trials, least_value, coarse, finer, seed, counts)
+    return [{**row, **shared_columns} for row in error_rows]
 
 
 def noise(
@@ -115,13 +118,13 @@ def priced(
     the published one; both are missing if no noise reaches the target.
     """
     job = job_of(config, point)
-    given = (job.problem, job.module, job.options)
+    method = (job.problem, job.module, job.options)
     for passes in sorted(tuned(config, point)["passes"].unique()):
-        paper = trials.noise(*given, passes, PAPER)
+        paper = trials.noise(*method, passes, PAPER)
         try:
-            least = trials.noise(*given, passes, STRICT).noise_multiplier
+            strict_noise = trials.noise(*method, passes, STRICT).noise_multiplier
         except UnreachableTargetError:
-            least = math.nan
+            strict_noise = math.nan
         yield (
             paper,
             {
@@ -132,8 +135,8 @@ def priced(
                 "paper_noise": paper.noise_multiplier,
                 "true_epsilon": paper.true_epsilon,
                 "given": ", ".join(paper.ledger.given),
-                "strict_noise": least,
-                "ratio": least / paper.noise_multiplier,
+                "strict_noise": strict_noise,
+                "ratio": strict_noise / paper.noise_multiplier,
             },
         )
 
@@ -154,19 +157,23 @@ def refined(
     """
     around = grid.points(finer, "options.finer", ("step", "clip"))
     try:
-        found = on.refined(coarse, around, seed, counts)
+        tuning = on.refined(coarse, around, seed, counts)
     except UnreachableTargetError:
         return [{"status": "unreachable"}]
     except trials.DivergedError:
         return [{"status": "diverged"}]
-    known = {
-        **found.point,
-        "true_epsilon": found.noise.true_epsilon,
-        "given": as_set(moves_with_data(found.noise.ledger.given)),
+    shared_columns = {
+        **tuning.point,
+        "true_epsilon": tuning.noise.true_epsilon,
+        "given": as_set(moves_with_data(tuning.noise.ledger.given)),
     }
     return [
-        {"fresh": number, **known, "relative_error": (value - least) / least}
-        for number, value in enumerate(found.objective.tolist())
+        {
+            "fresh": number,
+            **shared_columns,
+            "relative_error": (objective - least) / least,
+        }
+        for number, objective in enumerate(tuning.objective.tolist())
     ]
 
 
@@ -174,8 +181,8 @@ def ends(
     module: Any, options: Any, problem: Problem, side: Lanes, steps: int, seeds: Any
 ) -> np.ndarray:
     """Final objectives of lanes after some steps, one run per seed; (seeds, L)."""
-    given = (module, options, problem, side, [steps])
-    runs = (run_lanes(*given, each, lambda weights: {})[-1] for each in seeds)
+    setting = (module, options, problem, side, [steps])
+    runs = (run_lanes(*setting, seed, lambda weights: {})[-1] for seed in seeds)
     return np.array([run.objective for run in runs])
 
 
@@ -184,15 +191,15 @@ def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum]:
 
     Raises UnavailableError, for which a sweep has a row, without the problem's data.
     """
-    at = plan.at_problem(config, name)
-    return inputs.load_problem(at), inputs.load_optimum(at)
+    section = plan.at_problem(config, name)
+    return inputs.load_problem(section), inputs.load_optimum(section)
 
 
 def job_of(config: schema.Config, point: dict[str, Any]) -> Job:
     """A point's solver on its problem. Raises as ``problem_of``."""
     solver = configuration.read("solver", point["solver"])
-    at = replace(plan.at_problem(config, point["problem"]), solver=solver)
-    return inputs.load_job(at)
+    section = replace(plan.at_problem(config, point["problem"]), solver=solver)
+    return inputs.load_job(section)
 
 
 def tuned(
@@ -213,26 +220,28 @@ def settings(
     Of ties, as where nothing is learnt, those with the fewest passes come first. A
     setting that ran once is ranked by the transcript that it shares with the best.
     """
-    found = _expected(table)
+    means = _expected(table)
     if passes is not None:
-        found = found[found["passes"] == passes]
-    found = found.sort_values(["mean", "passes", "step", "clip"], kind="stable")
-    found = found[found["mean"] <= near * found["mean"].iloc[0]].head(most)
+        means = means[means["passes"] == passes]
+    means = means.sort_values(["mean", "passes", "step", "clip"], kind="stable")
+    means = means[means["mean"] <= near * means["mean"].iloc[0]].head(most)
     noise = table.groupby("passes")["noise_multiplier"].first()
-    return found.assign(noise_multiplier=found["passes"].map(noise))
+    return means.assign(noise_multiplier=means["passes"].map(noise))
 
 
 def _expected(table: pd.DataFrame) -> pd.DataFrame:
     """Tuning means of all settings that never diverged: passes, step, clip, mean."""
-    lost = ~table["status"].isin(["ok", ONE_RUN])
+    failed = ~table["status"].isin(["ok", ONE_RUN])
     keys = ["passes", "step", "clip"]
-    errors = table["relative_error"].mask(lost, np.inf)
+    errors = table["relative_error"].mask(failed, np.inf)
     wide = table.assign(error=errors).pivot(
         index=keys, columns="replicate", values="error"
     )
-    parts = [_beside_the_best(part) for _, part in wide.groupby("passes")]
-    found = pd.concat(parts).rename("mean").reset_index()
-    return found[np.isfinite(found["mean"])]
+    best_means = [
+        _beside_the_best(passes_errors) for _, passes_errors in wide.groupby("passes")
+    ]
+    means = pd.concat(best_means).rename("mean").reset_index()
+    return means[np.isfinite(means["mean"])]
 
 
 def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
@@ -253,13 +262,18 @@ def transcripts_of(
     step, clip and noise_multiplier; ``kind`` is a calibration. ``transcript`` is the
     index of the seed; a run that diverged has an infinite objective.
     """
-    on, tables = (job.module, job.options, job.problem, job.optimum), []
-    for passes, part in chosen.groupby("passes"):
-        step, clip = (part[key].to_numpy() for key in ("step", "clip"))
-        lanes = Lanes(step, clip, float(part["noise_multiplier"].iloc[0]), kind)
+    solver_run = (job.module, job.options, job.problem, job.optimum)
+    tables = []
+    for passes, settings_of_passes in chosen.groupby("passes"):
+        step, clip = (settings_of_passes[key].to_numpy() for key in ("step", "clip"))
+        lanes = Lanes(
+            step, clip, float(settings_of_passes["noise_multiplier"].iloc[0]), kind
+        )
         for number, seed in enumerate(seeds(float(passes))):
-            rows = lane_rows(*on, lanes, float(passes), (float(passes),), seed, 1)
-            known = {"passes": float(passes), "transcript": number}
-            tables.append(rows.assign(**known, transcript_seed=seed))
+            rows = lane_rows(
+                *solver_run, lanes, float(passes), (float(passes),), seed, 1
+            )
+            labels = {"passes": float(passes), "transcript": number}
+            tables.append(rows.assign(**labels, transcript_seed=seed))
     runs = pd.concat(tables, ignore_index=True)
     return runs.assign(objective=runs["objective"].mask(runs["status"] != "ok", np.inf))

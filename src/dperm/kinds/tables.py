@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -32,19 +33,20 @@ def relative_error(
     relative_error_std. ``p_std`` is that of a printed deviation
     (``dperm.kinds.law.of_deviations``), ``p_std_thrice`` that of one thrice as large.
     """
-    found = results.load(config, problems)
+    solver_results = results.load(config, problems)
     rows: Rows = []
-    runs = 0
-    for result in (each for name in problems for each in found[name]):
-        known = {"problem": result.problem, "algorithm": result.label}
-        if not result.available:
-            rows += [] if best else [known]
+    fresh_count = 0
+    for run in chain.from_iterable(solver_results[name] for name in problems):
+        method_row = {"problem": run.problem, "algorithm": run.label}
+        if not run.available:
+            if not best:
+                rows.append(method_row)
             continue
-        settings = result.chosen(product.calibration)
+        settings = run.chosen(product.calibration)
         settings = settings.nsmallest(1, "mean") if best else settings
         for chosen in settings.to_dict("records"):
-            fresh = result.final(product.calibration, chosen["passes"])
-            row = known | {key: chosen[key] for key in ("passes", "mean", "std")}
+            fresh = run.final(product.calibration, chosen["passes"])
+            row = method_row | {key: chosen[key] for key in ("passes", "mean", "std")}
             errors = fresh["relative_error"].to_numpy()
             row |= with_interval(errors, *FRESH, interval=skewed)
             row |= {
@@ -52,22 +54,23 @@ def relative_error(
                 "fresh_std": fresh["relative_error"].std(),
             }
             rows.append(row | {key: chosen[key] for key in ("step", "clip")})
-            runs = len(fresh)
-    data = pd.DataFrame(rows)
+            fresh_count = len(fresh)
+    table = pd.DataFrame(rows)
     if not published:
-        return data
+        return table
     keys = ["problem", "algorithm", "passes"]
     names = {f"relative_error_{key}": f"published_{key}" for key in ("mean", "std")}
     printed = results.published(config, published).rename(columns=names)
-    if "passes" not in data:  # nothing is available
-        data = data.reindex(columns=[*keys, "mean"])
-    data = data.merge(printed[[*keys, *names.values()]], on=keys, how="left")
-    if runs > 1:
-        ours, counts = data["fresh_std"], data["fresh_runs"]
+    if "passes" not in table:  # nothing is available
+        table = table.reindex(columns=[*keys, "mean"])
+    table = table.merge(printed[[*keys, *names.values()]], on=keys, how="left")
+    if fresh_count > 1:
+        ours = table["fresh_std"]
+        counts = table["fresh_runs"]
         for name, times in (("p_std", 1), ("p_std_thrice", 3)):
-            stated = data["published_std"]
-            data[name] = law.of_deviations(stated, ours / times, counts)
-    return data
+            published_std = table["published_std"]
+            table[name] = law.of_deviations(published_std, ours / times, counts)
+    return table
 
 
 def tuning_law(
@@ -95,45 +98,46 @@ def tuning_law(
     """
     swept = swept_errors(config, product.sweeps[0], problems)
     ran = results.load(config, problems, solvers=swept["solver"].unique())
-    solvers = {(one.problem, one.solver): one for each in ran.values() for one in each}
+    runs = chain.from_iterable(ran.values())
+    solvers = {(run.problem, run.solver): run for run in runs}
     keys = ["problem", "solver", *(["passes"] if by_passes else [])]
     rows: Rows = []
-    for at, part in groups(swept, keys):
-        result = solvers[at["problem"], at["solver"]]
-        at_zero = where(result.evaluated, checkpoint=0)["relative_error"]
-        at |= {"algorithm": result.label, "start": float(at_zero.iloc[0])}
-        rows += [at | row for row in _law_rows(law.by_passes(part))]
-    data = pd.DataFrame(rows)
-    if len(data):
-        of = [key for key in ("problem", "algorithm", "passes") if key in data]
-        printed = results.published(config, published)[[*of, column]]
+    for group_keys, group in groups(swept, keys):
+        run = solvers[group_keys["problem"], group_keys["solver"]]
+        at_zero = where(run.evaluated, checkpoint=0)["relative_error"]
+        group_keys |= {"algorithm": run.label, "start": float(at_zero.iloc[0])}
+        rows += [group_keys | row for row in _law_rows(law.by_passes(group))]
+    table = pd.DataFrame(rows)
+    if len(table):
+        join_keys = [key for key in ("problem", "algorithm", "passes") if key in table]
+        printed = results.published(config, published)[[*join_keys, column]]
         printed = printed.rename(columns={column: "printed"})
-        data = data.merge(printed, on=of, how="left")
-        parts = []
-        for _, part in data.dropna(subset="printed").groupby("prints", sort=False):
-            half = [law.half_unit(one, digits, decimals) for one in part["printed"]]
-            wide = part["problem"].map(redrawn).fillna(spread)
-            parts.append(law.of_means(part, part["printed"], pd.Series(half), wide))
-        data = data.join(pd.concat(parts)) if parts else data
+        table = table.merge(printed, on=join_keys, how="left")
+        tests = []
+        for _, group in table.dropna(subset="printed").groupby("prints", sort=False):
+            half = [law.half_unit(mean, digits, decimals) for mean in group["printed"]]
+            wide = group["problem"].map(redrawn).fillna(spread)
+            tests.append(law.of_means(group, group["printed"], pd.Series(half), wide))
+        table = table.join(pd.concat(tests)) if tests else table
     front = (*keys, "algorithm", "prints", "printed", "p", "p_holm", "p_start")
-    first = [key for key in front if key in data]
-    return data[[*first, *(key for key in data if key not in first)]]
+    leading = [key for key in front if key in table]
+    return table[[*leading, *(key for key in table if key not in leading)]]
 
 
 def _law_rows(errors: list[law.Errors]) -> Iterator[dict[str, Any]]:
-    whole = law.law(errors)
-    half = law.law(errors, most=math.ceil(whole.settings / 2))
+    full_law = law.law(errors)
+    half = law.law(errors, most=math.ceil(full_law.settings / 2))
     for prints in law.PRINTS:
-        found, fewer = (getattr(each, prints) for each in (whole, half))
-        middle = float(np.median(found.errors))
-        row: dict[str, Any] = {"prints": prints, "settings": whole.settings}
-        row |= {"transcripts": found.transcripts, "median": middle}
+        printed, fewer = (getattr(drawn_law, prints) for drawn_law in (full_law, half))
+        middle = float(np.median(printed.errors))
+        row: dict[str, Any] = {"prints": prints, "settings": full_law.settings}
+        row |= {"transcripts": printed.transcripts, "median": middle}
         row["half"] = float(np.median(fewer.errors)) / middle
         for name in law.COUNTS:
             for end, level in (("low", 0.025), ("high", 0.975)):
-                row[f"{name}_{end}"] = float(np.quantile(found.counts[name], level))
-        row["tied"] = whole.tied
-        yield row | dict(zip(law.COLUMNS, found.quantiles, strict=True))
+                row[f"{name}_{end}"] = float(np.quantile(printed.counts[name], level))
+        row["tied"] = full_law.tied
+        yield row | dict(zip(law.COLUMNS, printed.quantiles, strict=True))
 
 
 def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -145,11 +149,11 @@ def tuned(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     """
     rows: Rows = []
     swept = swept_errors(config, product.sweeps[0], problems)
-    for at, part in groups(swept, ["problem", "solver"]):
-        errors = law.law(law.by_passes(part), again=None).fresh.errors
+    for row, group in groups(swept, ["problem", "solver"]):
+        errors = law.law(law.by_passes(group), again=None).fresh.errors
         low, high = np.quantile(errors, [0.025, 0.975])
-        at["algorithm"] = plan.label(config, at.pop("solver"))
-        rows.append(at | {"mean": errors.mean(), "ci_low": low, "ci_high": high})
+        row["algorithm"] = plan.label(config, row.pop("solver"))
+        rows.append(row | {"mean": errors.mean(), "ci_low": low, "ci_high": high})
     return pd.DataFrame(rows)
 
 
@@ -163,8 +167,8 @@ def swept_errors(config: Config, sweep: str, problems: list[str]) -> pd.DataFram
     """The rows with an error of a sweep, for some problems."""
     swept = results.load_sweep(config, sweep)
     ran = "relative_error" in swept  # missing if no data set is available
-    known = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
-    return known[known["problem"].isin(problems)]
+    rows = swept.dropna(subset="relative_error") if ran else swept.iloc[:0]
+    return rows[rows["problem"].isin(problems)]
 
 
 def slopes(table: pd.DataFrame, x: str, y: str) -> np.ndarray:
@@ -193,15 +197,21 @@ def powers(
     and any departure from a power law. ``axes`` has each axis with the values at which
     others are held, ``keys`` are columns that make a group, ``values`` those to fit.
     """
-    swept, keys, values = swept_of(config, product), list(keys), list(values)
+    swept = swept_of(config, product)
+    keys = list(keys)
+    measures = list(values)
     rows: Rows = []
     for axis, held in axes.items():
-        for at, group in groups(where(swept, **held), keys):
-            means = group.groupby(axis)[values].mean()
-            row = {"axis": axis} | at | {"from": means.index[0], "to": means.index[-1]}
-            for name in values:
-                found = power(means.index.to_numpy(float), means[name].to_numpy())
-                row |= named(name, found)
+        for group_keys, group in groups(where(swept, **held), keys):
+            means = group.groupby(axis)[measures].mean()
+            row = (
+                {"axis": axis}
+                | group_keys
+                | {"from": means.index[0], "to": means.index[-1]}
+            )
+            for name in measures:
+                fit = power(means.index.to_numpy(float), means[name].to_numpy())
+                row |= named(name, fit)
             rows.append(row | {"runs": int(group.groupby(axis).size().min())})
     return pd.DataFrame(rows)
 
@@ -211,8 +221,8 @@ def columns(
 ) -> pd.DataFrame:
     """Columns of a sweep whose replicates are alike: rows of the first one."""
     swept = swept_of(config, product)
-    kept = where(swept, status="ok", replicate=swept["replicate"].min())
-    return kept[list(shown)].reset_index(drop=True)
+    rows = where(swept, status="ok", replicate=swept["replicate"].min())
+    return rows[list(shown)].reset_index(drop=True)
 
 
 SHOWN: dict[str, Callable[[str, pd.Series], dict[str, Any]]] = {
@@ -246,13 +256,14 @@ def summary(
     if "problem" in swept:  # synthetic data have none
         swept = swept[swept["problem"].isin([*problems, np.nan])]
     swept = swept.query(only) if only else swept
-    shown, derived = [(how, x) for how in show for x in show[how]], derived or {}
-    lost = [name for _, name in shown if name not in {*swept, *derived}]
-    swept = swept.assign(**dict.fromkeys(lost, math.nan))
+    measures = [(form, x) for form in show for x in show[form]]
+    derived = derived or {}
+    absent = [name for _, name in measures if name not in {*swept, *derived}]
+    swept = swept.assign(**dict.fromkeys(absent, math.nan))
     swept = swept.assign(**{name: swept.eval(derived[name]) for name in derived})
     rows: Rows = []
     for row, group in groups(swept, list(keys)):
-        for how, name in shown:
-            row |= SHOWN[how](name, group[name])
+        for form, name in measures:
+            row |= SHOWN[form](name, group[name])
         rows.append(row)
     return pd.DataFrame(rows)

@@ -17,9 +17,9 @@ class _Folders(list[str]):
 
     def __iter__(self) -> Iterator[str]:
         yield from super().__iter__()
-        own = locate.own_conf()
-        if own is not None:
-            yield str(own / "paper")
+        folder = locate.own_conf()
+        if folder is not None:
+            yield str(folder / "paper")
 
 
 __path__ = _Folders(__path__)

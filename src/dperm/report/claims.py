@@ -229,12 +229,12 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
 
 
 def row_of(
-    config: schema.Config, claim: Claim, found: Finding, printed: Finding
+    config: schema.Config, claim: Claim, finding: Finding, printed: Finding
 ) -> texts.Row:
     """Row of a claim with its finding, and that of the authors' numbers."""
-    number = found.number
+    number = finding.number
     paper = config.paper.name
-    reading = claim.read()[found.shown]
+    reading = claim.read()[finding.shown]
     row = {
         key: getattr(claim, key) for key in ("place", "kind", "major", "note", "set")
     }
@@ -248,18 +248,20 @@ def row_of(
         ),
         "number": reading.number,
         "accepted": accepted(reading),
-        "verdict": found.verdict,
-        "reason": reason(reading, found),
-        "missing": "; ".join(found.missing),
+        "verdict": finding.verdict,
+        "reason": reason(reading, finding),
+        "missing": "; ".join(finding.missing),
         "authors": f"{printed.verdict}: {printed.number}" if printed.number else "",
-        "cause": claims.CAUSES[claim.cause if found.verdict != HOLDS else ""],
+        "cause": claims.CAUSES[claim.cause if finding.verdict != HOLDS else ""],
     }
     if number is None:
         return row
     row |= {"reproduced": number.value, "ci_low": number.low, "ci_high": number.high}
     if claim.kind != "cells":
         return row
-    inside = [verdict_of(reading, number) == HOLDS for number in found.numbers.values()]
+    inside = [
+        verdict_of(reading, number) == HOLDS for number in finding.numbers.values()
+    ]
     cells = number.of or len(inside)
     many = round(number.value * number.of) if number.of else sum(inside)
     return row | {"cells": cells, "inside": many}
@@ -316,37 +318,38 @@ def accepted(claim: Claim) -> str:
     return " and ".join(ends) + (wider and f" (in part {wider})")
 
 
-def reason(claim: Claim, found: Finding) -> str:
+def reason(claim: Claim, finding: Finding) -> str:
     """What a verdict rests on, in one line: readings, gaps, then the worst groups."""
     clauses = []
-    if found.readings:
-        held = [name for name, verdict in found.readings.items() if verdict in HELD]
-        listed = f" ({few(held)})" if 0 < len(held) < len(found.readings) else ""
-        clauses.append(f"under {len(held)} of {len(found.readings)} readings{listed}")
-        clauses.append(f"shown is {found.shown}")
+    if finding.readings:
+        held = [name for name, verdict in finding.readings.items() if verdict in HELD]
+        listed = f" ({few(held)})" if 0 < len(held) < len(finding.readings) else ""
+        clauses.append(f"under {len(held)} of {len(finding.readings)} readings{listed}")
+        clauses.append(f"shown is {finding.shown}")
     reasons: dict[str, list[str]] = {}
-    for name, why in found.missing.items():
+    for name, why in finding.missing.items():
         reasons.setdefault(why, []).append(f"({name})" if ", " in name else name)
     for why, names in reasons.items():
         clauses.append(f"missing {few(names)}: {why}" if any(names) else why)
-    clauses += _groups(claim, found)
-    if found.left_out:
-        clauses.append(f"{found.left_out} groups left out, where not {claim.only}")
-    if found.reason:
-        holds = found.verdict == NOTHING and found.numbers
-        clauses.append("it holds for this too: " * bool(holds) + found.reason)
+    clauses += _groups(claim, finding)
+    if finding.left_out:
+        clauses.append(f"{finding.left_out} groups left out, where not {claim.only}")
+    if finding.reason:
+        holds = finding.verdict == NOTHING and finding.numbers
+        clauses.append("it holds for this too: " * bool(holds) + finding.reason)
     return "; ".join(clauses)
 
 
-def few(names: Sequence[str], most: int = LISTED) -> str:
+def few(names: Sequence[str], limit: int = LISTED) -> str:
     """The first of the names, and the number of the others."""
-    remainder = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + remainder
+    remainder = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + remainder
 
 
-def _groups(claim: Claim, found: Finding) -> Iterator[str]:
+def _groups(claim: Claim, finding: Finding) -> Iterator[str]:
     """How many groups hold, then the numbers of the worst."""
-    numbers, total = found.numbers, len(found.numbers) + len(found.missing)
+    numbers = finding.numbers
+    total = len(finding.numbers) + len(finding.missing)
     if total > 1:
         verdicts = [verdict_of(claim, number) for number in numbers.values()]
         counts = [f"{verdicts.count(HOLDS)} of {total} hold"]

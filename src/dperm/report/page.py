@@ -81,7 +81,7 @@ def link(path: Path, folder: Path) -> str:
 def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.Row:
     """Values of one paper for the page, by their names in the template."""
     paper = config.paper
-    results = plan.results_folder(config, paper.name)
+    results_folder = plan.results_folder(config, paper.name)
     rows = claims[claims["paper"] == paper.name]
     counts = texts.counted(rows)
     title = paper.title.partition(":")[0]
@@ -99,7 +99,7 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.R
         "figures": list(drawn(config, folder)),
         "bottom": texts.bottom(paper.name, claims),
         "report": texts.REPORTS / f"{paper.name}.md",
-        "noise": results / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
+        "noise": results_folder / f"{NOISE_TABLES.get(paper.name, 'noise')}.csv",
     }
 
 

@@ -220,13 +220,15 @@ def filled(path: Path, name: str, content: str) -> str:
     Raises ConfigError if the page does not have each of them exactly once.
     """
     text = path.read_text(encoding="utf-8")
-    begin, end = f"{name}: written by `dperm readme`", f"end of {name}"
+    begin = f"{name}: written by `dperm readme`"
+    end = f"end of {name}"
     begin_marks, end_marks = (
         re.findall(rf"(?m)^.*{word}.*$", text) for word in (begin, end)
     )
     if len(begin_marks) != 1 or len(end_marks) != 1:
         raise ConfigError(f"{path}: expected the lines {begin!r} and {end!r}, once")
-    before, after = text.split(begin_marks[0])[0], text.split(end_marks[0])[1]
+    before = text.split(begin_marks[0])[0]
+    after = text.split(end_marks[0])[1]
     between = f"{begin_marks[0]}\n\n{content}\n\n{end_marks[0]}"
     return f"{before}{between}{after}"
 
@@ -243,7 +245,8 @@ def front(config: schema.Config, claims: pd.DataFrame) -> str:
 
 def block(config: schema.Config, claims: pd.DataFrame) -> str:
     """The text on claims in a paper's report."""
-    folder, paper = plan.results_folder(config), config.paper.name
+    folder = plan.results_folder(config)
+    paper = config.paper.name
     run = store.known_json(folder / "manifest.json") or {}
     rows = stated(claims)[paper]
     listed = [(row, _links(config, row)) for row in majors(rows)]
@@ -274,7 +277,8 @@ def appendix(claims: pd.DataFrame) -> str:
 
 def markdown(claims_table: pd.DataFrame) -> str:
     """The score of every paper, then one line per claim, major claims first."""
-    claims_table, order = complete(claims_table), list(KINDS)
+    claims_table = complete(claims_table)
+    order = list(KINDS)
     listed = []
     for paper, group in claims_table.groupby("paper", sort=False):
         names = {row["id"]: row["name"] for row in majors(group)}

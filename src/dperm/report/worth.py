@@ -29,7 +29,8 @@ NOISE_TABLES = {  # paper to the table of its published noise
     "dpbcfw": "privacy",
 }
 TARGET = 1.0  # published epsilon that is shown
-KEPT, OPEN = "proved to cost at most 1", "open"
+KEPT = "proved to cost at most 1"
+OPEN = "open"
 BROKEN = "proved to cost more than 1, at least this"
 SHADES = {KEPT: "#0072b2", OPEN: "#e69f00", BROKEN: "#d55e00"}
 TICKS = (0.01, 1, 100, 1e4, 1e6)
@@ -52,65 +53,75 @@ def true_epsilons(config: schema.Config) -> pd.DataFrame:
         one.
     """
     rows = [row for paper in NOISE_TABLES for row in _epsilons(config, paper)]
-    data = pd.DataFrame(rows, columns=WORTH)
-    return data.drop_duplicates(["paper", "least", "most", "settings"])
+    table = pd.DataFrame(rows, columns=WORTH)
+    return table.drop_duplicates(["paper", "least", "most", "settings"])
 
 
 def _epsilons(config: schema.Config, paper: str) -> Iterator[tuple[object, ...]]:
     path = plan.results_folder(config, paper, f"{NOISE_TABLES[paper]}.csv")
     if not path.is_file():
         return
-    data = pd.read_csv(path)
-    data = data.rename(columns={"method": "algorithm", "target_epsilon": "epsilon"})
-    data = data[data["epsilon"] == TARGET]
-    if "update" in data:  # DP-BCFW: as printed, not our corrected forms
-        data = data[(data["update"] == "published") & (data["noise"] != "strict")]
-        data = data[data["algorithm"] != "dp_fw"]  # its noise is our own choice
-    if "algorithm" not in data:
-        data = data.assign(algorithm="DP-SkGD")
-    for name, group in data.groupby("algorithm", sort=False):
+    table = pd.read_csv(path)
+    table = table.rename(columns={"method": "algorithm", "target_epsilon": "epsilon"})
+    table = table[table["epsilon"] == TARGET]
+    if "update" in table:  # DP-BCFW: as printed, not our corrected forms
+        table = table[(table["update"] == "published") & (table["noise"] != "strict")]
+        table = table[table["algorithm"] != "dp_fw"]  # its noise is our own choice
+    if "algorithm" not in table:
+        table = table.assign(algorithm="DP-SkGD")
+    for name, group in table.groupby("algorithm", sort=False):
         known_solver = name in available("solver")
         method = plan.label(config, str(name)) if known_solver else name
-        known = group[np.isfinite(group["true_epsilon"])]
-        ends = known["true_epsilon"].agg(["min", "max"]) / TARGET
-        least = group.get("epsilon_low", pd.Series(np.nan, group.index))
-        lower = least.replace(0.0, np.nan).agg(["min", "max"]) / TARGET
-        yield paper, method, *ends, *lower, len(group) - len(known), len(group)
+        bounded = group[np.isfinite(group["true_epsilon"])]
+        ends = bounded["true_epsilon"].agg(["min", "max"]) / TARGET
+        lower_bounds = group.get("epsilon_low", pd.Series(np.nan, group.index))
+        lower = lower_bounds.replace(0.0, np.nan).agg(["min", "max"]) / TARGET
+        yield paper, method, *ends, *lower, len(group) - len(bounded), len(group)
 
 
-def answers(data: pd.DataFrame) -> pd.Series:
+def answers(table: pd.DataFrame) -> pd.Series:
     """Which of the keys of ``SHADES`` each row of ``true_epsilons`` gives."""
-    loose = (data["most"] > TARGET) | (data["unbounded"] > 0)
-    found = np.select([data["proved_least"] > TARGET, loose], [BROKEN, OPEN], KEPT)
-    return pd.Series(found, data.index)
+    loose = (table["most"] > TARGET) | (table["unbounded"] > 0)
+    answer_names = np.select(
+        [table["proved_least"] > TARGET, loose], [BROKEN, OPEN], KEPT
+    )
+    return pd.Series(answer_names, table.index)
 
 
-def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
+def worth_picture(table: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
     The colour is the answer. Where all lower bounds exceed the target the bar spans
     these instead.
     """
-    figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(data) + 1.2))
-    rows: list[Any] = list(data.assign(answer=answers(data)).itertuples())
+    figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(table) + 1.2))
+    rows: list[Any] = list(table.assign(answer=answers(table)).itertuples())
     for place, row in enumerate(rows):
-        least, most = row.least, row.most
+        low = row.least
+        high = row.most
         if row.answer == BROKEN:
-            least, most = row.proved_least, row.proved
-        left = min(least, most / 1.15)  # wide enough to be seen
-        axes.barh(place, most - left, left=left, height=0.5, color=SHADES[row.answer])
-        end = (max(most, TARGET), place)
+            low = row.proved_least
+            high = row.proved
+        bar_start = min(low, high / 1.15)  # wide enough to be seen
+        axes.barh(
+            place,
+            high - bar_start,
+            left=bar_start,
+            height=0.5,
+            color=SHADES[row.answer],
+        )
+        end = (max(high, TARGET), place)
         place_of: Any = {"xytext": (7, 0), "textcoords": "offset points"}
         axes.annotate(_label(row), end, va="center", fontsize=9, **place_of)
     axes.axvline(TARGET, color="0.3", linewidth=1)
-    named = [f"{row.method}, {papers[row.paper]}" for row in rows]
-    axes.set_yticks(range(len(data)), named)
-    axes.set(xscale="log", xlim=(5e-3, 1e11), ylim=(len(data) - 0.4, -0.6))
+    method_names = [f"{row.method}, {papers[row.paper]}" for row in rows]
+    axes.set_yticks(range(len(table)), method_names)
+    axes.set(xscale="log", xlim=(5e-3, 1e11), ylim=(len(table) - 0.4, -0.6))
     axes.set_xticks(TICKS, [f"{t:,.12g}" for t in TICKS])
     axes.minorticks_off()
     axes.grid(axis="y", visible=False)
     axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
-    figure.suptitle(message(data), fontweight="bold", fontsize=11)
+    figure.suptitle(message(table), fontweight="bold", fontsize=11)
     keys = [Patch(color=shade, label=text) for text, shade in SHADES.items()]
     axes.legend(handles=keys, loc="upper right")
     axes.set_xlabel(
@@ -120,15 +131,15 @@ def worth_picture(data: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     return figure
 
 
-def message(data: pd.DataFrame) -> str:
+def message(table: pd.DataFrame) -> str:
     """What the picture says, in one line."""
-    found = answers(data)
-    text = f"{(found == KEPT).sum()} of {len(data)} methods keep the epsilon they name"
-    broken = data.loc[found == BROKEN, "proved_least"]
+    names = answers(table)
+    text = f"{(names == KEPT).sum()} of {len(table)} methods keep the epsilon they name"
+    broken = table.loc[names == BROKEN, "proved_least"]
     if len(broken):
         costs = "costs" if len(broken) == 1 else "cost"
-        least = _rounded(broken.min())
-        text += f"; {len(broken)} {costs} at least {least} times as much"
+        least_cost = _rounded(broken.min())
+        text += f"; {len(broken)} {costs} at least {least_cost} times as much"
     return text
 
 
@@ -143,24 +154,24 @@ def _label(row: Any) -> str:
     return text
 
 
-def worth_in_words(data: pd.DataFrame, papers: dict[str, str]) -> list[str]:
+def worth_in_words(table: pd.DataFrame, papers: dict[str, str]) -> list[str]:
     """Sentences on the methods whose noise costs less or more than published."""
-    found = answers(data)
+    names = answers(table)
     heads = {
         "Some add more than twice the noise that they need; their epsilon of 1 costs": (
-            data["most"] < TARGET / 2
+            table["most"] < TARGET / 2
         ),
-        "Others are open, with a bound above 1 or none": found == OPEN,
-        "Proved to cost more": found == BROKEN,
+        "Others are open, with a bound above 1 or none": names == OPEN,
+        "Proved to cost more": names == BROKEN,
     }
-    told = [f"{message(data)}."] if len(data) else []
+    sentences = [f"{message(table)}."] if len(table) else []
     for head, rows in heads.items():
-        named = [
+        methods = [
             f"{row.method} of {papers[row.paper]} ({_label(row)})"
-            for row in data[rows].itertuples()
+            for row in table[rows].itertuples()
         ]
-        told += [f"{head}: {', '.join(named)}."] if named else []
-    return told
+        sentences += [f"{head}: {', '.join(methods)}."] if methods else []
+    return sentences
 
 
 def _rounded(end: float) -> str:
@@ -175,9 +186,9 @@ def author(reference: str) -> str:
 
 def draw_worth(config: schema.Config, papers: Iterable[schema.Config]) -> list[Path]:
     """Write ``figures/worth.png`` and its numbers as CSV; nothing without tables."""
-    data = true_epsilons(config)
-    if data.empty:
+    table = true_epsilons(config)
+    if table.empty:
         return []
-    named = {each.paper.name: author(each.paper.reference) for each in papers}
+    authors = {paper.paper.name: author(paper.paper.reference) for paper in papers}
     stem = plan.figures_folder(config, "worth")
-    return drawing.save(worth_picture(data, named), data, stem)
+    return drawing.save(worth_picture(table, authors), table, stem)

@@ -97,24 +97,26 @@ class Records:
 
     def clipped(self, radius: float) -> Any:
         """Records in the ball of a radius; see ``contributions``."""
-        known = (self.rows, self.norms, radius, self.largest)
-        return self.kept(("clipped", radius), lambda: contributions(*known))
+        bounds = (self.rows, self.norms, radius, self.largest)
+        return self.kept(("clipped", radius), lambda: contributions(*bounds))
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
         """Slopes phi' at margins of any shape, within the loss's bound if any."""
         flat = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
-        found = flat.reshape(margins.shape)
-        most = self.loss.lipschitz(np.inf)
-        return bounded(found, most) if most < np.inf else found
+        slopes = flat.reshape(margins.shape)
+        steepest = self.loss.lipschitz(np.inf)
+        return bounded(slopes, steepest) if steepest < np.inf else slopes
 
     def second(self, margins: np.ndarray) -> np.ndarray:
         """Second derivatives phi'' at margins of any shape, in [0, sup phi'']."""
-        found = self.loss.second(np.ascontiguousarray(margins).ravel())
-        inside = np.where(found > 0, np.minimum(found, self.loss.curvature), 0.0)
+        curvatures = self.loss.second(np.ascontiguousarray(margins).ravel())
+        inside = np.where(
+            curvatures > 0, np.minimum(curvatures, self.loss.curvature), 0.0
+        )
         return inside.reshape(margins.shape)
 
     def clipped_slopes(
-        self, u: np.ndarray, C: float, some: Any = ..., rows: Any = None
+        self, u: np.ndarray, C: float, chosen: Any = ..., rows: Any = None
     ) -> np.ndarray:
         """Slopes a_i with ||a_i x_i|| <= C at u (p,) or (p, L), of some records.
 
@@ -124,38 +126,38 @@ class Records:
         ------
         ContributionError
         """
-        rows = self._some(some) if rows is None else rows
+        rows = self._some(chosen) if rows is None else rows
         with np.errstate(all="ignore"):
             if self.apart:  # all records
                 products = _products(*self.entries, u.ravel(), np.empty(self.n))
                 products = products.reshape(-1, *u.shape[1:])
             else:
                 products = rows @ u
-            margins = products + self._offset(u)[some]
-        return self._within(margins, np.full(margins.size // len(margins), C), some)
+            margins = products + self._offset(u)[chosen]
+        return self._within(margins, np.full(margins.size // len(margins), C), chosen)
 
-    def _within(self, margins: np.ndarray, C: np.ndarray, some: Any) -> np.ndarray:
+    def _within(self, margins: np.ndarray, C: np.ndarray, chosen: Any) -> np.ndarray:
         """Slopes at margins, clipped to C (L,), of some records."""
-        found = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
-        sizes = (self.norms[some], self.largest[some])
-        if not _clip(found.reshape(len(margins), -1), *sizes, C, STEEP, 1 + ROUNDING):
+        slopes = self.loss.derivatives(np.ascontiguousarray(margins).ravel())
+        sizes = (self.norms[chosen], self.largest[chosen])
+        if not _clip(slopes.reshape(len(margins), -1), *sizes, C, STEEP, 1 + ROUNDING):
             raise ContributionError
-        return found.reshape(margins.shape)
+        return slopes.reshape(margins.shape)
 
-    def gradient(self, u: np.ndarray, C: float, some: Any = ...) -> np.ndarray:
+    def gradient(self, u: np.ndarray, C: float, chosen: Any = ...) -> np.ndarray:
         """Sum of gradients clipped to C at u (p,) or (p, L), of some records."""
-        rows = self._some(some)
-        found: np.ndarray = rows.T @ self.clipped_slopes(u, C, some, rows)
-        return found
+        rows = self._some(chosen)
+        gradient: np.ndarray = rows.T @ self.clipped_slopes(u, C, chosen, rows)
+        return gradient
 
-    def _some(self, some: Any) -> Any:
-        return self.rows if some is ... else self.rows[some]
+    def _some(self, chosen: Any) -> Any:
+        return self.rows if chosen is ... else self.rows[chosen]
 
     def pull(self, u: np.ndarray, radius: float) -> np.ndarray:
         """Sum of gradients at u (p,) or (p, L) of records clipped to a radius."""
         V = self.clipped(radius)
-        found: np.ndarray = V.T @ self.slopes(V @ u + self._offset(u))
-        return found
+        pull: np.ndarray = V.T @ self.slopes(V @ u + self._offset(u))
+        return pull
 
     def hessian(self, u: np.ndarray, radius: float) -> np.ndarray:
         """Sum of Hessians at u (p,) of records clipped to a radius; (p, p)."""
@@ -173,31 +175,38 @@ class Records:
     def of_columns(self, columns: np.ndarray) -> Records:
         """The same records with some of their features."""
 
-        def made() -> Records:
-            other = copy(self)
-            other._kept = {}
-            other.rows = np.ascontiguousarray(filled(self.rows[:, columns]))
-            other.norms, other.largest = norms(other.rows), _largest(other.rows)
-            return other
+        def narrow() -> Records:
+            narrowed = copy(self)
+            narrowed._kept = {}
+            narrowed.rows = np.ascontiguousarray(filled(self.rows[:, columns]))
+            narrowed.norms, narrowed.largest = (
+                norms(narrowed.rows),
+                _largest(narrowed.rows),
+            )
+            return narrowed
 
-        return self.kept(("columns", *columns.tolist()), made)
+        return self.kept(("columns", *columns.tolist()), narrow)
 
     def moments(self, C: float, weight: float) -> np.ndarray:
         """Sum of t t^T with t = (x, weight y) clipped to C; shape (p + 1, p + 1)."""
-        rows, y, p = self.rows, weight * self.labels, self.rows.shape[1]
+        rows = self.rows
+        y = weight * self.labels
+        p = self.rows.shape[1]
         with np.errstate(all="ignore"):
             size = np.hypot(self.norms, y)
             if not (size <= FAR).all():  # their squares might overflow: clip them first
                 drawn_in = np.where(size <= FAR, 1.0, C / size)
-                rows, y = _weighted(rows, drawn_in), drawn_in * y
+                rows = _weighted(rows, drawn_in)
+                y = drawn_in * y
                 size = np.hypot(norms(rows), y)
             inside = np.minimum(1.0, C / np.maximum(size, 1 / STEEP))
         check(np.maximum(_largest(rows), np.abs(y)), inside, C)
-        squares, found = inside**2, np.empty((p + 1, p + 1))
-        found[:p, :p] = gram(rows, squares)
-        found[:p, p] = found[p, :p] = rows.T @ (squares * y)
-        found[p, p] = squares @ y**2
-        return found
+        squares = inside**2
+        moments = np.empty((p + 1, p + 1))
+        moments[:p, :p] = gram(rows, squares)
+        moments[:p, p] = moments[p, :p] = rows.T @ (squares * y)
+        moments[p, p] = squares @ y**2
+        return moments
 
 
 def contributions(
@@ -273,16 +282,16 @@ def relevance(records: Records, real: bool) -> np.ndarray:
     These are the sums over pairs of records of ``Scaled.relevance``.
     """
     n, p = records.rows.shape
-    found = np.empty(p)
+    relevances = np.empty(p)
     for start in range(0, p, _BLOCK):
-        some = filled(records.rows[:, start : start + _BLOCK])
+        block = filled(records.rows[:, start : start + _BLOCK])
         if real:
-            sums = [_concordant(x, records.labels) / max(n - 1, 1) for x in some.T]
+            sums = [_concordant(x, records.labels) / max(n - 1, 1) for x in block.T]
         else:
-            ranks = stats.rankdata(np.abs(some), axis=0)
-            sums = (np.sign(some) * ranks).sum(axis=0) / n
-        found[start : start + _BLOCK] = np.abs(sums)
-    return found
+            ranks = stats.rankdata(np.abs(block), axis=0)
+            sums = (np.sign(block) * ranks).sum(axis=0) / n
+        relevances[start : start + _BLOCK] = np.abs(sums)
+    return relevances
 
 
 def _concordant(x: np.ndarray, y: np.ndarray) -> float:
@@ -301,8 +310,8 @@ def _concordant(x: np.ndarray, y: np.ndarray) -> float:
 
 def filled(rows: Any) -> np.ndarray:
     """Rows as a dense array."""
-    found: np.ndarray = rows.toarray() if sparse.issparse(rows) else rows
-    return found
+    dense: np.ndarray = rows.toarray() if sparse.issparse(rows) else rows
+    return dense
 
 
 @njit(**KERNEL)
@@ -351,8 +360,9 @@ def _largest(rows: Any) -> np.ndarray:
     """The largest absolute entry of each row; shape (n,)."""
     if not sparse.issparse(rows):
         return np.abs(np.maximum(rows.max(axis=1), -rows.min(axis=1)))  # no -0.0
-    found, filled = np.zeros(rows.shape[0]), np.diff(rows.indptr) > 0
+    largest = np.zeros(rows.shape[0])
+    filled = np.diff(rows.indptr) > 0
     if filled.any():
         starts = rows.indptr[:-1][filled]
-        found[filled] = np.maximum.reduceat(np.abs(rows.data), starts)
-    return found
+        largest[filled] = np.maximum.reduceat(np.abs(rows.data), starts)
+    return largest

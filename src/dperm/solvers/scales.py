@@ -47,8 +47,8 @@ def declared(
     """
     record = np.full((1, problem.p), scales, dtype=np.float64, order="F")
     offset = problem.loss.offset(np.array([label]))
-    known = replace(problem, A=record, offset=offset, public=None)
-    return replace(problem, public=known)
+    constants = replace(problem, A=record, offset=offset, public=None)
+    return replace(problem, public=constants)
 
 
 def is_declared(problem: Problem) -> bool:

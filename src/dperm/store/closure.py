@@ -136,8 +136,8 @@ def closure(*entries: str) -> set[str]:
 @functools.cache
 def words(*entries: str) -> frozenset[str]:
     """All strings in the code behind entry points. Raises as ``digest``."""
-    every = _closure(entries).values()
-    return frozenset(word for code in every for word in code.words)
+    codes = _closure(entries).values()
+    return frozenset(word for code in codes for word in code.words)
 
 
 def lines(*entries: str) -> dict[Path, set[int]]:
@@ -146,8 +146,8 @@ def lines(*entries: str) -> dict[Path, set[int]]:
     Comments, docstrings and annotations in them do not count. Raises as ``digest``.
     """
     held: dict[Path, set[int]] = {}
-    for entry in _closure(entries):
-        module, _, name = entry.partition(":")
+    for reached_entry in _closure(entries):
+        module, _, name = reached_entry.partition(":")
         path = _path(module)
         assert path is not None
         is_whole = not name or is_outside(path)
@@ -174,8 +174,10 @@ def fields_read(*entries: str) -> frozenset[str]:
     """
     return frozenset(
         attribute
-        for entry, code in _closure(entries).items()
-        if ":" in entry or entry.startswith(OF_PAPERS) or is_outside(_path(entry))
+        for reached_entry, code in _closure(entries).items()
+        if ":" in reached_entry
+        or reached_entry.startswith(OF_PAPERS)
+        or is_outside(_path(reached_entry))
         for attribute in code.attributes
     )
 
@@ -185,10 +187,10 @@ def own_words(*entries: str) -> frozenset[str]:
     """All strings in code of users and papers, and in the entry points themselves."""
     return frozenset(
         word
-        for entry, code in _closure(entries).items()
-        if entry in entries
-        or entry.startswith(OF_PAPERS)
-        or is_outside(_path(entry.partition(":")[0]))
+        for reached_entry, code in _closure(entries).items()
+        if reached_entry in entries
+        or reached_entry.startswith(OF_PAPERS)
+        or is_outside(_path(reached_entry.partition(":")[0]))
         for word in code.words
     )
 
@@ -215,9 +217,9 @@ def _version(name: str) -> str:
 @functools.cache
 def _further(tops: frozenset[str]) -> dict[str, str]:
     """Versions of the other libraries among imported modules without a dot."""
-    known = {*COUNTED, "dperm", "sklearn", "dp_accounting", *sys.stdlib_module_names}
-    left = sorted(top for top in tops - known if top and not is_own(top))
-    return {top: _version(top) or _version_of(top) for top in left}
+    counted = {*COUNTED, "dperm", "sklearn", "dp_accounting", *sys.stdlib_module_names}
+    packages = sorted(top for top in tops - counted if top and not is_own(top))
+    return {top: _version(top) or _version_of(top) for top in packages}
 
 
 @functools.cache
@@ -250,21 +252,29 @@ def functions(module: str) -> dict[str, ast.arguments]:
     """The public functions of a module with their arguments, without importing it."""
     path = _path(module)
     body = ast.parse(path.read_text(encoding="utf-8")).body if path else []
-    found = (node for node in body if isinstance(node, ast.FunctionDef))
-    return {node.name: node.args for node in found if not node.name.startswith("_")}
+    definitions = (node for node in body if isinstance(node, ast.FunctionDef))
+    return {
+        node.name: node.args for node in definitions if not node.name.startswith("_")
+    }
 
 
 @functools.cache
 def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
     """The code of entry points and of all that they reach, by their names."""
-    tops = {"dperm", *(entry.partition(".")[0].partition(":")[0] for entry in entries)}
+    tops = {
+        "dperm",
+        *(
+            reached_entry.partition(".")[0].partition(":")[0]
+            for reached_entry in entries
+        ),
+    }
     reached: dict[str, Code] = {}
     todo = [*entries]
     while todo:
-        entry = todo.pop()
-        if entry not in reached:
-            reached[entry] = _code(*entry.split(":"))
-            todo += [use for use in reached[entry].uses if _counts(use, tops)]
+        reached_entry = todo.pop()
+        if reached_entry not in reached:
+            reached[reached_entry] = _code(*reached_entry.split(":"))
+            todo += [use for use in reached[reached_entry].uses if _counts(use, tops)]
     return reached
 
 
@@ -311,21 +321,21 @@ def _code(module: str, name: str = "") -> Code:
             tree = reached
     nodes = [*ast.walk(tree)]
     constants = (node.value for node in nodes if isinstance(node, ast.Constant))
-    strings = frozenset(value for value in constants if isinstance(value, str))
-    named = _named_files(path, strings)
+    strings = frozenset(text for text in constants if isinstance(text, str))
+    named_files = _named_files(path, strings)
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     uses = {*_uses(tree, package)}
     if outside and not {"site-packages", "dist-packages"} & {*path.parts}:
         uses |= {word for word in strings if is_beside(word)}
         mentioned = _names(nodes)
         if mentioned & OPENING:
-            named |= _beside(path.parent)
+            named_files |= _beside(path.parent)
     content = hashlib.sha256(ast.dump(tree).encode())
-    for file in sorted(named):
+    for file in sorted(named_files):
         content.update(f"\n{file.name} ".encode() + file.read_bytes())
     attributes = frozenset(_attributes(nodes))
     digest = content.hexdigest()
-    return Code(digest, strings, attributes, frozenset(uses), frozenset(named))
+    return Code(digest, strings, attributes, frozenset(uses), frozenset(named_files))
 
 
 def _attributes(nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -347,10 +357,10 @@ def _attributes(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 def _names(nodes: Iterable[ast.AST]) -> set[str]:
     """Names and attributes in code."""
-    found = {node.id for node in nodes if isinstance(node, ast.Name)}
-    found |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     aliases = (node for node in nodes if isinstance(node, ast.alias))
-    return found | {alias.name for alias in aliases}
+    return names | {alias.name for alias in aliases}
 
 
 def is_beside(word: str) -> bool:
@@ -367,7 +377,7 @@ def _named_files(path: Path, strings: Iterable[str]) -> set[Path]:
 
     A folder is named with all its files.
     """
-    named: set[Path] = set()
+    named_files: set[Path] = set()
     outside = is_outside(path)
     for word in strings:
         if not word or len(word) > 200 or "\n" in word or "\0" in word:
@@ -378,10 +388,10 @@ def _named_files(path: Path, strings: Iterable[str]) -> set[Path]:
         if file.suffix in (".py", ".yaml") and not outside:
             continue
         if file.is_file():
-            named.add(file)
+            named_files.add(file)
         elif not outside and re.fullmatch(r"\w+_files", word) and file.is_dir():
-            named |= {below for below in file.rglob("*") if below.is_file()}
-    return {file for file in named if file.suffix != ".pyc"}
+            named_files |= {below for below in file.rglob("*") if below.is_file()}
+    return {file for file in named_files if file.suffix != ".pyc"}
 
 
 @functools.cache
@@ -390,7 +400,7 @@ def _beside(folder: Path) -> set[Path]:
 
     Raises UnfollowedError if there are very many.
     """
-    every: set[Path] = set()
+    neighbours: set[Path] = set()
     for top, folders, names in os.walk(folder):
         folders[:] = sorted(
             name
@@ -398,14 +408,14 @@ def _beside(folder: Path) -> set[Path]:
             if name not in ASIDE and not name.startswith((".", "__", "venv"))
         )
         paths = (Path(top, name) for name in names if not name.startswith("."))
-        every |= {path for path in paths if path.suffix not in (".pyc", ".yaml")}
-        if len(every) > MOST_FILES:
+        neighbours |= {path for path in paths if path.suffix not in (".pyc", ".yaml")}
+        if len(neighbours) > MOST_FILES:
             raise UnfollowedError(
                 f"{folder}: a module here opens files by computed names, and has more "
                 f"than {MOST_FILES} files beside it: write the names of those that it "
                 "reads as plain texts, or move it to a folder of its own"
             )
-    return every
+    return neighbours
 
 
 @functools.cache
@@ -441,9 +451,13 @@ def _bare(function: Any) -> None:
         argument.annotation = None
 
 
-def _arguments(given: ast.arguments) -> list[ast.arg]:
-    starred = [part for part in (given.vararg, given.kwarg) if part is not None]
-    return [*given.posonlyargs, *given.args, *given.kwonlyargs, *starred]
+def _arguments(signature: ast.arguments) -> list[ast.arg]:
+    starred = [
+        argument
+        for argument in (signature.vararg, signature.kwarg)
+        if argument is not None
+    ]
+    return [*signature.posonlyargs, *signature.args, *signature.kwonlyargs, *starred]
 
 
 @functools.cache
@@ -453,7 +467,7 @@ def _reached(module: str, name: str) -> ast.Module:
     Those that act when the module is imported, as a registration does, are always
     among them. All of them are, if one of them looks up names by texts.
     """
-    body = [part for node in _tree(module).body for part in _parts(node)]
+    body = [top_level for node in _tree(module).body for top_level in _parts(node)]
     bound = [_bound(node) for node in body]
     if not any(name in names for names in bound):
         raise UnknownNameError(f"{module}:{name}: no such name")
@@ -462,16 +476,16 @@ def _reached(module: str, name: str) -> ast.Module:
     reached = {place for place, node in enumerate(body) if _acts(node)}
     todo = [name, *(word for place in reached for word in mentioned[place])]
     while todo:
-        wanted = todo.pop()
+        sought = todo.pop()
         for place, names in enumerate(bound):
-            if wanted in names and place not in reached:
+            if sought in names and place not in reached:
                 reached.add(place)
                 todo += mentioned[place]
-    statements = [body[place] for place in sorted(reached)]
-    nodes = [node for statement in statements for node in ast.walk(statement)]
+    kept_statements = [body[place] for place in sorted(reached)]
+    nodes = [node for statement in kept_statements for node in ast.walk(statement)]
     if _names(nodes) & REFLECTIVE:
         return _tree(module)
-    return ast.Module(statements, [])
+    return ast.Module(kept_statements, [])
 
 
 @functools.cache
@@ -501,7 +515,7 @@ def _global_names(table: symtable.SymbolTable) -> Iterator[str]:
 def _acts(node: ast.stmt) -> bool:
     """Whether a statement does something to others when the module is imported."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return any(not _is_pure(one) for one in node.decorator_list)
+        return any(not _is_pure(decorator) for decorator in node.decorator_list)
     if isinstance(node, ast.Expr):
         return isinstance(node.value, ast.Call)
     return isinstance(node, ast.For | ast.While | ast.With | ast.AugAssign)
@@ -513,8 +527,8 @@ def _is_pure(decorator: ast.expr) -> bool:
     if isinstance(function, ast.Attribute):
         library = function.value
         return isinstance(library, ast.Name) and library.id in PURE_LIBRARIES
-    known = PURE | {"contextmanager", "dataclass", "final", "overload", "wraps"}
-    return isinstance(function, ast.Name) and function.id in known
+    pure_names = PURE | {"contextmanager", "dataclass", "final", "overload", "wraps"}
+    return isinstance(function, ast.Name) and function.id in pure_names
 
 
 def _parts(node: ast.stmt) -> Iterator[ast.stmt]:
@@ -523,7 +537,7 @@ def _parts(node: ast.stmt) -> Iterator[ast.stmt]:
         yield from (ast.Import([name]) for name in node.names)
     elif isinstance(node, ast.ImportFrom):
         names = node.names
-        yield from (ast.ImportFrom(node.module, [one], node.level) for one in names)
+        yield from (ast.ImportFrom(node.module, [alias], node.level) for alias in names)
     else:
         yield node
 
@@ -536,8 +550,10 @@ def _bound(node: ast.stmt) -> set[str]:
         return {_local(alias) for alias in node.names}
     inner = [*ast.walk(node)]
     defined = (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)
-    names = {part.name for part in inner if isinstance(part, defined)}
-    names |= {_local(part) for part in inner if isinstance(part, ast.alias)}
+    names = {inner_node.name for inner_node in inner if isinstance(inner_node, defined)}
+    names |= {
+        _local(inner_node) for inner_node in inner if isinstance(inner_node, ast.alias)
+    }
     return names | _mentioned(node)
 
 
@@ -549,23 +565,29 @@ def _mentioned(
     node: ast.AST, inner: dict[tuple[str, int], frozenset[str]] | None = None
 ) -> set[str]:
     """The names of the module in a statement; ``inner`` has those of definitions."""
-    parts = [node]
+    subtrees = [node]
     names = set[str]()
     if inner is not None and isinstance(node, ast.FunctionDef | ast.ClassDef):
         names |= inner[node.name, node.lineno]
-        parts = [*node.decorator_list]
+        subtrees = [*node.decorator_list]
         if isinstance(node, ast.FunctionDef):
-            parts += [part for part in node.args.kw_defaults if part is not None]
-            parts += node.args.defaults
+            subtrees += [
+                subtree for subtree in node.args.kw_defaults if subtree is not None
+            ]
+            subtrees += node.args.defaults
             if node.decorator_list:
-                parts += [
+                subtrees += [
                     *_arguments(node.args),
                     *([node.returns] if node.returns else []),
                 ]
         else:
-            parts += [*node.bases, *node.keywords]
-    for part in parts:
-        names |= {one.id for one in ast.walk(part) if isinstance(one, ast.Name)}
+            subtrees += [*node.bases, *node.keywords]
+    for subtree in subtrees:
+        names |= {
+            name_node.id
+            for name_node in ast.walk(subtree)
+            if isinstance(name_node, ast.Name)
+        }
     return names
 
 
@@ -580,7 +602,7 @@ def _uses(tree: ast.AST, package: str) -> Iterator[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             attributes.setdefault(node.value.id, set()).add(node.attr)
     inner = (node.value for node in nodes if isinstance(node, ast.Attribute))
-    held = {id(value) for value in inner}
+    held = {id(inner_value) for inner_value in inner}
     bare = {
         node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in held
     }
@@ -593,17 +615,17 @@ def _uses(tree: ast.AST, package: str) -> Iterator[str]:
                 yield from _of_module(alias.name, names)
         elif isinstance(node, ast.ImportFrom):
             above = package.split(".")[: 1 - node.level or None] if node.level else []
-            whole = ".".join([*above, *([node.module] if node.module else [])])
+            source_module = ".".join([*above, *([node.module] if node.module else [])])
             for alias in node.names:
-                inside = f"{whole}.{alias.name}"
+                inside = f"{source_module}.{alias.name}"
                 if alias.name == "*":
-                    yield from _of_module(whole, None)
+                    yield from _of_module(source_module, None)
                 elif _path(inside):
                     local = _local(alias)
                     names = None if local in bare else attributes.get(local, set())
                     yield from _of_module(inside, names)
                 else:
-                    yield from _of_module(whole, {alias.name})
+                    yield from _of_module(source_module, {alias.name})
 
 
 def _of_module(module: str, names: set[str] | None) -> Iterator[str]:
@@ -629,7 +651,9 @@ def _has(module: str, name: str) -> bool:
     if module in PLUMBING:
         return True
     return any(
-        name in _bound(part) for node in _tree(module).body for part in _parts(node)
+        name in _bound(statement)
+        for node in _tree(module).body
+        for statement in _parts(node)
     )
 
 

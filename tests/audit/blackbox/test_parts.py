@@ -81,14 +81,12 @@ def test_other_randomness_follows_the_seed(name):
 
 
 def test_what_was_bound_is_bound_again():
-    names = dict(vars(binders))
+    ids = {key: id(bound) for key, bound in vars(binders).items()}
     numpy_names, python_names = dict(vars(np.random)), dict(vars(random))
     before = binders.HOLDER.rng, binders.Slotted.shared, binders.by_default.__defaults__
     with recorded():
-        assert binders.default_rng is not names["default_rng"]
-    assert {key: id(bound) for key, bound in vars(binders).items()} == {
-        key: id(bound) for key, bound in names.items()
-    }
+        assert id(binders.default_rng) != ids["default_rng"]
+    assert {key: id(bound) for key, bound in vars(binders).items()} == ids
     assert vars(np.random) == numpy_names and vars(random) == python_names
     after = binders.HOLDER.rng, binders.Slotted.shared, binders.by_default.__defaults__
     assert all(one is other for one, other in zip(before, after, strict=True))

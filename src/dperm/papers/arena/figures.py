@@ -19,7 +19,8 @@ from dperm.present.drawing import Drawing, Rows
 
 TITLES = {"logistic": "classification", "least_squares": "least squares"}
 SEEN = 0.1  # share of draws below which nothing is shown
-LOW, HIGH = -2.0, 1.0  # ends of colours: log10 of the excess
+LOW = -2.0
+HIGH = 1.0  # ends of colours: log10 of the excess
 
 
 def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -31,42 +32,43 @@ def guide(config: Config, product: Product, problems: list[str]) -> Drawing:
     return drawn_guide(ranking.picks(ranking.cells(outcomes(config))))
 
 
-def drawn_guide(found: pd.DataFrame) -> Drawing:
+def drawn_guide(picks: pd.DataFrame) -> Drawing:
     """Draw a table of ``ranking.picks``."""
-    most = found.groupby(["loss", "algorithm"])["share"].transform("max")
-    found = found[most >= SEEN]
-    counts = [max(1, found[found["loss"] == one]["algorithm"].nunique())
-              for one in LOSSES]  # fmt: skip
+    largest_share = picks.groupby(["loss", "algorithm"])["share"].transform("max")
+    picks = picks[largest_share >= SEEN]
+    counts = [
+        max(1, picks[picks["loss"] == loss]["algorithm"].nunique()) for loss in LOSSES
+    ]
     size = (7.5, 1.6 + 0.34 * sum(counts))
-    how: dict[str, Any] = {"squeeze": False, "height_ratios": counts}
-    figure, axes = plt.subplots(len(LOSSES), 1, figsize=size, **how)
+    layout: dict[str, Any] = {"squeeze": False, "height_ratios": counts}
+    figure, axes = plt.subplots(len(LOSSES), 1, figsize=size, **layout)
     rows: Rows = []
     lows = [low for low, _ in BUDGETS]
-    for at, loss in zip(axes.flat, LOSSES, strict=True):
-        own = found[found["loss"] == loss]
-        if own.empty:
-            drawing.empty(at, f"no data set: {TITLES[loss]}")
+    for axis, loss in zip(axes.flat, LOSSES, strict=True):
+        picks_of_loss = picks[picks["loss"] == loss]
+        if picks_of_loss.empty:
+            drawing.empty(axis, f"no data set: {TITLES[loss]}")
             continue
-        table = own.pivot_table(
+        table = picks_of_loss.pivot_table(
             index="algorithm", columns="from", values="share", fill_value=0.0
         ).reindex(columns=lows)
         table = table.loc[table.sum(axis=1).sort_values(ascending=False).index]
-        at.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
-        at.set_facecolor("0.93")
-        at.grid(False)
-        at.set_yticks(range(len(table)), table.index)
+        axis.imshow(table, cmap="Blues", vmin=0, vmax=1.2, aspect="auto")
+        axis.set_facecolor("0.93")
+        axis.grid(False)
+        axis.set_yticks(range(len(table)), table.index)
         ends = [f"{low:,.0f}" for low in lows[1:]]
-        at.set_xticks(np.arange(1, len(lows)) - 0.5, ends)
-        at.set_title(TITLES[loss], loc="left", fontweight="bold")
-        at.set_xlabel(r"$n \epsilon / p$")
-        for one in own.to_dict("records"):
-            rows.append(_row(loss, one["algorithm"], one["from"], one["share"]))
-            if one["share"] >= SEEN:
-                is_best = one["share"] == table[one["from"]].max()
-                text = f"{one['share']:.0%}"
-                text += f"\nexcess {one['regret']:.2f} above least" if is_best else ""
-                place = lows.index(one["from"]), table.index.get_loc(one["algorithm"])
-                _written(at, *place, text, one["share"], is_best)
+        axis.set_xticks(np.arange(1, len(lows)) - 0.5, ends)
+        axis.set_title(TITLES[loss], loc="left", fontweight="bold")
+        axis.set_xlabel(r"$n \epsilon / p$")
+        for pick in picks_of_loss.to_dict("records"):
+            rows.append(_row(loss, pick["algorithm"], pick["from"], pick["share"]))
+            if pick["share"] >= SEEN:
+                is_best = pick["share"] == table[pick["from"]].max()
+                text = f"{pick['share']:.0%}"
+                text += f"\nexcess {pick['regret']:.2f} above least" if is_best else ""
+                place = lows.index(pick["from"]), table.index.get_loc(pick["algorithm"])
+                _written(axis, *place, text, pick["share"], is_best)
     figure.suptitle(
         f"Share of {ranking.DRAWS} draws of the data sets in which a method has the "
         "least mean excess"
@@ -74,10 +76,13 @@ def drawn_guide(found: pd.DataFrame) -> Drawing:
     return figure, rows
 
 
-def _written(at: Axes, x: float, y: float, text: str, shade: float, bold: bool) -> None:
-    color, weight = "w" if shade > 0.6 else "k", "bold" if bold else "normal"
-    how: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "linespacing": 1.1}
-    at.text(x, y, text, color=color, fontweight=weight, **how)
+def _written(
+    axis: Axes, x: float, y: float, text: str, shade: float, bold: bool
+) -> None:
+    color = "w" if shade > 0.6 else "k"
+    weight = "bold" if bold else "normal"
+    font: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "linespacing": 1.1}
+    axis.text(x, y, text, color=color, fontweight=weight, **font)
 
 
 def map(config: Config, product: Product, problems: list[str]) -> Drawing:
@@ -87,38 +92,40 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     which is no better than the best constant, and a dot the least of a row.
     """
     table = outcomes(config, *product.sweeps)
-    every = ranking.cells(table)
-    methods = ranking.standing(every)["algorithm"].tolist()
-    epsilons = sorted(every.index.get_level_values("epsilon").unique())
+    excesses = ranking.cells(table)
+    methods = ranking.standing(excesses)["algorithm"].tolist()
+    epsilons = sorted(excesses.index.get_level_values("epsilon").unique())
     names = [*table.sort_values(["loss", "n"], kind="stable")["problem"].unique()]
     size = (3.4 * len(epsilons) + 1.5, 2.4 + 0.16 * len(names))
     figure, axes = plt.subplots(1, len(epsilons), figsize=size, squeeze=False,
                                 sharey=True)  # fmt: skip
     rows: Rows = []
-    for at, epsilon in zip(axes.flat, epsilons, strict=True):
-        some = ranking.cells(table, epsilon=epsilon)
-        some = some.droplevel(["data", "epsilon", "loss", "range"])
-        some = some.reindex(index=names, columns=methods)
-        values = some.to_numpy(dtype=float)
-        image = _heat(at, np.log10(np.clip(values, 10**LOW, 10**HIGH)))
-        at.set_xticks(range(len(methods)), methods, rotation=90, fontsize=8)
-        at.set_yticks(range(len(names)), names, fontsize=8)
-        for k, j in zip(*np.nonzero(np.isnan(values)), strict=True):
-            at.plot([j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7)
-        for k, j in zip(*np.nonzero(values >= 1), strict=True):
-            at.plot(j, k, "kx", markersize=3, markeredgewidth=0.6)
-        for k, row in enumerate(values):
+    for axis, epsilon in zip(axes.flat, epsilons, strict=True):
+        panel_excesses = ranking.cells(table, epsilon=epsilon)
+        panel_excesses = panel_excesses.droplevel(["data", "epsilon", "loss", "range"])
+        panel_excesses = panel_excesses.reindex(index=names, columns=methods)
+        numbers = panel_excesses.to_numpy(dtype=float)
+        image = _heat(axis, np.log10(np.clip(numbers, 10**LOW, 10**HIGH)))
+        axis.set_xticks(range(len(methods)), methods, rotation=90, fontsize=8)
+        axis.set_yticks(range(len(names)), names, fontsize=8)
+        for k, j in zip(*np.nonzero(np.isnan(numbers)), strict=True):
+            axis.plot(
+                [j - 0.4, j + 0.4], [k + 0.4, k - 0.4], color="0.7", linewidth=0.7
+            )
+        for k, j in zip(*np.nonzero(numbers >= 1), strict=True):
+            axis.plot(j, k, "kx", markersize=3, markeredgewidth=0.6)
+        for k, row in enumerate(numbers):
             if np.isfinite(row).any():
-                at.plot(np.nanargmin(row), k, "k.", markersize=4)
-        at.set_title(f"$\\epsilon$ = {epsilon:g}")
+                axis.plot(np.nanargmin(row), k, "k.", markersize=4)
+        axis.set_title(f"$\\epsilon$ = {epsilon:g}")
         rows += [
-            _row(f"epsilon {epsilon:g}", f"{name}: {method}", epsilon, value)
-            for (name, method), value in some.stack().items()
+            _row(f"epsilon {epsilon:g}", f"{name}: {method}", epsilon, excess)
+            for (name, method), excess in panel_excesses.stack().items()
         ]
     ticks = np.arange(LOW, HIGH + 0.5)
-    how: Any = {"location": "top", "aspect": 40, "ticks": ticks, "extend": "both"}
-    bar = figure.colorbar(image, ax=axes, **how)
-    bar.set_ticklabels([f"{10**one:g}" for one in ticks])
+    bar_style: Any = {"location": "top", "aspect": 40, "ticks": ticks, "extend": "both"}
+    bar = figure.colorbar(image, ax=axes, **bar_style)
+    bar.set_ticklabels([f"{10**tick:g}" for tick in ticks])
     bar.set_label(
         "excess: 0 is as good as without privacy, 1 is the best constant\n"
         "dot: least of a row; cross: no better than the constant; stroke: cannot do it"
@@ -126,16 +133,21 @@ def map(config: Config, product: Product, problems: list[str]) -> Drawing:
     return figure, rows
 
 
-def _heat(at: Axes, shown: np.ndarray) -> Any:
-    at.grid(False)
-    at.set_facecolor("0.93")
-    how: Any = {"aspect": "auto", "interpolation": "none", "vmin": LOW, "vmax": HIGH}
-    return at.imshow(shown, cmap="RdYlBu_r", **how)
+def _heat(axis: Axes, shades: np.ndarray) -> Any:
+    axis.grid(False)
+    axis.set_facecolor("0.93")
+    image_style: Any = {
+        "aspect": "auto",
+        "interpolation": "none",
+        "vmin": LOW,
+        "vmax": HIGH,
+    }
+    return axis.imshow(shades, cmap="RdYlBu_r", **image_style)
 
 
 def _row(panel: str, method: Any, x: float, value: float) -> dict[str, Any]:
-    found = dict.fromkeys(drawing.COLUMNS[3:], value)
-    return {"panel": panel, "algorithm": method, "x": x, **found}
+    row = {"panel": panel, "algorithm": method, "x": x}
+    return row | dict.fromkeys(drawing.COLUMNS[3:], value)
 
 
 def ranks(
@@ -150,42 +162,53 @@ def ranks(
     losses = errors.index.get_level_values("loss")
     figure, axes = plt.subplots(2, 1, figsize=(6.5, 5.0), squeeze=False)
     rows: Rows = []
-    for at, loss in zip(axes.flat, LOSSES, strict=True):
+    for axis, loss in zip(axes.flat, LOSSES, strict=True):
         mine = errors[losses == loss].dropna(axis=1, how="all")
-        found, least = ranking.critical(mine)
+        mean_ranks, critical_difference = ranking.critical(mine)
         sets = mine.index.get_level_values("data").nunique()
         title = f"{TITLES[loss]}, {len(mine)} problems of {sets} data sets"
-        at.set_title(f"{title}, $\\epsilon$ = {epsilon:g}")
-        _differences(at, found, least)
-        rows += [_row(loss, name, float(rank), least) for name, rank in found.items()]
+        axis.set_title(f"{title}, $\\epsilon$ = {epsilon:g}")
+        _differences(axis, mean_ranks, critical_difference)
+        rows += [
+            _row(loss, name, float(rank), critical_difference)
+            for name, rank in mean_ranks.items()
+        ]
     return figure, rows
 
 
-def _differences(at: Axes, found: pd.Series, least: float) -> None:
+def _differences(axis: Axes, mean_ranks: pd.Series, critical_difference: float) -> None:
     """Methods along their mean ranks, with bars over those that do not differ."""
-    if found.empty:
-        drawing.empty(at, "no method does all of these problems")
+    if mean_ranks.empty:
+        drawing.empty(axis, "no method does all of these problems")
         return
-    count, values = len(found), found.to_numpy()
-    for k, (name, rank) in enumerate(found.items()):
-        left = k < count / 2
-        height, side = (-1 - k, 0.5) if left else (k - count, count + 0.5)
-        at.plot([rank, rank, side], [0, height, height], color="0.4", linewidth=0.8)
-        text: Any = {"ha": "right" if left else "left", "va": "center", "fontsize": 8}
-        at.text(side, height, f" {name} ", **text)
-    ends = np.searchsorted(values, values + least, side="right") - 1
+    count = len(mean_ranks)
+    positions = mean_ranks.to_numpy()
+    for k, (name, rank) in enumerate(mean_ranks.items()):
+        is_left = k < count / 2
+        height, side = (-1 - k, 0.5) if is_left else (k - count, count + 0.5)
+        axis.plot([rank, rank, side], [0, height, height], color="0.4", linewidth=0.8)
+        text: Any = {
+            "ha": "right" if is_left else "left",
+            "va": "center",
+            "fontsize": 8,
+        }
+        axis.text(side, height, f" {name} ", **text)
+    ends = np.searchsorted(positions, positions + critical_difference, side="right") - 1
     level = 1.4  # above the labels of the ranks
-    for k, last in enumerate(ends if math.isfinite(least) else ()):
-        if last > k and (k == 0 or last > ends[k - 1]):
-            at.plot([values[k], values[last]], [level, level], color="k", linewidth=2.5)
+    for k, end in enumerate(ends if math.isfinite(critical_difference) else ()):
+        if end > k and (k == 0 or end > ends[k - 1]):
+            axis.plot(
+                [positions[k], positions[end]], [level, level], color="k", linewidth=2.5
+            )
             level += 0.35
-    at.set(xlim=(-0.2, count + 1.2), ylim=(-count / 2 - 1.5, level + 0.5), yticks=[])
-    at.grid(False)
-    at.spines[:].set_visible(False)
-    at.spines["top"].set(visible=True, position=("data", 0), bounds=(1, count))
-    at.xaxis.set_ticks_position("top")
-    at.set_xticks(range(1, count + 1))
-    at.tick_params(labelsize=8, pad=1)
-    if math.isfinite(least):
-        below = f"mean rank, the best on the left; critical difference {least:.2f}"
-        at.set_title(f"{at.get_title()}\n{below}")
+    axis.set(xlim=(-0.2, count + 1.2), ylim=(-count / 2 - 1.5, level + 0.5), yticks=[])
+    axis.grid(False)
+    axis.spines[:].set_visible(False)
+    axis.spines["top"].set(visible=True, position=("data", 0), bounds=(1, count))
+    axis.xaxis.set_ticks_position("top")
+    axis.set_xticks(range(1, count + 1))
+    axis.tick_params(labelsize=8, pad=1)
+    if math.isfinite(critical_difference):
+        below = "mean rank, the best on the left; "
+        below += f"critical difference {critical_difference:.2f}"
+        axis.set_title(f"{axis.get_title()}\n{below}")

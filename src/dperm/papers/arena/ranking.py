@@ -20,7 +20,8 @@ from scipy import stats
 
 from dperm.compare.race import ENDS
 
-RESAMPLES, DRAWS = 1000, 200
+RESAMPLES = 1000
+DRAWS = 200
 SEED = 7  # of resampling
 WORST = 2.0  # larger excesses count as this: twice as far as the best constant
 LEVEL = 0.95
@@ -41,16 +42,16 @@ def cells(
     A method that cannot do a problem has nan there, a gap. One that meets the target at
     no setting has an infinite excess. The table is by ``tables.outcomes``.
     """
-    some = table[(table["tuning"] == tuning) & table["epsilon"].notna()]
+    runs = table[(table["tuning"] == tuning) & table["epsilon"].notna()]
     if epsilon is not None:
-        some = some[some["epsilon"] == epsilon]
+        runs = runs[runs["epsilon"] == epsilon]
     ends = [high for _, high in BUDGETS[:-1]]
-    made = some.assign(
-        value=some[value].where(some["status"] == "ok").fillna(math.inf),
-        range=np.digitize(some["n"] * some["epsilon"] / some["p"], ends),
+    ranged = runs.assign(
+        value=runs[value].where(runs["status"] == "ok").fillna(math.inf),
+        range=np.digitize(runs["n"] * runs["epsilon"] / runs["p"], ends),
     )
-    how = {"columns": "algorithm", "values": "value", "sort": False}
-    return made.pivot_table(index=CELL, aggfunc="first", **how)
+    layout = {"columns": "algorithm", "values": "value", "sort": False}
+    return ranged.pivot_table(index=CELL, aggfunc="first", **layout)
 
 
 def shares(errors: pd.DataFrame) -> pd.DataFrame:
@@ -87,15 +88,15 @@ def _mean(name: str, column: pd.Series) -> dict[str, float]:
 def resampled(column: pd.Series) -> tuple[float, float]:
     """Percentile interval of a mean over cells, resampling whole data sets."""
     by_data = [group.to_numpy() for _, group in column.groupby(level="data")]
-    sums = np.array([one.sum() for one in by_data])
-    counts = np.array([len(one) for one in by_data])
+    sums = np.array([excesses.sum() for excesses in by_data])
+    counts = np.array([len(excesses) for excesses in by_data])
     if len(sums) < 2:
         return math.nan, math.nan
     rng = np.random.default_rng(SEED)
     drawn = rng.integers(len(sums), size=(RESAMPLES, len(sums)))
-    found = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
     tail = (1 - LEVEL) / 2
-    low, high = np.quantile(found, [tail, 1 - tail])
+    low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)
 
 
@@ -108,9 +109,9 @@ def critical(errors: pd.DataFrame) -> tuple[pd.Series, float]:
     Nemenyi's critical difference at 5 % (Demsar 2006), where problems of one data set
     count as one; nan with fewer than two data sets or methods.
     """
-    whole = errors.dropna(axis=1).rank(axis=1).groupby(level="data").mean()
-    n, k = whole.shape
-    ranks = whole.mean().sort_values()
+    mean_ranks = errors.dropna(axis=1).rank(axis=1).groupby(level="data").mean()
+    n, k = mean_ranks.shape
+    ranks = mean_ranks.mean().sort_values()
     if n < 2 or k < 2:
         return ranks, math.nan
     q = float(stats.studentized_range.ppf(LEVEL, k, math.inf)) / math.sqrt(2)
@@ -126,21 +127,29 @@ def changes(table: pd.DataFrame) -> Iterator[dict[str, Any]]:
     The ranking uses no tuning, all epsilons and the excess of the fitted records.
     """
     base = cells(table)
-    others = [("tuning", "grid", cells(table, "grid"))]
-    others += [
+    choices = [("tuning", "grid", cells(table, "grid"))]
+    choices += [
         ("epsilon", f"{epsilon:g}", cells(table, epsilon=epsilon))
         for epsilon in sorted(table["epsilon"].dropna().unique())
     ]
     held = cells(table.assign(held=-table["test"]), value="held")  # less is better
-    for choice, name, other in (*others, ("metric", "held out", held)):
-        if len(other):
-            first, second = (
-                standing(each).set_index("algorithm")["share"] for each in (base, other)
+    for choice, name, changed_cells in (*choices, ("metric", "held out", held)):
+        if len(changed_cells):
+            base_share, changed_share = (
+                standing(excesses).set_index("algorithm")["share"]
+                for excesses in (base, changed_cells)
             )
-            both = [name for name in first.index if name in second.index]
-            tau = stats.kendalltau(first[both], second[both]).statistic
-            row = {"kendall_tau": float(tau), "methods": len(both)}
-            yield {"choice": choice, "value": name, **row, "first": second.index[0]}
+            methods = [name for name in base_share.index if name in changed_share.index]
+            tau = stats.kendalltau(
+                base_share[methods], changed_share[methods]
+            ).statistic
+            row = {"kendall_tau": float(tau), "methods": len(methods)}
+            yield {
+                "choice": choice,
+                "value": name,
+                **row,
+                "first": changed_share.index[0],
+            }
 
 
 # --- recommendations ------------------------------------------------------------------
@@ -152,10 +161,10 @@ def regrets(errors: pd.DataFrame) -> pd.DataFrame:
     return capped.sub(capped.min(axis=1), axis=0)
 
 
-def expected(some: pd.DataFrame) -> pd.Series:
+def expected(regret_cells: pd.DataFrame) -> pd.Series:
     """Mean regret of the methods that do at least half of the cells, least first."""
-    enough = some.notna().mean() >= 0.5
-    return some.loc[:, enough].mean().sort_values(kind="stable")
+    enough = regret_cells.notna().mean() >= 0.5
+    return regret_cells.loc[:, enough].mean().sort_values(kind="stable")
 
 
 def groups(table: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
@@ -163,21 +172,21 @@ def groups(table: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]
     losses, ranges = (table.index.get_level_values(key) for key in ("loss", "range"))
     for loss in LOSSES:
         for k, (low, high) in enumerate(BUDGETS):
-            some = table[(losses == loss) & (ranges == k)]
-            if len(some):
-                yield {"loss": loss, "from": low, "to": high}, some
+            group = table[(losses == loss) & (ranges == k)]
+            if len(group):
+                yield {"loss": loss, "from": low, "to": high}, group
 
 
 def advice(errors: pd.DataFrame) -> list[dict[str, Any]]:
     """Recommended method for each kind of problem, and the evidence for it."""
     rows = []
-    for kind, some in groups(regrets(errors)):
-        means = expected(some)
+    for kind, group in groups(regrets(errors)):
+        means = expected(group)
         row = {**kind, "take": means.index[0], "regret": means.iloc[0]}
         row |= {"second": means.index[1], "second_regret": means.iloc[1]}
-        row["learns"] = float((errors.loc[some.index].min(axis=1) < 1).mean())
-        problems = some.index.get_level_values("problem").nunique()
-        rows.append({**row, "cells": len(some), "problems": problems})
+        row["learns"] = float((errors.loc[group.index].min(axis=1) < 1).mean())
+        problems = group.index.get_level_values("problem").nunique()
+        rows.append({**row, "cells": len(group), "problems": problems})
     return rows
 
 
@@ -188,19 +197,20 @@ def picks(errors: pd.DataFrame) -> pd.DataFrame:
     taken in some draw. It has the ``share`` of draws, the method's mean regret and the
     number of the range's ``data_sets``.
     """
-    rng, rows = np.random.default_rng(SEED), []
-    for kind, some in groups(regrets(errors)):
-        some = some[expected(some).index]
-        by_data = [*some.groupby(level="data", sort=False).indices.values()]
+    rng = np.random.default_rng(SEED)
+    rows = []
+    for kind, group in groups(regrets(errors)):
+        group = group[expected(group).index]
+        by_data = [*group.groupby(level="data", sort=False).indices.values()]
         drawn = rng.integers(len(by_data), size=(DRAWS, len(by_data)))
-        taken = pd.Series([
-            expected(some.iloc[np.concatenate([by_data[k] for k in one])]).index[0]
-            for one in drawn
+        winners = pd.Series([
+            expected(group.iloc[np.concatenate([by_data[k] for k in draw])]).index[0]
+            for draw in drawn
         ])  # fmt: skip
         rows += [
-            {**kind, "algorithm": name, "share": share, "regret": some[name].mean(),
+            {**kind, "algorithm": name, "share": share, "regret": group[name].mean(),
              "data_sets": len(by_data)}
-            for name, share in taken.value_counts(normalize=True).items()
+            for name, share in winners.value_counts(normalize=True).items()
         ]  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -212,41 +222,47 @@ def model(errors: pd.DataFrame) -> list[dict[str, Any]]:
     the regret of the worst cell and the share of cells that end above the best constant
     although some method does not. *by loss* takes one method for all ranges.
     """
-    table, rows = regrets(errors), []
-    data = table.index.get_level_values("data")
+    table = regrets(errors)
+    rows = []
+    data_sets = table.index.get_level_values("data")
     ways = {"by range": ["loss", "range"], "by loss": ["loss"], "constant": []}
     for way, keys in ways.items():
-        found = {}
-        for name in dict.fromkeys(data):
-            mine, others = table[data == name], table[data != name]
+        chosen_regret = {}
+        for name in dict.fromkeys(data_sets):
+            mine = table[data_sets == name]
+            training = table[data_sets != name]
             for cell, row in mine.iterrows():
-                order = _order(others, dict(zip(CELL, cell, strict=True)), keys)
-                able = [one for one in order if pd.notna(row[one])]
+                order = _order(training, dict(zip(CELL, cell, strict=True)), keys)
+                able = [method for method in order if pd.notna(row[method])]
                 if able:
-                    found[cell] = row[able[0]]
-        if not found:  # each loss has a single data set
+                    chosen_regret[cell] = row[able[0]]
+        if not chosen_regret:  # each loss has a single data set
             continue
-        column = pd.Series(found).rename_axis(CELL)
+        column = pd.Series(chosen_regret).rename_axis(CELL)
         above = column > table[CONSTANT].reindex(column.index)
         for loss in LOSSES:
-            own = column[column.index.get_level_values("loss") == loss]
-            if len(own):
-                row = {"loss": loss, "choice": way, **_mean("regret", own)}
-                worse = float(above[own.index].mean())
-                rows.append({**row, "worst": own.max(), "above_constant": worse})
+            regret_of_loss = column[column.index.get_level_values("loss") == loss]
+            if len(regret_of_loss):
+                row = {"loss": loss, "choice": way, **_mean("regret", regret_of_loss)}
+                worse = float(above[regret_of_loss.index].mean())
+                rows.append(
+                    {**row, "worst": regret_of_loss.max(), "above_constant": worse}
+                )
     return rows
 
 
-def _order(others: pd.DataFrame, cell: dict[str, Any], keys: list[str]) -> list[str]:
+def _order(training: pd.DataFrame, cell: dict[str, Any], keys: list[str]) -> list[str]:
     """Methods by expected regret where these keys are the same, or the loss alone.
 
     Without keys it is the constant.
     """
     if not keys:
         return [CONSTANT]
-    levels = others.index.to_frame()
-    for some in (keys, ["loss"]):
-        same = (levels[some] == pd.Series(cell)[some]).all(axis=1).to_numpy()
+    levels = training.index.to_frame()
+    for level_names in (keys, ["loss"]):
+        same = (
+            (levels[level_names] == pd.Series(cell)[level_names]).all(axis=1).to_numpy()
+        )
         if same.any():
-            return [*expected(others[same]).index]
+            return [*expected(training[same]).index]
     return []

@@ -28,14 +28,14 @@ def _case(config: schema.Config, name: str) -> Case:
     """
     key = (name, config.data.dir)
     if key not in _LAST:
-        at = plan.at_problem(config, name).problem
-        record = data.read_record(at.dataset.name, config.data)
+        problem = plan.at_problem(config, name).problem
+        record = data.read_record(problem.dataset.name, config.data)
         if record is None or not record.available:
             reason = "not fetched" if record is None else record.reason
             raise inputs.UnavailableError(reason)
-        X, y = load_fetched(at.dataset.name, config.data)
+        X, y = load_fetched(problem.dataset.name, config.data)
         try:
-            case = Case.of(name, X, y, at.loss)
+            case = Case.of(name, X, y, problem.loss)
             case.reference  # noqa: B018 - found once for all methods
         except ValueError as error:
             raise inputs.UnavailableError(str(error)) from error
@@ -58,9 +58,9 @@ def race(
     ``defaults`` and ``grids`` replace what the solver declares beside itself.
     """
     section = read("solver", point["solver"])
-    known = (section.name, section.algorithm, section.options)
-    own = ({section.name: defaults or {}}, {section.name: grids or {}})
-    method = methods.configured(*known, *own)
+    solver_section = (section.name, section.algorithm, section.options)
+    tuning_options = ({section.name: defaults or {}}, {section.name: grids or {}})
+    method = methods.configured(*solver_section, *tuning_options)
     return rows(_case(config, point["problem"]), method, epsilons, seed, fresh)
 
 
@@ -81,5 +81,5 @@ def peers(
     python, reason = libraries.environment(Path(config.data.dir))
     if reason:
         return [{**case.known(libraries.NAME), "status": "gap", "reason": reason}]
-    drawn = [one % 2**31 for one in seeds_of(seed, fresh)]
+    drawn = [run_seed % 2**31 for run_seed in seeds_of(seed, fresh)]
     return libraries.rows(case, python, epsilons, drawn)

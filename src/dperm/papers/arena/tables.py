@@ -32,21 +32,23 @@ def outcomes(config: Config, *sweeps: str) -> pd.DataFrame:
               if not sweeps or sweep_path(config, name).is_file()]  # fmt: skip
     rows = pd.concat(tables, ignore_index=True)
     rows = rows[rows["status"] != "unavailable"]
-    every = grid.points(config.paper.sweeps["race"].grid, axes=None)
-    solvers = grid.values(every, "solver")
+    points = grid.points(config.paper.sweeps["race"].grid, axes=None)
+    solvers = grid.values(points, "solver")
     table = means(rows, {name: digests.solver_of(name).label for name in solvers})
-    known = relatives(config, [*table["problem"].unique()])
-    return table.assign(data=table["problem"].map(known))
+    data_sets = relatives(config, [*table["problem"].unique()])
+    return table.assign(data=table["problem"].map(data_sets))
 
 
 def relatives(config: Config, names: list[str]) -> dict[str, str]:
     """Data set of each problem; the same files or generator have one name."""
-    first: dict[str, str] = {}
-    found = {}
+    first_names: dict[str, str] = {}
+    data_sets = {}
     for name in names:
         dataset = at_problem(config, name).problem.dataset
-        found[name] = first.setdefault(describe(dataset.sources[0]), dataset.name)
-    return found
+        data_sets[name] = first_names.setdefault(
+            describe(dataset.sources[0]), dataset.name
+        )
+    return data_sets
 
 
 def arena(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -63,12 +65,15 @@ def _rounded(value: float) -> float:
 
 def ranks(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Mean shares of rank with intervals, under both tunings."""
-    table, rows = outcomes(config), []
-    for tuning, own in table.groupby("tuning", sort=False):
-        found = ranking.standing(ranking.cells(table, str(tuning)))
-        seconds = own.groupby("algorithm")["seconds"].mean()
-        found = found.assign(seconds=found["algorithm"].map(seconds), tuning=tuning)
-        rows.append(found)
+    table = outcomes(config)
+    rows = []
+    for tuning, outcomes_of_tuning in table.groupby("tuning", sort=False):
+        standing = ranking.standing(ranking.cells(table, str(tuning)))
+        seconds = outcomes_of_tuning.groupby("algorithm")["seconds"].mean()
+        standing = standing.assign(
+            seconds=standing["algorithm"].map(seconds), tuning=tuning
+        )
+        rows.append(standing)
     return pd.concat(rows, ignore_index=True)
 
 
@@ -88,11 +93,11 @@ def model(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
 
 
 def _by_tuning(
-    config: Config, made: Callable[[pd.DataFrame], list[dict[str, Any]]]
+    config: Config, summarise: Callable[[pd.DataFrame], list[dict[str, Any]]]
 ) -> pd.DataFrame:
     table = outcomes(config)
     return pd.DataFrame([
         {"tuning": tuning, **row}
         for tuning in TUNINGS
-        for row in made(ranking.cells(table, tuning))
+        for row in summarise(ranking.cells(table, tuning))
     ])  # fmt: skip

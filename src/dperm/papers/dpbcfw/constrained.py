@@ -48,28 +48,32 @@ def minimum(
 
     start = problem.mean_loss(problem.offset)
     x = ahead = np.zeros(problem.p)
-    value, gap, momentum = start, np.inf, 1.0
+    least_loss = start
+    gap = np.inf
+    momentum = 1.0
     for k in range(count):
         moved = feasible.project(ahead - step * slope(ahead))[0]
         if (ahead - moved) @ (moved - x) > 0:  # the momentum points uphill
             momentum = 1.0
         following = 0.5 + np.sqrt(0.25 + momentum**2)
         ahead = moved + (momentum - 1.0) / following * (moved - x)
-        x, momentum = moved, following
+        x = moved
+        momentum = following
         if k % 10 == 9:
-            value = problem.mean_loss(columns.matrix @ x + problem.offset)
+            least_loss = problem.mean_loss(columns.matrix @ x + problem.offset)
             down = slope(x)
             gap = float(down @ x - down @ feasible.oracle(down)[0])
             if gap <= precision * start:
                 break
-    return value, gap
+    return least_loss, gap
 
 
 def top_eigenvalue(columns: Columns, steps: int = 50) -> float:
     """The largest eigenvalue of A^T A by power steps from a fixed start."""
-    x, value = np.ones(columns.p) / np.sqrt(columns.p), 1.0
+    x = np.ones(columns.p) / np.sqrt(columns.p)
+    eigenvalue = 1.0
     for _ in range(steps):
         x = columns.products(columns.matrix @ x)
-        value = float(np.linalg.norm(x))
-        x /= max(value, 1e-300)
-    return value
+        eigenvalue = float(np.linalg.norm(x))
+        x /= max(eigenvalue, 1e-300)
+    return eigenvalue

@@ -51,28 +51,29 @@ Cell = tuple[str, str, list[Curve]]  # a panel: its name in the rows, title, cur
 
 def losses(cells: Iterable[Cell], columns: int, size: tuple[float, float]) -> Picture:
     """Losses over f(0) against iterations."""
-    rows, titles = Rows(), dict[str, str]()
+    rows = Rows()
+    titles = dict[str, str]()
     for panel, title, curves in cells:
         titles[panel] = title
         for label, runs in curves:
             rows += drawing.against(runs, "iteration", "relative", panel, label)
-    data = drawing.frame(rows)
+    points = drawing.frame(rows)
     axes = {"xlabel": "iteration", "ylabel": "loss / loss at 0", "yscale": "log"}
-    look = {"columns": columns, "size": size, "note": explained(data)}
-    return _picture(data, titles, axes, **look)
+    look = {"columns": columns, "size": size, "note": explained(points)}
+    return _picture(points, titles, axes, **look)
 
 
 def _picture(
-    data: pd.DataFrame, titles: dict[str, str], axes: dict[str, Any], **more: Any
+    points: pd.DataFrame, titles: dict[str, str], axes: dict[str, Any], **style: Any
 ) -> Picture:
     """A picture with a legend, whose families of curves go from dark to light."""
-    styles = hues(data["algorithm"].unique())
-    return Picture(data, titles, axes, looks=styles, **more)
+    styles = hues(points["algorithm"].unique())
+    return Picture(points, titles, axes, looks=styles, **style)
 
 
-def explained(data: pd.DataFrame) -> str:
+def explained(points: pd.DataFrame) -> str:
     """Why a private curve can end below FW, if one does."""
-    ends = data.loc[data.groupby(["panel", "algorithm"])["x"].idxmax()]
+    ends = points.loc[points.groupby(["panel", "algorithm"])["x"].idxmax()]
     alone = where(ends, algorithm="FW").set_index("panel")["mean"]
     ours = ends[~ends["algorithm"].isin(["FW", "DP-FW"])]
     return LARGER if (ours["mean"] < ours["panel"].map(alone)).any() else ""
@@ -80,19 +81,21 @@ def explained(data: pd.DataFrame) -> str:
 
 def hues(names: Iterable[str]) -> dict[str, Look]:
     """Looks of unordered kinds by hue, of ordered families from dark to light."""
-    known = ("FW", "DP-FW")
-    ours = [name for name in names if name not in known]
-    found = looks.of(known)
+    central = ("FW", "DP-FW")
+    ours = [name for name in names if name not in central]
+    styles = looks.of(central)
     for mark in FAMILY_MARKS:
-        found |= drawing.family([name for name in ours if mark in name])
-    rest = [name for name in ours if name not in found]
-    marks = zip(rest, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False)
-    return found | {name: looks.look(hue, "-", mark) for name, hue, mark in marks}
+        styles |= drawing.family([name for name in ours if mark in name])
+    unordered = [name for name in ours if name not in styles]
+    marks = zip(
+        unordered, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False
+    )
+    return styles | {name: looks.look(hue, "-", mark) for name, hue, mark in marks}
 
 
-def percent(value: float) -> str:
+def percent(share: float) -> str:
     """A share in percent."""
-    return f"{100 * value:g} %"
+    return f"{100 * share:g} %"
 
 
 def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
@@ -107,8 +110,10 @@ def _baselines(table: pd.DataFrame, noise: str) -> list[Curve]:
 
 def _family(table: pd.DataFrame, key: str) -> list[Curve]:
     """One curve for each value of a key."""
-    values = table[key].unique()
-    return [(FAMILIES[key](value), where(table, **{key: value})) for value in values]
+    settings = table[key].unique()
+    return [
+        (FAMILIES[key](setting), where(table, **{key: setting})) for setting in settings
+    ]
 
 
 # --- losses against iterations: Figures 1 to 3 and 5 to 9 -----------------------------
@@ -119,19 +124,24 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
 
     The data also have the box, whose panels do not name the set.
     """
-    table, cells = read(config, product.sweeps[0]), list[Cell]()
+    table = read(config, product.sweeps[0])
+    cells = list[Cell]()
     pairs = sorted({*zip(table["active"], table["density"], strict=True)}, reverse=True)
     for constraint, (active, density) in itertools.product(("ball", "box"), pairs):
         runs = where(table, active=active, density=density, constraint=constraint)
-        part, whole = percent(active), percent(density)
-        panel = f"features {whole}, variable {part}"
+        active_share = percent(active)
+        density_share = percent(density)
+        panel = f"features {density_share}, variable {active_share}"
         if constraint == "ball":
-            panel = f"ball, {whole} of A, {part} of x"
+            panel = f"ball, {density_share} of A, {active_share} of x"
         curves = [
-            (f"{name}: $p_{{min}}$ = {own['p_min'].iloc[0]:.2g}", own)
-            for name, own in runs.groupby("sampling", sort=False)
+            (
+                f"{name}: $p_{{min}}$ = {runs_of_sampling['p_min'].iloc[0]:.2g}",
+                runs_of_sampling,
+            )
+            for name, runs_of_sampling in runs.groupby("sampling", sort=False)
         ]
-        cells.append((panel, f"{whole} of A, {part} of x", curves))
+        cells.append((panel, f"{density_share} of A, {active_share} of x", curves))
     picture = losses(cells, min(3, len(pairs)), (3.0, 1.9))
     titles = {name: t for name, t in picture.titles.items() if name.startswith("ball")}
     return replace(picture, titles=titles)
@@ -153,7 +163,8 @@ def paths(
     in which panels differ, and of the words of ``_words``. More sweeps have Algorithm 1
     on box and ball. Problems without data have no panel.
     """
-    table, cells = read(config, product.sweeps[0]), list[Cell]()
+    table = read(config, product.sweeps[0])
+    cells = list[Cell]()
     ours = table[table["method"].isin(["bcfw", "dp_bcfw"])]
     fields = [name for _, name, *_ in Formatter().parse(panel) if name]
     keys = [IN_WORDS.get(name, name) for name in fields]
@@ -177,15 +188,27 @@ def _words(config: Config, runs: pd.DataFrame) -> dict[str, Any]:
     non-zeros; ``reach``, the largest norm over eta; ``cost``, the true epsilon; and
     ``named``, the data set.
     """
-    first, words = runs.iloc[0], {"reach": f"{runs['largest_norm'].max():.3g}"}
-    words |= {"noises": NOISES[first["noise"]], "updates": UPDATES[first["update"]]}
-    if "density" in first:
-        words["percent"] = percent(first["density"])
-    if "true_epsilon" in first and not np.isnan(value := runs["true_epsilon"].mean()):
-        about = f"about $10^{{{np.log10(value):.0f}}}$" if value >= 1000 else None
-        words["cost"] = about or f"{value:.2g}"
-    if "problem" in first:
-        words["named"] = results.titles(config, [first["problem"]]).popitem()[1].title
+    first_run = runs.iloc[0]
+    words = {"reach": f"{runs['largest_norm'].max():.3g}"}
+    words |= {
+        "noises": NOISES[first_run["noise"]],
+        "updates": UPDATES[first_run["update"]],
+    }
+    if "density" in first_run:
+        words["percent"] = percent(first_run["density"])
+    if "true_epsilon" in first_run and not np.isnan(
+        mean_epsilon := runs["true_epsilon"].mean()
+    ):
+        about = (
+            f"about $10^{{{np.log10(mean_epsilon):.0f}}}$"
+            if mean_epsilon >= 1000
+            else None
+        )
+        words["cost"] = about or f"{mean_epsilon:.2g}"
+    if "problem" in first_run:
+        words["named"] = (
+            results.titles(config, [first_run["problem"]]).popitem()[1].title
+        )
     return words
 
 
@@ -201,28 +224,30 @@ def samples(config: Config, product: Product, problems: list[str]) -> Picture:
     """
     table = last(read(config, product.sweeps[0]))
     table = table.assign(excess=table["loss"] - table["truth"])
-    rows, titles, labels = Rows(), dict[str, str](), dict[tuple[str, str], str]()
+    rows = Rows()
+    titles = dict[str, str]()
+    labels = dict[tuple[str, str], str]()
     shares, sizes = (np.sort(table[key].unique()) for key in ("share", "n"))
-    for share, (update, known) in itertools.product(shares, UPDATES.items()):
+    for share, (update, update_words) in itertools.product(shares, UPDATES.items()):
         runs = where(table, share=share)
         ours = where(runs, method="dp_bcfw", update=update)
-        panel = f"{known}, {SHARE.format(share)}"
+        panel = f"{update_words}, {SHARE.format(share)}"
         titles[panel] = panel
         curves = [("DP-FW", where(runs, method="dp_fw")), *_family(ours, "nodes")]
-        for name, part in curves:
-            curve = f"{name}: {slope(part)}"
+        for name, curve_runs in curves:
+            curve = f"{name}: {slope(curve_runs)}"
             labels[panel, curve] = name
-            rows += drawing.against(part, "n", "excess", panel, curve)
+            rows += drawing.against(curve_runs, "n", "excess", panel, curve)
         height = ours.loc[ours["n"] == sizes[0], "excess"].mean()
         line = height * (sizes / sizes[0]) ** THEORY
         name = f"theory, slope {THEORY:.2f}"
         rows += drawing.values(panel, name, sizes, line, "line")
     axes = {"xlabel": "training records n", "ylabel": "excess empirical risk"}
     axes |= {"xscale": "log", "yscale": "log"}
-    data = drawing.frame(rows)
-    heads = {name: name.partition(":")[0] for name in data["algorithm"].unique()}
+    points = drawing.frame(rows)
+    heads = {name: name.partition(":")[0] for name in points["algorithm"].unique()}
     styles = hues(dict.fromkeys(heads.values()))
-    picture = _picture(data, titles, axes, labels=labels, columns=2, size=(4.0, 2.5))
+    picture = _picture(points, titles, axes, labels=labels, columns=2, size=(4.0, 2.5))
     return replace(
         picture,
         looks={name: styles[head] for name, head in heads.items()},
@@ -235,8 +260,8 @@ def slope(runs: pd.DataFrame) -> str:
     """Exponent of the excess in n and its interval; none is fitted below 0."""
     if len(runs) < 3 or not (runs["excess"] > 0).all():
         return "no slope,\nsome excess below 0"
-    found = power(runs["n"].to_numpy(), runs["excess"].to_numpy())
-    return "{:.2f} [{:.2f}, {:.2f}]".format(*found)
+    fit = power(runs["n"].to_numpy(), runs["excess"].to_numpy())
+    return "{:.2f} [{:.2f}, {:.2f}]".format(*fit)
 
 
 # --- Corollary 1 and Remark 4 ---------------------------------------------------------
@@ -251,34 +276,43 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
     largest n. A feature is never sent twice; if each were sent, an iteration would cost
     K features.
     """
-    table, rows, titles = read(config, "communication"), Rows(), dict[str, str]()
-    budgets, own = sorted(table["epsilon"].unique()), dict[str, dict[str, Any]]()
+    table = read(config, "communication")
+    rows = Rows()
+    titles = dict[str, str]()
+    budgets = sorted(table["epsilon"].unique())
+    panel_axes = dict[str, dict[str, Any]]()
     for epsilon in budgets:
-        panel, runs = f"epsilon {epsilon:g}", where(table, epsilon=epsilon)
+        panel = f"epsilon {epsilon:g}"
+        runs = where(table, epsilon=epsilon)
         titles[panel], ends = f"whole runs, $\\epsilon$ = {epsilon:g}", last(runs)
-        for label, part in {
+        for label, curve_runs in {
             "measured, T of Theorem 4": where(ends, rule="theorem 4"),
             "measured, T tuned": where(ends, rule="tuned"),
             "Corollary 1": ends.assign(bytes_up=NUMBER * ends["corollary"]),
             "one-shot sketch": ends.assign(bytes_up=ends["one_shot"]),
         }.items():
-            rows += drawing.against(part, "n", "bytes_up", panel, label)
-        along, sent = f"along, {panel}", where(runs, rule="tuned", n=runs["n"].max())
+            rows += drawing.against(curve_runs, "n", "bytes_up", panel, label)
+        along = f"along, {panel}"
+        sent = where(runs, rule="tuned", n=runs["n"].max())
         sent = sent[sent["iteration"] > 0]
-        every = sent["iteration"] * sent["nodes"] * (HEAD + NUMBER * sent["sketch"])
+        bytes_if_sent = (
+            sent["iteration"] * sent["nodes"] * (HEAD + NUMBER * sent["sketch"])
+        )
         for label, numbers in {
             "up, measured": sent["bytes_up"],
-            "up, if each were sent": every,
+            "up, if each were sent": bytes_if_sent,
             "down, measured": sent["bytes_down"],
         }.items():
-            part = sent.assign(bytes=numbers)
-            rows += drawing.against(part, "iteration", "bytes", along, label)
-        own[along] = {"xlabel": "iteration", "ylabel": "bytes so far"}
-        own[along] |= {"xscale": "linear"}
-    titles |= dict.fromkeys(own, f"along a run, n = {table['n'].max():g}, T tuned")
+            curve_runs = sent.assign(bytes=numbers)
+            rows += drawing.against(curve_runs, "iteration", "bytes", along, label)
+        panel_axes[along] = {"xlabel": "iteration", "ylabel": "bytes so far"}
+        panel_axes[along] |= {"xscale": "linear"}
+    titles |= dict.fromkeys(
+        panel_axes, f"along a run, n = {table['n'].max():g}, T tuned"
+    )
     axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
     axes |= {"xscale": "log", "yscale": "log"}
-    look = {"own": own, "columns": len(budgets), "size": (4.5, 2.9)}
+    look = {"own": panel_axes, "columns": len(budgets), "size": (4.5, 2.9)}
     return _picture(drawing.frame(rows), titles, axes, **look)
 
 
@@ -308,43 +342,50 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
     Where eta is ||x_true||_1 the panels show its mean over the draws; that of Figure 9
     is a share of ||w*||_1. The picture is of the largest T; the data have every T.
     """
-    shared, private, on_data, more = (read(config, name) for name in product.sweeps)
+    shared, private, on_data, finer = (read(config, name) for name in product.sweeps)
     lines: list[tuple[str, str, pd.DataFrame, str]] = []  # name, title, runs, varied
     for name in VARIED:
-        runs = _with_eta(_with_more(shared, more) if name == "figure 8" else shared)
+        runs = _with_eta(_with_more(shared, finer) if name == "figure 8" else shared)
         lines.append((name, name.capitalize(), runs, name))
     for density, runs in _with_eta(private).groupby("density", sort=False):
         name = f"figure 3, {percent(density)}"
         lines.append((name, name.capitalize(), runs, "figure 3"))
-    known = where(on_data, status="ok") if "status" in on_data else on_data
-    titles = results.titles(config, known["problem"].unique())
-    for name, runs in known.groupby("problem", sort=False):
-        at = runs.assign(radius=runs["share"])
-        lines.append((str(name), titles[str(name)].title, at, "figure 5"))
-    rows, shown, own = Rows(), dict[str, str](), dict[str, dict[str, Any]]()
+    evaluated = where(on_data, status="ok") if "status" in on_data else on_data
+    titles = results.titles(config, evaluated["problem"].unique())
+    for name, runs in evaluated.groupby("problem", sort=False):
+        rescaled = runs.assign(radius=runs["share"])
+        lines.append((str(name), titles[str(name)].title, rescaled, "figure 5"))
+    rows = Rows()
+    panel_titles = dict[str, str]()
+    panel_axes = dict[str, dict[str, Any]]()
     for name, title, runs, varied in lines:
         for (objective, per), words in READINGS.items():
-            part = where(runs, objective=objective, per=per)
-            for T, group in part.groupby("iterations", sort=False):
+            reading_runs = where(runs, objective=objective, per=per)
+            for T, group in reading_runs.groupby("iterations", sort=False):
                 panel = f"{name}, {objective}, {per}, T {T:g}"
-                for label, one in _varied(group, varied):
-                    rows += drawing.against(one, "radius", "relative", panel, label)
+                for label, curve_runs in _varied(group, varied):
+                    rows += drawing.against(
+                        curve_runs, "radius", "relative", panel, label
+                    )
                 if runs["iterations"].max() == T:
                     label = (
                         "$\\eta$ / $\\|w^*\\|_1$" if "problem" in runs else "$\\eta$"
                     )
-                    shown[panel], own[panel] = words, {"xlabel": label, "ylabel": title}
-    data = drawing.frame(rows)
-    note = explained(data) or "final loss / loss at 0"
-    look = {"own": own, "columns": 4, "size": (2.6, 1.6), "note": note}
-    return _picture(data, shown, {"xscale": "log", "ylim": (0.0, TOP)}, **look)
+                    panel_titles[panel], panel_axes[panel] = (
+                        words,
+                        {"xlabel": label, "ylabel": title},
+                    )
+    points = drawing.frame(rows)
+    note = explained(points) or "final loss / loss at 0"
+    look = {"own": panel_axes, "columns": 4, "size": (2.6, 1.6), "note": note}
+    return _picture(points, panel_titles, {"xscale": "log", "ylim": (0.0, TOP)}, **look)
 
 
 def _with_more(few: pd.DataFrame, many: pd.DataFrame) -> pd.DataFrame:
     """Rows of both sweeps; a reading that the second has comes from there alone."""
-    there = pd.MultiIndex.from_frame(many[READING])
-    left = few[~pd.MultiIndex.from_frame(few[READING]).isin(there)]
-    return pd.concat([left, many], ignore_index=True)
+    readings_of_many = pd.MultiIndex.from_frame(many[READING])
+    unrepeated = few[~pd.MultiIndex.from_frame(few[READING]).isin(readings_of_many)]
+    return pd.concat([unrepeated, many], ignore_index=True)
 
 
 def _with_eta(table: pd.DataFrame) -> pd.DataFrame:
@@ -354,13 +395,13 @@ def _with_eta(table: pd.DataFrame) -> pd.DataFrame:
 
 def _varied(runs: pd.DataFrame, figure: str) -> list[Curve]:
     """The curves of Figure 3, or of one of ``VARIED``; Figure 5 has FW and DP-FW."""
-    ours, theirs = (where(runs, method=one) for one in ("dp_bcfw", "dp_fw"))
+    ours, theirs = (where(runs, method=method) for method in ("dp_bcfw", "dp_fw"))
     central = [("FW", where(runs, method="fw")), ("DP-FW", where(theirs, own=False))]
     if figure == "figure 3":
-        own = ("DP-FW, mean, epsilon in total", where(theirs, own=True))
-        return [*central, own, ("DP-BCFW, as published", ours)]
-    key, values = VARIED[figure]
+        own_noise = ("DP-FW, mean, epsilon in total", where(theirs, own=True))
+        return [*central, own_noise, ("DP-BCFW, as published", ours)]
+    key, levels = VARIED[figure]
     curves = [
-        (FAMILIES[key](value), where(ours, **{**PLAIN, key: value})) for value in values
+        (FAMILIES[key](level), where(ours, **{**PLAIN, key: level})) for level in levels
     ]
     return [*central, *curves] if figure == "figure 5" else curves

@@ -53,7 +53,8 @@ def node_selections_noise(
     right = 1 - math.exp(-moved) * (1 + moved / 2) / 2
     k = np.arange(count + 1)
     p, q = (stats.binom.pmf(k, count, chance) for chance in (right, 1 - right))
-    low, high = 0.0, count * math.log(right / (1 - right))
+    low = 0.0
+    high = count * math.log(right / (1 - right))
     for _ in range(60):
         middle = (low + high) / 2
         spent = np.maximum(p - math.exp(middle) * q, 0.0).sum()
@@ -129,22 +130,26 @@ def set_curvature(n: float, d: float, tau: float, common: float) -> Case:
     tau = 1 is uniform serial sampling, with a d-th of the product curvature; tau = d is
     elementary sampling, with the global curvature.
     """
-    size, features = int(tau), int(d)
+    size = int(tau)
+    features = int(d)
     G = correlated(0, int(n), features, common)
-    sets = [list(each) for each in itertools.combinations(range(features), size)]
+    sets = [list(subset) for subset in itertools.combinations(range(features), size)]
     mean = float(np.mean([box_curvature(G[np.ix_(S, S)], 1.0) for S in sets]))
-    found = box_curvature(pair_chances("tau-nice", features, size, 1) * G, 1.0)
-    return Case(found, mean, "the largest mean against the mean of the largest")
+    largest_mean = box_curvature(pair_chances("tau-nice", features, size, 1) * G, 1.0)
+    return Case(largest_mean, mean, "the largest mean against the mean of the largest")
 
 
 def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> Case:
     """Propositions 3 (one node) and 4: a bound by a sum over features and pairs."""
-    K, size, features = int(nodes), int(tau), int(d)
+    K = int(nodes)
+    size = int(tau)
+    features = int(d)
     G = correlated(0, int(n), features, common)
     owner = np.arange(features) // (features // K)
     same = owner[:, None] == owner
     pairs = np.abs(G) * (1 - np.eye(features))
-    within, across = float(pairs[same].max()), float(pairs[~same].max(initial=0.0))
+    within = float(pairs[same].max())
+    across = float(pairs[~same].max(initial=0.0))
     limit = pair_sums(float(np.diag(G).max()), within, across, size, K)[1]
     P = pair_chances("(K, tau)-distributed", features, size, K)
     return Case(box_curvature(P * G, 1.0), limit, "exact curvature against the sum")
@@ -177,7 +182,8 @@ def _gradient(
     One feature, labels +1 and margins a_j x; the slope is a central difference.
     """
     a = np.random.default_rng(0).standard_normal(n) + 1.0
-    x, step = 0.1, 1e-6
+    x = 0.1
+    step = 1e-6
     slope = float((loss(a * (x + step)) - loss(a * (x - step))).mean() / (2 * step))
     printed = -float(a @ weight(a * x))
     return Case(printed / slope, 1.0, "printed over the derivative of the printed loss")

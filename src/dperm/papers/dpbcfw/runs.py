@@ -54,7 +54,8 @@ METHODS: dict[str, ModuleType] = {
     "dp_bcfw": dp_bcfw,
 }
 READING = ("objective", "per")  # keys of a setting that rows have from their point
-ENTRIES, LABELS = 4.0, 4.0  # public bounds, in standard deviations
+ENTRIES = 4.0
+LABELS = 4.0  # public bounds, in standard deviations
 DIVIDED = "divided"  # the printed noise, if what is sent is J a / n
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
@@ -101,18 +102,20 @@ class Instance:
 
 def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
     """A (n, p) of independent entries, N(0, 1) with chance ``density``, else 0."""
-    cells, parts, last = n * p, [], -1
-    while last < cells:
-        expected = int((cells - last) * density)
+    cells = n * p
+    batches = []
+    last_place = -1
+    while last_place < cells:
+        expected = int((cells - last_place) * density)
         gaps = rng.geometric(density, expected + 10 * int(expected**0.5) + 100)
-        places = last + np.cumsum(gaps)
-        parts.append(places)
-        last = int(places[-1])
-    flat = np.concatenate(parts)
+        places = last_place + np.cumsum(gaps)
+        batches.append(places)
+        last_place = int(places[-1])
+    flat = np.concatenate(batches)
     flat = flat[flat < cells]
     indptr = np.searchsorted(flat, n * np.arange(p + 1, dtype=np.int64))
-    values = rng.standard_normal(flat.size)
-    return sparse.csc_array((values, flat % n, indptr), shape=(n, p))
+    normals = rng.standard_normal(flat.size)
+    return sparse.csc_array((normals, flat % n, indptr), shape=(n, p))
 
 
 def synthetic(point: Mapping[str, Any], seed: int) -> Instance:
@@ -127,8 +130,11 @@ def synthetic(point: Mapping[str, Any], seed: int) -> Instance:
         n and d; density and active, shares of non-zeros in A and in x_true; rows, the
         number of records that are drawn, of which the first n are used.
     """
-    n, d, density = int(point["n"]), int(point["d"]), point["density"]
-    rng, rows = np.random.default_rng(seed), int(point.get("rows", n))
+    n = int(point["n"])
+    d = int(point["d"])
+    density = point["density"]
+    rng = np.random.default_rng(seed)
+    rows = int(point.get("rows", n))
     A = sparse_design(rng, rows, d, density)
     if rows > n:
         A = sparse.csc_array(A.tocsr()[:n])
@@ -146,7 +152,8 @@ def prepared(problem: Problem, w: np.ndarray) -> Instance:
 
     The largest entry and label are taken as public bounds.
     """
-    A, y = sparse.csc_array(problem.A), -problem.offset
+    A = sparse.csc_array(problem.A)
+    y = -problem.offset
     public = united(problem.given, (DATA_BOUNDS, RADIUS))
     plain = build(problem.name, A, y, "least_squares", Penalty(), given=public)
     return _of_solution(plain, w, float(np.abs(A.data).max()), float(np.abs(y).max()))
@@ -167,7 +174,8 @@ def _of_solution(
     problem: Problem, x: np.ndarray, entry_bound: float, label_bound: float
 ) -> Instance:
     truth = problem.mean_loss(problem.A @ x + problem.offset)
-    size, largest = float(np.abs(x).sum()), float(np.abs(x).max())
+    size = float(np.abs(x).sum())
+    largest = float(np.abs(x).max())
     return Instance(problem, size, truth, largest, entry_bound, label_bound)
 
 
@@ -203,26 +211,32 @@ class Setting:
         one_of("settings.per", self.per, ("total", "iteration"))
 
 
-def setting_of(at: Instance, point: Mapping[str, Any], **more: Any) -> Setting:
+def setting_of(
+    instance: Instance, point: Mapping[str, Any], **overrides: Any
+) -> Setting:
     """The setting of a point's keys and of others, which take precedence.
 
     ``ball`` of the point is eta, or ||x_true||_1 if that is less.
     """
-    known = {field.name for field in fields(Setting)}
-    keys = {key: value for key, value in point.items() if key in known} | more
+    field_names = {field.name for field in fields(Setting)}
+    keys = {
+        key: setting for key, setting in point.items() if key in field_names
+    } | overrides
     if "ball" in point:
-        keys["share"] = min(1.0, point["ball"] / at.radius)
+        keys["share"] = min(1.0, point["ball"] / instance.radius)
     return Setting(**keys)
 
 
-def options_of(at: Instance, setting: Setting) -> Any:
+def options_of(instance: Instance, setting: Setting) -> Any:
     """The method's options for a setting."""
-    radius, nodes, update = setting.share * at.radius, setting.nodes, setting.update
-    bounds = (at.entry_bound, at.label_bound)
+    radius = setting.share * instance.radius
+    nodes = setting.nodes
+    update = setting.update
+    bounds = (instance.entry_bound, instance.label_bound)
     if setting.method == "fw":
         return bcfw.Options(radius=radius)
     if setting.method == "bcfw":  # Algorithm 2 without noise and sketch
-        p = at.problem.p
+        p = instance.problem.p
         return bcfw.Options("distributed", p, nodes, "ball", radius, update)
     if setting.method == "dp_fw":
         return dp_fw.Options(radius, *bounds)
@@ -230,7 +244,7 @@ def options_of(at: Instance, setting: Setting) -> Any:
     return dp_bcfw.Options(nodes, radius, update, length, setting.split, *bounds)
 
 
-def noise_of(at: Instance, setting: Setting) -> Noise:
+def noise_of(instance: Instance, setting: Setting) -> Noise:
     """The method's noise for a setting, under its reading; delta is 1/n.
 
     ``sum``: scores are n times larger under the same noise, which is equivalent to an
@@ -238,12 +252,14 @@ def noise_of(at: Instance, setting: Setting) -> Noise:
     true epsilon is that of all T iterations; under such a reading that of DP-BCFW is
     the sum of those of its indices and its features, each at delta / 2.
     """
-    T, n, options = setting.iterations, at.problem.n, options_of(at, setting)
+    T = setting.iterations
+    n = instance.problem.n
+    options = options_of(instance, setting)
     count = 1 if setting.per == "iteration" else T
     calibration = "stated" if setting.noise == DIVIDED else setting.noise
     target = (setting.epsilon, 1.0 / n, calibration)
     module = METHODS[setting.method]
-    noise: Noise = module.noise(at.problem, count, options, *target)
+    noise: Noise = module.noise(instance.problem, count, options, *target)
     if setting.noise == DIVIDED:
         return _divided(noise, n)
     plain = (setting.objective, setting.per) == ("mean", "total")
@@ -252,7 +268,7 @@ def noise_of(at: Instance, setting: Setting) -> Noise:
     index = noise.index_scale / (n if setting.objective == "sum" else 1)
     sizes = [(index, T)]
     if setting.method == "dp_bcfw":
-        selections, features = releases(at.problem.p, T, options)
+        selections, features = releases(instance.problem.p, T, options)
         sizes = [(index, selections), (noise.sketch_scale, features)]
     events: Any = noise.ledger.events
     pairs = zip(events, sizes, strict=True)
@@ -279,27 +295,40 @@ def _divided(noise: Noise, n: int) -> Noise:
 # --- runs -----------------------------------------------------------------------------
 
 
-def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
+def run(instance: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
     """Rows of one run, at each ``every``-th iteration and at the last; 0: there alone.
 
     Each has the loss f(x) on the unclipped data, a mean under either reading, its start
     f(0) and ``truth``, f(x_true), the largest and the current ||x||_1 over eta, the
     bytes sent so far, the noise scales and the true epsilon.
     """
-    noise, T = noise_of(at, setting), setting.iterations
-    columns = None if setting.method == "dp_fw" else at.columns  # it clips its own
-    inputs = (at.problem, streams(seed), options_of(at, setting), noise, columns)
+    noise = noise_of(instance, setting)
+    T = setting.iterations
+    columns = (
+        None if setting.method == "dp_fw" else instance.columns
+    )  # it clips its own
+    inputs = (
+        instance.problem,
+        streams(seed),
+        options_of(instance, setting),
+        noise,
+        columns,
+    )
     distributed = setting.method == "dp_bcfw"
     where = {"start": ENGINES[setting.engine]} if distributed else {}
     with METHODS[setting.method].Run(*inputs, **where) as engine:
         engine.advance(T)
-    eta, path = setting.share * at.radius, Iterate(at.problem, at.columns)
-    known = {"start": at.start, "truth": at.truth, "eta": eta}
-    known |= {key: value for key, value in vars(setting).items() if key not in READING}
-    known |= _costs(setting, noise, 1.0 / at.problem.n)
+    eta = setting.share * instance.radius
+    path = Iterate(instance.problem, instance.columns)
+    run_columns = {"start": instance.start, "truth": instance.truth, "eta": eta}
+    run_columns |= {
+        key: cell for key, cell in vars(setting).items() if key not in READING
+    }
+    run_columns |= _costs(setting, noise, 1.0 / instance.problem.n)
     if distributed and math.isfinite(noise.true_epsilon):
-        known |= _least_costs(at, noise, len(engine.features))
-    largest, rows = 0.0, []
+        run_columns |= _least_costs(instance, noise, len(engine.features))
+    largest = 0.0
+    rows = []
     for t in range(T + 1):
         if t:
             signed = engine.chosen[t - 1]
@@ -310,7 +339,7 @@ def run(at: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
         if t == T or (every and t % every == 0):
             row = {"iteration": t, "loss": path.objective}
             row |= {"largest_norm": largest, "final_norm": reached}
-            rows.append(known | row | _sent(engine, t))
+            rows.append(run_columns | row | _sent(engine, t))
     return rows
 
 
@@ -319,7 +348,8 @@ def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
 
     DP-BCFW also has the epsilons of both kinds of release, each alone at delta / 2.
     """
-    method, public = setting.method, ", ".join(noise.ledger.given)
+    method = setting.method
+    public = ", ".join(noise.ledger.given)
     total = {"true_epsilon": noise.true_epsilon, "given": public}
     scale = {"index_scale": noise.index_scale}
     if method == "dp_fw":
@@ -331,14 +361,14 @@ def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
     return total | scale | {"sketch_scale": noise.sketch_scale} | apart
 
 
-def _least_costs(at: Instance, noise: Noise, sent: int) -> dict[str, float]:
+def _least_costs(instance: Instance, noise: Noise, sent: int) -> dict[str, float]:
     """Lower bounds on the true epsilon of DP-BCFW, by all features that it sends.
 
     ``epsilon_low`` is for entries that change within their range, from -B to B, and
     ``epsilon_low_unit`` for entries that change by 1.
     """
-    delta = 1.0 / at.problem.n
-    unit = 1.0 / (2.0 * at.entry_bound)
+    delta = 1.0 / instance.problem.n
+    unit = 1.0 / (2.0 * instance.entry_bound)
     return {
         "epsilon_low": sent_epsilon(noise, sent, delta),
         "epsilon_low_unit": sent_epsilon(noise, sent, delta, unit),

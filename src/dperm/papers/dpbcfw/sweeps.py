@@ -77,12 +77,12 @@ def compare(
     rows: Rows = []
     point = point | ({"active": point["density"]} if same_sparsity else {})
     for sizes in [{"n": n} for n in records] if records else [{}]:
-        at = instance_of(config, point | sizes, seed)
+        instance = instance_of(config, point | sizes, seed)
         for keys in grid.points(settings, axes=None):
-            known = {"n": at.problem.n, "d": at.problem.p}
-            known |= {"own": keys.pop("own", False)}
-            setting = setting_of(at, point, **keys)
-            rows += [row | known for row in run(at, setting, seed, every)]
+            run_columns = {"n": instance.problem.n, "d": instance.problem.p}
+            run_columns |= {"own": keys.pop("own", False)}
+            setting = setting_of(instance, point, **keys)
+            rows += [row | run_columns for row in run(instance, setting, seed, every)]
     return rows
 
 
@@ -106,26 +106,30 @@ def algorithm1(
         Of keys of ``bcfw.Options``, with ``name``, and ``share``, the share of the
         features that each node takes, in place of tau.
     """
-    at, count, rows = synthetic(point, seed), int(point["iterations"]), Rows()
-    sizes = {"box": at.largest, "ball": at.radius}
+    instance = synthetic(point, seed)
+    count = int(point["iterations"])
+    rows = Rows()
+    sizes = {"box": instance.largest, "ball": instance.radius}
     for (constraint, size), keys in itertools.product(sizes.items(), runs):
-        known = {"constraint": constraint, key: keys["name"], "eta": size}
+        run_columns = {"constraint": constraint, key: keys["name"], "eta": size}
         options = {name: keys[name] for name in keys if name not in ("name", "share")}
-        tau = int(keys.get("share", 1.0) * at.problem.p)
+        tau = int(keys.get("share", 1.0) * instance.problem.p)
         options |= {"tau": tau, "constraint": constraint, "radius": size}
-        path = _run(at, bcfw.Options(**options), seed, count)
+        path = _run(instance, bcfw.Options(**options), seed, count)
         for t in range(count + 1):
             if t:
                 path.advance(1)
-            row = known | {"iteration": t, "loss": path.at.objective}
-            row |= {"start": at.start, "largest_norm": path.largest / size}
-            row |= {"final_norm": path.at.l1_norm / size, "p_min": path.p_min}
+            row = run_columns | {"iteration": t, "loss": path.iterate.objective}
+            row |= {"start": instance.start, "largest_norm": path.largest / size}
+            row |= {"final_norm": path.iterate.l1_norm / size, "p_min": path.p_min}
             rows.append(row)
     return rows
 
 
-def _run(at: Instance, options: bcfw.Options, seed: int, count: int) -> bcfw.Run:
-    return bcfw.Run(at.problem, streams(seed), options, silent(count), at.columns)
+def _run(instance: Instance, options: bcfw.Options, seed: int, count: int) -> bcfw.Run:
+    return bcfw.Run(
+        instance.problem, streams(seed), options, silent(count), instance.columns
+    )
 
 
 class Printed(NamedTuple):
@@ -151,15 +155,17 @@ def table3(
     which Proposition 3 has the same bound. All are for f = ||Ax - y||^2 / (2n), so A is
     divided by sqrt(n).
     """
-    scale, d, nan = width**2 / columns.n, columns.p, math.nan
-    mu1, mu2, mu3 = (scale * value for value in pair_maxima(columns, nodes))
+    scale = width**2 / columns.n
+    d = columns.p
+    nan = math.nan
+    mu1, mu2, mu3 = (scale * maximum for maximum in pair_maxima(columns, nodes))
     nice, spread = theory.pair_sums(mu1, mu2, mu3, tau, nodes)
     total = scale * float(columns.square_norms.sum())
-    whole = scale * d * top_eigenvalue(columns)
+    full_gradient = scale * d * top_eigenvalue(columns)
     serial = 2 * d * (start + total) / (t + 2 * d)
     several = 2 * d * (start + nice) / (tau**2 * t + 2 * d)
     rows = (
-        Printed(1.0, whole, whole, 2 * whole / (t + 2)),
+        Printed(1.0, full_gradient, full_gradient, 2 * full_gradient / (t + 2)),
         Printed(1 / d, total, total / d, serial),
         Printed(tau / d, nice, nice, several),
         Printed((nodes * tau / d) ** 2, nan, spread, nan),
@@ -176,20 +182,26 @@ def curvature(
     ``published_bound`` is Theorem 1 with the printed p_min, and ``printed_column`` the
     table's own column with the right one.
     """
-    at, count, rows = synthetic(point, seed), int(point["iterations"]), Rows()
-    d, h, tau = at.problem.p, at.start, round(chance * at.problem.p)
-    table = table3(at.columns, 2 * at.largest, h, tau, nodes, count)
+    instance = synthetic(point, seed)
+    count = int(point["iterations"])
+    rows = Rows()
+    d = instance.problem.p
+    h = instance.start
+    tau = round(chance * instance.problem.p)
+    table = table3(instance.columns, 2 * instance.largest, h, tau, nodes, count)
     for name, printed in table.items():
-        options = bcfw.Options(SAMPLINGS[name], tau, nodes, "box", at.largest)
-        path = _run(at, options, seed, count)
+        options = bcfw.Options(SAMPLINGS[name], tau, nodes, "box", instance.largest)
+        path = _run(instance, options, seed, count)
         path.advance(count)
-        p_min, C, start = path.p_min, printed.expected_curvature, h - at.truth
+        p_min = path.p_min
+        C = printed.expected_curvature
+        start = h - instance.truth
         row = {"sampling": name, "p_min": p_min, **printed._asdict()}
         row |= {
             "bound": theory.bound(count, p_min, h, C),
             "published_bound": theory.bound(count, printed.published_p_min, h, C),
             "printed_column": theory.printed_column(p_min, count, d, start, C),
-            "gap": path.at.objective - at.truth,
+            "gap": path.iterate.objective - instance.truth,
             "start": start,
             "iteration": count,
         }
@@ -213,7 +225,8 @@ def pair_maxima(columns: Columns, nodes: int) -> tuple[float, float, float]:
     return float(columns.square_norms.max()), within, across
 
 
-PRECISION, MOST = 1e-7, 20_000  # gap of f* on the ball over f(0); maximum of steps
+PRECISION = 1e-7
+MOST = 20_000  # gap of f* on the ball over f(0); maximum of steps
 PASSES = 30  # iterations times p_min, at least
 POINTS = 12  # iterations at which a rate is read, equally spaced in logarithms
 ORDERED = ("elementary", "tau-nice", "(K, tau)-distributed", "uniform serial")
@@ -227,43 +240,51 @@ def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) ->
     shortest interpolation lies within it; else f(x_true) is used instead, which is no
     smaller. A sampling of small p_min takes ``PASSES`` / p_min iterations.
     """
-    at, rows = synthetic(point, seed), Rows()
-    tau, radius = round(chance * at.problem.p), point["share"] * at.radius
-    value, open_ = at.minimum(point["share"], PRECISION, MOST)
-    sets = {"ball": (radius, value - open_), "box": (at.largest, box_least(at))}
-    for constraint, (radius, least) in sets.items():
+    instance = synthetic(point, seed)
+    rows = Rows()
+    tau = round(chance * instance.problem.p)
+    radius = point["share"] * instance.radius
+    ball_loss, open_ = instance.minimum(point["share"], PRECISION, MOST)
+    sets = {
+        "ball": (radius, ball_loss - open_),
+        "box": (instance.largest, box_least(instance)),
+    }
+    for constraint, (radius, least_loss) in sets.items():
         for name in ORDERED:
             options = bcfw.Options(SAMPLINGS[name], tau, nodes, constraint, radius)
-            path = _run(at, options, seed, int(point["iterations"]))
+            path = _run(instance, options, seed, int(point["iterations"]))
             count = max(int(point["iterations"]), round(PASSES / path.p_min))
             marks = np.geomspace(count / 10, count, POINTS).round().astype(int)
             for before, t in zip([0, *marks[:-1]], marks, strict=True):
                 path.advance(int(t - before))
                 row = {"panel": constraint, "sampling": name, "p_min": path.p_min}
-                row |= {"iteration": int(t), "gap": path.at.objective - least}
-                rows.append(row | {"start": at.start - least})
+                row |= {"iteration": int(t), "gap": path.iterate.objective - least_loss}
+                rows.append(row | {"start": instance.start - least_loss})
     return rows
 
 
-def box_least(at: Instance) -> float:
+def box_least(instance: Instance) -> float:
     """Least f over the box: 0 if the shortest interpolation fits, else f(x_true)."""
-    A, y = at.problem.A.toarray(), -at.problem.offset
+    A = instance.problem.A.toarray()
+    y = -instance.problem.offset
     x = np.linalg.lstsq(A, y)[0]
-    fits = np.abs(x).max() <= at.largest and np.allclose(A @ x, y)
-    return 0.0 if fits else at.truth
+    fits = np.abs(x).max() <= instance.largest and np.allclose(A @ x, y)
+    return 0.0 if fits else instance.truth
 
 
 def eigenvalue_bounds(
     config: Config, point: Point, seed: int, tau: int, nodes: int
 ) -> Rows:
     """Proposition 1: expected curvature over the unit box, exactly, and its bound."""
-    n, d = int(point["n"]), int(point["d"])
-    G, rows = theory.correlated(seed, n, d, float(point["common"])), []
+    n = int(point["n"])
+    d = int(point["d"])
+    G = theory.correlated(seed, n, d, float(point["common"]))
+    rows = []
     for sampling in SAMPLINGS:
         P = theory.pair_chances(sampling, d, tau, nodes)
-        both = {"curvature": theory.box_curvature(P * G, 1.0)}
-        both["bound"] = theory.eigenvalue_bound(P, G, 1.0)
-        rows.append({"sampling": sampling, **both})
+        row = {"curvature": theory.box_curvature(P * G, 1.0)}
+        row["bound"] = theory.eigenvalue_bound(P, G, 1.0)
+        rows.append({"sampling": sampling, **row})
     return rows
 
 
@@ -281,69 +302,86 @@ def losses(
     # the same design, with labels sign(y) if the loss requires them
     base = synthetic(point, seed)
     loss = str(point["loss_name"])
-    X, y, label = base.problem.A, -base.problem.offset, base.label_bound
+    X = base.problem.A
+    y = -base.problem.offset
+    label = base.label_bound
     if named(loss).labels == "sign":
-        y, label = np.where(y >= 0, 1.0, -1.0), 1.0
+        y = np.where(y >= 0, 1.0, -1.0)
+        label = 1.0
     problem = build("synthetic", X, y, loss, base.problem.penalty)
-    at, rows = replace(base, problem=problem, label_bound=label), []
+    instance = replace(base, problem=problem, label_bound=label)
+    rows = []
     for length in lengths:
-        m = max(1, round(length * at.problem.n))
+        m = max(1, round(length * instance.problem.n))
         keys = {"nodes": 4, "update": "feasible", "share": share, "sketch": m}
-        (end,) = run(at, setting_of(at, point, **keys), seed, 0)
-        rows.append(end | {"length": length, **_formula_errors(at, m, share, seed)})
+        (end,) = run(instance, setting_of(instance, point, **keys), seed, 0)
+        rows.append(
+            end | {"length": length, **_formula_errors(instance, m, share, seed)}
+        )
     return rows
 
 
-def _formula_errors(at: Instance, m: int, share: float, seed: int) -> dict[str, float]:
+def _formula_errors(
+    instance: Instance, m: int, share: float, seed: int
+) -> dict[str, float]:
     """Relative errors of Table V's gradients by q, after 20 steps of FW.
 
     In the last column, as printed, least squares lacks the 1/n of the labels. The other
     two losses lack the 1/n of the mean and the n that turns q into margins.
     """
-    problem, columns, n = at.problem, at.columns, at.problem.n
-    x = _run(at, bcfw.Options(radius=share * at.radius), seed, 20)
+    problem = instance.problem
+    columns = instance.columns
+    n = instance.problem.n
+    x = _run(instance, bcfw.Options(radius=share * instance.radius), seed, 20)
     x.advance(20)
-    exact = Iterate.gradient(x.at)
+    exact = Iterate.gradient(x.iterate)
     sketch = Sketch(n, m, 0)
-    estimates = sketch.predictions(sketch.feature(np.arange(n), x.at.products / n))
+    estimates = sketch.predictions(sketch.feature(np.arange(n), x.iterate.products / n))
     weights = {
         "formula": problem.derivatives(n * estimates + problem.offset) / n,
         "printed": problem.derivatives(estimates + problem.offset),
     }
     return {
-        name: float(np.linalg.norm(columns.products(each) - exact))
+        name: float(np.linalg.norm(columns.products(slopes) - exact))
         / float(np.linalg.norm(exact))
-        for name, each in weights.items()
+        for name, slopes in weights.items()
     }
 
 
 # --- Theorem 4 and Corollary 1: the length of a run, and its bytes --------------------
 
 
-def ball_curvature(at: Instance, radius: float) -> float:
+def ball_curvature(instance: Instance, radius: float) -> float:
     """Curvature of least squares over the l1 ball: max ||A (s - x)||^2 / n.
 
     It is attained between opposite vertices. (Proposition 4's sum over d coordinates is
     for the box, of which the ball is a small part.)
     """
-    return (2 * radius) ** 2 * float(at.columns.square_norms.max()) / at.problem.n
+    return (
+        (2 * radius) ** 2
+        * float(instance.columns.square_norms.max())
+        / instance.problem.n
+    )
 
 
-def own_iterations(at: Instance, setting: Setting, theta: float) -> float:
+def own_iterations(instance: Instance, setting: Setting, theta: float) -> float:
     """T of Theorem 4, (C n epsilon / (C_g + C_l))^(2/3), constants as in Table IV.
 
     C is the curvature over the l1 ball, nnz(a) the mean number of non-zeros of a
     feature, G the gradient's sup norm, ``theta`` the distortion.
     """
-    options = options_of(at, setting)
-    n, K, eta = at.problem.n, setting.nodes, options.radius
-    delta, nonzeros = 1.0 / n, at.problem.A.nnz / at.problem.p
+    options = options_of(instance, setting)
+    n = instance.problem.n
+    K = setting.nodes
+    eta = options.radius
+    delta = 1.0 / n
+    nonzeros = instance.problem.A.nnz / instance.problem.p
     top = sketch_of(n, options).leading_singular_value
     root = math.sqrt(math.log(1 / delta) + setting.epsilon)
     sketching = K * eta * theta * nonzeros + K**1.5 * math.sqrt(nonzeros) * top**2
-    G = at.published_lipschitz
+    G = instance.published_lipschitz
     choosing = 2 * G * eta * math.sqrt(32 * math.log(1 / (delta / 2)))
-    size = ball_curvature(at, eta) * n * setting.epsilon
+    size = ball_curvature(instance, eta) * n * setting.epsilon
     return float((size / (sketching * root + choosing)) ** (2 / 3))
 
 
@@ -369,22 +407,23 @@ def communication(
     theta : float
         Distortion of Theorem 4.
     """
-    at = synthetic(point, seed)
-    setting = setting_of(at, point, noise=noise)
-    theorem = own_iterations(at, setting, theta)
+    instance = synthetic(point, seed)
+    setting = setting_of(instance, point, noise=noise)
+    theorem = own_iterations(instance, setting, theta)
     counts = {"theorem 4": min(max(1, round(theorem)), max(tuned))}
-    ends = {T: run(at, replace(setting, iterations=T), seed, 0)[0] for T in tuned}
+    ends = {T: run(instance, replace(setting, iterations=T), seed, 0)[0] for T in tuned}
     counts["tuned"] = min(ends, key=lambda T: ends[T]["loss"])
-    n, K = at.problem.n, setting.nodes
-    known = {
+    n = instance.problem.n
+    K = setting.nodes
+    shared_columns = {
         "theorem_iterations": theorem,
         "corollary": (1 / theta) ** 2 * math.log(n) ** (1 / 3) * K * n ** (2 / 3),
         "one_shot": 8.0 * K * n * rank * math.log(rank),
     }
     return [
-        {"rule": rule, **row, **known}
+        {"rule": rule, **row, **shared_columns}
         for rule, T in counts.items()
-        for row in run(at, replace(setting, iterations=T), seed)
+        for row in run(instance, replace(setting, iterations=T), seed)
     ]
 
 
@@ -399,16 +438,19 @@ def own_length(
     """
     if point.get("nonzeros"):
         point = {**point, "density": point["nonzeros"] / point["n"]}
-    at = synthetic(point, seed)
-    setting = setting_of(at, point, noise=noise, update="feasible")
-    T, eta = own_iterations(at, setting, theta), setting.share * at.radius
+    instance = synthetic(point, seed)
+    setting = setting_of(instance, point, noise=noise, update="feasible")
+    T = own_iterations(instance, setting, theta)
+    eta = setting.share * instance.radius
     count = max(1, min(most, round(T)))
-    (end,) = run(at, replace(setting, iterations=count), seed, 0)
-    least, _ = at.minimum(setting.share)
-    logs = math.log(2 * at.published_lipschitz * eta * at.problem.p * at.problem.n)
-    bound = ball_curvature(at, eta) * logs / T
-    start = at.start - least
-    row = {"own_iterations": T, "taken": count, "excess": end["loss"] - least}
+    (end,) = run(instance, replace(setting, iterations=count), seed, 0)
+    least_loss, _ = instance.minimum(setting.share)
+    logs = math.log(
+        2 * instance.published_lipschitz * eta * instance.problem.p * instance.problem.n
+    )
+    bound = ball_curvature(instance, eta) * logs / T
+    start = instance.start - least_loss
+    row = {"own_iterations": T, "taken": count, "excess": end["loss"] - least_loss}
     row |= {"bound": bound, "start": start, "share_left": row["excess"] / start}
     return [row | {"bound_over_start": bound / start}]
 
@@ -425,31 +467,35 @@ def approximation(config: Config, point: Point, seed: int, lengths: list[int]) -
     the curvature over the ball of radius K eta, which contains the iterates; ``gap`` is
     the final f less the least f over this ball. A length of 0 is no sketch.
     """
-    at, rows = synthetic(point, seed), Rows()
-    problem = at.problem
+    instance = synthetic(point, seed)
+    rows = Rows()
+    problem = instance.problem
     for length in lengths:
-        setting, errors = setting_of(at, point, sketch=length), Rows()
-        options, noise = options_of(at, setting), noise_of(at, setting)
+        setting = setting_of(instance, point, sketch=length)
+        errors = Rows()
+        options = options_of(instance, setting)
+        noise = noise_of(instance, setting)
         path = dp_bcfw.Run(problem, streams(seed), options, noise)
         public = dp_bcfw.public_of(problem, options, noise)
         node = Node(next(shares(problem, 1)), public, 0)  # all features
-        starts, C = edges(problem.p, setting.nodes), ball_curvature(at, options.reach)
+        starts = edges(problem.p, setting.nodes)
+        C = ball_curvature(instance, options.reach)
         for t in range(setting.iterations):
             estimate = node.gradient(node.slopes(path.q))
             slopes = problem.derivatives(problem.A @ path.x + problem.offset)
-            exact = at.columns.products(slopes) / problem.n
+            exact = instance.columns.products(slopes) / problem.n
             path.advance(1)
             worse = options.radius * oracle_error(estimate, path.chosen[-1], starts)
-            known = {"iteration": t + 1, "allowed": step_size(t, 1.0) * C / 2}
+            step_columns = {"iteration": t + 1, "allowed": step_size(t, 1.0) * C / 2}
             error = float(np.abs(estimate - exact).max())
-            errors.append({"release": "gradient", "error": error} | known)
-            errors.append({"release": "oracle", "error": worse} | known)
-        least, _ = at.minimum(setting.nodes * setting.share)
-        end = problem.mean_loss(problem.A @ path.x + problem.offset) - least
-        known = {"curvature": C, "gap": end, "start": at.start - least}
-        known |= {"width": 2 * options.reach, "nodes": setting.nodes}
-        known |= {"length": length or problem.n}
-        rows += [row | known for row in errors]
+            errors.append({"release": "gradient", "error": error} | step_columns)
+            errors.append({"release": "oracle", "error": worse} | step_columns)
+        least_loss, _ = instance.minimum(setting.nodes * setting.share)
+        end = problem.mean_loss(problem.A @ path.x + problem.offset) - least_loss
+        run_columns = {"curvature": C, "gap": end, "start": instance.start - least_loss}
+        run_columns |= {"width": 2 * options.reach, "nodes": setting.nodes}
+        run_columns |= {"length": length or problem.n}
+        rows += [row | run_columns for row in errors]
     return rows
 
 
@@ -497,15 +543,17 @@ def sketched_products(
         x = np.zeros(d)
         chosen = rng.choice(d, active, replace=False)
         x[chosen] = rng.choice([-1.0, 1.0], active) / active
-        sketch, product = Sketch(n, m, seed), A @ x
+        sketch = Sketch(n, m, seed)
+        product = A @ x
         q = sketch.feature(np.arange(n), product)
         distortion = A.T @ (sketch.predictions(q) - product) / n
         noise = []
-        for each in (sketch, Sketch(n, n, seed)):
-            top, epsilon = each.leading_singular_value, float(point["epsilon"])
+        for projection in (sketch, Sketch(n, n, seed)):
+            top = projection.leading_singular_value
+            epsilon = float(point["epsilon"])
             scale = equation17(n, top, nodes * count, epsilon / 2, 1 / n)
-            drawn = gaussian(streams(seed).noise, (active, each.m))
-            noise.append(A.T @ each.predictions(scale * (x[x != 0] @ drawn)) / n)
+            drawn = gaussian(streams(seed).noise, (active, projection.m))
+            noise.append(A.T @ projection.predictions(scale * (x[x != 0] @ drawn)) / n)
         errors = {
             "distortion": distortion,
             "sketched_noise": noise[0],
@@ -536,26 +584,35 @@ def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
         ``release`` (score, feature), ``found`` (largest change), ``strict`` (declared
         replace-one sensitivity) and ``published`` (as the printed noise assumes).
     """
-    at = synthetic(point, seed)
-    setting, problem, n = setting_of(at, point), at.problem, at.problem.n
-    options, noise = options_of(at, setting), noise_of(at, setting)
+    instance = synthetic(point, seed)
+    setting = setting_of(instance, point)
+    problem = instance.problem
+    n = instance.problem.n
+    options = options_of(instance, setting)
+    noise = noise_of(instance, setting)
     path = dp_bcfw.Run(problem, streams(seed), options, noise)
     path.advance(5)
     sketch = sketch_of(n, options)
     longest = int(np.argmax(sketch.column_norms))  # the record that J stretches most
     worst = sketch.feature(np.array([longest]), np.ones(1))
     aggregates = [path.q, 1e6 * worst, -1e6 * worst]  # estimates at their bounds
-    factor, score, feature = options.score_factor(noise.scores), 0.0, 0.0
-    for pair in _replacements(at, options, seed, trials):
+    factor = options.score_factor(noise.scores)
+    score = 0.0
+    feature = 0.0
+    for pair in _replacements(instance, options, seed, trials):
         nodes = [_node(problem, options, longest, record) for record in pair]
         for q in aggregates:
             moved = [factor * node.gradient(node.slopes(q)) for node in nodes]
             score = max(score, float(np.abs(moved[0] - moved[1]).max()))
         for j in range(min(20, problem.p)):
-            first, second = (node.sketched_without_noise(j) for node in nodes)
-            feature = max(feature, float(np.linalg.norm(first - second)))
+            feature_before, feature_after = (
+                node.sketched_without_noise(j) for node in nodes
+            )
+            feature = max(
+                feature, float(np.linalg.norm(feature_before - feature_after))
+            )
     declared = sensitivities(problem, options, noise.scores)
-    printed = 2 * options.radius * at.published_lipschitz / (options.nodes * n)
+    printed = 2 * options.radius * instance.published_lipschitz / (options.nodes * n)
     changes = {
         "score": (score, declared[0], printed),
         "feature": (feature, declared[1], sketch.leading_singular_value / n),
@@ -567,29 +624,31 @@ def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
 
 
 def _replacements(
-    at: Instance, options: dp_bcfw.Options, seed: int, trials: int
+    instance: Instance, options: dp_bcfw.Options, seed: int, trials: int
 ) -> Iterator[tuple[Record, Record]]:
     """Pairs of a record and its replacement: at the bounds, then random, far beyond."""
-    rng, p = np.random.default_rng(seed), at.problem.p
-    B, Y = options.entry_bound, options.label_bound
+    rng = np.random.default_rng(seed)
+    p = instance.problem.p
+    B = options.entry_bound
+    Y = options.label_bound
     for label in (Y, -Y):
         yield (np.full(p, B), label), (np.full(p, -B), label)
         yield (np.full(p, B), label), (np.full(p, B), -label)
     for _ in range(trials):
-        entries = 10 * B * rng.standard_normal((2, p))
+        features = 10 * B * rng.standard_normal((2, p))
         labels = 10 * Y * rng.standard_normal(2)
-        yield (entries[0], labels[0]), (entries[1], labels[1])
+        yield (features[0], labels[0]), (features[1], labels[1])
 
 
 def _node(
     problem: Problem, options: dp_bcfw.Options, replaced: int, record: Record
 ) -> Node:
     """One node with all columns, one record replaced."""
-    entries, label = record
+    features, label = record
     A = problem.A.tolil()
-    A[[replaced], :] = entries
+    A[[replaced], :] = features
     offset = problem.offset.copy()
     offset[[replaced]] = problem.loss.offset(np.array([label]))
-    other = replace(problem, A=sparse.csc_array(A), offset=offset)
+    neighbour = replace(problem, A=sparse.csc_array(A), offset=offset)
     public = dp_bcfw.public_of(problem, options, silent(1))
-    return Node(next(shares(other, 1)), public, 0)
+    return Node(next(shares(neighbour, 1)), public, 0)

@@ -41,13 +41,13 @@ def related(config: Config, product: Product, problems: list[str]) -> pd.DataFra
 
     They are over those of n raw numbers per node and iteration.
     """
-    data = results.published(config, "table2")
+    table = results.published(config, "table2")
     tuned = where(last(results.load_sweep(config, "communication")), rule="tuned")
     raw = float(NUMBER) * tuned["n"] * tuned["nodes"] * tuned["iterations"]
-    ours = data["solver"] == "dp_bcfw"
-    data["uplink_share"] = pd.NA
-    data.loc[ours, "uplink_share"] = float((tuned["bytes_up"] / raw).mean())
-    return data
+    ours = table["solver"] == "dp_bcfw"
+    table["uplink_share"] = pd.NA
+    table.loc[ours, "uplink_share"] = float((tuned["bytes_up"] / raw).mean())
+    return table
 
 
 # --- Figure 4 under every reading -----------------------------------------------------
@@ -67,9 +67,9 @@ def reading_sentences(
     """
     table = read(config, product.sweeps[0])
     table = table.assign(excess=(table["loss"] - table["truth"]) / table["start"])
-    found = [_figure4(part) for _, part in groups(table, READING)]
-    learning, falling = np.array(found).T
-    counts = {"tried": len(found), "learning": int(learning.sum())}
+    outcomes = [_figure4(reading_runs) for _, reading_runs in groups(table, READING)]
+    learning, falling = np.array(outcomes).T
+    counts = {"tried": len(outcomes), "learning": int(learning.sum())}
     counts["holding"] = int((learning & falling).sum())
     return pd.DataFrame([{"figure": "Figure 4", **counts}])
 
@@ -79,16 +79,19 @@ def _figure4(runs: pd.DataFrame) -> tuple[bool, bool]:
     excess = runs.pivot(
         index="replicate", columns=["method", "nodes", "n"], values="excess"
     ).sort_index(axis=1)
-    ours, central = excess["dp_bcfw"], excess["dp_fw"]
+    ours = excess["dp_bcfw"]
+    central = excess["dp_fw"]
     by_nodes = [ours.xs(n, axis=1, level="n") for n in runs["n"].unique()]
-    by_size = [each[K] for each in (ours, central) for K in each.columns.unique(0)]
-    steps = [
-        student((part[b] - part[a]).to_numpy())
-        for part in (*by_nodes, *by_size)
-        for a, b in pairwise(part.columns)
+    by_size = [
+        excesses[K] for excesses in (ours, central) for K in excesses.columns.unique(0)
     ]
-    most = where(runs, method="dp_bcfw", n=runs["n"].max())
-    lowest = most.groupby("nodes")["relative"].mean().min()
+    steps = [
+        student((series[b] - series[a]).to_numpy())
+        for series in (*by_nodes, *by_size)
+        for a, b in pairwise(series.columns)
+    ]
+    largest_runs = where(runs, method="dp_bcfw", n=runs["n"].max())
+    lowest = largest_runs.groupby("nodes")["relative"].mean().min()
     falls = all(low < high < 0 for low, high in steps)
     return bool(lowest <= 1 - LEARNT), falls
 
@@ -112,12 +115,13 @@ def rates(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     """
     rows: Rows = []
     swept = swept_of(config, product)
-    for row, part in groups(swept, ["panel", "sampling"]):
-        t, p_min = part["iteration"].unique(), float(part["p_min"].iloc[0])
-        ends = part[part["iteration"] == t.max()]
-        bounds = np.array([theory.bound(int(each), p_min, 1.0, 0.0) for each in t])
+    for row, group in groups(swept, ["panel", "sampling"]):
+        t = group["iteration"].unique()
+        p_min = float(group["p_min"].iloc[0])
+        ends = group[group["iteration"] == t.max()]
+        bounds = np.array([theory.bound(int(steps), p_min, 1.0, 0.0) for steps in t])
         row |= {"p_min": p_min}
-        row |= interval("exponent", slopes(part, "iteration", "gap"))
+        row |= interval("exponent", slopes(group, "iteration", "gap"))
         row |= {"bound_exponent": power(t, bounds)[0]}
         row["left"] = float((ends["gap"] / ends["start"]).mean())
         rows.append(row | {"steps": int(t.max())})
@@ -134,25 +138,30 @@ def approximation(
     none is fitted to an error of 0. ``rho`` is the largest of the run. The bound is
     Theorem 2's for p_min = 1, with each node's part as one block.
     """
-    swept, rows = swept_of(config, product), Rows()
+    swept = swept_of(config, product)
+    rows = Rows()
     for _, of_run in swept.groupby(RUN, sort=False):
         keys = [*RUN, "release"]
-        both = [at | _of_release(part) for at, part in groups(of_run, keys)]
-        rho = {row["release"]: row["rho"] for row in both}
-        at = both[0]
-        total = (at["width"] + at["nodes"]) * rho["gradient"]
-        total += at["nodes"] * rho["oracle"]
-        size = (1 + total) * at["curvature"]
-        limit = theory.bound(at["steps"], 1.0, at["start"], size)
-        rows += [row | {"bound": limit} for row in both]
+        release_rows = [
+            first_row | _of_release(errors)
+            for first_row, errors in groups(of_run, keys)
+        ]
+        rho = {row["release"]: row["rho"] for row in release_rows}
+        first_row = release_rows[0]
+        total = (first_row["width"] + first_row["nodes"]) * rho["gradient"]
+        total += first_row["nodes"] * rho["oracle"]
+        size = (1 + total) * first_row["curvature"]
+        limit = theory.bound(first_row["steps"], 1.0, first_row["start"], size)
+        rows += [row | {"bound": limit} for row in release_rows]
     return pd.DataFrame(rows)
 
 
-def _of_release(part: pd.DataFrame) -> dict[str, Any]:
+def _of_release(errors: pd.DataFrame) -> dict[str, Any]:
     """Summary of one release over runs that differ only in their draws."""
-    steps = int(part["iteration"].max())
-    end, late = part[part["iteration"] == steps], part[part["iteration"] > steps / 2]
-    ratio = (part["error"] / part["allowed"]).groupby(part["replicate"]).max()
+    steps = int(errors["iteration"].max())
+    end = errors[errors["iteration"] == steps]
+    late = errors[errors["iteration"] > steps / 2]
+    ratio = (errors["error"] / errors["allowed"]).groupby(errors["replicate"]).max()
     means = {key: float(end[key].mean()) for key in ("gap", "start", "curvature")}
     return {
         **interval("error", end["error"]),
@@ -173,12 +182,13 @@ def sketch(config: Config, product: Product, problems: list[str]) -> pd.DataFram
     ``ratio`` is the error at the largest size over that without a sketch. Means are
     over draws of the data.
     """
-    swept, rows = swept_of(config, product), Rows()
+    swept = swept_of(config, product)
+    rows = Rows()
     largest = swept[swept["n"] == swept["n"].max()]
     for quantity, (along, paper) in QUANTITIES.items():
-        part = largest[~largest["table"]] if along == "m" else swept[swept["table"]]
-        end = part[part[along] == part[along].max()]
+        errors = largest[~largest["table"]] if along == "m" else swept[swept["table"]]
+        end = errors[errors[along] == errors[along].max()]
         row = {"quantity": quantity, "along": along, "paper": paper}
-        row |= interval("exponent", slopes(part, along, quantity))
+        row |= interval("exponent", slopes(errors, along, quantity))
         rows.append(row | interval("ratio", end[quantity] / end["plain_noise"]))
     return pd.DataFrame(rows)

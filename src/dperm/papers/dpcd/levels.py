@@ -53,9 +53,11 @@ class Options(dp_cd.Options):
 def events(problem: Problem, options: Options) -> tuple[Gaussian, Gaussian]:
     """The release of the counts and that of the means, at equal cost."""
     alone = _multiplier(options.share * problem.epsilon, problem.delta)
-    multiplier, p = math.sqrt(2) * alone, problem.p
+    multiplier = math.sqrt(2) * alone
+    p = problem.p
     source = "not in the paper"
-    counts, means = math.sqrt(2 * p), math.sqrt(p) / problem.n
+    counts = math.sqrt(2 * p)
+    means = math.sqrt(p) / problem.n
     return (
         Gaussian(counts, multiplier * counts, 1, "records on a level", source),
         Gaussian(means, multiplier * means, 1, "mean of squares over B_j^2", source),
@@ -84,7 +86,10 @@ def counted(A: np.ndarray) -> np.ndarray:
     """Number of values of each feature on each level, (p, levels)."""
     places = np.searchsorted(LEVELS[:-1], np.abs(A))
     size = len(LEVELS)
-    return np.array([np.bincount(one, minlength=size) for one in places.T], dtype=float)
+    return np.array(
+        [np.bincount(column_levels, minlength=size) for column_levels in places.T],
+        dtype=float,
+    )
 
 
 def clipped_means(A: np.ndarray, bounds: np.ndarray) -> np.ndarray:
@@ -95,15 +100,15 @@ def clipped_means(A: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 def estimated(problem: Problem, streams: Streams, options: Options) -> np.ndarray:
     """The private M_j, (p,)."""
-    first, second = events(problem, options)
-    found = counted(problem.A)
-    found = found + first.scale * gaussian(streams.smoothness, found.shape)
-    holds = found > SURE * first.scale
+    counting, averaging = events(problem, options)
+    counts = counted(problem.A)
+    counts = counts + counting.scale * gaussian(streams.smoothness, counts.shape)
+    holds = counts > SURE * counting.scale
     top = np.where(holds.any(axis=1), len(LEVELS) - 1 - holds[:, ::-1].argmax(1), 0)
     bounds = LEVELS[top]
     means = clipped_means(problem.A, bounds)
-    means = means + second.scale * gaussian(streams.smoothness, problem.p)
-    return problem.loss.curvature * bounds**2 * np.maximum(means, second.scale)
+    means = means + averaging.scale * gaussian(streams.smoothness, problem.p)
+    return problem.loss.curvature * bounds**2 * np.maximum(means, averaging.scale)
 
 
 class Run(dp_cd.Run):

@@ -18,16 +18,21 @@ def imbalance(ratio: float, least: float, printed: float) -> Case:
     """
     M = np.array([ratio * least] + 9 * [least])
     L = np.array([3.0] + 9 * [3.0 / ratio])
-    overall, weighted = float(np.linalg.norm(L)), float(np.sqrt((L**2 / M).sum()))
+    overall = float(np.linalg.norm(L))
+    weighted = float(np.sqrt((L**2 / M).sum()))
     R_I = 3.0  # the first coordinate is known, the others are 1 away
-    R_M, mu_M, mu_I = math.sqrt(least) * R_I, 1.0, least  # a Hessian diag(M)
+    R_M = math.sqrt(least) * R_I
+    mu_M = 1.0
+    mu_I = least  # a Hessian diag(M)
     if printed:
         pairs = [(weighted**2, overall / M[0]), (R_M, least * R_I)]
     else:
         convex = weighted * R_M / (overall * R_I)
         strongly = weighted**2 / mu_M * mu_I / overall**2
         pairs = [(convex, ratio**-0.5), (strongly, 1 / ratio)]
-    apart = math.exp(max(abs(math.log(one / other)) for one, other in pairs))
+    apart = math.exp(
+        max(abs(math.log(ours / printed_factor)) for ours, printed_factor in pairs)
+    )
     return Case(apart, 1.1, "factor between the two sides, on a quadratic")
 
 
@@ -38,8 +43,8 @@ def inexact(mu: float, strongly: float) -> Case:
     p beta / mu in the strongly convex one. The paper claims sqrt(p beta / (2 R^2)) and
     mu / 2. Here p beta = mu and R = 1.
     """
-    found, claimed = (2 * mu, mu / 2) if strongly else (mu / math.sqrt(2 * mu),) * 2
-    return Case(found, claimed, "precisions of Appendix C.3")
+    precision, claimed = (2 * mu, mu / 2) if strongly else (mu / math.sqrt(2 * mu),) * 2
+    return Case(precision, claimed, "precisions of Appendix C.3")
 
 
 def sensitivity(lipschitz: float) -> Case:

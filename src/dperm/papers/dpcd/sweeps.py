@@ -54,12 +54,18 @@ def variants(
     if "constants" in point:
         module, options = ESTIMATED[point["constants"]]
     else:
-        how = {"periods": PERIODS[point["iterate"]], "thresholds": point["thresholds"]}
-        module, options = dp_cd, dp_cd.Options(point["order"], **how)
+        schedule = {
+            "periods": PERIODS[point["iterate"]],
+            "thresholds": point["thresholds"],
+        }
+        module = dp_cd
+        options = dp_cd.Options(point["order"], **schedule)
     problem, optimum = problem_of(config, point["problem"])
-    on = trials.Trials(problem, module, options, point["calibration"])
+    tuning_trials = trials.Trials(problem, module, options, point["calibration"])
     coarse = grids.thin(grids.points(grid, "options.grid"), config.scale.keep)
-    return refined(on, optimum.value, coarse, finer, seed, (transcripts, fresh))
+    return refined(
+        tuning_trials, optimum.value, coarse, finer, seed, (transcripts, fresh)
+    )
 
 
 def theorem(
@@ -73,26 +79,26 @@ def theorem(
     """
     problem, optimum = problem_of(config, point["problem"])
     problem = repeated(problem, float(point["counted"]))
-    found = theory.terms(problem, optimum, point["case"])
+    terms = theory.terms(problem, optimum, point["case"])
     power = 1.0 if point["case"] == "convex" else 0.5  # 1 / n, or 1 / n^2
     row = {
         "n": problem.n,
-        "start": found.start,
-        "bound": found.bound,
-        "inner": found.inner,
-        "periods": found.periods,
-        "epochs": found.epochs,
-        "n_needed": point["counted"] * problem.n * (found.bound / found.start) ** power,
+        "start": terms.start,
+        "bound": terms.bound,
+        "inner": terms.inner,
+        "periods": terms.periods,
+        "epochs": terms.epochs,
+        "n_needed": point["counted"] * problem.n * (terms.bound / terms.start) ** power,
     }
-    if found.epochs < 1:
+    if terms.epochs < 1:
         return [row]
     return [
         {
             **row,
             "fresh": number,
-            "excess": theory.run(problem, found, each) - optimum.value,
+            "excess": theory.run(problem, terms, run_seed) - optimum.value,
         }
-        for number, each in enumerate(trials.seeds_of(seed, fresh))
+        for number, run_seed in enumerate(trials.seeds_of(seed, fresh))
     ]
 
 
@@ -130,35 +136,48 @@ def lower_bound(
     infinity stands for a size of 1/4, whatever n, p and epsilon. The best of ``passes``
     and ``steps`` is taken for each c, with noise and without, by ``transcripts`` runs.
     """
-    n, p, epsilon = int(point["n"]), int(point["p"]), float(point["epsilon"])
+    n = int(point["n"])
+    p = int(point["p"])
+    epsilon = float(point["epsilon"])
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], p)
     seeds = trials.seeds_of(seed, transcripts + fresh)
     X = sparse.diags_array(np.full(p, math.sqrt(p)), format="csc")
-    side, clips = np.array(steps), np.full(len(steps), p**1.5)  # none is clipped
-    box, options = Penalty(lower=-0.5, upper=0.5), dp_cd.Options()
+    side = np.array(steps)
+    clips = np.full(len(steps), p**1.5)  # none is clipped
+    box = Penalty(lower=-0.5, upper=0.5)
+    options = dp_cd.Options()
     rows: Rows = []
     for constant in constants:
         size = min(0.25, constant * math.sqrt(p) / (n * epsilon))
         y = math.sqrt(p) * size * signs
-        at = build("means", X, y, "least_squares", box, epsilon, 1 / n**2)
+        problem = build("means", X, y, "least_squares", box, epsilon, 1 / n**2)
 
-        def ended(several: list[int], count: int, noise: float, at: Any = at) -> Any:
+        def ended(
+            several: list[int], count: int, noise: float, problem: Any = problem
+        ) -> Any:
             lanes = Lanes(side, clips, noise, STRICT)
-            return ends(dp_cd, options, at, lanes, count * p, several)
+            return ends(dp_cd, options, problem, lanes, count * p, several)
 
         for calibration in (STRICT, "none"):
-            found = []
+            tunings = []
             for count in passes:
                 noise = 0.0
                 if calibration == STRICT:
-                    made = trials.noise(at, dp_cd, options, count, STRICT)
-                    noise = made.noise_multiplier / n
+                    calibrated = trials.noise(problem, dp_cd, options, count, STRICT)
+                    noise = calibrated.noise_multiplier / n
                 means = ended(seeds[:transcripts], count, noise).mean(axis=0)
-                found += [(mean, count, noise, k) for k, mean in enumerate(means)]
-            _, count, noise, k = min(found)
-            known = {"constant": constant, "calibration": calibration, "size": size}
-            known |= {"passes": count, "step": steps[k], "start": p * size**2 / 2}
-            known |= {"bound": (p / (n * epsilon)) ** 2}
+                tunings += [(mean, count, noise, k) for k, mean in enumerate(means)]
+            _, count, noise, k = min(tunings)
+            run_columns = {
+                "constant": constant,
+                "calibration": calibration,
+                "size": size,
+            }
+            run_columns |= {"passes": count, "step": steps[k], "start": p * size**2 / 2}
+            run_columns |= {"bound": (p / (n * epsilon)) ** 2}
             excess = ended(seeds[transcripts:], count, noise)[:, k]
-            rows += [{**known, "excess": float(one)} for one in excess]
+            rows += [
+                {**run_columns, "excess": float(final_excess)}
+                for final_excess in excess
+            ]
     return rows

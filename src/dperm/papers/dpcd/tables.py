@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -38,22 +39,22 @@ def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFra
 
 def runtime(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 3: seconds of a lone run for each number of passes."""
-    found = results.load(config, problems, timed=product.timed)
+    solver_results = results.load(config, problems, timed=product.timed)
     rows: Rows = []
-    for result in (each for name in problems for each in found[name]):
-        chosen = result.chosen(product.calibration) if result.available else {}
+    for run in chain.from_iterable(solver_results[name] for name in problems):
+        chosen = run.chosen(product.calibration) if run.available else {}
         for passes in chosen.get("passes", ()):
-            runs = result.clocked(product.calibration, passes)
+            runs = run.clocked(product.calibration, passes)
             seconds = runs.loc[runs["checkpoint"] == passes, "seconds"]
-            row = {"problem": result.problem, "algorithm": result.label}
+            row = {"problem": run.problem, "algorithm": run.label}
             row |= {"passes": passes, "mean": seconds.mean()}
             rows.append(row | {"std": seconds.std(ddof=0)})
     printed = results.published(config, "table3").rename(
         columns={"seconds_mean": "published_mean", "seconds_std": "published_std"}
     )
     keys = ["problem", "algorithm", "passes"]
-    data = pd.DataFrame(rows, columns=[*keys, "mean", "std"])
-    return data.merge(printed, on=keys, how="left")
+    table = pd.DataFrame(rows, columns=[*keys, "mean", "std"])
+    return table.merge(printed, on=keys, how="left")
 
 
 def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
@@ -63,7 +64,8 @@ def ratio(before: np.ndarray, after: np.ndarray) -> tuple[float, float, float]:
     """
     if not np.isfinite(after).all():
         return 0.0, 0.0, math.nan
-    logs, freedom = math.log(before.mean() / after.mean()), len(before) + len(after) - 2
+    logs = math.log(before.mean() / after.mean())
+    freedom = len(before) + len(after) - 2
     variance = sum(v.var(ddof=1) / len(v) / v.mean() ** 2 for v in (before, after))
     half = t_quantile(freedom) * math.sqrt(variance)
     return math.exp(logs), math.exp(logs - half), math.exp(logs + half)
@@ -73,20 +75,20 @@ def thresholds(config: Config, product: Product, problems: list[str]) -> pd.Data
     """Section 5.1: one threshold against adapted ones, and Algorithm 1 as printed."""
     rows: Rows = []
     swept = swept_errors(config, product.sweeps[0], problems)
-    for at, part in groups(swept, ["problem"]):
+    for group_keys, problem_rows in groups(swept, ["problem"]):
         for label, variant in VARIANTS.items():
-            found = where(part, **variant)
-            if len(found):
-                row = at | {"algorithm": label} | _mean(found)
-                rows.append(row | {"passes": found["passes"].iloc[0]})
+            variant_rows = where(problem_rows, **variant)
+            if len(variant_rows):
+                row = group_keys | {"algorithm": label} | _mean(variant_rows)
+                rows.append(row | {"passes": variant_rows["passes"].iloc[0]})
     return pd.DataFrame(rows)
 
 
 def _mean(rows: pd.DataFrame) -> dict[str, float]:
     """Mean of the relative error, its 95 % interval and the number of runs."""
-    values = rows["relative_error"].to_numpy()
-    low, high = student(values) if np.isfinite(values).all() else (math.nan, math.inf)
-    return {"mean": values.mean(), "ci_low": low, "ci_high": high, "runs": len(values)}
+    errors = rows["relative_error"].to_numpy()
+    low, high = student(errors) if np.isfinite(errors).all() else (math.nan, math.inf)
+    return {"mean": errors.mean(), "ci_low": low, "ci_high": high, "runs": len(errors)}
 
 
 def private_constants(
@@ -100,18 +102,20 @@ def private_constants(
     """
     swept, equal = (swept_errors(config, name, problems) for name in product.sweeps)
     rows: Rows = []
-    for known, part in groups(swept, ["problem", "calibration"]):
-        name = known["problem"]
-        if known["calibration"] == PAPER:
-            (result,) = results.load(config, [name], solvers=["dp_sgd"])[name]
-            start = result.final(PAPER)
+    for group_keys, group in groups(swept, ["problem", "calibration"]):
+        name = group_keys["problem"]
+        if group_keys["calibration"] == PAPER:
+            (dp_sgd,) = results.load(config, [name], solvers=["dp_sgd"])[name]
+            start = dp_sgd.final(PAPER)
         else:
             target = results.titles(config, [name])[name].privacy.epsilon
             start = where(equal, problem=name, solver="dp_sgd", epsilon=target)
-        rows.append(known | {"constants": "DP-SGD"} | _mean(start))
-        for at, group in groups(part, ["constants"]):
-            both = (one["relative_error"].to_numpy() for one in (start, group))
-            lead = named("lead", ratio(*both))
-            paid = group.iloc[0][["true_epsilon", "given"]].to_dict()
-            rows.append(known | at | _mean(group) | lead | paid)
+        rows.append(group_keys | {"constants": "DP-SGD"} | _mean(start))
+        for source_keys, source_rows in groups(group, ["constants"]):
+            errors = (
+                runs["relative_error"].to_numpy() for runs in (start, source_rows)
+            )
+            lead = named("lead", ratio(*errors))
+            paid = source_rows.iloc[0][["true_epsilon", "given"]].to_dict()
+            rows.append(group_keys | source_keys | _mean(source_rows) | lead | paid)
     return pd.DataFrame(rows)

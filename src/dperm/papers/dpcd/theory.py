@@ -28,7 +28,8 @@ def compared(problem: Problem, optimum: Optimum) -> list[dict[str, Any]]:
     ``bound`` is the term times sqrt(p log(1/delta)) / (n epsilon), or its square.
     """
     gap = float(problem.objective(np.zeros(problem.p))[0]) - optimum.value
-    M, w = problem.smoothness, optimum.w
+    M = problem.smoothness
+    w = optimum.w
     components, overall, which = lipschitz(problem, w)
     weighted = float(np.sqrt((components**2 / M).sum()))
     mu_M, mu_I = strong_convexity(problem)
@@ -37,7 +38,7 @@ def compared(problem: Problem, optimum: Optimum) -> list[dict[str, Any]]:
     rate = np.sqrt(problem.p * np.log(1 / problem.delta)) / (
         problem.n * problem.epsilon
     )
-    found = {
+    constants_of = {
         "DP-CD": (weighted, R_M, mu_M),
         "DP-SGD, DP-SVRG": (overall, R_I, mu_I),
     }
@@ -54,7 +55,7 @@ def compared(problem: Problem, optimum: Optimum) -> list[dict[str, Any]]:
             "strongly_convex_bound": (rate * constant) ** 2 / mu if mu > 0 else np.inf,
             "lipschitz_bound": which,
         }
-        for algorithm, (constant, radius, mu) in found.items()
+        for algorithm, (constant, radius, mu) in constants_of.items()
     ]
 
 
@@ -92,7 +93,9 @@ class Terms:
 
 def terms(problem: Problem, optimum: Optimum, case: str) -> Terms:
     """K, T and the bound of a problem; ``case`` is one of ``CASES``."""
-    w, M, p = optimum.w, problem.smoothness, problem.p
+    w = optimum.w
+    M = problem.smoothness
+    p = problem.p
     L, _, _ = lipschitz(problem, w)
     size = float((L**2 / M).sum())  # ||L||^2 in the norm of M^-1
     start = float(problem.objective(np.zeros((1, p)))[0]) - optimum.value
@@ -117,10 +120,10 @@ class AsPrinted(dp_cd.Run):
     Where the loss has no Lipschitz constant, the clip makes L_j one.
     """
 
-    def __init__(self, problem: Problem, at: Terms, seed: int, periods: int):
-        count = periods * max(1, round(at.inner))
+    def __init__(self, problem: Problem, terms: Terms, seed: int, periods: int):
+        count = periods * max(1, round(terms.inner))
         rate = math.log(1 / problem.delta) / (problem.n * problem.epsilon) ** 2
-        self.lipschitz = at.lipschitz
+        self.lipschitz = terms.lipschitz
         options = dp_cd.Options("uniform", periods=periods)
         # a deviation of sqrt(12 T K log(1 / delta)) L_j / (n epsilon), Theorem 3.1
         noise = problem.n / 2 * math.sqrt(12 * count * rate)
@@ -133,7 +136,7 @@ class AsPrinted(dp_cd.Run):
         return self.lipschitz
 
 
-def run(problem: Problem, at: Terms, seed: int) -> float:
+def run(problem: Problem, terms: Terms, seed: int) -> float:
     """F at the end of one run with the theorem's own K, T and noise."""
-    done = AsPrinted(problem, at, seed, max(1, round(at.periods)))
+    done = AsPrinted(problem, terms, seed, max(1, round(terms.periods)))
     return float(problem.objective(done.weights)[0])

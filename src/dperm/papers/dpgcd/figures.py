@@ -27,26 +27,29 @@ def histograms(config: Config, product: Product, problems: list[str]) -> Picture
     figure's data a row is a bin: x its middle, min and max its edges. Problems without
     data are named in the figure.
     """
-    rows, gone, shown = Rows(), dict[str, str](), dict[str, str]()
+    rows = Rows()
+    gone = dict[str, str]()
+    panel_titles = dict[str, str]()
     titles = results.titles(config, problems)
     for name in problems:
-        at = plan.at_problem(config, name)
-        if inputs.optimum_record(at).get("status") == "unavailable":
+        section = plan.at_problem(config, name)
+        if inputs.optimum_record(section).get("status") == "unavailable":
             gone[name] = drawing.UNAVAILABLE
             continue
-        sizes = np.abs(inputs.load_optimum(at).w)
-        alpha, known = quasi_sparse(sizes), {"panel": name, "algorithm": "|w*|"}
+        sizes = np.abs(inputs.load_optimum(section).w)
+        alpha = quasi_sparse(sizes)
+        bar = {"panel": name, "algorithm": "|w*|"}
         support = f"{np.count_nonzero(sizes)} of {len(sizes)} not 0"
         head = TITLES["penalty"](titles[name])
-        shown[name] = f"{head}\n{support}, $\\alpha$ = {alpha:.3g}"
+        panel_titles[name] = f"{head}\n{support}, $\\alpha$ = {alpha:.3g}"
         counts, edges = np.histogram(sizes, bins=30)
         for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
             row = {"x": (high + low) / 2, "mean": count, "min": low, "max": high}
-            rows.append(known | row | {"role": "bar"})
-        rows.append(known | {"algorithm": "alpha", "x": alpha, "role": "upright"})
+            rows.append(bar | row | {"role": "bar"})
+        rows.append(bar | {"algorithm": "alpha", "x": alpha, "role": "upright"})
     axes = {"xlabel": "$|w^*_j|$", "ylabel": "coordinates", "yscale": "log"}
-    data = drawing.frame(pd.DataFrame(rows, columns=[*drawing.COLUMNS, "role"]))
-    return Picture(data, shown, axes, is_named=True, note=told(gone, titles))
+    bars = drawing.frame(pd.DataFrame(rows, columns=[*drawing.COLUMNS, "role"]))
+    return Picture(bars, panel_titles, axes, is_named=True, note=told(gone, titles))
 
 
 def quasi_sparse(sizes: np.ndarray) -> float:
@@ -60,21 +63,22 @@ GROWTH = {"p": "features $p$", "tau": "coefficients that are not 0"}
 def growth(config: Config, product: Product, problems: list[str]) -> Picture:
     """Excess over that of w = 0 against p, for each n, and against the other knobs."""
     swept = results.load_sweep(config, product.sweeps[0])
-    parts = {
-        f"{knob}, n = {n}": (knob, f"n = {n}", part)
+    panels = {
+        f"{knob}, n = {n}": (knob, f"n = {n}", runs)
         for knob in GROWTH
-        for n, part in growing.along(swept, knob).groupby("n")
-        if part[knob].nunique() > 1
+        for n, runs in growing.along(swept, knob).groupby("n")
+        if runs[knob].nunique() > 1
     }
-    rows, own = Rows(), dict[str, dict[str, Any]]()
-    for panel, (knob, _, part) in parts.items():
-        own[panel] = {"xlabel": GROWTH[knob], "xscale": "log"}
-        for name, group in part.groupby("algorithm", sort=False):
+    rows = Rows()
+    panel_axes = dict[str, dict[str, Any]]()
+    for panel, (knob, _, runs) in panels.items():
+        panel_axes[panel] = {"xlabel": GROWTH[knob], "xscale": "log"}
+        for name, group in runs.groupby("algorithm", sort=False):
             rows += drawing.against(group, knob, "share", panel, str(name))
         rows += drawing.values(panel, "w = 0", [np.nan], [1.0], "level")
-    titles = {panel: title for panel, (_, title, _) in parts.items()}
+    titles = {panel: title for panel, (_, title, _) in panels.items()}
     axes = {"ylabel": "excess / that of $w$ = 0", "yscale": "log"}
-    return Picture(drawing.frame(rows), titles, axes, own, is_named=True)
+    return Picture(drawing.frame(rows), titles, axes, panel_axes, is_named=True)
 
 
 def selection(config: Config, product: Product, problems: list[str]) -> Picture:
@@ -91,8 +95,9 @@ def selection(config: Config, product: Product, problems: list[str]) -> Picture:
     panels = {"log": "$p$ on a logarithmic axis", "both": "both axes logarithmic"}
     means = law.groupby("p")["share"].mean()
     numbers = np.geomspace(means.index[0], means.index[-1], 40)
-    part = (np.log(numbers / numbers[0])) / np.log(numbers[-1] / numbers[0])
-    first, last = means.iloc[0], means.iloc[-1]
+    fraction = (np.log(numbers / numbers[0])) / np.log(numbers[-1] / numbers[0])
+    start = means.iloc[0]
+    end = means.iloc[-1]
     for panel in panels:
         for p, group in law.groupby("p"):
             row = drawing.summary(
@@ -102,8 +107,8 @@ def selection(config: Config, product: Product, problems: list[str]) -> Picture:
         for p, group in runs.groupby("p"):
             row = drawing.summary(panel, "runs", float(p), group["share"].to_numpy())
             rows.append(row | {"role": "points"})
-        line = first + part * (last - first)
-        power = first * (last / first) ** part
+        line = start + fraction * (end - start)
+        power = start * (end / start) ** fraction
         rows += drawing.values(panel, "log p", numbers, line, "line")
         rows += drawing.values(panel, "power of p", numbers, power, "line")
     axes = {"xlabel": "features $p$", "xscale": "log"}

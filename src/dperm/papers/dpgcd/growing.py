@@ -36,26 +36,26 @@ class Instance:
     imbalance: float = 0.0
 
 
-def draw(at: Instance, seed: int, epsilon: float) -> Problem:
+def draw(instance: Instance, seed: int, epsilon: float) -> Problem:
     """A LASSO with independent normal features.
 
     The penalty's weight is 0.3 of a coefficient, so that the solution has the drawn
     support where n is large against tau log p.
     """
     rng = np.random.default_rng(seed)
-    X = np.empty((at.n, at.p), order="F")
+    X = np.empty((instance.n, instance.p), order="F")
     for column in X.T:
-        rng.standard_normal(at.n, out=column)
+        rng.standard_normal(instance.n, out=column)
         column -= column.mean()
         column /= column.std()
-    true = np.zeros(at.p)
-    places = rng.choice(at.p, at.tau, replace=False)
-    true[places] = rng.choice([-1.0, 1.0], at.tau) / math.sqrt(at.tau)
-    y = X[:, places] @ true[places] + NOISE * rng.standard_normal(at.n)
-    if at.imbalance:
-        X *= rng.lognormal(0.0, at.imbalance, at.p)
-    weight = Penalty(l1=THRESHOLD / math.sqrt(at.tau))
-    return build("sparse", X, y, "least_squares", weight, epsilon, 1.0 / at.n**2)
+    true = np.zeros(instance.p)
+    places = rng.choice(instance.p, instance.tau, replace=False)
+    true[places] = rng.choice([-1.0, 1.0], instance.tau) / math.sqrt(instance.tau)
+    y = X[:, places] @ true[places] + NOISE * rng.standard_normal(instance.n)
+    if instance.imbalance:
+        X *= rng.lognormal(0.0, instance.imbalance, instance.p)
+    weight = Penalty(l1=THRESHOLD / math.sqrt(instance.tau))
+    return build("sparse", X, y, "least_squares", weight, epsilon, 1.0 / instance.n**2)
 
 
 def decaying(p: int, tau: int, epsilon: float, delta: float) -> Problem:

@@ -49,22 +49,22 @@ def shares(
     errors = np.tile(-true, (runs, 1))
     taken_zeros = np.zeros((runs, steps))  # errors of zeros that were taken
     numbers = np.zeros(runs, dtype=int)
-    each = np.arange(runs)
+    run_numbers = np.arange(runs)
     for _ in range(steps):
         noise = rng.laplace(scale=scale, size=(runs, tau + steps))
         scores = np.abs(np.hstack([errors, taken_zeros])) + noise
         unused = np.arange(steps) >= numbers[:, None]
         scores[:, tau:][unused] = -np.inf
         uniform = rng.random(runs)
-        rest = largest_laplace(uniform, p - tau - numbers, scale)
+        best_untaken = largest_laplace(uniform, p - tau - numbers, scale)
         best = scores.argmax(axis=1)
-        is_new = rest > scores[each, best]
+        is_new = best_untaken > scores[run_numbers, best]
         best[is_new] = tau + numbers[is_new]
         numbers += is_new
         fresh = rng.laplace(scale=scale, size=runs)
         is_zero = best >= tau
-        taken_zeros[each[is_zero], best[is_zero] - tau] = fresh[is_zero]
-        errors[each[~is_zero], best[~is_zero]] = fresh[~is_zero]
+        taken_zeros[run_numbers[is_zero], best[is_zero] - tau] = fresh[is_zero]
+        errors[run_numbers[~is_zero], best[~is_zero]] = fresh[~is_zero]
     squares = (errors**2).sum(axis=1) + (taken_zeros**2).sum(axis=1)
     return np.asarray(squares / (true**2).sum())
 
@@ -77,8 +77,8 @@ def one_step(p: float, tau: int, scale: float) -> float:
     reach = scale * (np.log(p) + 40)
     grid = np.linspace(-10 * scale, 1 + reach, 400_001)[:, None]
     logs = scores.logcdf(grid)
-    others = logs.sum(axis=1, keepdims=True) - logs + (p - tau) * zero.logcdf(grid)
-    density = scores.pdf(grid) * np.exp(others)
+    log_chances = logs.sum(axis=1, keepdims=True) - logs + (p - tau) * zero.logcdf(grid)
+    density = scores.pdf(grid) * np.exp(log_chances)
     chosen = scipy.integrate.trapezoid(density, grid, axis=0)
     start = (true**2).sum()
     return float((start - chosen @ true**2 + 2 * scale**2) / start)

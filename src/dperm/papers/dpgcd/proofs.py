@@ -22,8 +22,8 @@ def noisy_max_step(gap: float, pure: float) -> Case:
         return -distance + math.log1p(distance / 2)
 
     ratio = log_chance(gap - 2 * pure) - log_chance(gap)
-    how = "gradients move both ways, so a selection costs up to twice"
-    return Case(ratio, pure, how)
+    reason = "gradients move both ways, so a selection costs up to twice"
+    return Case(ratio, pure, reason)
 
 
 def greedy_noise(epsilon: float, delta: float, rounds: float) -> Case:

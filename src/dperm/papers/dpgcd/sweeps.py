@@ -49,38 +49,40 @@ def growth(
     units that suit all problems (clip: the root of sum M_j). ``share`` is the excess
     over that of w = 0.
     """
-    at = Instance(**{key: point[key] for key in KNOBS})
-    named = ("instance", "growth", repr(at))
-    drawn = plan.seed_of(config.seed, *named, 0, point["draw"])
-    problem, optimum = _solved(at, drawn, epsilon)
+    instance = Instance(**{key: point[key] for key in KNOBS})
+    seed_words = ("instance", "growth", repr(instance))
+    drawn = plan.seed_of(config.seed, *seed_words, 0, point["draw"])
+    problem, optimum = _solved(instance, drawn, epsilon)
     points = grids.points(grids_of[point["algorithm"]], "options.grids_of", axes=None)
     scale = math.sqrt(float(problem.smoothness.sum()))
-    scaled = [one | {"clip": one["clip"] * scale} for one in points]
-    on = trials.Trials(problem, *LANES[point["algorithm"]], STRICT)
-    found = on.tried(scaled, seed, (TRANSCRIPTS, fresh))
-    start = float(problem.objective(np.zeros((1, at.p)))[0]) - optimum.value
-    known = {"support": int(optimum.support.sum()), "start": start}
-    known |= {"optimum": optimum.value, **found.point}
-    known["true_epsilon"] = found.noise.true_epsilon
+    scaled = [
+        grid_point | {"clip": grid_point["clip"] * scale} for grid_point in points
+    ]
+    tuning_trials = trials.Trials(problem, *LANES[point["algorithm"]], STRICT)
+    tuning = tuning_trials.tried(scaled, seed, (TRANSCRIPTS, fresh))
+    start = float(problem.objective(np.zeros((1, instance.p)))[0]) - optimum.value
+    shared_columns = {"support": int(optimum.support.sum()), "start": start}
+    shared_columns |= {"optimum": optimum.value, **tuning.point}
+    shared_columns["true_epsilon"] = tuning.noise.true_epsilon
     return [
-        {"fresh": number, "excess": excess, "share": excess / start, **known}
-        for number, excess in enumerate((found.objective - optimum.value).tolist())
+        {"fresh": number, "excess": excess, "share": excess / start, **shared_columns}
+        for number, excess in enumerate((tuning.objective - optimum.value).tolist())
     ]
 
 
 _SOLVED: dict[Any, tuple[Problem, Optimum]] = {}  # the last: it may take a gigabyte
 
 
-def _solved(at: Instance, seed: int, epsilon: float) -> tuple[Problem, Optimum]:
+def _solved(instance: Instance, seed: int, epsilon: float) -> tuple[Problem, Optimum]:
     """An instance and its optimum, made once for all algorithms, which run together.
 
     A copy is returned, so that arrays that an algorithm derives are freed afterwards.
     """
-    if (at, seed, epsilon) not in _SOLVED:
+    if (instance, seed, epsilon) not in _SOLVED:
         _SOLVED.clear()
-        problem = draw(at, seed, epsilon)
-        _SOLVED[at, seed, epsilon] = problem, solve(problem)
-    problem, optimum = _SOLVED[at, seed, epsilon]
+        problem = draw(instance, seed, epsilon)
+        _SOLVED[instance, seed, epsilon] = problem, solve(problem)
+    problem, optimum = _SOLVED[instance, seed, epsilon]
     return replace(problem), optimum
 
 
@@ -109,16 +111,16 @@ def selection(
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
 
     def ended(count: int, several: list[int]) -> np.ndarray:
-        at = trials.noise(problem, module, options, count, STRICT)
-        side = Lanes(np.ones(1), clip, at.noise_multiplier / records, STRICT)
+        calibrated = trials.noise(problem, module, options, count, STRICT)
+        side = Lanes(np.ones(1), clip, calibrated.noise_multiplier / records, STRICT)
         return ends(module, options, problem, side, count, several)[:, 0]
 
     tried = [int(point["iterations"])] if point["iterations"] else counts
     best = min(tried, key=lambda T: ended(T, seeds[:TRANSCRIPTS]).mean())
     start = float(problem.objective(np.zeros((1, problem.p)))[0])
     return [
-        {"fresh": number, "taken": best, "share": value / start}
-        for number, value in enumerate(ended(best, seeds[TRANSCRIPTS:]).tolist())
+        {"fresh": number, "taken": best, "share": excess / start}
+        for number, excess in enumerate(ended(best, seeds[TRANSCRIPTS:]).tolist())
     ]
 
 
@@ -160,22 +162,22 @@ def theorem(
     problem, optimum = problem_of(config, point["problem"])
     counted = float(point["counted"])
     problem = replace(problem, epsilon=counted * problem.epsilon)
-    known = theorem44.known(problem, optimum)
-    count, bound = theorem44.CASES[point["case"]](known, problem.n)
+    facts = theorem44.known(problem, optimum)
+    count, bound = theorem44.CASES[point["case"]](facts, problem.n)
     row = {
         "n": problem.n,
-        "start": known.start,
+        "start": facts.start,
         "iterations": count,
         "bound": bound,
-        "n_needed": counted * theorem44.needed(known, point["case"]),
+        "n_needed": counted * theorem44.needed(facts, point["case"]),
     }
     return [
         {
             **row,
             "fresh": number,
-            "excess": theorem44.run(problem, known, count, each) - optimum.value,
+            "excess": theorem44.run(problem, facts, count, run_seed) - optimum.value,
         }
-        for number, each in enumerate(trials.seeds_of(seed, fresh))
+        for number, run_seed in enumerate(trials.seeds_of(seed, fresh))
     ]
 
 
@@ -187,11 +189,12 @@ def rates(
     The problem is ``theorem44.decaying`` with p features, which may have any number of
     records. The point has case, n and epsilon.
     """
-    n, at = int(point["n"]), theorem44.decaying(p, float(point["epsilon"]), delta)
-    count, bound = theorem44.CASES[point["case"]](at, n)
-    known = {"iterations": count, "bound": bound, "start": at.start}
-    ended = theorem44.run_decaying(at, n, count, seed, fresh).tolist()
-    return [{**known, "excess": excess} for excess in ended]
+    n = int(point["n"])
+    facts = theorem44.decaying(p, float(point["epsilon"]), delta)
+    count, bound = theorem44.CASES[point["case"]](facts, n)
+    shared_columns = {"iterations": count, "bound": bound, "start": facts.start}
+    ended = theorem44.run_decaying(facts, n, count, seed, fresh).tolist()
+    return [{**shared_columns, "excess": excess} for excess in ended]
 
 
 def coordinates(
@@ -204,16 +207,16 @@ def coordinates(
     ``support`` counts the weights that are not zero at the end.
     """
     job = job_of(config, point)
-    found = results.best(tuned(config, point))
-    best = found.loc[found["mean"].idxmin()]
-    given = (job.problem, job.module, job.options)
+    means = results.best(tuned(config, point))
+    best = means.loc[means["mean"].idxmin()]
+    method = (job.problem, job.module, job.options)
     step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
-    lanes = trials.lanes(step, clip, trials.noise(*given, best["passes"], CALIBRATION))
+    lanes = trials.lanes(step, clip, trials.noise(*method, best["passes"], CALIBRATION))
     count = job.steps(best["passes"])
-    known = {"p": job.problem.p, "passes": best["passes"]}
+    shared_columns = {"p": job.problem.p, "passes": best["passes"]}
     return [
-        {**known, "run": number, **_taken(job, lanes, count, each)}
-        for number, each in enumerate(trials.seeds_of(seed, fresh))
+        {**shared_columns, "run": number, **_taken(job, lanes, count, run_seed)}
+        for number, run_seed in enumerate(trials.seeds_of(seed, fresh))
     ]
 
 
@@ -223,10 +226,10 @@ def _taken(job: Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
     for _ in range(count):
         run.advance(1)
         times[run.chosen[0]] += 1
-    taken = times[times > 0]
+    positive_times = times[times > 0]
     return {
-        "chosen_once": float((taken == 1).mean()),
-        "taken": len(taken),
+        "chosen_once": float((positive_times == 1).mean()),
+        "taken": len(positive_times),
         "support": int(np.count_nonzero(run.weights[0])),
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -32,9 +33,9 @@ def sizes(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
             rows.append({"problem": name, "status": _MISSING})
             continue
         start = float(problem.objective(np.zeros(problem.p))[0])
-        entries = problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
+        non_zeros = problem.A.nnz if problem.is_sparse else np.count_nonzero(problem.A)
         row = {"problem": name, "records": problem.n, "features": problem.p}
-        row |= {"non_zeros": int(entries), "epsilon": problem.epsilon}
+        row |= {"non_zeros": int(non_zeros), "epsilon": problem.epsilon}
         row |= {"delta": problem.delta, "optimum": optimum.value}
         row |= {"relative_error_at_zero": (start - optimum.value) / optimum.value}
         rows.append(row | {"support_size": int(optimum.support.sum()), "status": "ok"})
@@ -48,11 +49,11 @@ def grids(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
         label = plan.label(config, name)
         points = pd.DataFrame(grid.points(run.grid))
         for axis in ("passes", "step", "clip"):
-            values = np.sort(points[axis].unique())
-            text = ", ".join(f"{value:g}" for value in values)
-            if len(values) > 9:
-                text = f"{values[0]:g} to {values[-1]:g}, logarithmic"
-            row = {"algorithm": label, "parameter": axis, "number": len(values)}
+            settings = np.sort(points[axis].unique())
+            text = ", ".join(f"{setting:g}" for setting in settings)
+            if len(settings) > 9:
+                text = f"{settings[0]:g} to {settings[-1]:g}, logarithmic"
+            row = {"algorithm": label, "parameter": axis, "number": len(settings)}
             rows.append(row | {"values": text})
     return pd.DataFrame(rows)
 
@@ -66,21 +67,21 @@ def support(
     """Table 3: coordinates correctly and wrongly non-zero, and the relative error."""
     rows: Rows = []
     columns = ["true_positives", "false_positives", "relative_error"]
-    found = results.load(config, problems, solvers)
-    for result in (each for name in problems for each in found[name]):
-        row: dict[str, Any] = {"problem": result.problem, "algorithm": result.label}
-        if result.ran(product.calibration):
-            tuned = result.tuning(product.calibration)
-            fresh = result.final(product.calibration)
+    solver_results = results.load(config, problems, solvers)
+    for run in chain.from_iterable(solver_results[name] for name in problems):
+        row: dict[str, Any] = {"problem": run.problem, "algorithm": run.label}
+        if run.ran(product.calibration):
+            tuned = run.tuning(product.calibration)
+            fresh = run.final(product.calibration)
             wrong = int((fresh["false_positives"] > 0).sum())
             low, high = clopper_pearson(wrong, len(fresh))
-            composed = plan.at_problem(config, result.problem)
+            composed = plan.at_problem(config, run.problem)
             row["support_size"] = int(inputs.load_optimum(composed).support.sum())
             row |= tuned[columns].mean().to_dict()
             row |= fresh[columns].mean().add_prefix("fresh_").to_dict()
             row |= {"fresh_runs": len(fresh), "fresh_runs_with_a_wrong_one": wrong}
             rows.append(row | {"wrong_ci_low": low, "wrong_ci_high": high})
-        elif not result.available:
+        elif not run.available:
             rows.append(row | {"algorithm": _MISSING})
     keys = ["problem", "algorithm"]
     printed = results.published(config, "table3").drop(columns="support_size")
@@ -95,10 +96,11 @@ def selection(
     ranges: dict[str, list[float]],
 ) -> pd.DataFrame:
     """Exponents in p and in log p where the selection fails, by range of p."""
-    swept, rows = swept_of(config, product).assign(draw=0), Rows()
+    swept = swept_of(config, product).assign(draw=0)
+    rows = Rows()
     for name, ends in ranges.items():
-        part = swept[swept["p"].between(*ends)].assign(range=name)
-        rows += exponents(part, "p", ["iterations", "range"])
+        rows_of_range = swept[swept["p"].between(*ends)].assign(range=name)
+        rows += exponents(rows_of_range, "p", ["iterations", "range"])
     return pd.DataFrame(rows)
 
 
@@ -112,29 +114,36 @@ def selection_law(
     middle over that below it, had the excess grown between its ends as a power of p.
     A logarithm has one slope, a power one exponent.
     """
-    swept, rows = swept_of(config, product), Rows()
-    for at, group in groups(swept, ["iterations"]):
+    swept = swept_of(config, product)
+    rows = Rows()
+    for group_keys, group in groups(swept, ["iterations"]):
         means = group.groupby("p")["share"].agg(["mean", "sem"])
         log = np.log(means.index.to_numpy(float))
-        mean, error = means["mean"].to_numpy(), means["sem"].to_numpy()
-        first, last = mean[0], mean[-1]
-        exponent = np.log(last / first) / (log[-1] - log[0])
-        straight = first * np.exp(exponent * (log - log[0]))
-        row = dict(at)
-        slopes, powers, bent = {}, {}, {}
+        mean = means["mean"].to_numpy()
+        error = means["sem"].to_numpy()
+        start = mean[0]
+        end = mean[-1]
+        exponent = np.log(end / start) / (log[-1] - log[0])
+        straight = start * np.exp(exponent * (log - log[0]))
+        row = dict(group_keys)
+        slopes = {}
+        powers = {}
+        bent = {}
         sides = {"below": log <= np.log(middle), "above": log >= np.log(middle)}
-        for side, kept in sides.items():
-            x, y, e = log[kept], mean[kept], error[kept]
+        for side, on_side in sides.items():
+            x = log[on_side]
+            y = mean[on_side]
+            e = error[on_side]
             slopes[side] = _line(x, y, e)
             powers[side] = _line(x, np.log(y), e / y)
-            bent[side] = _line(x, straight[kept], e)[0]
+            bent[side] = _line(x, straight[on_side], e)[0]
             row |= named(f"slope_{side}", slopes[side])
             row |= named(f"power_{side}", powers[side])
         row |= named("slopes", _quotient(slopes["above"], slopes["below"]))
         row |= named("powers", _quotient(powers["above"], powers["below"]))
         row["slope_of_a_power"] = bent["above"] / bent["below"]
         row |= {"least_p": float(np.exp(log[0])), "most_p": float(np.exp(log[-1]))}
-        rows.append(row | {"least": first, "most": last})
+        rows.append(row | {"least": start, "most": end})
     return pd.DataFrame(rows)
 
 
@@ -159,15 +168,17 @@ def _quotient(
 ) -> tuple[float, float, float]:
     """A quotient of two positive slopes; the interval adds their relative errors."""
     middle = above[0] / below[0]
-    parts = [(high - low) / (2 * slope) for slope, low, high in (above, below)]
-    half = middle * math.hypot(*parts)
+    relative_errors = [
+        (high - low) / (2 * slope) for slope, low, high in (above, below)
+    ]
+    half = middle * math.hypot(*relative_errors)
     return middle, middle - half, middle + half
 
 
 def sparsity(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Exponents of the excess in the number of coefficients that are not zero."""
-    part = growing.along(swept_of(config, product), "tau")
-    return pd.DataFrame(exponents(part, "tau", ["p", "n"]))
+    growing_tau = growing.along(swept_of(config, product), "tau")
+    return pd.DataFrame(exponents(growing_tau, "tau", ["p", "n"]))
 
 
 def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> Rows:
@@ -180,7 +191,8 @@ def exponents(swept: pd.DataFrame, knob: str, by: list[str]) -> Rows:
     rows: Rows = []
     for row, group in groups(swept, [*by, "algorithm"]):
         means = group.groupby([knob, "draw"])["share"].mean().reset_index()
-        x, y = means[knob].to_numpy(float), means["share"].to_numpy(float)
+        x = means[knob].to_numpy(float)
+        y = means["share"].to_numpy(float)
         if len(np.unique(x)) < 3 or not ((x > 0).all() and (y > 0).all()):
             continue
         row |= named("exponent", power(x, y))

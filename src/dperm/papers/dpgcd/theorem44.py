@@ -62,7 +62,8 @@ def known(problem: Problem, optimum: Optimum) -> Known:
     ValueError
         Where the loss has no Lipschitz constant, or the penalty is more than a ridge.
     """
-    slope, penalty = problem.loss.lipschitz(np.inf), problem.penalty
+    slope = problem.loss.lipschitz(np.inf)
+    penalty = problem.penalty
     if not math.isfinite(slope) or penalty.l1 or math.isfinite(penalty.upper):
         raise ValueError(
             f"problem {problem.name}: expected a Lipschitz loss and a ridge alone"
@@ -83,39 +84,45 @@ def known(problem: Problem, optimum: Optimum) -> Known:
     )
 
 
-def convex(at: Known, n: int) -> tuple[int, float]:
+def convex(facts: Known, n: int) -> tuple[int, float]:
     """T of Theorem 4.4, and equation 28."""
-    size, R = (n * at.epsilon / float(at.L.max())) ** 2, at.radius
-    T = size * R**2 * float(at.M.min()) / (2**7 * math.log(1 / at.delta))
+    size = (n * facts.epsilon / float(facts.L.max())) ** 2
+    R = facts.radius
+    T = size * R**2 * float(facts.M.min()) / (2**7 * math.log(1 / facts.delta))
     T = max(1, round(T ** (1 / 3)))
-    return T, 8 * R**2 / T + math.sqrt(32 * R**2 * at.noise(n, T))
+    return T, 8 * R**2 / T + math.sqrt(32 * R**2 * facts.noise(n, T))
 
 
-def strongly_convex(at: Known, n: int) -> tuple[int, float]:
+def strongly_convex(facts: Known, n: int) -> tuple[int, float]:
     """The T with the least bound, and equation 54."""
-    mu = at.mu / at.p
+    mu = facts.mu / facts.p
 
     def bound(T: int) -> float:
-        return (1 - mu / 4) ** T * at.start + 4 * at.noise(n, T) / mu
+        return (1 - mu / 4) ** T * facts.start + 4 * facts.noise(n, T) / mu
 
     return _least(bound)
 
 
-def quasi_sparse(at: Known, n: int) -> tuple[int, float]:
+def quasi_sparse(facts: Known, n: int) -> tuple[int, float]:
     """The T with the least bound over tau, and equation 66; iterates are T-sparse."""
 
     def of(tau: int) -> tuple[int, float]:
-        rest = at.sizes[tau] if tau < at.p else 0.0
-        missed = float(at.M.max()) * (at.p - tau) * rest**2
+        largest_missed = facts.sizes[tau] if tau < facts.p else 0.0
+        missed = float(facts.M.max()) * (facts.p - tau) * largest_missed**2
 
         def bound(T: int) -> float:
-            wide = min(T, at.p) + tau
-            kept = (1 - at.mu / (4 * wide)) ** T * at.start
-            return kept + 4 * wide * at.noise(n, T) / at.mu + wide / 8 * missed
+            wide = min(T, facts.p) + tau
+            remaining = (1 - facts.mu / (4 * wide)) ** T * facts.start
+            return (
+                remaining + 4 * wide * facts.noise(n, T) / facts.mu + wide / 8 * missed
+            )
 
         return _least(bound)
 
-    return min((of(tau) for tau in range(at.p + 1)), key=lambda found: found[1])
+    return min(
+        (of(tau) for tau in range(facts.p + 1)),
+        key=lambda length_and_bound: length_and_bound[1],
+    )
 
 
 CASES: dict[str, Callable[[Known, int], tuple[int, float]]] = {
@@ -132,30 +139,34 @@ def _least(bound: Callable[[int], float]) -> tuple[int, float]:
     return best, float(bound(best))
 
 
-def needed(at: Known, case: str) -> float:
+def needed(facts: Known, case: str) -> float:
     """Records at which a bound is as low as the excess of w = 0; inf above 1e30."""
-    low, high = 0.0, 30.0  # powers of ten
-    if CASES[case](at, 10**30)[1] > at.start:
+    low = 0.0
+    high = 30.0  # powers of ten
+    if CASES[case](facts, 10**30)[1] > facts.start:
         return math.inf
     while high - low > 0.01:
         middle = (low + high) / 2
-        if CASES[case](at, round(10**middle))[1] > at.start:
+        if CASES[case](facts, round(10**middle))[1] > facts.start:
             low = middle
         else:
             high = middle
     return float(10**high)
 
 
-def run(problem: Problem, at: Known, T: int, seed: int) -> float:
+def run(problem: Problem, facts: Known, T: int, seed: int) -> float:
     """F after T iterations of Algorithm 1, steps 1 / M_j, noise of Theorem 4.2."""
     rng = streams(seed)
-    scales = at.scale(problem.n, T) * at.L / float(at.L.max())
-    w, margins = np.zeros(problem.p), problem.offset.copy()
+    scales = facts.scale(problem.n, T) * facts.L / float(facts.L.max())
+    w = np.zeros(problem.p)
+    margins = problem.offset.copy()
     for _ in range(T):
         slope = problem.A.T @ problem.derivatives(margins) / problem.n
         slope = slope + problem.penalty.l2 * w
-        j = int((abs(slope + laplace(rng.sampling, scales)) / np.sqrt(at.M)).argmax())
-        move = (slope[j] + float(laplace(rng.noise, scales[j]))) / at.M[j]
+        j = int(
+            (abs(slope + laplace(rng.sampling, scales)) / np.sqrt(facts.M)).argmax()
+        )
+        move = (slope[j] + float(laplace(rng.noise, scales[j]))) / facts.M[j]
         w[j] -= move
         margins -= move * problem.A[:, j]
     return float(problem.objective(w[None])[0])
@@ -167,16 +178,20 @@ def decaying(p: int, epsilon: float, delta: float) -> Known:
     Records and w have entries of -1 to 1, so that derivatives are 2 at most.
     """
     sizes = 1 / np.arange(1, p + 1)
-    start, radius = float(sizes @ sizes) / 2, float(sizes.sum())
+    start = float(sizes @ sizes) / 2
+    radius = float(sizes.sum())
     constants = (2 * np.ones(p), np.ones(p), 1.0, start, radius)
     return Known(*constants, sizes, epsilon, delta)
 
 
-def run_decaying(at: Known, n: int, T: int, seed: int, runs: int) -> np.ndarray:
+def run_decaying(facts: Known, n: int, T: int, seed: int, runs: int) -> np.ndarray:
     """Excesses of the runs on ``decaying``, (runs,): a step leaves only its noise."""
-    rng, scale, every = streams(seed), at.scale(n, T), np.arange(runs)
-    away, scales = np.tile(-at.sizes, (runs, 1)), np.full((runs, at.p), scale)
+    rng = streams(seed)
+    scale = facts.scale(n, T)
+    run_numbers = np.arange(runs)
+    away = np.tile(-facts.sizes, (runs, 1))
+    scales = np.full((runs, facts.p), scale)
     for _ in range(T):
         chosen = abs(away + laplace(rng.sampling, scales)).argmax(axis=1)
-        away[every, chosen] = laplace(rng.noise, scales[:, 0])
+        away[run_numbers, chosen] = laplace(rng.noise, scales[:, 0])
     return (away**2).sum(axis=1) / 2

@@ -47,7 +47,8 @@ class Tallied(noisy_sfw.Run):
         """The noisy gradient at a node (L, d); below a root it is the root's."""
         if depth > 0:
             return self.estimates[depth - 1]
-        batch, setup = self.tree.batch, self.setup
+        batch = self.tree.batch
+        setup = self.setup
         heads = self.tallies.binomial(batch, (1 + self.coins.means) / 2)
         size = setup.d ** (-1 / setup.q)
         gradient = -setup.lipschitz * size * (2 * heads / batch - 1)
@@ -78,6 +79,6 @@ def kept(t: int, options: noisy_sfw.Options) -> float:
     With eta = 2 / (a + l + 1) at leaf l the product over 2^t leaves telescopes to
     (a - 1) a / ((a + 2^t - 1) (a + 2^t)).
     """
-    first = 2 ** (t - 1) if options.steps == "sawtooth" else 2**t - 1
-    last = first + 2**t
-    return (first - 1) * first / ((last - 1) * last)
+    first_point = 2 ** (t - 1) if options.steps == "sawtooth" else 2**t - 1
+    last_point = first_point + 2**t
+    return (first_point - 1) * first_point / ((last_point - 1) * last_point)

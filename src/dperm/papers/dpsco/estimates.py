@@ -35,7 +35,8 @@ def tree_bound(setup: Setup, b: int, t: int, target: Target) -> float:
     """Lemma 5.3 for all nodes of phase t, with probability 1 - ``BETA``."""
     kappa = min(setup.q - 1, 2 * math.e * math.log(setup.d))
     leading = math.sqrt(math.e * kappa) + math.sqrt(3 * math.log(2**t / BETA))
-    L0, L1M = setup.lipschitz, setup.smoothness * setup.diameter
+    L0 = setup.lipschitz
+    L1M = setup.smoothness * setup.diameter
     noise = 0.0
     if math.isfinite(target.epsilon):
         unit = math.sqrt(kappa * setup.d * math.log(1 / target.delta))
@@ -49,9 +50,10 @@ def walk_bound(setup: Setup, n: int, t: int) -> float:
     eta = poly_sfw.step(n, vertices)
     leading = math.e * math.sqrt(2 * math.log(vertices))
     leading += math.sqrt(3 * math.log(n / BETA))
-    L0, L1M = setup.lipschitz, setup.smoothness * setup.diameter
-    first = math.sqrt(2) * (1 - eta) ** t * L0 / math.sqrt(n)
-    return 2 * leading * (first + eta * math.sqrt(t) * (L1M + L0))
+    L0 = setup.lipschitz
+    L1M = setup.smoothness * setup.diameter
+    initial_error = math.sqrt(2) * (1 - eta) ** t * L0 / math.sqrt(n)
+    return 2 * leading * (initial_error + eta * math.sqrt(t) * (L1M + L0))
 
 
 def gradient(source: Signs | Coins, W: np.ndarray, setup: Setup) -> np.ndarray:
@@ -79,15 +81,17 @@ def on_tree(
     leaves = (t for t in range(1, run.tree.phases + 1) for _ in range(2**t))
     for t, _ in zip(leaves, run.releases(), strict=True):
         bounds = [tree_bound(run.setup, run.tree.batch, t, to) for to in targets]
-        at = run.points[t]
-        yield Seen(run.estimates[t], gradient(source, at, run.setup), np.array(bounds))
+        point = run.points[t]
+        yield Seen(
+            run.estimates[t], gradient(source, point, run.setup), np.array(bounds)
+        )
 
 
 def on_walk(run: poly_sfw.Run, source: Signs | Coins) -> Iterator[Seen]:
     """Run PolySFW, and yield its estimates at some of the steps."""
-    most = max(1, run.n // LOOKS)
-    for k, _ in enumerate(run.blocks(most)):
-        t = min(k * most, run.n - run.n // 2)
+    block_steps = max(1, run.n // LOOKS)
+    for k, _ in enumerate(run.blocks(block_steps)):
+        t = min(k * block_steps, run.n - run.n // 2)
         before = (run.x - run.eta * run.vertices()) / (1 - run.eta)
         bound = np.full(len(run.x), walk_bound(run.setup, run.n, t))
         yield Seen(run.d, gradient(source, before, run.setup), bound)
@@ -104,10 +108,17 @@ def summed(walk: Iterator[Seen], q: float) -> list[dict[str, Any]]:
         ratio = norms(seen.estimate - seen.gradient, q) / seen.bound
         zero = norms(seen.gradient, q) / seen.bound
         if not len(error):
-            error, start, bound = 0 * ratio, 0 * ratio, np.ones(len(ratio))
+            error = 0 * ratio
+            start = 0 * ratio
+            bound = np.ones(len(ratio))
         bound = np.where(ratio > error, seen.bound, bound)
-        error, start = np.fmax(error, ratio), np.fmax(start, zero)
+        error = np.fmax(error, ratio)
+        start = np.fmax(start, zero)
     return [
-        {"error": float(worst * of), "bound": float(of), "start": float(zero * of)}
-        for worst, zero, of in zip(error, start, bound, strict=True)
+        {
+            "error": float(worst * target_bound),
+            "bound": float(target_bound),
+            "start": float(zero * target_bound),
+        }
+        for worst, zero, target_bound in zip(error, start, bound, strict=True)
     ]

@@ -39,9 +39,10 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Pictur
     """Measured excess on the fingerprinting instance, and the bound's shape."""
     table = where(together(config, product), calibration=product.calibration)
     rows: Rows = []
-    for (d, p), part in table.groupby(["d", "p"]):
-        panel, shape = f"d = {d:g}", part.groupby("n")["bound"].first()
-        rows += drawing.against(part, "n", "excess", panel, f"p = {p:g}")
+    for (d, p), runs in table.groupby(["d", "p"]):
+        panel = f"d = {d:g}"
+        shape = runs.groupby("n")["bound"].first()
+        rows += drawing.against(runs, "n", "excess", panel, f"p = {p:g}")
         name = f"p = {p:g}, shape of the bound"
         rows += drawing.values(panel, name, shape.index, shape, "line")
     return Picture(
@@ -55,14 +56,17 @@ def lower_bound(config: Config, product: Product, problems: list[str]) -> Pictur
 
 
 def _with_bound(
-    runs: pd.DataFrame, panel: str, name: str, at: tuple[str, float, float, int]
+    runs: pd.DataFrame,
+    panel: str,
+    name: str,
+    bound_terms: tuple[str, float, float, int],
 ) -> Rows:
     """A curve of the share against n, and the theorem's bound where it has learnt.
 
-    ``at`` has solver, p, epsilon and d. The bound meets the first point below
+    ``bound_terms`` has solver, p, epsilon and d. The bound meets the first point below
     ``BELOW``: slopes can be compared, levels cannot.
     """
-    solver, p, epsilon, d = at
+    solver, p, epsilon, d = bound_terms
     curve = drawing.against(runs, "n", "share", panel, name)
     learnt = [row for row in curve if row["mean"] < BELOW]
     if len(learnt) < 2:
@@ -87,23 +91,24 @@ def rates(
     table = where(table, d=d)
     table = table[table["calibration"].isin([PAPER, "none"])]
     easy = table["instance"] == EASY
-    rows, titles = Rows(), dict[str, str]()
-    shown = {1.0: "epsilon = 1", 8.0: "epsilon = 8", math.inf: "no noise"}
-    for kind, part in (("hard", table[~easy]), ("easy", table[easy])):
+    rows = Rows()
+    titles = dict[str, str]()
+    curve_names = {1.0: "epsilon = 1", 8.0: "epsilon = 8", math.inf: "no noise"}
+    for kind, instance_runs in (("hard", table[~easy]), ("easy", table[easy])):
         for p in norms:
             panel = f"{kind}, p = {norm(float(p))}"
             titles[panel] = f"{kind} instance, $p$ = {norm(float(p))}"
-            for epsilon, name in shown.items():
-                runs = where(part, p=float(p), epsilon=epsilon)
-                at = ("noisy_sfw", float(p), epsilon, d)
-                rows += _with_bound(runs, panel, name, at)
+            for epsilon, name in curve_names.items():
+                runs = where(instance_runs, p=float(p), epsilon=epsilon)
+                bound_terms = ("noisy_sfw", float(p), epsilon, d)
+                rows += _with_bound(runs, panel, name, bound_terms)
     return Picture(
         drawing.frame(rows),
         titles,
         {**RECORDS, "ylabel": "excess / that of $w$ = 0"},
         columns=len(norms),
         size=(3.1, 2.3),
-        looks=drawing.family(list(shown.values())),
+        looks=drawing.family(list(curve_names.values())),
         is_shared=True,
         note="dotted: the theorem's bound, moved to the first point below one half",
     )
@@ -115,16 +120,16 @@ def clock(
     """Seconds of a run against n, and the excess that a method reaches with them."""
     table = where(together(config, product), epsilon=epsilon)
     rows: Rows = []
-    for solver, part in table.groupby("method", sort=False):
+    for solver, runs in table.groupby("method", sort=False):
         name = LABELS[str(solver)]
-        rows += drawing.against(part, "n", "seconds", "seconds", name)
-        rows += drawing.against(part, "n", "share", "excess", name)
+        rows += drawing.against(runs, "n", "seconds", "seconds", name)
+        rows += drawing.against(runs, "n", "share", "excess", name)
     sizes = np.array([table["n"].min(), table["n"].max()], float)
-    least = table[table["n"] == sizes[0]]["seconds"].min()
-    line = least * sizes / sizes[0]
+    least_seconds = table[table["n"] == sizes[0]]["seconds"].min()
+    line = least_seconds * sizes / sizes[0]
     rows += drawing.values("seconds", "linear in n", sizes, line, "line")
     titles = {"seconds": "time of a run", "excess": rf"error, $\epsilon$ = {epsilon:g}"}
-    own = {
+    panel_axes = {
         "seconds": {"ylabel": "seconds"},
         "excess": {"ylabel": "excess / that of $w$ = 0"},
     }
@@ -132,7 +137,7 @@ def clock(
         drawing.frame(rows),
         titles,
         RECORDS,
-        own,
+        panel_axes,
         columns=2,
         size=(4.2, 3.2),
         note="dotted: linear in n",
@@ -149,12 +154,15 @@ def transition(
     table = together(config, product)
     table = table[table["n"] == table["n"].max()]
     table = table[table["method"].isin(["noisy_sfw", "poly_sfw"])]
-    rows, titles = Rows(), dict[str, str]()
-    for at, kind in ((epsilon, PAPER), (math.inf, "none")):
-        panel = f"epsilon = {at:g}"
-        titles[panel] = "no noise" if math.isinf(at) else rf"$\epsilon$ = {at:g}"
-        part = where(table, epsilon=at, calibration=kind)
-        for (p, solver), runs in part.groupby(["p", "method"]):
+    rows = Rows()
+    titles = dict[str, str]()
+    for budget, kind in ((epsilon, PAPER), (math.inf, "none")):
+        panel = f"epsilon = {budget:g}"
+        titles[panel] = (
+            "no noise" if math.isinf(budget) else rf"$\epsilon$ = {budget:g}"
+        )
+        budget_runs = where(table, epsilon=budget, calibration=kind)
+        for (p, solver), runs in budget_runs.groupby(["p", "method"]):
             name = f"p = {norm(p)}, {LABELS[str(solver)]}"
             rows += drawing.against(runs, "d", "share", panel, name)
     names = list(dict.fromkeys(row["algorithm"] for row in rows))
@@ -186,16 +194,17 @@ def hard(
     It is the worst of a class of instances. ``panels`` are pairs of solver and p.
     """
     table = where(instanced(config, product), d=d)
-    rows, titles = Rows(), dict[str, str]()
+    rows = Rows()
+    titles = dict[str, str]()
     labels: dict[tuple[str, str], str] = {}
     for solver, p in panels:
         panel = f"{solver}, p = {norm(float(p))}"
         titles[panel] = f"{LABELS[solver]}, $p$ = {norm(float(p))}"
-        part = where(table, method=solver, p=float(p))
+        panel_runs = where(table, method=solver, p=float(p))
         for (epsilon, kind), (label, _) in PRICES.items():
             name = f"epsilon = {epsilon:g}, {kind}"
             labels[panel, name] = label
-            runs = where(part, epsilon=epsilon, calibration=kind)
+            runs = where(panel_runs, epsilon=epsilon, calibration=kind)
             rows += _with_bound(runs, panel, name, (solver, float(p), epsilon, d))
     return Picture(
         drawing.frame(rows),
@@ -203,7 +212,10 @@ def hard(
         {**RECORDS, "ylabel": "excess / that of $w$ = 0"},
         columns=2,
         size=(4.2, 1.9),
-        looks={f"epsilon = {e:g}, {kind}": at for (e, kind), (_, at) in PRICES.items()},
+        looks={
+            f"epsilon = {e:g}, {kind}": style
+            for (e, kind), (_, style) in PRICES.items()
+        },
         labels=labels,
         is_shared=True,
         note="dotted: the theorem's bound, moved to the first point below one half",

@@ -33,9 +33,9 @@ def single_pass_selections(epsilon: float, delta: float, n: float) -> Case:
 
 def noise_moment(m: float, d: float) -> Case:
     """Bassily et al. 2021, Proposition 3.2 (a): the m-th moment of the noise's norm."""
-    found = _radial(m + d - 1, 1.0) / _radial(d - 1, 1.0)
+    moment = _radial(m + d - 1, 1.0) / _radial(d - 1, 1.0)
     logs = math.lgamma((m + d) / 2) - math.lgamma(d / 2)
-    return Case(found, 2 ** (m / 2) * math.exp(logs), "its integral over the radius")
+    return Case(moment, 2 ** (m / 2) * math.exp(logs), "its integral over the radius")
 
 
 def noise_exponential(square: float, d: float) -> Case:
@@ -43,8 +43,8 @@ def noise_exponential(square: float, d: float) -> Case:
 
     ``square`` is nu^2. The mean is infinite up to 2, where ``found`` is a lower bound.
     """
-    found = _radial(d - 1, 1 - 2 / square) / _radial(d - 1, 1.0)
-    return Case(found, math.exp(d / (square - 2)), "its integral over the radius")
+    expectation = _radial(d - 1, 1 - 2 / square) / _radial(d - 1, 1.0)
+    return Case(expectation, math.exp(d / (square - 2)), "its integral over the radius")
 
 
 def noise_tail(d: float) -> Case:
@@ -64,21 +64,23 @@ def noise_divergence(alpha: float, q: float) -> Case:
 
     Shifts are 4 / alpha long in l_q, along one axis and along both.
     """
-    r, length = generalised.smooth_order(q, 2), 4 / alpha
+    r = generalised.smooth_order(q, 2)
+    length = 4 / alpha
     axis = np.linspace(-12, 12, 161)  # sums over it are as accurate as integrals
     z = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
-    here = _square(z, r)
-    whole = np.exp(-here / 2).sum()
+    squares = _square(z, r)
+    total = np.exp(-squares / 2).sum()
 
     def divergence(shift: np.ndarray) -> float:
-        there = _square(z - length * shift, r)
-        part = np.exp(((alpha - 1) * here - alpha * there) / 2).sum()
-        return math.log(part / whole) / (alpha - 1)
+        shifted_squares = _square(z - length * shift, r)
+        integral = np.exp(((alpha - 1) * squares - alpha * shifted_squares) / 2).sum()
+        return math.log(integral / total) / (alpha - 1)
 
-    along, across = np.array([1.0, 0.0]), np.full(2, 2 ** (-1 / q))
-    found = max(divergence(along), divergence(across))
+    along = np.array([1.0, 0.0])
+    across = np.full(2, 2 ** (-1 / q))
+    worse = max(divergence(along), divergence(across))
     claimed = generalised.renyi_bound(alpha, generalised.regularity(q, 2), 1 / length)
-    return Case(found, claimed, "the Renyi divergence in the plane")
+    return Case(worse, claimed, "the Renyi divergence in the plane")
 
 
 # --- Algorithm 1 ----------------------------------------------------------------------
@@ -97,15 +99,15 @@ def inner_sensitivity(phases: float) -> Case:
     It is twice 2^j times the largest move of the iterate below the left sibling, with
     the steps that Algorithm 1 prints.
     """
-    found = 0.0
+    largest = 0.0
     for t in range(1, int(phases) + 1):
-        kept = [1 - 2 / (2 ** (t - 1) + leaf + 1) for leaf in range(2**t)]
+        weights = [1 - 2 / (2 ** (t - 1) + leaf + 1) for leaf in range(2**t)]
         for j in range(1, t + 1):
             below = 2 ** (t - j)
             for leaf in range(0, 2**t, 2 * below):
-                gone = 1 - math.prod(kept[leaf : leaf + below])
-                found = max(found, 2 * 2**j * gone)
-    return Case(found, 8.0, "all right children, the printed steps")
+                gone = 1 - math.prod(weights[leaf : leaf + below])
+                largest = max(largest, 2 * 2**j * gone)
+    return Case(largest, 8.0, "all right children, the printed steps")
 
 
 def _square(rows: np.ndarray, r: float) -> np.ndarray:

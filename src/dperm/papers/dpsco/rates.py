@@ -65,7 +65,8 @@ def bound(
     logarithms than those of ``RATES``. At epsilon infinity the terms of the noise
     vanish. Theorem 6.3 then has its sampling error, log(d) / sqrt(n) as printed.
     """
-    beta, private = 0.05, 1 / epsilon
+    beta = 0.05
+    private = 1 / epsilon
     delta = 1.0 if printed else math.sqrt(math.log(n**2))
     if solver == "poly_sfw":
         logs = math.log(d)
@@ -93,13 +94,14 @@ def bound_exponent(
     """
     if row["exponent"] is None or pd.isna(row["exponent"]):
         return None
-    ends, values = (row["from"], row["to"]), []
+    ends = (row["from"], row["to"])
+    bounds = []
     for end in ends:
         n, d = (end, row["d"]) if axis == "n" else (row["n"], end)
-        known = (row["method"], row["p"], row["epsilon"], float(n), float(d))
-        values.append(bound(*known, printed))
-    first, last = values
-    return math.log(last / first) / math.log(ends[1] / ends[0])
+        bound_terms = (row["method"], row["p"], row["epsilon"], float(n), float(d))
+        bounds.append(bound(*bound_terms, printed))
+    first_bound, last_bound = bounds
+    return math.log(last_bound / first_bound) / math.log(ends[1] / ends[0])
 
 
 # --- results of the sweeps ------------------------------------------------------------
@@ -114,20 +116,20 @@ def together(config: Config, product: Product) -> pd.DataFrame:
 def instanced(config: Config, product: Product) -> pd.DataFrame:
     """As ``together``, with ``instance``; a class has its worst bias at each size."""
     tables = [results.load_sweep(config, name) for name in product.sweeps]
-    parts = [
+    tables_of_instances = [
         worst(table) if "bias" in table else table.assign(instance=EASY)
         for table in tables
     ]
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(tables_of_instances, ignore_index=True)
     return table.assign(share=table["excess"] / table["initial"])
 
 
 def biases(kind: str, n: int, d: int) -> list[float]:
     """Biases 1/sqrt(n), or sqrt(d/n) if a record shows one column, doubled up to 1."""
-    shown = n / d if kind == "one a record" else n
-    least = 1 / math.sqrt(max(1.0, shown))
-    count = max(0, math.ceil(-math.log2(least) - 1e-9))
-    return [*(least * 2.0**k for k in range(count)), 1.0]
+    records_of_column = n / d if kind == "one a record" else n
+    least_bias = 1 / math.sqrt(max(1.0, records_of_column))
+    count = max(0, math.ceil(-math.log2(least_bias) - 1e-9))
+    return [*(least_bias * 2.0**k for k in range(count)), 1.0]
 
 
 def worst(table: pd.DataFrame) -> pd.DataFrame:
@@ -158,35 +160,35 @@ LEAST_POINTS = 3
 FITTED = ("exponent", "ci_low", "ci_high", "from", "to", "runs")
 
 
-def interval(values: np.ndarray) -> tuple[float, float]:
+def interval(numbers: np.ndarray) -> tuple[float, float]:
     """Student's 95 % interval of a mean; NaN for a single run."""
-    return student(values) if len(values) > 1 else (math.nan, math.nan)
+    return student(numbers) if len(numbers) > 1 else (math.nan, math.nan)
 
 
-def of_risk(table: pd.DataFrame, axis: str, value: str = "share") -> dict[str, Any]:
+def of_risk(table: pd.DataFrame, axis: str, column: str = "share") -> dict[str, Any]:
     """Exponent of the excess risk in an axis, where it is below half the initial one.
 
     Each replicate gives one slope; the interval is Student's. Without three values of
     the axis, or two replicates that have them all, nothing is fitted and ``reason``
-    explains why. The fitted column ``value`` is ``share`` or ``excess``.
+    explains why. The fitted ``column`` is ``share`` or ``excess``.
     """
     means = table.groupby(axis)["share"].mean()
-    kept = means.index[means < BELOW]
+    learnt_sizes = means.index[means < BELOW]
     nothing = dict.fromkeys(FITTED)
-    if len(kept) < LEAST_POINTS:
-        return nothing | {"reason": f"{len(kept)} of {len(means)} below half"}
-    exponents = slopes(table[table[axis].isin(kept)], axis, value)
+    if len(learnt_sizes) < LEAST_POINTS:
+        return nothing | {"reason": f"{len(learnt_sizes)} of {len(means)} below half"}
+    exponents = slopes(table[table[axis].isin(learnt_sizes)], axis, column)
     if len(exponents) < 2:
         return nothing | {"reason": f"{len(exponents)} run"}
-    ends = float(min(kept)), float(max(kept))
+    ends = float(min(learnt_sizes)), float(max(learnt_sizes))
     fit = (float(exponents.mean()), *interval(exponents), *ends, len(exponents))
     return dict(zip(FITTED, fit, strict=True)) | {"reason": ""}
 
 
-def of_dimension(table: pd.DataFrame, value: str = "share") -> dict[str, Any]:
+def of_dimension(table: pd.DataFrame, column: str = "share") -> dict[str, Any]:
     """Exponent of d at the largest n that has one; else ``reason`` at the largest n."""
     sizes = sorted(table["n"].unique(), reverse=True)
-    fits = [{"n": n} | of_risk(table[table["n"] == n], "d", value) for n in sizes]
+    fits = [{"n": n} | of_risk(table[table["n"] == n], "d", column) for n in sizes]
     return next((fit for fit in fits if not fit["reason"]), fits[0])
 
 

@@ -104,7 +104,8 @@ def _measured(
 
     ``fresh`` returns a new source; the first is for the risk alone.
     """
-    source, rows = fresh(), list[Row]()
+    source = fresh()
+    rows = list[Row]()
     for setup in (Setup(loss, float(p), source.d) for p in norms):
         zero = float(source.excess(np.zeros(source.d), setup)[0])
         W = _run(solver, setup, targets, fresh(), n, seed).solve()
@@ -130,9 +131,11 @@ def rates(
 
     It is measured on the bounded design.
     """
-    solver, n, d = point["solver"], int(point["n"]), int(point["d"])
-    given = (norms[solver], _targets(epsilons, n), seed)
-    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *given)
+    solver = point["solver"]
+    n = int(point["n"])
+    d = int(point["d"])
+    measured_on = (norms[solver], _targets(epsilons, n), seed)
+    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *measured_on)
 
 
 def clock(
@@ -147,12 +150,14 @@ def clock(
 
     ``norms`` has the p of each solver.
     """
-    solver, n, p = point["solver"], int(point["n"]), norms[point["solver"]]
+    solver = point["solver"]
+    n = int(point["n"])
+    p = norms[point["solver"]]
 
     def run(size: int, epsilon: float) -> list[Row]:
         targets = _targets([epsilon], size, (STRICT,))
-        given = ("least_squares", size, [p], targets, seed)
-        return _measured(solver, lambda: Signs(d, seed), *given)
+        measured_on = ("least_squares", size, [p], targets, seed)
+        return _measured(solver, lambda: Signs(d, seed), *measured_on)
 
     for epsilon in epsilons:  # compile
         run(300, epsilon)
@@ -180,7 +185,8 @@ def fingerprints(
     ``constant`` is the c of Lemma A.5, which is not explicit. So ``bound`` is a shape,
     not a bound. Sums of records are drawn by their exact law.
     """
-    n, d = int(point["n"]), int(point["d"])
+    n = int(point["n"])
+    d = int(point["d"])
     unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
     targets = _targets([epsilon], n)
     rows = _tallied(n, d, norms, targets, min(1.0, constant * unit), seed)
@@ -229,12 +235,14 @@ def hard_large(
     calibrations: Sequence[str],
 ) -> list[Row]:
     """As ``hard``, of Noisy SFW at any n: sums of records are drawn by their law."""
-    n, d, rows = int(point["n"]), int(point["d"]), list[Row]()
+    n = int(point["n"])
+    d = int(point["d"])
+    rows = list[Row]()
     targets = _targets(epsilons, n, calibrations)
     for bias in biases("all", n, d):
-        known = {"instance": LARGE, "bias": bias}
+        instance_columns = {"instance": LARGE, "bias": bias}
         runs = _tallied(n, d, norms, targets, bias, seed)
-        rows += [row | known for row in runs]
+        rows += [row | instance_columns for row in runs]
     return rows
 
 
@@ -246,13 +254,17 @@ def hard(
     epsilons: Sequence[float],
 ) -> list[Row]:
     """Excess risk on linear losses of biased coins, at every bias of the class."""
-    solver, n, d = point["solver"], int(point["n"]), int(point["d"])
+    solver = point["solver"]
+    n = int(point["n"])
+    d = int(point["d"])
     kind, name = KINDS[solver]
-    given = ("linear", n, norms[solver], _targets(epsilons, n), seed)
+    measured_on = ("linear", n, norms[solver], _targets(epsilons, n), seed)
     return [
         row | {"instance": name, "bias": bias}
         for bias in biases(kind, n, d)
-        for row in _measured(solver, partial(hard_coins, kind, d, seed, bias), *given)
+        for row in _measured(
+            solver, partial(hard_coins, kind, d, seed, bias), *measured_on
+        )
     ]
 
 
@@ -272,25 +284,28 @@ def empirical(
     Gaussian noise. The point is the best one for the noisy mean (``mean``), or for its
     signs, if all coordinates are known to be equally large (``signs``).
     """
-    n, d, rows = int(point["n"]), int(point["d"]), []
+    n = int(point["n"])
+    d = int(point["d"])
+    rows = []
     drawn = streams(seed).noise.standard_normal((runs, d))
     for epsilon, p, constant in itertools.product(epsilons, norms, constants):
-        q, unit = p / (p - 1), math.sqrt(d * math.log(n**2)) / (epsilon * n)
+        q = p / (p - 1)
+        unit = math.sqrt(d * math.log(n**2)) / (epsilon * n)
         ones = round(n * (1 + min(1.0, constant * unit)) / 2)  # records with a plus
         size = (2 * ones / n - 1) * d ** (-1 / q)  # all signs plus, by symmetry
-        least = least_multiplier(epsilon, n**-2.0, STRICT, 1)
-        scale = least * 2 * d ** (0.5 - 1 / q) / n
+        noise_multiplier = least_multiplier(epsilon, n**-2.0, STRICT, 1)
+        scale = noise_multiplier * 2 * d ** (0.5 - 1 / q) / n
         zero = size * d ** (1 / q)
         for calibration, noise in ((STRICT, scale), ("none", 0.0)):
             noisy = size + noise * drawn
             slopes = {"mean": np.abs(noisy) ** (q - 1), "signs": np.ones_like(noisy)}
             for method, slope in slopes.items():
                 x = np.sign(noisy) * slope / (slope**p).sum(1, keepdims=True) ** (1 / p)
-                known = {"method": method, "p": p, "epsilon": epsilon}
-                known |= {"calibration": calibration, "constant": constant}
+                run_columns = {"method": method, "p": p, "epsilon": epsilon}
+                run_columns |= {"calibration": calibration, "constant": constant}
                 excess = float((zero - size * x.sum(axis=1)).mean())
                 bound = {"initial": zero, "bound": (p - 1) * unit}
-                rows.append(known | {"excess": excess} | bound)
+                rows.append(run_columns | {"excess": excess} | bound)
     return rows
 
 
@@ -302,8 +317,10 @@ def gradients(
     ``cited`` is the number for the algorithm of Proposition 7.3 by its source's
     formula, without the unknown constant.
     """
-    n, d = int(point["n"]), int(point["d"])
-    source, setup = Signs(d, seed), Setup("least_squares", p, d)
+    n = int(point["n"])
+    d = int(point["d"])
+    source = Signs(d, seed)
+    setup = Setup("least_squares", p, d)
     targets = _targets([epsilon], n, (STRICT,))
     _run("phased_sgd", setup, targets, source, n, seed).solve()
     cited = min(n**1.25 * d**0.125, n**1.5 / d**0.125)
@@ -325,8 +342,10 @@ def estimator(
     The solver is noisy_sfw or poly_sfw; ``bias`` is that of the linear loss's coins,
     whose mean is the error of an estimate of 0.
     """
-    solver, n = point["solver"], int(point["n"])
-    targets, rows = _targets(epsilons, n, (PAPER,)), list[Row]()
+    solver = point["solver"]
+    n = int(point["n"])
+    targets = _targets(epsilons, n, (PAPER,))
+    rows = list[Row]()
     kind, hardest = KINDS[solver]
     for p in norms[solver]:
         sources: dict[str, Any] = {EASY: Signs(d, seed)}  # gradients in closed form
@@ -334,9 +353,9 @@ def estimator(
         for name, source in sources.items():
             loss = "least_squares" if name == EASY else "linear"
             run = _run(solver, Setup(loss, float(p), d), targets, source, n, seed)
-            known = {"method": solver, "instance": name, "p": run.setup.p, "n": n}
+            run_columns = {"method": solver, "instance": name, "p": run.setup.p, "n": n}
             errors = zip(targets, estimates.errors(run, targets), strict=True)
-            rows += [known | {"epsilon": to.epsilon} | row for to, row in errors]
+            rows += [run_columns | {"epsilon": to.epsilon} | row for to, row in errors]
     return rows
 
 
@@ -352,22 +371,27 @@ def noise(
     accountant, for the costliest record. Algorithm 1 has its root and right children;
     its cost is exact for p = 2, else a bound.
     """
-    n, epsilon = int(point["n"]), float(point["epsilon"])
+    n = int(point["n"])
+    epsilon = float(point["epsilon"])
     delta = n**-2.0
 
     def row(name: str, p: float, proof: float, true: float, ratio: float) -> Row:
-        found = {"algorithm": name, "p": p, "target_epsilon": epsilon}
-        found |= {"epsilon_of_the_proof": proof, "true_epsilon": true, "given": N}
-        return found | {"strict_over_published_noise": ratio}
+        row_start = {"algorithm": name, "p": p, "target_epsilon": epsilon}
+        row_start |= {"epsilon_of_the_proof": proof, "true_epsilon": true, "given": N}
+        return row_start | {"strict_over_published_noise": ratio}
 
-    def both(method: Any, *of: Any) -> list[Any]:
+    def both(method: Any, *setup_terms: Any) -> list[Any]:
         targets = (Target(epsilon, delta, kind) for kind in OURS)
-        return [method.noise(Setup(*of), n, at, method.Options()) for at in targets]
+        return [
+            method.noise(Setup(*setup_terms), n, target, method.Options())
+            for target in targets
+        ]
 
     rows = []
     for p in norms:
         q = Setup("least_squares", p, d).q
-        kappa, order = generalised.regularity(q, d), generalised.smooth_order(q, d)
+        kappa = generalised.regularity(q, d)
+        order = generalised.smooth_order(q, d)
         scales = [
             generalised.noise_multiplier(q, d, epsilon, delta, kind) for kind in OURS
         ]
@@ -376,7 +400,8 @@ def noise(
         rows.append(row("noisy_sfw", p, proof, true, scales[1] / scales[0]))
     paper, strict = both(poly_sfw, "least_squares", 1.0, d)
     proof = epsilon + epsilon**2 / (2 * math.log(1 / delta))
-    true, ratio = true_epsilon(paper.ledger, delta), strict.scales[1] / paper.scales[1]
+    true = true_epsilon(paper.ledger, delta)
+    ratio = strict.scales[1] / paper.scales[1]
     rows.append(row("poly_sfw", 1.0, proof, true, ratio))
     paper, strict = both(phased_sgd, "linear", 2.0, 1)
     true = gaussian_epsilon(1 / paper.scales[0], delta)
@@ -392,7 +417,9 @@ def sampler(config: Config, point: Point, seed: int, draws: int) -> list[Row]:
     of X, at a quarter of ||X||_r^r, and converts it to chi. Draws are named after
     (sampler, p, d) alone.
     """
-    stats, p, d = scipy.stats, float(point["p"]), int(point["d"])
+    stats = scipy.stats
+    p = float(point["p"])
+    d = int(point["d"])
     order = generalised.smooth_order(dual_exponent(p), d)
     rng = streams(plan.seed_of(config.seed, "sampler", "dpsco", f"{p:g}", d, 0)).noise
     z = generalised.generalised_gaussian(rng, order, (draws, d))

@@ -20,10 +20,13 @@ SHARE = ("share", "ci_low", "ci_high")
 def exponents(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Table 1 with measured exponents of n, for every instance and dimension."""
     rows = []
-    for at, group in groups(instanced(config, product), [*KEYS, "instance", "d"]):
-        instance, method = at.pop("instance"), at["method"]
+    for group_keys, group in groups(
+        instanced(config, product), [*KEYS, "instance", "d"]
+    ):
+        instance = group_keys.pop("instance")
+        method = group_keys["method"]
         names = ("statistical_exponent", "privacy_exponent")
-        row = at | dict(zip(names, rates.TERMS[method], strict=True))
+        row = group_keys | dict(zip(names, rates.TERMS[method], strict=True))
         row |= {"bound": rates.RATES[method]} | rates.of_risk(group, "n")
         row |= {"bound_exponent": rates.bound_exponent(row, "n"), "instance": instance}
         rows.append(row | {"worst_bias": _bias(group)})
@@ -37,11 +40,11 @@ def _bias(group: pd.DataFrame) -> float:
     return float(group.loc[group["n"] == group["n"].max(), "bias"].iloc[0])
 
 
-def _sorted(rows: list[dict[str, Any]], *last: str) -> pd.DataFrame:
+def _sorted(rows: list[dict[str, Any]], *more_keys: str) -> pd.DataFrame:
     """Rows by method and target, those of the easy instance first."""
-    data = pd.DataFrame(rows)
-    order = data.assign(_hard=data["instance"] != EASY)
-    order = order.sort_values(["_hard", *KEYS, *last], ignore_index=True)
+    table = pd.DataFrame(rows)
+    order = table.assign(_hard=table["instance"] != EASY)
+    order = order.sort_values(["_hard", *KEYS, *more_keys], ignore_index=True)
     return order.drop(columns="_hard")
 
 
@@ -50,10 +53,12 @@ def dimension_exponents(
 ) -> pd.DataFrame:
     """Exponents of d, at the largest n where three dimensions have learnt."""
     rows = []
-    for at, group in groups(instanced(config, product), [*KEYS, "instance"]):
-        instance = at.pop("instance")
+    for group_keys, group in groups(instanced(config, product), [*KEYS, "instance"]):
+        instance = group_keys.pop("instance")
         # the initial risk of the hard instances depends on d
-        row = at | rates.of_dimension(group, "share" if instance == EASY else "excess")
+        row = group_keys | rates.of_dimension(
+            group, "share" if instance == EASY else "excess"
+        )
         row |= {"bound_exponent": rates.bound_exponent(row, "d"), "instance": instance}
         rows.append(
             row | {"table1_exponent": rates.bound_exponent(row, "d", printed=True)}
@@ -65,9 +70,13 @@ def peers(config: Config, product: Product, problems: list[str]) -> pd.DataFrame
     """Seconds, their exponent and the excess risk of every method."""
     table = together(config, product)
     rows = []
-    for at, group in groups(table, ["method", "epsilon", "n"], sort=True):
-        power = rates.of_time(where(table, method=at["method"]))
-        row = {"algorithm": LABELS[at.pop("method")], "p": group["p"].iloc[0], **at}
+    for group_keys, group in groups(table, ["method", "epsilon", "n"], sort=True):
+        power = rates.of_time(where(table, method=group_keys["method"]))
+        row = {
+            "algorithm": LABELS[group_keys.pop("method")],
+            "p": group["p"].iloc[0],
+            **group_keys,
+        }
         row["seconds"] = group["seconds"].median()
         row |= named("exponent", power)
         share = with_interval(group["share"], *SHARE, interval=rates.interval)
@@ -85,8 +94,8 @@ def corollary72_rates(
     inside = table[table["d"] * np.log(n**2) / table["epsilon"] ** 2 <= n]
     return pd.DataFrame(
         [
-            at | rates.of_risk(group, "n") | {"bound_exponent": -0.5}
-            for at, group in groups(inside, [*KEYS, "d"], sort=True)
+            group_keys | rates.of_risk(group, "n") | {"bound_exponent": -0.5}
+            for group_keys, group in groups(inside, [*KEYS, "d"], sort=True)
         ]
     )
 
@@ -98,7 +107,8 @@ def empirical(config: Config, product: Product, problems: list[str]) -> pd.DataF
     ratio of excess to bound there. At c = 1, ``share`` is the least excess over that of
     w = 0, and ``share_none`` the largest without noise.
     """
-    table, rows = together(config, product), []
+    table = together(config, product)
+    rows = []
     table = table.assign(over=table["excess"] / table["bound"], gap=table["p"] - 1)
     shares = (
         where(table, constant=1.0)
@@ -109,16 +119,22 @@ def empirical(config: Config, product: Product, problems: list[str]) -> pd.DataF
     keys = ["method", "p", "d", "n", "epsilon"]
     means = noisy.groupby([*keys, "constant"])["excess"].mean()
     chosen = means.loc[means.groupby(level=keys).idxmax()].reset_index()
-    kept = noisy.merge(chosen[[*keys, "constant"]])
+    at_worst_constant = noisy.merge(chosen[[*keys, "constant"]])
     for axis in ("n", "d", "epsilon", "gap"):
         held = ["method"] if axis == "gap" else ["method", "p"]
-        for at, group in groups(kept, held, sort=True):
-            private = shares[at["method"], product.calibration]
-            row = {"method": at["method"], "axis": axis, "p": at.get("p", "all")}
+        for group_keys, group in groups(at_worst_constant, held, sort=True):
+            private = shares[group_keys["method"], product.calibration]
+            row = {
+                "method": group_keys["method"],
+                "axis": axis,
+                "p": group_keys.get("p", "all"),
+            }
             row |= interval("exponent", _slopes(group, axis, "excess"))
             row |= {"bound_exponent": _slopes(group, axis, "bound").mean()}
             row |= {"over_bound": group["over"].min(), "share": private.min()}
-            rows.append(row | {"share_none": shares[at["method"], "none"].max()})
+            rows.append(
+                row | {"share_none": shares[group_keys["method"], "none"].max()}
+            )
     return pd.DataFrame(rows)
 
 
@@ -136,13 +152,18 @@ def estimator(config: Config, product: Product, problems: list[str]) -> pd.DataF
     ``start`` is the least error of an estimate of 0. The bound is informative if it is
     smaller, that is if ``start_over_bound`` is above 1.
     """
-    table, rows = swept_of(config, product), []
+    table = swept_of(config, product)
+    rows = []
     keys = ["method", "instance", "p", "n", "epsilon"]
-    for at, group in groups(table, keys, sort=True):
+    for group_keys, group in groups(table, keys, sort=True):
         largest = (group["error"] / group["bound"]).idxmax()
         error, bound = group.loc[largest, ["error", "bound"]]
-        least = (group["start"] / group["bound"]).min()
-        row = {"algorithm": LABELS[at.pop("method")], **at, "runs": len(group)}
-        row |= {"error": error, "bound": bound, "start": least * bound}
-        rows.append(row | {"start_over_bound": least})
+        least_start = (group["start"] / group["bound"]).min()
+        row = {
+            "algorithm": LABELS[group_keys.pop("method")],
+            **group_keys,
+            "runs": len(group),
+        }
+        row |= {"error": error, "bound": bound, "start": least_start * bound}
+        rows.append(row | {"start_over_bound": least_start})
     return pd.DataFrame(rows)

@@ -31,37 +31,41 @@ def regimes(config: Config, product: Product, problems: list[str]) -> Picture:
     table = results.load_sweep(config, "regimes")
     table = table.assign(n=table["n"].astype(int))
     fits = {(row["regime"], row["n"]): row for row in tables.fitted(table)}
-    rows, titles, labels = Rows(), dict[str, str](), dict[tuple[str, str], str]()
-    styles, own = dict[str, Look](), dict[str, dict[str, Any]]()
-    for regime, part in table.groupby("regime", sort=False):
-        left, right = f"{regime}: excess", f"{regime}: gain"
-        titles |= {left: TITLES[str(regime)], right: "Gain"}
-        rows += _excess(left, part, styles)
-        law = tables.of_law(part)
-        worse, better = part["algorithm"].unique()
-        own[right] = {"ylabel": f"{worse} / {better}"}
+    rows = Rows()
+    titles = dict[str, str]()
+    labels = dict[tuple[str, str], str]()
+    styles = dict[str, Look]()
+    panel_axes = dict[str, dict[str, Any]]()
+    for regime, regime_rows in table.groupby("regime", sort=False):
+        excess_panel = f"{regime}: excess"
+        gain_panel = f"{regime}: gain"
+        titles |= {excess_panel: TITLES[str(regime)], gain_panel: "Gain"}
+        rows += _excess(excess_panel, regime_rows, styles)
+        law = tables.of_law(regime_rows)
+        worse, better = regime_rows["algorithm"].unique()
+        panel_axes[gain_panel] = {"ylabel": f"{worse} / {better}"}
         means = law.groupby(["n", "algorithm", "d"])["excess"].mean()
         for n in sorted(law["n"].unique()):
             name = f"{worse} / {better} (n = {n})"
             gain = means[n, worse] / means[n, better]
-            rows += drawing.values(right, name, gain.index, gain, "joined")
+            rows += drawing.values(gain_panel, name, gain.index, gain, "joined")
             styles[name] = look("#882255", _stroke(n), "o")
             fit = fits.get((regime, n))
             power = f": $d^{{\\,{fit['exponent']:.2f}}}$" if fit else ""
-            labels[right, name] = f"$n = 2^{{{int(np.log2(n))}}}${power}"
+            labels[gain_panel, name] = f"$n = 2^{{{int(np.log2(n))}}}${power}"
         for key, ratio in tables.row_ratios(law).items():
             name, stroke = ROWS[key]
-            rows += drawing.values(right, name, ratio.index, ratio, "curve")
+            rows += drawing.values(gain_panel, name, ratio.index, ratio, "curve")
             styles[name] = look("#595959", stroke)
             power = f"$d^{{\\,{tables.slope(list(ratio.index), ratio):.2f}}}$"
-            labels[right, name] = f"{name}: {power}"
+            labels[gain_panel, name] = f"{name}: {power}"
     axes = {"xlabel": "$d$", "ylabel": "excess / start"}
     axes |= {"xscale": "log", "yscale": "log"}
     return Picture(
         drawing.frame(rows),
         titles,
         axes,
-        own,
+        panel_axes,
         columns=2,
         size=(4.6, 2.9),
         looks=styles,
@@ -77,16 +81,18 @@ def _stroke(n: int) -> str:
 
 def _excess(panel: str, table: pd.DataFrame, styles: dict[str, Look]) -> Rows:
     """Excess over its start: expected, drawn from the law, and run by the solver."""
-    rows, colours = Rows(), looks.of(table["algorithm"].unique())
+    rows = Rows()
+    colours = looks.of(table["algorithm"].unique())
     table = table.assign(share=table["excess"] / table["start"])
-    for (name, n), part in table.groupby(["algorithm", "n"], sort=False):
-        first = part.groupby("d")[["expected", "start"]].first()
-        expected, line = first["expected"] / first["start"], f"{name} (n = {n})"
+    for (name, n), runs in table.groupby(["algorithm", "n"], sort=False):
+        first_rows = runs.groupby("d")[["expected", "start"]].first()
+        expected = first_rows["expected"] / first_rows["start"]
+        line = f"{name} (n = {n})"
         rows += drawing.values(panel, line, expected.index, expected, "curve")
         styles[line] = look(colours[name]["color"], _stroke(n))
         for source, mark in (("law", "o"), ("solver", "x")):
             dots = f"{name} ({source}, n = {n})"
-            drawn = part[part["source"] == source]
+            drawn = runs[runs["source"] == source]
             rows += drawing.against(drawn, "d", "share", panel, dots, "dots")
             styles[dots] = look(colours[name]["color"], "none", mark)
     return rows
@@ -102,17 +108,19 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
     table = tables.placement(config, product, problems)
     orders = table[table["question"] != tables.CONTROL]
     orders = orders.rename(columns={"placement": "x", "ratio": "mean"})
-    band, rows, styles = float(table["band"].max()), Rows(), dict[str, Look]()
-    for length, part in orders.groupby("length", sort=False):
+    band = float(table["band"].max())
+    rows = Rows()
+    styles = dict[str, Look]()
+    for length, length_rows in orders.groupby("length", sort=False):
         panel = str(length)
-        for name, runs in part.groupby("instance", sort=False):
-            known = runs.assign(panel=panel, algorithm=name, role="points")
-            known = known.assign(min=runs["mean"], max=runs["mean"])
-            rows += known[[*drawing.COLUMNS, drawing.ROLE]].to_dict("records")
+        for name, runs in length_rows.groupby("instance", sort=False):
+            points = runs.assign(panel=panel, algorithm=name, role="points")
+            points = points.assign(min=runs["mean"], max=runs["mean"])
+            rows += points[[*drawing.COLUMNS, drawing.ROLE]].to_dict("records")
             curve = f"{name}, expected"
             rows += drawing.values(panel, curve, runs["x"], runs["expected"], "line")
             styles[str(name)] = look(INSTANCES[str(name)], "none", "o")
-        bound = part.groupby("x")["predicted"].first()
+        bound = length_rows.groupby("x")["predicted"].first()
         rows += drawing.values(panel, CONVEX, bound.index, bound, "curve")
         level = {"panel": panel, "algorithm": "band of controls", "mean": 1.0}
         ends = {"ci_low": 1 / band, "ci_high": band, "x": math.nan}
@@ -120,7 +128,7 @@ def placement(config: Config, product: Product, problems: list[str]) -> Picture:
     axes = {"xlabel": "placement $a$: $|w^*_j| = M_j^a$ (the regime is $a > 0$)"}
     axes |= {"ylabel": "importance / uniform", "yscale": "log"}
     styles |= {CONVEX: look("#595959", "--"), "band of controls": look("#595959", "-")}
-    shown = {
+    panel_titles = {
         name: title for name, title in LENGTHS.items() if name in {*table["length"]}
     }
-    return Picture(drawing.frame(rows), shown, axes, columns=2, looks=styles)
+    return Picture(drawing.frame(rows), panel_titles, axes, columns=2, looks=styles)

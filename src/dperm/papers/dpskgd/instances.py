@@ -89,7 +89,7 @@ class Pairs:
         X = np.zeros((self.p, self.p))
         for k, (M, phi) in enumerate(zip(self.M, self.flatness, strict=True)):
             along, across = (
-                math.sqrt(self.p * M * each / 2) for each in (2 - phi, phi)
+                math.sqrt(self.p * M * flatness / 2) for flatness in (2 - phi, phi)
             )
             X[2 * k, 2 * k : 2 * k + 2] = along
             X[2 * k + 1, 2 * k : 2 * k + 2] = across, -across
@@ -166,7 +166,8 @@ def quadratic(regime: str, d: int, ratio: float, others: float) -> Quadratic:
     ``flat``: M_1 = 1 and M_j = ratio; ``steep``: M_1 = ratio and M_j = 1. w*_1 = 1, and
     the other coordinates start at a distance ``others`` from the optimum.
     """
-    M, w = np.full(d, ratio if regime == "flat" else 1.0), np.full(d, others)
+    M = np.full(d, ratio if regime == "flat" else 1.0)
+    w = np.full(d, others)
     M[0], w[0] = (1.0 if regime == "flat" else ratio), 1.0
     return Quadratic(M, w)
 
@@ -187,7 +188,8 @@ class Method:
     @classmethod
     def of(cls, name: str, f: Quadratic, n: float) -> Method:
         """The method of that name; DP-SGD takes the whole batch in each step."""
-        M, ones = f.M, np.ones(len(f.M))
+        M = f.M
+        ones = np.ones(len(f.M))
         if name == "DP-SGD":
             return cls(f, name, n, ones, M.max() * ones, ones)
         if name == "DP-SkGD full":
@@ -202,11 +204,11 @@ class Method:
 
     def expected_excess(self, step: float, count: int, noise: float) -> float:
         """E[f(w_K)], by E[a^N] = (1 - q + q a)^K for N of K draws."""
-        kept = (1 - step * self.f.M / self.inverse_step) ** 2
-        bias = (1 - self.q + self.q * kept) ** count
+        contraction = (1 - step * self.f.M / self.inverse_step) ** 2
+        bias = (1 - self.q + self.q * contraction) ** count
         variance = self._noise_move(step, noise) ** 2
-        limit = (1 - bias) / (1 - np.minimum(kept, 1 - 1e-16))
-        spread = variance * np.where(kept < 1, limit, count)
+        limit = (1 - bias) / (1 - np.minimum(contraction, 1 - 1e-16))
+        spread = variance * np.where(contraction < 1, limit, count)
         return 0.5 * float((self.f.M * (bias * self.f.optimum**2 + spread)).sum())
 
     def drawn_excess(
@@ -216,9 +218,9 @@ class Method:
         visits = np.full(len(self.q), count)
         if self.q.min() < 1:
             visits = drawn.sampling.multinomial(count, self.q)
-        kept = 1 - step * self.f.M / self.inverse_step
-        bias = kept**visits
-        growth = (1 - bias**2) / (1 - kept**2)
+        contraction = 1 - step * self.f.M / self.inverse_step
+        bias = contraction**visits
+        growth = (1 - bias**2) / (1 - contraction**2)
         spread = self._noise_move(step, noise) * np.sqrt(growth)
         error = -bias * self.f.optimum + spread * gaussian(drawn.noise, len(self.q))
         return 0.5 * float((self.f.M * error**2).sum())
@@ -230,11 +232,13 @@ class Method:
         solver: Any = dp_skgd
         options: Any = dp_skgd.Options(blocks=1)
         if self.name == "DP-SGD":
-            solver, options = dp_sgd, dp_sgd.Options(batch=rows)
+            solver = dp_sgd
+            options = dp_sgd.Options(batch=rows)
         elif self.name != "DP-SkGD full":
             kind = "importance" if self.name.endswith("IS") else "uniform"
             options = dp_skgd.Options(probabilities=kind)
-        problem, multiplier = self.f.problem(rows), noise * rows / self.n
+        problem = self.f.problem(rows)
+        multiplier = noise * rows / self.n
         lanes = Lanes(np.full(1, step), np.full(1, self.f.lipschitz), multiplier)
         run = solver.Run(problem, lanes, drawn, options, total=count)
         run.advance(count)
@@ -252,19 +256,32 @@ class Method:
             (count, step): self.expected_excess(step, count, unit * math.sqrt(count))
             for step, count in product(map(float, STEPS), counts)
         }
-        least = min(tried.values())
-        close = ((at, excess) for at, excess in tried.items() if excess <= 1.02 * least)
-        (count, step), excess = min(close, key=lambda each: (each[0][0], each[1]))
+        least_excess = min(tried.values())
+        close = (
+            (setting, excess)
+            for setting, excess in tried.items()
+            if excess <= 1.02 * least_excess
+        )
+        (count, step), excess = min(
+            close, key=lambda candidate: (candidate[0][0], candidate[1])
+        )
         return step, count, excess
 
     def terms(self) -> dict[str, float]:
         """The terms of Table 1, mu = min M."""
-        M, w, L, d = self.f.M, self.f.optimum, self.f.lipschitz, len(self.f.M)
-        size, condition = float((self.share**2 / M).sum()), float((M / self.q).max())
-        noise, radius = L**2 * size, M / self.q * w**2
+        M = self.f.M
+        w = self.f.optimum
+        L = self.f.lipschitz
+        d = len(self.f.M)
+        size = float((self.share**2 / M).sum())
+        condition = float((M / self.q).max())
+        noise = L**2 * size
+        radius = M / self.q * w**2
         strong = noise * condition / float(M.min())
         if self.name == "DP-SGD":
-            noise, radius, strong = L**2 * d, w**2, L**2 * d / float(M.min())
+            noise = L**2 * d
+            radius = w**2
+            strong = L**2 * d / float(M.min())
         if self.name == "DP-CD":  # strong convexity in the norm of M, which is 1 here
             strong = noise * d
         return {"convex": math.sqrt(noise * float(radius.sum())), "strong": strong}

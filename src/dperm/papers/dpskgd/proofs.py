@@ -25,9 +25,11 @@ def convex_length(radius: float, noise: float) -> Case:
     ``noise`` is Sigma sqrt(log(1/delta)) / (n epsilon).
     """
     inner = radius / noise
-    found = radius**2 / inner + 12 * inner * noise**2
-    least = 2 * math.sqrt(12) * radius * noise
-    return Case(found, least, "the right-hand side at the printed K and at the best")
+    printed_side = radius**2 / inner + 12 * inner * noise**2
+    least_side = 2 * math.sqrt(12) * radius * noise
+    return Case(
+        printed_side, least_side, "the right-hand side at the printed K and at the best"
+    )
 
 
 def dominating_block(steepest: float, within: float) -> Case:

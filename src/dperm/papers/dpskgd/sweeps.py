@@ -45,22 +45,33 @@ def regimes(
     ``solver_steps`` and ``solver_dimension``, the solver itself also runs once, with
     clipping, on a design of few records, each of which stands for n / rows.
     """
-    d, n = int(point["d"]), float(point["n"])
+    d = int(point["d"])
+    n = float(point["n"])
     f = instances.quadratic(point["regime"], d, ratio, others)
     unit = release_noise(epsilon, 1 / n**2, 1, STRICT)
     rows = []
     for index, name in enumerate(instances.REGIMES[point["regime"]]):
-        method, drawn = instances.Method.of(name, f, n), streams(seed + index)
+        method = instances.Method.of(name, f, n)
+        drawn = streams(seed + index)
         step, count, expected = method.tuned(unit)
         setting = (step, count, unit * math.sqrt(count))
-        known = {"algorithm": name, "step": step, "steps": count, "expected": expected}
-        known |= {"start": f.start, **method.terms()}
+        run_columns = {
+            "algorithm": name,
+            "step": step,
+            "steps": count,
+            "expected": expected,
+        }
+        run_columns |= {"start": f.start, **method.terms()}
         for draw in range(draws):
             excess = method.drawn_excess(*setting, drawn)
-            rows.append({**known, "source": "law", "draw": draw, "excess": excess})
+            rows.append(
+                {**run_columns, "source": "law", "draw": draw, "excess": excess}
+            )
         if count <= solver_steps and d <= solver_dimension:
             excess = method.run_solver(*setting, 1 << d.bit_length(), drawn)
-            rows.append({**known, "source": "solver", "draw": 0, "excess": excess})
+            rows.append(
+                {**run_columns, "source": "solver", "draw": 0, "excess": excess}
+            )
     return rows
 
 
@@ -94,10 +105,12 @@ def theorem(
         ``expected`` is the exact expectation where nothing is clipped. ``n_needed`` is
         the number of records at which the bound equals the excess of w = 0.
     """
-    where, case = point.get("placement", placement), point["case"]
+    where = point.get("placement", placement)
+    case = point["case"]
     f = instances.pairs(**shapes[point["instance"]], ratio=ratio, placement=where)
     algorithm = theorem42.Algorithm.of(f, point["sampling"])
-    n, epsilon = float(point["n"]), float(point["epsilon"])
+    n = float(point["n"])
+    epsilon = float(point["epsilon"])
     terms = algorithm.terms(case, n, epsilon)
     row = {
         **vars(terms),
@@ -118,8 +131,8 @@ def theorem(
     expected = algorithm.expected_excess(*setting)
     row |= {"steps": inner * periods, "expected": expected}
     return [
-        {**row, "draw": draw, "excess": algorithm.run(*setting, streams(each))}
-        for draw, each in enumerate(trials.seeds_of(seed, transcripts))
+        {**row, "draw": draw, "excess": algorithm.run(*setting, streams(run_seed))}
+        for draw, run_seed in enumerate(trials.seeds_of(seed, transcripts))
     ]
 
 
@@ -138,7 +151,9 @@ def noise(config: Config, point: Point, seed: int) -> Rows:
     It is by the theorem, by its Renyi curve and exactly; the cost is of the first.
     """
     problem, _ = problem_of(config, point["problem"])
-    epsilon, delta, rows = problem.epsilon, problem.delta, Rows()
+    epsilon = problem.epsilon
+    delta = problem.delta
+    rows = Rows()
     for count in (1, 10, 100, 1000):
         printed = math.sqrt(3 * count * math.log(1 / delta)) / epsilon
         mu = math.sqrt(count) / printed
@@ -169,11 +184,16 @@ def as_dp_cd(config: Config, point: Point, seed: int) -> Rows:
         "DP-SkGD single": (dp_skgd, dp_skgd.Options()),
         "DP-CD": (dp_cd, dp_cd.Options(point["order"])),
     }
-    at = {"passes": 2, "step": 1.0, "clip": 5.0}
+    tuned_point = {"passes": 2, "step": 1.0, "clip": 5.0}
     rows = []
     for name, (module, options) in methods.items():
-        on = trials.Trials(problem, module, options, STRICT)
-        rows.append({"algorithm": name, "objective": float(on.fresh(at, [seed])[0])})
+        solver_trials = trials.Trials(problem, module, options, STRICT)
+        rows.append(
+            {
+                "algorithm": name,
+                "objective": float(solver_trials.fresh(tuned_point, [seed])[0]),
+            }
+        )
     return rows
 
 
@@ -210,7 +230,8 @@ def finalists(
     job = job_of(config, point)
     seeds = trials.seeds_of(seed, groups * transcripts + fresh)
     settings = _best(tuned(config, point, STRICT), most)
-    choose, later = seeds[: groups * transcripts], seeds[groups * transcripts :]
+    choose = seeds[: groups * transcripts]
+    later = seeds[groups * transcripts :]
     runs = transcripts_of(job, settings, lambda passes: choose, STRICT)
     runs["number"] = runs["transcript"] // transcripts
     chosen = runs.groupby([*SETTING, "number"], as_index=False).agg(
@@ -219,8 +240,8 @@ def finalists(
         status=("status", lambda all_of: next((s for s in all_of if s != "ok"), "ok")),
     )
     winner = chosen.groupby(SETTING)["objective"].mean().idxmin()
-    at = settings[(settings[SETTING] == list(winner)).all(axis=1)]
-    ended = transcripts_of(job, at, lambda passes: later, STRICT)[KEPT]
+    winning_rows = settings[(settings[SETTING] == list(winner)).all(axis=1)]
+    ended = transcripts_of(job, winning_rows, lambda passes: later, STRICT)[KEPT]
     ended = ended.rename(columns={"transcript": "number"}).assign(stage="fresh")
     return pd.concat([chosen.assign(stage="choose"), ended]).to_dict("records")
 

@@ -24,13 +24,13 @@ def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFra
     """Table 1: symbols, and numbers for each problem and sampling that is run."""
     rows: Rows = []
     for name, ran in results.load(config, problems).items():
-        if not all(result.available for result in ran):
+        if not all(solver_result.available for solver_result in ran):
             continue
         loaded = problem_of(config, name)
-        for result in ran:
-            bound, safe = theory.bounds(result.solver, *loaded)
+        for solver_result in ran:
+            bound, safe = theory.bounds(solver_result.solver, *loaded)
             convex, strong = theory.SYMBOLS[bound.kind]
-            row: dict[str, Any] = {"problem": name, "algorithm": result.label}
+            row: dict[str, Any] = {"problem": name, "algorithm": solver_result.label}
             row |= {"row": bound.kind}
             row |= {"convex_symbol": convex, "convex": bound.convex}
             row |= {"convex_dominating": safe.convex}
@@ -54,7 +54,7 @@ def fitted(table: pd.DataFrame) -> Rows:
     since noise dominates there.
     """
     rows: Rows = []
-    for at, group in groups(of_law(table), ["regime", "n"]):
+    for group_keys, group in groups(of_law(table), ["regime", "n"]):
         worse, better = group["algorithm"].unique()
         excess = group.pivot(
             index=["replicate", "draw"], columns=["algorithm", "d"], values="excess"
@@ -62,17 +62,25 @@ def fitted(table: pd.DataFrame) -> Rows:
         start = group.groupby("d")["start"].first()
         means = {name: excess[name].mean() for name in (worse, better)}
         highest = pd.concat(means.values(), axis=1).max(axis=1)
-        kept = [d for d in start.index if highest[d] < start[d] / 2]
-        if len(kept) < 2:
+        learnt_dimensions = [d for d in start.index if highest[d] < start[d] / 2]
+        if len(learnt_dimensions) < 2:
             continue
-        gain, predicted = means[worse] / means[better], row_ratios(group)
-        row = {"regime": at["regime"], "worse": worse, "better": better}
-        row |= {"n": int(at["n"]), "d_from": kept[0], "d_to": kept[-1]}
-        row["exponent"] = slope(kept, gain)
-        ends = _bootstrap(kept, excess[worse], excess[better])
+        gain = means[worse] / means[better]
+        predicted = row_ratios(group)
+        row = {"regime": group_keys["regime"], "worse": worse, "better": better}
+        row |= {
+            "n": int(group_keys["n"]),
+            "d_from": learnt_dimensions[0],
+            "d_to": learnt_dimensions[-1],
+        }
+        row["exponent"] = slope(learnt_dimensions, gain)
+        ends = _bootstrap(learnt_dimensions, excess[worse], excess[better])
         row |= dict(zip(("ci_low", "ci_high"), ends, strict=True))
-        row["gain_at_d_to"] = gain[kept[-1]]
-        row |= {f"{key}_row": slope(kept, each) for key, each in predicted.items()}
+        row["gain_at_d_to"] = gain[learnt_dimensions[-1]]
+        row |= {
+            f"{key}_row": slope(learnt_dimensions, ratios)
+            for key, ratios in predicted.items()
+        }
         rows.append(row | {"runs": len(excess)})
     return rows
 
@@ -99,7 +107,8 @@ def _bootstrap(
 ) -> tuple[float, float]:
     """95 % percentile interval of the slope; each dimension resamples its own runs."""
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0)))
-    tops, bottoms = worse[dims].to_numpy(), better[dims].to_numpy()
+    tops = worse[dims].to_numpy()
+    bottoms = better[dims].to_numpy()
     pick = rng.integers(0, len(tops), (2, draws, *tops.shape))
     over = np.take_along_axis(tops[None], pick[0], 1).mean(axis=1)
     under = np.take_along_axis(bottoms[None], pick[1], 1).mean(axis=1)
@@ -126,20 +135,22 @@ def rate(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """
     swept = swept_of(config, product).dropna(subset="excess")
     runs = swept[swept["start_over_bound"] >= 1].groupby([*DRAWN, *AXES], sort=False)
-    known = {name: (name, "first") for name in ("bound", "expected", "start")}
-    found = {"excess": ("excess", "mean"), "runs": ("excess", "size")}
-    means, rows = runs.agg(**found, **known).reset_index(), Rows()
+    first_columns = {name: (name, "first") for name in ("bound", "expected", "start")}
+    aggregates = {"excess": ("excess", "mean"), "runs": ("excess", "size")}
+    means = runs.agg(**aggregates, **first_columns).reset_index()
+    rows = Rows()
     for axis, held in AXES.items():
-        for at, group in groups(means, [*DRAWN, held]):
+        for group_keys, group in groups(means, [*DRAWN, held]):
             if len(group) < FEWEST:
                 continue
-            x, share = group[axis].to_numpy(float), group["excess"] / group["start"]
+            x = group[axis].to_numpy(float)
+            share = group["excess"] / group["start"]
             fits = {name: power(x, group[name].to_numpy()) for name in FITTED}
-            row = {"axis": axis} | {name: at[name] for name in DRAWN}
+            row = {"axis": axis} | {name: group_keys[name] for name in DRAWN}
             names = ("exponent", "ci_low", "ci_high")
             row |= dict(zip(names, fits.pop("excess"), strict=True))
             row |= {name: fit[0] for name, fit in fits.items()}
-            row["theorem"] = -1 if at["case"] == "convex" else -2
+            row["theorem"] = -1 if group_keys["case"] == "convex" else -2
             row |= {"points": len(group), "runs": int(group["runs"].min())}
             ends = {"least_share": share.min(), "largest_share": share.max()}
             rows.append(row | ends)
@@ -166,8 +177,12 @@ def banded(rows: Rows, control: str) -> pd.DataFrame:
     """
     apart = [abs(math.log(row["ratio"])) for row in rows if row["question"] == control]
     band = math.exp(max(apart, default=0.0))
-    own = ({"band": 1.0 if row["question"] == control else band} for row in rows)
-    return pd.DataFrame([row | each for row, each in zip(rows, own, strict=True)])
+    band_columns = (
+        {"band": 1.0 if row["question"] == control else band} for row in rows
+    )
+    return pd.DataFrame(
+        [row | band_column for row, band_column in zip(rows, band_columns, strict=True)]
+    )
 
 
 PLACED = ["instance", "length", "placement", "n"]  # a problem of the placement
@@ -182,32 +197,35 @@ def placement(config: Config, product: Product, problems: list[str]) -> pd.DataF
     """
     rows: Rows = []
     swept = swept_of(config, product).dropna(subset="excess")
-    for known, group in groups(swept, PLACED):
+    for placed, group in groups(swept, PLACED):
         by = dict(list(group.groupby("sampling", sort=False)))
         base = by.pop(BASE)
-        other = base.iloc[0]
-        for name, part in by.items():
-            one, inside = part.iloc[0], known["placement"] > 0
-            row = {"regime": "inside" if inside else "outside", **known}
+        base_run = base.iloc[0]
+        for name, runs in by.items():
+            first_run = runs.iloc[0]
+            inside = placed["placement"] > 0
+            row = {"regime": "inside" if inside else "outside", **placed}
             uniform = "against single uniform draws"
             row["question"] = CONTROL if name == AGAIN else uniform
             row |= {"first": name, "second": BASE}
-            row |= compared(_measured(part), _measured(base))
-            row["expected"] = one["expected"] / other["expected"]
-            row["predicted"] = one["row"] / other["row"]
-            start = min(one["start_over_bound"], other["start_over_bound"])
+            row |= compared(_measured(runs), _measured(base))
+            row["expected"] = first_run["expected"] / base_run["expected"]
+            row["predicted"] = first_run["row"] / base_run["row"]
+            start = min(first_run["start_over_bound"], base_run["start_over_bound"])
             rows.append(row | {"start_over_bound": start})
     return banded(rows, CONTROL)
 
 
-def _measured(part: pd.DataFrame) -> Measured:
+def _measured(runs: pd.DataFrame) -> Measured:
     """Log mean and its variance, by transcripts alone, since no setting was tuned."""
-    logs = np.log(part["excess"].to_numpy())
+    logs = np.log(runs["excess"].to_numpy())
     size = len(logs)
     return Measured(float(logs.mean()), float(logs.var(ddof=1)) / size, 0.0, size, size)
 
 
-_SINGLE, _IMPORTANCE, _FULL = "dp_skgd", "dp_skgd_importance", "dp_skgd_full"
+_SINGLE = "dp_skgd"
+_IMPORTANCE = "dp_skgd_importance"
+_FULL = "dp_skgd_full"
 # question: (first solver, second solver); if the ratio is below 1, the first is better
 QUESTIONS: dict[str, list[tuple[str, str]]] = {
     "importance against uniform": [
@@ -233,30 +251,48 @@ def finalists(config: Config, product: Product, problems: list[str]) -> pd.DataF
     samplings have the same law, their ratio is a control, which shows the effect of
     chance alone.
     """
-    swept, rows = swept_of(config, product), Rows()
+    swept = swept_of(config, product)
+    rows = Rows()
     swept = swept[swept["status"] != "unavailable"]
     swept = swept[swept["replicate"] == swept["replicate"].min()]  # smoke has several
     for name in [name for name in problems if name in set(swept["problem"])]:
-        (problem, _), known = problem_of(config, name), {}
-        for solver, part in where(swept, problem=name).groupby("solver"):
-            fresh, choose = (where(part, stage=one) for one in ("fresh", "choose"))
+        (problem, _) = problem_of(config, name)
+        solver_errors = {}
+        for solver, solver_runs in where(swept, problem=name).groupby("solver"):
+            fresh, choose = (
+                where(solver_runs, stage=solver_name)
+                for solver_name in ("fresh", "choose")
+            )
             errors = fresh["relative_error"].to_numpy()
-            known[solver] = measured(errors, choose.assign(replicate=choose["number"]))
+            solver_errors[solver] = measured(
+                errors, choose.assign(replicate=choose["number"])
+            )
         for question, pairs in QUESTIONS.items():
-            for first, second in pairs:
-                if first not in known or second not in known:
+            for first_solver, second_solver in pairs:
+                if (
+                    first_solver not in solver_errors
+                    or second_solver not in solver_errors
+                ):
                     continue
-                same = same_law(problem, first, second)
+                same = same_law(problem, first_solver, second_solver)
                 row = {"question": CONTROL_TUNED if same else question, "problem": name}
-                names = (plan.label(config, one) for one in (first, second))
+                names = (
+                    plan.label(config, solver_name)
+                    for solver_name in (first_solver, second_solver)
+                )
                 row |= dict(zip(("first", "second"), names, strict=True))
-                rows.append(row | compared(known[first], known[second]))
+                rows.append(
+                    row
+                    | compared(
+                        solver_errors[first_solver], solver_errors[second_solver]
+                    )
+                )
     return banded(rows, CONTROL_TUNED)
 
 
-def same_law(problem: Problem, first: str, second: str) -> bool:
+def same_law(problem: Problem, first_solver: str, second_solver: str) -> bool:
     """Whether two samplings coincide on a problem: importance where all M are equal."""
-    chosen = [theory.sketching(solver) for solver in (first, second)]
+    chosen = [theory.sketching(solver) for solver in (first_solver, second_solver)]
     if not all(chosen):
         return False
     a, b = (Sketch(problem, options) for options in chosen if options)

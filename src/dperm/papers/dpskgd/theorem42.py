@@ -18,7 +18,8 @@ from dperm.papers.dpskgd.instances import Pairs
 from dperm.solvers.lanes import dp_skgd
 
 CASES = ("convex", "strongly convex")
-BASE, AGAIN = "single", "single again"  # the second is a control: other seeds alone
+BASE = "single"
+AGAIN = "single again"  # the second is a control: other seeds alone
 _RANDOM = {"blocks": 4, "partition": "random"}
 SAMPLINGS: dict[str, dict[str, Any]] = {
     BASE: {},
@@ -92,8 +93,10 @@ class Algorithm:
         K of the convex case and T of the other are the printed ones. The first omits a
         factor 12, the second a factor 24 that the printed bound has.
         """
-        f, sketch = self.f, self.sketch
-        size, M = self.noise_size, f.dominating
+        f = self.f
+        sketch = self.sketch
+        size = self.noise_size
+        M = f.dominating
         rate = 2 * math.log(n) / (n * epsilon) ** 2
         if case == "convex":
             radius = theory.weighted(f.w, M / sketch.probability)
@@ -140,7 +143,8 @@ class Algorithm:
         Parameters are those of ``expected_excess``; a record of the design stands for
         n / p of them.
         """
-        f, (inner, periods) = self.f, counts
+        f = self.f
+        (inner, periods) = counts
         options = replace(self.sketch.options, periods=periods)
         lanes = Lanes(np.ones(1), np.full(1, f.clip), noise * f.p / n)
         steps = inner * periods
@@ -169,20 +173,20 @@ class Algorithm:
         total = 0.0
         for pair in range(len(self.f.M)):
             # one step on the moments (row by row) and a constant 1, shape (17, 17)
-            whole = np.zeros((_STATE**2 + 1, _STATE**2 + 1))
-            whole[-1, -1] = 1.0
-            rest = 1.0
+            step_matrix = np.zeros((_STATE**2 + 1, _STATE**2 + 1))
+            step_matrix[-1, -1] = 1.0
+            idle_chance = 1.0
             for chance, touched, deviation in self._touches(pair, noise, n):
-                rest -= chance
+                idle_chance -= chance
                 onto = touched / self.f.dominating[2 * pair : 2 * pair + 2]
                 keeps = np.eye(2) - onto[:, None] * self.f.hessian(pair)
                 moves = np.block([[keeps, np.zeros((2, 2))], [keeps, np.eye(2)]])
                 added = np.tile(np.diag((onto * deviation) ** 2), (2, 2))
-                whole[:-1, :-1] += chance * np.kron(moves, moves)
-                whole[:-1, -1] += chance * added.ravel()
+                step_matrix[:-1, :-1] += chance * np.kron(moves, moves)
+                step_matrix[:-1, -1] += chance * added.ravel()
             idle = np.block([[np.eye(2), np.zeros((2, 2))], [np.eye(2), np.eye(2)]])
-            whole[:-1, :-1] += rest * np.kron(idle, idle)
-            power = np.linalg.matrix_power(whole, inner)
+            step_matrix[:-1, :-1] += idle_chance * np.kron(idle, idle)
+            power = np.linalg.matrix_power(step_matrix, inner)
             error = self.f.optimum[pair] * np.array([-1.0, 1.0])
             squares = np.outer(error, error)
             for _ in range(periods):
@@ -199,9 +203,9 @@ class Algorithm:
         """For each set that touches a pair: chance, which of the two, noise."""
         shares = dp_skgd.shares(self.f.smoothness, self.sketch.sets)
         deviations = noise * 2 * self.f.clip / n * shares
-        both = np.array([2 * pair, 2 * pair + 1])
+        coordinates = np.array([2 * pair, 2 * pair + 1])
         sets = zip(self.sketch.q, self.sketch.sets, deviations, strict=True)
         for q, members, deviation in sets:
-            touched = np.isin(both, members).astype(float)
+            touched = np.isin(coordinates, members).astype(float)
             if touched.any():
                 yield float(q), touched, float(deviation)

@@ -69,11 +69,14 @@ def sketched(
         the sets, which the algorithm runs with.
     """
     sketch = Sketch(problem, options)
-    M, chances, w = sketch.smoothness, sketch.probability, optimum.w
+    M = sketch.smoothness
+    chances = sketch.probability
+    w = optimum.w
     if dominating:
         M = dp_skgd.lift(problem, np.arange(problem.p)) * problem.smoothness
     L = [lipschitz(problem, optimum, members) for members in sketch.sets]
-    noise, radius = math.sqrt(noise_size(sketch, M, L)), weighted(w, M / chances)
+    noise = math.sqrt(noise_size(sketch, M, L))
+    radius = weighted(w, M / chances)
     _, mu = strong_convexity(problem)
     strong = noise**2 * float((M / chances).max()) / mu if mu > 0 else math.inf
     return Bound(_kind(sketch), noise, radius, strong)

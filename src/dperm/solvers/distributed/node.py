@@ -16,7 +16,8 @@ from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.sketch import Sketch
 
 _HEAD = struct.Struct("<II")  # number of indices, number of numbers
-_INDEX, _NUMBER = np.dtype("<i8"), np.dtype("<f8")
+_INDEX = np.dtype("<i8")
+_NUMBER = np.dtype("<f8")
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class Node:
     """
 
     def __init__(self, share: Share, public: Public, seed: int):
-        self.public, self.first = public, share.first
+        self.public = public
+        self.first = share.first
         self.columns = Columns(clip_entries(share.matrix, public.entry_bound))
         bound = public.label_bound
         self.offset = np.clip(share.offset, -bound, bound)

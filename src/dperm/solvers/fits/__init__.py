@@ -45,19 +45,21 @@ class Fit(ABC):
 
     def __init__(
         self,
-        at: Scaled,
+        scaled: Scaled,
         ledger: Ledger,
         streams: Sequence[Streams],
         options: Any,
     ):
-        self.at, self.ledger, self.options = at, ledger, options
+        self.scaled = scaled
+        self.ledger = ledger
+        self.options = options
         self.streams = streams
-        self.u = np.zeros((at.p, len(streams)))
+        self.u = np.zeros((scaled.p, len(streams)))
 
     @property
     def weights(self) -> np.ndarray:
         """The runs' weights, shape (L, p)."""
-        return np.ascontiguousarray(self.u.T) / self.at.S
+        return np.ascontiguousarray(self.u.T) / self.scaled.S
 
     @abstractmethod
     def steps(self) -> Steps:
@@ -69,16 +71,18 @@ class Fit(ABC):
         Raises UndeclaredError if the algorithm requests a release that the ledger does
         not state, or one that noise for release has no proof for.
         """
-        steps, events, found = self.steps(), in_rounds(self.ledger), None
+        steps = self.steps()
+        events = in_rounds(self.ledger)
+        release = None
         noise: Any = self.exact or self.normal
         while True:
             with np.errstate(all="ignore"):  # no warning may depend on the records
                 try:
-                    wanted = next(steps) if found is None else steps.send(found)
+                    secret = next(steps) if release is None else steps.send(release)
                 except StopIteration:
                     return
-                found = wanted.released(events, noise)
-            yield isometric(found) if found.ndim == 3 else found
+                release = secret.released(events, noise)
+            yield isometric(release) if release.ndim == 3 else release
 
     def solve(self) -> np.ndarray:
         """Make the runs and return their weights, shape (L, p)."""
@@ -88,12 +92,14 @@ class Fit(ABC):
 
     def normal(self, scale: Any, size: int, law: Any = gaussian) -> np.ndarray:
         """Draw noise of a scale and law, each column from its run's own stream."""
-        drawn = [law(one.noise, size) for one in self.streams]
+        drawn = [law(stream.noise, size) for stream in self.streams]
         return scale * np.stack(drawn, axis=1)
 
 
-def too_wide(at: Scaled) -> str:
+def too_wide(scaled: Scaled) -> str:
     """Return why a p x p matrix is too large; empty if it is not."""
-    if at.p <= MOST_SQUARE:
+    if scaled.p <= MOST_SQUARE:
         return ""
-    return f"it handles a {at.p} x {at.p} matrix: {MOST_SQUARE} features at most"
+    return (
+        f"it handles a {scaled.p} x {scaled.p} matrix: {MOST_SQUARE} features at most"
+    )

@@ -47,13 +47,13 @@ class Options:
         positive(self, "radius", "label")
 
 
-def sensitivities(at: Scaled, options: Options) -> tuple[float, float, float]:
+def sensitivities(scaled: Scaled, options: Options) -> tuple[float, float, float]:
     """Sensitivities of eigenvalue, matrix and vector; labels over their scale."""
-    R = options.radius * at.radius
+    R = options.radius * scaled.radius
     return R**2, float(np.sqrt(2)) * R**2, 2 * R * options.label
 
 
-def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """Three Gaussian releases, each with sqrt(3) times the noise of one alone."""
     units = (
         "R^2, the replace-one change of the smallest eigenvalue",
@@ -63,9 +63,9 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     scale = float(np.sqrt(3)) * noise_multiplier
     events = tuple(
         Gaussian(moved, moved * scale, 1, unit, _SOURCE)
-        for moved, unit in zip(sensitivities(at, options), units, strict=True)
+        for moved, unit in zip(sensitivities(scaled, options), units, strict=True)
     )
-    return Ledger(events, given=at.given)
+    return Ledger(events, given=scaled.given)
 
 
 class Run(Fit):
@@ -73,14 +73,18 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The smallest eigenvalue, the matrix, the vector."""
-        at, p = self.at, self.at.p
-        R, Y = self.options.radius * at.radius, self.options.label
+        scaled = self.scaled
+        p = self.scaled.p
+        R = self.options.radius * scaled.radius
+        Y = self.options.label
         scales = [event.scale for event in self.ledger.events]
-        smallest = yield at.smallest_eigenvalue(R)
-        Q = yield at.second_moments(R)
-        q = yield at.label_products(R, Y)
-        known = np.maximum(smallest[0] - _MARGIN * scales[0], 0.0)
-        wanted = scales[1] * np.sqrt(p * np.log(2 * p**2 / DOUBT))
-        ridge = np.maximum(wanted - known, 0.0)
-        Q = floored(Q + ridge[:, None, None] * np.eye(p), 1e-9 * at.n)
-        self.u = minimised(at, Q, at.label * q, at.n, np.zeros((p, len(ridge))))
+        smallest = yield scaled.smallest_eigenvalue(R)
+        Q = yield scaled.second_moments(R)
+        q = yield scaled.label_products(R, Y)
+        least_eigenvalue = np.maximum(smallest[0] - _MARGIN * scales[0], 0.0)
+        target = scales[1] * np.sqrt(p * np.log(2 * p**2 / DOUBT))
+        ridge = np.maximum(target - least_eigenvalue, 0.0)
+        Q = floored(Q + ridge[:, None, None] * np.eye(p), 1e-9 * scaled.n)
+        self.u = minimised(
+            scaled, Q, scaled.label * q, scaled.n, np.zeros((p, len(ridge)))
+        )

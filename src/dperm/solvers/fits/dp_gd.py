@@ -52,20 +52,20 @@ class Options:
             )
 
 
-def refuses(options: Options, at: Scaled) -> str:
+def refuses(options: Options, scaled: Scaled) -> str:
     """Accept every loss and penalty."""
     return ""
 
 
-def threshold(at: Scaled, clip: float) -> float:
+def threshold(scaled: Scaled, clip: float) -> float:
     """C: a multiple of sqrt(p), and of the label's scale where slopes have no bound."""
-    slope = min(at.loss.lipschitz(np.inf), at.label)
-    return clip * slope * at.radius
+    slope = min(scaled.loss.lipschitz(np.inf), scaled.label)
+    return clip * slope * scaled.radius
 
 
-def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """T Gaussian releases, each with sqrt(T) times the noise of one alone."""
-    moved = 2 * threshold(at, options.clip)
+    moved = 2 * threshold(scaled, options.clip)
     event = Gaussian(
         sensitivity=moved,
         scale=moved * float(np.sqrt(options.steps)) * noise_multiplier,
@@ -73,7 +73,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         unit="2 C, the replace-one change of a sum of clipped gradients",
         source="Bassily, Smith and Thakurta 2014; Dong, Roth and Su 2019",
     )
-    return Ledger((event,), given=at.given)
+    return Ledger((event,), given=scaled.given)
 
 
 class Run(Fit):
@@ -81,8 +81,10 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """Noisy gradients."""
-        C = threshold(self.at, self.options.clip)
-        yield from self.descent(lambda: self.at.gradient_sum(self.u, C), self.at.n)
+        C = threshold(self.scaled, self.options.clip)
+        yield from self.descent(
+            lambda: self.scaled.gradient_sum(self.u, C), self.scaled.n
+        )
 
     def descent(
         self,
@@ -96,14 +98,17 @@ class Run(Fit):
         ``width`` features may move, or all p; ``placed`` makes a sum (p, L) of what is
         released. In the end the last half of the iterates is averaged, if asked for.
         """
-        at, options, T = self.at, self.options, self.options.steps
-        eta = options.step / (at.loss.curvature * (width or at.p))
+        scaled = self.scaled
+        options = self.options
+        T = self.options.steps
+        eta = options.step / (scaled.loss.curvature * (width or scaled.p))
         settled = eta / (1 - options.momentum)
-        velocity, total = np.zeros_like(self.u), np.zeros_like(self.u)
+        velocity = np.zeros_like(self.u)
+        total = np.zeros_like(self.u)
         for t in range(T):
             g = placed((yield ask()))
             velocity = options.momentum * velocity + g / count
-            self.u = at.prox(self.u - eta * velocity, settled)
+            self.u = scaled.prox(self.u - eta * velocity, settled)
             total += self.u if t >= T // 2 else 0.0
         if options.average:
             self.u = total / (T - T // 2)

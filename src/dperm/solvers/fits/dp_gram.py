@@ -45,41 +45,41 @@ class Options:
         share(self, "share")
 
 
-def refuses(options: Options, at: Scaled) -> str:
+def refuses(options: Options, scaled: Scaled) -> str:
     """Accept every loss and penalty, but not many features."""
-    return too_wide(at)
+    return too_wide(scaled)
 
 
-def scales(at: Scaled, options: Options) -> tuple[float, float, float, float]:
+def scales(scaled: Scaled, options: Options) -> tuple[float, float, float, float]:
     """Sensitivity of the matrix and of a gradient, and noise of each per multiplier."""
-    matrix = float(np.sqrt(2)) * (options.radius * at.radius) ** 2
-    gradient = 2 * threshold(at, options.clip)
-    first = matrix / float(np.sqrt(options.share))
-    rest = gradient * float(np.sqrt(options.steps / (1 - options.share)))
-    return matrix, gradient, first, rest
+    matrix = float(np.sqrt(2)) * (options.radius * scaled.radius) ** 2
+    gradient = 2 * threshold(scaled, options.clip)
+    matrix_scale = matrix / float(np.sqrt(options.share))
+    gradient_scale = gradient * float(np.sqrt(options.steps / (1 - options.share)))
+    return matrix, gradient, matrix_scale, gradient_scale
 
 
-def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """The matrix, and T gradients."""
-    matrix, gradient, first, rest = scales(at, options)
+    matrix, gradient, matrix_scale, gradient_scale = scales(scaled, options)
     source = "Tang et al. 2023, with replace-one constants"
     events = (
         Gaussian(
             matrix,
-            first * noise_multiplier,
+            matrix_scale * noise_multiplier,
             1,
             "sqrt(2) R^2, the replace-one change of a sum of x x^T, Frobenius norm",
             source,
         ),
         Gaussian(
             gradient,
-            rest * noise_multiplier,
+            gradient_scale * noise_multiplier,
             options.steps,
             "2 C, the replace-one change of a sum of clipped gradients",
             source,
         ),
     )
-    return Ledger(events, given=at.given)
+    return Ledger(events, given=scaled.given)
 
 
 class Run(Fit):
@@ -87,12 +87,14 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The matrix, then noisy gradients."""
-        at, options = self.at, self.options
-        R, C = options.radius * at.radius, threshold(at, options.clip)
-        Q = yield at.second_moments(R)
-        edge = max(self.ledger.events[0].scale * np.sqrt(2 * at.p), 1e-9 * at.n)
-        metric = at.loss.curvature * floored(Q, edge) / options.step
+        scaled = self.scaled
+        options = self.options
+        R = options.radius * scaled.radius
+        C = threshold(scaled, options.clip)
+        Q = yield scaled.second_moments(R)
+        edge = max(self.ledger.events[0].scale * np.sqrt(2 * scaled.p), 1e-9 * scaled.n)
+        metric = scaled.loss.curvature * floored(Q, edge) / options.step
         for _ in range(options.steps):
-            g = yield at.gradient_sum(self.u, C)
+            g = yield scaled.gradient_sum(self.u, C)
             q = np.einsum("lij,jl->il", metric, self.u) - g
-            self.u = minimised(at, metric, q, at.n, self.u)
+            self.u = minimised(scaled, metric, q, scaled.n, self.u)

@@ -41,24 +41,24 @@ class Options(dp_gd.Options):
             raise ValueError(f"options.share: expected in (0, 1], found {self.share}")
 
 
-def batch(at: Scaled, options: Options) -> int:
+def batch(scaled: Scaled, options: Options) -> int:
     """Number of records in a batch."""
-    return max(1, round(options.share * at.n))
+    return max(1, round(options.share * scaled.n))
 
 
-def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """T Gaussian releases, each on a random batch."""
-    moved = 2 * threshold(at, options.clip)
+    moved = 2 * threshold(scaled, options.clip)
     event = SampledGaussian(
         sensitivity=moved,
         scale=moved * noise_multiplier,
         count=options.steps,
-        batch=batch(at, options),
-        population=at.n,
+        batch=batch(scaled, options),
+        population=scaled.n,
         unit="2 C, the replace-one change of a sum of clipped gradients",
         source="Abadi et al. 2016; Balle, Barthe and Gaboardi 2018",
     )
-    return Ledger((event,), given=at.given)
+    return Ledger((event,), given=scaled.given)
 
 
 class Run(dp_gd.Run):
@@ -66,8 +66,11 @@ class Run(dp_gd.Run):
 
     def steps(self) -> Steps:
         """Noisy gradients of batches."""
-        at, options, own = self.at, self.options, self.streams
-        size, C = batch(at, options), threshold(at, options.clip)
+        scaled = self.scaled
+        options = self.options
+        streams = self.streams
+        size = batch(scaled, options)
+        C = threshold(scaled, options.clip)
         yield from self.descent(
-            lambda: at.batch_gradient_sum(self.u, C, size, own), size
+            lambda: scaled.batch_gradient_sum(self.u, C, size, streams), size
         )

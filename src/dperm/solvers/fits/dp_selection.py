@@ -47,15 +47,16 @@ class Options(dp_gd.Options):
         share(self, "share")
 
 
-def chosen(at: Scaled, options: Options) -> tuple[int, float]:
+def chosen(scaled: Scaled, options: Options) -> tuple[int, float]:
     """Number of features k, and C for them."""
-    k = min(options.features, at.p)
-    return k, threshold(at, options.clip) * float(np.sqrt(k / at.p))
+    k = min(options.features, scaled.p)
+    return k, threshold(scaled, options.clip) * float(np.sqrt(k / scaled.p))
 
 
-def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """The features, then T Gaussian releases."""
-    (k, C), T = chosen(at, options), options.steps
+    (k, C) = chosen(scaled, options)
+    T = options.steps
     # a selection of range 4 / b costs about as much as a Gaussian of mu = 2 / b
     scale = 2.0 * noise_multiplier * float(np.sqrt(k / options.share))
     selection = TopK(
@@ -74,7 +75,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         "2 C, the replace-one change of a sum of clipped gradients",
         "Bassily, Smith and Thakurta 2014; Dong, Roth and Su 2019",
     )
-    return Ledger((selection, gradient), given=at.given)
+    return Ledger((selection, gradient), given=scaled.given)
 
 
 class Run(dp_gd.Run):
@@ -82,16 +83,16 @@ class Run(dp_gd.Run):
 
     def steps(self) -> Steps:
         """Features, then noisy gradients."""
-        at = self.at
-        k, C = chosen(at, self.options)
-        told = (yield at.relevance(k)).astype(int)
+        scaled = self.scaled
+        k, C = chosen(scaled, self.options)
+        selected = (yield scaled.relevance(k)).astype(int)
 
-        def placed(some: np.ndarray) -> np.ndarray:
+        def placed(chosen_gradient: np.ndarray) -> np.ndarray:
             g = np.zeros_like(self.u)
-            np.put_along_axis(g, told, some, axis=0)
+            np.put_along_axis(g, selected, chosen_gradient, axis=0)
             return g
 
         def ask() -> Secret:
-            return at.chosen_gradient_sum(self.u, C, told)
+            return scaled.chosen_gradient_sum(self.u, C, selected)
 
-        yield from self.descent(ask, at.n, k, placed)
+        yield from self.descent(ask, scaled.n, k, placed)

@@ -58,24 +58,28 @@ class Options:
         share(self, "share", "eigenvalue")
 
 
-def known(at: Scaled, R: float, found: np.ndarray, event: Event) -> np.ndarray:
+def known(scaled: Scaled, R: float, eigenvalue: np.ndarray, event: Event) -> np.ndarray:
     """Lower bound on the shared records' smallest eigenvalue, shape (L,).
 
     It fails with probability at most ``DOUBT`` delta.
     """
-    margin = R**2 + float(norm.isf(DOUBT * at.delta)) * event.scale
-    return np.maximum(found[0] - margin, 0.0)
+    margin = R**2 + float(norm.isf(DOUBT * scaled.delta)) * event.scale
+    return np.maximum(eigenvalue[0] - margin, 0.0)
 
 
-def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """The smallest eigenvalue, T sketches and T gradients."""
-    R, T, noise = options.radius * at.radius, options.steps, noise_multiplier
-    first = options.share * options.eigenvalue
+    R = options.radius * scaled.radius
+    T = options.steps
+    noise = noise_multiplier
+    eigenvalue_share = options.share * options.eigenvalue
     # above p rows, so that the sketch is regular
-    k = max(int(options.rows * max(at.p, np.log(20 * T / at.delta))), at.p + 2)
+    k = max(
+        int(options.rows * max(scaled.p, np.log(20 * T / scaled.delta))), scaled.p + 2
+    )
     eigenvalue = Gaussian(
         R**2,
-        R**2 * noise / float(np.sqrt(first)),
+        R**2 * noise / float(np.sqrt(eigenvalue_share)),
         1,
         "R^2, the replace-one change of the smallest eigenvalue of a sum of x x^T",
         _SOURCE,
@@ -83,14 +87,15 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     sketch = GaussianSketch(
         sensitivity=R,
         # the loss of kT rows has deviation s^2 sqrt(kT), like mu of a Gaussian release
-        scale=R * float((noise * np.sqrt(k * T / (options.share - first))) ** 0.5),
+        scale=R
+        * float((noise * np.sqrt(k * T / (options.share - eigenvalue_share))) ** 0.5),
         count=T,
         unit="R, the bound on a record; the scale is the root of the least covariance",
         source=_SOURCE,
         rows=k,
-        doubt=DOUBT * at.delta,
+        doubt=DOUBT * scaled.delta,
     )
-    moved = 2 * threshold(at, options.clip)
+    moved = 2 * threshold(scaled, options.clip)
     gradient = Gaussian(
         moved,
         moved * noise * float(np.sqrt(T / (1 - options.share))),
@@ -98,7 +103,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         "2 C, the replace-one change of a sum of clipped gradients",
         "Lev et al. 2026, Algorithm 1, with replace-one constants",
     )
-    return Ledger((eigenvalue, sketch, gradient), given=at.given)
+    return Ledger((eigenvalue, sketch, gradient), given=scaled.given)
 
 
 class Run(Fit):
@@ -106,14 +111,16 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The smallest eigenvalue, then a sketch and a gradient per step."""
-        at, options = self.at, self.options
-        R, C = options.radius * at.radius, threshold(at, options.clip)
+        scaled = self.scaled
+        options = self.options
+        R = options.radius * scaled.radius
+        C = threshold(scaled, options.clip)
         eigenvalue, sketch, _ = self.ledger.events
-        found = yield at.smallest_eigenvalue(R)
-        below = known(at, R, found, eigenvalue)
+        smallest = yield scaled.smallest_eigenvalue(R)
+        below = known(scaled, R, smallest, eigenvalue)
         for _ in range(options.steps):
             rows = sketch.rows  # type: ignore[attr-defined]
-            H = floored((yield at.sketch(R, rows, below)), 1e-9 * at.n)
-            g = yield at.gradient_sum(self.u, C)
+            H = floored((yield scaled.sketch(R, rows, below)), 1e-9 * scaled.n)
+            g = yield scaled.gradient_sum(self.u, C)
             q = np.einsum("lij,jl->il", H, self.u) - g
-            self.u = minimised(at, H, q, at.n, self.u)
+            self.u = minimised(scaled, H, q, scaled.n, self.u)

@@ -29,7 +29,7 @@ _LENGTHS = (0.05, 20.0)  # shortest and longest step, in Newton steps
 
 
 def minimise(
-    at: Scaled,
+    scaled: Scaled,
     records: Records,
     radius: float,
     ridge: float,
@@ -43,13 +43,13 @@ def minimise(
     scale. Minimisers (p, L) are returned even if it is not reached, which only rounding
     can cause: refusing some data sets would distinguish them from others.
     """
-    least = np.maximum(tolerance, _ROUNDING * np.linalg.norm(b, axis=0))
-    solve = _newton if at.is_smooth else _proximal
-    return solve(at, records, radius, ridge, b, least)
+    tolerances = np.maximum(tolerance, _ROUNDING * np.linalg.norm(b, axis=0))
+    solve = _newton if scaled.is_smooth else _proximal
+    return solve(scaled, records, radius, ridge, b, tolerances)
 
 
 def _newton(
-    at: Scaled,
+    scaled: Scaled,
     records: Records,
     radius: float,
     ridge: float,
@@ -57,39 +57,47 @@ def _newton(
     tolerance: np.ndarray,
 ) -> np.ndarray:
     """Take steps with the Hessian at the minimiser for b = 0, or with their own."""
-    weights = at.n * at.l2[:, 0] + ridge
+    weights = scaled.n * scaled.l2[:, 0] + ridge
 
     def gradient(u: np.ndarray, b: np.ndarray) -> np.ndarray:
         return records.pull(u, radius) + weights[:, None] * u + b
 
     def centre() -> tuple[np.ndarray, Any]:
-        none, most = np.zeros(at.p), float(tolerance.max())
-        u = _minimise_one(records, radius, weights, none, none, most)
+        none = np.zeros(scaled.p)
+        loosest = float(tolerance.max())
+        u = _minimise_one(records, radius, weights, none, none, loosest)
         bent = records.hessian(u, radius) + np.diag(weights)
         return u[:, None], linalg.cho_factor(bent)
 
     start, factor = records.kept(("centre", radius, ridge), centre)
     u = np.repeat(start, b.shape[1], axis=1)
-    left, sizes = np.arange(b.shape[1]), np.full(b.shape[1], np.inf)
-    here, length = u.copy(), np.ones(b.shape[1])
-    slope = gradient(here, b)
+    unfinished = np.arange(b.shape[1])
+    sizes = np.full(b.shape[1], np.inf)
+    points = u.copy()
+    length = np.ones(b.shape[1])
+    slope = gradient(points, b)
     move = linalg.cho_solve(factor, slope)
     for _ in range(_CHORDS):
-        u[:, left], sizes[left] = here, np.linalg.norm(slope, axis=0)
-        kept = ~(sizes[left] <= tolerance[left])
-        if not kept.any():
+        u[:, unfinished], sizes[unfinished] = points, np.linalg.norm(slope, axis=0)
+        is_unfinished = ~(sizes[unfinished] <= tolerance[unfinished])
+        if not is_unfinished.any():
             return u
-        left, here, length = left[kept], here[:, kept], length[kept]
-        slope, move = slope[:, kept], move[:, kept]
-        here = here - length * move
-        following = gradient(here, b[:, left])
+        unfinished = unfinished[is_unfinished]
+        points = points[:, is_unfinished]
+        length = length[is_unfinished]
+        slope = slope[:, is_unfinished]
+        move = move[:, is_unfinished]
+        points = points - length * move
+        following = gradient(points, b[:, unfinished])
         after = linalg.cho_solve(factor, following)
         # Barzilai and Borwein 1988, in the metric of the Hessian
-        changed, bent = following - slope, after - move
+        changed = following - slope
+        bent = after - move
         length = -length * (move * changed).sum(axis=0)
         length = np.clip(length / (changed * bent).sum(axis=0), *_LENGTHS)
         length = np.where(np.isfinite(length), length, 1.0)  # nothing changed
-        slope, move = following, after
+        slope = following
+        move = after
     for k in np.flatnonzero(~(sizes <= tolerance)):
         u[:, k] = _minimise_one(
             records, radius, weights, b[:, k], u[:, k], float(tolerance[k])
@@ -125,12 +133,13 @@ def _minimise_one(
             length /= 2
         else:  # rounding is all that is left
             return u
-        u, slope = u - length * move, following
+        u = u - length * move
+        slope = following
     return u
 
 
 def _proximal(
-    at: Scaled,
+    scaled: Scaled,
     records: Records,
     radius: float,
     ridge: float,
@@ -141,18 +150,19 @@ def _proximal(
 
     That of a smooth penalty counts too (Chambolle and Pock 2016, Algorithm 5).
     """
-    own = at.n * float(at.l2.min()) if at.is_smooth else 0.0
-    L = records.kept(("top", radius), lambda: _top(at, records, radius)) + ridge
-    root = np.sqrt((ridge + own) / (L + own))
-    momentum, step = (1 - root) / (1 + root), 1.0 / L
+    curvature = scaled.n * float(scaled.l2.min()) if scaled.is_smooth else 0.0
+    L = records.kept(("top", radius), lambda: _top(scaled, records, radius)) + ridge
+    root = np.sqrt((ridge + curvature) / (L + curvature))
+    momentum = (1 - root) / (1 + root)
+    step = 1.0 / L
 
     def smooth(u: np.ndarray) -> np.ndarray:
         return records.pull(u, radius) + ridge * u + b
 
     u = np.zeros_like(b)
     y = u
-    for _ in range(_most_steps(at, radius, ridge)):
-        following = at.prox(y - step * smooth(y), step * at.n)
+    for _ in range(_most_steps(scaled, radius, ridge)):
+        following = scaled.prox(y - step * smooth(y), step * scaled.n)
         # L (y - u) - grad f(y) + grad f(u) is a subgradient; grad f is L-Lipschitz
         sizes = 2 * L * np.linalg.norm(y - following, axis=0)
         if (sizes <= tolerance).all():
@@ -162,21 +172,21 @@ def _proximal(
     return u
 
 
-def _most_steps(at: Scaled, radius: float, ridge: float) -> int:
+def _most_steps(scaled: Scaled, radius: float, ridge: float) -> int:
     """Steps that reach any tolerance above rounding, whatever the records are."""
-    strong = ridge + at.n * float(at.l2.min())
-    steepest = at.loss.curvature * at.n * radius**2 / strong
+    strong = ridge + scaled.n * float(scaled.l2.min())
+    steepest = scaled.loss.curvature * scaled.n * radius**2 / strong
     return 1000 + math.ceil(_HALVINGS * math.sqrt(1 + steepest))
 
 
-def _top(at: Scaled, records: Records, radius: float) -> float:
+def _top(scaled: Scaled, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
-    if at.p <= _WIDEST:
+    if scaled.p <= _WIDEST:
         moments = records.gram(radius)
-    elif at.n <= _WIDEST:
+    elif scaled.n <= _WIDEST:
         moments = gram(records.clipped(radius).T)
     else:
-        return at.loss.curvature * at.n * radius**2
-    last = len(moments) - 1
-    top = float(linalg.eigvalsh(moments, subset_by_index=[last, last])[0])
-    return 1.0001 * at.loss.curvature * top
+        return scaled.loss.curvature * scaled.n * radius**2
+    last_index = len(moments) - 1
+    top = float(linalg.eigvalsh(moments, subset_by_index=[last_index, last_index])[0])
+    return 1.0001 * scaled.loss.curvature * top

@@ -45,21 +45,23 @@ class Options:
         positive(self, "radius", "weight", "floor", "shrink")
 
 
-def refuses(options: Options, at: Scaled) -> str:
+def refuses(options: Options, scaled: Scaled) -> str:
     """Refuse losses other than squares, which moments do not determine."""
-    if not at.loss.quadratic:
-        return f"loss {at.loss.name}: second moments determine no other than squares"
-    return too_wide(at)
+    if not scaled.loss.quadratic:
+        return (
+            f"loss {scaled.loss.name}: second moments determine no other than squares"
+        )
+    return too_wide(scaled)
 
 
-def bound(at: Scaled, options: Options) -> float:
+def bound(scaled: Scaled, options: Options) -> float:
     """C, the bound on t."""
-    return options.radius * float(np.sqrt(at.p + 1))
+    return options.radius * float(np.sqrt(scaled.p + 1))
 
 
-def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """One Gaussian release."""
-    moved = float(np.sqrt(2)) * bound(at, options) ** 2
+    moved = float(np.sqrt(2)) * bound(scaled, options) ** 2
     event = Gaussian(
         sensitivity=moved,
         scale=moved * noise_multiplier,
@@ -67,7 +69,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         unit="sqrt(2) C^2, the replace-one change of a sum of t t^T, Frobenius norm",
         source="||t t' - s s'||^2 = |t|^4 + |s|^4 - 2 (t.s)^2",
     )
-    return Ledger((event,), given=at.given)
+    return Ledger((event,), given=scaled.given)
 
 
 class Run(Fit):
@@ -75,15 +77,18 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The noisy moments of features and label."""
-        at, options, p = self.at, self.options, self.at.p
-        whole = yield at.moments(bound(at, options), options.weight)
+        scaled = self.scaled
+        options = self.options
+        p = self.scaled.p
+        moments = yield scaled.moments(bound(scaled, options), options.weight)
         scale = self.ledger.events[0].scale
         Q = floored(
-            whole[:, :p, :p], max(options.floor * scale * np.sqrt(2 * p), 1e-9 * at.n)
+            moments[:, :p, :p],
+            max(options.floor * scale * np.sqrt(2 * p), 1e-9 * scaled.n),
         )
-        q = shrunk(whole[:, :p, p].T, options.shrink * scale**2 / 2)
-        q *= at.label / options.weight
-        self.u = minimised(at, Q, q, at.n, np.zeros_like(q))
+        q = shrunk(moments[:, :p, p].T, options.shrink * scale**2 / 2)
+        q *= scaled.label / options.weight
+        self.u = minimised(scaled, Q, q, scaled.n, np.zeros_like(q))
 
 
 def shrunk(q: np.ndarray, variance: float) -> np.ndarray:
@@ -96,37 +101,39 @@ _STEPS = 2000
 _STILL = 1e-9  # relative to the weights, a step that ends the search
 
 
-def floored(Q: np.ndarray, least: float) -> np.ndarray:
-    """Raise the eigenvalues of symmetric matrices (L, p, p) to at least ``least``.
+def floored(Q: np.ndarray, floor: float) -> np.ndarray:
+    """Raise the eigenvalues of symmetric matrices (L, p, p) to at least ``floor``.
 
     Without a positive floor a penalised quadratic may be unbounded below.
     """
-    values, vectors = np.linalg.eigh(Q)
-    return (vectors * np.maximum(values, least)[:, None, :]) @ vectors.mT
+    eigenvalues, vectors = np.linalg.eigh(Q)
+    return (vectors * np.maximum(eigenvalues, floor)[:, None, :]) @ vectors.mT
 
 
 def minimised(
-    at: Scaled, Q: np.ndarray, q: np.ndarray, records: float, u: np.ndarray
+    scaled: Scaled, Q: np.ndarray, q: np.ndarray, records: float, u: np.ndarray
 ) -> np.ndarray:
     """Minimiser of u.Q u / 2 - q.u + records psi(u) for each run, starting at u.
 
     Q (L, p, p) is positive definite; q, u and the minimisers are (p, L). The penalty
-    psi is that of ``at``.
+    psi is that of ``scaled``.
     """
-    if at.is_smooth:
-        whole = Q + records * np.diag(at.l2[:, 0])
-        minimiser: np.ndarray = np.linalg.solve(whole, q.T[:, :, None])[:, :, 0].T
+    if scaled.is_smooth:
+        hessian = Q + records * np.diag(scaled.l2[:, 0])
+        minimiser: np.ndarray = np.linalg.solve(hessian, q.T[:, :, None])[:, :, 0].T
         return minimiser
     L = np.linalg.norm(Q, ord=2, axis=(1, 2))[None, :]
-    y, t = u, 1.0
+    y = u
+    t = 1.0
     for _ in range(_STEPS):
         slope = np.einsum("lij,jl->il", Q, y) - q
-        following = at.prox(y - slope / L, records / L)
+        following = scaled.prox(y - slope / L, records / L)
         moved = following - u
         if np.abs(moved).max() <= _STILL * max(np.abs(following).max(), 1e-30):
             return following
         later = (1 + np.sqrt(1 + 4 * t * t)) / 2
         uphill = ((y - following) * moved).sum(axis=0) > 0
         y = following + np.where(uphill, 0.0, (t - 1) / later) * moved
-        u, t = following, later
+        u = following
+        t = later
     return u

@@ -47,29 +47,33 @@ class Options:
         one_of("minima", self.minima, MINIMA)
 
 
-def refuses(options: Options, at: Scaled) -> str:
+def refuses(options: Options, scaled: Scaled) -> str:
     """Refuse losses for which nothing is proved, and minima that take too long."""
-    if at.loss.name != "logistic":
+    if scaled.loss.name != "logistic":
         return (
-            f"loss {at.loss.name}: the bound is proved for slopes of one sign, which "
+            f"loss {scaled.loss.name}: the bound is proved for slopes of one sign, which "
             "are those of the logistic loss; least squares has none at all"
         )
-    if at.p > WIDE and not at.is_smooth:
-        return f"{at.p} features: exact minima with an L1 norm take too long"
+    if scaled.p > WIDE and not scaled.is_smooth:
+        return f"{scaled.p} features: exact minima with an L1 norm take too long"
     return ""
 
 
-def constants(at: Scaled, options: Options) -> tuple[float, float, float]:
+def constants(scaled: Scaled, options: Options) -> tuple[float, float, float]:
     """R, Lambda, and the ridge to be added for it."""
-    R = options.radius * at.radius
-    wanted = R**2 / (options.curvature * at.epsilon)
-    own = at.n * float(at.l2.min())
-    return R, max(wanted, own), max(wanted - own, 0.0)
+    R = options.radius * scaled.radius
+    needed_curvature = R**2 / (options.curvature * scaled.epsilon)
+    penalty_curvature = scaled.n * float(scaled.l2.min())
+    return (
+        R,
+        max(needed_curvature, penalty_curvature),
+        max(needed_curvature - penalty_curvature, 0.0),
+    )
 
 
-def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
+def ledger(scaled: Scaled, noise_multiplier: float, options: Options) -> Ledger:
     """The tilted minimum, and the noise that hides its error if it is approximate."""
-    R, Lambda, _ = constants(at, options)
+    R, Lambda, _ = constants(scaled, options)
     tilt = PerturbedObjective(
         sensitivity=2 * R,
         scale=2 * R * noise_multiplier,
@@ -79,7 +83,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         curvature=R**2 / Lambda,
     )
     if options.minima == "exact":
-        return Ledger((tilt,), given=(*at.given, EXACT_MINIMA))
+        return Ledger((tilt,), given=(*scaled.given, EXACT_MINIMA))
     digits = Gaussian(
         sensitivity=2 * options.tolerance,
         scale=2 * options.tolerance / options.digits if noise_multiplier else 0.0,
@@ -87,7 +91,7 @@ def ledger(at: Scaled, noise_multiplier: float, options: Options) -> Ledger:
         unit="2 tau / Lambda, the shift of the distance to the minimum",
         source="Iyengar et al. 2019, approximate minima perturbation",
     )
-    return Ledger((tilt, digits), given=at.given)
+    return Ledger((tilt, digits), given=scaled.given)
 
 
 class Run(Fit):
@@ -95,8 +99,9 @@ class Run(Fit):
 
     def steps(self) -> Steps:
         """The minimisers, with noise on their error if they are approximate."""
-        at, options = self.at, self.options
-        R, Lambda, ridge = constants(at, options)
+        scaled = self.scaled
+        options = self.options
+        R, Lambda, ridge = constants(scaled, options)
         off = options.tolerance if options.minima == "approximate" else 0.0
         tolerance = options.tolerance * Lambda
-        self.u = yield at.tilted_minimum(R, ridge, tolerance, R**2 / Lambda, off)
+        self.u = yield scaled.tilted_minimum(R, ridge, tolerance, R**2 / Lambda, off)

@@ -49,9 +49,13 @@ class Scaled:
     """
 
     def __init__(self, problem: Problem, apart: bool = False):
-        self.name, self.loss, self.penalty = problem.name, problem.loss, problem.penalty
-        self.n, self.p = problem.n, problem.p
-        self.epsilon, self.delta = problem.epsilon, problem.delta
+        self.name = problem.name
+        self.loss = problem.loss
+        self.penalty = problem.penalty
+        self.n = problem.n
+        self.p = problem.p
+        self.epsilon = problem.epsilon
+        self.delta = problem.delta
         self.S, self.label = column_scales(problem), label_scale(problem)
         self.given = problem.given
         if not is_declared(problem):
@@ -63,15 +67,15 @@ class Scaled:
     def _behind(self) -> Records:
         """Return the records, scaling them when they are first needed."""
         if isinstance(self._records, Problem):
-            how = (self.S, self.label, self.apart)
-            self._records = Records(self._records, *how)
+            scales = (self.S, self.label, self.apart)
+            self._records = Records(self._records, *scales)
         return self._records
 
     def _gram(self, R: float) -> np.ndarray:
         """Sum of x x^T over records clipped to R; (p, p)."""
         records = self._behind()
-        found: np.ndarray = records.kept(("gram", R), lambda: records.gram(R))
-        return found
+        gram: np.ndarray = records.kept(("gram", R), lambda: records.gram(R))
+        return gram
 
     @property
     def real(self) -> bool:
@@ -91,8 +95,8 @@ class Scaled:
         Replacing a record moves it by 2 C.
         """
         error = sum_error(self.n, self.p, C) if self.apart else None
-        found = self._behind().gradient(u, C)
-        return secret.noisy(found, 2 * C, error=error)
+        gradient = self._behind().gradient(u, C)
+        return secret.noisy(gradient, 2 * C, error=error)
 
     def batch_gradient_sum(
         self, u: np.ndarray, C: float, size: int, streams: Sequence[Streams]
@@ -101,12 +105,13 @@ class Scaled:
 
         Each run draws its own batch from its stream ``sampling``.
         """
-        records, found = self._behind(), np.empty_like(u)
-        for run, one in enumerate(streams):
-            sampling: Any = one.sampling
-            some = sampling.choice(self.n, size, replace=False, shuffle=False)
-            found[:, run] = records.gradient(u[:, run], C, some)
-        return secret.noisy(found, 2 * C, rate=size / self.n)
+        records = self._behind()
+        gradients = np.empty_like(u)
+        for run, run_streams in enumerate(streams):
+            sampling: Any = run_streams.sampling
+            batch = sampling.choice(self.n, size, replace=False, shuffle=False)
+            gradients[:, run] = records.gradient(u[:, run], C, batch)
+        return secret.noisy(gradients, 2 * C, rate=size / self.n)
 
     def second_moments(self, R: float) -> Secret:
         """Sum of x x^T over records clipped to R; symmetric, (p, p).
@@ -138,7 +143,8 @@ class Scaled:
 
         Replacing a record takes away and adds a matrix between 0 and R^2 I.
         """
-        records, gram = self._behind(), self._gram(R)
+        records = self._behind()
+        gram = self._gram(R)
 
         def least() -> float:
             return float(np.linalg.eigvalsh(gram)[0])
@@ -153,8 +159,10 @@ class Scaled:
         records = self._behind()
 
         def products() -> np.ndarray:
-            found: np.ndarray = records.clipped(R).T @ np.clip(records.labels, -Y, Y)
-            return found
+            label_sums: np.ndarray = records.clipped(R).T @ np.clip(
+                records.labels, -Y, Y
+            )
+            return label_sums
 
         return secret.noisy(records.kept(("x y", R, Y), products), 2 * R * Y)
 
@@ -181,16 +189,16 @@ class Scaled:
         each by at most 2, so that replacing one moves a score by at most 2.
         """
         records = self._behind()
-        values = records.kept("relevance", lambda: relevance(records, self.real))
-        return secret.largest(values, 2.0, k)
+        relevances = records.kept("relevance", lambda: relevance(records, self.real))
+        return secret.largest(relevances, 2.0, k)
 
     def chosen_gradient_sum(self, u: np.ndarray, C: float, chosen: Any) -> Secret:
         """Sum of gradients in each run's chosen features, clipped to C; (k, L)."""
-        found = np.empty(chosen.shape)
+        gradients = np.empty(chosen.shape)
         for run, columns in enumerate(chosen.T):
-            some = self._behind().of_columns(columns)
-            found[:, run] = some.gradient(u[columns, run], C)
-        return secret.noisy(found, 2 * C)
+            narrowed = self._behind().of_columns(columns)
+            gradients[:, run] = narrowed.gradient(u[columns, run], C)
+        return secret.noisy(gradients, 2 * C)
 
     # --- the penalty, per record, in units of the scales ------------------------------
 
@@ -211,8 +219,8 @@ class Scaled:
 
     def prox(self, u: np.ndarray, step: Any) -> np.ndarray:
         """Proximal operator of step times the penalty, at u (p, L)."""
-        out = np.sign(u) * np.maximum(np.abs(u) - step * self.l1, 0.0)
-        return self.boxed(out / (1.0 + step * self.l2))
+        shrunk = np.sign(u) * np.maximum(np.abs(u) - step * self.l1, 0.0)
+        return self.boxed(shrunk / (1.0 + step * self.l2))
 
     def boxed(self, u: np.ndarray) -> np.ndarray:
         """Nearest point to u (p, L) in the box, which bounds the weights u / S."""

@@ -51,8 +51,11 @@ class Secret:
         then: Callable[[np.ndarray], Secret] | None = None,
         exact: bool = False,
     ):
-        self.kind, self.needs, self.exact = kind, needs, exact
-        self.__release, self.__then = release, then
+        self.kind = kind
+        self.needs = needs
+        self.exact = exact
+        self.__release = release
+        self.__then = then
 
     def released(self, events: Iterator[Event], normal: Normal | Exact) -> np.ndarray:
         """The value as the next event hides it, (k, L) or (L, k, k).
@@ -62,27 +65,27 @@ class Secret:
         """
         event = next(events, None)
         if type(event) is not self.kind:
-            found = "no more" if event is None else f"a {type(event).__name__}"
+            expected = "no more" if event is None else f"a {type(event).__name__}"
             raise UndeclaredError(
                 f"the run makes a release of kind {self.kind.__name__}, its ledger: "
-                f"{found}"
+                f"{expected}"
             )
         for name, need in self.needs.items():
-            stated = getattr(event, name)
-            if not np.all(need <= stated * (1 + ROUNDING)):
-                most = np.max(need)
+            bound = getattr(event, name)
+            if not np.all(need <= bound * (1 + ROUNDING)):
+                largest = np.max(need)
                 raise UndeclaredError(
-                    f"{name}: the ledger states {stated:g}, the run has {most:g}"
+                    f"{name}: the ledger states {bound:g}, the run has {largest:g}"
                 )
         if isinstance(normal, Exact) and not self.exact:
             raise UndeclaredError(
                 "exact noise: no bound on the error of doubles, which sums of all "
                 "records alone have"
             )
-        shown = self.__release(event, normal)
+        release = self.__release(event, normal)
         if self.__then is None:
-            return shown
-        return self.__then(shown).released(events, normal)
+            return release
+        return self.__then(release).released(events, normal)
 
 
 def noisy(
@@ -102,16 +105,18 @@ def noisy(
     needs = {"sensitivity": sensitivity}
 
     def release(event: Gaussian, normal: Normal | Exact) -> np.ndarray:
-        whole = np.asarray(value, dtype=float)
+        exact_sum = np.asarray(value, dtype=float)
         if isinstance(normal, Exact):
             assert error is not None
-            return normal.added(whole, event.scale, event.sensitivity, error, symmetric)
+            return normal.added(
+                exact_sum, event.scale, event.sensitivity, error, symmetric
+            )
         if symmetric:
-            p = len(whole)
+            p = len(exact_sum)
             drawn = normal(event.scale, p * (p + 1) // 2)
-            return np.asarray(whole + symmetric_noise(drawn, p))
-        found = whole if whole.ndim > 1 else whole.reshape(-1, 1)
-        return np.asarray(found + normal(event.scale, len(found)))
+            return np.asarray(exact_sum + symmetric_noise(drawn, p))
+        columns = exact_sum if exact_sum.ndim > 1 else exact_sum.reshape(-1, 1)
+        return np.asarray(columns + normal(event.scale, len(columns)))
 
     if rate is None:
         return Secret(Gaussian, needs, release, exact=error is not None)
@@ -127,14 +132,14 @@ def sketched(moments: np.ndarray, reach: float, rows: int, known: np.ndarray) ->
     from dperm.accountants.sketch import GaussianSketch  # most fits need none
 
     def release(event: GaussianSketch, normal: Normal) -> np.ndarray:
-        values, vectors = np.linalg.eigh(moments)
+        eigenvalues, vectors = np.linalg.eigh(moments)
         added = np.maximum(event.scale**2 - known, 0.0)
-        sizes = np.sqrt(np.maximum(values, 0.0) + added[:, None])  # (L, p)
-        p = len(values)
+        sizes = np.sqrt(np.maximum(eigenvalues, 0.0) + added[:, None])  # (L, p)
+        p = len(eigenvalues)
         drawn = normal(1.0, rows * p).T.reshape(-1, rows, p)
         mixed = (drawn * sizes[:, None, :]) @ vectors.T
-        found: np.ndarray = mixed.mT @ mixed / rows
-        return found
+        second_moments: np.ndarray = mixed.mT @ mixed / rows
+        return second_moments
 
     return Secret(GaussianSketch, {"sensitivity": reach, "rows": rows}, release)
 
@@ -156,8 +161,8 @@ def tilted(
     def release(event: PerturbedObjective, normal: Normal) -> np.ndarray:
         return minimise(normal(event.scale, p))
 
-    def digits(found: np.ndarray) -> Secret:
-        return noisy(found, 2 * off)
+    def digits(minimum: np.ndarray) -> Secret:
+        return noisy(minimum, 2 * off)
 
     needs = {"sensitivity": 2 * reach, "curvature": curvature}
     return Secret(PerturbedObjective, needs, release, digits if off else None)
@@ -194,11 +199,11 @@ def symmetric_noise(drawn: np.ndarray, p: int) -> np.ndarray:
     return noise
 
 
-def isometric(whole: np.ndarray) -> np.ndarray:
+def isometric(matrices: np.ndarray) -> np.ndarray:
     """Coordinates of symmetric matrices (L, p, p) with the Frobenius norm; (k, L)."""
-    rows, columns = np.triu_indices(whole.shape[1])
+    rows, columns = np.triu_indices(matrices.shape[1])
     factors = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    return factors[:, None] * whole[:, rows, columns].T
+    return factors[:, None] * matrices[:, rows, columns].T
 
 
 def seeded(seed: int) -> Normal:

@@ -164,15 +164,15 @@ class Run(FrankWolfe):
         columns: Columns | None = None,
     ):
         box = options.constraint == "box"
-        self.at = (Iterate if box else iterate)(problem, columns)
-        super().__init__(self.at.x)
+        self.iterate = (Iterate if box else iterate)(problem, columns)
+        super().__init__(self.iterate.x)
         self.problem = problem
         self.streams = streams
         self.options = options
         self.move = self._box if box else self._ball
-        chances = probabilities(options, self.at.columns)
+        chances = probabilities(options, self.iterate.columns)
         self.p_min = options.p_min or float(chances.min())
-        self.sample = sampler(options, self.at.columns)
+        self.sample = sampler(options, self.iterate.columns)
         self.starts = edges(problem.p, options.nodes)
         self.done = 0
         self.vertex = options.radius
@@ -188,11 +188,19 @@ class Run(FrankWolfe):
 
     def _box(self, sampled: np.ndarray, gamma: float) -> np.ndarray:
         """Line 7: each sampled coordinate moves towards its own end of [-r, r]."""
-        at = self.at
+        iterate = self.iterate
         radius = self.options.radius
-        u = self.problem.derivatives(at.margins)
-        box_step(*at.columns.arrays, sampled, u, radius, gamma, at.x, at.products)
-        return at.x[sampled]
+        u = self.problem.derivatives(iterate.margins)
+        box_step(
+            *iterate.columns.arrays,
+            sampled,
+            u,
+            radius,
+            gamma,
+            iterate.x,
+            iterate.products,
+        )
+        return iterate.x[sampled]
 
     def _ball(self, sampled: np.ndarray, gamma: float) -> np.ndarray:
         """Move towards the best atoms among the sampled coordinates."""
@@ -210,14 +218,15 @@ class Run(FrankWolfe):
             ]
         )
         signs = np.where(gradient[best] > 0.0, 1, -1)
-        self.at.combine(gamma, sampled[best], -self.vertex * signs)
+        self.iterate.combine(gamma, sampled[best], -self.vertex * signs)
         self.chosen.append(signs * (sampled[best] + 1))
         return self.chosen[-1]
 
     def _gradient(self, sampled: np.ndarray) -> np.ndarray:
-        if isinstance(self.at, GradientIterate) or len(sampled) == self.problem.p:
-            return self.at.gradient()[sampled]
-        columns = Columns(self.at.columns.matrix[:, sampled])
+        if isinstance(self.iterate, GradientIterate) or len(sampled) == self.problem.p:
+            return self.iterate.gradient()[sampled]
+        columns = Columns(self.iterate.columns.matrix[:, sampled])
         return (
-            columns.products(self.problem.derivatives(self.at.margins)) / self.problem.n
+            columns.products(self.problem.derivatives(self.iterate.margins))
+            / self.problem.n
         )

@@ -151,8 +151,8 @@ class Run(FrankWolfe):
         else:  # nothing else reads the design
             bound = options.label_bound
             problem = replace(problem, offset=problem.offset.clip(-bound, bound))
-        self.at = iterate(problem, columns)
-        super().__init__(self.at.x)
+        self.iterate = iterate(problem, columns)
+        super().__init__(self.iterate.x)
         self.streams = streams
         self.vertex = options.radius
         self.scale = noise.index_scale
@@ -160,9 +160,9 @@ class Run(FrankWolfe):
     def _step(self) -> Iterator[np.ndarray]:
         """Yield the signed index of the vertex chosen by the noisy gradient."""
         gamma = step_size(len(self.chosen), 1.0)
-        scores = self.vertex * self.at.gradient()
+        scores = self.vertex * self.iterate.gradient()
         j, sign = signed_noisy_max(scores, self.scale, self.streams.noise)
-        self.at.combine(gamma, np.array([j]), np.array([-sign * self.vertex]))
+        self.iterate.combine(gamma, np.array([j]), np.array([-sign * self.vertex]))
         self.chosen.append(np.array([sign * (j + 1)]))
         yield self.chosen[-1]
 

@@ -23,7 +23,8 @@ def largest_derivatives(problem: Problem, w: np.ndarray) -> tuple[np.ndarray, st
 
 def strong_convexity(problem: Problem) -> tuple[float, float]:
     """Constants mu_M and mu_I of F: from the Gram matrix if f is quadratic, else L2."""
-    M, l2 = problem.smoothness, problem.penalty.l2
+    M = problem.smoothness
+    l2 = problem.penalty.l2
     if not problem.loss.quadratic:
         return l2 / float(M.max()), l2
     gram = problem.A.T @ problem.A / problem.n

@@ -170,7 +170,7 @@ def _score(rule, g, w, M, l1, l2, lower, upper):
 
 @njit(**KERNEL)
 def _steps(
-    A, selection, value, rule, M, share, together, shape, psi, constants, tiles
+    A, selection, release_noise, rule, M, share, together, shape, psi, constants, tiles
 ):  # fmt: skip
     """Iterations of Algorithm 2; so many tiles ``together`` share a column."""
     (n, p), (l1, l2, lower, upper), lanes = shape, psi, lanes_of(tiles)
@@ -182,7 +182,7 @@ def _steps(
     d = np.empty((width, n, lanes))
     for tile in range(0, tiles.shape[0], width):
         size = min(width, tiles.shape[0] - tile)
-        for k in range(value.shape[0]):
+        for k in range(release_noise.shape[0]):
             best[:] = -np.inf
             chosen[:] = 0
             for u in range(size):
@@ -210,7 +210,7 @@ def _steps(
                     j = chosen[u, lane]
                     noisy = (
                         gradient[u, lane]
-                        + lane_constants[2, lane] * share[j] * value[k]
+                        + lane_constants[2, lane] * share[j] * release_noise[k]
                     )
                     old = W[j, lane]
                     step = lane_constants[0, lane] / M[j]
@@ -267,12 +267,12 @@ class Run(driver.Run):
             selection = laplace(rng, np.ones(shape))
         else:
             selection = gumbel(rng, shape)
-        value = laplace(self.streams.noise, np.ones(count))
+        release_noise = laplace(self.streams.noise, np.ones(count))
         rule = RULES.index(self.options.rule)
         together = _TOGETHER // self.width or 1
         return (
             selection,
-            value,
+            release_noise,
             rule,
             self.problem.smoothness,
             self.share,

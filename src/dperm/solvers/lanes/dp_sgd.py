@@ -136,7 +136,7 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
 
     A coordinate is brought up to date when a record touches it, and at the end.
     """
-    (entries, columns, starts), (_, _, lower, upper), steps = A, psi, batches.shape[0]
+    (stored, columns, starts), (_, _, lower, upper), steps = A, psi, batches.shape[0]
     (tile_count, p, lanes), size = tiles.shape, batches.shape[1]
     pull = np.empty((size, lanes))
     done = np.empty(p, dtype=np.int64)  # steps a coordinate has taken
@@ -156,7 +156,7 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
                 pulls[:] = offset[i]
                 for e in range(starts[i], starts[i + 1]):
                     j = columns[e]
-                    x = entries[e]
+                    x = stored[e]
                     w = W[j]
                     if done[j] < k:
                         _walk(
@@ -176,7 +176,7 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
                     pulls[lane] = step[lane] * slope
             for b in range(size):
                 for e in range(starts[batches[k, b]], starts[batches[k, b] + 1]):
-                    x = entries[e]
+                    x = stored[e]
                     w = W[columns[e]]
                     previous_pull = pull[b]
                     for lane in range(lanes):

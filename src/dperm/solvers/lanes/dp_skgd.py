@@ -120,7 +120,8 @@ class Sketch:
     @cached_property
     def smoothness(self) -> np.ndarray:
         """M_j that bound the curvature on the sets of the distribution, shape (p,)."""
-        p, factors = self.problem.p, np.ones(self.problem.p)
+        p = self.problem.p
+        factors = np.ones(self.problem.p)
         if self.nice:
             factors[:] = min(self.options.size, lift(self.problem, np.arange(p)))
         for members in self.sets:
@@ -178,7 +179,8 @@ def partition(problem: Problem, options: Options) -> list[np.ndarray]:
 
     Raises ValueError if there are more blocks than coordinates.
     """
-    p, count = problem.p, options.blocks or problem.p
+    p = problem.p
+    count = options.blocks or problem.p
     if count > p:
         raise ValueError(f"options.blocks: expected at most p = {p}, found {count}")
     order = np.argsort(problem.smoothness, kind="stable")

@@ -57,7 +57,8 @@ def epoch(problem: Problem, options: Options) -> int:
 
 def steps(problem: Problem, passes: float, options: Options) -> int:
     """Number of steps: an epoch of m steps reads n + m records."""
-    m, n = epoch(problem, options), problem.n
+    m = epoch(problem, options)
+    n = problem.n
     return max(1, round(passes * n * m / (n + m)))
 
 
@@ -105,8 +106,11 @@ def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
     size = max(1, _SLOPES // lanes)  # records whose slopes are computed at once
     pull = np.empty((size, lanes))
     for t in range(tiles.shape[0]):
-        step, clip, jump = constants[t, 0], constants[t, 1], constants[t, 5]
-        snapshot, mu = tiles[t, p : 2 * p], tiles[t, 2 * p : 3 * p]
+        step = constants[t, 0]
+        clip = constants[t, 1]
+        jump = constants[t, 5]
+        snapshot = tiles[t, p : 2 * p]
+        mu = tiles[t, 2 * p : 3 * p]
         snapshot[:] = tiles[t, :p]
         tiles[t, 2 * p :] = 0.0
         for low in range(0, n, size):
@@ -118,12 +122,12 @@ def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
                 slopes[k] = derivative(slopes[k])
             for i in range(low, high):
                 bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
-                own = pull[i - low]
+                record_pulls = pull[i - low]
                 for lane in range(lanes):
-                    own[lane] = clamp(own[lane], clip[lane] * bound)
+                    record_pulls[lane] = clamp(record_pulls[lane], clip[lane] * bound)
                 for j in range(p):
                     for lane in range(lanes):
-                        mu[j, lane] = fused(rows[i, j], own[lane], mu[j, lane])
+                        mu[j, lane] = fused(rows[i, j], record_pulls[lane], mu[j, lane])
         for j in range(p):
             for lane in range(lanes):
                 mean = step[lane] * (mu[j, lane] / n)
@@ -141,10 +145,17 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
     count = batches.shape[0]
     slopes = np.empty(_SLOPES)
     for t in range(tiles.shape[0]):
-        own, tile = constants[t, :, 0], tiles[t].reshape(-1)
-        step, clip, jump, threshold, shrink = own[0], own[1], own[2], own[3], own[4]
-        W, snapshot = tile[:p], tile[p : 2 * p]
-        mu, sums = tile[2 * p : 3 * p], tile[3 * p :]
+        lane_constants = constants[t, :, 0]
+        tile = tiles[t].reshape(-1)
+        step = lane_constants[0]
+        clip = lane_constants[1]
+        jump = lane_constants[2]
+        threshold = lane_constants[3]
+        shrink = lane_constants[4]
+        W = tile[:p]
+        snapshot = tile[p : 2 * p]
+        mu = tile[2 * p : 3 * p]
+        sums = tile[3 * p :]
         for low in range(0, count, _SLOPES):
             high = min(low + _SLOPES, count)
             for k in range(low, high):
@@ -154,7 +165,9 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
                 slopes[k] = derivative(slopes[k])
             for k in range(low, high):
                 i = batches[k, 0]
-                x, z, bound = rows[i], noise[k], 1.0 / norms[i] if norms[i] > 0 else 0.0
+                x = rows[i]
+                z = noise[k]
+                bound = 1.0 / norms[i] if norms[i] > 0 else 0.0
                 change = derivative(_margin(x, offset[i], W)) - slopes[k - low]
                 pull = step * clamp(change, clip * bound)
                 for j in range(p):
@@ -176,21 +189,32 @@ def _margin(x, offset, w):
 def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
     """Steps within an epoch in every tile."""
     rows, (_, _, lower, upper), (_, p), lanes = A[0], psi, shape, tiles.shape[2]
-    now, then = np.empty(lanes), np.empty(lanes)
+    now = np.empty(lanes)
+    then = np.empty(lanes)
     for t in range(tiles.shape[0]):
-        own, W, snapshot = constants[t], tiles[t, :p], tiles[t, p : 2 * p]
-        step, clip, jump, threshold, shrink = own[0], own[1], own[2], own[3], own[4]
-        mu, sums = tiles[t, 2 * p : 3 * p], tiles[t, 3 * p :]
+        lane_constants = constants[t]
+        W = tiles[t, :p]
+        snapshot = tiles[t, p : 2 * p]
+        step = lane_constants[0]
+        clip = lane_constants[1]
+        jump = lane_constants[2]
+        threshold = lane_constants[3]
+        shrink = lane_constants[4]
+        mu = tiles[t, 2 * p : 3 * p]
+        sums = tiles[t, 3 * p :]
         for k in range(batches.shape[0]):
             i = batches[k, 0]
-            x, bound = rows[i], 1.0 / norms[i] if norms[i] > 0.0 else 0.0
+            x = rows[i]
+            bound = 1.0 / norms[i] if norms[i] > 0.0 else 0.0
             margins(x, offset[i], W, now)
             margins(x, offset[i], snapshot, then)
             for lane in range(lanes):
                 change = derivative(now[lane]) - derivative(then[lane])
                 now[lane] = step[lane] * clamp(change, clip[lane] * bound)
             for j in range(p):
-                w, z, total = W[j], noise[k, j], sums[j]
+                w = W[j]
+                z = noise[k, j]
+                total = sums[j]
                 for lane in range(lanes):
                     released = fused(x[j], now[lane], fused(z, jump[lane], mu[j, lane]))
                     forward = w[lane] - released
@@ -215,7 +239,8 @@ class Run(dp_sgd.Run):
 
     def lane_constants(self, lanes: Lanes) -> tuple[np.ndarray, ...]:
         """Those of DP-SGD, and step times the noise scale of the full gradient."""
-        step, n = lanes.step / self.problem.global_smoothness, self.problem.n
+        step = lanes.step / self.problem.global_smoothness
+        n = self.problem.n
         scale = lanes.noise_scale(mean_sensitivity(lanes.clip, n))
         full = full_noise(self.problem, self.options)
         return *super().lane_constants(lanes), step * full * scale

@@ -63,10 +63,14 @@ def sensitivities(setup: Setup, n: int) -> Scores:
     d_t by 2 (1 - eta) L1 eta M + 2 eta L0. A score moves by that times the radius, the
     norm of a vertex.
     """
-    eta, half, reach = step(n, 2 * setup.d), n // 2, setup.radius
-    L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
-    own = 2 * eta * ((1 - eta) * L1 * M + L0) * reach
-    return Scores(eta, 2 * L0 / half * reach, own, n - half)
+    eta = step(n, 2 * setup.d)
+    half = n // 2
+    reach = setup.radius
+    L0 = setup.lipschitz
+    L1 = setup.smoothness
+    M = setup.diameter
+    later_sensitivity = 2 * eta * ((1 - eta) * L1 * M + L0) * reach
+    return Scores(eta, 2 * L0 / half * reach, later_sensitivity, n - half)
 
 
 def printed_sensitivity(setup: Setup, n: int, t: int) -> float:
@@ -74,10 +78,16 @@ def printed_sensitivity(setup: Setup, n: int, t: int) -> float:
 
     s_0 is the first term alone.
     """
-    L0, L1, M = setup.lipschitz, setup.smoothness, setup.diameter
+    L0 = setup.lipschitz
+    L1 = setup.smoothness
+    M = setup.diameter
     eta = step(n, 2 * setup.d)
-    first = (1 - eta) ** t * 2 * L0 * M / n
-    return first if t == 0 else max(first, 2 * eta * (L1 * M**2 + L0 * M))
+    first_sensitivity = (1 - eta) ** t * 2 * L0 * M / n
+    return (
+        first_sensitivity
+        if t == 0
+        else max(first_sensitivity, 2 * eta * (L1 * M**2 + L0 * M))
+    )
 
 
 def energies(scores: Scores, at_first: float) -> tuple[float, float]:
@@ -111,9 +121,9 @@ def ledger(setup: Setup, n: int, scales: tuple[float, ...], delta: float) -> Led
 def of_batch(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
     """Ledger of a record of the first batch: step 0 and all later steps."""
     scores = sensitivities(setup, n)
-    first = NoisyMax(scores.first, scales[0], 1, _UNIT, _SOURCE)
+    first_release = NoisyMax(scores.first, scales[0], 1, _UNIT, _SOURCE)
     later = _decaying(scores, scores.first * (1 - scores.eta), scales[1])
-    return Ledger((first, *later), given=(N,))
+    return Ledger((first_release, *later), given=(N,))
 
 
 def of_own(setup: Setup, n: int, scales: tuple[float, ...]) -> Ledger:
@@ -136,9 +146,9 @@ def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
 @lru_cache
 def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
     """The ledger of larger epsilon, compared exactly only if Rényi bounds are close."""
-    bounds = [renyi_epsilon(each, delta) for each in (one, other)]
+    bounds = [renyi_epsilon(ledger, delta) for ledger in (one, other)]
     if max(bounds) < _CLOSE * min(bounds):
-        bounds = [true_epsilon(each, delta) for each in (one, other)]
+        bounds = [true_epsilon(ledger, delta) for ledger in (one, other)]
     return one if bounds[0] >= bounds[1] else other
 
 
@@ -153,8 +163,10 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
         return silent(2)
     if target.calibration == "paper":
         unit = 2 * math.sqrt(n * math.log(1 / target.delta)) / target.epsilon
-        first, later = (printed_sensitivity(setup, n, t) for t in (0, 1))
-        scales = (unit * first, unit * later)
+        first_sensitivity, later_sensitivity = (
+            printed_sensitivity(setup, n, t) for t in (0, 1)
+        )
+        scales = (unit * first_sensitivity, unit * later_sensitivity)
     else:
         energy = max(energies(sensitivities(setup, n), 1.0))
         budget = concentrated_budget(target.epsilon, target.delta)
@@ -185,7 +197,10 @@ class Run(Stream):
             raise ValueError(f"p: expected 1, found {self.setup.p:g}")
         super().__post_init__()
         self.eta = step(self.n, 2 * self.setup.d)
-        self.d, self.at = np.zeros_like(self.x), np.zeros(len(self.x), dtype=np.int64)
+        self.d, self.vertex_index = (
+            np.zeros_like(self.x),
+            np.zeros(len(self.x), dtype=np.int64),
+        )
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield every vertex taken; the kernel gets one record at a time."""
@@ -198,20 +213,22 @@ class Run(Stream):
             pass
         return self.weights
 
-    def blocks(self, most: int) -> Iterator[None]:
-        """Take step 0, then blocks of ``most`` records; yield after each."""
-        half, setup = self.n // 2, self.setup
+    def blocks(self, size: int) -> Iterator[None]:
+        """Take step 0, then blocks of ``size`` records; yield after each."""
+        half = self.n // 2
+        setup = self.setup
         self.d = self.sums(gradient_sums, self.records(half), self.x) / half
         scores = setup.radius * np.stack([self.d, -self.d], axis=2)
         scores += self.scales[:, :1, None] * self._noise(1).reshape(-1, 2)
-        self.at = scores.reshape(len(scores), -1).argmin(axis=1)
+        self.vertex_index = scores.reshape(len(scores), -1).argmin(axis=1)
         self.x *= 1 - self.eta
         self.x += self.eta * self.vertices()
         yield
-        scale, steps = np.ascontiguousarray(self.scales[:, 1]), setup.compiled(_steps)
-        moving = (scale, self.eta, setup.radius, self.x, self.d, self.at)
-        for low in range(half, self.n, most):
-            batch = self.source.take(min(most, self.n - low))
+        scale = np.ascontiguousarray(self.scales[:, 1])
+        steps = setup.compiled(_steps)
+        moving = (scale, self.eta, setup.radius, self.x, self.d, self.vertex_index)
+        for low in range(half, self.n, size):
+            batch = self.source.take(min(size, self.n - low))
             factors = self.source.factors(batch, setup.q)
             drawn = self._noise(len(batch.labels))
             steps(*batch, factors, setup.lipschitz, drawn, *moving)
@@ -219,8 +236,8 @@ class Run(Stream):
 
     def vertices(self) -> np.ndarray:
         """The vertices taken last, (L, d)."""
-        signs = np.where(self.at % 2 == 0, 1.0, -1.0)
-        return self.setup.vertices(self.at // 2, signs)
+        signs = np.where(self.vertex_index % 2 == 0, 1.0, -1.0)
+        return self.setup.vertices(self.vertex_index // 2, signs)
 
     def _noise(self, count: int) -> np.ndarray:
         shape = (count, 2 * self.setup.d)
@@ -228,19 +245,21 @@ class Run(Stream):
 
 
 @njit(**INLINE)
-def _place(d, u, low, high, radius, b, best, last):
+def _place(d, u, low, high, radius, b, best, vertex):
     """The first vertex of entries from low to high that scores below the best.
 
-    ``last`` if none does. Of several the one with the least score is taken.
+    ``vertex`` if none does. Of several the one with the least score is taken.
     """
     for j in range(low, high):
         up = fused(radius, d[j], b * u[2 * j])
         down = fused(-radius, d[j], b * u[2 * j + 1])
         if up < best:
-            best, last = up, 2 * j
+            best = up
+            vertex = 2 * j
         if down < best:
-            best, last = down, 2 * j + 1
-    return last
+            best = down
+            vertex = 2 * j + 1
+    return vertex
 
 
 @njit(**KERNEL)
@@ -252,31 +271,40 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
     least score is found block by block, in vectors; its place is searched for after.
     """
     p = X.shape[1]
-    whole = p // BLOCK * BLOCK if p >= 2 * BLOCK else 0  # of fewer, all at once
+    blocked = p // BLOCK * BLOCK if p >= 2 * BLOCK else 0  # of fewer, all at once
     for lane in range(X.shape[0]):
-        x, d, b, last, factor = X[lane], D[lane], scale[lane], at[lane], 1.0
+        x = X[lane]
+        d = D[lane]
+        b = scale[lane]
+        vertex = at[lane]
+        factor = 1.0
         for k in range(rows.shape[0]):
-            z, c, y, u = rows[k], factors[k], labels[k], noise[k]
+            z = rows[k]
+            c = factors[k]
+            y = labels[k]
+            u = noise[k]
             v = c * factor * dot(z, x)
-            gone = c * radius * z[last >> 1] * (1 - 2 * (last & 1))
+            gone = c * radius * z[vertex >> 1] * (1 - 2 * (vertex & 1))
             before = (v - eta * gone) / (1 - eta)
             old = clamp(slope(before, y), bound)
             new = clamp(slope(v, y), bound)
             pull = c * ((1 - eta) * (new - old) + eta * new)
-            best, block = np.inf, 0
-            for low in range(0, whole, BLOCK):
+            best = np.inf
+            block = 0
+            for low in range(0, blocked, BLOCK):
                 for j in range(low, low + BLOCK):
                     d[j] = fused(pull, z[j], (1 - eta) * d[j])
-                least = lowest(d, u, low, radius, b)
-                if least < best:
-                    best, block = least, low
-            for j in range(whole, p):
+                lowest_score = lowest(d, u, low, radius, b)
+                if lowest_score < best:
+                    best = lowest_score
+                    block = low
+            for j in range(blocked, p):
                 d[j] = fused(pull, z[j], (1 - eta) * d[j])
             if best < np.inf:
-                last = _place(d, u, block, block + BLOCK, radius, b, np.inf, last)
-            last = _place(d, u, whole, p, radius, b, best, last)
+                vertex = _place(d, u, block, block + BLOCK, radius, b, np.inf, vertex)
+            vertex = _place(d, u, blocked, p, radius, b, best, vertex)
             factor *= 1 - eta
-            x[last >> 1] += eta * radius * (1 - 2 * (last & 1)) / factor
+            x[vertex >> 1] += eta * radius * (1 - 2 * (vertex & 1)) / factor
         for j in range(x.shape[0]):
             x[j] *= factor
-        at[lane] = last
+        at[lane] = vertex

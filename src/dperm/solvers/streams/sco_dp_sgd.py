@@ -33,12 +33,16 @@ class Run(Kept):
 
         The step balances distance, gradient and noise.
         """
-        setup, d, size = self.setup, self.setup.d, math.isqrt(self.n)
-        starts, L = range(0, self.n - size + 1, size), setup.euclidean_lipschitz
+        setup = self.setup
+        d = self.setup.d
+        size = math.isqrt(self.n)
+        starts = range(0, self.n - size + 1, size)
+        L = setup.euclidean_lipschitz
         scale = self.scale * 2 * L / size
         reach = 0.5 * setup.euclidean_diameter
         eta = reach / np.sqrt(len(starts) * (L**2 + d * scale**2))
-        w, total = np.zeros_like(self.x), np.zeros_like(self.x)
+        w = np.zeros_like(self.x)
+        total = np.zeros_like(self.x)
         for low in starts:
             released = self.gradient(w, low, size)
             released += scale * gaussian(self.streams.noise, d)

@@ -205,17 +205,17 @@ def unit(d: int, exponent: float) -> float:
 
 
 @njit(**KERNEL)
-def _signs(own, draws, radius, rows, labels):
+def _signs(label_bits, draws, radius, rows, labels):
     """Write the signs (m, d) and labels (m,) of records from their random words."""
     for i in range(rows.shape[0]):
         d = rows.shape[1]
-        sign = 1 if own[i] & np.uint64(1) else -1
+        sign = 1 if label_bits[i] & np.uint64(1) else -1
         total = 0
         for j in range(d):
             s = -sign if draws[i, j] < FLIP else sign
             rows[i, j] = s
             total += s
-        uniform = np.float64(own[i] >> np.uint64(11)) * 2.0**-53
+        uniform = np.float64(label_bits[i] >> np.uint64(11)) * 2.0**-53
         labels[i] = 1.0 if uniform < 0.5 * (1.0 + radius * total / d) else -1.0
 
 
