@@ -158,11 +158,10 @@ def made_of(dataset: Dataset, mirror: str | None = None) -> str:
     if dataset.digest is None:
         folders |= {"mirror": Path(mirror)} if mirror else {}
         code = closure.digest(*READING)
-    paths = [
-        folders[source.kind] / name
-        for source in dataset.sources
-        for name in (source.files if source.kind in folders else ())
-    ]
+    paths = []
+    for source in dataset.sources:
+        if source.kind in folders:
+            paths += [folders[source.kind] / name for name in source.files]
     files = [store.file_digest(path) if path.is_file() else "" for path in paths]
     return store.digest([section, files, code])
 
@@ -205,7 +204,8 @@ def _accept(
     """Canonical, checked arrays and their record; the digest is the declared one."""
     X, y = canonical(*arrays)
     check_arrays(X, y)
-    (n, p), digest = X.shape, digest_arrays(X, y)
+    n, p = X.shape
+    digest = digest_arrays(X, y)
     if dataset.digest not in (None, digest):
         raise RefusedError(
             f"other content: the arrays, {n} x {p}, have digest {digest}, expected "

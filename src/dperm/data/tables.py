@@ -288,16 +288,16 @@ def numbers(
         texts = column.fillna("").astype(str)
         texts = texts.where(~texts.str.lower().isin(MISSING), "nan")
         column = texts.map(lambda text: float(_pointed(text, decimal)))
-    numbers = column.astype(float)
+    floats = column.astype(float)
     largest = f"at most {LARGEST:g}"
-    _refuse(column, numbers.abs() > LARGEST, largest, "its square overflows")
+    _refuse(column, floats.abs() > LARGEST, largest, "its square overflows")
     if missing not in ("mean", "median"):
-        _refuse(column, numbers.isna(), "one", f"`missing` may be {', '.join(RULES)}")
-    elif numbers.isna().all():
+        _refuse(column, floats.isna(), "one", f"`missing` may be {', '.join(RULES)}")
+    elif floats.isna().all():
         raise RefusedError(f"column {column.name!r} has no value at all")
     else:
-        numbers = numbers.fillna(getattr(np, missing)(numbers.dropna().to_numpy()))
-    return numbers.to_numpy()
+        floats = floats.fillna(getattr(np, missing)(floats.dropna().to_numpy()))
+    return floats.to_numpy()
 
 
 def _cure(words: pd.Series, decimal: str, otherwise: str, is_rare: bool) -> str:

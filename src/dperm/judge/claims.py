@@ -119,11 +119,11 @@ class Claim(Section):
 def groups(each: Any) -> list[Point]:
     """The points of a grid, or of a list of grids; one empty point for None."""
     grids = each if isinstance(each, list) else [each or {}]
-    return [
-        dict(zip(grid, point, strict=True))
-        for grid in grids
-        for point in itertools.product(*grid.values())
-    ]
+    points: list[Point] = []
+    for grid in grids:
+        cells = itertools.product(*grid.values())
+        points += [dict(zip(grid, cell, strict=True)) for cell in cells]
+    return points
 
 
 def load(

@@ -134,11 +134,10 @@ def _path(
 def _starts(rows: Rows) -> Rows:
     """The error of w = 0 in each panel, which a logarithmic axis of time has not."""
     starts = {row["panel"]: row["mean"] for row in rows if row["x"] == 0}
-    return [
-        row
-        for name, error in starts.items()
-        for row in drawing.values(name, "w = 0", [0.0], [error], "level")
-    ]
+    levels: Rows = []
+    for name, error in starts.items():
+        levels += drawing.values(name, "w = 0", [0.0], [error], "level")
+    return levels
 
 
 def _stars(

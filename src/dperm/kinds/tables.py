@@ -256,7 +256,9 @@ def summary(
     if "problem" in swept:  # synthetic data have none
         swept = swept[swept["problem"].isin([*problems, np.nan])]
     swept = swept.query(only) if only else swept
-    measures = [(form, x) for form in show for x in show[form]]
+    measures = []
+    for form, names in show.items():
+        measures += [(form, name) for name in names]
     derived = derived or {}
     absent = [name for _, name in measures if name not in {*swept, *derived}]
     swept = swept.assign(**dict.fromkeys(absent, math.nan))

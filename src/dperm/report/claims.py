@@ -156,11 +156,9 @@ def published(config: schema.Config, claims: list[Claim]) -> Tables:
 
     ``tuned`` is the least of all numbers of passes. Other tables raise Missing.
     """
-    printed = {
-        name: claim.printed
-        for claim in claims
-        for name in claim.printed.get("tables", ())
-    }
+    printed: dict[str, dict[str, Any]] = {}
+    for claim in claims:
+        printed |= dict.fromkeys(claim.printed.get("tables", ()), claim.printed)
 
     def read(name: str) -> pd.DataFrame:
         if name.startswith(PRINTED):
@@ -272,17 +270,10 @@ def read_by(claim: Claim) -> list[str]:
     names: dict[str, None] = {}
     for reading in claim.read().values():
         nulls = [null for null in reading.nulls if isinstance(null, str)]
-        expressions = [
-            expression
-            for expression in (reading.number, reading.only, *nulls)
-            if expression
-        ]
-        other_tables = [
-            other_table
-            for expression in expressions
-            for _, other_table in words.compiled(expression).reads
-        ]
-        names |= dict.fromkeys([reading.table, *other_tables])
+        names[reading.table] = None
+        for expression in filter(None, (reading.number, reading.only, *nulls)):
+            reads = words.compiled(expression).reads
+            names |= dict.fromkeys(table_name for _, table_name in reads)
     read = (name for name in names if name and name != words.PROOFS)
     return [name for name in read if not name.startswith(PRINTED)]
 

@@ -138,11 +138,9 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     line_text = " ".join(line[1].split()) if line else ""
     rows = claims[claims["paper"] == paper]
     verdicts = {row["name"]: row["verdict"] for row in majors(rows)}
-    cited = [
-        (name, verdict)
-        for names, verdict in _CITED.findall(line_text)
-        for name in names.split(", ")
-    ]
+    cited: list[tuple[str, str]] = []
+    for names, verdict in _CITED.findall(line_text):
+        cited += [(name, verdict) for name in names.split(", ")]
     if cited and all(verdicts.get(name) == verdict for name, verdict in cited):
         return line_text
     return f"Of its statements, {score(rows)}."

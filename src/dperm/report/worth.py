@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ def true_epsilons(config: schema.Config) -> pd.DataFrame:
         A paper without its table has no row, and variants with the same noise share
         one.
     """
-    rows = [row for paper in NOISE_TABLES for row in _epsilons(config, paper)]
+    rows = chain.from_iterable(_epsilons(config, paper) for paper in NOISE_TABLES)
     table = pd.DataFrame(rows, columns=WORTH)
     return table.drop_duplicates(["paper", "least", "most", "settings"])
 

@@ -73,11 +73,14 @@ class Records:
         label: float = 1.0,
         apart: bool = False,
     ):
-        self.loss, self.apart, self._kept = problem.loss, apart, dict[Any, Any]()
+        self.loss = problem.loss
+        self.apart = apart
+        self._kept = dict[Any, Any]()
         with np.errstate(all="ignore"):
             rows = _scaled(problem.rows, S, apart)
             self.rows, offset = cleaned(rows, problem.offset)
-            self.norms, self.largest = norms(self.rows), _largest(self.rows)
+            self.norms = norms(self.rows)
+            self.largest = _largest(self.rows)
             if apart:
                 self.entries = _entries(self.rows)
                 self.norms = _norms_apart(self.largest, *self.entries)
@@ -179,10 +182,8 @@ class Records:
             narrowed = copy(self)
             narrowed._kept = {}
             narrowed.rows = np.ascontiguousarray(filled(self.rows[:, columns]))
-            narrowed.norms, narrowed.largest = (
-                norms(narrowed.rows),
-                _largest(narrowed.rows),
-            )
+            narrowed.norms = norms(narrowed.rows)
+            narrowed.largest = _largest(narrowed.rows)
             return narrowed
 
         return self.kept(("columns", *columns.tolist()), narrow)

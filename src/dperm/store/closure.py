@@ -34,6 +34,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,8 +121,9 @@ def digest(*entries: str) -> str:
     """
     reached = _closure(entries)
     lines = sorted(f"{name} {code.digest}" for name, code in reached.items())
-    used = {use.partition(".")[0] for code in reached.values() for use in code.uses}
-    text = "\n".join([*lines, repr({**versions(), **_further(frozenset(used))})])
+    uses = chain.from_iterable(code.uses for code in reached.values())
+    used = frozenset(use.partition(".")[0] for use in uses)
+    text = "\n".join([*lines, repr({**versions(), **_further(used)})])
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
@@ -137,7 +139,7 @@ def closure(*entries: str) -> set[str]:
 def words(*entries: str) -> frozenset[str]:
     """All strings in the code behind entry points. Raises as ``digest``."""
     codes = _closure(entries).values()
-    return frozenset(word for code in codes for word in code.words)
+    return frozenset(chain.from_iterable(code.words for code in codes))
 
 
 def lines(*entries: str) -> dict[Path, set[int]]:
@@ -153,12 +155,10 @@ def lines(*entries: str) -> dict[Path, set[int]]:
         is_whole = not name or is_outside(path)
         tree = _tree(module) if is_whole else _reached(module, name)
         nodes: Iterable[Any] = ast.walk(tree)
-        numbered = (node for node in nodes if hasattr(node, "lineno"))
-        held.setdefault(path, set()).update(
-            line
-            for node in numbered
-            for line in range(node.lineno, node.end_lineno + 1)
-        )
+        line_numbers = held.setdefault(path, set())
+        for node in nodes:
+            if hasattr(node, "lineno"):
+                line_numbers.update(range(node.lineno, node.end_lineno + 1))
     return held
 
 
@@ -172,32 +172,35 @@ def fields_read(*entries: str) -> frozenset[str]:
     reached.
     Raises as ``digest``.
     """
-    return frozenset(
-        attribute
-        for reached_entry, code in _closure(entries).items()
-        if ":" in reached_entry
-        or reached_entry.startswith(OF_PAPERS)
-        or is_outside(_path(reached_entry))
-        for attribute in code.attributes
-    )
+    attributes = set[str]()
+    for reached_entry, code in _closure(entries).items():
+        if (
+            ":" in reached_entry
+            or reached_entry.startswith(OF_PAPERS)
+            or is_outside(_path(reached_entry))
+        ):
+            attributes |= code.attributes
+    return frozenset(attributes)
 
 
 @functools.cache
 def own_words(*entries: str) -> frozenset[str]:
     """All strings in code of users and papers, and in the entry points themselves."""
-    return frozenset(
-        word
-        for reached_entry, code in _closure(entries).items()
-        if reached_entry in entries
-        or reached_entry.startswith(OF_PAPERS)
-        or is_outside(_path(reached_entry.partition(":")[0]))
-        for word in code.words
-    )
+    strings = set[str]()
+    for reached_entry, code in _closure(entries).items():
+        if (
+            reached_entry in entries
+            or reached_entry.startswith(OF_PAPERS)
+            or is_outside(_path(reached_entry.partition(":")[0]))
+        ):
+            strings |= code.words
+    return frozenset(strings)
 
 
 def files(*entries: str) -> set[Path]:
     """All files that the code behind entry points names. Raises as ``digest``."""
-    return {path for code in _closure(entries).values() for path in code.files}
+    codes = _closure(entries).values()
+    return set(chain.from_iterable(code.files for code in codes))
 
 
 @functools.cache
@@ -261,13 +264,8 @@ def functions(module: str) -> dict[str, ast.arguments]:
 @functools.cache
 def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
     """The code of entry points and of all that they reach, by their names."""
-    tops = {
-        "dperm",
-        *(
-            reached_entry.partition(".")[0].partition(":")[0]
-            for reached_entry in entries
-        ),
-    }
+    tops = {"dperm"}
+    tops |= {entry.partition(".")[0].partition(":")[0] for entry in entries}
     reached: dict[str, Code] = {}
     todo = [*entries]
     while todo:
@@ -470,14 +468,14 @@ def _reached(module: str, name: str) -> ast.Module:
     Those that act when the module is imported, as a registration does, are always
     among them. All of them are, if one of them looks up names by texts.
     """
-    body = [top_level for node in _tree(module).body for top_level in _parts(node)]
+    body = [*chain.from_iterable(map(_parts, _tree(module).body))]
     bound = [_bound(node) for node in body]
     if not any(name in names for names in bound):
         raise UnknownNameError(f"{module}:{name}: no such name")
     inner = _globals(module)
     mentioned = [_mentioned(node, inner) for node in body]
     reached = {place for place, node in enumerate(body) if _acts(node)}
-    todo = [name, *(word for place in reached for word in mentioned[place])]
+    todo = [name, *chain.from_iterable(mentioned[place] for place in reached)]
     while todo:
         sought = todo.pop()
         for place, names in enumerate(bound):
@@ -485,7 +483,7 @@ def _reached(module: str, name: str) -> ast.Module:
                 reached.add(place)
                 todo += mentioned[place]
     kept_statements = [body[place] for place in sorted(reached)]
-    nodes = [node for statement in kept_statements for node in ast.walk(statement)]
+    nodes = [*chain.from_iterable(map(ast.walk, kept_statements))]
     if _names(nodes) & REFLECTIVE:
         return _tree(module)
     return ast.Module(kept_statements, [])
@@ -574,23 +572,16 @@ def _mentioned(
         names |= inner[node.name, node.lineno]
         subtrees = [*node.decorator_list]
         if isinstance(node, ast.FunctionDef):
-            subtrees += [
-                subtree for subtree in node.args.kw_defaults if subtree is not None
-            ]
+            subtrees += filter(None, node.args.kw_defaults)
             subtrees += node.args.defaults
             if node.decorator_list:
-                subtrees += [
-                    *_arguments(node.args),
-                    *([node.returns] if node.returns else []),
-                ]
+                subtrees += _arguments(node.args)
+                subtrees += filter(None, [node.returns])
         else:
             subtrees += [*node.bases, *node.keywords]
     for subtree in subtrees:
-        names |= {
-            name_node.id
-            for name_node in ast.walk(subtree)
-            if isinstance(name_node, ast.Name)
-        }
+        name_nodes = [n for n in ast.walk(subtree) if isinstance(n, ast.Name)]
+        names |= {name_node.id for name_node in name_nodes}
     return names
 
 
@@ -653,11 +644,8 @@ def _has(module: str, name: str) -> bool:
     """Whether a module of this package has a statement that binds a name."""
     if module in PLUMBING:
         return True
-    return any(
-        name in _bound(statement)
-        for node in _tree(module).body
-        for statement in _parts(node)
-    )
+    statements = chain.from_iterable(map(_parts, _tree(module).body))
+    return any(name in _bound(statement) for statement in statements)
 
 
 # --- where modules are ----------------------------------------------------------------

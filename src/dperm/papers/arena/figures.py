@@ -19,8 +19,9 @@ from dperm.present.drawing import Drawing, Rows
 
 TITLES = {"logistic": "classification", "least_squares": "least squares"}
 SEEN = 0.1  # share of draws below which nothing is shown
+# ends of colours: log10 of the excess
 LOW = -2.0
-HIGH = 1.0  # ends of colours: log10 of the excess
+HIGH = 1.0
 
 
 def guide(config: Config, product: Product, problems: list[str]) -> Drawing:

@@ -96,8 +96,8 @@ def _by_tuning(
     config: Config, summarise: Callable[[pd.DataFrame], list[dict[str, Any]]]
 ) -> pd.DataFrame:
     table = outcomes(config)
-    return pd.DataFrame([
-        {"tuning": tuning, **row}
-        for tuning in TUNINGS
-        for row in summarise(ranking.cells(table, tuning))
-    ])  # fmt: skip
+    rows = []
+    for tuning in TUNINGS:
+        summary = summarise(ranking.cells(table, tuning))
+        rows += [{"tuning": tuning, **row} for row in summary]
+    return pd.DataFrame(rows)

@@ -48,7 +48,7 @@ def minimum(
 
     start = problem.mean_loss(problem.offset)
     x = ahead = np.zeros(problem.p)
-    least_loss = start
+    loss = start
     gap = np.inf
     momentum = 1.0
     for k in range(count):
@@ -60,12 +60,12 @@ def minimum(
         x = moved
         momentum = following
         if k % 10 == 9:
-            least_loss = problem.mean_loss(columns.matrix @ x + problem.offset)
+            loss = problem.mean_loss(columns.matrix @ x + problem.offset)
             down = slope(x)
             gap = float(down @ x - down @ feasible.oracle(down)[0])
             if gap <= precision * start:
                 break
-    return least_loss, gap
+    return loss, gap
 
 
 def top_eigenvalue(columns: Columns, steps: int = 50) -> float:

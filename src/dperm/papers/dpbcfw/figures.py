@@ -126,24 +126,23 @@ def samplings(config: Config, product: Product, problems: list[str]) -> Picture:
     """
     table = read(config, product.sweeps[0])
     cells = list[Cell]()
+    titles = dict[str, str]()
     pairs = sorted({*zip(table["active"], table["density"], strict=True)}, reverse=True)
     for constraint, (active, density) in itertools.product(("ball", "box"), pairs):
         runs = where(table, active=active, density=density, constraint=constraint)
         active_share = percent(active)
         density_share = percent(density)
+        title = f"{density_share} of A, {active_share} of x"
         panel = f"features {density_share}, variable {active_share}"
         if constraint == "ball":
-            panel = f"ball, {density_share} of A, {active_share} of x"
-        curves = [
-            (
-                f"{name}: $p_{{min}}$ = {runs_of_sampling['p_min'].iloc[0]:.2g}",
-                runs_of_sampling,
-            )
-            for name, runs_of_sampling in runs.groupby("sampling", sort=False)
-        ]
-        cells.append((panel, f"{density_share} of A, {active_share} of x", curves))
+            panel = f"ball, {title}"
+            titles[panel] = title
+        curves = []
+        for name, sampling_runs in runs.groupby("sampling", sort=False):
+            p_min = sampling_runs["p_min"].iloc[0]
+            curves.append((f"{name}: $p_{{min}}$ = {p_min:.2g}", sampling_runs))
+        cells.append((panel, title, curves))
     picture = losses(cells, min(3, len(pairs)), (3.0, 1.9))
-    titles = {name: t for name, t in picture.titles.items() if name.startswith("ball")}
     return replace(picture, titles=titles)
 
 
@@ -196,19 +195,14 @@ def _words(config: Config, runs: pd.DataFrame) -> dict[str, Any]:
     }
     if "density" in first_run:
         words["percent"] = percent(first_run["density"])
-    if "true_epsilon" in first_run and not np.isnan(
-        mean_epsilon := runs["true_epsilon"].mean()
-    ):
-        about = (
-            f"about $10^{{{np.log10(mean_epsilon):.0f}}}$"
-            if mean_epsilon >= 1000
-            else None
-        )
-        words["cost"] = about or f"{mean_epsilon:.2g}"
+    if runs.get("true_epsilon", pd.Series(dtype=float)).notna().any():
+        mean_epsilon = runs["true_epsilon"].mean()
+        words["cost"] = f"{mean_epsilon:.2g}"
+        if mean_epsilon >= 1000:
+            words["cost"] = f"about $10^{{{np.log10(mean_epsilon):.0f}}}$"
     if "problem" in first_run:
-        words["named"] = (
-            results.titles(config, [first_run["problem"]]).popitem()[1].title
-        )
+        name = first_run["problem"]
+        words["named"] = results.titles(config, [name])[name].title
     return words
 
 
@@ -284,7 +278,8 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
     for epsilon in budgets:
         panel = f"epsilon {epsilon:g}"
         runs = where(table, epsilon=epsilon)
-        titles[panel], ends = f"whole runs, $\\epsilon$ = {epsilon:g}", last(runs)
+        titles[panel] = f"whole runs, $\\epsilon$ = {epsilon:g}"
+        ends = last(runs)
         for label, curve_runs in {
             "measured, T of Theorem 4": where(ends, rule="theorem 4"),
             "measured, T tuned": where(ends, rule="tuned"),
@@ -327,12 +322,10 @@ VARIED: dict[str, tuple[str, tuple[float, ...]]] = {  # what Figures 5 to 8 vary
     "figure 8": ("sketch", (8, 40, 80, 400, 800)),
 }
 READINGS = {  # equation 4 and whose epsilon it is, in the data and in titles
-    (objective, per): f"{objective}, {words}"
-    for objective in ("mean", "sum")
-    for per, words in {
-        "total": "$\\epsilon$ in total",
-        "iteration": "$\\epsilon$ an iteration",
-    }.items()
+    ("mean", "total"): "mean, $\\epsilon$ in total",
+    ("mean", "iteration"): "mean, $\\epsilon$ an iteration",
+    ("sum", "total"): "sum, $\\epsilon$ in total",
+    ("sum", "iteration"): "sum, $\\epsilon$ an iteration",
 }
 
 
@@ -368,13 +361,11 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
                         curve_runs, "radius", "relative", panel, label
                     )
                 if runs["iterations"].max() == T:
-                    label = (
-                        "$\\eta$ / $\\|w^*\\|_1$" if "problem" in runs else "$\\eta$"
-                    )
-                    panel_titles[panel], panel_axes[panel] = (
-                        words,
-                        {"xlabel": label, "ylabel": title},
-                    )
+                    label = "$\\eta$"
+                    if "problem" in runs:
+                        label = "$\\eta$ / $\\|w^*\\|_1$"
+                    panel_titles[panel] = words
+                    panel_axes[panel] = {"xlabel": label, "ylabel": title}
     points = drawing.frame(rows)
     note = explained(points) or "final loss / loss at 0"
     look = {"own": panel_axes, "columns": 4, "size": (2.6, 1.6), "note": note}

@@ -54,8 +54,9 @@ METHODS: dict[str, ModuleType] = {
     "dp_bcfw": dp_bcfw,
 }
 READING = ("objective", "per")  # keys of a setting that rows have from their point
+# public bounds, in standard deviations
 ENTRIES = 4.0
-LABELS = 4.0  # public bounds, in standard deviations
+LABELS = 4.0
 DIVIDED = "divided"  # the printed noise, if what is sent is J a / n
 NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
@@ -219,9 +220,7 @@ def setting_of(
     ``ball`` of the point is eta, or ||x_true||_1 if that is less.
     """
     field_names = {field.name for field in fields(Setting)}
-    keys = {
-        key: setting for key, setting in point.items() if key in field_names
-    } | overrides
+    keys = {key: point[key] for key in point if key in field_names} | overrides
     if "ball" in point:
         keys["share"] = min(1.0, point["ball"] / instance.radius)
     return Setting(**keys)
@@ -304,9 +303,9 @@ def run(instance: Instance, setting: Setting, seed: int, every: int = 1) -> Rows
     """
     noise = noise_of(instance, setting)
     T = setting.iterations
-    columns = (
-        None if setting.method == "dp_fw" else instance.columns
-    )  # it clips its own
+    columns = None  # DP-FW clips its own
+    if setting.method != "dp_fw":
+        columns = instance.columns
     inputs = (
         instance.problem,
         streams(seed),

@@ -225,8 +225,8 @@ def pair_maxima(columns: Columns, nodes: int) -> tuple[float, float, float]:
     return float(columns.square_norms.max()), within, across
 
 
-PRECISION = 1e-7
-MOST = 20_000  # gap of f* on the ball over f(0); maximum of steps
+PRECISION = 1e-7  # gap of f* on the ball over f(0)
+MOST = 20_000  # steps towards f*
 PASSES = 30  # iterations times p_min, at least
 POINTS = 12  # iterations at which a rate is read, equally spaced in logarithms
 ORDERED = ("elementary", "tau-nice", "(K, tau)-distributed", "uniform serial")
@@ -282,9 +282,10 @@ def eigenvalue_bounds(
     rows = []
     for sampling in SAMPLINGS:
         P = theory.pair_chances(sampling, d, tau, nodes)
-        row = {"curvature": theory.box_curvature(P * G, 1.0)}
+        row: dict[str, Any] = {"sampling": sampling}
+        row["curvature"] = theory.box_curvature(P * G, 1.0)
         row["bound"] = theory.eigenvalue_bound(P, G, 1.0)
-        rows.append({"sampling": sampling, **row})
+        rows.append(row)
     return rows
 
 
@@ -357,11 +358,8 @@ def ball_curvature(instance: Instance, radius: float) -> float:
     It is attained between opposite vertices. (Proposition 4's sum over d coordinates is
     for the box, of which the ball is a small part.)
     """
-    return (
-        (2 * radius) ** 2
-        * float(instance.columns.square_norms.max())
-        / instance.problem.n
-    )
+    longest = float(instance.columns.square_norms.max())
+    return (2 * radius) ** 2 * longest / instance.problem.n
 
 
 def own_iterations(instance: Instance, setting: Setting, theta: float) -> float:
@@ -420,11 +418,11 @@ def communication(
         "corollary": (1 / theta) ** 2 * math.log(n) ** (1 / 3) * K * n ** (2 / 3),
         "one_shot": 8.0 * K * n * rank * math.log(rank),
     }
-    return [
-        {"rule": rule, **row, **shared_columns}
-        for rule, T in counts.items()
-        for row in run(instance, replace(setting, iterations=T), seed)
-    ]
+    rows: Rows = []
+    for rule, T in counts.items():
+        for row in run(instance, replace(setting, iterations=T), seed):
+            rows.append({"rule": rule, **row, **shared_columns})
+    return rows
 
 
 def own_length(

@@ -82,14 +82,12 @@ def _figure4(runs: pd.DataFrame) -> tuple[bool, bool]:
     ours = excess["dp_bcfw"]
     central = excess["dp_fw"]
     by_nodes = [ours.xs(n, axis=1, level="n") for n in runs["n"].unique()]
-    by_size = [
-        excesses[K] for excesses in (ours, central) for K in excesses.columns.unique(0)
-    ]
-    steps = [
-        student((series[b] - series[a]).to_numpy())
-        for series in (*by_nodes, *by_size)
-        for a, b in pairwise(series.columns)
-    ]
+    by_size = [ours[K] for K in ours.columns.unique(0)]
+    by_size += [central[K] for K in central.columns.unique(0)]
+    steps = []
+    for series in (*by_nodes, *by_size):
+        for a, b in pairwise(series.columns):
+            steps.append(student((series[b] - series[a]).to_numpy()))
     largest_runs = where(runs, method="dp_bcfw", n=runs["n"].max())
     lowest = largest_runs.groupby("nodes")["relative"].mean().min()
     falls = all(low < high < 0 for low, high in steps)

@@ -63,12 +63,11 @@ GROWTH = {"p": "features $p$", "tau": "coefficients that are not 0"}
 def growth(config: Config, product: Product, problems: list[str]) -> Picture:
     """Excess over that of w = 0 against p, for each n, and against the other knobs."""
     swept = results.load_sweep(config, product.sweeps[0])
-    panels = {
-        f"{knob}, n = {n}": (knob, f"n = {n}", runs)
-        for knob in GROWTH
-        for n, runs in growing.along(swept, knob).groupby("n")
-        if runs[knob].nunique() > 1
-    }
+    panels = {}
+    for knob in GROWTH:
+        for n, runs in growing.along(swept, knob).groupby("n"):
+            if runs[knob].nunique() > 1:
+                panels[f"{knob}, n = {n}"] = (knob, f"n = {n}", runs)
     rows = Rows()
     panel_axes = dict[str, dict[str, Any]]()
     for panel, (knob, _, runs) in panels.items():

@@ -75,11 +75,11 @@ def _targets(
     epsilons: Sequence[float], n: int, calibrations: Sequence[str] = OURS
 ) -> list[Target]:
     """Every private target under every calibration, the non-private one once."""
-    return [
-        Target(float(epsilon), n**-2.0, kind)
-        for epsilon in epsilons
-        for kind in (("none",) if math.isinf(epsilon) else calibrations)
-    ]
+    targets = []
+    for epsilon in epsilons:
+        kinds = ("none",) if math.isinf(epsilon) else calibrations
+        targets += [Target(float(epsilon), n**-2.0, kind) for kind in kinds]
+    return targets
 
 
 def _run(
@@ -134,8 +134,8 @@ def rates(
     solver = point["solver"]
     n = int(point["n"])
     d = int(point["d"])
-    measured_on = (norms[solver], _targets(epsilons, n), seed)
-    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *measured_on)
+    run_arguments = (norms[solver], _targets(epsilons, n), seed)
+    return _measured(solver, lambda: Signs(d, seed), "least_squares", n, *run_arguments)
 
 
 def clock(
@@ -156,8 +156,8 @@ def clock(
 
     def run(size: int, epsilon: float) -> list[Row]:
         targets = _targets([epsilon], size, (STRICT,))
-        measured_on = ("least_squares", size, [p], targets, seed)
-        return _measured(solver, lambda: Signs(d, seed), *measured_on)
+        run_arguments = ("least_squares", size, [p], targets, seed)
+        return _measured(solver, lambda: Signs(d, seed), *run_arguments)
 
     for epsilon in epsilons:  # compile
         run(300, epsilon)
@@ -258,14 +258,13 @@ def hard(
     n = int(point["n"])
     d = int(point["d"])
     kind, name = KINDS[solver]
-    measured_on = ("linear", n, norms[solver], _targets(epsilons, n), seed)
-    return [
-        row | {"instance": name, "bias": bias}
-        for bias in biases(kind, n, d)
-        for row in _measured(
-            solver, partial(hard_coins, kind, d, seed, bias), *measured_on
-        )
-    ]
+    run_arguments = ("linear", n, norms[solver], _targets(epsilons, n), seed)
+    rows: list[Row] = []
+    for bias in biases(kind, n, d):
+        source = partial(hard_coins, kind, d, seed, bias)
+        measured = _measured(solver, source, *run_arguments)
+        rows += [row | {"instance": name, "bias": bias} for row in measured]
+    return rows
 
 
 def empirical(

@@ -56,9 +56,8 @@ def dimension_exponents(
     for group_keys, group in groups(instanced(config, product), [*KEYS, "instance"]):
         instance = group_keys.pop("instance")
         # the initial risk of the hard instances depends on d
-        row = group_keys | rates.of_dimension(
-            group, "share" if instance == EASY else "excess"
-        )
+        column = "share" if instance == EASY else "excess"
+        row = group_keys | rates.of_dimension(group, column)
         row |= {"bound_exponent": rates.bound_exponent(row, "d"), "instance": instance}
         rows.append(
             row | {"table1_exponent": rates.bound_exponent(row, "d", printed=True)}

@@ -126,6 +126,7 @@ REGIMES = {
     "flat": ("DP-SGD", "DP-SkGD full"),  # 4.3.1: one small M_j, the rest solved
     "steep": ("DP-CD", "DP-SkGD single IS"),  # 4.3.2: one large M_j, which matters
 }
+IMPORTANCE = ("DP-SkGD single IS",)  # draws a coordinate with a chance like its M_j
 # Lengths of step over 1 / M: beyond 1 a step overshoots, at 2 it diverges.
 STEPS = (*np.geomspace(1e-3, 1.0, 19), 1.2, 1.5, 1.8)
 LONGEST = 1e7  # steps
@@ -168,7 +169,8 @@ def quadratic(regime: str, d: int, ratio: float, others: float) -> Quadratic:
     """
     M = np.full(d, ratio if regime == "flat" else 1.0)
     w = np.full(d, others)
-    M[0], w[0] = (1.0 if regime == "flat" else ratio), 1.0
+    M[0] = 1.0 if regime == "flat" else ratio
+    w[0] = 1.0
     return Quadratic(M, w)
 
 
@@ -194,7 +196,7 @@ class Method:
             return cls(f, name, n, ones, M.max() * ones, ones)
         if name == "DP-SkGD full":
             return cls(f, name, n, ones, M, ones)
-        q = M / M.sum() if name.endswith("IS") else ones / len(M)
+        q = M / M.sum() if name in IMPORTANCE else ones / len(M)
         return cls(f, name, n, q, M, np.sqrt(M / M.sum()))
 
     def _noise_move(self, step: float, noise: float) -> np.ndarray:
@@ -235,7 +237,7 @@ class Method:
             solver = dp_sgd
             options = dp_sgd.Options(batch=rows)
         elif self.name != "DP-SkGD full":
-            kind = "importance" if self.name.endswith("IS") else "uniform"
+            kind = "importance" if self.name in IMPORTANCE else "uniform"
             options = dp_skgd.Options(probabilities=kind)
         problem = self.f.problem(rows)
         multiplier = noise * rows / self.n

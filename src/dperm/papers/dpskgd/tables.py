@@ -259,10 +259,8 @@ def finalists(config: Config, product: Product, problems: list[str]) -> pd.DataF
         (problem, _) = problem_of(config, name)
         solver_errors = {}
         for solver, solver_runs in where(swept, problem=name).groupby("solver"):
-            fresh, choose = (
-                where(solver_runs, stage=solver_name)
-                for solver_name in ("fresh", "choose")
-            )
+            fresh = where(solver_runs, stage="fresh")
+            choose = where(solver_runs, stage="choose")
             errors = fresh["relative_error"].to_numpy()
             solver_errors[solver] = measured(
                 errors, choose.assign(replicate=choose["number"])

@@ -19,7 +19,7 @@ from dperm.solvers.lanes import dp_skgd
 
 CASES = ("convex", "strongly convex")
 BASE = "single"
-AGAIN = "single again"  # the second is a control: other seeds alone
+AGAIN = "single again"  # a control: other seeds alone
 _RANDOM = {"blocks": 4, "partition": "random"}
 SAMPLINGS: dict[str, dict[str, Any]] = {
     BASE: {},

@@ -78,7 +78,8 @@ def _newton(
     slope = gradient(points, b)
     move = linalg.cho_solve(factor, slope)
     for _ in range(_CHORDS):
-        u[:, unfinished], sizes[unfinished] = points, np.linalg.norm(slope, axis=0)
+        u[:, unfinished] = points
+        sizes[unfinished] = np.linalg.norm(slope, axis=0)
         is_unfinished = ~(sizes[unfinished] <= tolerance[unfinished])
         if not is_unfinished.any():
             return u

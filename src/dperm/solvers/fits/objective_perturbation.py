@@ -51,8 +51,8 @@ def refuses(options: Options, scaled: Scaled) -> str:
     """Refuse losses for which nothing is proved, and minima that take too long."""
     if scaled.loss.name != "logistic":
         return (
-            f"loss {scaled.loss.name}: the bound is proved for slopes of one sign, which "
-            "are those of the logistic loss; least squares has none at all"
+            f"loss {scaled.loss.name}: the bound is proved for slopes of one sign, "
+            "which are those of the logistic loss; least squares has none at all"
         )
     if scaled.p > WIDE and not scaled.is_smooth:
         return f"{scaled.p} features: exact minima with an L1 norm take too long"

@@ -56,7 +56,8 @@ class Scaled:
         self.p = problem.p
         self.epsilon = problem.epsilon
         self.delta = problem.delta
-        self.S, self.label = column_scales(problem), label_scale(problem)
+        self.S = column_scales(problem)
+        self.label = label_scale(problem)
         self.given = problem.given
         if not is_declared(problem):
             read = (SMOOTHNESS, LABEL_SCALE) if self.real else (SMOOTHNESS,)

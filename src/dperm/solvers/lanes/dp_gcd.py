@@ -170,10 +170,12 @@ def _score(rule, g, w, M, l1, l2, lower, upper):
 
 @njit(**KERNEL)
 def _steps(
-    A, selection, release_noise, rule, M, share, together, shape, psi, constants, tiles
+    A, selection, value_noise, rule, M, share, together, shape, psi, constants, tiles
 ):  # fmt: skip
     """Iterations of Algorithm 2; so many tiles ``together`` share a column."""
-    (n, p), (l1, l2, lower, upper), lanes = shape, psi, lanes_of(tiles)
+    n, p = shape
+    l1, l2, lower, upper = psi
+    lanes = lanes_of(tiles)
     total = np.empty(lanes)
     move = np.empty(lanes)
     width = min(together, len(tiles))
@@ -182,7 +184,7 @@ def _steps(
     d = np.empty((width, n, lanes))
     for tile in range(0, tiles.shape[0], width):
         size = min(width, tiles.shape[0] - tile)
-        for k in range(release_noise.shape[0]):
+        for k in range(value_noise.shape[0]):
             best[:] = -np.inf
             chosen[:] = 0
             for u in range(size):
@@ -201,7 +203,8 @@ def _steps(
                         score = _score(rule, noisy, w, M_j, l1, l2, lower, upper)
                         score += constants[t, 4, lane] * noise
                         if score > best[u, lane]:  # never if it is NaN: M_j = 0
-                            best[u, lane], gradient[u, lane] = score, g
+                            best[u, lane] = score
+                            gradient[u, lane] = g
                             chosen[u, lane] = j
             for u in range(size):
                 lane_constants = constants[tile + u]
@@ -210,12 +213,13 @@ def _steps(
                     j = chosen[u, lane]
                     noisy = (
                         gradient[u, lane]
-                        + lane_constants[2, lane] * share[j] * release_noise[k]
+                        + lane_constants[2, lane] * share[j] * value_noise[k]
                     )
                     old = W[j, lane]
                     step = lane_constants[0, lane] / M[j]
                     W[j, lane] = _moved(old, noisy, step, l1, l2, lower, upper)
-                    W[n + p, lane], move[lane] = j, W[j, lane] - old
+                    W[n + p, lane] = j
+                    move[lane] = W[j, lane] - old
                 moved_apart(A, chosen[u], move, tiles[tile + u, p : n + p])
 
 
@@ -267,12 +271,12 @@ class Run(driver.Run):
             selection = laplace(rng, np.ones(shape))
         else:
             selection = gumbel(rng, shape)
-        release_noise = laplace(self.streams.noise, np.ones(count))
+        value_noise = laplace(self.streams.noise, np.ones(count))
         rule = RULES.index(self.options.rule)
         together = _TOGETHER // self.width or 1
         return (
             selection,
-            release_noise,
+            value_noise,
             rule,
             self.problem.smoothness,
             self.share,

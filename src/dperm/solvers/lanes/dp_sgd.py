@@ -83,7 +83,9 @@ def lane_bytes(problem: Problem) -> int:
 @njit(**KERNEL)
 def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
     """Record steps in every tile; batches are (steps, b), noise is (steps, p)."""
-    rows, (_, _, lower, upper), (_, p) = A[0], psi, shape
+    rows = A[0]
+    _, _, lower, upper = psi
+    _, p = shape
     size = batches.shape[1]
     lanes = tiles.shape[2]
     pull = np.empty((size, lanes))  # step / b times the clipped derivative of a record
@@ -136,8 +138,10 @@ def _sparse_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
 
     A coordinate is brought up to date when a record touches it, and at the end.
     """
-    (stored, columns, starts), (_, _, lower, upper), steps = A, psi, batches.shape[0]
-    (tile_count, p, lanes), size = tiles.shape, batches.shape[1]
+    stored, columns, starts = A
+    _, _, lower, upper = psi
+    steps, size = batches.shape
+    tile_count, p, lanes = tiles.shape
     pull = np.empty((size, lanes))
     done = np.empty(p, dtype=np.int64)  # steps a coordinate has taken
     for t in range(tile_count):

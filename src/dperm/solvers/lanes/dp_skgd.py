@@ -256,7 +256,9 @@ def _steps(
     constants, tiles,
 ):  # fmt: skip
     """Algorithm 1, lines 4 to 8; moves reach the margins in the next step's sweep."""
-    (n, p), (l1, l2, lower, upper), width = shape, psi, np.diff(starts).max()
+    n, p = shape
+    l1, l2, lower, upper = psi
+    width = np.diff(starts).max()
     gradient = np.empty(width)
     moves = np.zeros(width)
     pull = np.empty(_TILE)
@@ -287,7 +289,9 @@ def _steps(
                 released = gradient[u] + scale * share[s] * noise[used]
                 shrink = 1.0 / (1.0 + gamma * l2)
                 new = prox(old - gamma * released, gamma * l1, shrink, lower, upper)
-                W[j, 0], moves[u], used = new, new - old, used + 1
+                W[j, 0] = new
+                moves[u] = new - old
+                used += 1
                 if averaged:  # iterates of the period so far lack this move
                     W[drift + j, 0] += (since + k) * (new - old)
             start = low

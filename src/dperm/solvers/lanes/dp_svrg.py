@@ -102,7 +102,9 @@ def lane_bytes(problem: Problem) -> int:
 @njit(**KERNEL)
 def _begin(A, noise, offset, norms, shape, psi, constants, tiles):
     """Begin an epoch in every tile: take the snapshot and release its full gradient."""
-    rows, (n, p), lanes = A[0], shape, tiles.shape[2]
+    rows = A[0]
+    n, p = shape
+    lanes = tiles.shape[2]
     size = max(1, _SLOPES // lanes)  # records whose slopes are computed at once
     pull = np.empty((size, lanes))
     for t in range(tiles.shape[0]):
@@ -141,7 +143,9 @@ def _single_steps(A, batches, noise, offset, norms, shape, psi, constants, tiles
     The slopes at the snapshot, which no step changes, are computed for many steps at
     once, and coordinates take the place of lanes in vectors.
     """
-    rows, (_, _, lower, upper), (_, p) = A[0], psi, shape
+    rows = A[0]
+    _, _, lower, upper = psi
+    _, p = shape
     count = batches.shape[0]
     slopes = np.empty(_SLOPES)
     for t in range(tiles.shape[0]):
@@ -188,7 +192,10 @@ def _margin(x, offset, w):
 @njit(**KERNEL)
 def _steps(A, batches, noise, offset, norms, shape, psi, constants, tiles):
     """Steps within an epoch in every tile."""
-    rows, (_, _, lower, upper), (_, p), lanes = A[0], psi, shape, tiles.shape[2]
+    rows = A[0]
+    _, _, lower, upper = psi
+    _, p = shape
+    lanes = tiles.shape[2]
     now = np.empty(lanes)
     then = np.empty(lanes)
     for t in range(tiles.shape[0]):

@@ -197,10 +197,8 @@ class Run(Stream):
             raise ValueError(f"p: expected 1, found {self.setup.p:g}")
         super().__post_init__()
         self.eta = step(self.n, 2 * self.setup.d)
-        self.d, self.vertex_index = (
-            np.zeros_like(self.x),
-            np.zeros(len(self.x), dtype=np.int64),
-        )
+        self.d = np.zeros_like(self.x)
+        self.vertex_index = np.zeros(len(self.x), dtype=np.int64)
 
     def releases(self) -> Iterator[np.ndarray]:
         """Yield every vertex taken; the kernel gets one record at a time."""
