@@ -224,8 +224,9 @@ def _priced(calibrated: Calibration, is_tight: bool) -> str:
 def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator[str]:
     """Find pages that the verdicts and tables here do not give.
 
-    They are claims.md, the report, the picture of prices, and the blocks in README and
-    in the documentation.
+    They are claims.md, the report, the explorer where there is one, the picture of
+    prices, and the blocks in README and in the documentation. The report and the
+    explorer show products, and cannot be checked where one of these is absent.
     """
     # The report depends on the pipeline, which must import it by name, like papers.
     texts: Any = importlib.import_module("dperm.report.texts")
@@ -242,16 +243,22 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
             coverage.count("verdicts", ABSENT)
         return
     claims = texts.judged(config)
+    explored = index.with_name("explorer.html")
     contents = {
         listed: lambda: texts.markdown(pd.read_csv(table)),
         index: lambda: page.page(config, claims, index.parent),
     }
+    if explored.is_file():
+        explorer: Any = importlib.import_module("dperm.report.explorer")
+        contents[explored] = lambda: explorer.explorer(config, claims)
     if blocks:
         contents |= {
             path: lambda path=path, block=block: texts.filled(path, *block)
             for path, block in texts.blocks(config, claims).items()
         }
-    cures = {listed: "claims", index: "report"}
+    cures = {listed: "claims", index: "report", explored: "report"}
+    shown = ("figures", "tables", "pictures")
+    is_incomplete = any(coverage.counts[kind, ABSENT] for kind in shown)
     for path, text in contents.items():
         cure = f"run `dperm {cures.get(path, 'readme')}`"
         if not path.is_file():
@@ -260,6 +267,9 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
         try:
             is_same = path.read_text(encoding="utf-8") == text()
         except ConfigError:  # a README of the user's own, without marks
+            coverage.count("pages", UNCHECKABLE)
+            continue
+        if not is_same and is_incomplete and path in (index, explored):
             coverage.count("pages", UNCHECKABLE)
             continue
         coverage.count("pages", REMADE)

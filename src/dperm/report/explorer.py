@@ -65,7 +65,14 @@ ARENA_COLUMNS = {  # of arena.csv: heading
 
 def explore(config: schema.Config) -> list[Path]:
     """Write ``report/explorer.html``. Raises ConfigError if there are no claims yet."""
-    claims = texts.judged(config)
+    path = plan.results_folder(config, "report", "explorer.html")
+    store.write_text(path, explorer(config, texts.judged(config)))
+    log.info("%s", path)
+    return [path]
+
+
+def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
+    """The whole explorer as text: one page, which needs no other file."""
     papers = sorted(texts.papers(config), key=lambda paper: paper.paper.name == ARENA)
     names = {paper.paper.name: heading(paper.paper, claims) for paper in papers}
     epsilons = proved_epsilons(config)
@@ -75,7 +82,7 @@ def explore(config: schema.Config) -> list[Path]:
             figures += figures_of(paper, claims, epsilons)
     folder = plan.results_folder(config)
     page = texts.environment().get_template("explorer.html")
-    html = page.render(
+    html: str = page.render(
         figures=figures,
         papers=names,
         vega=vl_convert.javascript_bundle(None),  # type: ignore[arg-type]
@@ -86,10 +93,7 @@ def explore(config: schema.Config) -> list[Path]:
         },
         scale=config.scale.name,
     )
-    path = plan.results_folder(config, "report", "explorer.html")
-    store.write_text(path, html)
-    log.info("%s", path)
-    return [path]
+    return html
 
 
 def heading(paper: schema.Paper, claims: pd.DataFrame) -> str:

@@ -22,7 +22,6 @@ from dperm.core.experiment import plan, schema
 from dperm.judge.judge import VERDICTS
 from dperm.present.tables import groups, short
 from dperm.report import texts
-from dperm.report.explorer import explore
 from dperm.report.worth import NOISE_TABLES, author, true_epsilons, worth_in_words
 
 log = logging.getLogger(__name__)
@@ -38,6 +37,8 @@ def report(config: schema.Config) -> list[Path]:
 
     Raises ConfigError if there are no claims yet.
     """
+    from dperm.report.explorer import explore  # its libraries start threads
+
     path = plan.results_folder(config, "report", "index.html")
     store.write_text(path, page(config, texts.judged(config), path.parent))
     log.info("%s", path)
