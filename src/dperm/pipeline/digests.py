@@ -100,7 +100,9 @@ def looked_up(*entries: str, spelt: Iterable[str] = ()) -> list[str]:
     if LOOKUP in reached:
         places += map(calibrations.place, calibrations.OURS)
     if LOSSES in reached:
-        places += _losses({*closure.words(*entries), *spelt})
+        words = closure.words(*entries)
+        ours = {place for name, place in losses.PLACES.items() if name in words}
+        places += [*ours, *_losses(spelt | closure.own_words(*entries))]
     places += (word for word in spelt if closure.is_beside(word))
     return [*dict.fromkeys([*entries, *sorted({*places})])]
 

@@ -39,6 +39,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import dperm
+from dperm.core.experiment.scope import unwatched
 
 PACKAGE = Path(dperm.__file__).parent
 EXPERIMENT = "dperm.core.experiment"
@@ -268,11 +269,13 @@ def _closure(entries: tuple[str, ...]) -> dict[str, Code]:
     tops |= {entry.partition(".")[0].partition(":")[0] for entry in entries}
     reached: dict[str, Code] = {}
     todo = [*entries]
-    while todo:
-        reached_entry = todo.pop()
-        if reached_entry not in reached:
-            reached[reached_entry] = _code(*reached_entry.split(":"))
-            todo += [use for use in reached[reached_entry].uses if _counts(use, tops)]
+    with unwatched:  # a job that reads its code for a key does not depend on it
+        while todo:
+            reached_entry = todo.pop()
+            if reached_entry not in reached:
+                code = _code(*reached_entry.split(":"))
+                reached[reached_entry] = code
+                todo += [use for use in code.uses if _counts(use, tops)]
     return reached
 
 
