@@ -25,7 +25,7 @@ from scipy import sparse
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 
 N, P = 12, 3
-PLACE = 5  # of the record that is replaced
+PLACES = (0, 5, N - 1)  # of the record that is replaced
 TOLD = "41000"
 
 
@@ -110,6 +110,7 @@ class Attack:
     model: DPLinear
     data: tuple[Any, Any]  #: X and y
     neighbour: tuple[Any, Any]
+    place: int  #: of the record in which they differ
 
 
 @dataclass(frozen=True)
@@ -133,8 +134,8 @@ class Sight:
         return ""
 
 
-def seen(model: DPLinear, X: Any, y: Any) -> Sight:
-    """What a fit shows of X and y before its first release."""
+def seen(model: DPLinear, X: Any, y: Any, place: int) -> Sight:
+    """What a fit shows of X and y, but for the record at a place, before it releases."""
     printed = io.StringIO()
     outcome, public = "fitted", ()
     others: tuple[np.ndarray, ...] = ()
@@ -146,7 +147,7 @@ def seen(model: DPLinear, X: Any, y: Any) -> Sight:
                 dense = t.toarray() if sparse.issparse(t) else t
                 public = model._public
                 others = tuple(
-                    np.delete(part, PLACE, axis=0) for part in (dense, *labels)
+                    np.delete(part, place, axis=0) for part in (dense, *labels)
                 )
             except Exception as error:  # whatever it is, it is compared
                 outcome = f"{type(error).__name__}: {error}"
@@ -155,7 +156,15 @@ def seen(model: DPLinear, X: Any, y: Any) -> Sight:
 
 
 def attacks() -> Iterator[Attack]:
-    """Pairs of neighbours: every container with every odd record that it can hold."""
+    """Pairs of neighbours: every container with every odd record that it can hold.
+
+    The odd record is the first, one among the others, or the last.
+    """
+    for place in PLACES:
+        yield from _attacks_at(place)
+
+
+def _attacks_at(at: int) -> Iterator[Attack]:
     grid = np.arange(N * P, dtype=float).reshape(N, P) % 7 - 3
     sides = np.arange(N) % 2
     ends: dict[str, Any] = {"bounds": (-3, 3), "epsilon": 1.0, "delta": 1e-3}
@@ -163,11 +172,13 @@ def attacks() -> Iterator[Attack]:
     words = DPClassifier("dp_gd", classes=("no", "yes"), **ends)
     regressor = DPRegressor("dp_gd", label_bounds=(-3, 3), **ends)
     for name, build in GRIDS.items():
-        yield from _replaced(f"X, {name}, entry", build, grid, entries(), classifier)
+        yield from _replaced(
+            f"X, {name}, entry", build, grid, entries(), classifier, at
+        )
     for name, build_rows in ROWS.items():
-        yield from _replaced_rows(name, build_rows, grid, classifier)
+        yield from _replaced_rows(name, build_rows, grid, classifier, at)
     for name, build in TYPED.items():
-        yield from _replaced(f"X, {name}, entry", build, grid, NUMBERS, classifier)
+        yield from _replaced(f"X, {name}, entry", build, grid, NUMBERS, classifier, at)
     named = np.array(["no", "yes"])[sides]
     for name, build_labels in LABELS.items():
         for model, labels in (
@@ -176,24 +187,26 @@ def attacks() -> Iterator[Attack]:
             (regressor, grid[:, 0]),
         ):
             title = f"y of {type(model).__name__}, {name}"
-            plain = build_labels(labels.tolist(), labels[PLACE].item())
-            for place, entry in enumerate(entries()):
-                odd = build_labels(labels.tolist(), entry)
-                yield Attack(f"{title}, {place}", model, (grid, plain), (grid, odd))
+            plain = build_labels(labels.tolist(), labels[at].item(), at)
+            for number, entry in enumerate(entries()):
+                odd = build_labels(labels.tolist(), entry, at)
+                pair = (grid, plain), (grid, odd)
+                yield Attack(f"{title}, {number} at {at}", model, *pair, at)
     for name, build_typed in TYPED_LABELS.items():
-        plain = build_typed(grid[:, 0].copy(), 0.0)
+        plain = build_typed(grid[:, 0].copy(), 0.0, at)
         for entry in NUMBERS:
-            odd = build_typed(grid[:, 0].copy(), entry)
+            odd = build_typed(grid[:, 0].copy(), entry, at)
             for model in (classifier, regressor):
-                title = f"y of {type(model).__name__}, {name}, {entry}"
-                yield Attack(title, model, (grid, plain), (grid, odd))
+                title = f"y of {type(model).__name__}, {name}, {entry} at {at}"
+                yield Attack(title, model, (grid, plain), (grid, odd), at)
 
 
 def faults(tried: Iterable[Attack]) -> list[str]:
     """The attacks of which a fit shows a difference, with what differs."""
     found = []
     for attack in tried:
-        sights = [seen(attack.model, *side) for side in (attack.data, attack.neighbour)]
+        pair = (attack.data, attack.neighbour)
+        sights = [seen(attack.model, *data, attack.place) for data in pair]
         difference = sights[0].differs(sights[1])
         if difference:
             found.append(f"{attack.name}: {difference}")
@@ -201,45 +214,46 @@ def faults(tried: Iterable[Attack]) -> list[str]:
 
 
 def _replaced(
-    name: str, build: Callable[..., Any], grid: Any, odd: Any, model: DPLinear
+    name: str, build: Callable[..., Any], grid: Any, odd: Any, model: DPLinear, at: int
 ) -> Iterator[Attack]:
     labels = np.arange(N) % 2
-    plain = build(grid.copy(), grid[PLACE, 1].item())
-    for place, entry in enumerate(odd):
-        data = build(grid.copy(), entry)
-        yield Attack(f"{name} {place}", model, (plain, labels), (data, labels))
+    plain = build(grid.copy(), grid[at, 1].item(), at)
+    for number, entry in enumerate(odd):
+        neighbour = build(grid.copy(), entry, at)
+        title = f"{name} {number} at {at}"
+        yield Attack(title, model, (plain, labels), (neighbour, labels), at)
 
 
 def _replaced_rows(
-    name: str, build: Callable[..., Any], grid: Any, model: DPLinear
+    name: str, build: Callable[..., Any], grid: Any, model: DPLinear, at: int
 ) -> Iterator[Attack]:
     labels = np.arange(N) % 2
     plain = grid.tolist()
-    for place, row in enumerate(rows()):
+    for number, row in enumerate(rows()):
         odd = grid.tolist()
-        odd[PLACE] = row
-        title = f"X, {name}, row {place}"
-        yield Attack(title, model, (build(plain), labels), (build(odd), labels))
+        odd[at] = row
+        title = f"X, {name}, row {number} at {at}"
+        yield Attack(title, model, (build(plain), labels), (build(odd), labels), at)
 
 
 # --- containers -----------------------------------------------------------------------
 
 
-def _listed(grid: np.ndarray, entry: Any) -> list[list[Any]]:
+def _listed(grid: np.ndarray, entry: Any, at: int) -> list[list[Any]]:
     made = grid.tolist()
-    made[PLACE][1] = entry
+    made[at][1] = entry
     return made
 
 
-def _mapped(grid: np.ndarray, entry: Any) -> dict[str, list[Any]]:
-    made = _listed(grid, entry)
+def _mapped(grid: np.ndarray, entry: Any, at: int) -> dict[str, list[Any]]:
+    made = _listed(grid, entry, at)
     return {name: [row[place] for row in made] for place, name in enumerate("abc")}
 
 
-def _object_array(grid: np.ndarray, entry: Any) -> np.ndarray:
+def _object_array(grid: np.ndarray, entry: Any, at: int) -> np.ndarray:
     made = grid.astype(object)
-    made[PLACE, 1] = None
-    made.ravel()[PLACE * P + 1 : PLACE * P + 2] = _alone(entry)
+    made[at, 1] = None
+    made.ravel()[at * P + 1 : at * P + 2] = _alone(entry)
     return made
 
 
@@ -250,30 +264,30 @@ def _alone(entry: Any) -> np.ndarray:
     return made
 
 
-def _object_labels(labels: list[Any], entry: Any) -> np.ndarray:
+def _object_labels(labels: list[Any], entry: Any, at: int) -> np.ndarray:
     made = np.empty(N, dtype=object)
     made[:] = labels
-    made[PLACE] = entry
+    made[at] = entry
     return made
 
 
-def _label_list(labels: list[Any], entry: Any) -> list[Any]:
-    return [*labels[:PLACE], entry, *labels[PLACE + 1 :]]
+def _label_list(labels: list[Any], entry: Any, at: int) -> list[Any]:
+    return [*labels[:at], entry, *labels[at + 1 :]]
 
 
-def _typed(grid: np.ndarray, entry: float) -> np.ndarray:
-    grid[PLACE, 1] = entry
+def _typed(grid: np.ndarray, entry: float, at: int) -> np.ndarray:
+    grid[at, 1] = entry
     return grid
 
 
-def _typed_labels(labels: np.ndarray, entry: float) -> np.ndarray:
-    labels[PLACE] = entry
+def _typed_labels(labels: np.ndarray, entry: float, at: int) -> np.ndarray:
+    labels[at] = entry
     return labels
 
 
-def _masked(grid: np.ndarray, entry: float) -> np.ma.MaskedArray:
-    made = np.ma.masked_array(_typed(grid, entry))
-    made[PLACE, 1] = np.ma.masked
+def _masked(grid: np.ndarray, entry: float, at: int) -> np.ma.MaskedArray:
+    made = np.ma.masked_array(_typed(grid, entry, at))
+    made[at, 1] = np.ma.masked
     return made
 
 
@@ -316,7 +330,7 @@ LABELS: dict[str, Callable[..., Any]] = {
     "array of objects": _object_labels,
     "column of objects": lambda *of: _object_labels(*of)[:, None],
     "series of objects": lambda *of: pd.Series(_object_labels(*of), dtype=object),
-    "list of lists": lambda labels, entry: _label_list([[x] for x in labels], entry),
+    "list of lists": lambda labels, *of: _label_list([[x] for x in labels], *of),
 }
 TYPED_LABELS: dict[str, Callable[..., Any]] = {
     "array": _typed_labels,

@@ -16,18 +16,19 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from inspect import signature
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from scipy import sparse
 from scipy.special import log_expit, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.compare import methods, ranges
+from dperm.compare.bases import ClassifierMixin, RegressorMixin
 from dperm.compare.guarantee import (
     Counted,
     Guarantee,
@@ -41,6 +42,7 @@ from dperm.core.erm import door
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
+from dperm.core.names import hint
 from dperm.core.privacy.ledger import Ledger, N, united
 from dperm.core.privacy.mechanisms import seeds_of
 from dperm.core.privacy.strict import is_closed_form
@@ -54,15 +56,19 @@ RESIDUAL = ("huber", "least_squares")  # losses of numbers
 RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
 SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
 SPREAD = 0.3  # of an intercept about the constant's, a guess
+DOUBT = (  # how it may come that released sums show nothing
+    "Ranges may be far wider than the columns, records may hold no numbers, or labels "
+    "may be of none of the classes (ensembles hand over 0, 1, ...). This is read off "
+    "what the fit releases, and costs nothing"
+)
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
 FOR_RELEASE = ("dp_gd", "dp_gram", "moments")  # proved for exact, discrete noise
-PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
 
 
-@PARAMETERS
+@dataclass(eq=False, repr=False)  # comparison and repr are scikit-learn's
 class DPLinear(Counted):
     """Base of classifier and regressor, which document parameters and attributes."""
 
@@ -106,7 +112,11 @@ class DPLinear(Counted):
                 f"{', and '.join(templates)}"
             )
         labels = self._read(y)
-        check_consistent_length(values, labels.values)
+        if len(labels.values) != values.shape[0]:
+            raise ValueError(
+                f"y: expected a label for each of the {values.shape[0]} records of X, "
+                f"found {len(labels.values)}"
+            )
         self._public = (*table.public, *labels.public)
         self._check(values.shape[0])
         kinds = (self.fit_intercept, sparse.issparse(values))
@@ -137,7 +147,10 @@ class DPLinear(Counted):
         with warnings.catch_warnings():
             if table.names is not None:  # of these it is told below
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
-            values = validate_data(self, table.values, dtype=np.float64, **how)
+            try:
+                values = validate_data(self, table.values, dtype=np.float64, **how)
+            except ValueError as error:  # of shapes, which are public
+                raise ValueError(f"X: {error}") from None
         if names and all(isinstance(name, str) for name in names):
             import pandas as pd
 
@@ -191,7 +204,7 @@ class DPLinear(Counted):
         """A copy without a fit; a solver that is an object is the same one."""
         plain = copy.copy(self)
         plain.solver = AUTO
-        made: Any = Counted.__sklearn_clone__(plain)  # type: ignore[attr-defined]
+        made: Any = Counted.__sklearn_clone__(plain)
         made.solver = self.solver
         return made
 
@@ -330,6 +343,8 @@ class DPLinear(Counted):
         """Columns and labels over what is released here, and the noisy sums."""
         ts = [t, every[0][:, None]][: len(self._ranges)]
         self._ranges, noisy = ranges.released(self._ranges, ts, given, normal)
+        for what in ranges.doubts(self._ranges, noisy, given, t, is_real=self._is_real):
+            warnings.warn(f"{what}. {DOUBT}", UserWarning, 4)
         first, *label = self._ranges
         every = [label[0].standard(y) for y in every] if self._is_real else [*every]
         return first.standard(t), every, noisy
@@ -391,7 +406,7 @@ class DPLinear(Counted):
         return tags
 
 
-@PARAMETERS
+@dataclass(eq=False, repr=False)
 class DPClassifier(ClassifierMixin, DPLinear):
     r"""A private linear classifier.
 
@@ -507,7 +522,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         return found
 
 
-@PARAMETERS
+@dataclass(eq=False, repr=False)
 class DPRegressor(RegressorMixin, DPLinear):
     r"""A private linear regression.
 
@@ -550,13 +565,76 @@ class DPRegressor(RegressorMixin, DPLinear):
         return np.clip(found, label.low, label.high)
 
 
+@overload
+def fit(
+    X: Any,
+    y: Any,
+    solver: Any = ...,
+    epsilon: float = ...,
+    *,
+    classes: Any,
+    bounds: Any = ...,
+    delta: float | None = ...,
+    loss: str = ...,
+    l1: float = ...,
+    l2: float | None = ...,
+    fit_intercept: bool = ...,
+    setting: Mapping[str, float] | None = ...,
+    random_state: Any = ...,
+    release: bool = ...,
+) -> DPClassifier: ...
+
+
+@overload
+def fit(
+    X: Any,
+    y: Any,
+    solver: Any = ...,
+    epsilon: float = ...,
+    *,
+    label_bounds: Any,
+    bounds: Any = ...,
+    delta: float | None = ...,
+    loss: str = ...,
+    l1: float = ...,
+    l2: float | None = ...,
+    fit_intercept: bool = ...,
+    setting: Mapping[str, float] | None = ...,
+    random_state: Any = ...,
+    release: bool = ...,
+) -> DPRegressor: ...
+
+
 def fit(
     X: Any, y: Any, solver: Any = AUTO, epsilon: float = 1.0, **parameters: Any
 ) -> DPClassifier | DPRegressor:
     """Fit a private linear model to X (n, p) and labels y (n,).
 
-    ``classes`` gives a ``DPClassifier``, ``label_bounds`` a ``DPRegressor``, with these
-    and further parameters of theirs; the labels have no say.
+    Parameters
+    ----------
+    X : array, sparse array, data frame, list of rows or mapping of columns, (n, p)
+    y : array, series, list or column, (n,)
+        Labels of classes, or numbers in the units that predictions will have.
+    solver : str, module or object
+        "auto" takes the first method that can solve the problem, by loss, n epsilon / p
+        and p alone.
+    epsilon : float
+        Of the whole fit, for neighbours that differ by replacing one record.
+    classes : sequence
+        Gives a ``DPClassifier``.
+    label_bounds : (low, high)
+        Gives a ``DPRegressor``. The labels have no say in which of the two it is.
+    bounds, delta, loss, l1, l2, fit_intercept, setting, random_state, release
+        As those classes document them.
+
+    Raises
+    ------
+    ValueError
+        For what is no record, label or parameter; the line names it and the cure.
+    TypeError
+        For a parameter that there is not.
+    BudgetError
+        If an open ``Budget`` has too little left.
 
     Examples
     --------
@@ -566,17 +644,22 @@ def fit(
     >>> type(model).__name__, model.solver_
     ('DPClassifier', 'objective_perturbation')
     """
-    told = [name for name in ("classes", "label_bounds") if name in parameters]
-    if len(told) != 1:
+    chosen = [name for name in ("classes", "label_bounds") if name in parameters]
+    kind = DPClassifier if chosen == ["classes"] else DPRegressor
+    named = {*signature(DPClassifier).parameters, *signature(DPRegressor).parameters}
+    strange = [name for name in parameters if name not in named]
+    if strange:
+        name = strange[0]
+        raise TypeError(f"fit: no parameter {name}{hint(name, named)}")
+    if len(chosen) != 1:
         names = door.table(X).names
         columns: Any = 1 if names is None else [*map(str, names)]
         too = f". Declare {ranges.template(columns)} too"
         raise ValueError(
             "classes, label_bounds: expected classes=(first, second, ...) for "
             "labels of classes, or label_bounds=(low, high) for numbers, found "
-            f"{' and '.join(told) or 'neither'}{too * ('bounds' not in parameters)}"
+            f"{' and '.join(chosen) or 'neither'}{too * ('bounds' not in parameters)}"
         )
-    kind = DPClassifier if told == ["classes"] else DPRegressor
     return kind(solver, epsilon=epsilon, **parameters).fit(X, y)
 
 
@@ -592,4 +675,10 @@ def noise_seed(random_state: Any) -> int:
     """The seed of a fit's noise; from the operating system unless one is passed."""
     if random_state is None:
         return secrets.randbits(62)
-    return int(check_random_state(random_state).randint(2**31))
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            "random_state: expected None, a whole number in [0, 2^32) or a "
+            f"RandomState, found {door.shown(random_state)}"
+        ) from error

@@ -49,6 +49,7 @@ LABELS = {False: (0.5, 0.15), True: (2.0, 0.4)}
 EDGE = 1e100  # largest size of an end, so that no quotient overflows
 FEWEST, LEAST = 1e-12, 0.03  # least variance of t, without noise and with much
 SQUARES = 1.6  # c, the factor of t^2
+CLEARLY = 8.0  # times a doubtful sum, what is usual is clear of the noise
 # Middle and deviation of a usual column's mean of t, and of t^2.
 MEAN, SQUARE = (0.0, 0.3), (0.2, 0.2)
 
@@ -198,6 +199,32 @@ def released(
     return found, noisy
 
 
+def doubts(
+    every: Sequence[Ranges], noisy: np.ndarray, given: Ledger, t: Any, is_real: bool
+) -> list[str]:
+    """What the noisy sums show to be amiss; t (n, k) has its shape and format alone.
+
+    Of dense columns: together they are within two deviations of the noise of never
+    leaving their middles. Of labels of two classes: they are within two of never being
+    the first. Nothing is said where the noise would hide usual columns, or the labels.
+    A record of no numbers, or of no class, is in the middle, and has the second label.
+    """
+    scale = given.events[0].scale
+    columns, *label = every
+    n, k = t.shape
+    squares = noisy[k * columns.centred :][:k]
+    off = 2 * scale * math.sqrt(k)
+    is_clear = SQUARE[0] * SQUARES * n * k > CLEARLY * off
+    is_dense = not sparse.issparse(t) and not columns.idle.all()
+    if is_dense and is_clear and squares.sum() <= off:
+        return ["X: columns hardly leave the middle of their ranges"]
+    if label and not is_real and label[0].weight * n > CLEARLY * 2 * scale:
+        first = label[0].weight * n - noisy[k * (1 + columns.centred)]
+        if first <= 2 * scale:
+            return ["y: hardly a label is of the first class"]
+    return []
+
+
 def _shrunk(noisy: Any, off: float, middle: float, spread: float) -> Any:
     """The posterior mean of a number with noise, by its deviation and a prior."""
     gain = spread**2 / (spread**2 + off**2)
@@ -243,12 +270,7 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
     Two by two numbers are pairs in a list, ends in a tuple of arrays, and else unclear.
     """
-    try:
-        with door.silent():
-            given = np.asarray(bounds)
-        given = np.empty(0) if given.dtype.kind in "SU" else given.astype(float)
-    except (TypeError, ValueError):
-        given = np.empty(0)
+    given = _numbers(bounds)
     is_list = isinstance(bounds, list)
     is_ends = isinstance(bounds, tuple) and not isinstance(bounds[0], tuple)
     if given.shape == (2,):
@@ -259,8 +281,20 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         return given[0], given[1]
     raise ValueError(
         f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
-        f"arrays with {k} numbers each, found {bounds!r}"
+        f"arrays with {k} numbers each, found {door.shown(bounds)}"
     )
+
+
+def _numbers(ends: Any) -> np.ndarray:
+    """Ends as doubles; empty for what is not made of real numbers."""
+    is_masked = isinstance(ends, np.ma.MaskedArray) and np.ma.getmaskarray(ends).any()
+    try:
+        with door.silent():
+            read = np.asarray(ends)
+            is_real = read.dtype.kind in "fiubO" and not is_masked
+            return read.astype(float) if is_real else np.empty(0)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 def _named(
@@ -335,7 +369,13 @@ def _by_name(
         parts += [f"no column {strange}"] * bool(strange)
         parts += [f"two are called {', '.join(twice)}"] * bool(twice)
         raise ValueError(f"{name}: {'; '.join(parts)}. Declare {template(columns)}")
-    return [pairs[title] for title in columns]
+    for title in columns:
+        if _numbers(pairs[title]).shape != (2,):
+            raise ValueError(
+                f"{name}: expected a pair (low, high) for {title}, found "
+                f"{door.shown(pairs[title])}"
+            )
+    return [tuple(pairs[title]) for title in columns]
 
 
 def template(columns: Sequence[str] | int) -> str:
