@@ -199,7 +199,7 @@ def test_released_sums_tell_that_records_hold_nothing(X, y, declared, name):
 def test_an_ensemble_of_words_is_refused_and_one_of_codes_fitted():
     how = {"bounds": (-1, 1), "delta": 1e-5}
     words = dperm.DPClassifier("dp_gd", classes=("no", "yes"), **how)
-    with pytest.raises(ValueError, match="words .'no', 'yes'.*numbers .int64"):
+    with pytest.raises(ValueError, match=r"words .'no', 'yes'.*numbers .int64"):
         BaggingClassifier(words, n_estimators=2).fit(MANY, SIDES)
     codes = dperm.DPClassifier("dp_gd", classes=(0, 1), **how)
     ensemble = BaggingClassifier(codes, n_estimators=2, random_state=0)
@@ -217,7 +217,7 @@ ENDS = [
 
 @pytest.mark.parametrize("ends", ENDS)
 def test_ends_that_are_no_numbers_are_refused_in_one_line(ends):
-    with pytest.raises(ValueError, match="^bounds: .*expected") as refusal:
+    with pytest.raises(ValueError, match=r"^bounds: .*expected") as refusal:
         classifier(bounds=ends).fit(MANY[:N], Y)
     assert "\n" not in str(refusal.value)
 
@@ -225,25 +225,25 @@ def test_ends_that_are_no_numbers_are_refused_in_one_line(ends):
 def test_a_column_has_a_pair_of_ends():
     frame = pd.DataFrame(X, columns=["a", "b"])
     for pair in (1, (1,), (0, 1, 2), {"low": 0, "high": 1}, "01"):
-        with pytest.raises(ValueError, match="bounds: expected a pair .* for b"):
+        with pytest.raises(ValueError, match=r"bounds: expected a pair .* for b"):
             classifier(bounds={"a": (0, 1), "b": pair}).fit(frame, Y)
 
 
 @pytest.mark.parametrize("labels", [(0, "a"), [True, "a"], [1.5, b"a"]])
 def test_classes_are_of_one_kind(labels):
-    with pytest.raises(ValueError, match="^classes: expected labels of one kind"):
+    with pytest.raises(ValueError, match=r"^classes: expected labels of one kind"):
         classifier(classes=labels).fit(X, Y)
 
 
 def test_rows_without_a_common_width_are_refused():
     rows = [[1.0] * (1 + place % 3) for place in range(N)]
-    with pytest.raises(ValueError, match="^X: expected rows of one width"):
+    with pytest.raises(ValueError, match=r"^X: expected rows of one width"):
         classifier().fit(rows, Y)
 
 
 @pytest.mark.parametrize("seed", [1.5, "a", -1, 2**32, np.random.default_rng(0), [1.5]])
 def test_a_seed_that_is_none_is_refused_by_its_name(seed):
-    with pytest.raises(ValueError, match="^random_state: expected"):
+    with pytest.raises(ValueError, match=r"^random_state: expected"):
         classifier(random_state=seed).fit(X, Y)
 
 
@@ -256,10 +256,10 @@ def test_no_hessian_is_made_of_many_columns(solver):
 
 
 def test_lengths_that_differ_name_y():
-    with pytest.raises(ValueError, match="^y: expected a label for each of the 400"):
+    with pytest.raises(ValueError, match=r"^y: expected a label for each of the 400"):
         classifier().fit(X, Y[:5])
 
 
 def test_a_parameter_that_there_is_not_is_named():
-    with pytest.raises(TypeError, match="no parameter epsilom .did you mean epsilon"):
+    with pytest.raises(TypeError, match=r"no parameter epsilom .did you mean epsilon"):
         dperm.fit(X, Y, epsilom=1.0, classes=(0, 1), bounds=(-1, 1))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
-    import numpy as np
 
     class BaseEstimator:
         """Parameters by name, copies and reprs, also as HTML."""

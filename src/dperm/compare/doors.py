@@ -135,7 +135,7 @@ class Sight:
 
 
 def seen(model: DPLinear, X: Any, y: Any, place: int) -> Sight:
-    """What a fit shows of X and y, but for the record at a place, before it releases."""
+    """What a fit shows of all records but that at a place, before it releases."""
     printed = io.StringIO()
     outcome, public = "fitted", ()
     others: tuple[np.ndarray, ...] = ()
