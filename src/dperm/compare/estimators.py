@@ -277,7 +277,8 @@ class DPLinear(Counted):
             X = with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
         known = (self.loss, Penalty(float(self.l1), l2), *target)
-        return declared(build("fit", X, y, *known, given=(N,)), scales)
+        problem = build("fit", X, y, *known, given=(N,), own=self.fit_intercept)
+        return declared(problem, scales)
 
     # --- the fit ----------------------------------------------------------------------
 
@@ -289,33 +290,42 @@ class DPLinear(Counted):
         if an open ``Budget`` has too little left.
         """
         t, every = self._cleaned(X, y)
-        runs, seed = self._runs(t, every), noise_seed(self.random_state)
+        seed = noise_seed(self.random_state)
         first = ranges.ledger(self._ranges, self._n, self._epsilon, self._delta)
-
-        def stated(noise: float) -> Ledger:
-            return sum((on.ledger(setting, noise) for on, setting in runs), first)
-
-        spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
-        found = calibrated(stated, self._epsilon, self._delta - spent)
-        public = [on.public_information(found.ledger) for on, _ in runs]
-        known = united(*public, self._public)
-        charge(found.true_epsilon, self._delta, known, seed)
-        cost = (found.true_epsilon, spent)
-        self.epsilon_ = Guarantee(found.ledger, self._delta, known, *cost)
+        noise = self._paid(t, every, first, seed)
         drawn = Exact() if self.release else ranges.seeded(seed)
-        X, every, _ = self._standardised(t, every, first, drawn)
-        runs = self._runs(X, every, self.solver_ if self._is_auto else "")
+        standard, every, _ = self._standardised(t, every, first, drawn)
+        del t, X, y  # no second copy of the records is held while a solver runs
+        runs = self._runs(standard, every, self.solver_ if self._is_auto else "")
+        del standard
         seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
         with door.silent():
             for (on, setting), one in zip(runs, seeds, strict=True):
                 on.exact = self.release
-                W.append(on.weights(setting, found.noise_multiplier, one))
+                on.once = True
+                W.append(on.weights(setting, noise, one))
         lost = ~np.isfinite(np.array(W)).all(axis=1)
         if lost.any():
             what = "the run diverged: weights are 0; expected a smaller step"
             warnings.warn(what, RuntimeWarning, 3)
         self._published(np.where(lost[:, None], 0.0, W))
         return self
+
+    def _paid(self, t: Any, every: Sequence[Any], first: Ledger, seed: int) -> float:
+        """The noise multiplier of a fit, whose cost open budgets pay."""
+        runs = self._runs(t, every)
+
+        def stated(noise: float) -> Ledger:
+            return sum((on.ledger(setting, noise) for on, setting in runs), first)
+
+        spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
+        least = calibrated(stated, self._epsilon, self._delta - spent)
+        public = [on.public_information(least.ledger) for on, _ in runs]
+        given = united(*public, self._public)
+        charge(least.true_epsilon, self._delta, given, seed)
+        cost = (least.true_epsilon, spent)
+        self.epsilon_ = Guarantee(least.ledger, self._delta, given, *cost)
+        return least.noise_multiplier
 
     def _spent(self, width: int, stated: Ledger) -> float:
         """The share of delta that discrete noise costs, with intercept and label."""
@@ -665,10 +675,14 @@ def fit(
 
 def with_constant(X: Any, value: float) -> Any:
     """X (n, p) with a last column of that value, whose weight is the intercept."""
-    ones = np.full((X.shape[0], 1), value)
+    n, p = X.shape
     if sparse.issparse(X):
-        return sparse.hstack((X, sparse.csc_array(ones)), format="csc")
-    return np.asfortranarray(np.hstack((X, ones)))  # the order of problems
+        ones = sparse.csc_array(np.full((n, 1), value))
+        return sparse.hstack((X, ones), format="csc")
+    whole = np.empty((n, p + 1), order="F")  # the order of problems, of which it is one
+    whole[:, :p] = X
+    whole[:, p] = value
+    return whole
 
 
 def noise_seed(random_state: Any) -> int:

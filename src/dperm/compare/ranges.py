@@ -49,6 +49,7 @@ LABELS = {False: (0.5, 0.15), True: (2.0, 0.4)}
 EDGE = 1e100  # largest size of an end, so that no quotient overflows
 FEWEST, LEAST = 1e-12, 0.03  # least variance of t, without noise and with much
 SQUARES = 1.6  # c, the factor of t^2
+FEW_COLUMNS = 8  # whose squares are summed at once
 CLEARLY = 8.0  # times a doubtful sum, what is usual is clear of the noise
 # Middle and deviation of a usual column's mean of t, and of t^2.
 MEAN, SQUARE = (0.0, 0.3), (0.2, 0.2)
@@ -107,14 +108,18 @@ class Ranges:
             low, high, half = (np.repeat(one, counts) for one in ends)
             made.data = np.clip(np.clip(made.data, low, high) / half, -1.0, 1.0)
             return made
-        t = (np.clip(X, self.low, self.high) - self.middle) / self.half
-        return np.clip(t, -1.0, 1.0)
+        t = np.clip(X, self.low, self.high)  # the one copy of the columns
+        t -= self.middle
+        t /= self.half
+        return np.clip(t, -1.0, 1.0, out=t)
 
     def standard(self, t: Any) -> Any:
         """What a solver sees of t (n, k), dense or sparse."""
         if sparse.issparse(t):
             return sparse.csc_array(t @ sparse.diags_array(1 / self.deviation))
-        return (t - self.mean) / self.deviation
+        standardised = t - self.mean
+        standardised /= self.deviation
+        return standardised
 
 
 def of_label(
@@ -131,9 +136,14 @@ def sums(t: Any, centred: bool) -> np.ndarray:
 
     Finite t in [-1, 1].
     """
-    squares = SQUARES * (t.multiply(t) if sparse.issparse(t) else t * t)
-    found = [np.asarray(one.sum(axis=0)).ravel() for one in (t, squares)]
-    return np.concatenate(found if centred else found[1:])
+    if sparse.issparse(t):
+        squares = np.asarray((SQUARES * t.multiply(t)).sum(axis=0)).ravel()
+    else:  # some columns at a time, to hold no second copy of all
+        some = np.array_split(t, max(t.shape[1] // FEW_COLUMNS, 1), axis=1)
+        squares = np.concatenate([(SQUARES * (u * u)).sum(axis=0) for u in some])
+    if not centred:
+        return squares
+    return np.concatenate((np.asarray(t.sum(axis=0)).ravel(), squares))
 
 
 def ledger(every: Sequence[Ranges], n: int, epsilon: float, delta: float) -> Ledger:
