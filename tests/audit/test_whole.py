@@ -11,7 +11,8 @@ from dperm import DPClassifier, PrivateSearch
 from dperm.audit.checks import Audit
 from dperm.audit.mechanism import DELTA
 from dperm.audit.solvers import mechanisms
-from dperm.compare import audited, estimators, guarantee
+from dperm.compare import audited, doors, estimators, guarantee
+from dperm.core.erm import door
 from dperm.core.privacy import strict as accountant
 from dperm.solvers.streams import phased_sgd
 
@@ -144,3 +145,14 @@ def test_a_step_above_its_bound_is_seen(monkeypatch):
     sound = phased_sgd.step
     monkeypatch.setattr(phased_sgd, "step", lambda *of: 8 * sound(*of))
     assert Audit(curved(), **BRIEF).sensitivity().caught
+
+
+def test_the_audit_attacks_the_door(monkeypatch):
+    """A door that reads a number off an object by asking it tells neighbours apart."""
+    monkeypatch.setattr(doors, "PLACES", (0,))
+    first = next(m for m in audited.mechanisms("dp_gd") if m.whole.faults()[1])
+    assert first.name == "DPClassifier(dp_gd)"
+    sound = Audit(first).told()
+    assert not sound.caught and int(sound.note.split()[0]) > 1000
+    monkeypatch.setattr(door, "number", float)
+    assert Audit(first).told().caught

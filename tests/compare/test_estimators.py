@@ -419,6 +419,7 @@ def test_the_intercept_is_not_penalised(data, solver):
     assert model.intercept_ == pytest.approx(np.mean(y + 2.0), abs=0.1)
 
 
+@pytest.mark.filterwarnings("ignore:X. columns hardly leave")  # they are zeros
 def test_the_choice_is_by_n_p_loss_and_epsilon_alone(data):
     X, y = data
     for epsilon in (0.01, 1.0, 10.0):
@@ -432,6 +433,7 @@ def test_the_choice_is_by_n_p_loss_and_epsilon_alone(data):
             assert len({*known}) == 1
 
 
+@pytest.mark.filterwarnings("ignore:X. columns hardly leave")  # they are zeros
 def test_where_the_first_method_cannot_it_is_the_next():
     """Second moments of 600 columns are too wide, and no squares for objectives."""
     X, order = np.zeros((20, 600)), methods.usual(True, 600, 1e6)

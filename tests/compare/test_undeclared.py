@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.ensemble import BaggingClassifier
 
 import dperm
 from dperm.core.privacy.ledger import EXACT_MINIMA
@@ -164,3 +165,101 @@ def test_classes_that_doubles_may_merge_are_refused(classes):
     """One missing label turns an array of whole numbers into one of doubles."""
     with pytest.raises(ValueError, match=r"classes: .* below 2"):
         classifier(classes=classes).fit(X, Y)
+
+
+# --- what is no record at all, and what is declared in another way --------------------
+
+MANY = np.random.default_rng(1).uniform(-1.0, 1.0, (3000, 3))
+SIDES = np.where(MANY[:, 0] > 0, "yes", "no")
+DOUBTS = [  # X, y, what is declared, and what the released sums show
+    (MANY, SIDES, {"classes": ("No", "Yes")}, "X"),
+    (MANY, SIDES, {"classes": ("No", "Yes"), "fit_intercept": False}, "X"),
+    (MANY, SIDES, {"classes": ("No", "Yes", "Maybe")}, "X"),
+    (MANY, np.full(3000, np.nan), {"label_bounds": (-1, 1)}, "X"),
+    (np.full((3000, 3), np.nan), MANY[:, 0], {"label_bounds": (-1, 1)}, "X"),
+    (MANY / 100, MANY[:, 0], {"label_bounds": (-1, 1)}, "X"),
+    (MANY, (MANY[:, 0] > 0) * 1, {"classes": (-1, 1)}, "y"),
+    (MANY, SIDES, {"classes": ("no", "yes")}, ""),
+    (MANY, SIDES, {"classes": ("no", "yes"), "fit_intercept": False}, ""),
+    (MANY / 3, MANY[:, 0], {"label_bounds": (-1, 1)}, ""),
+    (MANY[:40], SIDES[:40], {"classes": ("No", "Yes")}, ""),  # hidden by the noise
+]
+
+
+@pytest.mark.parametrize(("X", "y", "declared", "name"), DOUBTS)
+def test_released_sums_tell_that_records_hold_nothing(X, y, declared, name):
+    known = {"bounds": (-1, 1), "random_state": 0, "delta": 1e-5, **declared}
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        dperm.fit(X, y, "dp_gd", **known)
+    said = [str(one.message).partition(":")[0] for one in heard]
+    assert said == [name] * bool(name)
+
+
+def test_an_ensemble_of_words_is_refused_and_one_of_codes_fitted():
+    how = {"bounds": (-1, 1), "delta": 1e-5}
+    words = dperm.DPClassifier("dp_gd", classes=("no", "yes"), **how)
+    with pytest.raises(ValueError, match=r"words .'no', 'yes'.*numbers .int64"):
+        BaggingClassifier(words, n_estimators=2).fit(MANY, SIDES)
+    codes = dperm.DPClassifier("dp_gd", classes=(0, 1), **how)
+    ensemble = BaggingClassifier(codes, n_estimators=2, random_state=0)
+    assert ensemble.fit(MANY, SIDES).score(MANY, SIDES) > 0.9
+
+
+ENDS = [
+    (-1j, 1j),
+    np.array(["2020", "2021"], dtype="M8[D]"),
+    np.ma.masked_array([-1.0, 1.0], mask=[True, False]),
+    pd.DataFrame({"low": [-1, -1], "high": [1, 1]}),
+    [[None], [1, 2]],
+]
+
+
+@pytest.mark.parametrize("ends", ENDS)
+def test_ends_that_are_no_numbers_are_refused_in_one_line(ends):
+    with pytest.raises(ValueError, match=r"^bounds: .*expected") as refusal:
+        classifier(bounds=ends).fit(MANY[:N], Y)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_column_has_a_pair_of_ends():
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    for pair in (1, (1,), (0, 1, 2), {"low": 0, "high": 1}, "01"):
+        with pytest.raises(ValueError, match=r"bounds: expected a pair .* for b"):
+            classifier(bounds={"a": (0, 1), "b": pair}).fit(frame, Y)
+
+
+@pytest.mark.parametrize("labels", [(0, "a"), [True, "a"], [1.5, b"a"]])
+def test_classes_are_of_one_kind(labels):
+    with pytest.raises(ValueError, match=r"^classes: expected labels of one kind"):
+        classifier(classes=labels).fit(X, Y)
+
+
+def test_rows_without_a_common_width_are_refused():
+    rows = [[1.0] * (1 + place % 3) for place in range(N)]
+    with pytest.raises(ValueError, match=r"^X: expected rows of one width"):
+        classifier().fit(rows, Y)
+
+
+@pytest.mark.parametrize("seed", [1.5, "a", -1, 2**32, np.random.default_rng(0), [1.5]])
+def test_a_seed_that_is_none_is_refused_by_its_name(seed):
+    with pytest.raises(ValueError, match=r"^random_state: expected"):
+        classifier(random_state=seed).fit(X, Y)
+
+
+@pytest.mark.parametrize("solver", ["objective_perturbation", "approximate_minima"])
+def test_no_hessian_is_made_of_many_columns(solver):
+    wide = sparse.random_array((N, 100_000), density=1e-5, format="csc", rng=0)
+    with pytest.raises(ValueError, match="100001 x 100001 matrix: 5000 features"):
+        classifier(solver).fit(wide, Y)
+    assert classifier("auto").fit(wide, Y).solver_ == "dp_gd"
+
+
+def test_lengths_that_differ_name_y():
+    with pytest.raises(ValueError, match=r"^y: expected a label for each of the 400"):
+        classifier().fit(X, Y[:5])
+
+
+def test_a_parameter_that_there_is_not_is_named():
+    with pytest.raises(TypeError, match=r"no parameter epsilom .did you mean epsilon"):
+        dperm.fit(X, Y, epsilom=1.0, classes=(0, 1), bounds=(-1, 1))

@@ -417,7 +417,10 @@ class Audit:
             ]
             if names:
                 differing.append(f"{words}: {', '.join(names)}")
-        note = differing[0] if differing else f"{len(pairs_of_data)} neighbours"
+        faults, tried = fitted.faults()
+        differing += faults
+        tried += len(pairs_of_data)
+        note = differing[0] if differing else f"{tried} neighbours"
         count = len(differing)
         return Finding("told", float(count), 0.0, bool(differing), note)
 

@@ -185,6 +185,9 @@ class Whole:
     composed : callable, optional
         ``composed(data, epsilon, delta, seeds)`` fits once for each seed under one
         budget.
+    faults : callable, optional
+        Neighbours of further kinds that it tells apart before its first release, in
+        words, and how many were tried.
     """
 
     fit: Callable[[Any, float, float, int], Any]
@@ -193,6 +196,7 @@ class Whole:
     neighbours: Callable[[], Iterator[tuple[str, Any, Any]]]
     many: Records
     composed: Callable[[Any, float, float, Sequence[int]], Composed] | None = None
+    faults: Callable[[], tuple[list[str], int]] = lambda: ([], 0)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import lru_cache, partial
 from types import SimpleNamespace
 from typing import Any
@@ -42,7 +42,7 @@ from dperm.audit.mechanism import (
     quiet,
 )
 from dperm.audit.solvers import as_vertex, far, vertex
-from dperm.compare import methods, ranges
+from dperm.compare import doors, methods, ranges
 from dperm.compare import search as searches
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.compare.guarantee import Budget, BudgetError, Guarantee
@@ -71,7 +71,7 @@ def mechanisms(solver: str) -> list[Mechanism]:
     """A classifier and a regression with a solver, as far as it can.
 
     The solver ``dp_gd`` has further ones: labels that are centred like a column, and a
-    search.
+    search. Its classifier also reads neighbours in every container (:mod:`.doors`).
     """
     try:
         section = read("solver", solver)
@@ -85,7 +85,18 @@ def mechanisms(solver: str) -> list[Mechanism]:
         except ValueError as error:
             if "cannot do this" not in str(error):
                 raise
-    return [*found, search(False), search(True)] if solver == "dp_gd" else found
+    if solver != "dp_gd":
+        return found
+    first, *others = found
+    assert first.whole is not None
+    first = replace(first, whole=replace(first.whole, faults=_faults))
+    return [first, *others, search(False), search(True)]
+
+
+def _faults() -> tuple[list[str], int]:
+    """What the attacks on the door show, and how many there are."""
+    attacks = [*doors.attacks()]
+    return doors.faults(attacks), len(attacks)
 
 
 def _models(method: methods.Method) -> Iterator[tuple[DPLinear, int]]:

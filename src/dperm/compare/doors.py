@@ -24,9 +24,8 @@ from scipy import sparse
 
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 
-N = 12
-P = 3
-PLACE = 5  # of the record that is replaced
+N, P = 12, 3
+PLACES = (0, 5, N - 1)  # of the record that is replaced
 TOLD = "41000"
 
 
@@ -88,7 +87,7 @@ def rows() -> list[Any]:
     """What may stand in the place of a row of ``P`` numbers."""
     short: list[Any] = [[1.0], [], (), None, [1.0] * (P + 1), np.zeros(P + 1)]
     texts = ["abc", b"abc", "x" * P, ["a"] * P, [None] * P, [[1.0]] * P]
-    mixed = [{"a": 1.0, "b": 2.0, "c": 3.0}, {1.0, 2.0, 3.0}, 1.0, np.zeros((P, 1))]
+    others = [{"a": 1.0, "b": 2.0, "c": 3.0}, {1.0, 2.0, 3.0}, 1.0, np.zeros((P, 1))]
     odd = [Loud(), OfLoudType(), [Loud()] * P, np.full(P, "a"), np.full(P, np.nan)]
     plain = [
         tuple(range(P)),
@@ -97,7 +96,7 @@ def rows() -> list[Any]:
         range(P),
         deque([1] * P),
     ]
-    return [*short, *texts, *mixed, *odd, *plain, iter([1.0] * P), np.ma.zeros(P)]
+    return [*short, *texts, *others, *odd, *plain, iter([1.0] * P), np.ma.zeros(P)]
 
 
 NUMBERS = (np.nan, np.inf, -np.inf, 1e308, 5e-324, -0.0, 7.0)
@@ -111,6 +110,7 @@ class Attack:
     model: DPLinear
     data: tuple[Any, Any]  #: X and y
     neighbour: tuple[Any, Any]
+    place: int  #: of the record in which they differ
 
 
 @dataclass(frozen=True)
@@ -118,28 +118,27 @@ class Sight:
     """What a fit shows before its first release, but for one record."""
 
     outcome: str  #: that of the fit, with the words of an error
-    messages: tuple[str, ...]  #: warnings
+    said: tuple[str, ...]  #: warnings
     printed: str
     public: tuple[str, ...]
-    remaining: tuple[np.ndarray, ...]  #: what the other records became
+    others: tuple[np.ndarray, ...]  #: what the other records became
 
     def differs(self, other: Sight) -> str:
         """In what it differs from another; empty if in nothing."""
-        for name in ("outcome", "messages", "printed", "public"):
+        for name in ("outcome", "said", "printed", "public"):
             if getattr(self, name) != getattr(other, name):
                 return f"{name}: {getattr(self, name)!r}, {getattr(other, name)!r}"
-        pairs = zip(self.remaining, other.remaining, strict=True)
+        pairs = zip(self.others, other.others, strict=True)
         if not all(np.array_equal(*pair) for pair in pairs):
             return "what another record became"
         return ""
 
 
-def seen(model: DPLinear, X: Any, y: Any) -> Sight:
-    """What a fit shows of X and y before its first release."""
+def seen(model: DPLinear, X: Any, y: Any, place: int) -> Sight:
+    """What a fit shows of all records but that at a place, before it releases."""
     printed = io.StringIO()
-    outcome = "fitted"
-    public = ()
-    remaining: tuple[np.ndarray, ...] = ()
+    outcome, public = "fitted", ()
+    others: tuple[np.ndarray, ...] = ()
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         with redirect_stdout(printed), redirect_stderr(printed):
@@ -147,19 +146,25 @@ def seen(model: DPLinear, X: Any, y: Any) -> Sight:
                 t, labels = model._cleaned(X, y)
                 dense = t.toarray() if sparse.issparse(t) else t
                 public = model._public
-                remaining = tuple(
-                    np.delete(array, PLACE, axis=0) for array in (dense, *labels)
+                others = tuple(
+                    np.delete(part, place, axis=0) for part in (dense, *labels)
                 )
             except Exception as error:  # whatever it is, it is compared
                 outcome = f"{type(error).__name__}: {error}"
-    messages = tuple(
-        f"{warning.category.__name__}: {warning.message}" for warning in heard
-    )
-    return Sight(outcome, messages, printed.getvalue(), public, remaining)
+    said = tuple(f"{one.category.__name__}: {one.message}" for one in heard)
+    return Sight(outcome, said, printed.getvalue(), public, others)
 
 
 def attacks() -> Iterator[Attack]:
-    """Pairs of neighbours: every container with every odd record that it can hold."""
+    """Pairs of neighbours: every container with every odd record that it can hold.
+
+    The odd record is the first, one among the others, or the last.
+    """
+    for place in PLACES:
+        yield from _attacks_at(place)
+
+
+def _attacks_at(at: int) -> Iterator[Attack]:
     grid = np.arange(N * P, dtype=float).reshape(N, P) % 7 - 3
     sides = np.arange(N) % 2
     ends: dict[str, Any] = {"bounds": (-3, 3), "epsilon": 1.0, "delta": 1e-3}
@@ -167,118 +172,123 @@ def attacks() -> Iterator[Attack]:
     words = DPClassifier("dp_gd", classes=("no", "yes"), **ends)
     regressor = DPRegressor("dp_gd", label_bounds=(-3, 3), **ends)
     for name, build in GRIDS.items():
-        yield from _replaced(f"X, {name}, entry", build, grid, entries(), classifier)
+        yield from _replaced(
+            f"X, {name}, entry", build, grid, entries(), classifier, at
+        )
     for name, build_rows in ROWS.items():
-        yield from _replaced_rows(name, build_rows, grid, classifier)
+        yield from _replaced_rows(name, build_rows, grid, classifier, at)
     for name, build in TYPED.items():
-        yield from _replaced(f"X, {name}, entry", build, grid, NUMBERS, classifier)
-    words_of_sides = np.array(["no", "yes"])[sides]
+        yield from _replaced(f"X, {name}, entry", build, grid, NUMBERS, classifier, at)
+    named = np.array(["no", "yes"])[sides]
     for name, build_labels in LABELS.items():
         for model, labels in (
             (classifier, sides),
-            (words, words_of_sides),
+            (words, named),
             (regressor, grid[:, 0]),
         ):
             title = f"y of {type(model).__name__}, {name}"
-            plain = build_labels(labels.tolist(), labels[PLACE].item())
-            for place, odd_entry in enumerate(entries()):
-                odd = build_labels(labels.tolist(), odd_entry)
-                yield Attack(f"{title}, {place}", model, (grid, plain), (grid, odd))
+            plain = build_labels(labels.tolist(), labels[at].item(), at)
+            for number, entry in enumerate(entries()):
+                odd = build_labels(labels.tolist(), entry, at)
+                pair = (grid, plain), (grid, odd)
+                yield Attack(f"{title}, {number} at {at}", model, *pair, at)
     for name, build_typed in TYPED_LABELS.items():
-        plain = build_typed(grid[:, 0].copy(), 0.0)
-        for odd_entry in NUMBERS:
-            odd = build_typed(grid[:, 0].copy(), odd_entry)
+        plain = build_typed(grid[:, 0].copy(), 0.0, at)
+        for entry in NUMBERS:
+            odd = build_typed(grid[:, 0].copy(), entry, at)
             for model in (classifier, regressor):
-                title = f"y of {type(model).__name__}, {name}, {odd_entry}"
-                yield Attack(title, model, (grid, plain), (grid, odd))
+                title = f"y of {type(model).__name__}, {name}, {entry} at {at}"
+                yield Attack(title, model, (grid, plain), (grid, odd), at)
 
 
 def faults(tried: Iterable[Attack]) -> list[str]:
     """The attacks of which a fit shows a difference, with what differs."""
-    differences = []
+    found = []
     for attack in tried:
-        sights = [seen(attack.model, *side) for side in (attack.data, attack.neighbour)]
+        pair = (attack.data, attack.neighbour)
+        sights = [seen(attack.model, *data, attack.place) for data in pair]
         difference = sights[0].differs(sights[1])
         if difference:
-            differences.append(f"{attack.name}: {difference}")
-    return differences
+            found.append(f"{attack.name}: {difference}")
+    return found
 
 
 def _replaced(
-    name: str, build: Callable[..., Any], grid: Any, odd: Any, model: DPLinear
+    name: str, build: Callable[..., Any], grid: Any, odd: Any, model: DPLinear, at: int
 ) -> Iterator[Attack]:
     labels = np.arange(N) % 2
-    plain = build(grid.copy(), grid[PLACE, 1].item())
-    for place, odd_entry in enumerate(odd):
-        neighbour = build(grid.copy(), odd_entry)
-        yield Attack(f"{name} {place}", model, (plain, labels), (neighbour, labels))
+    plain = build(grid.copy(), grid[at, 1].item(), at)
+    for number, entry in enumerate(odd):
+        neighbour = build(grid.copy(), entry, at)
+        title = f"{name} {number} at {at}"
+        yield Attack(title, model, (plain, labels), (neighbour, labels), at)
 
 
 def _replaced_rows(
-    name: str, build: Callable[..., Any], grid: Any, model: DPLinear
+    name: str, build: Callable[..., Any], grid: Any, model: DPLinear, at: int
 ) -> Iterator[Attack]:
     labels = np.arange(N) % 2
     plain = grid.tolist()
-    for place, row in enumerate(rows()):
+    for number, row in enumerate(rows()):
         odd = grid.tolist()
-        odd[PLACE] = row
-        title = f"X, {name}, row {place}"
-        yield Attack(title, model, (build(plain), labels), (build(odd), labels))
+        odd[at] = row
+        title = f"X, {name}, row {number} at {at}"
+        yield Attack(title, model, (build(plain), labels), (build(odd), labels), at)
 
 
 # --- containers -----------------------------------------------------------------------
 
 
-def _listed(grid: np.ndarray, entry: Any) -> list[list[Any]]:
-    table = grid.tolist()
-    table[PLACE][1] = entry
-    return table
+def _listed(grid: np.ndarray, entry: Any, at: int) -> list[list[Any]]:
+    made = grid.tolist()
+    made[at][1] = entry
+    return made
 
 
-def _mapped(grid: np.ndarray, entry: Any) -> dict[str, list[Any]]:
-    table = _listed(grid, entry)
-    return {name: [row[place] for row in table] for place, name in enumerate("abc")}
+def _mapped(grid: np.ndarray, entry: Any, at: int) -> dict[str, list[Any]]:
+    made = _listed(grid, entry, at)
+    return {name: [row[place] for row in made] for place, name in enumerate("abc")}
 
 
-def _object_array(grid: np.ndarray, entry: Any) -> np.ndarray:
-    objects = grid.astype(object)
-    objects[PLACE, 1] = None
-    objects.ravel()[PLACE * P + 1 : PLACE * P + 2] = _alone(entry)
-    return objects
+def _object_array(grid: np.ndarray, entry: Any, at: int) -> np.ndarray:
+    made = grid.astype(object)
+    made[at, 1] = None
+    made.ravel()[at * P + 1 : at * P + 2] = _alone(entry)
+    return made
 
 
 def _alone(entry: Any) -> np.ndarray:
     """An array (1,) of one object, whatever it is."""
-    single = np.empty(1, dtype=object)
-    single[0] = entry
-    return single
+    made = np.empty(1, dtype=object)
+    made[0] = entry
+    return made
 
 
-def _object_labels(labels: list[Any], entry: Any) -> np.ndarray:
-    objects = np.empty(N, dtype=object)
-    objects[:] = labels
-    objects[PLACE] = entry
-    return objects
+def _object_labels(labels: list[Any], entry: Any, at: int) -> np.ndarray:
+    made = np.empty(N, dtype=object)
+    made[:] = labels
+    made[at] = entry
+    return made
 
 
-def _label_list(labels: list[Any], entry: Any) -> list[Any]:
-    return [*labels[:PLACE], entry, *labels[PLACE + 1 :]]
+def _label_list(labels: list[Any], entry: Any, at: int) -> list[Any]:
+    return [*labels[:at], entry, *labels[at + 1 :]]
 
 
-def _typed(grid: np.ndarray, entry: float) -> np.ndarray:
-    grid[PLACE, 1] = entry
+def _typed(grid: np.ndarray, entry: float, at: int) -> np.ndarray:
+    grid[at, 1] = entry
     return grid
 
 
-def _typed_labels(labels: np.ndarray, entry: float) -> np.ndarray:
-    labels[PLACE] = entry
+def _typed_labels(labels: np.ndarray, entry: float, at: int) -> np.ndarray:
+    labels[at] = entry
     return labels
 
 
-def _masked(grid: np.ndarray, entry: float) -> np.ma.MaskedArray:
-    masked = np.ma.masked_array(_typed(grid, entry))
-    masked[PLACE, 1] = np.ma.masked
-    return masked
+def _masked(grid: np.ndarray, entry: float, at: int) -> np.ma.MaskedArray:
+    made = np.ma.masked_array(_typed(grid, entry, at))
+    made[at, 1] = np.ma.masked
+    return made
 
 
 GRIDS: dict[str, Callable[..., Any]] = {
@@ -320,7 +330,7 @@ LABELS: dict[str, Callable[..., Any]] = {
     "array of objects": _object_labels,
     "column of objects": lambda *of: _object_labels(*of)[:, None],
     "series of objects": lambda *of: pd.Series(_object_labels(*of), dtype=object),
-    "list of lists": lambda labels, entry: _label_list([[x] for x in labels], entry),
+    "list of lists": lambda labels, *of: _label_list([[x] for x in labels], *of),
 }
 TYPED_LABELS: dict[str, Callable[..., Any]] = {
     "array": _typed_labels,

@@ -16,18 +16,19 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Self
+from inspect import signature
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from scipy import sparse
 from scipy.special import log_expit, softmax
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.compare import methods, ranges
+from dperm.compare.bases import ClassifierMixin, RegressorMixin
 from dperm.compare.guarantee import (
     Counted,
     Guarantee,
@@ -41,6 +42,7 @@ from dperm.core.erm import door
 from dperm.core.erm.cleaning import cleaned
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
+from dperm.core.names import hint
 from dperm.core.privacy.ledger import Ledger, N, united
 from dperm.core.privacy.mechanisms import seeds_of
 from dperm.core.privacy.strict import is_closed_form
@@ -54,15 +56,19 @@ RESIDUAL = ("huber", "least_squares")  # losses of numbers
 RIDGE = {False: 1.0, True: 2.0}  # by whether labels are real; measured, bench/fits.py
 SHARES = (0.02, 0.98)  # least and largest share of a class, as noise may give any
 SPREAD = 0.3  # of an intercept about the constant's, a guess
+DOUBT = (  # how it may come that released sums show nothing
+    "Ranges may be far wider than the columns, records may hold no numbers, or labels "
+    "may be of none of the classes (ensembles hand over 0, 1, ...). This is read off "
+    "what the fit releases, and costs nothing"
+)
 FEWEST = 10  # records; below this a fit shows nothing but noise
 # The intercept's column holds this constant, which is also its scale. So solvers that
 # count in scales see ones, and its weight adds next to nothing to the penalty.
 UNPENALISED = 2.0**20
 FOR_RELEASE = ("dp_gd", "dp_gram", "moments")  # proved for exact, discrete noise
-PARAMETERS: Any = dataclass(eq=False, repr=False)  # scikit-learn's comparison and repr
 
 
-@PARAMETERS
+@dataclass(eq=False, repr=False)  # comparison and repr are scikit-learn's
 class DPLinear(Counted):
     """Base of classifier and regressor, which document parameters and attributes."""
 
@@ -77,6 +83,8 @@ class DPLinear(Counted):
     setting: Mapping[str, float] | None = None
     random_state: Any = None
     release: bool = False
+    if TYPE_CHECKING:  # a field of each class, with its default
+        loss: str
     _label: ClassVar[str]  # the declaration of labels
     _losses: ClassVar[tuple[str, ...]]
     _is_real: ClassVar[bool]  # labels are centred and scaled like a column
@@ -106,7 +114,11 @@ class DPLinear(Counted):
                 f"{', and '.join(templates)}"
             )
         labels = self._read(y)
-        check_consistent_length(values, labels.values)
+        if len(labels.values) != values.shape[0]:
+            raise ValueError(
+                f"y: expected a label for each of the {values.shape[0]} records of X, "
+                f"found {len(labels.values)}"
+            )
         self._public = (*table.public, *labels.public)
         self._check(values.shape[0])
         kinds = (self.fit_intercept, sparse.issparse(values))
@@ -137,7 +149,10 @@ class DPLinear(Counted):
         with warnings.catch_warnings():
             if table.names is not None:  # of these it is told below
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
-            values = validate_data(self, table.values, dtype=np.float64, **how)
+            try:
+                values = validate_data(self, table.values, dtype=np.float64, **how)
+            except ValueError as error:  # of shapes, which are public
+                raise ValueError(f"X: {error}") from None
         if names and all(isinstance(name, str) for name in names):
             import pandas as pd
 
@@ -191,7 +206,7 @@ class DPLinear(Counted):
         """A copy without a fit; a solver that is an object is the same one."""
         plain = copy.copy(self)
         plain.solver = AUTO
-        made: Any = Counted.__sklearn_clone__(plain)  # type: ignore[attr-defined]
+        made: Any = Counted.__sklearn_clone__(plain)
         made.solver = self.solver
         return made
 
@@ -264,7 +279,8 @@ class DPLinear(Counted):
             X = with_constant(X, self._constant)
             scales = np.append(scales, self._constant)
         known = (self.loss, Penalty(float(self.l1), l2), *target)
-        return declared(build("fit", X, y, *known, given=(N,)), scales)
+        problem = build("fit", X, y, *known, given=(N,), own=self.fit_intercept)
+        return declared(problem, scales)
 
     # --- the fit ----------------------------------------------------------------------
 
@@ -276,33 +292,42 @@ class DPLinear(Counted):
         if an open ``Budget`` has too little left.
         """
         t, every = self._cleaned(X, y)
-        runs, seed = self._runs(t, every), noise_seed(self.random_state)
+        seed = noise_seed(self.random_state)
         first = ranges.ledger(self._ranges, self._n, self._epsilon, self._delta)
-
-        def stated(noise: float) -> Ledger:
-            return sum((on.ledger(setting, noise) for on, setting in runs), first)
-
-        spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
-        found = calibrated(stated, self._epsilon, self._delta - spent)
-        public = [on.public_information(found.ledger) for on, _ in runs]
-        known = united(*public, self._public)
-        charge(found.true_epsilon, self._delta, known, seed)
-        cost = (found.true_epsilon, spent)
-        self.epsilon_ = Guarantee(found.ledger, self._delta, known, *cost)
+        noise = self._paid(t, every, first, seed)
         drawn = Exact() if self.release else ranges.seeded(seed)
-        X, every, _ = self._standardised(t, every, first, drawn)
-        runs = self._runs(X, every, self.solver_ if self._is_auto else "")
+        standard, every, _ = self._standardised(t, every, first, drawn)
+        del t, X, y  # no second copy of the records is held while a solver runs
+        runs = self._runs(standard, every, self.solver_ if self._is_auto else "")
+        del standard
         seeds, W = [seed] if len(runs) == 1 else seeds_of(seed, len(runs)), []
         with door.silent():
             for (on, setting), one in zip(runs, seeds, strict=True):
                 on.exact = self.release
-                W.append(on.weights(setting, found.noise_multiplier, one))
+                on.once = True
+                W.append(on.weights(setting, noise, one))
         lost = ~np.isfinite(np.array(W)).all(axis=1)
         if lost.any():
             what = "the run diverged: weights are 0; expected a smaller step"
             warnings.warn(what, RuntimeWarning, 3)
         self._published(np.where(lost[:, None], 0.0, W))
         return self
+
+    def _paid(self, t: Any, every: Sequence[Any], first: Ledger, seed: int) -> float:
+        """The noise multiplier of a fit, whose cost open budgets pay."""
+        runs = self._runs(t, every)
+
+        def stated(noise: float) -> Ledger:
+            return sum((on.ledger(setting, noise) for on, setting in runs), first)
+
+        spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
+        least = calibrated(stated, self._epsilon, self._delta - spent)
+        public = [on.public_information(least.ledger) for on, _ in runs]
+        given = united(*public, self._public)
+        charge(least.true_epsilon, self._delta, given, seed)
+        cost = (least.true_epsilon, spent)
+        self.epsilon_ = Guarantee(least.ledger, self._delta, given, *cost)
+        return least.noise_multiplier
 
     def _spent(self, width: int, stated: Ledger) -> float:
         """The share of delta that discrete noise costs, with intercept and label."""
@@ -330,6 +355,8 @@ class DPLinear(Counted):
         """Columns and labels over what is released here, and the noisy sums."""
         ts = [t, every[0][:, None]][: len(self._ranges)]
         self._ranges, noisy = ranges.released(self._ranges, ts, given, normal)
+        for what in ranges.doubts(self._ranges, noisy, given, t, is_real=self._is_real):
+            warnings.warn(f"{what}. {DOUBT}", UserWarning, 4)
         first, *label = self._ranges
         every = [label[0].standard(y) for y in every] if self._is_real else [*every]
         return first.standard(t), every, noisy
@@ -391,7 +418,7 @@ class DPLinear(Counted):
         return tags
 
 
-@PARAMETERS
+@dataclass(eq=False, repr=False)
 class DPClassifier(ClassifierMixin, DPLinear):
     r"""A private linear classifier.
 
@@ -507,7 +534,7 @@ class DPClassifier(ClassifierMixin, DPLinear):
         return found
 
 
-@PARAMETERS
+@dataclass(eq=False, repr=False)
 class DPRegressor(RegressorMixin, DPLinear):
     r"""A private linear regression.
 
@@ -550,13 +577,76 @@ class DPRegressor(RegressorMixin, DPLinear):
         return np.clip(found, label.low, label.high)
 
 
+@overload
+def fit(
+    X: Any,
+    y: Any,
+    solver: Any = ...,
+    epsilon: float = ...,
+    *,
+    classes: Any,
+    bounds: Any = ...,
+    delta: float | None = ...,
+    loss: str = ...,
+    l1: float = ...,
+    l2: float | None = ...,
+    fit_intercept: bool = ...,
+    setting: Mapping[str, float] | None = ...,
+    random_state: Any = ...,
+    release: bool = ...,
+) -> DPClassifier: ...
+
+
+@overload
+def fit(
+    X: Any,
+    y: Any,
+    solver: Any = ...,
+    epsilon: float = ...,
+    *,
+    label_bounds: Any,
+    bounds: Any = ...,
+    delta: float | None = ...,
+    loss: str = ...,
+    l1: float = ...,
+    l2: float | None = ...,
+    fit_intercept: bool = ...,
+    setting: Mapping[str, float] | None = ...,
+    random_state: Any = ...,
+    release: bool = ...,
+) -> DPRegressor: ...
+
+
 def fit(
     X: Any, y: Any, solver: Any = AUTO, epsilon: float = 1.0, **parameters: Any
 ) -> DPClassifier | DPRegressor:
     """Fit a private linear model to X (n, p) and labels y (n,).
 
-    ``classes`` gives a ``DPClassifier``, ``label_bounds`` a ``DPRegressor``, with these
-    and further parameters of theirs; the labels have no say.
+    Parameters
+    ----------
+    X : array, sparse array, data frame, list of rows or mapping of columns, (n, p)
+    y : array, series, list or column, (n,)
+        Labels of classes, or numbers in the units that predictions will have.
+    solver : str, module or object
+        "auto" takes the first method that can solve the problem, by loss, n epsilon / p
+        and p alone.
+    epsilon : float
+        Of the whole fit, for neighbours that differ by replacing one record.
+    classes : sequence
+        Gives a ``DPClassifier``.
+    label_bounds : (low, high)
+        Gives a ``DPRegressor``. The labels have no say in which of the two it is.
+    bounds, delta, loss, l1, l2, fit_intercept, setting, random_state, release
+        As those classes document them.
+
+    Raises
+    ------
+    ValueError
+        For what is no record, label or parameter; the line names it and the cure.
+    TypeError
+        For a parameter that there is not.
+    BudgetError
+        If an open ``Budget`` has too little left.
 
     Examples
     --------
@@ -566,30 +656,45 @@ def fit(
     >>> type(model).__name__, model.solver_
     ('DPClassifier', 'objective_perturbation')
     """
-    told = [name for name in ("classes", "label_bounds") if name in parameters]
-    if len(told) != 1:
+    chosen = [name for name in ("classes", "label_bounds") if name in parameters]
+    kind = DPClassifier if chosen == ["classes"] else DPRegressor
+    named = {*signature(DPClassifier).parameters, *signature(DPRegressor).parameters}
+    strange = [name for name in parameters if name not in named]
+    if strange:
+        name = strange[0]
+        raise TypeError(f"fit: no parameter {name}{hint(name, named)}")
+    if len(chosen) != 1:
         names = door.table(X).names
         columns: Any = 1 if names is None else [*map(str, names)]
         too = f". Declare {ranges.template(columns)} too"
         raise ValueError(
             "classes, label_bounds: expected classes=(first, second, ...) for "
             "labels of classes, or label_bounds=(low, high) for numbers, found "
-            f"{' and '.join(told) or 'neither'}{too * ('bounds' not in parameters)}"
+            f"{' and '.join(chosen) or 'neither'}{too * ('bounds' not in parameters)}"
         )
-    kind = DPClassifier if told == ["classes"] else DPRegressor
     return kind(solver, epsilon=epsilon, **parameters).fit(X, y)
 
 
 def with_constant(X: Any, value: float) -> Any:
     """X (n, p) with a last column of that value, whose weight is the intercept."""
-    ones = np.full((X.shape[0], 1), value)
+    n, p = X.shape
     if sparse.issparse(X):
-        return sparse.hstack((X, sparse.csc_array(ones)), format="csc")
-    return np.asfortranarray(np.hstack((X, ones)))  # the order of problems
+        ones = sparse.csc_array(np.full((n, 1), value))
+        return sparse.hstack((X, ones), format="csc")
+    whole = np.empty((n, p + 1), order="F")  # the order of problems, of which it is one
+    whole[:, :p] = X
+    whole[:, p] = value
+    return whole
 
 
 def noise_seed(random_state: Any) -> int:
     """The seed of a fit's noise; from the operating system unless one is passed."""
     if random_state is None:
         return secrets.randbits(62)
-    return int(check_random_state(random_state).randint(2**31))
+    try:
+        return int(check_random_state(random_state).randint(2**31))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            "random_state: expected None, a whole number in [0, 2^32) or a "
+            f"RandomState, found {door.shown(random_state)}"
+        ) from error

@@ -12,9 +12,9 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from dperm.compare import processes
+from dperm.compare.bases import BaseEstimator
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.door import number
 from dperm.core.privacy.calibration import Calibration, calibrate

@@ -90,6 +90,7 @@ class Contestant(ABC):
     """A solver, by its module and options, on a problem of public constants."""
 
     exact = False  #: whether noise is discrete, for release; of the family ``fits``
+    once = False  #: whether it runs once, so that records need not be held twice
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
         self.module, self.options, self.problem = module, options, problem
@@ -149,6 +150,10 @@ class Fitting(Contestant):
         """One run."""
         ledger = self.ledger(setting, noise_multiplier)
         at = Scaled(self.problem, apart=True) if self.exact else self.at
+        if self.once and self.problem.public is not None:
+            at.hold_records()
+            self.at = at
+            self.problem = self.problem.public
         run: Fit = self.module.Run(at, ledger, [own], self._options(setting))
         run.exact = Exact() if self.exact else None
         return nullcontext(run)

@@ -50,6 +50,8 @@ EDGE = 1e100  # largest size of an end, so that no quotient overflows
 FEWEST = 1e-12  # least variance of t, without noise and with much
 LEAST = 0.03
 SQUARES = 1.6  # c, the factor of t^2
+FEW_COLUMNS = 8  # whose squares are summed at once
+CLEARLY = 8.0  # times a doubtful sum, what is usual is clear of the noise
 # Middle and deviation of a usual column's mean of t, and of t^2.
 MEAN = (0.0, 0.3)
 SQUARE = (0.2, 0.2)
@@ -109,14 +111,18 @@ class Ranges:
             low, high, half = (np.repeat(side, counts) for side in ends)
             units.data = np.clip(np.clip(units.data, low, high) / half, -1.0, 1.0)
             return units
-        t = (np.clip(X, self.low, self.high) - self.middle) / self.half
-        return np.clip(t, -1.0, 1.0)
+        t = np.clip(X, self.low, self.high)  # the one copy of the columns
+        t -= self.middle
+        t /= self.half
+        return np.clip(t, -1.0, 1.0, out=t)
 
     def standard(self, t: Any) -> Any:
         """What a solver sees of t (n, k), dense or sparse."""
         if sparse.issparse(t):
             return sparse.csc_array(t @ sparse.diags_array(1 / self.deviation))
-        return (t - self.mean) / self.deviation
+        standardised = t - self.mean
+        standardised /= self.deviation
+        return standardised
 
 
 def of_label(
@@ -133,11 +139,14 @@ def sums(t: Any, centred: bool) -> np.ndarray:
 
     Finite t in [-1, 1].
     """
-    squares = SQUARES * (t.multiply(t) if sparse.issparse(t) else t * t)
-    totals = np.asarray(squares.sum(axis=0)).ravel()
-    if centred:
-        return np.concatenate([np.asarray(t.sum(axis=0)).ravel(), totals])
-    return totals
+    if sparse.issparse(t):
+        squares = np.asarray((SQUARES * t.multiply(t)).sum(axis=0)).ravel()
+    else:  # some columns at a time, to hold no second copy of all
+        blocks = np.array_split(t, max(t.shape[1] // FEW_COLUMNS, 1), axis=1)
+        squares = np.concatenate([(SQUARES * (u * u)).sum(axis=0) for u in blocks])
+    if not centred:
+        return squares
+    return np.concatenate((np.asarray(t.sum(axis=0)).ravel(), squares))
 
 
 def ledger(groups: Sequence[Ranges], n: int, epsilon: float, delta: float) -> Ledger:
@@ -210,6 +219,32 @@ def released(
     return informed, noisy
 
 
+def doubts(
+    groups: Sequence[Ranges], noisy: np.ndarray, release: Ledger, t: Any, is_real: bool
+) -> list[str]:
+    """What the noisy sums show to be amiss; t (n, k) has its shape and format alone.
+
+    Of dense columns: together they are within two deviations of the noise of never
+    leaving their middles. Of labels of two classes: they are within two of never being
+    the first. Nothing is said where the noise would hide usual columns, or the labels.
+    A record of no numbers, or of no class, is in the middle, and has the second label.
+    """
+    scale = release.events[0].scale
+    columns, *label = groups
+    n, k = t.shape
+    squares = noisy[k * columns.centred :][:k]
+    off = 2 * scale * math.sqrt(k)
+    is_clear = SQUARE[0] * SQUARES * n * k > CLEARLY * off
+    is_dense = not sparse.issparse(t) and not columns.idle.all()
+    if is_dense and is_clear and squares.sum() <= off:
+        return ["X: columns hardly leave the middle of their ranges"]
+    if label and not is_real and label[0].weight * n > CLEARLY * 2 * scale:
+        first = label[0].weight * n - noisy[k * (1 + columns.centred)]
+        if first <= 2 * scale:
+            return ["y: hardly a label is of the first class"]
+    return []
+
+
 def _shrunk(noisy: Any, off: float, middle: float, spread: float) -> Any:
     """The posterior mean of a number with noise, by its deviation and a prior."""
     gain = spread**2 / (spread**2 + off**2)
@@ -255,12 +290,7 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 
     Two by two numbers are pairs in a list, ends in a tuple of arrays, and else unclear.
     """
-    try:
-        with door.silent():
-            pairs = np.asarray(bounds)
-        pairs = np.empty(0) if pairs.dtype.kind in "SU" else pairs.astype(float)
-    except (TypeError, ValueError):
-        pairs = np.empty(0)
+    pairs = _numbers(bounds)
     is_list = isinstance(bounds, list)
     is_ends = isinstance(bounds, tuple) and not isinstance(bounds[0], tuple)
     if pairs.shape == (2,):
@@ -271,8 +301,20 @@ def _ends(name: str, bounds: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
         return pairs[0], pairs[1]
     raise ValueError(
         f"{name}: expected (low, high), a list of {k} such pairs, or a tuple of two "
-        f"arrays with {k} numbers each, found {bounds!r}"
+        f"arrays with {k} numbers each, found {door.shown(bounds)}"
     )
+
+
+def _numbers(ends: Any) -> np.ndarray:
+    """Ends as doubles; empty for what is not made of real numbers."""
+    is_masked = isinstance(ends, np.ma.MaskedArray) and np.ma.getmaskarray(ends).any()
+    try:
+        with door.silent():
+            read = np.asarray(ends)
+            is_real = read.dtype.kind in "fiubO" and not is_masked
+            return read.astype(float) if is_real else np.empty(0)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 def _named(
@@ -343,11 +385,17 @@ def _by_name(
     absent = ", ".join(title for title in columns if title not in pairs)
     strange = ", ".join(title for title in pairs if title not in columns)
     if absent or strange or twice:
-        faults = [f"no range of {absent}"] * bool(absent)
-        faults += [f"no column {strange}"] * bool(strange)
-        faults += [f"two are called {', '.join(twice)}"] * bool(twice)
-        raise ValueError(f"{name}: {'; '.join(faults)}. Declare {template(columns)}")
-    return [pairs[title] for title in columns]
+        problems = [f"no range of {absent}"] * bool(absent)
+        problems += [f"no column {strange}"] * bool(strange)
+        problems += [f"two are called {', '.join(twice)}"] * bool(twice)
+        raise ValueError(f"{name}: {'; '.join(problems)}. Declare {template(columns)}")
+    for title in columns:
+        if _numbers(pairs[title]).shape != (2,):
+            raise ValueError(
+                f"{name}: expected a pair (low, high) for {title}, found "
+                f"{door.shown(pairs[title])}"
+            )
+    return [tuple(pairs[title]) for title in columns]
 
 
 def template(columns: Sequence[str] | int) -> str:

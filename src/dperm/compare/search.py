@@ -8,7 +8,7 @@ is published (:mod:`dperm.accountants.private_choice`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, Self
 
@@ -23,7 +23,7 @@ from dperm.accountants.private_choice import (
     drawn_runs,
 )
 from dperm.compare import ranges
-from dperm.compare.estimators import PARAMETERS, DPLinear, noise_seed
+from dperm.compare.estimators import DPLinear, noise_seed
 from dperm.compare.guarantee import Counted, Guarantee, charge, check_target
 from dperm.compare.methods import Contestant, Setting
 from dperm.core.erm import door
@@ -89,7 +89,7 @@ def loss_bound(problem: Problem) -> float:
     return 3 * problem.mean_loss(np.full(1, margin))
 
 
-@PARAMETERS
+@dataclass(eq=False, repr=False)  # comparison and repr are scikit-learn's
 class PrivateSearch(Counted):
     """The best of a random number of private fits, all within one epsilon.
 

@@ -17,7 +17,7 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from scipy import sparse, stats
+from scipy import sparse
 
 from dperm.core.compiled import KERNEL, clamp
 from dperm.core.erm.cleaning import FAR, cleaned, lengths
@@ -26,6 +26,7 @@ from dperm.core.kernels import njit
 
 SPARSE = 0.2  # share of non-zero entries below which rows are stored sparse
 _BLOCK = 1024  # columns that are made dense at a time
+MANY_ROWS = 2**14  # rows of a Gram matrix that are weighted at a time
 ROUNDING = 1e-9  # relative excess over its bound that a contribution may have
 STEEP = 1e300  # largest slope; records of norm below C / STEEP contribute less than C
 
@@ -77,7 +78,7 @@ class Records:
         self.apart = apart
         self._kept = dict[Any, Any]()
         with np.errstate(all="ignore"):
-            rows = _scaled(problem.rows, S, apart)
+            rows = _scaled(problem, S, apart)
             self.rows, offset = cleaned(rows, problem.offset)
             self.norms = norms(self.rows)
             self.largest = _largest(self.rows)
@@ -273,8 +274,15 @@ def _clip(slopes, norms, largest, bounds, most, margin):
 
 def gram(V: Any, weights: np.ndarray | None = None) -> np.ndarray:
     """V^T diag(weights) V as a dense array; shape (p, p)."""
-    right = V if weights is None else _weighted(V, weights)
-    return filled(V.T @ right)
+    if weights is None:
+        return filled(V.T @ V)
+    if sparse.issparse(V) or len(V) <= MANY_ROWS:
+        return filled(V.T @ _weighted(V, weights))
+    total = np.zeros((V.shape[1], V.shape[1]))
+    for start in range(0, len(V), MANY_ROWS):  # no second copy of all rows
+        some = slice(start, start + MANY_ROWS)
+        total += V[some].T @ _weighted(V[some], weights[some])
+    return total
 
 
 def relevance(records: Records, real: bool) -> np.ndarray:
@@ -282,6 +290,8 @@ def relevance(records: Records, real: bool) -> np.ndarray:
 
     These are the sums over pairs of records of ``Scaled.relevance``.
     """
+    from scipy import stats  # other fits need none of it
+
     n, p = records.rows.shape
     relevances = np.empty(p)
     for start in range(0, p, _BLOCK):
@@ -297,6 +307,8 @@ def relevance(records: Records, real: bool) -> np.ndarray:
 
 def _concordant(x: np.ndarray, y: np.ndarray) -> float:
     """Sum over pairs of sign(x_i - x_k) sign(y_i - y_k), as in Kendall's tau."""
+    from scipy import stats
+
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return 0.0
     if len(x) == 2:  # SciPy divides by their number less two
@@ -344,17 +356,22 @@ def _entries(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.ascontiguousarray(rows).ravel(), places, np.arange(n + 1) * p
 
 
-def _scaled(rows: Any, S: np.ndarray | None, as_given: bool) -> Any:
+def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool) -> Any:
     """Rows over S, stored sparse if most entries are zero, unless ``as_given``.
 
     The choice would depend on all records.
     """
+    is_kept = problem.is_sparse or "rows" in vars(problem)
+    rows = problem.rows if is_kept else np.ascontiguousarray(problem.A)
     filled = isinstance(rows, np.ndarray) and not as_given
     if filled and np.count_nonzero(rows) < SPARSE * rows.size:
         rows = sparse.csr_array(rows)
     if sparse.issparse(rows):
         return rows if S is None else (rows @ sparse.diags_array(1 / S)).tocsr()
-    return rows if S is None else rows / S
+    if S is None:
+        return rows
+    own = not is_kept and rows is not problem.A  # a copy made above
+    return np.divide(rows, S, out=rows if own else None)
 
 
 def _largest(rows: Any) -> np.ndarray:

@@ -63,6 +63,7 @@ KINDS |= {"U": WORDS, "S": WORDS, "T": WORDS, "O": OBJECTS}
 COMPLEX = "real numbers: Complex data not supported"  # the words of scikit-learn
 TRUTHS = {"true": 1.0, "false": 0.0}
 SCALAR_ROW = -1  # the width of what is no row
+SHOWN = 200  # characters of what a user declared
 RECIPE = (
     "Numbers held as objects need astype(float). Make text numbers by values that are "
     "public: ColumnTransformer([('text', OneHotEncoder(categories=[[...]], "
@@ -235,14 +236,20 @@ def classes(declared: Any, name: str = "classes") -> Classes:
     if any(isinstance(own, float) and abs(own) >= 2**53 for own in keys):
         raise ValueError(
             f"{name}: expected whole numbers below 2^53 in size, which doubles tell "
-            f"apart, found {declared!r}"
+            f"apart, found {shown(declared)}"
         )
     if len(keys) < 2 or None in keys or len({*keys}) < len(keys):
         raise ValueError(
             f"{name}: expected two labels or more that differ, a list or an array "
-            f"of numbers, words or truth values, found {declared!r}"
+            f"of numbers, words or truth values, found {shown(declared)}"
         )
     kinds = frozenset(_kind_of_class(entry) for entry in entries)
+    declared_kinds = kinds.union(map(_kind_of_class, _declared_entries(declared)))
+    if WORDS in declared_kinds and len(declared_kinds) > 1:
+        raise ValueError(
+            f"{name}: expected labels of one kind, found "
+            f"{' and '.join(sorted(declared_kinds))} ({shown(declared)})"
+        )
     return Classes(values, tuple(own for own in keys if own is not None), kinds)
 
 
@@ -276,6 +283,12 @@ def labels(y: Any, name: str = "y") -> Column:
         said = f"A column-vector {name} was passed when a 1d array was expected"
         warnings.warn(said, DataConversionWarning, stacklevel=2)
     return column
+
+
+def shown(declared: Any) -> str:
+    """What a user declared, in one short line."""
+    line = " ".join(_asked(lambda: repr(declared), type(declared).__name__).split())
+    return line if len(line) <= SHOWN else f"{line[:SHOWN]} ..."
 
 
 def is_frame(X: Any) -> bool:
@@ -394,8 +407,14 @@ def _unnested(entries: list[Any]) -> list[Any]:
 # --- kinds of labels ------------------------------------------------------------------
 
 
+def _declared_entries(declared: Any) -> list[Any]:
+    """The classes before NumPy gives them one type, as of a list with words."""
+    is_list = isinstance(declared, list | tuple)
+    return [*declared] if is_list else []
+
+
 def _kind_of_class(entry: Any) -> str:
-    if isinstance(entry, bool):
+    if isinstance(entry, bool | np.bool_):
         return TRUTH
     return NUMBERS if _text(entry) is None else WORDS
 
@@ -409,7 +428,11 @@ def _kind_of_entry(entry: Any, own: float | str | None) -> str:
 
 
 def _may_be(kind: str, declared: Classes) -> bool:
-    """Whether labels of a kind can be of the classes."""
+    """Whether labels of a kind can be of the classes.
+
+    Classes of text that reads as numbers are numbers: otherwise one word in a file
+    would decide by the type of its column whether a fit raises.
+    """
     sizes = {own for own in declared.keys if not isinstance(own, str)}
     if kind == TRUTH:
         return bool(sizes) and sizes <= {0.0, 1.0}
@@ -549,6 +572,11 @@ def _of_rows(name: str, rows: list[Any]) -> Table:
     p = max(widths, key=lambda width: (widths[width], width), default=SCALAR_ROW)
     if p == SCALAR_ROW:
         raise _wrong_shape(name, (len(rows),))
+    if 2 * widths[p] <= len(rows) and len(rows) > 2:
+        raise ValueError(
+            f"{name}: expected rows of one width, found no width that most rows have. "
+            "Fill short rows with None: a gap is one record in the middle"
+        )
     values, strange = np.full((len(rows), p), np.nan), np.zeros(p, dtype=int)
     for place, row in enumerate(read):
         if row is None or len(row) != p:

@@ -162,12 +162,13 @@ def build(
     delta: float = 1e-6,
     digest: str = "",
     given: tuple[str, ...] = ("n",),
+    own: bool = False,
 ) -> Problem:
     """Make a Problem from prepared arrays.
 
     X is an ndarray (n, p) or a sparse array, y (n,) the labels, in {-1, +1} where the
     loss takes signs. ``loss`` is the name of one of ``losses``; the others are as for
-    ``Problem``.
+    ``Problem``. ``own`` says that a dense X is nobody else's, and may be changed.
 
     Raises ValueError if the loss is unknown, or a label that must be -1 or +1 is
     neither.
@@ -177,7 +178,10 @@ def build(
     signs = kind.signs(y)
     A = cast(Any, X)
     if (signs != 1.0).any():
-        A = sparse.diags_array(signs) @ X if sparse.issparse(X) else X * signs[:, None]
+        if sparse.issparse(X):
+            A = sparse.diags_array(signs) @ X
+        else:
+            A = np.multiply(X, signs[:, None], out=X if own else None)
     if sparse.issparse(A):
         A = sparse.csc_array(A, dtype=np.float64)
         A.sort_indices()

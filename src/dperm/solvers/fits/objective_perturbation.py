@@ -28,6 +28,7 @@ from dperm.solvers.fits.scaled import Scaled
 
 MINIMA = ("exact", "approximate")
 WIDE = 2000  # features beyond which a non-smooth minimiser takes minutes
+WIDEST = 5000  # features beyond which a Hessian takes more than 200 MB
 #: Values that a search tries, in their product; ``Options`` has the default.
 GRID = {"curvature": [0.1, 0.3, 1], "radius": [0.7, 1.2]}
 
@@ -56,6 +57,11 @@ def refuses(options: Options, scaled: Scaled) -> str:
         )
     if scaled.p > WIDE and not scaled.is_smooth:
         return f"{scaled.p} features: exact minima with an L1 norm take too long"
+    if scaled.p > WIDEST:
+        return (
+            f"its minima need a {scaled.p} x {scaled.p} matrix: {WIDEST} features at "
+            "most; dp_gd needs none"
+        )
     return ""
 
 

@@ -65,6 +65,10 @@ class Scaled:
         self.apart = apart
         self._records: Records | Problem = problem
 
+    def hold_records(self) -> None:
+        """Hold the scaled records alone, and no longer the problem."""
+        self._behind()
+
     def _behind(self) -> Records:
         """Return the records, scaling them when they are first needed."""
         if isinstance(self._records, Problem):
