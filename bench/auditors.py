@@ -27,7 +27,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from tabulate import tabulate
 
-from dperm.audit.blackbox import Claim, audit
+from dperm.audit.blackbox import PrivacyClaim, audit
 from dperm.audit.canaries import audit_once
 from dperm.audit.functions import Domain
 from dperm.core.privacy.strict import gaussian_epsilon
@@ -96,7 +96,7 @@ def hockey_stick(fit: Fit, delta: float, seconds: float) -> float:
 
 def ours(fit: Fit, delta: float, seconds: float, is_gaussian: bool) -> float:
     """What our audit proves; with the Gaussian trade-off if the noise is told."""
-    claim = Claim(20.0, delta, CONFIDENCE, seconds, gaussian=is_gaussian)
+    claim = PrivacyClaim(20.0, delta, CONFIDENCE, seconds, gaussian=is_gaussian)
     domain = Domain(p=1, x=(0.0, 1.0), y=(0.0, 1.0))
     return audit(fit, claim, domain).epsilon
 
@@ -104,7 +104,9 @@ def ours(fit: Fit, delta: float, seconds: float, is_gaussian: bool) -> float:
 def one_run(fit: Fit, delta: float, seconds: float) -> float:
     """What canaries prove, many to a run."""
     domain = Domain(CANARIES, CANARIES, x=(0.0, 1.0))
-    return audit_once(fit, Claim(20.0, delta, CONFIDENCE, seconds), domain).epsilon
+    return audit_once(
+        fit, PrivacyClaim(20.0, delta, CONFIDENCE, seconds), domain
+    ).epsilon
 
 
 def main(seconds: float) -> None:

@@ -10,7 +10,7 @@ record may move from -1 to 1, so the mean moves by 2/n.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dperm.audit.blackbox import Claim, audit
+from dperm.audit.blackbox import PrivacyClaim, audit
 from dperm.audit.functions import Domain
 
 
@@ -21,7 +21,7 @@ def mean(X, y, seed, size=1.0):
 
 
 records = Domain(8, 1)  # eight records of one feature, without declared bounds
-verdict = audit(mean, Claim(epsilon=1.0, seconds=3), records, 0)
+verdict = audit(mean, PrivacyClaim(epsilon=1.0, seconds=3), records, 0)
 print("refuted:", verdict.refuted)
 print(f"proved: epsilon of at least {verdict.epsilon:.3g}")
 
@@ -33,7 +33,7 @@ claims = {"noise for 1/n": 1.0, "noise for 2/n": 2.0, "noise for 4/n": 4.0}
 proved = []
 for size in claims.values():
     function = lambda X, y, seed, size=size: mean(X, y, seed, size)  # noqa: E731
-    proved.append(audit(function, Claim(1.0, seconds=3), records, 0).epsilon)
+    proved.append(audit(function, PrivacyClaim(1.0, seconds=3), records, 0).epsilon)
 figure, axes = plt.subplots(figsize=(5.5, 2.6), layout="constrained")
 axes.barh(list(claims), proved)
 axes.axvline(1.0, color="0.3", linestyle="--", label="claimed")

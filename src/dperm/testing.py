@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.checks import OF_RUNS, Audit
-from dperm.audit.mechanism import DELTA, Array, Mechanism, Records, Tap
+from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Tap
 from dperm.audit.solvers import Shape, is_open, mechanisms
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
@@ -165,7 +165,7 @@ class Told:
     weights: Array
 
 
-def _told(m: Mechanism, data: Records, seed: int = 1) -> Told:
+def _told(m: Mechanism, data: AuditData, seed: int = 1) -> Told:
     """A run of a mechanism on records, none of whose warnings is silenced."""
     tap = Tap()
     with noise.heard(tap), warnings.catch_warnings():
@@ -272,7 +272,7 @@ def _chance(at: Subject) -> None:
 def _layout(at: Subject) -> None:
     """The order in which memory holds the columns changes no bit."""
     for m in at.all:
-        turned = Records(np.asfortranarray(m.base.X), m.base.y)
+        turned = AuditData(np.asfortranarray(m.base.X), m.base.y)
         _same(_told(m, m.base), _told(m, turned))
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dperm.audit.checks import Audit
-from dperm.audit.costs import DOUBT, Release, composed, run_epsilon
+from dperm.audit.costs import DOUBT, PairRelease, composed, run_epsilon
 from dperm.audit.pairs import pairs
 from dperm.audit.replay import Replay
 from dperm.core.privacy import strict as accountant
@@ -15,12 +15,15 @@ from .test_solvers import BRIEF, strict
 
 
 def test_many_releases_are_composed():
-    laplace, gaussian = Release("laplace", 0.5), Release("gaussian", 0.3)
+    laplace, gaussian = (
+        PairRelease("laplace", 0.5),
+        PairRelease("gaussian", 0.3),
+    )
     assert composed([laplace], 1e-9) == pytest.approx(0.5, abs=1e-3)
     assert composed([laplace, gaussian]) > composed([laplace])
     exact = accountant.gaussian_epsilon(0.6, 1e-5)
     assert composed([gaussian] * 4) == pytest.approx(exact, rel=1e-6)
-    assert composed([Release("pure", 0.5)], 1e-6) == pytest.approx(0.5, abs=1e-3)
+    assert composed([PairRelease("pure", 0.5)], 1e-6) == pytest.approx(0.5, abs=1e-3)
 
 
 @pytest.mark.parametrize(

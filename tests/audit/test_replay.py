@@ -8,7 +8,7 @@ import pytest
 from dperm.accountants.generalised_gaussian import generalised_gaussian
 from dperm.accountants.sketch import GaussianSketch
 from dperm.audit.checks import Audit
-from dperm.audit.mechanism import LOUD, Draw, Pair, Records, Tap
+from dperm.audit.mechanism import LOUD, AuditData, Draw, Pair, Tap
 from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import Replay, square
 from dperm.core.privacy import mechanisms
@@ -127,7 +127,7 @@ def test_an_entry_that_wins_without_its_noise_is_no_fault():
 
 def test_a_sketch_is_repeated_by_rows_of_the_same_gram_matrix():
     m = strict("hessian_mixing")
-    zero = Records(0 * m.base.X, m.base.y)
+    zero = AuditData(0 * m.base.X, m.base.y)
     one, two = np.array([LOUD, LOUD]), np.array([LOUD, -LOUD])
     pair = Pair(zero.replaced(0, (one, 1.0)), zero.replaced(0, (two, 1.0)), 0)
     coupling = Replay(m, pair, 3).couple()

@@ -7,7 +7,13 @@ from scipy import sparse
 from sklearn.preprocessing import scale
 
 from changing import changed
-from dperm.core.experiment.schema import Dataset, Preparation, Problem, Reader, Source
+from dperm.core.experiment.schema import (
+    Dataset,
+    Preparation,
+    ProblemSection,
+    Reader,
+    Source,
+)
 from dperm.data import digest_arrays, fetch, load_prepared, prepare
 from dperm.data.preparing import prepared_folder
 
@@ -22,7 +28,7 @@ def fetched(data, values=X):
     np.savez(Path(data.mirror) / "both.npz", X=values, y=Y)
     dataset = Dataset(name="small", sources=[SOURCE])
     fetch(dataset, data)
-    return Problem(name="small_norm", dataset=dataset, preparation=STANDARD)
+    return ProblemSection(name="small_norm", dataset=dataset, preparation=STANDARD)
 
 
 def fetched_sparse(data, preparation):
@@ -34,7 +40,7 @@ def fetched_sparse(data, preparation):
         reader=Reader(format="libsvm", options={"n_features": 6}),
     )
     fetch(dataset, data)
-    return Problem(name="sparse_raw", dataset=dataset, preparation=preparation)
+    return ProblemSection(name="sparse_raw", dataset=dataset, preparation=preparation)
 
 
 def test_arrays_are_stored_raw_or_standardised(data):
@@ -98,7 +104,7 @@ def test_unavailable_is_carried_over(data):
 
 
 def test_what_was_not_fetched_or_prepared_is_said(data):
-    problem = Problem(name="p", dataset=Dataset(name="none", sources=[SOURCE]))
+    problem = ProblemSection(name="p", dataset=Dataset(name="none", sources=[SOURCE]))
     with pytest.raises(ValueError, match="p: data set none was not fetched"):
         prepare(problem, data)
     other = changed(fetched(data), "dataset.digest", "sha256:" + "0" * 64)

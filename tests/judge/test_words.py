@@ -7,7 +7,7 @@ import pytest
 
 from dperm.judge.number import Absent, Idle, Missing, Number
 from dperm.judge.words import Words, compiled, evaluated
-from dperm.kinds.proofs import Case
+from dperm.kinds.proofs import Argument
 from dperm.present.intervals import power, student
 
 LEAD = pd.DataFrame(
@@ -167,7 +167,7 @@ def test_shape_is_the_exponent_over_another_curve_where_anything_was_learnt():
 
 
 def argument(epsilon, n):
-    return Case(epsilon * n, 4.0, "")
+    return Argument(epsilon * n, 4.0, "")
 
 
 def test_a_proof_is_followed_for_its_group():

@@ -18,7 +18,7 @@ import numpy as np
 
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.perturbed_objective import PerturbedObjective
-from dperm.audit.mechanism import Array, Mechanism, Records
+from dperm.audit.mechanism import Array, AuditData, Mechanism
 from dperm.compare import audited
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.ledger import Event
@@ -54,7 +54,7 @@ def noise(change: Callable[[Array], Array]) -> Slip:
             with mechanisms.heard(given):
                 yield
 
-        def begin(data: Records, own: Streams) -> Any:
+        def begin(data: AuditData, own: Streams) -> Any:
             with bent():
                 return m.begin(data, own)
 
@@ -72,7 +72,7 @@ def noise(change: Callable[[Array], Array]) -> Slip:
     return slip
 
 
-def publishing(change: Callable[[Records, Array], Array]) -> Slip:
+def publishing(change: Callable[[AuditData, Array], Array]) -> Slip:
     """The published weights read the records once more."""
 
     def slip(m: Mechanism) -> Mechanism:
@@ -87,7 +87,7 @@ def publishing(change: Callable[[Records, Array], Array]) -> Slip:
     return slip
 
 
-def reading(change: Callable[[Records], Records]) -> Slip:
+def reading(change: Callable[[AuditData], AuditData]) -> Slip:
     """The mechanism works on other records than it was given."""
     return lambda m: replace(m, begin=lambda data, own: m.begin(change(data), own))
 
@@ -99,23 +99,23 @@ def _half(event: Any) -> Event:
     return replace(event, sensitivity=event.sensitivity / 2)
 
 
-def _twice(data: Records) -> Records:
+def _twice(data: AuditData) -> AuditData:
     """The first record stands in the place of two others too."""
     X, y = data.X.copy(), data.y.copy()
     for at in (-1, len(y) // 2):
         X[at], y[at] = X[0], y[0]
-    return Records(X, y)
+    return AuditData(X, y)
 
 
-def _leak(data: Records, w: Array) -> Array:
+def _leak(data: AuditData, w: Array) -> Array:
     return w + 1e-2 * np.abs(w).max() * np.nan_to_num(np.tanh(data.X.sum()))
 
 
-def _tells(data: Records, w: Array) -> Array:
+def _tells(data: AuditData, w: Array) -> Array:
     return w if np.isfinite(data.X).all() and np.abs(data.X).max() < 1e300 else 0 * w
 
 
-def _raises(data: Records) -> Records:
+def _raises(data: AuditData) -> AuditData:
     if not np.isfinite(data.X).all():
         raise ValueError("expected finite numbers")
     return data

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dperm.audit import solvers, tables
-from dperm.audit.checks import CHECKS, Finding
+from dperm.audit.checks import CHECKS, CheckResult
 from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.privacy import Gaussian, Ledger, calibrate
@@ -42,7 +42,7 @@ def test_a_solver_and_its_line_in_the_table(composed, monkeypatch):
 
 
 def test_a_solver_that_is_caught_leaves_its_table_and_ends_with_1(composed, tmp_path):
-    made = Finding("noise", 0.0, 1.0, True, "none is drawn")
+    made = CheckResult("noise", 0.0, 1.0, True, "none is drawn")
     rows = pd.DataFrame([{"subject": "dp_cd", "calibration": "strict", **asdict(made)}])
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
         patch.setattr(tables, "solver", lambda *_: iter([rows]))

@@ -144,7 +144,7 @@ def job(paper, *name):
 
 def data_keys(dataset, loss="logistic") -> tuple[str, ...]:
     """Keys of the jobs that fetch, prepare and solve a problem on a data set."""
-    problem = schema.Problem(name="own", dataset=dataset, loss=loss)
+    problem = schema.ProblemSection(name="own", dataset=dataset, loss=loss)
     found = jobs.Jobs("")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs.checks, "problem", lambda section: None)

@@ -16,7 +16,13 @@ from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.plan import seed_of
 from dperm.core.experiment.results import best
 from dperm.core.experiment.tune import LEADERS, ONE_RUN, leaders
-from dperm.core.experiment.unit import COLUMNS, HOPELESS, IDENTITY, PROVENANCE, Job
+from dperm.core.experiment.unit import (
+    COLUMNS,
+    HOPELESS,
+    IDENTITY,
+    PROVENANCE,
+    SolverJob,
+)
 from dperm.core.privacy.accounting import epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.pipeline import inputs, stages
@@ -59,7 +65,7 @@ def test_tune_and_evaluate(configured, solver):
 )
 def test_short_runs_are_watched_in_tenths(steps, passes, places):
     job = SimpleNamespace(steps=lambda count: max(1, round(count * steps)))
-    found = Job.checkpoints(job, passes)
+    found = SolverJob.checkpoints(job, passes)
     assert found[0] == 0.0 and found[-1] == passes
     assert set(range(1, int(passes))) <= set(found)
     counts = [job.steps(at) for at in found[1:]]

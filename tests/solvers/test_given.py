@@ -129,7 +129,7 @@ def test_sets_and_their_probabilities(module, options):
     if module is not dp_skgd or options.sampling == "nice":
         assert not {stated.PARTITION, stated.IMPORTANCE} & said
         return
-    one, other = (dp_skgd.Sketch(problem, options) for problem in problems())
+    one, other = (dp_skgd.SketchLaw(problem, options) for problem in problems())
     same = len(one.sets) == len(other.sets) and all(
         np.array_equal(a, b) for a, b in zip(one.sets, other.sets, strict=True)
     )
@@ -160,6 +160,6 @@ def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kin
     ],
 )  # fmt: skip
 def test_what_preparation_reads_of_all_records(done, missing, told):
-    problem = schema.Problem(preparation=Preparation(**done))
+    problem = schema.ProblemSection(preparation=Preparation(**done))
     problem = changed(problem, "dataset.reader.missing", missing)
     assert inputs.public_information(problem) == (stated.N, *told)

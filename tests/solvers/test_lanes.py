@@ -137,7 +137,7 @@ def test_no_dense_copy_of_sparse_data_is_made(name, monkeypatch):
 def test_a_sketch_draws_as_declared_and_its_constants_are_valid(name, loss):
     X, _ = raw_data(loss)
     problem, rng, draws = make_problem(loss), streams(1).sampling, 20_000
-    sketch = dp_skgd.Sketch(problem, SKETCHES[name])
+    sketch = dp_skgd.SketchLaw(problem, SKETCHES[name])
     places, known = sketch.draw(rng, draws)
     sets = [known[place] for place in places]
     count = np.bincount(np.concatenate([*sets]), minlength=problem.p) / draws

@@ -29,15 +29,15 @@ from dperm.audit import proofs
 from dperm.audit.draws import recorded
 from dperm.audit.functions import (
     PATIENCE,
+    AuditedFit,
+    CannotAuditError,
     Clock,
     Domain,
     Fit,
-    Pair,
-    RefusedError,
-    Target,
+    Neighbours,
     TimeUpError,
 )
-from dperm.audit.mechanism import Array, Records, quiet
+from dperm.audit.mechanism import Array, AuditData, quiet
 from dperm.audit.proofs import scale_of, tame
 from dperm.core.privacy.strict import gaussian_epsilon
 
@@ -62,7 +62,7 @@ OFTEN = 2.0  # seconds between two reports
 
 
 @dataclass(frozen=True)
-class Claim:
+class PrivacyClaim:
     """The privacy claim to refute, the confidence and the budget."""
 
     epsilon: float
@@ -80,14 +80,14 @@ class Claim:
 
 
 @dataclass
-class Verdict:
+class AuditVerdict:
     """Result of an audit."""
 
     refuted: bool = False
     #: proved lower bound, at the claim's delta and confidence; infinite where frozen
     #: noise shows that no epsilon holds
     epsilon: float = 0.0
-    pair: Pair | None = None  #: the neighbours it was found on
+    pair: Neighbours | None = None  #: the neighbours it was found on
     #: the event and its counts, or what moved under frozen noise
     proof: str = "no event distinguished neighbours"
     frozen: bool = False  #: whether the proof is one of frozen noise, which is certain
@@ -103,29 +103,30 @@ class Verdict:
 class Candidate:
     """A pair, its score, and its outputs so far."""
 
-    pair: Pair
+    pair: Neighbours
     score: float = 0.0  #: how promising it is
     raised: str = ""  #: what is raised on one of the data sets
     #: outputs on D and on D', round by round
     sides: tuple[list[Array], list[Array]] = field(default_factory=lambda: ([], []))
 
 
-Progress = Callable[[Verdict], object]
+Progress = Callable[[AuditVerdict], object]
 
 
 def audit(
     fit: Fit,
-    claim: Claim,
+    claim: PrivacyClaim,
     domain: Domain,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Verdict:
+) -> AuditVerdict:
     """Try to refute that ``fit`` is (epsilon, delta)-private on a domain.
 
     Parameters
     ----------
     fit : callable
-        ``fit(X, y, seed)``; see :class:`.functions.Target`. No run of it is broken off.
+        ``fit(X, y, seed)``; see :class:`.functions.AuditedFit`. No run of it is broken
+        off.
     progress : callable, optional
         Is given the verdict so far every few seconds.
 
@@ -136,7 +137,7 @@ def audit(
 
     Raises
     ------
-    RefusedError
+    CannotAuditError
         If ``fit`` raises on all data sets, returns something other than numbers, or
         needs more time for its first runs.
 
@@ -160,17 +161,17 @@ class Search:
     def __init__(
         self,
         fit: Fit,
-        claim: Claim,
+        claim: PrivacyClaim,
         domain: Domain,
         seed: int,
         progress: Progress | None = None,
     ):
-        self.target, self.claim = Target(fit), claim
+        self.target, self.claim = AuditedFit(fit), claim
         self.domain, self.seed, self.progress = domain, seed, progress
         self.clock = self.target.clock = Clock(claim.seconds)
         self.told = time.perf_counter()
         self.rng = np.random.Generator(np.random.PCG64([seed, 1]))
-        self.best, self.notes, self.replayed = Verdict(), list[str](), False
+        self.best, self.notes, self.replayed = AuditVerdict(), list[str](), False
         self.mu = 0.0
         self.tests, self.size = 0, 0  # counts so far; numbers of an output
         self.end = 1.0  # of the stage's budget
@@ -178,7 +179,7 @@ class Search:
         self.raising: list[Candidate] = []  # on one of whose data sets it raises
         self.endless = ""  # how it refuses a record that is not finite
 
-    def verdict(self) -> Verdict:
+    def verdict(self) -> AuditVerdict:
         """Try a few ordinary pairs, extreme ones, then all ordinary ones."""
         self.clock = self.target.clock = Clock(self.claim.seconds)
         self.told = time.perf_counter()
@@ -187,7 +188,7 @@ class Search:
         except TimeUpError:
             if not self.size:
                 text = f"its first runs took more than {self.claim.seconds:g} seconds"
-                raise RefusedError(text) from None
+                raise CannotAuditError(text) from None
             clock = self.clock
             text = f"stopped after {clock.cpu:.1f} seconds of CPU, as asked for"
             if clock.cpu < clock.most:
@@ -208,7 +209,7 @@ class Search:
         return self.so_far
 
     @property
-    def so_far(self) -> Verdict:
+    def so_far(self) -> AuditVerdict:
         """The verdict, if the search ended now."""
         return replace(
             self.best,
@@ -238,7 +239,7 @@ class Search:
         known = next((p for p in pairs if not self._error(p)), None)
         if known is None:
             raised = self._error(pairs[0])
-            raise RefusedError(f"it raised on every pair tried: {raised}")
+            raise CannotAuditError(f"it raised on every pair tried: {raised}")
         self.replayed = self.target.repeats(known.first)
         if not self.replayed:
             self.notes.append("a seed does not fix the output: no frozen noise")
@@ -253,7 +254,9 @@ class Search:
             if self.best.refuted:
                 break
 
-    def _stage(self, pairs: list[Pair], share: float, most: int, is_last: bool) -> None:
+    def _stage(
+        self, pairs: list[Neighbours], share: float, most: int, is_last: bool
+    ) -> None:
         """Exact laws of the worst pairs, clear-cut events, rare events, exceptions.
 
         ``most``: pairs on which rare events are counted.
@@ -290,7 +293,7 @@ class Search:
         """Level of one test: all of them take half of 1 - confidence together."""
         return (1 - self.claim.confidence) * 3 / (math.pi * test) ** 2
 
-    def _run(self, data: Records, seed: int) -> tuple[Array, str]:
+    def _run(self, data: AuditData, seed: int) -> tuple[Array, str]:
         """The output and what the function raises; reports now and then."""
         run = self.target(data, seed, is_kept=False)
         if self.progress and time.perf_counter() - self.told > OFTEN:
@@ -298,7 +301,7 @@ class Search:
             self.progress(self.so_far)
         return run.output, run.raised
 
-    def _error(self, pair: Pair) -> str:
+    def _error(self, pair: Neighbours) -> str:
         """What the function raises on a pair; empty if it runs."""
         for data in (pair.first, pair.second):
             output, raised = self._run(data, 0)
@@ -307,7 +310,7 @@ class Search:
             self.size = max(self.size, output.size)
         return ""
 
-    def _outputs(self, data: Records, seeds: list[int]) -> tuple[Array, str]:
+    def _outputs(self, data: AuditData, seeds: list[int]) -> tuple[Array, str]:
         """Outputs on seeds, (m, k), missing numbers NaN; what the first run raised."""
         outputs, texts = np.full((len(seeds), self.size), np.nan), list[str]()
         for k, seed in enumerate(seeds):
@@ -321,7 +324,7 @@ class Search:
 
     # --- frozen noise -----------------------------------------------------------------
 
-    def _ranked(self, pairs: list[Pair], end: float) -> list[Candidate]:
+    def _ranked(self, pairs: list[Neighbours], end: float) -> list[Candidate]:
         """Pairs by how far the same noise moves outputs from D to D', worst first."""
         seeds, known = self._seeds(FROZEN), dict[tuple, tuple[Array, str]]()
         found, seen = list[Candidate](), set[tuple[bytes, ...]]()
@@ -356,7 +359,7 @@ class Search:
             self.raising, self.refusals = raising, refusals
         return ranked
 
-    def _ran(self, pair: Pair, first: tuple, second: tuple) -> bool:
+    def _ran(self, pair: Neighbours, first: tuple, second: tuple) -> bool:
         """Whether the function gave numbers on both; remembers how it refused."""
         (one, raised), (two, also) = first, second
         text = raised or also
@@ -388,7 +391,7 @@ class Search:
     ) -> None:
         if epsilon > self.best.epsilon:
             refuted = epsilon > self.claim.epsilon * (1 + SLACK * frozen)
-            self.best = Verdict(refuted, epsilon, candidate.pair, proof, frozen)
+            self.best = AuditVerdict(refuted, epsilon, candidate.pair, proof, frozen)
 
     # --- counting ---------------------------------------------------------------------
 
@@ -411,7 +414,7 @@ class Search:
             if is_clear and not self.best.refuted:
                 self._judge(candidate, proving)
 
-    def _learnt(self, candidate: Candidate) -> proofs.Event:
+    def _learnt(self, candidate: Candidate) -> proofs.OutputEvent:
         """The best event of a pair's runs so far; or its exception."""
         one, two = map(np.concatenate, candidate.sides)
         if candidate.raised:
@@ -490,14 +493,14 @@ class Search:
             kept.append(self._outputs(data, self._seeds(count))[0])
 
 
-def _exception(candidate: Candidate, one: Array, two: Array) -> proofs.Event:
+def _exception(candidate: Candidate, one: Array, two: Array) -> proofs.OutputEvent:
     """The event that a pair raises: all numbers are missing then."""
 
     def is_bare(outputs: Array) -> Array:
         return np.asarray(np.isnan(outputs).all(axis=1))
 
     swapped = bool(is_bare(two).sum() > is_bare(one).sum())
-    return proofs.Event(f"it raises {candidate.raised}", is_bare, 1.0, swapped)
+    return proofs.OutputEvent(f"it raises {candidate.raised}", is_bare, 1.0, swapped)
 
 
 # --- rank of a pair under frozen noise ------------------------------------------------

@@ -24,10 +24,17 @@ from contextlib import redirect_stdout
 import numpy as np
 from scipy import optimize, stats
 
-from dperm.audit.blackbox import Claim, Progress, Verdict
+from dperm.audit.blackbox import AuditVerdict, PrivacyClaim, Progress
 from dperm.audit.draws import recorded
-from dperm.audit.functions import Clock, Domain, Fit, RefusedError, Target, TimeUpError
-from dperm.audit.mechanism import Array, Records, quiet
+from dperm.audit.functions import (
+    AuditedFit,
+    CannotAuditError,
+    Clock,
+    Domain,
+    Fit,
+    TimeUpError,
+)
+from dperm.audit.mechanism import Array, AuditData, quiet
 
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)  # of the canaries that are called
 MOST_RUNS = 64
@@ -65,11 +72,11 @@ def chance(
 
 def audit_once(
     fit: Fit,
-    claim: Claim,
+    claim: PrivacyClaim,
     domain: Domain,
     seed: int = 0,
     progress: Progress | None = None,
-) -> Verdict:
+) -> AuditVerdict:
     """Try to refute a claim by records that are drawn by coins, in a few runs.
 
     Parameters
@@ -81,15 +88,15 @@ def audit_once(
 
     Raises
     ------
-    RefusedError
+    CannotAuditError
         If it raises, or returns fewer numbers than there are features.
     """
-    target = Target(fit)
+    target = AuditedFit(fit)
     clock = Clock(claim.seconds)
     rng = np.random.Generator(np.random.PCG64([seed, 9]))
     low, high = domain.x or (-1.0, 1.0)
     if domain.relation != "replace":
-        raise RefusedError("canaries: expected --relation replace")
+        raise CannotAuditError("canaries: expected --relation replace")
     target.clock = clock
     with recorded(), quiet(), redirect_stdout(io.StringIO()):
         coins, scores = _run(target, domain, (low, high), rng)
@@ -112,7 +119,7 @@ def audit_once(
     level = 1 - claim.confidence
     epsilon = called_epsilon(right, calls, canaries, level, claim.delta)
     text = f"of {canaries} canaries in {runs} runs {calls} were called, {right} rightly"
-    return Verdict(
+    return AuditVerdict(
         refuted=epsilon > claim.epsilon,
         epsilon=epsilon,
         proof=text,
@@ -122,7 +129,10 @@ def audit_once(
 
 
 def _run(
-    target: Target, domain: Domain, ends: tuple[float, float], rng: np.random.Generator
+    target: AuditedFit,
+    domain: Domain,
+    ends: tuple[float, float],
+    rng: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Coins of the canaries, and a score of each: how far it moved its feature."""
     n = domain.n
@@ -132,11 +142,11 @@ def _run(
     places = np.arange(n) % p
     X[np.arange(n), places] = np.where(coins > 0, ends[1], ends[0])
     label = max(domain.y) if domain.y else 1.0
-    run = target(Records(X, np.full(n, label)), int(rng.integers(2**32)), (), False)
+    run = target(AuditData(X, np.full(n, label)), int(rng.integers(2**32)), (), False)
     if run.raised:
-        raise RefusedError(f"it raised on canaries: {run.raised}")
+        raise CannotAuditError(f"it raised on canaries: {run.raised}")
     if run.output.size < p:
-        raise RefusedError(
+        raise CannotAuditError(
             f"the output: expected a number for each of {p} features, found "
             f"{run.output.size}"
         )
@@ -152,7 +162,7 @@ def _called(coins: Array, scores: Array, share: float) -> tuple[int, int]:
     return right, 2 * count
 
 
-def _best_share(coins: Array, scores: Array, claim: Claim) -> float:
+def _best_share(coins: Array, scores: Array, claim: PrivacyClaim) -> float:
     """The share that would have proved most."""
 
     def proved(share: float) -> float:

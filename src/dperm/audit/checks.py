@@ -78,7 +78,7 @@ BLIND = "blind: no neighbour moved anything"
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """Result of a check: its number, the bound it is compared with, the verdict."""
 
     check: str
@@ -176,16 +176,16 @@ class Audit:
 
     # --- the checks -------------------------------------------------------------------
 
-    def sensitivity(self) -> Finding:
+    def sensitivity(self) -> CheckResult:
         """No neighbour needs the noise moved beyond what the ledger states."""
         worst = max(self.shifts, key=lambda shift: shift.ratio, default=None)
         if worst is None or not any(shift.size > SAME for shift in self.shifts):
-            return Finding("sensitivity", 0.0, 1.0, True, BLIND)
+            return CheckResult("sensitivity", 0.0, 1.0, True, BLIND)
         note = f"{type(worst.event).__name__}, release {worst.step + 1}"
         caught = worst.ratio > 1 + ROUNDING
-        return Finding("sensitivity", worst.ratio, 1.0, caught, note)
+        return CheckResult("sensitivity", worst.ratio, 1.0, caught, note)
 
-    def published(self) -> Finding:
+    def published(self) -> CheckResult:
         """Weights follow from releases: D' repeats those of D with its releases."""
         couplings = [coupling for _, coupling in self.couplings] + self.odd
         worst = 0.0
@@ -197,9 +197,9 @@ class Audit:
                     worst, _apart(coupling.seen.weights, coupling.other.weights)
                 )
         note = f"{count} runs repeated"
-        return Finding("published", worst, REPEATED, not worst <= REPEATED, note)
+        return CheckResult("published", worst, REPEATED, not worst <= REPEATED, note)
 
-    def count(self) -> Finding:
+    def count(self) -> CheckResult:
         """No more releases are made, or move with a record, than the ledger counts.
 
         They are counted by their noise: draws, or numbers of Laplace noise. Where each
@@ -230,19 +230,19 @@ class Audit:
         ]
         worst = max(shares, default=0.0)
         notes = [f"{kind} {counts[kind]} of {claimed[kind]}" for kind in sorted(counts)]
-        return Finding("count", worst, 1.0, worst > 1, ", ".join(notes))
+        return CheckResult("count", worst, 1.0, worst > 1, ", ".join(notes))
 
-    def noise(self) -> Finding:
+    def noise(self) -> CheckResult:
         """Draws follow their law, are independent, and none recurs."""
         runs = [self.m.run(self.m.base, s) for s in all_seeds(self.seed, 1, self.runs)]
         draws: list[Draw] = []
         for run in runs:
             draws += run.draws
         if not draws:
-            return Finding("noise", 0.0, LEVEL, True, "no noise is drawn")
+            return CheckResult("noise", 0.0, LEVEL, True, "no noise is drawn")
         sizes = np.abs(np.concatenate([draw.unit.ravel() for draw in draws]))
         if len(np.unique(sizes)) < sizes.size:
-            return Finding("noise", 0.0, LEVEL, True, "the same noise comes again")
+            return CheckResult("noise", 0.0, LEVEL, True, "the same noise comes again")
         tests = {"dependence": dependence(runs)}
         for kind in sorted({(draw.kind, draw.order) for draw in draws}):
             mine = [draw for draw in draws if (draw.kind, draw.order) == kind]
@@ -251,7 +251,7 @@ class Audit:
             tests["sampling rate"] = self._rate()
         worst = min(tests, key=tests.__getitem__)
         corrected = min(tests[worst] * len(tests), 1.0)
-        return Finding("noise", corrected, LEVEL, corrected < LEVEL, worst)
+        return CheckResult("noise", corrected, LEVEL, corrected < LEVEL, worst)
 
     def _rate(self) -> float:
         """P-value of the stated chance that the first step reads a record."""
@@ -269,7 +269,7 @@ class Audit:
             read += bool((base_run.views[reading] != other_run.views[reading]).any())
         return float(stats.binomtest(read, len(seeds), event.sampling_rate).pvalue)
 
-    def streams(self) -> Finding:
+    def streams(self) -> CheckResult:
         """Sampling and noise share nothing, and the tap records all noise.
 
         Streams have no number in common. The records that are read do not depend on the
@@ -303,14 +303,14 @@ class Audit:
             "steps taken together end elsewhere": not near,
         }
         faults = [name for name, is_so in wrong.items() if is_so]
-        return Finding("streams", len(faults), 0.0, bool(faults), "; ".join(faults))
+        return CheckResult("streams", len(faults), 0.0, bool(faults), "; ".join(faults))
 
-    def epsilon(self) -> Finding:
+    def epsilon(self) -> CheckResult:
         """Accountants agree, and the worst pair costs no more than the ledger says."""
         m = self.m
         ours = self.m.true
         if not math.isfinite(ours):
-            return Finding("epsilon", self.lower, ours, False, "no bound is stated")
+            return CheckResult("epsilon", self.lower, ours, False, "no bound is stated")
         wrong = []
         for ledger, delta in (
             (m.ledger, DELTA),
@@ -325,16 +325,16 @@ class Audit:
             wrong.append("a pair costs more")
         if m.kind == STRICT and m.claimed > m.epsilon * (1 + GRID):
             wrong.append(f"claimed {m.claimed:.4g}, {m.epsilon:g} was asked for")
-        return Finding("epsilon", self.lower, ours, bool(wrong), "; ".join(wrong))
+        return CheckResult("epsilon", self.lower, ours, bool(wrong), "; ".join(wrong))
 
-    def target(self) -> Finding:
+    def target(self) -> CheckResult:
         """Other targets have other noise, and every ledger keeps to its own target."""
         m = self.m
         calibrated = m.calibrated
         if m.whole is not None:
             calibrated = self._fitted_ledger
         if calibrated is None:
-            return Finding("target", 0.0, 1.0, False, "nothing is calibrated")
+            return CheckResult("target", 0.0, 1.0, False, "nothing is calibrated")
         targets = (*TARGETS, TARGETS[0])  # the first one again
         ledgers = [calibrated(*target) for target in targets]
         wrong = []
@@ -352,7 +352,7 @@ class Audit:
             wrong.append("two targets have the same noise")
         if repeated != ledgers[0]:
             wrong.append("one target has two noises")
-        return Finding("target", worst, 1.0, bool(wrong), "; ".join(wrong))
+        return CheckResult("target", worst, 1.0, bool(wrong), "; ".join(wrong))
 
     def _fitted_ledger(self, epsilon: float, delta: float) -> Ledger:
         """The ledger of a whole fit."""
@@ -361,12 +361,12 @@ class Audit:
         with quiet():
             return fitted.ledger(fitted.fit(fitted.many, epsilon, delta, self.seed + 1))
 
-    def parts(self) -> Finding:
+    def parts(self) -> CheckResult:
         """No number is drawn twice, in one fit or in two; a budget counts both."""
         m = self.m
         fitted = self.m.whole
         if fitted is None:
-            return Finding("parts", 0.0, 0.0, False, "no whole fit")
+            return CheckResult("parts", 0.0, 0.0, False, "no whole fit")
         tap = Tap()
         seeds = [self.seed + 1 + k for k in range(FITS)]
         wrong = []
@@ -391,14 +391,14 @@ class Audit:
             wrong.append(f"{again} of {numbers.size} numbers were drawn before")
         if not numbers.size:
             wrong.append("no noise is drawn")
-        return Finding("parts", float(again), 0.0, bool(wrong), "; ".join(wrong))
+        return CheckResult("parts", float(again), 0.0, bool(wrong), "; ".join(wrong))
 
-    def told(self) -> Finding:
+    def told(self) -> CheckResult:
         """With the same releases a fit of a neighbour tells the same, in every way."""
         m = self.m
         fitted = self.m.whole
         if fitted is None:
-            return Finding("told", 0.0, 0.0, False, "no whole fit")
+            return CheckResult("told", 0.0, 0.0, False, "no whole fit")
         pairs_of_data = list(fitted.neighbours())
         differing = list[str]()
         with quiet():  # compilers have their say, once
@@ -422,7 +422,7 @@ class Audit:
         tried += len(pairs_of_data)
         note = differing[0] if differing else f"{tried} neighbours"
         count = len(differing)
-        return Finding("told", float(count), 0.0, bool(differing), note)
+        return CheckResult("told", float(count), 0.0, bool(differing), note)
 
     @cached_property
     def lower(self) -> float:
@@ -444,7 +444,7 @@ class Audit:
         epsilons = (costs.run_epsilon(self.m, pair, seeds) for pair, _ in ranked)
         return max(epsilons, default=0.0)
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[CheckResult]:
         """The findings of all checks; an exception is one, since it reveals records."""
         for name in CHECKS:
             try:
@@ -502,10 +502,10 @@ def _dumped(attribute: Any) -> bytes:
         return repr(attribute).encode()
 
 
-def raised(check: str, error: BaseException) -> Finding:
+def raised(check: str, error: BaseException) -> CheckResult:
     """The finding of a check in which a run raised."""
     note = f"a run raised {type(error).__name__}: {error}".split("\n")[0]
-    return Finding(check, math.inf, 0.0, True, note)
+    return CheckResult(check, math.inf, 0.0, True, note)
 
 
 def _counted(releases: Iterable[tuple[Event, int]]) -> Counter[str]:

@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from dperm.audit.blackbox import Claim, Verdict, audit
+from dperm.audit.blackbox import AuditVerdict, PrivacyClaim, audit
 from dperm.audit.canaries import audit_once
 from dperm.audit.functions import (
     NORMS,
     PATIENCE,
     RELATIONS,
+    CannotAuditError,
     Domain,
-    RefusedError,
     load,
 )
 from dperm.core.privacy.strict import gaussian_epsilon
@@ -111,7 +111,7 @@ def _range(text: str) -> tuple[float, float]:
 def main(options: argparse.Namespace) -> None:
     """Audit the function that the command line names."""
     try:
-        claim = Claim(
+        claim = PrivacyClaim(
             options.epsilon,
             options.delta,
             options.confidence,
@@ -125,9 +125,9 @@ def main(options: argparse.Namespace) -> None:
             n = options.canaries
             p = max(options.canaries, options.p)
         if options.gaussian and not options.delta:
-            raise RefusedError("--gaussian: expected --delta with it, above 0")
+            raise CannotAuditError("--gaussian: expected --delta with it, above 0")
         if options.norm != "linf" and options.x_bound is None:
-            raise RefusedError(f"--norm {options.norm}: expected --x-bound with it")
+            raise CannotAuditError(f"--norm {options.norm}: expected --x-bound with it")
         bounds = (options.x_bound, options.norm, options.y_bound, options.relation)
         domain = Domain(n, p, *bounds)
         verdict = in_time(options.function, claim, domain, options.seed)
@@ -135,7 +135,7 @@ def main(options: argparse.Namespace) -> None:
         folder = Path(options.out or f"results/audit/functions/{name}")
         text = verdict_text(options.function, claim, domain, verdict, folder)
         save(folder, verdict, text)
-    except (RefusedError, OSError) as error:
+    except (CannotAuditError, OSError) as error:
         print(f"dperm audit: {error}", file=sys.stderr, flush=True)
         raise SystemExit(REFUSED) from error
     print(text)
@@ -143,7 +143,9 @@ def main(options: argparse.Namespace) -> None:
     raise SystemExit(status)
 
 
-def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
+def in_time(
+    function: str, claim: PrivacyClaim, domain: Domain, seed: int
+) -> AuditVerdict:
     """The verdict on a function; the one so far if a run does not end in time.
 
     The function runs in a process of its own, which is ended with the time, whatever it
@@ -151,7 +153,7 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
 
     Raises
     ------
-    RefusedError
+    CannotAuditError
         If the function cannot be audited, or ends its process.
     """
     ours, theirs = multiprocessing.Pipe(duplex=False)
@@ -165,7 +167,7 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
     try:
         while ours.poll(max(end - time.monotonic(), 0.0)):
             so_far, is_last = ours.recv()
-            if isinstance(so_far, RefusedError):
+            if isinstance(so_far, CannotAuditError):
                 raise so_far
             if is_last:
                 return so_far
@@ -174,34 +176,38 @@ def in_time(function: str, claim: Claim, domain: Domain, seed: int) -> Verdict:
             line = f"  {spent}, {so_far.runs} runs: {proved}"
             print(line, file=sys.stderr, flush=True)
     except EOFError:
-        raise RefusedError(f"{function}: it ended its own process") from None
+        raise CannotAuditError(f"{function}: it ended its own process") from None
     finally:
         process.kill()
         process.join()
     if so_far is None:
         text = f"its first runs took more than {limit:g} seconds by the clock"
-        raise RefusedError(f"{function}: {text}")
+        raise CannotAuditError(f"{function}: {text}")
     note = f"a run was broken off after {limit:g} seconds by the clock"
     return replace(so_far, notes=[*so_far.notes, note])
 
 
 def _audited(
-    pipe: Connection, function: str, claim: Claim, domain: Domain, seed: int
+    pipe: Connection, function: str, claim: PrivacyClaim, domain: Domain, seed: int
 ) -> None:
     """Send verdicts so far and the last one, or why there is none."""
 
-    def report(verdict: Verdict) -> None:
+    def report(verdict: AuditVerdict) -> None:
         pipe.send((verdict, False))
 
     try:
         judge = audit_once if claim.is_of_canaries else audit
         pipe.send((judge(load(function), claim, domain, seed, report), True))
-    except RefusedError as error:
+    except CannotAuditError as error:
         pipe.send((error, True))
 
 
 def verdict_text(
-    function: str, claim: Claim, domain: Domain, verdict: Verdict, folder: Path
+    function: str,
+    claim: PrivacyClaim,
+    domain: Domain,
+    verdict: AuditVerdict,
+    folder: Path,
 ) -> str:
     """The verdict in a few lines."""
     sign = "=" if math.isinf(verdict.epsilon) else ">="
@@ -230,7 +236,7 @@ def verdict_text(
     return "\n".join(lines)
 
 
-def trade_off_text(claim: Claim, verdict: Verdict) -> str:
+def trade_off_text(claim: PrivacyClaim, verdict: AuditVerdict) -> str:
     """What the counts say of a Gaussian trade-off, and what that would cost."""
     text = f"that of no Gaussian noise of mu below {verdict.mu:.4g}"
     if claim.delta:
@@ -239,7 +245,7 @@ def trade_off_text(claim: Claim, verdict: Verdict) -> str:
     return text
 
 
-def save(folder: Path, verdict: Verdict, text: str) -> None:
+def save(folder: Path, verdict: AuditVerdict, text: str) -> None:
     """Write the verdict, and the neighbours as D.csv and D_prime.csv.
 
     The folder is created if need be; a command that is run again gives the same.

@@ -25,7 +25,7 @@ _GRID = 1e-4  # spacing of losses, or a share of the largest one of a release
 _SHARE = 2000
 
 
-class Release(NamedTuple):
+class PairRelease(NamedTuple):
     """A release on two neighbours, up to rounding."""
 
     law: str  #: gaussian, laplace, or pure: randomised response
@@ -34,7 +34,7 @@ class Release(NamedTuple):
 
 
 def composed(
-    releases: Iterable[Release], delta: float = DELTA, up: bool = False
+    releases: Iterable[PairRelease], delta: float = DELTA, up: bool = False
 ) -> float:
     """A bound from below, or above, on the epsilon of independent releases."""
     from dp_accounting import get_epsilon_gaussian
@@ -51,7 +51,7 @@ def composed(
     grid = {"pessimistic_estimate": up, "value_discretization_interval": interval}
     dots = {"use_connect_dots": up, **grid}
 
-    def distribution(release: Release) -> Any:
+    def distribution(release: PairRelease) -> Any:
         if release.law == "laplace":
             return pld.from_laplace_mechanism(1 / release.size, **dots)
         if release.law == "pure":
@@ -80,7 +80,7 @@ def ledger_bounds(ledger: Ledger, delta: float = DELTA) -> tuple[float, float]:
     It knows some of the events: the upper bound is infinite where others, or sampling
     or Gumbel noise, are in the ledger, and the lower one leaves those out.
     """
-    releases = list[Release]()
+    releases = list[PairRelease]()
     is_whole = True
     for event in ledger.events:
         release, exact = _stated(event)
@@ -103,7 +103,7 @@ def stretched(ledger: Ledger) -> Ledger:
     return replace(ledger, events=tuple(events))
 
 
-def _stated(event: Event) -> tuple[Release | None, bool]:
+def _stated(event: Event) -> tuple[PairRelease | None, bool]:
     """An event's release at its stated sensitivity, and whether it costs no more."""
     if not event.scale:
         return None, False
@@ -112,13 +112,13 @@ def _stated(event: Event) -> tuple[Release | None, bool]:
         # the worst of pure privacy; with Gumbel noise, losses have half of that range
         is_laplace = event.noise == "laplace"
         loss = 2 * size if is_laplace else size
-        return Release("pure", loss), is_laplace
+        return PairRelease("pure", loss), is_laplace
     if isinstance(event, SampledGaussian):
-        return Release("gaussian", size, event.sampling_rate), False
+        return PairRelease("gaussian", size, event.sampling_rate), False
     if isinstance(event, Laplace):
-        return Release("laplace", size), True
+        return PairRelease("laplace", size), True
     is_gaussian = isinstance(event, Gaussian)
-    return Release("gaussian", size) if is_gaussian else None, is_gaussian
+    return PairRelease("gaussian", size) if is_gaussian else None, is_gaussian
 
 
 # --- a run on a pair ------------------------------------------------------------------
@@ -153,7 +153,7 @@ def run_epsilon(m: Mechanism, pair: Pair, seeds: Sequence[int]) -> float:
         doubt = max(doubt, chance)
         end_step = min(end_step, end)
         histories.append(dict(_numbered(coupling.shifts)))
-    releases = list[Release]()
+    releases = list[PairRelease]()
     for place in histories[0]:
         same = [shifts[place] for shifts in histories if place in shifts]
         if place[0] < end_step and len(same) == len(histories):
@@ -185,16 +185,16 @@ def _numbered(shifts: Sequence[Shift]) -> Iterator[tuple[tuple, Shift]]:
         places[key] += 1
 
 
-def _least(shifts: Sequence[Shift]) -> Iterator[Release]:
+def _least(shifts: Sequence[Shift]) -> Iterator[PairRelease]:
     """The release with the least of some shifts; none where its law is not known."""
     event = shifts[0].event
     size = min(shift.size for shift in shifts)
     if isinstance(event, Laplace):  # its numbers have independent noise
         units = np.min([np.abs(shift.units) for shift in shifts], axis=0)
-        yield from (Release("laplace", float(unit)) for unit in units[units > SAME])
+        yield from (PairRelease("laplace", float(unit)) for unit in units[units > SAME])
     elif isinstance(event, SampledGaussian):
-        yield Release("gaussian", size, event.sampling_rate)
+        yield PairRelease("gaussian", size, event.sampling_rate)
     elif isinstance(event, Gaussian | PerturbedObjective) or (
         getattr(event, "order", 0) == 2
     ):
-        yield Release("gaussian", size)
+        yield PairRelease("gaussian", size)

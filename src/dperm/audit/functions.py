@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.draws import Run, begin, default_rng
-from dperm.audit.mechanism import Array, Records
+from dperm.audit.mechanism import Array, AuditData
 from dperm.core.experiment import locate
 
 Row = tuple[Array, float]  # features and label
@@ -51,7 +51,7 @@ class TimeUpError(Exception):
     """The time of an audit is over."""
 
 
-class RefusedError(ValueError):
+class CannotAuditError(ValueError):
     """A function that cannot be audited; the message states why, in one line."""
 
 
@@ -59,11 +59,11 @@ class RefusedError(ValueError):
 
 
 @dataclass(frozen=True)
-class Pair:
+class Neighbours:
     """Neighbours, and their difference in words."""
 
-    first: Records
-    second: Records
+    first: AuditData
+    second: AuditData
     text: str
 
     @property
@@ -101,11 +101,11 @@ class Domain:
         """Whether features and labels are both bounded."""
         return self.x is not None and self.y is not None
 
-    def pairs(self, rng: Rng) -> list[Pair]:
+    def pairs(self, rng: Rng) -> list[Neighbours]:
         """Neighbours worth trying, each once, from each kind of data in turn."""
         return self._in_turn((1.0,) if self.bounded else LOUD, rng)
 
-    def extremes(self, rng: Rng) -> list[Pair]:
+    def extremes(self, rng: Rng) -> list[Neighbours]:
         """Neighbours with an extreme record, where no bound is declared.
 
         Finite ones come first, then those of :data:`HUGE` numbers throughout, then
@@ -116,7 +116,7 @@ class Domain:
         pairs = []
         for x_size, y_size, kind in COMPANIES:
             X = list(self._bases(x_size, rng))[kind].X
-            base = Records(X, list(self._bases(y_size, rng))[kind].y)
+            base = AuditData(X, list(self._bases(y_size, rng))[kind].y)
             for record in self._extreme_records():
                 both = [(X[0], float(base.y[0])), record]
                 both = both if self.relation == "replace" else both[::-1]
@@ -125,7 +125,9 @@ class Domain:
         finite = [pair for pair in pairs if pair.finite]
         return finite + huge + [pair for pair in pairs if not pair.finite]
 
-    def mutants(self, parents: list[Pair], count: int, rng: Rng) -> Iterator[Pair]:
+    def mutants(
+        self, parents: list[Neighbours], count: int, rng: Rng
+    ) -> Iterator[Neighbours]:
         """Changed pairs: another record or label in D, D' or both, alone or for all."""
         if self.relation != "replace":
             return
@@ -137,7 +139,7 @@ class Domain:
             differ = (one.X != two.X).any(axis=1) | (one.y != two.y)
             place = int(np.argmax(differ))
             rows = [(data.X[place].copy(), float(data.y[place])) for data in (one, two)]
-            base, kind = Records(one.X.copy(), one.y.copy()), int(rng.integers(5))
+            base, kind = AuditData(one.X.copy(), one.y.copy()), int(rng.integers(5))
             if kind < 2:
                 rows[kind] = self._mutant(rows[kind], rng)
             elif kind == 2:
@@ -166,7 +168,7 @@ class Domain:
             x = x * rng.uniform(-1, 1)
         return self._fit(x, max(1.0, float(np.abs(x).max()))), label
 
-    def _in_turn(self, sizes: tuple[float, ...], rng: Rng) -> list[Pair]:
+    def _in_turn(self, sizes: tuple[float, ...], rng: Rng) -> list[Neighbours]:
         groups = [
             [
                 self._pair(base, position, one, two)
@@ -180,14 +182,14 @@ class Domain:
         some = (pair for pair in turns if pair is not None)
         return list({(*p.first.bytes, *p.second.bytes): p for p in some}.values())
 
-    def _pair(self, base: Records, at: int, one: Row, two: Row) -> Pair:
+    def _pair(self, base: AuditData, at: int, one: Row, two: Row) -> Neighbours:
         """Neighbours: one record in D, and another one or none in its place in D'."""
         first, place = base.replaced(at, one), f"record {at + 1} of {self.n}"
         if self.relation == "replace":
             text = f"{place}: {_said(two)} on D' in place of {_said(one)}"
-            return Pair(first, base.replaced(at, two), text)
-        rest = Records(np.delete(first.X, at, axis=0), np.delete(first.y, at))
-        return Pair(first, rest, f"{place}: {_said(one)} not on D'")
+            return Neighbours(first, base.replaced(at, two), text)
+        rest = AuditData(np.delete(first.X, at, axis=0), np.delete(first.y, at))
+        return Neighbours(first, rest, f"{place}: {_said(one)} not on D'")
 
     def _exchanges(self, size: float, rng: Rng) -> Iterator[tuple[Row, Row]]:
         """Opposite records, a record and zero, labels, a small record, random ones."""
@@ -206,17 +208,17 @@ class Domain:
             x, other = (self._random(size, rng) for _ in range(2))
             yield (x, float(rng.choice(ends))), (other, float(rng.choice(ends)))
 
-    def _bases(self, size: float, rng: Rng) -> Iterator[Records]:
+    def _bases(self, size: float, rng: Rng) -> Iterator[AuditData]:
         """Zeros, duplicates, two opposite halves, random records."""
         ends, (high, low) = self._ends(size), self._loud(size)[0]
         alternating = np.arange(self.n) % 2
         zero = self._fit(np.zeros(self.p), size)
-        yield Records(np.tile(zero, (self.n, 1)), np.full(self.n, ends[0]))
-        yield Records(np.tile(high, (self.n, 1)), np.full(self.n, ends[-1]))
+        yield AuditData(np.tile(zero, (self.n, 1)), np.full(self.n, ends[0]))
+        yield AuditData(np.tile(high, (self.n, 1)), np.full(self.n, ends[-1]))
         halves = np.where(alternating[:, None], high, low)
-        yield Records(halves, np.where(alternating, ends[-1], ends[0]))
+        yield AuditData(halves, np.where(alternating, ends[-1], ends[0]))
         X = np.array([self._random(size, rng) for _ in range(self.n)])
-        yield Records(X, rng.choice(ends, self.n))
+        yield AuditData(X, rng.choice(ends, self.n))
 
     # --- records ----------------------------------------------------------------------
 
@@ -306,7 +308,7 @@ def _cpu() -> float:
     return time.process_time() + children.children_user + children.children_system
 
 
-class Target:
+class AuditedFit:
     """``fit`` as a function of data and noise.
 
     Parameters
@@ -328,7 +330,7 @@ class Target:
 
     def __call__(
         self,
-        data: Records,
+        data: AuditData,
         seed: int,
         script: Sequence[Array] = (),
         is_kept: bool = True,
@@ -347,16 +349,16 @@ class Target:
         try:
             value = self.fit(data.X.copy(), data.y.copy(), given)
             if value is None:  # numpy would take it for NaN, on all records
-                raise RefusedError("the output: expected numbers, found None")
+                raise CannotAuditError("the output: expected numbers, found None")
             run.output = numbers(value)
-        except (RefusedError, KeyboardInterrupt):
+        except (CannotAuditError, KeyboardInterrupt):
             raise
         except BaseException as error:  # other people's code may raise anything
             run.raised = told(error)
         self.replayed += run.replayed
         return run
 
-    def repeats(self, data: Records) -> bool:
+    def repeats(self, data: AuditData) -> bool:
         """Whether a seed fixes the output, whatever ran before."""
         first, _, again = (self(data, seed).output for seed in (11, 12, 11))
         return first.tobytes() == again.tobytes()
@@ -373,7 +375,7 @@ def told(error: BaseException) -> str:
 def numbers(value: Any) -> Array:
     """All numbers of an output, flat.
 
-    Raises RefusedError if it holds something that is no number.
+    Raises CannotAuditError if it holds something that is no number.
     """
     if hasattr(value, "coef_"):
         value = [value.coef_, getattr(value, "intercept_", ())]
@@ -387,14 +389,14 @@ def numbers(value: Any) -> Array:
         return np.ravel(np.asarray(value, dtype=float)) + 0.0  # -0.0 is 0.0
     except (TypeError, ValueError) as error:
         kind = type(value).__name__
-        raise RefusedError(f"the output: expected numbers, found {kind}") from error
+        raise CannotAuditError(f"the output: expected numbers, found {kind}") from error
 
 
 def load(place: str) -> Fit:
     """The function that ``module:name`` or ``path.py:name`` names.
 
-    Raises RefusedError if there is no such module or function, or its module does not
-    import.
+    Raises CannotAuditError if there is no such module or function, or its module does
+    not import.
     """
     module, _, name = place.rpartition(":")
     try:
@@ -403,11 +405,11 @@ def load(place: str) -> Fit:
         raise
     except BaseException as error:  # it may even exit
         text = f"{place}: {module} does not import: {told(error)}"
-        raise RefusedError(text) from error
+        raise CannotAuditError(text) from error
     for part in name.split("."):
         fit = getattr(fit, part, None)
     if not callable(fit):
-        raise RefusedError(f"{place}: expected a function {name} in it, found none")
+        raise CannotAuditError(f"{place}: expected a function {name} in it, found none")
     return fit
 
 

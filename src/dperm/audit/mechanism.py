@@ -43,7 +43,7 @@ LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class AuditData:
     """Data of a mechanism: X (n, p), labels y (n,). Hashed by identity."""
 
     X: Array
@@ -54,20 +54,20 @@ class Records:
         """What tells whether two are the same."""
         return self.X.tobytes(), self.y.tobytes()
 
-    def replaced(self, i: int, record: Record) -> Records:
+    def replaced(self, i: int, record: Record) -> AuditData:
         """The neighbour with another record i."""
         X = self.X.copy()
         y = self.y.copy()
         X[i], y[i] = record
-        return Records(X, y)
+        return AuditData(X, y)
 
 
 @dataclass(frozen=True)
 class Pair:
     """Neighbours, and the record they differ in."""
 
-    first: Records
-    second: Records
+    first: AuditData
+    second: AuditData
     position: int
 
     @property
@@ -194,7 +194,7 @@ class Whole:
     ledger: Callable[[Any], Ledger]
     forced: Callable[[list[Any], bool], Any]
     neighbours: Callable[[], Iterator[tuple[str, Any, Any]]]
-    many: Records
+    many: AuditData
     composed: Callable[[Any, float, float, Sequence[int]], Composed] | None = None
     faults: Callable[[], tuple[list[str], int]] = lambda: ([], 0)
 
@@ -227,8 +227,8 @@ class Mechanism:
     name: str
     kind: str
     ledger: Ledger
-    base: Records
-    begin: Callable[[Records, Streams], Any]
+    base: AuditData
+    begin: Callable[[AuditData, Streams], Any]
     follow: Callable[[Any], Iterator[Array]]
     end: Callable[[Any], Any] | None = None
     published: Callable[[Any], Array] = attrgetter("weights")
@@ -287,7 +287,7 @@ class Mechanism:
 
     def run(
         self,
-        data: Records,
+        data: AuditData,
         seed: Seed,
         script: Sequence[Draw] = (),
         read_record: int | None = None,

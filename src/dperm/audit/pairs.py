@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dperm.audit.mechanism import LOUD, Array, Mechanism, Pair, Record, Records
+from dperm.audit.mechanism import LOUD, Array, AuditData, Mechanism, Pair, Record
 
 QUIET = 0.3  # size of a record that is clipped, but changes no bound on the data
 GAPS = (0.0, 0.5, 0.75, 0.25)  # distances of candidates, relative to the largest
@@ -49,7 +49,11 @@ def odd_pairs(m: Mechanism) -> list[Pair]:
 
 
 def _pair(
-    m: Mechanism, base: Records, position: int, record: Record, replacement: Record
+    m: Mechanism,
+    base: AuditData,
+    position: int,
+    record: Record,
+    replacement: Record,
 ) -> Pair:
     bound = np.inf if m.bound is None else m.bound
     record, replacement = (
@@ -118,7 +122,7 @@ def _crowded(m: Mechanism) -> Iterator[Pair]:
     for c in corners(p):
         turned = np.roll(c, 1) * np.where(np.arange(p) == 0, -1.0, 1.0)
         for twin in (-c, turned):
-            crowd = Records(np.tile(LOUD * twin, (n, 1)), np.ones(n))
+            crowd = AuditData(np.tile(LOUD * twin, (n, 1)), np.ones(n))
             yield _pair(m, crowd, m.positions[0], (LOUD * c, 1.0), (LOUD * twin, 1.0))
 
 
@@ -135,5 +139,5 @@ def _apart(m: Mechanism) -> Iterator[Pair]:
             means = np.where(is_first, 1 - gap, 1.0)
         X = np.where(place % n < np.round(n * (1 - means) / 2), -1.0, 1.0)
         yield _pair(
-            m, Records(X, np.ones(n)), position, (LOUD * c, 1.0), (-LOUD * c, 1.0)
+            m, AuditData(X, np.ones(n)), position, (LOUD * c, 1.0), (-LOUD * c, 1.0)
         )

@@ -22,8 +22,8 @@ import numpy as np
 from scipy import stats
 
 from dperm.audit.draws import Run
-from dperm.audit.functions import Pair, Target
-from dperm.audit.mechanism import LAWS, Array, Records
+from dperm.audit.functions import AuditedFit, Neighbours
+from dperm.audit.mechanism import LAWS, Array, AuditData
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.present.intervals import binomial_bounds
 
@@ -95,7 +95,7 @@ class Bound:
     text: str  #: the event and its counts, or what the laws are
 
 
-def law(target: Target, data: Records, seed: int) -> Law | None:
+def law(target: AuditedFit, data: AuditData, seed: int) -> Law | None:
     """The law of the output on these data; None if it is not affine in known noise."""
     plain = target(data, seed)
     size = sum(draw.unit.size for draw in plain.draws)
@@ -118,7 +118,9 @@ def law(target: Target, data: Records, seed: int) -> Law | None:
     return fitted if _holds(target, data, seed, fitted, plain) else None
 
 
-def _holds(target: Target, data: Records, seed: int, fitted: Law, plain: Run) -> bool:
+def _holds(
+    target: AuditedFit, data: AuditData, seed: int, fitted: Law, plain: Run
+) -> bool:
     """Whether the law predicts the outputs of runs on fresh noise with other seeds."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
     for k in range(CHECKS):
@@ -140,7 +142,9 @@ def sample(name: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array
     return np.asarray(LAWS[name].rvs(size=shape, random_state=rng))
 
 
-def compare_laws(target: Target, pair: Pair, seed: int, delta: float) -> Bound | None:
+def compare_laws(
+    target: AuditedFit, pair: Neighbours, seed: int, delta: float
+) -> Bound | None:
     """The epsilon that the laws of a pair prove; None where they are not known.
 
     Outputs are taken in units of their size, which tells differences from rounding.
@@ -238,7 +242,7 @@ def _gaussian(law_d: Law, law_d_prime: Law, delta: float) -> Bound:
 
 
 @dataclass(frozen=True)
-class Event:
+class OutputEvent:
     """Outputs whose statistic is at least ``at``."""
 
     text: str  #: the event in words; a statistic that was fitted is only named
@@ -248,7 +252,7 @@ class Event:
 
 
 def judge(
-    event: Event, first: Array, second: Array, level: float, delta: float
+    event: OutputEvent, first: Array, second: Array, level: float, delta: float
 ) -> Bound:
     """Lower bound on epsilon from fresh runs (Clopper and Pearson on both sides)."""
     runs = len(first)
@@ -280,7 +284,7 @@ def ratio_bound(
 
 def learn(
     first: Array, second: Array, level: float, delta: float, trials: int | None = None
-) -> Event:
+) -> OutputEvent:
     """The event with the largest lower bound on these runs, or on more like them.
 
     Parameters
@@ -321,10 +325,10 @@ def learn(
     name = f"{text} {'>=' if sign > 0 else '<='} {sign * threshold + 0.0:.6g}"
     if statistic(first[:1]).dtype == bool:
         name = text if sign > 0 else f"not ({text})"
-    return Event(name, lambda w: sign * statistic(w), threshold, bool(swapped))
+    return OutputEvent(name, lambda w: sign * statistic(w), threshold, bool(swapped))
 
 
-def learn_shift(first: Array, second: Array, trials: int) -> Event | None:
+def learn_shift(first: Array, second: Array, trials: int) -> OutputEvent | None:
     """The event that shows the largest mu of Gaussian noise; None if none shows any."""
     best = None
     largest = 0.0
@@ -346,7 +350,7 @@ def learn_shift(first: Array, second: Array, trials: int) -> Event | None:
                 if mus[k] > largest + EASE:
                     name = f"{text} {'>=' if sign > 0 else '<='} {sign * ats[k]:.6g}"
                     signed = partial(_signed, statistic, sign)
-                    best = Event(name, signed, float(ats[k]), swapped)
+                    best = OutputEvent(name, signed, float(ats[k]), swapped)
                     largest = float(mus[k])
     return best
 
@@ -356,7 +360,7 @@ def _signed(statistic: Statistic, sign: float, outputs: Array) -> Array:
 
 
 def trade_off(
-    event: Event, first: Array, second: Array, level: float
+    event: OutputEvent, first: Array, second: Array, level: float
 ) -> tuple[float, str]:
     r"""The mu below which no trade-off is Gaussian, from fresh runs; and the counts.
 

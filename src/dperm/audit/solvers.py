@@ -21,7 +21,7 @@ from scipy import sparse
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.audit.mechanism import DELTA, LOUD, Array, Mechanism, Records
+from dperm.audit.mechanism import DELTA, LOUD, Array, AuditData, Mechanism
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, STRICT
 from dperm.core.erm.losses import named
@@ -76,16 +76,16 @@ class Shape:
         """Whether labels are numbers."""
         return bool((named(self.loss).signs(np.full(1, -1.0)) == 1).all())
 
-    def records(self) -> Records:
+    def records(self) -> AuditData:
         """Records of one sign; a few zeros if sparse."""
         rng = np.random.default_rng(7)
         sizes = np.geomspace(self.balance, 1 / self.balance, self.p)
         X = np.outer(rng.uniform(0.5, 1.5, self.n), sizes)
         if self.sparse:
             X[np.add.outer(np.arange(self.n), np.arange(self.p)) % 3 == 1] = 0.0
-        return Records(X, np.ones(self.n))
+        return AuditData(X, np.ones(self.n))
 
-    def problem(self, data: Records, public: Problem | None = None) -> Problem:
+    def problem(self, data: AuditData, public: Problem | None = None) -> Problem:
         """The problem on the records, with the public constants of another one."""
         A = sparse.csc_array(data.X) if self.sparse else data.X
         problem = build("audit", A, data.y, self.loss, self.penalty, 1.0, DELTA)
@@ -275,7 +275,7 @@ def lane(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
     )
     prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
 
-    def begin(data: Records, run_streams: Streams) -> Any:
+    def begin(data: AuditData, run_streams: Streams) -> Any:
         run_problem = problem if data is base else prepared(data)
         return request.module.Run(
             run_problem, lanes, run_streams, request.options, 1, count
@@ -348,10 +348,10 @@ def as_vertex(release: Array, d: int) -> Array:
     return np.concatenate([np.sign(signed) * np.eye(d)[abs(int(signed)) - 1], numbers])
 
 
-def _sequence(needs: Needs, d: int) -> Records:
+def _sequence(needs: Needs, d: int) -> AuditData:
     """Records with labels of both signs."""
     X = np.random.default_rng(3).uniform(0.5, 1.5, (needs.n, d))
-    return Records(X, np.where(np.arange(needs.n) % 3 == 0, -1.0, 1.0))
+    return AuditData(X, np.where(np.arange(needs.n) % 3 == 0, -1.0, 1.0))
 
 
 def _streams(request: Asked) -> Made:
@@ -360,7 +360,9 @@ def _streams(request: Asked) -> Made:
         yield from _of_balls(request, words, needs, base)
 
 
-def _kinds_of_stream(request: Asked) -> Iterator[tuple[str, Needs, Records | None]]:
+def _kinds_of_stream(
+    request: Asked,
+) -> Iterator[tuple[str, Needs, AuditData | None]]:
     """The usual data, and those on which a bound on the step is needed.
 
     There the first record moves the iterate as far as any, and margins of the others
@@ -378,10 +380,10 @@ def _kinds_of_stream(request: Asked) -> Iterator[tuple[str, Needs, Records | Non
         X[:, 0] = sizes
         X[np.arange(curved.n), 1 + np.arange(curved.n) % (d - 1)] = 1.0
         X /= np.linalg.norm(X, axis=1, keepdims=True)
-        yield ", long steps", curved, Records(X, np.zeros(curved.n))
+        yield ", long steps", curved, AuditData(X, np.zeros(curved.n))
 
 
-def _of_balls(request: Asked, words: str, needs: Needs, base: Records | None) -> Made:
+def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) -> Made:
     target = family.Target(needs.epsilon, DELTA, request.kind)
     for p, d in needs.balls[: 1 if base else None]:
         setup = Setup(needs.loss, p, d, needs.radius)
@@ -394,7 +396,7 @@ def _of_balls(request: Asked, words: str, needs: Needs, base: Records | None) ->
             ).ledger
             return releases
 
-        def begin(data: Records, run_streams: Streams, setup: Setup = setup) -> Any:
+        def begin(data: AuditData, run_streams: Streams, setup: Setup = setup) -> Any:
             arguments = (setup, [target], run_streams, Rows(data.X, data.y))
             return request.module.Run(*arguments, needs.n, request.options)
 
@@ -428,7 +430,7 @@ def _frank_wolfe(request: Asked) -> Made:
     count = request.needs.steps
     base = _sequence(request.needs, d)
 
-    def problem(data: Records) -> Problem:
+    def problem(data: AuditData) -> Problem:
         rows = Rows(data.X, data.y)
         return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
 
@@ -443,7 +445,7 @@ def _frank_wolfe(request: Asked) -> Made:
         ).ledger
         return releases
 
-    def begin(data: Records, run_streams: Streams) -> Any:
+    def begin(data: AuditData, run_streams: Streams) -> Any:
         return request.module.Run(problem(data), run_streams, request.options, noise)
 
     def follow(run: Any) -> Iterator[Array]:
@@ -517,7 +519,7 @@ def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mech
     tried = tuple((s * size * record, s * size * opposite) for s in (1.0, -1.0))
     if company:
         R = module.constants(Scaled(declared(problem)), options)[0]
-        base = Records(np.tile([-R, 0.0], (shape.n, 1)), np.ones(shape.n))
+        base = AuditData(np.tile([-R, 0.0], (shape.n, 1)), np.ones(shape.n))
         turned = [R * np.array([math.sin(a), math.cos(a)]) for a in ANGLES]
         tried = tuple((x, x * (1, -1)) for x in turned)
         problem = declared(shape.problem(base))
@@ -525,7 +527,7 @@ def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mech
     noise = calibrate(lambda s: module.ledger(scaled, s, options), 1.0, DELTA, STRICT)
     ledger = noise.ledger
 
-    def begin(data: Records, run_streams: Streams) -> Any:
+    def begin(data: AuditData, run_streams: Streams) -> Any:
         neighbour = Scaled(replace(shape.problem(data), public=problem.known))
         return module.Run(neighbour, ledger, [run_streams], options)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.audit import solvers
-from dperm.audit.checks import BLIND, CHECKS, Audit, Finding, raised
+from dperm.audit.checks import BLIND, CHECKS, Audit, CheckResult, raised
 from dperm.audit.mechanism import DELTA, Mechanism
 from dperm.core.privacy.ledger import N, united
 
@@ -68,7 +68,7 @@ def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame
     return _rows(checked, m.name, m.kind, m.claimed, m.true, lower, public)
 
 
-def _rows(findings: list[Finding], *common: Any) -> pd.DataFrame:
+def _rows(findings: list[CheckResult], *common: Any) -> pd.DataFrame:
     columns = dict(zip(KNOWN, common, strict=True))
     return pd.DataFrame([{**columns, **asdict(finding)} for finding in findings])
 

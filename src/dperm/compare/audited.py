@@ -34,9 +34,9 @@ from dperm.audit.mechanism import (
     DELTA,
     LOUD,
     Array,
+    AuditData,
     Composed,
     Mechanism,
-    Records,
     Tap,
     Whole,
     quiet,
@@ -118,10 +118,10 @@ def _models(method: methods.Method) -> Iterator[tuple[DPLinear, int]]:
         yield DPClassifier(method, classes=CLASSES, **given), N
 
 
-def _base(real: bool, n: int = N) -> Records:
+def _base(real: bool, n: int = N) -> AuditData:
     y = np.ones(n)
     y[0] = 1.0 if real else -1.0  # it may be the only one of its class
-    return Records(np.linspace(0.5, 1.5, n * P).reshape(n, P), y)
+    return AuditData(np.linspace(0.5, 1.5, n * P).reshape(n, P), y)
 
 
 def estimator(model: DPLinear, n: int = N) -> Mechanism:
@@ -138,7 +138,7 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
     base = _base(real, n)
     target = (model.epsilon, DELTA)
 
-    def cleaned(data: Records) -> tuple[Any, Any]:
+    def cleaned(data: AuditData) -> tuple[Any, Any]:
         """Records as a fit holds them before its first release."""
         return model._cleaned(data.X, data.y)
 
@@ -156,7 +156,7 @@ def estimator(model: DPLinear, n: int = N) -> Mechanism:
     # The shrinkage reads it.
     model.epsilon_ = Guarantee(noise.ledger, DELTA, (), model.epsilon)
 
-    def begin(data: Records, own: Streams) -> SimpleNamespace:
+    def begin(data: AuditData, own: Streams) -> SimpleNamespace:
         def normal(scale: Any, size: int) -> Array:
             return scale * gaussian(own.smoothness, (size, 1))
 
@@ -221,7 +221,7 @@ def search(real: bool) -> Mechanism:
     made = PrivateSearch(model, {"l2": [0.1, 0.2]}, epsilon=EPSILON)
     base = _base(real)
 
-    def prepared(data: Records) -> list[Any]:
+    def prepared(data: AuditData) -> list[Any]:
         """The runs of all points of the grid on the data."""
         models, t, every = made._prepared(data.X, data.y)
         return [model._runs(t, every)[0] for model in models]
@@ -231,7 +231,7 @@ def search(real: bool) -> Mechanism:
     (_, noise, ledger), *_ = made._priced(runs, DELTA)[0]
     kept = lru_cache(maxsize=200)(lambda data: prepared(data)[0])
 
-    def begin(data: Records, own: Streams) -> SimpleNamespace:
+    def begin(data: AuditData, own: Streams) -> SimpleNamespace:
         return SimpleNamespace(data=data, seeds=own.noise.integers(2**62, size=2))
 
     def follow(fit: SimpleNamespace) -> Iterator[Array]:
@@ -260,7 +260,7 @@ def search(real: bool) -> Mechanism:
 # --- whole fits -----------------------------------------------------------------------
 
 
-def whole(model: Any, base: Records) -> Whole:
+def whole(model: Any, base: AuditData) -> Whole:
     """A fit of an estimator, or a search, as its user calls it."""
     is_search = isinstance(model, PrivateSearch)
     is_real = isinstance(model.estimator if is_search else model, DPRegressor)
@@ -268,11 +268,11 @@ def whole(model: Any, base: Records) -> Whole:
     def fit(data: Any, epsilon: float, delta: float, seed: int) -> Any:
         fresh = clone(model).set_params(epsilon=epsilon, random_state=seed)
         name = "estimator__delta" if is_search else "delta"
-        X, y = (data.X, data.y) if isinstance(data, Records) else data
+        X, y = (data.X, data.y) if isinstance(data, AuditData) else data
         return fresh.set_params(**{name: delta}).fit(X, y)
 
     def composed(
-        data: Records, epsilon: float, delta: float, seeds: Sequence[int]
+        data: AuditData, epsilon: float, delta: float, seeds: Sequence[int]
     ) -> Composed:
         count = len(seeds)
         with Budget(count * epsilon, count * delta) as budget:
@@ -290,7 +290,7 @@ def whole(model: Any, base: Records) -> Whole:
         return fitted.epsilon_.ledger
 
     times = -(-PLENTY // len(base.y))
-    many = Records(np.tile(base.X, (times, 1)), np.tile(base.y, times))
+    many = AuditData(np.tile(base.X, (times, 1)), np.tile(base.y, times))
     neighbours = partial(_neighbours, base, is_real)
     return Whole(fit, ledger, forced, neighbours, many, composed)
 
@@ -328,7 +328,7 @@ def forced(log: list[Any], is_first: bool) -> Iterator[None]:
         yield
 
 
-def _neighbours(base: Records, is_real: bool) -> Iterator[tuple[str, Any, Any]]:
+def _neighbours(base: AuditData, is_real: bool) -> Iterator[tuple[str, Any, Any]]:
     """The base, and data with another record in it, of every kind."""
     place = len(base.y) // 2
     x, label = base.X[place], float(base.y[place])

@@ -257,7 +257,7 @@ def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> 
             reader = replace(reader, target=reader.target or target)
             paths = [path]
         elif source.kind == "http":
-            budget = Budget(data, dataset.digest is not None)
+            budget = Allowance(data, dataset.digest is not None)
             urls = enumerate(source.urls)
             paths = [_download(url, work / str(i), data, budget) for i, url in urls]
             max_bytes = budget.spare_bytes
@@ -320,7 +320,7 @@ def _included(loader: str, positive: str | None) -> Arrays:
     return X, y
 
 
-class Budget:
+class Allowance:
     """What is left for the files of a source: bytes, and seconds until a deadline.
 
     It is a downloader of pooch: over all files, attempts and redirects it takes at most
@@ -395,7 +395,7 @@ class SpentError(RuntimeError):
     """A download that was ended; it is not tried again."""
 
 
-def _download(url: str, folder: Path, data: Data, budget: Budget) -> Path:
+def _download(url: str, folder: Path, data: Data, budget: Allowance) -> Path:
     """Download one file by pooch, whole or not at all, within a budget.
 
     Raises SourceError if the file is not available.

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from dperm.core.experiment import files as store
-from dperm.core.experiment.schema import Data, Preparation, Problem
+from dperm.core.experiment.schema import Data, Preparation, ProblemSection
 from dperm.data.arrays import (
     digest_arrays,
     load_arrays,
@@ -47,9 +47,9 @@ def prepared_folder(problem_name: str, data: Data) -> Path:
 
 
 def prepare(
-    problem: Problem,
+    problem: ProblemSection,
     data: Data,
-    check: Callable[[Problem, np.ndarray], None] | None = None,
+    check: Callable[[ProblemSection, np.ndarray], None] | None = None,
 ) -> Prepared:
     """Make and store the arrays of a problem, in ``<data.dir>/prepared/<name>/``.
 
@@ -114,7 +114,7 @@ def made_by(steps: Preparation) -> str:
     return store.digest([asdict(steps), closure.digest("dperm.data.preparing:_make")])
 
 
-def _make(problem: Problem, record: FetchRecord, X: Any, y: Any) -> Prepared:
+def _make(problem: ProblemSection, record: FetchRecord, X: Any, y: Any) -> Prepared:
     """The arrays and what is known of them; of an unavailable data set, only that."""
     steps = problem.preparation
     meta = {

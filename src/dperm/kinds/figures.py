@@ -13,7 +13,7 @@ import pandas as pd
 from dperm.core.experiment import results
 from dperm.core.experiment.locate import ConfigError
 from dperm.core.experiment.results import Result
-from dperm.core.experiment.schema import Config, Problem, Product
+from dperm.core.experiment.schema import Config, ProblemSection, Product
 from dperm.kinds.tables import swept_errors
 from dperm.present import drawing
 from dperm.present.drawing import Picture, Rows
@@ -105,7 +105,7 @@ def absent(results_of: Iterable[tuple[str, list[Result]]]) -> dict[str, str]:
     return gone
 
 
-def told(gone: Mapping[str, str], titles: Mapping[str, Problem]) -> str:
+def told(gone: Mapping[str, str], titles: Mapping[str, ProblemSection]) -> str:
     """One line on what has no panel."""
     titles_of = {name: titles[name].title if name in titles else name for name in gone}
     return "; ".join(f"{titles_of[name]}: {why}" for name, why in gone.items())
@@ -176,11 +176,11 @@ def _cost(runs: pd.DataFrame) -> str:
     return f"$\\epsilon$ {true:.2g}" if np.isfinite(true) else "no sound $\\epsilon$"
 
 
-def _privacy(problem: Problem) -> str:
+def _privacy(problem: ProblemSection) -> str:
     return f"{problem.title}, $\\epsilon$ = {problem.privacy.epsilon:g}"
 
 
-def _penalty(problem: Problem) -> str:
+def _penalty(problem: ProblemSection) -> str:
     penalty = "L1" if problem.penalty.l1 else "L2"
     kind = f"{problem.loss} + {penalty}".replace("_", " ")
     kind = {"least squares + L1": "LASSO"}.get(kind, kind)

@@ -53,7 +53,7 @@ class Means:
 
 
 @dataclass(frozen=True)
-class Law:
+class TuningDraws:
     """Draws of the results of a tuning."""
 
     #: least, fresh: the mean by which the setting was chosen, and that of its new runs
@@ -63,7 +63,9 @@ class Law:
     settings: int  #: how many compete
 
 
-def law(tables: list[Errors], most: int | None = None, again: int | None = RUNS) -> Law:
+def law(
+    tables: list[Errors], most: int | None = None, again: int | None = RUNS
+) -> TuningDraws:
     """Draw the law from the transcripts of settings, each with draws of its own.
 
     ``tables`` are what ``by_passes`` makes of the rows; ``most`` is the number of
@@ -97,7 +99,9 @@ def law(tables: list[Errors], most: int | None = None, again: int | None = RUNS)
     later = rng.integers(size, size=(DRAWS, again or size))
     # of equally good settings, the least mean is printed
     printed = replace(_means(numbers, best, picked), errors=least_mean)
-    return Law(printed, _means(numbers, best, later), float(tied), len(all_means))
+    return TuningDraws(
+        printed, _means(numbers, best, later), float(tied), len(all_means)
+    )
 
 
 def _means(numbers: np.ndarray, at: np.ndarray, picked: np.ndarray) -> Means:

@@ -15,7 +15,7 @@ from dperm.core.privacy.strict import gaussian_epsilon, gaussian_renyi_epsilon
 
 
 @dataclass(frozen=True)
-class Case:
+class Argument:
     """Result of an argument for one case, the claimed value, and the method."""
 
     found: float
@@ -28,7 +28,7 @@ class Case:
         return self.found / self.claimed
 
 
-def theorem_gaussian(epsilon: float, delta: float) -> Case:
+def theorem_gaussian(epsilon: float, delta: float) -> Argument:
     """Gaussian releases at variance 12 L^2 TK log(1/delta) / (n epsilon)^2.
 
     Sensitivity 2 L / n; the number of releases cancels. Mangold et al. 2022, Theorem
@@ -36,10 +36,10 @@ def theorem_gaussian(epsilon: float, delta: float) -> Case:
     """
     rho = epsilon**2 / (6 * math.log(1 / delta))
     cost = gaussian_renyi_epsilon(rho, delta)
-    return Case(cost, epsilon, "Renyi composition, converted at the best order")
+    return Argument(cost, epsilon, "Renyi composition, converted at the best order")
 
 
-def theorem_gaussian_noise(epsilon: float, delta: float) -> Case:
+def theorem_gaussian_noise(epsilon: float, delta: float) -> Argument:
     """The same noise by the exact profile of one Gaussian (Balle and Wang 2018)."""
     cost = gaussian_epsilon(epsilon / math.sqrt(3 * math.log(1 / delta)), delta)
-    return Case(cost, epsilon, "exact composition of Gaussians")
+    return Argument(cost, epsilon, "exact composition of Gaussians")

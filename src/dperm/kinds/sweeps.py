@@ -17,7 +17,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.tune import ONE_RUN
-from dperm.core.experiment.unit import Job, lane_rows
+from dperm.core.experiment.unit import SolverJob, lane_rows
 from dperm.core.lanes import Lanes, trials
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.privacy.calibration import Calibration, UnreachableTargetError
@@ -195,7 +195,7 @@ def problem_of(config: schema.Config, name: str) -> tuple[Problem, Optimum]:
     return inputs.load_problem(section), inputs.load_optimum(section)
 
 
-def job_of(config: schema.Config, point: dict[str, Any]) -> Job:
+def job_of(config: schema.Config, point: dict[str, Any]) -> SolverJob:
     """A point's solver on its problem. Raises as ``problem_of``."""
     solver = configuration.read("solver", point["solver"])
     section = replace(plan.at_problem(config, point["problem"]), solver=solver)
@@ -254,7 +254,10 @@ def _beside_the_best(errors: pd.DataFrame) -> pd.Series:
 
 
 def transcripts_of(
-    job: Job, chosen: pd.DataFrame, seeds: Callable[[float], list[int]], kind: str
+    job: SolverJob,
+    chosen: pd.DataFrame,
+    seeds: Callable[[float], list[int]],
+    kind: str,
 ) -> pd.DataFrame:
     """Rows of settings on seeds, which are those of a number of passes.
 

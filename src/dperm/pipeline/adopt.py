@@ -21,7 +21,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT, Parts
-from dperm.core.experiment.unit import Job, Unit, compute, part_key
+from dperm.core.experiment.unit import SolverJob, Unit, compute, part_key
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.stages import Swept, Task
 from dperm.pipeline.verify import IDENTITY, UNCOMPARED, difference
@@ -95,7 +95,7 @@ def _lanes(config: schema.Config) -> Iterator[Old]:
             yield title, path, f"{identity}-{job.code.lanes}-{points}", differs
 
 
-def _lanes_differ(job: Job, unit: Unit, path: Path) -> str:
+def _lanes_differ(job: SolverJob, unit: Unit, path: Path) -> str:
     stored = store.read_table(path)
     points = stored[POINT].drop_duplicates().head(LANES)
     recomputed = compute(job, unit, points, job.workers)

@@ -25,7 +25,7 @@ def check(config: schema.Config) -> None:
     solver(config.solver)
 
 
-def problem(section: schema.Problem) -> None:
+def problem(section: schema.ProblemSection) -> None:
     """Refuse an unknown loss, data that no source could serve, or sparse ones to fill.
 
     Standardised columns have no zeros, so that sparse data are not standardised.
@@ -74,7 +74,7 @@ def held(section: schema.Solver) -> None:
 
 
 def able(
-    problem: schema.Problem, solver: schema.Solver, where: str, *is_sparse: bool
+    problem: schema.ProblemSection, solver: schema.Solver, where: str, *is_sparse: bool
 ) -> tuple[Any, Any]:
     """Module and options of a solver; one that cannot do the problem is refused."""
     module = solvers.load(solver.algorithm)
@@ -84,7 +84,7 @@ def able(
     return module, options
 
 
-def usable(problem: schema.Problem, y: np.ndarray) -> None:
+def usable(problem: schema.ProblemSection, y: np.ndarray) -> None:
     """Refuse labels y (n,) that do not suit the problem."""
     where = f"conf/problem/{problem.name}.yaml"
     if len(y) < 2:

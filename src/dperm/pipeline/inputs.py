@@ -20,7 +20,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.grid import number
 from dperm.core.experiment.scope import view
-from dperm.core.experiment.unit import Code, Job
+from dperm.core.experiment.unit import CodeDigests, SolverJob
 from dperm.core.privacy.ledger import (
     COLUMNS,
     LABEL_MEAN,
@@ -72,7 +72,7 @@ def load_problem(config: schema.Config) -> Problem:
     )
 
 
-def public_information(problem: schema.Problem) -> tuple[str, ...]:
+def public_information(problem: schema.ProblemSection) -> tuple[str, ...]:
     """Information on all records that reading and preparing take as public, with n."""
     steps = {
         STANDARDISATION: problem.preparation.standardize,
@@ -147,7 +147,7 @@ def _identity(config: schema.Config) -> str:
     return store.digest([arrays, *settings, digests.optimum(spec.loss)])
 
 
-def load_job(config: schema.Config) -> Job:
+def load_job(config: schema.Config) -> SolverJob:
     """The chosen solver on the chosen problem.
 
     Raises UnavailableError if the data of the problem cannot be had, and ConfigError if
@@ -161,9 +161,9 @@ def load_job(config: schema.Config) -> Job:
     name = solver.algorithm
     loss = config.problem.loss
     noise = digests.noise(name, config.paper.calibrations, loss)
-    code = Code(digests.lanes(name, loss), noise)
+    code = CodeDigests(digests.lanes(name, loss), noise)
     folder = plan.results_folder(config, *names[:3])
-    return Job(
+    return SolverJob(
         names, name, problem, load_optimum(config), module, options, code,
         config.seed, folder, config.workers,
     )  # fmt: skip

@@ -26,7 +26,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.core.experiment.unit import Job
+from dperm.core.experiment.unit import SolverJob
 from dperm.core.privacy.accounting import epsilon, true_epsilon
 from dperm.core.privacy.calibration import Calibration
 from dperm.data.fetching import fetched_folder, load_fetched, read_record
@@ -139,7 +139,7 @@ def _optimum(config: schema.Config, coverage: Coverage) -> Iterator[str]:
 # --- ledgers --------------------------------------------------------------------------
 
 
-def ledgers(job: Job, rows: Any, seed: int, coverage: Coverage) -> Iterator[str]:
+def ledgers(job: SolverJob, rows: Any, seed: int, coverage: Coverage) -> Iterator[str]:
     """Find ledgers of a run that its solver does not state, or that cost otherwise.
 
     ``rows`` are those of its tuning: their noise and epsilon are those of a ledger.
@@ -185,7 +185,7 @@ def _noise(calibrated: Calibration) -> str:
     return f"{calibrated.noise_multiplier:.12g}, {calibrated.true_epsilon:.12g}"
 
 
-def _stated(job: Job, record: dict[str, Any]) -> Iterator[str]:
+def _stated(job: SolverJob, record: dict[str, Any]) -> Iterator[str]:
     """How an entry differs from the ledger that the solver states at its noise."""
     calibrated = Calibration.from_dict(record["calibrated"])
     problem = job.problem

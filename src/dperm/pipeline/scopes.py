@@ -51,7 +51,7 @@ def own_overrides(config: schema.Config, group: str) -> tuple[str, ...]:
 # --- one problem, one solver ----------------------------------------------------------
 
 
-def prepared(problem: schema.Problem) -> Settings:
+def prepared(problem: schema.ProblemSection) -> Settings:
     """Settings of the arrays of a problem; those of its data set are in its digest."""
     path = f"problem.{problem.name}"
     return {
@@ -60,7 +60,7 @@ def prepared(problem: schema.Problem) -> Settings:
     }
 
 
-def optimum(problem: schema.Problem) -> Settings:
+def optimum(problem: schema.ProblemSection) -> Settings:
     """Settings of the optimum of a problem: neither privacy nor public information."""
     path = f"problem.{problem.name}"
     unused = ("privacy", "preparation", "dataset.reader")

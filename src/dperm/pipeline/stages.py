@@ -25,7 +25,13 @@ from dperm.core.experiment.files import Key, Parts
 from dperm.core.experiment.results import sweep_path
 from dperm.core.experiment.scope import view
 from dperm.core.experiment.tune import progress
-from dperm.core.experiment.unit import COLUMNS, IDENTITY, Job, compute, unavailable
+from dperm.core.experiment.unit import (
+    COLUMNS,
+    IDENTITY,
+    SolverJob,
+    compute,
+    unavailable,
+)
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.parallel import forked
@@ -66,7 +72,7 @@ def solve(config: schema.Config) -> Path:
 def _rows_in(
     config: schema.Config,
     name: str,
-    compute_rows: Callable[[Job, plan.Design], pd.DataFrame],
+    compute_rows: Callable[[SolverJob, plan.Design], pd.DataFrame],
 ) -> Path:
     """Write a table of rows; where there are no data, of the reason."""
     names = plan.names_of(config)

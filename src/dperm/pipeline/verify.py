@@ -44,7 +44,7 @@ from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
-from dperm.core.experiment.unit import HOPELESS, PROVENANCE, Job, Unit, compute
+from dperm.core.experiment.unit import HOPELESS, PROVENANCE, SolverJob, Unit, compute
 from dperm.pipeline import manifest, products, recheck
 from dperm.pipeline.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
 from dperm.pipeline.inputs import UnavailableError, load_job
@@ -345,7 +345,7 @@ def _replayed(
     coverage.count("lanes", UNCHECKABLE, len(lanes) - count)
 
     @functools.cache
-    def load(*run: str) -> tuple[Job, plan.Design]:
+    def load(*run: str) -> tuple[SolverJob, plan.Design]:
         run_config = plan.at_run(config, *run)
         return load_job(run_config), plan.design(run_config)
 
@@ -381,7 +381,7 @@ def _lanes(config: schema.Config) -> list[tuple[Any, str, Any]]:
     return choices
 
 
-def _lane(job: Job, design: plan.Design, stage: str, lane: Any) -> Iterator[str]:
+def _lane(job: SolverJob, design: plan.Design, stage: str, lane: Any) -> Iterator[str]:
     """How a stored lane differs from the one that the current code makes."""
     kind = lane.calibration
     passes = lane.passes

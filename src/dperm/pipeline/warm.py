@@ -136,7 +136,7 @@ def serve(number: int, command: Callable[[], None], modules: Iterable[str]) -> N
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # they are meant for the jobs
     poll = select.poll()
-    jobs = dict[int, Job]()
+    jobs = dict[int, ForkedJob]()
     poll.register(listener, select.POLLIN)
     poll.register(0, select.POLLIN)
     is_open = True
@@ -148,7 +148,7 @@ def serve(number: int, command: Callable[[], None], modules: Iterable[str]) -> N
                 poll.unregister(listener)
                 listener.close()
             elif number == listener.fileno():
-                job = Job(listener, interrupt, command)
+                job = ForkedJob(listener, interrupt, command)
                 for watched in (job.process, job.connection.fileno()):
                     jobs[watched] = job
                 poll.register(job.process, select.POLLIN)
@@ -172,7 +172,7 @@ def _import(modules: Iterable[str]) -> None:
         config.compose([])  # fills the caches of the parser of overrides
 
 
-class Job:
+class ForkedJob:
     """A job that was asked for, and its process."""
 
     def __init__(

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dperm.audit.blackbox import Claim
+from dperm.audit.blackbox import PrivacyClaim
 from dperm.audit.functions import Domain
 
 EPSILON = 1.0
 DELTA = 1e-6
 SIGMA = 4.8  # of a Gaussian release of sensitivity 1: delta(1) is 0.7e-6
-PURE, APPROXIMATE = Claim(EPSILON), Claim(EPSILON, DELTA)
+PURE, APPROXIMATE = PrivacyClaim(EPSILON), PrivacyClaim(EPSILON, DELTA)
 UNIT = Domain(x=(0.0, 1.0), y=(-1.0, 1.0))
 BALL = Domain(x=(-1.0, 1.0), norm="l2", y=(-1.0, 1.0))
 LINE = Domain(p=1, x=(0.0, 1.0), y=(-1.0, 1.0))
@@ -32,7 +32,7 @@ class Case(NamedTuple):
     name: str
     broken: Fit
     sound: Fit
-    claim: Claim = PURE
+    claim: PrivacyClaim = PURE
     domain: Domain = UNIT
 
 
@@ -334,7 +334,7 @@ CASES = (
     Case("sparse vector 6", sparse_vector(6), sparse_vector(1, 16), domain=queries(16)),
 )
 
-SOUND: dict[str, tuple[Fit, Claim, Domain]] = {
+SOUND: dict[str, tuple[Fit, PrivacyClaim, Domain]] = {
     "adaptive clip": (adaptive_clip, PURE, LINE),
     "objective perturbation": (objective_perturbation, PURE, BALL),
     "geometric": (geometric, PURE, UNIT),

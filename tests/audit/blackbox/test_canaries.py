@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dperm.audit.blackbox import Claim
+from dperm.audit.blackbox import PrivacyClaim
 from dperm.audit.canaries import audit_once, called_epsilon, chance
-from dperm.audit.functions import Domain, RefusedError
+from dperm.audit.functions import CannotAuditError, Domain
 
 LEVEL = 0.05
 
@@ -44,7 +44,7 @@ def test_delta_can_only_help_the_function():
 @pytest.mark.parametrize(("scale", "is_refuted"), [(2.0, False), (0.7, True)])
 def test_noise_for_less_than_the_claim_is_refuted_in_a_few_runs(scale, is_refuted):
     domain = Domain(n=2000, p=2000, x=(-1.0, 1.0))
-    found = audit_once(summed(scale), Claim(1.0, seconds=1e9, runs=40), domain)
+    found = audit_once(summed(scale), PrivacyClaim(1.0, seconds=1e9, runs=40), domain)
     assert found.refuted == is_refuted
     assert found.epsilon > 0.7 and found.runs == 40
 
@@ -53,5 +53,7 @@ def test_an_output_without_features_is_refused():
     def fit(X, y, seed):
         return 1.0
 
-    with pytest.raises(RefusedError, match="expected a number for each of 5 features"):
-        audit_once(fit, Claim(1.0), Domain(n=5, p=5))
+    with pytest.raises(
+        CannotAuditError, match="expected a number for each of 5 features"
+    ):
+        audit_once(fit, PrivacyClaim(1.0), Domain(n=5, p=5))

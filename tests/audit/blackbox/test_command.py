@@ -10,7 +10,7 @@ import pytest
 from commands import dperm
 from dperm import cli
 from dperm.audit import blackbox, proofs
-from dperm.audit.blackbox import Claim
+from dperm.audit.blackbox import PrivacyClaim
 from dperm.audit.command import NOT_REFUTED, REFUSED, REFUTED
 from dperm.audit.functions import Domain, load
 
@@ -199,7 +199,7 @@ def test_all_tests_of_an_audit_share_its_level(here, monkeypatch):
         return proofs.Bound(0.0, event.text)
 
     monkeypatch.setattr(proofs, "judge", judged)
-    claim = Claim(9.0, 1e-6, confidence=0.9, seconds=1e9, runs=6000)
+    claim = PrivacyClaim(9.0, 1e-6, confidence=0.9, seconds=1e9, runs=6000)
     verdict = blackbox.audit(load("of_mine:half"), claim, Domain())
     assert not verdict.refuted and len(spent) >= 12
     # Others rank pairs; the trade-off of the last count takes another quarter.

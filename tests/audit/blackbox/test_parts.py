@@ -9,15 +9,15 @@ from scipy import stats
 
 from dperm.audit.draws import recorded
 from dperm.audit.functions import (
+    AuditedFit,
+    CannotAuditError,
     Domain,
-    Pair,
-    RefusedError,
-    Target,
+    Neighbours,
     numbers,
 )
-from dperm.audit.mechanism import Records
+from dperm.audit.mechanism import AuditData
 from dperm.audit.proofs import (
-    Event,
+    OutputEvent,
     compare_laws,
     judge,
     learn,
@@ -28,9 +28,9 @@ from dperm.core.privacy.strict import gaussian_epsilon
 
 from . import binders
 
-DATA = Records(np.array([[0.5], [1.0]]), np.zeros(2))
-OTHER = Records(np.array([[0.5], [0.0]]), np.zeros(2))
-PAIR = Pair(DATA, OTHER, "")
+DATA = AuditData(np.array([[0.5], [1.0]]), np.zeros(2))
+OTHER = AuditData(np.array([[0.5], [0.0]]), np.zeros(2))
+PAIR = Neighbours(DATA, OTHER, "")
 
 SOURCES = {
     "old functions": lambda seed: np.random.laplace(0, 1, 2),
@@ -52,7 +52,7 @@ def test_a_ratio_is_overstated_at_most_as_often_as_its_level_says():
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_seed_repeats_every_source_of_noise(name):
     with recorded():
-        target = Target(lambda X, y, seed: SOURCES[name](seed))
+        target = AuditedFit(lambda X, y, seed: SOURCES[name](seed))
         first, other, again = (target(DATA, seed) for seed in (1, 2, 1))
     np.testing.assert_array_equal(first.output, again.output)
     assert (first.output != other.output).all()
@@ -63,7 +63,7 @@ def test_a_seed_repeats_every_source_of_noise(name):
 def test_noise_is_replayed_wherever_its_generator_is_bound(name):
     source = binders.SOURCES[name]
     with recorded():
-        target = Target(lambda X, y, seed: source(seed))
+        target = AuditedFit(lambda X, y, seed: source(seed))
         first, other, again = (target(DATA, seed) for seed in (1, 2, 1))
         replayed = target(DATA, 1, [np.array(2.5)])
     assert first.output == again.output != other.output
@@ -74,7 +74,7 @@ def test_noise_is_replayed_wherever_its_generator_is_bound(name):
 def test_other_randomness_follows_the_seed(name):
     source = binders.FOLLOWED[name]
     with recorded():
-        target = Target(lambda X, y, seed: source(seed))
+        target = AuditedFit(lambda X, y, seed: source(seed))
         first, other, again = (target(DATA, seed) for seed in (1, 2, 1))
     assert first.output == again.output != other.output
     assert first.others and not first.draws
@@ -94,7 +94,7 @@ def test_what_was_bound_is_bound_again():
 
 def test_a_gaussian_trade_off_is_overstated_at_most_as_often_as_its_level_says():
     rng, level, times, runs = np.random.default_rng(0), 0.1, 400, 300
-    event = Event("", lambda outputs: outputs[:, 0], 0.5, False)
+    event = OutputEvent("", lambda outputs: outputs[:, 0], 0.5, False)
     mus = []
     for _ in range(times):
         one, two = rng.normal(1, 1, (runs, 1)), rng.normal(0, 1, (runs, 1))
@@ -106,7 +106,7 @@ def test_a_gaussian_trade_off_is_overstated_at_most_as_often_as_its_level_says()
 
 def compared(fit, delta=0.0):
     with recorded():
-        return compare_laws(Target(fit), PAIR, 1, delta)
+        return compare_laws(AuditedFit(fit), PAIR, 1, delta)
 
 
 @pytest.mark.parametrize(
@@ -221,5 +221,5 @@ def test_outputs_of_every_form_are_numbers():
 
     np.testing.assert_array_equal(numbers(Model()), [1, 1, 3])
     np.testing.assert_array_equal(numbers({"b": [1], "a": (2, True)}), [2, 1, 1])
-    with pytest.raises(RefusedError, match="expected numbers, found str"):
+    with pytest.raises(CannotAuditError, match="expected numbers, found str"):
         numbers("words")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dperm import DPRegressor, PrivateSearch
-from dperm.audit.blackbox import Claim, audit
+from dperm.audit.blackbox import PrivacyClaim, audit
 from dperm.audit.functions import Domain
 from dperm.compare import search
 from dperm.core.privacy.strict import gaussian_delta
@@ -104,7 +104,7 @@ def test_ordinary_records_refute_what_they_can(name):
 
 # --- whole fits -----------------------------------------------------------------------
 
-CLAIM = Claim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
+CLAIM = PrivacyClaim(epsilon=1.0, delta=0.01, seconds=1e9, runs=240)
 DECLARED = {"bounds": (-1, 1), "label_bounds": (-1, 1)}
 
 

@@ -111,8 +111,8 @@ def test_all_features_sent_reveal_what_their_lower_bound_says(instance):
 
 def test_a_divided_feature_has_n_times_the_noise_and_its_price(instance):
     given = {"nodes": 3, "epsilon": 1.0, "sketch": 12, "iterations": 20}
-    stated = runs.noise_of(instance, runs.Setting(noise="stated", **given))
-    divided = runs.noise_of(instance, runs.Setting(noise="divided", **given))
+    stated = runs.noise_of(instance, runs.RunSetting(noise="stated", **given))
+    divided = runs.noise_of(instance, runs.RunSetting(noise="divided", **given))
     n = instance.problem.n
     assert divided.sketch_scale == pytest.approx(n * stated.sketch_scale)
     assert divided.index_scale == stated.index_scale

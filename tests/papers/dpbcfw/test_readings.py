@@ -6,7 +6,7 @@ import pytest
 
 from dperm.core.experiment.schema import Product
 from dperm.papers.dpbcfw import figures, tables
-from dperm.papers.dpbcfw.runs import Setting, noise_of
+from dperm.papers.dpbcfw.runs import RunSetting, noise_of
 from dperm.present import drawing
 
 OURS = {"noise": "stated", "epsilon": 1.0, "nodes": 2, "sketch": 10, "iterations": 9}
@@ -18,8 +18,8 @@ CENTRAL = {"method": "dp_fw", "noise": "scaled", "epsilon": 1.0, "iterations": 9
 
 @pytest.mark.parametrize("keys", [OURS, CENTRAL])
 def test_an_epsilon_an_iteration_saves_the_root_of_their_number(instance, keys):
-    plain = noise_of(instance, Setting(**keys))
-    single = noise_of(instance, Setting(**keys, per="iteration"))
+    plain = noise_of(instance, RunSetting(**keys))
+    single = noise_of(instance, RunSetting(**keys, per="iteration"))
     assert plain.index_scale / single.index_scale == pytest.approx(3.0)  # sqrt(9)
     if keys is OURS:
         assert plain.sketch_scale / single.sketch_scale == pytest.approx(3.0)
@@ -30,7 +30,7 @@ def test_an_epsilon_an_iteration_saves_the_root_of_their_number(instance, keys):
 
 def test_scores_of_the_sum_are_n_times_larger(instance):
     plain, summed = (
-        noise_of(instance, Setting(**OURS, objective=one)) for one in ("mean", "sum")
+        noise_of(instance, RunSetting(**OURS, objective=one)) for one in ("mean", "sum")
     )
     assert plain.index_scale / summed.index_scale == pytest.approx(instance.problem.n)
     assert summed.sketch_scale == plain.sketch_scale
@@ -45,7 +45,7 @@ def test_scores_of_the_sum_are_n_times_larger(instance):
 )  # fmt: skip
 def test_settings_of_unknown_kinds_are_refused(key, value, said):
     with pytest.raises(ValueError, match=f"settings.{key}: expected one of {said}"):
-        Setting(**{key: value})
+        RunSetting(**{key: value})
 
 
 # --- Figure 4 under every reading -----------------------------------------------------

@@ -6,7 +6,7 @@ from scipy import stats
 
 from dperm.core.privacy.mechanisms import streams
 from dperm.papers.dpskgd import instances as law
-from dperm.papers.dpskgd.instances import Method
+from dperm.papers.dpskgd.instances import SampledMethod
 from dperm.papers.dpskgd.sweeps import release_noise
 
 N = 2.0**20
@@ -21,7 +21,7 @@ def cases():
 def test_the_solver_follows_the_law(regime, name, count):
     """Excess of 400 runs of the solver and 400 draws of the law: the same sample."""
     f = law.quadratic(regime, 4, 20.0, 0.0)
-    method, setting = Method.of(name, f, N), (0.5, count, 3e3)
+    method, setting = SampledMethod.of(name, f, N), (0.5, count, 3e3)
     drawn = [method.drawn_excess(*setting, streams(seed)) for seed in range(400)]
     ran = [method.run_solver(*setting, 8, streams(1000 + seed)) for seed in range(400)]
     assert stats.ks_2samp(drawn, ran).pvalue > 1e-4
@@ -35,7 +35,7 @@ def test_the_chosen_step_and_length_lie_inside_the_grid(regime, name, n):
     """And nothing on a finer and wider grid is 5 % better."""
     unit = release_noise(1.0, 1 / n**2, 1, "strict")
     f = law.quadratic(regime, 16, 10240.0, 0.0)
-    method = Method.of(name, f, n)
+    method = SampledMethod.of(name, f, n)
     step, count, expected = method.tuned(unit)
     assert min(law.STEPS) < step < max(law.STEPS)
     assert count < law.LONGEST

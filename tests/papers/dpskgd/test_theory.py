@@ -6,7 +6,7 @@ import pytest
 from conftest import make_problem, raw_data
 from dperm.core.erm.optimum import solve
 from dperm.papers.dpskgd import theory as bounds
-from dperm.solvers.lanes.dp_skgd import Options, Sketch
+from dperm.solvers.lanes.dp_skgd import Options, SketchLaw
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def test_rows_of_table_1(case):
     def radius(M):
         return np.sqrt((M * w * w).sum())
 
-    whole = Sketch(problem, Options(blocks=1)).smoothness
-    sketch = Sketch(problem, Options(blocks=2))
+    whole = SketchLaw(problem, Options(blocks=1)).smoothness
+    sketch = SketchLaw(problem, Options(blocks=2))
     halves, blocks = sketch.smoothness, sketch.sets
     assert sorted(map(len, blocks)) == [2, 3]
     noise = sum(

@@ -218,7 +218,9 @@ def ledgers(config: schema.Config, problem: str, solver: str) -> list[dict[str, 
     return store.read_json(folder / "ledger.json", again, list)
 
 
-def titles(config: schema.Config, problems: Iterable[str]) -> dict[str, schema.Problem]:
+def titles(
+    config: schema.Config, problems: Iterable[str]
+) -> dict[str, schema.ProblemSection]:
     """The problems' sections, for titles and privacy targets."""
     return configuration.sections("problem", problems, config.overrides)
 

@@ -216,7 +216,7 @@ class Preparation(Part):
 
 
 @dataclass(frozen=True)
-class Penalty(Part):
+class PenaltySection(Part):
     """Separable penalty l1 |w_j| + (l2/2) w_j^2 on the box [lower, upper]."""
 
     l1: Strength = 0.0
@@ -235,7 +235,7 @@ class Privacy(Part):
 
 
 @dataclass(frozen=True)
-class Problem(Part):
+class ProblemSection(Part):
     """Data set + preparation + loss + penalty + privacy target."""
 
     name: Name = GIVEN
@@ -243,7 +243,7 @@ class Problem(Part):
     dataset: Dataset = field(default_factory=Dataset)
     preparation: Preparation = field(default_factory=Preparation)
     loss: Text = GIVEN  # name of one of dperm.core.erm.losses, except the linear one
-    penalty: Penalty = field(default_factory=Penalty)
+    penalty: PenaltySection = field(default_factory=PenaltySection)
     privacy: Privacy = field(default_factory=Privacy)
 
 
@@ -397,13 +397,13 @@ class Config(Settings):
     """The root: one paper, one problem, one solver, one scale."""
 
     paper: Paper = field(default_factory=Paper)
-    problem: Problem = field(default_factory=Problem)
+    problem: ProblemSection = field(default_factory=ProblemSection)
     solver: Solver = field(default_factory=Solver)
 
 
 GROUPS: dict[str, type] = {
     "paper": Paper,
-    "problem": Problem,
+    "problem": ProblemSection,
     "solver": Solver,
     "scale": Scale,
     "dataset": Dataset,

@@ -112,7 +112,7 @@ def _rebuilt(kind: Any, content: dict[str, Any]) -> Any:
 def _read(content: Any, path: str, name: str, scope: Scope) -> Any:
     """What a section has under a name, seen through the scope."""
     below = f"{path}.{name}" if path else name
-    if isinstance(content, schema.Problem | schema.Solver) and not path:
+    if isinstance(content, schema.ProblemSection | schema.Solver) and not path:
         return view(content, f"{name}.{content.name}", scope)
     if isinstance(content, schema.Section):
         return view(content, below, scope)

@@ -30,7 +30,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment.files import Parts
 from dperm.core.experiment.plan import Design
 from dperm.core.experiment.results import best, ties
-from dperm.core.experiment.unit import IDENTITY, Job, Unit, rows, unavailable
+from dperm.core.experiment.unit import IDENTITY, SolverJob, Unit, rows, unavailable
 from dperm.core.lanes import trials
 from dperm.core.privacy.calibration import Calibration
 from dperm.core.privacy.ledger import RELATION
@@ -48,7 +48,7 @@ ONE_RUN = "one run"  # status of a setting that ran in the first replicate only
 Solve = Callable[[list[Unit]], Iterator[pd.DataFrame]]
 
 
-def tuned(job: Job, design: Design) -> pd.DataFrame:
+def tuned(job: SolverJob, design: Design) -> pd.DataFrame:
     """Rows of the grid, as in ``tune.parquet``.
 
     Lanes stored by an earlier run are reused. With ``design.race``, only the best
@@ -95,7 +95,7 @@ def leaders(table: pd.DataFrame) -> np.ndarray:
     return np.asarray(table.index.isin(led.index))
 
 
-def evaluated(job: Job, design: Design) -> pd.DataFrame:
+def evaluated(job: SolverJob, design: Design) -> pd.DataFrame:
     """Rows of the best settings on fresh seeds, one per seed and checkpoint.
 
     Every chosen setting runs as often as the paper says; those that tie with the best
@@ -130,7 +130,7 @@ def _pair(unit: Unit) -> tuple[str, float]:
     return unit.calibration.calibration, float(unit.passes)
 
 
-def _ties(job: Job) -> set[tuple[str, float]]:
+def _ties(job: SolverJob) -> set[tuple[str, float]]:
     """Calibrations and passes of the best settings, and of those that tie with them."""
     tuned = store.read_table(job.folder / "tune.parquet")
     level = ties(best(tuned))[["calibration", "passes"]]
@@ -151,7 +151,7 @@ def _vague(table: pd.DataFrame) -> list[tuple[str, float]]:
     return pairs
 
 
-def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
+def tuning_units(job: SolverJob, design: Design) -> Iterator[Unit]:
     """One unit per calibration, number of passes and replicate."""
     points = list(design.points)
     passes = job.unique_passes([point["passes"] for point in points])
@@ -165,7 +165,7 @@ def tuning_units(job: Job, design: Design) -> Iterator[Unit]:
 
 
 def fresh_units(
-    job: Job, design: Design, replicates: range | None = None
+    job: SolverJob, design: Design, replicates: range | None = None
 ) -> list[Unit]:
     """Units on fresh seeds of the best settings by (calibration, passes).
 
@@ -201,7 +201,7 @@ def evaluated_settings(which: str, chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def calibrations(
-    job: Job, kinds: Iterable[str], passes: Iterable[float]
+    job: SolverJob, kinds: Iterable[str], passes: Iterable[float]
 ) -> dict[tuple[str, float], Calibration]:
     """The calibration of every (kind, passes), read from ``ledger.json`` if there."""
     path = job.folder / "ledger.json"
@@ -224,7 +224,7 @@ def calibrations(
     }
 
 
-def _entry(job: Job, kind: str, passes: float) -> dict[str, Any]:
+def _entry(job: SolverJob, kind: str, passes: float) -> dict[str, Any]:
     calibrated = trials.noise(job.problem, job.module, job.options, passes, kind)
     record = {
         "key": _key(job, kind, passes),
@@ -243,7 +243,7 @@ def _place(record: dict[str, Any]) -> tuple[str, float, str]:
     return record["calibrated"]["calibration"], record["passes"], record["key"]
 
 
-def _key(job: Job, kind: str, passes: float) -> str:
+def _key(job: SolverJob, kind: str, passes: float) -> str:
     """Digest of everything that a calibration depends on."""
     problem = job.problem
     return store.digest(
@@ -274,7 +274,7 @@ def _entries(path: Path) -> dict[str, dict[str, Any]]:
 # --- units on workers -----------------------------------------------------------------
 
 
-def collect(job: Job, units: list[Unit], race: bool = False) -> pd.DataFrame:
+def collect(job: SolverJob, units: list[Unit], race: bool = False) -> pd.DataFrame:
     """Rows of all units, sorted; logs progress and the number of reused lanes.
 
     Units share the workers of this machine. With ``race`` they run in two stages.

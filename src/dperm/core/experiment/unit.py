@@ -41,7 +41,7 @@ HOPELESS = "hopeless"  # status of a setting that its paper's limit ended early
 SUPPORT = ("support_size", "true_positives", "false_positives")
 
 
-class Code(NamedTuple):
+class CodeDigests(NamedTuple):
     """Digests of the code that runs a solver's lanes, and of the code for its noise."""
 
     lanes: str
@@ -49,7 +49,7 @@ class Code(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Job:
+class SolverJob:
     """One solver on one problem for a paper: everything its numbers depend on."""
 
     names: plan.Names  #: of the paper, the problem and the solver
@@ -58,7 +58,7 @@ class Job:
     optimum: Optimum
     module: ModuleType  #: of the solver
     options: Any  #: the solver's
-    code: Code
+    code: CodeDigests
     seed: int  #: the master seed of the configuration
     folder: Path  #: of its results
     workers: int
@@ -112,7 +112,9 @@ class Unit:
         return pd.DataFrame(self.points)[POINT]
 
 
-def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame, int]:
+def rows(
+    job: SolverJob, unit: Unit, parts: Parts, workers: int
+) -> tuple[pd.DataFrame, int]:
     """The rows of a unit, and the number of its lanes that had to be computed."""
     key = part_key(job, unit)
     settings = unit.settings()
@@ -132,7 +134,7 @@ def rows(job: Job, unit: Unit, parts: Parts, workers: int) -> tuple[pd.DataFrame
     return settings.merge(table, on=POINT, how="left")[COLUMNS], len(todo)
 
 
-def part_key(job: Job, unit: Unit) -> Key:
+def part_key(job: SolverJob, unit: Unit) -> Key:
     """Digests of everything that determines a unit's rows, except the grid point.
 
     The accountant is not included: where it finds the same noise, lanes are the same.
@@ -150,13 +152,15 @@ def part_key(job: Job, unit: Unit) -> Key:
     return Key(identity, job.code.lanes)
 
 
-def seed(job: Job, unit: Unit) -> int:
+def seed(job: SolverJob, unit: Unit) -> int:
     """The seed of a unit's noise."""
     names = (unit.stage, job.names.problem, job.names.solver)
     return plan.seed_of(job.seed, *names, unit.passes, unit.replicate)
 
 
-def compute(job: Job, unit: Unit, todo: pd.DataFrame, workers: int) -> pd.DataFrame:
+def compute(
+    job: SolverJob, unit: Unit, todo: pd.DataFrame, workers: int
+) -> pd.DataFrame:
     """Run the lanes of a unit at some points (step, clip), and return their rows."""
     step = todo["step"].to_numpy()
     clip = todo["clip"].to_numpy()
@@ -184,7 +188,7 @@ def unavailable(
     return pd.DataFrame([{name: row.get(name) for name in COLUMNS}])
 
 
-def _described(job: Job, unit: Unit) -> dict[str, Any]:
+def _described(job: SolverJob, unit: Unit) -> dict[str, Any]:
     """Columns that are the same for all lanes of a unit."""
     return {
         **_accounted(job, unit),
@@ -201,7 +205,7 @@ def _described(job: Job, unit: Unit) -> dict[str, Any]:
     }
 
 
-def _accounted(job: Job, unit: Unit) -> dict[str, Any]:
+def _accounted(job: SolverJob, unit: Unit) -> dict[str, Any]:
     """Columns that name a job, and those of the accountant."""
     return {
         **job.names._asdict(),

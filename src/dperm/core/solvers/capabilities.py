@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def obstacle(
     module: ModuleType,
     options: Any,
-    problem: schema.Problem,
+    problem: schema.ProblemSection,
     sparse: bool | None = None,
 ) -> str:
     """Why a solver cannot run lanes on a problem; empty if it can.

@@ -14,7 +14,7 @@ from scipy import stats
 
 from dperm.core.privacy.published import advanced_epsilon
 from dperm.core.privacy.strict import gaussian_epsilon
-from dperm.kinds.proofs import Case
+from dperm.kinds.proofs import Argument
 from dperm.papers.dpbcfw.theory import (
     box_curvature,
     correlated,
@@ -28,7 +28,7 @@ from dperm.solvers.frank_wolfe.dp_bcfw_noise import equation17
 
 def node_selections(
     epsilon: float, delta: float, nodes: float, iterations: float
-) -> Case:
+) -> Argument:
     """Lou and Cheung 2020, Lemma 3: all K T selections compose.
 
     A record is on all nodes. The Laplace scale is 8 G eta sqrt(2 T log(2/delta)) /
@@ -36,12 +36,12 @@ def node_selections(
     """
     pure = _selection(epsilon, delta, iterations)
     spent = advanced_epsilon([(pure, int(nodes * iterations))], delta / 2)
-    return Case(spent, epsilon / 2, "advanced composition of all nodes' selections")
+    return Argument(spent, epsilon / 2, "advanced composition of all nodes' selections")
 
 
 def node_selections_noise(
     epsilon: float, delta: float, nodes: float, iterations: float
-) -> Case:
+) -> Argument:
     """Least cost of these selections, if G bounds one record's gradient.
 
     Each node has two candidates, +i and -i, and one record reverses the signs of their
@@ -59,7 +59,7 @@ def node_selections_noise(
         middle = (low + high) / 2
         spent = np.maximum(p - math.exp(middle) * q, 0.0).sum()
         low, high = (middle, high) if spent > delta / 2 else (low, middle)
-    return Case(low, epsilon / 2, "exact composition of K T noisy maxima of two")
+    return Argument(low, epsilon / 2, "exact composition of K T noisy maxima of two")
 
 
 def _selection(epsilon: float, delta: float, iterations: float) -> float:
@@ -74,7 +74,7 @@ def sketched_features(
     length: float,
     nodes: float,
     iterations: float,
-) -> Case:
+) -> Argument:
     """Lou and Cheung 2020, Lemma 2: a sketched feature moves by ||J_:i|| for every n.
 
     J is (length, n) with entries N(0, 1/length). Its columns have norm about 1, and its
@@ -83,7 +83,7 @@ def sketched_features(
     """
     noise = _sketch_noise(epsilon, delta, n, length, nodes * iterations)
     spent = gaussian_epsilon(math.sqrt(nodes * iterations) / noise, delta)
-    return Case(spent, epsilon / 2, "exact composition of K T Gaussian releases")
+    return Argument(spent, epsilon / 2, "exact composition of K T Gaussian releases")
 
 
 def sketched_features_noise(
@@ -94,7 +94,7 @@ def sketched_features_noise(
     nodes: float,
     iterations: float,
     share: float,
-) -> Case:
+) -> Argument:
     """Least cost of a run: that of its first sketched feature alone.
 
     At x = 0 no score depends on the features of a record with label 0. So the choice of
@@ -107,7 +107,9 @@ def sketched_features_noise(
     """
     noise = _sketch_noise(epsilon, delta, n, length, nodes * iterations)
     spent = gaussian_epsilon(1 / noise, share * delta)
-    return Case(spent, share * epsilon, "one release, exactly; all others for nothing")
+    return Argument(
+        spent, share * epsilon, "one release, exactly; all others for nothing"
+    )
 
 
 def _sketch_noise(
@@ -124,7 +126,7 @@ def _sketch_noise(
 # |v_j| <= 1, on features with correlation ``common``.
 
 
-def set_curvature(n: float, d: float, tau: float, common: float) -> Case:
+def set_curvature(n: float, d: float, tau: float, common: float) -> Argument:
     """Proposition 2: tau-nice sampling has at most the mean curvature of its sets.
 
     tau = 1 is uniform serial sampling, with a d-th of the product curvature; tau = d is
@@ -136,10 +138,12 @@ def set_curvature(n: float, d: float, tau: float, common: float) -> Case:
     sets = [list(subset) for subset in itertools.combinations(range(features), size)]
     mean = float(np.mean([box_curvature(G[np.ix_(S, S)], 1.0) for S in sets]))
     largest_mean = box_curvature(pair_chances("tau-nice", features, size, 1) * G, 1.0)
-    return Case(largest_mean, mean, "the largest mean against the mean of the largest")
+    return Argument(
+        largest_mean, mean, "the largest mean against the mean of the largest"
+    )
 
 
-def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> Case:
+def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> Argument:
     """Propositions 3 (one node) and 4: a bound by a sum over features and pairs."""
     K = int(nodes)
     size = int(tau)
@@ -152,20 +156,20 @@ def pair_bound(n: float, d: float, tau: float, nodes: float, common: float) -> C
     across = float(pairs[~same].max(initial=0.0))
     limit = pair_sums(float(np.diag(G).max()), within, across, size, K)[1]
     P = pair_chances("(K, tau)-distributed", features, size, K)
-    return Case(box_curvature(P * G, 1.0), limit, "exact curvature against the sum")
+    return Argument(box_curvature(P * G, 1.0), limit, "exact curvature against the sum")
 
 
 # --- formulas -------------------------------------------------------------------------
 
 
-def logistic_gradient(n: float) -> Case:
+def logistic_gradient(n: float) -> Argument:
     """Table V: the printed partial gradient of the mean logistic loss."""
     return _gradient(
         int(n), lambda m: np.log1p(np.exp(-m)), lambda m: 1 / (1 + np.exp(m))
     )
 
 
-def hinge_gradient(n: float) -> Case:
+def hinge_gradient(n: float) -> Argument:
     """Table V: the printed partial gradient of the mean smoothed hinge loss."""
     return _gradient(
         int(n), lambda m: np.maximum(0, 1 - m) ** 2 / 2, lambda m: np.maximum(0, 1 - m)
@@ -176,7 +180,7 @@ def _gradient(
     n: int,
     loss: Callable[[np.ndarray], np.ndarray],
     weight: Callable[[np.ndarray], np.ndarray],
-) -> Case:
+) -> Argument:
     """-sum_j y_j a_j weight_j, as printed, against the slope of the printed mean loss.
 
     One feature, labels +1 and margins a_j x; the slope is a central difference.
@@ -186,10 +190,12 @@ def _gradient(
     step = 1e-6
     slope = float((loss(a * (x + step)) - loss(a * (x - step))).mean() / (2 * step))
     printed = -float(a @ weight(a * x))
-    return Case(printed / slope, 1.0, "printed over the derivative of the printed loss")
+    return Argument(
+        printed / slope, 1.0, "printed over the derivative of the printed loss"
+    )
 
 
-def uplink(n: float, least: float) -> Case:
+def uplink(n: float, least: float) -> Argument:
     """Corollary 1: K T m numbers over log(n)^(1/3) n^(2/3), relative to n = ``least``.
 
     T grows like n^(2/3) (Theorem 4), m like log(2 T / delta) (Table IV), delta = 1/n. A
@@ -200,4 +206,4 @@ def uplink(n: float, least: float) -> Case:
         T = size ** (2 / 3)
         return math.log(2 * T * size) / math.log(size) ** (1 / 3)
 
-    return Case(ratio(n) / ratio(least), 1.0, "the count over the printed order")
+    return Argument(ratio(n) / ratio(least), 1.0, "the count over the printed order")

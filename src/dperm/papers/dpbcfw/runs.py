@@ -64,7 +64,7 @@ NOISE_VARIANCE = 0.001  # Section V: N(0, 0.001), read as a variance
 
 
 @dataclass
-class Instance:
+class DrawnProblem:
     """One draw of the data."""
 
     problem: Problem
@@ -119,7 +119,7 @@ def sparse_design(rng: np.random.Generator, n: int, p: int, density: float):
     return sparse.csc_array((normals, flat % n, indptr), shape=(n, p))
 
 
-def synthetic(point: Mapping[str, Any], seed: int) -> Instance:
+def synthetic(point: Mapping[str, Any], seed: int) -> DrawnProblem:
     """The synthetic data of Section V.
 
     Public are a bound of 4 on |a_ij|, whose non-zeros are N(0, 1), and one of 4
@@ -148,7 +148,7 @@ def synthetic(point: Mapping[str, Any], seed: int) -> Instance:
     return _of_solution(problem, x, ENTRIES, float(LABELS * spread))
 
 
-def prepared(problem: Problem, w: np.ndarray) -> Instance:
+def prepared(problem: Problem, w: np.ndarray) -> DrawnProblem:
     """A prepared data set with the solution w (p,) of its lasso.
 
     The largest entry and label are taken as public bounds.
@@ -160,7 +160,7 @@ def prepared(problem: Problem, w: np.ndarray) -> Instance:
     return _of_solution(plain, w, float(np.abs(A.data).max()), float(np.abs(y).max()))
 
 
-def instance_of(config: Config, point: Mapping[str, Any], seed: int) -> Instance:
+def instance_of(config: Config, point: Mapping[str, Any], seed: int) -> DrawnProblem:
     """The data of a point: those of its problem, or synthetic ones.
 
     Raises UnavailableError, for which a sweep has a row, without the problem's data.
@@ -173,18 +173,18 @@ def instance_of(config: Config, point: Mapping[str, Any], seed: int) -> Instance
 
 def _of_solution(
     problem: Problem, x: np.ndarray, entry_bound: float, label_bound: float
-) -> Instance:
+) -> DrawnProblem:
     truth = problem.mean_loss(problem.A @ x + problem.offset)
     size = float(np.abs(x).sum())
     largest = float(np.abs(x).max())
-    return Instance(problem, size, truth, largest, entry_bound, label_bound)
+    return DrawnProblem(problem, size, truth, largest, entry_bound, label_bound)
 
 
 # --- settings and readings ------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Setting:
+class RunSetting:
     """Setting of one run: method, size and noise."""
 
     method: str = "dp_bcfw"  #: {"fw", "bcfw", "dp_fw", "dp_bcfw"}
@@ -213,20 +213,20 @@ class Setting:
 
 
 def setting_of(
-    instance: Instance, point: Mapping[str, Any], **overrides: Any
-) -> Setting:
+    instance: DrawnProblem, point: Mapping[str, Any], **overrides: Any
+) -> RunSetting:
     """The setting of a point's keys and of others, which take precedence.
 
     ``ball`` of the point is eta, or ||x_true||_1 if that is less.
     """
-    field_names = {field.name for field in fields(Setting)}
+    field_names = {field.name for field in fields(RunSetting)}
     keys = {key: point[key] for key in point if key in field_names} | overrides
     if "ball" in point:
         keys["share"] = min(1.0, point["ball"] / instance.radius)
-    return Setting(**keys)
+    return RunSetting(**keys)
 
 
-def options_of(instance: Instance, setting: Setting) -> Any:
+def options_of(instance: DrawnProblem, setting: RunSetting) -> Any:
     """The method's options for a setting."""
     radius = setting.share * instance.radius
     nodes = setting.nodes
@@ -243,7 +243,7 @@ def options_of(instance: Instance, setting: Setting) -> Any:
     return dp_bcfw.Options(nodes, radius, update, length, setting.split, *bounds)
 
 
-def noise_of(instance: Instance, setting: Setting) -> Noise:
+def noise_of(instance: DrawnProblem, setting: RunSetting) -> Noise:
     """The method's noise for a setting, under its reading; delta is 1/n.
 
     ``sum``: scores are n times larger under the same noise, which is equivalent to an
@@ -294,7 +294,7 @@ def _divided(noise: Noise, n: int) -> Noise:
 # --- runs -----------------------------------------------------------------------------
 
 
-def run(instance: Instance, setting: Setting, seed: int, every: int = 1) -> Rows:
+def run(instance: DrawnProblem, setting: RunSetting, seed: int, every: int = 1) -> Rows:
     """Rows of one run, at each ``every``-th iteration and at the last; 0: there alone.
 
     Each has the loss f(x) on the unclipped data, a mean under either reading, its start
@@ -342,7 +342,7 @@ def run(instance: Instance, setting: Setting, seed: int, every: int = 1) -> Rows
     return rows
 
 
-def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
+def _costs(setting: RunSetting, noise: Noise, delta: float) -> dict[str, Any]:
     """Noise scales and true epsilon.
 
     DP-BCFW also has the epsilons of both kinds of release, each alone at delta / 2.
@@ -360,7 +360,7 @@ def _costs(setting: Setting, noise: Noise, delta: float) -> dict[str, Any]:
     return total | scale | {"sketch_scale": noise.sketch_scale} | apart
 
 
-def _least_costs(instance: Instance, noise: Noise, sent: int) -> dict[str, float]:
+def _least_costs(instance: DrawnProblem, noise: Noise, sent: int) -> dict[str, float]:
     """Lower bounds on the true epsilon of DP-BCFW, by all features that it sends.
 
     ``epsilon_low`` is for entries that change within their range, from -B to B, and

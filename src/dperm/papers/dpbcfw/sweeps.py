@@ -19,9 +19,9 @@ from dperm.core.privacy.mechanisms import gaussian, streams
 from dperm.papers.dpbcfw import theory
 from dperm.papers.dpbcfw.constrained import top_eigenvalue
 from dperm.papers.dpbcfw.runs import (
-    Instance,
+    DrawnProblem,
     Rows,
-    Setting,
+    RunSetting,
     instance_of,
     noise_of,
     options_of,
@@ -65,8 +65,9 @@ def compare(
     point : mapping
         Of ``instance_of`` and ``setting_of``.
     settings : grid
-        Of keys of ``Setting``, which take precedence over the point's, and of ``own``,
-        a mark of DP-FW with the mean and the whole run's epsilon under every reading.
+        Of keys of ``RunSetting``, which take precedence over the point's, and of
+        ``own``, a mark of DP-FW with the mean and the whole run's epsilon under every
+        reading.
     every : int
         Rows are kept at each ``every``-th iteration and at the last; 0: there alone.
     same_sparsity : bool
@@ -126,7 +127,9 @@ def algorithm1(
     return rows
 
 
-def _run(instance: Instance, options: bcfw.Options, seed: int, count: int) -> bcfw.Run:
+def _run(
+    instance: DrawnProblem, options: bcfw.Options, seed: int, count: int
+) -> bcfw.Run:
     return bcfw.Run(
         instance.problem, streams(seed), options, silent(count), instance.columns
     )
@@ -263,7 +266,7 @@ def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) ->
     return rows
 
 
-def box_least(instance: Instance) -> float:
+def box_least(instance: DrawnProblem) -> float:
     """Least f over the box: 0 if the shortest interpolation fits, else f(x_true)."""
     A = instance.problem.A.toarray()
     y = -instance.problem.offset
@@ -323,7 +326,7 @@ def losses(
 
 
 def _formula_errors(
-    instance: Instance, m: int, share: float, seed: int
+    instance: DrawnProblem, m: int, share: float, seed: int
 ) -> dict[str, float]:
     """Relative errors of Table V's gradients by q, after 20 steps of FW.
 
@@ -352,7 +355,7 @@ def _formula_errors(
 # --- Theorem 4 and Corollary 1: the length of a run, and its bytes --------------------
 
 
-def ball_curvature(instance: Instance, radius: float) -> float:
+def ball_curvature(instance: DrawnProblem, radius: float) -> float:
     """Curvature of least squares over the l1 ball: max ||A (s - x)||^2 / n.
 
     It is attained between opposite vertices. (Proposition 4's sum over d coordinates is
@@ -362,7 +365,7 @@ def ball_curvature(instance: Instance, radius: float) -> float:
     return (2 * radius) ** 2 * longest / instance.problem.n
 
 
-def own_iterations(instance: Instance, setting: Setting, theta: float) -> float:
+def own_iterations(instance: DrawnProblem, setting: RunSetting, theta: float) -> float:
     """T of Theorem 4, (C n epsilon / (C_g + C_l))^(2/3), constants as in Table IV.
 
     C is the curvature over the l1 ball, nnz(a) the mean number of non-zeros of a
@@ -622,7 +625,7 @@ def sensitivity(config: Config, point: Point, seed: int, trials: int) -> Rows:
 
 
 def _replacements(
-    instance: Instance, options: dp_bcfw.Options, seed: int, trials: int
+    instance: DrawnProblem, options: dp_bcfw.Options, seed: int, trials: int
 ) -> Iterator[tuple[Record, Record]]:
     """Pairs of a record and its replacement: at the bounds, then random, far beyond."""
     rng = np.random.default_rng(seed)

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from dperm.kinds.proofs import Case
+from dperm.kinds.proofs import Argument
 
 
-def imbalance(ratio: float, least: float, printed: float) -> Case:
+def imbalance(ratio: float, least: float, printed: float) -> Argument:
     """Section 3.4, unbalanced, where its hypotheses hold: one coordinate dominates.
 
     ``found`` is the largest factor between the two sides of an approximate equality.
@@ -33,10 +33,10 @@ def imbalance(ratio: float, least: float, printed: float) -> Case:
     apart = math.exp(
         max(abs(math.log(ours / printed_factor)) for ours, printed_factor in pairs)
     )
-    return Case(apart, 1.1, "factor between the two sides, on a quadratic")
+    return Argument(apart, 1.1, "factor between the two sides, on a quadratic")
 
 
-def inexact(mu: float, strongly: float) -> Case:
+def inexact(mu: float, strongly: float) -> Argument:
     """Remark 3.4: the precision reached, over the one cited from Tappenden et al. 2016.
 
     Appendix C.3 has p beta over sqrt(2 p R^2 beta) in the convex case and 2 p beta over
@@ -44,9 +44,9 @@ def inexact(mu: float, strongly: float) -> Case:
     mu / 2. Here p beta = mu and R = 1.
     """
     precision, claimed = (2 * mu, mu / 2) if strongly else (mu / math.sqrt(2 * mu),) * 2
-    return Case(precision, claimed, "precisions of Appendix C.3")
+    return Argument(precision, claimed, "precisions of Appendix C.3")
 
 
-def sensitivity(lipschitz: float) -> Case:
+def sensitivity(lipschitz: float) -> Argument:
     """Lemma A.2: two records whose derivatives are L_j and -L_j."""
-    return Case(2 * lipschitz, lipschitz, "derivatives of opposite signs")
+    return Argument(2 * lipschitz, lipschitz, "derivatives of opposite signs")

@@ -7,10 +7,10 @@ import math
 from dperm.accountants.noisy_max import ChosenValue, NoisyMax
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
-from dperm.kinds.proofs import Case
+from dperm.kinds.proofs import Argument
 
 
-def noisy_max_step(gap: float, pure: float) -> Case:
+def noisy_max_step(gap: float, pure: float) -> Argument:
     """One report-noisy-max under replacement, where two scores move in opposite ways.
 
     The scores differ by ``gap``, in noise scales. Each has Laplace noise at ratio
@@ -23,10 +23,10 @@ def noisy_max_step(gap: float, pure: float) -> Case:
 
     ratio = log_chance(gap - 2 * pure) - log_chance(gap)
     reason = "gradients move both ways, so a selection costs up to twice"
-    return Case(ratio, pure, reason)
+    return Argument(ratio, pure, reason)
 
 
-def greedy_noise(epsilon: float, delta: float, rounds: float) -> Case:
+def greedy_noise(epsilon: float, delta: float, rounds: float) -> Argument:
     """Mangold et al. 2023, closed form of Theorem 4.2, selections at twice epsilon'.
 
     Laplace scale 8 L sqrt(T log(1/delta)) / (n epsilon), sensitivity 2 L / n, for T
@@ -36,4 +36,6 @@ def greedy_noise(epsilon: float, delta: float, rounds: float) -> Case:
     event = (1.0, scale, int(rounds), "2 L / n", "Mangold et al. 2023, Theorem 4.2")
     ledger = Ledger((NoisyMax(*event), ChosenValue(*event)))
     cost = true_epsilon(ledger, delta)
-    return Case(cost, epsilon, "selections at twice, values at once; composed as PLD")
+    return Argument(
+        cost, epsilon, "selections at twice, values at once; composed as PLD"
+    )

@@ -15,7 +15,7 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import grid as grids
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config
-from dperm.core.experiment.unit import Job
+from dperm.core.experiment.unit import SolverJob
 from dperm.core.lanes import Lanes, dp_cd, trials
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
@@ -220,7 +220,7 @@ def coordinates(
     ]
 
 
-def _taken(job: Job, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
+def _taken(job: SolverJob, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
     run = job.module.Run(job.problem, lanes, streams(seed), job.options, total=count)
     times = np.zeros(job.problem.p, dtype=int)
     for _ in range(count):

@@ -46,7 +46,7 @@ from dperm.solvers.streams import (
 )
 from dperm.solvers.streams.gaussian_releases import least_multiplier
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Signs, Source
+from dperm.solvers.streams.sources import RecordSource, Signs
 from dperm.solvers.streams.sources import hard as hard_coins
 
 Row = dict[str, Any]
@@ -83,7 +83,12 @@ def _targets(
 
 
 def _run(
-    solver: str, setup: Setup, targets: list[Target], source: Source, n: int, seed: int
+    solver: str,
+    setup: Setup,
+    targets: list[Target],
+    source: RecordSource,
+    n: int,
+    seed: int,
 ) -> Any:
     """A run of a solver for all targets; no norm's result depends on another's."""
     module, options = _algorithm(solver)

@@ -175,7 +175,7 @@ def quadratic(regime: str, d: int, ratio: float, others: float) -> Quadratic:
 
 
 @dataclass(frozen=True)
-class Method:
+class SampledMethod:
     """A sampling on a quadratic, whose iterates have a known law."""
 
     f: Quadratic
@@ -188,7 +188,7 @@ class Method:
     share: np.ndarray
 
     @classmethod
-    def of(cls, name: str, f: Quadratic, n: float) -> Method:
+    def of(cls, name: str, f: Quadratic, n: float) -> SampledMethod:
         """The method of that name; DP-SGD takes the whole batch in each step."""
         M = f.M
         ones = np.ones(len(f.M))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from dperm.kinds.proofs import Case
+from dperm.kinds.proofs import Argument
 
 
-def halving(convexity: float, steepest: float, inverted: float) -> Case:
+def halving(convexity: float, steepest: float, inverted: float) -> Argument:
     """Appendix E.2: K inner steps halve the excess, except for the noise.
 
     ``steepest`` is the largest M_j / p_j; ``inverted`` takes K from the text of Theorem
@@ -16,10 +16,10 @@ def halving(convexity: float, steepest: float, inverted: float) -> Case:
     condition = steepest / convexity
     product = steepest * convexity
     inner = 2 * (1 + (1 / product if inverted else condition))
-    return Case((1 + condition) / inner, 0.5, "what a round leaves of the excess")
+    return Argument((1 + condition) / inner, 0.5, "what a round leaves of the excess")
 
 
-def convex_length(radius: float, noise: float) -> Case:
+def convex_length(radius: float, noise: float) -> Argument:
     """Appendix E.1: the K that minimises R^2 / K + 12 K Sigma^2.
 
     ``noise`` is Sigma sqrt(log(1/delta)) / (n epsilon).
@@ -27,15 +27,15 @@ def convex_length(radius: float, noise: float) -> Case:
     inner = radius / noise
     printed_side = radius**2 / inner + 12 * inner * noise**2
     least_side = 2 * math.sqrt(12) * radius * noise
-    return Case(
+    return Argument(
         printed_side, least_side, "the right-hand side at the printed K and at the best"
     )
 
 
-def dominating_block(steepest: float, within: float) -> Case:
+def dominating_block(steepest: float, within: float) -> Argument:
     """Section 4.3.1: ‖L‖ in M^-1 of a dominating term L^2 / M_max is about L / M_max.
 
     For every L they differ by a factor sqrt(M_max), which must be at most ``within``.
     """
     apart = math.sqrt(max(steepest, 1 / steepest))
-    return Case(apart, within, "L / sqrt(M_max) and L / M_max, one over the other")
+    return Argument(apart, within, "L / sqrt(M_max) and L / M_max, one over the other")

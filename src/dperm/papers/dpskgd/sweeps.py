@@ -51,7 +51,7 @@ def regimes(
     unit = release_noise(epsilon, 1 / n**2, 1, STRICT)
     rows = []
     for index, name in enumerate(instances.REGIMES[point["regime"]]):
-        method = instances.Method.of(name, f, n)
+        method = instances.SampledMethod.of(name, f, n)
         drawn = streams(seed + index)
         step, count, expected = method.tuned(unit)
         setting = (step, count, unit * math.sqrt(count))

@@ -17,7 +17,7 @@ from dperm.papers.dpskgd import theory
 from dperm.papers.dpskgd.theorem42 import AGAIN, BASE
 from dperm.present.intervals import Measured, compared, measured, power
 from dperm.present.tables import Rows, groups, where
-from dperm.solvers.lanes.dp_skgd import Sketch
+from dperm.solvers.lanes.dp_skgd import SketchLaw
 
 
 def utility(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -293,6 +293,6 @@ def same_law(problem: Problem, first_solver: str, second_solver: str) -> bool:
     chosen = [theory.sketching(solver) for solver in (first_solver, second_solver)]
     if not all(chosen):
         return False
-    a, b = (Sketch(problem, options) for options in chosen if options)
+    a, b = (SketchLaw(problem, options) for options in chosen if options)
     same = [S.tolist() for S in a.sets] == [S.tolist() for S in b.sets]
     return same and np.allclose(a.q, b.q, rtol=1e-9)

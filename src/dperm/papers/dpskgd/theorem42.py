@@ -35,7 +35,7 @@ _STATE = 4  # two errors and two running sums of a pair
 
 
 @dataclass(frozen=True)
-class Terms:
+class Theorem42:
     """Parameters of the theorem, and its bounds."""
 
     row: float  #: of Table 1, without the factors common to all
@@ -73,13 +73,13 @@ class Algorithm:
     """Algorithm 1 with Gamma = P M^-1, M that of Assumption 3.6, on an instance."""
 
     f: Pairs
-    sketch: dp_skgd.Sketch  #: of its problem; a partition
+    sketch: dp_skgd.SketchLaw  #: of its problem; a partition
 
     @classmethod
     def of(cls, f: Pairs, sampling: str) -> Algorithm:
         """The algorithm with a sampling of ``SAMPLINGS``."""
         options = dp_skgd.Options(**SAMPLINGS[sampling])
-        return cls(f, dp_skgd.Sketch(f.problem, options))
+        return cls(f, dp_skgd.SketchLaw(f.problem, options))
 
     @property
     def noise_size(self) -> float:
@@ -87,7 +87,7 @@ class Algorithm:
         clips = self.f.clip * dp_skgd.shares(self.f.smoothness, self.sketch.sets)
         return theory.noise_size(self.sketch, self.f.dominating, clips)
 
-    def terms(self, case: str, n: float, epsilon: float) -> Terms:
+    def terms(self, case: str, n: float, epsilon: float) -> Theorem42:
         """K, T and the bounds, delta = 1 / n^2; ``case`` is one of ``CASES``.
 
         K of the convex case and T of the other are the printed ones. The first omits a
@@ -103,13 +103,13 @@ class Algorithm:
             inner = radius / math.sqrt(size * rate)
             row = math.sqrt(size) * radius
             bound = 13 * row * math.sqrt(rate)
-            return Terms(row, inner, 1.0, bound, bound)
+            return Theorem42(row, inner, 1.0, bound, bound)
         condition = float((M / sketch.probability).max()) / f.convexity
         level = (1 + condition) * size * rate
         periods = math.log2(f.start / level)
         bound = 24 * level * (1 + max(0.0, math.log2(f.start / (24 * level))))
         proved = level * (1 + 48 * max(0.0, periods))
-        return Terms(condition * size, 2 * (1 + condition), periods, bound, proved)
+        return Theorem42(condition * size, 2 * (1 + condition), periods, bound, proved)
 
     def n_needed(self, case: str, epsilon: float) -> float:
         """Number of records at which the bound equals the excess of w = 0."""

@@ -22,7 +22,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.solvers import make_options
 from dperm.solvers.lanes import dp_skgd
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
-from dperm.solvers.lanes.dp_skgd import Options, Sketch
+from dperm.solvers.lanes.dp_skgd import Options, SketchLaw
 
 SYMBOLS = {
     "uniform": ("‖L_B‖_{M⁻¹} R_M √b", "‖L_B‖²_{M⁻¹} M_max b / μ"),
@@ -39,7 +39,7 @@ SYMBOLS = {
 
 
 @dataclass(frozen=True)
-class Bound:
+class TableRow:
     """One row of Table 1 on one problem, without the factors common to all rows."""
 
     kind: str  #: key of ``SYMBOLS``
@@ -56,7 +56,7 @@ class Bound:
 
 def sketched(
     problem: Problem, optimum: Optimum, options: Options, dominating: bool = False
-) -> Bound:
+) -> TableRow:
     """Theorem 4.2 for a distribution of sets.
 
     Parameters
@@ -68,7 +68,7 @@ def sketched(
         proof needs (Assumption 3.6 in Lemma E.4), instead of the one that is valid on
         the sets, which the algorithm runs with.
     """
-    sketch = Sketch(problem, options)
+    sketch = SketchLaw(problem, options)
     M = sketch.smoothness
     chances = sketch.probability
     w = optimum.w
@@ -79,10 +79,10 @@ def sketched(
     radius = weighted(w, M / chances)
     _, mu = strong_convexity(problem)
     strong = noise**2 * float((M / chances).max()) / mu if mu > 0 else math.inf
-    return Bound(_kind(sketch), noise, radius, strong)
+    return TableRow(_kind(sketch), noise, radius, strong)
 
 
-def noise_size(sketch: Sketch, M: np.ndarray, L: Iterable[float]) -> float:
+def noise_size(sketch: SketchLaw, M: np.ndarray, L: Iterable[float]) -> float:
     """Sigma_S^2 = E[L_S^2 sum_{j in S} 1 / (p_j M_j)], ``L`` the L_S of every set."""
     weights = 1.0 / (sketch.probability * M)
     sets = zip(sketch.q.tolist(), L, sketch.sets, strict=True)
@@ -94,21 +94,21 @@ def weighted(w: np.ndarray, M: np.ndarray) -> float:
     return math.sqrt(float((M * w**2).sum()))
 
 
-def coordinate_descent(problem: Problem, optimum: Optimum) -> Bound:
+def coordinate_descent(problem: Problem, optimum: Optimum) -> TableRow:
     """The row of DP-CD, whose strong convexity is measured in the norm of M."""
     single = sketched(problem, optimum, Options())
     mu, _ = strong_convexity(problem)
     strong = single.noise**2 * problem.p / mu if mu > 0 else math.inf
-    return Bound("DP-CD", single.noise, single.radius, strong)
+    return TableRow("DP-CD", single.noise, single.radius, strong)
 
 
-def stochastic_gradient(problem: Problem, optimum: Optimum) -> Bound:
+def stochastic_gradient(problem: Problem, optimum: Optimum) -> TableRow:
     """The row of DP-SGD and DP-SVRG."""
     L = lipschitz(problem, optimum, np.arange(problem.p))
     _, mu = strong_convexity(problem)
     strong = L**2 * problem.p / mu if mu > 0 else math.inf
     radius = float(np.linalg.norm(optimum.w))
-    return Bound("DP-SGD, DP-SVRG", L * math.sqrt(problem.p), radius, strong)
+    return TableRow("DP-SGD, DP-SVRG", L * math.sqrt(problem.p), radius, strong)
 
 
 def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
@@ -119,14 +119,14 @@ def lipschitz(problem: Problem, optimum: Optimum, members: np.ndarray) -> float:
     return float((norms * slopes).max())
 
 
-def _kind(sketch: Sketch) -> str:
+def _kind(sketch: SketchLaw) -> str:
     if len(sketch.sets) == 1:
         return "full"
     probabilities = sketch.options.probabilities
     return f"single {probabilities}" if sketch.single else probabilities
 
 
-def bounds(name: str, problem: Problem, optimum: Optimum) -> tuple[Bound, Bound]:
+def bounds(name: str, problem: Problem, optimum: Optimum) -> tuple[TableRow, TableRow]:
     """The row of Table 1 for a solver, and the same with a dominating M."""
     options = sketching(name)
     if options:

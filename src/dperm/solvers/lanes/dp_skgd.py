@@ -93,7 +93,7 @@ def refuses(options: Options, smooth: bool) -> str:
     )
 
 
-class Sketch:
+class SketchLaw:
     """The distribution of S on one problem, with the constants that belong to it.
 
     Raises ValueError if there are more coordinates in a set, or more blocks, than p.
@@ -167,10 +167,10 @@ class Sketch:
         return np.minimum(places, len(self.sets) - 1), self.sets
 
 
-def _sketch(problem: Problem, options: Options) -> Sketch:
+def _sketch(problem: Problem, options: Options) -> SketchLaw:
     """The sketch of a problem, whose constants are computed once for all runs."""
     key = ("sketch", repr(options))
-    sketch: Sketch = problem.kept(key, lambda: Sketch(problem, options))
+    sketch: SketchLaw = problem.kept(key, lambda: SketchLaw(problem, options))
     return sketch
 
 

@@ -3,7 +3,7 @@
 A solver module of this family has
 
 - ``Options``, a dataclass of the keys allowed under ``options`` in its YAML,
-- ``noise(setup, n, target, options)``, the :class:`Noise` for a target,
+- ``noise(setup, n, target, options)``, the :class:`TargetNoise` for a target,
 - ``Run``, a :class:`Stream`.
 
 Nothing here depends on files, grids or seeds.
@@ -21,7 +21,7 @@ import numpy as np
 from dperm.core.privacy.ledger import Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import Streams
 from dperm.solvers.streams.setup import Setup
-from dperm.solvers.streams.sources import Source, chunks
+from dperm.solvers.streams.sources import RecordSource, chunks
 
 Records = tuple[np.ndarray, ...]  # rows, labels, factors
 
@@ -38,7 +38,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Noise:
+class TargetNoise:
     """A target's noise and what it costs."""
 
     ledger: Ledger  #: of the releases that the costliest record takes part in
@@ -50,10 +50,10 @@ class Options:
     """No options, for a method that leaves nothing open."""
 
 
-def silent(scales: int = 1) -> Noise:
+def silent(scales: int = 1) -> TargetNoise:
     """No noise: the given number of scales, all 0."""
     bare = NonPrivate(1, "a release that reads the record", "without noise")
-    return Noise(Ledger((bare,)), (0.0,) * scales)
+    return TargetNoise(Ledger((bare,)), (0.0,) * scales)
 
 
 @dataclass(eq=False)
@@ -71,11 +71,11 @@ class Stream(ABC):
     setup: Setup
     targets: Sequence[Target]
     streams: Streams
-    source: Source  #: at its first record
+    source: RecordSource  #: at its first record
     n: int  #: size of the data set
     options: Any  #: the solver's
 
-    noise_of: ClassVar[Callable[..., Noise]]  #: the module's ``noise``
+    noise_of: ClassVar[Callable[..., TargetNoise]]  #: the module's ``noise``
 
     def __post_init__(self) -> None:
         arguments = (self.setup, self.n)

@@ -9,7 +9,7 @@ import scipy  # its submodules load on first use
 
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Gaussian, Ledger, N
-from dperm.solvers.streams import Noise, Target, silent
+from dperm.solvers.streams import Target, TargetNoise, silent
 
 
 def gaussian_releases(
@@ -33,13 +33,13 @@ def least_multiplier(
     ).noise_multiplier
 
 
-def gaussian_noise(target: Target, count: int) -> Noise:
+def gaussian_noise(target: Target, count: int) -> TargetNoise:
     """Least noise over sensitivity of ``count`` releases."""
     if math.isinf(target.epsilon):
         return silent()
     goal = (target.epsilon, target.delta, target.calibration)
     multiplier = least_multiplier(*goal, count)
-    return Noise(gaussian_releases(multiplier, count), (multiplier,))
+    return TargetNoise(gaussian_releases(multiplier, count), (multiplier,))
 
 
 def concentrated_epsilon(rho: float, delta: float) -> float:

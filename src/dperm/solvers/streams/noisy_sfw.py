@@ -28,7 +28,7 @@ from dperm.accountants.generalised_gaussian import (
 from dperm.core.calibrations import STRICT
 from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.solvers.options import one_of
-from dperm.solvers.streams import Noise, Stream, Target, silent
+from dperm.solvers.streams import Stream, Target, TargetNoise, silent
 from dperm.solvers.streams.gradients import difference_sums, gradient_sums
 from dperm.solvers.streams.setup import Setup
 
@@ -122,7 +122,7 @@ def printed_sensitivity(setup: Setup, b: int) -> float:
     return 8 * setup.smoothness * setup.diameter / b
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
     """Noise scale over sensitivity; batches are disjoint: a record is in one release.
 
     Each release has noise in units of its own dual-norm sensitivity.
@@ -140,7 +140,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
         unit="dual-norm sensitivity of the release that reads the record",
         source="Bassily, Guzmán, Nandi 2021, Algorithm 1, lines 7 and 16",
     )
-    return Noise(Ledger((event,), given=(N,)), (scale,))
+    return TargetNoise(Ledger((event,), given=(N,)), (scale,))
 
 
 class Run(Stream):

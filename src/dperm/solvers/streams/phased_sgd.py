@@ -20,7 +20,7 @@ from dperm.core.compiled import KERNEL, PASTED, clamp, dot, fused
 from dperm.core.erm.losses import slope
 from dperm.core.kernels import njit
 from dperm.core.privacy.mechanisms import gaussian
-from dperm.solvers.streams import Noise, Options, Records, Stream, Target, silent
+from dperm.solvers.streams import Options, Records, Stream, Target, TargetNoise, silent
 from dperm.solvers.streams.gaussian_releases import gaussian_releases, least_multiplier
 from dperm.solvers.streams.setup import Setup
 
@@ -49,7 +49,7 @@ def sensitivity(setup: Setup, eta: float) -> float:
     return 2 * setup.lipschitz * eta
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
     """Noise scale over sensitivity: 2 sqrt(log(1/delta)) / epsilon, or the least.
 
     Each record is in one phase. Raises ValueError for p below 2, where Euclidean
@@ -65,7 +65,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
         scale = least_multiplier(target.epsilon, target.delta, STRICT, 1)
     unit = "2 L eta_i, the replace-one change of phase i's average"
     source = "Feldman, Koren and Talwar 2020, Algorithm 2"
-    return Noise(gaussian_releases(scale, 1, unit, source), (scale,))
+    return TargetNoise(gaussian_releases(scale, 1, unit, source), (scale,))
 
 
 class Run(Stream):

@@ -29,7 +29,7 @@ from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.privacy.mechanisms import laplace_rows
 from dperm.core.privacy.strict import renyi_epsilon
-from dperm.solvers.streams import Noise, Options, Stream, Target, silent
+from dperm.solvers.streams import Options, Stream, Target, TargetNoise, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.setup import Setup
@@ -152,7 +152,7 @@ def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
     return one if bounds[0] >= bounds[1] else other
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
     """Laplace scales of step 0 and of the later steps.
 
     ``paper``: 2 s_t sqrt(n log(1/delta)) / epsilon. ``strict``: one scale for all, the
@@ -171,7 +171,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
         energy = max(energies(sensitivities(setup, n), 1.0))
         budget = concentrated_budget(target.epsilon, target.delta)
         scales = (math.sqrt(2 * energy / budget),) * 2
-    return Noise(ledger(setup, n, scales, target.delta), scales)
+    return TargetNoise(ledger(setup, n, scales, target.delta), scales)
 
 
 class Run(Stream):

@@ -14,7 +14,7 @@ import numpy as np
 from dperm.core.privacy.ledger import Ledger, N
 from dperm.core.privacy.mechanisms import laplace_rows
 from dperm.solvers.frank_wolfe.dp_fw import published_root, selections
-from dperm.solvers.streams import Noise, Options, Target, silent
+from dperm.solvers.streams import Options, Target, TargetNoise, silent
 from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
@@ -25,7 +25,7 @@ def iterations(n: int) -> int:
     return math.ceil(n ** (2 / 3))
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
     """Laplace scale of the scores <v, gradient>.
 
     ``paper``: L0 R sqrt(8 T log(1/delta)) / (n epsilon) with the l_1 norm R of the
@@ -42,7 +42,7 @@ def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
         budget = concentrated_budget(target.epsilon, target.delta)
         scale = 4 * unit * math.sqrt(count / (2 * budget))
     moved = 2 * setup.lipschitz * setup.radius / n
-    return Noise(Ledger((selections(moved, scale, count),), given=(N,)), (scale,))
+    return TargetNoise(Ledger((selections(moved, scale, count),), given=(N,)), (scale,))
 
 
 class Run(Kept):

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from dperm.core.privacy.mechanisms import gaussian
-from dperm.solvers.streams import Noise, Options, Target
+from dperm.solvers.streams import Options, Target, TargetNoise
 from dperm.solvers.streams.gaussian_releases import gaussian_noise
 from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
     """Least noise over sensitivity of one release: each record is in one batch."""
     return gaussian_noise(target, 1)
 

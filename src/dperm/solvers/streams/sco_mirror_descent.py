@@ -15,7 +15,7 @@ import scipy  # its submodules load on first use
 
 from dperm.core.erm.sets import norms
 from dperm.core.privacy.mechanisms import gaussian
-from dperm.solvers.streams import Noise, Options, Target
+from dperm.solvers.streams import Options, Target, TargetNoise
 from dperm.solvers.streams.gaussian_releases import gaussian_noise
 from dperm.solvers.streams.gradients import Kept
 from dperm.solvers.streams.setup import Setup
@@ -26,7 +26,7 @@ def iterations(n: int) -> int:
     return math.ceil(math.sqrt(n))
 
 
-def noise(setup: Setup, n: int, target: Target, options: Options) -> Noise:
+def noise(setup: Setup, n: int, target: Target, options: Options) -> TargetNoise:
     """Least noise over sensitivity of T releases on the same records."""
     return gaussian_noise(target, iterations(n))
 

@@ -36,7 +36,7 @@ class Batch(NamedTuple):
     labels: np.ndarray
 
 
-class Source(ABC):
+class RecordSource(ABC):
     """A source of records, each of which is handed out once."""
 
     d: int
@@ -59,7 +59,7 @@ def chunks(count: int, d: int) -> list[int]:
     return [min(size, count - low) for low in range(0, count, size)]
 
 
-class Signs(Source):
+class Signs(RecordSource):
     """Bounded design with a strong common direction, and labels of +-1.
 
     A record has d signs, divided by d^(1/q). Each is the record's fair sign, flipped
@@ -110,7 +110,7 @@ class Signs(Source):
         return 0.5 * unit(self.d, setup.q) ** 2 * spread
 
 
-class Coins(Source):
+class Coins(RecordSource):
     """Coins with known column means (d,) in [-1, 1].
 
     A record shows all columns, divided by d^(1/q). If ``single``, it shows one, drawn
@@ -168,7 +168,7 @@ def hard(kind: str, d: int, seed: int, bias: float) -> Coins:
     return Coins(bias * direction, seed, single=kind == "one a record")
 
 
-class Rows(Source):
+class Rows(RecordSource):
     """Records of arrays X (n, d), y (n,) in their order, each scaled to unit l_q norm.
 
     Labels are clipped to [-1, 1]. A record that is not finite counts as zeros.
