@@ -28,7 +28,7 @@ Path("conf/problem/flats.yaml").write_text("""
 name: flats
 dataset:
   name: flats
-  sources: [{kind: file, files: [flats.csv]}]
+  sources: [{origin: file, files: [flats.csv]}]
   reader: {format: csv, target: rent}
 preparation: {standardize: true}
 loss: least_squares

@@ -150,15 +150,15 @@ FILES = [
     (DPCD, "figures.figure1.options.solvers", ["dp_c"], "options.solvers: .*dp_cd"),
     (DPCD, "figures.figure3.options.x", "hours", "x: expected one of passes, seconds"),
     (DPCD, "tables.table2.options.published", "table9", "published: expected one of"),
-    (DPCD, "tables.table2.kind", "relative_eror", "table2.kind: .*relative"),
+    (DPCD, "tables.table2.function", "relative_eror", "table2.function: .*relative"),
     (DPSCO, "sweeps.empirical.options.runs", 1.5, "runs: .*valid integer"),
     (DPSCO, "sweeps.rates.grid", {"solver": ["poly_swf"]}, "solver: .*mean poly_sfw"),
     (DPGCD, "sweeps.tuning_law.grid", {"problem": ["square"], "solvr": ["dp_cd"]},
      "sweeps.tuning_law: expected an axis 'solver'"),
     (CANCER, "digest", "md5:", "digest: .*sha256.*'md5:'"),
-    (CANCER, "sources", [{"kind": "sklearn", "loader": "load_digits", "options": {"nclass": 2}}], "options: expected one of loader"),
-    (CANCER, "sources", [{"kind": "sklearn", "loader": "load_wine", "urls": ["http://x"]}], "urls: expected one of loader"),
-    (CANCER, "sources", [{"kind": "file", "files": "x.csv"}], "files: expected a valid list"),
+    (CANCER, "sources", [{"origin": "sklearn", "loader": "load_digits", "options": {"nclass": 2}}], "options: expected one of loader"),
+    (CANCER, "sources", [{"origin": "sklearn", "loader": "load_wine", "urls": ["http://x"]}], "urls: expected one of loader"),
+    (CANCER, "sources", [{"origin": "file", "files": "x.csv"}], "files: expected a valid list"),
     (CANCER, "reader", {"positive": True}, "positive: .*found True: write 'yes' in quo"),
     (CANCER, "reader", {"target": False}, "target: .*found False: write 'no' in quo"),
     (CANCER, "reader", {"drop": [False]}, r"drop\[0\]: .*write 'no' in quotes"),
@@ -193,7 +193,7 @@ def test_a_spoilt_file_is_refused_by_name_and_key(conf, file, key, value, messag
 
 def test_two_data_sets_of_one_name(conf):
     for name, loader in (("one", "load_wine"), ("two", "load_iris")):
-        source = {"kind": "sklearn", "loader": loader}
+        source = {"origin": "sklearn", "loader": loader}
         dataset = {"name": "same", "sources": [source]}
         problem = {"name": name, "loss": "least_squares", "dataset": dataset}
         (conf / f"problem/{name}.yaml").write_text(yaml.safe_dump(problem))

@@ -28,7 +28,7 @@ OTHER = BODY.replace(b",1", b",7")  # another file of the same length
 
 
 def far(*urls, **keys):
-    source = Source(kind="http", urls=list(urls))
+    source = Source(origin="http", urls=list(urls))
     return Dataset(name="far", sources=[source], reader=Reader(format="csv"), **keys)
 
 
@@ -126,7 +126,7 @@ ARFF = b"""@relation electricity
 """
 SET = Dataset(
     name="electricity",
-    sources=[Source(kind="openml", id=151)],
+    sources=[Source(origin="openml", id=151)],
     reader=Reader(format="arff", positive="UP"),
 )
 PATH = "/api/v1/xml/data/151"

@@ -14,8 +14,8 @@ from dperm.data.fetching import fetched_folder, load_fetched, read_record
 
 ROWS = "a,b,y\n1,2,3\n4,5,6\n"
 EDITED = ROWS.replace("2,3", "2,9")
-MIRROR = Source(kind="mirror", files=["deep/small.csv"])
-OWN = Source(kind="file", files=["own.csv"])
+MIRROR = Source(origin="mirror", files=["deep/small.csv"])
+OWN = Source(origin="file", files=["own.csv"])
 WRONG = "sha256:" + "0" * 64
 
 
@@ -67,7 +67,7 @@ def test_what_is_fetched_is_stored_with_its_record(known, data):
 def test_every_source_is_named_when_none_serves(site, data, caplog):
     put_mirror(data, EDITED)
     gone, wrong = site.url("/gone.csv"), site.put("/wrong.csv", EDITED.encode())
-    http = [Source(kind="http", urls=[url]) for url in (gone, wrong)]
+    http = [Source(origin="http", urls=[url]) for url in (gone, wrong)]
     record = fetch(csv_set(MIRROR, *http, digest=WRONG), replace(data, required=False))
     assert record.status == "unavailable" and len(caplog.messages) == 1
     for words in (
@@ -123,7 +123,7 @@ def test_arrays_with_the_declared_digest_outlive_their_source(known, data):
 
 @pytest.mark.parametrize("kind", ["file", "mirror"])
 def test_an_edit_is_read(own, data, kind):
-    own = replace(own, sources=[replace(OWN, kind=kind)])
+    own = replace(own, sources=[replace(OWN, origin=kind)])
     data = replace(data, mirror=".")
     before = fetch(own, data)
     Path("own.csv").write_text(EDITED)
@@ -164,7 +164,7 @@ def test_other_code_reads_again_what_no_digest_vouches_for(
     ("load_wine", None, 167),
 ])  # fmt: skip
 def test_data_sets_of_scikit_learn(data, loader, positive, total):
-    source = Source(kind="sklearn", loader=loader)
+    source = Source(origin="sklearn", loader=loader)
     fetch(csv_set(source, reader=Reader(positive=positive)), data)
     assert load_fetched("small", data)[1].sum() == total
 
@@ -176,7 +176,7 @@ def test_diabetes_is_the_same_under_every_scikit_learn(data, monkeypatch):
     """1.6.0 has eleven of the raw numbers one unit of their last digit higher."""
     X, y = datasets.load_diabetes(return_X_y=True, scaled=False)
     X[:11, 8] = np.nextafter(X[:11, 8], np.inf)
-    source = Source(kind="sklearn", loader="load_diabetes")
+    source = Source(origin="sklearn", loader="load_diabetes")
     for name in ("installed", "other"):
         record = fetch(csv_set(source, name=name, digest=DIABETES), data)
         assert record.available, record.reason
@@ -189,7 +189,7 @@ def test_a_file_of_an_installed_package(data, tmp_path, monkeypatch):
     (folder.parent / "__init__.py").write_text("raise RuntimeError('imported')")
     (folder / "t.csv").write_text(ROWS)
     monkeypatch.syspath_prepend(tmp_path)
-    source = Source(kind="package", loader="carrier", files=["tables/t.csv"])
+    source = Source(origin="package", loader="carrier", files=["tables/t.csv"])
     assert fetch(csv_set(source), data).n == 2
     absent = csv_set(replace(source, loader="carier"), name="other")
     assert "carier is not installed: pip install carier" in fetch(absent, data).reason
@@ -199,7 +199,9 @@ def test_a_file_of_an_installed_package(data, tmp_path, monkeypatch):
 
 
 def synthetic(generator, **options):
-    return {"sources": [Source(kind="synthetic", generator=generator, options=options)]}
+    return {
+        "sources": [Source(origin="synthetic", generator=generator, options=options)]
+    }
 
 
 def source(**keys):
@@ -219,12 +221,12 @@ def source(**keys):
          "reader.options.x: expected one of"),
         ({"reader": Reader(format="libsvm", drop=["a"])}, "reader.drop: only csv"),
         ({"reader": Reader(format="csv", missing="men")}, r"missing: .*mean mean\?"),
-        (source(kind="mirorr", files=["a"]), r"sources\[1\].kind: .*mean mirror\?"),
-        (source(kind="http"), r"sources\[1\].urls: expected a value"),
-        (source(kind="http", urls=["file:///x"]), r"urls\[0\]: expected http"),
-        (source(kind="mirror", files=["../a"]), "files: .*below the folder"),
-        (source(kind="mirror", files=["a"], id=3), r"sources\[1\].id: expected one of"),
-        (source(kind="sklearn", loader="load_diabetis"), r"mean load_diabetes\?"),
+        (source(origin="mirorr", files=["a"]), r"sources\[1\].origin: .*mean mirror\?"),
+        (source(origin="http"), r"sources\[1\].urls: expected a value"),
+        (source(origin="http", urls=["file:///x"]), r"urls\[0\]: expected http"),
+        (source(origin="mirror", files=["../a"]), "files: .*below the folder"),
+        (source(origin="mirror", files=["a"], id=3), r"sources\[1\].id: expected one of"),
+        (source(origin="sklearn", loader="load_diabetis"), r"mean load_diabetes\?"),
         (synthetic("sparse_regresion", n=5), r"generator: .*mean sparse_regression\?"),
         (synthetic("logistic_lognormal", n=5, p=1, sigma=1.0), "options.seed: expec"),
         (synthetic("logistic_lognormal", n=1, p=1, sigma=1.0, seed=0),

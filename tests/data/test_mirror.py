@@ -17,7 +17,7 @@ def data_sets():
     """The data sets that can be had without a download, by name."""
     found = [read("problem", name).dataset for name in available("problem")]
     found += [read("dataset", name) for name in available("dataset")]
-    named = {one.name: one for one in found if one.sources[0].kind in LOCAL}
+    named = {one.name: one for one in found if one.sources[0].origin in LOCAL}
     return {name: named[name] for name in sorted({*named} - {*ABSENT})}
 
 

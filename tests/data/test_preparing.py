@@ -20,7 +20,7 @@ from dperm.data.preparing import prepared_folder
 X = np.random.default_rng(0).normal(5.0, 3.0, (40, 4))
 X[:, 2] = 0.0
 Y = np.arange(40.0)
-SOURCE = Source(kind="mirror", files=["both.npz"])
+SOURCE = Source(origin="mirror", files=["both.npz"])
 STANDARD = Preparation(standardize=True, drop_zero_columns=True)
 
 
@@ -36,7 +36,7 @@ def fetched_sparse(data, preparation):
     (Path(data.mirror) / "small.txt").write_text(lines)
     dataset = Dataset(
         name="sparse",
-        sources=[Source(kind="mirror", files=["small.txt"])],
+        sources=[Source(origin="mirror", files=["small.txt"])],
         reader=Reader(format="libsvm", options={"n_features": 6}),
     )
     fetch(dataset, data)

@@ -179,7 +179,7 @@ def server(campaign: Campaign) -> None:
     }
     kind = chance.choice([*answers])
     url = site.put("/far.csv", answers[kind])
-    source = Source(kind="http", urls=[url])
+    source = Source(origin="http", urls=[url])
     is_declared = chance.random() < 0.5
     dataset = Dataset(
         name="far",

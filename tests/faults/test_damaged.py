@@ -177,9 +177,14 @@ HOSTILE = [  # file, text, what stands in its place, message
         ("solver/dp_cd", "algorithm: dp_cd", f"algorithm: {name}", f"'{name}': expec")
         for name in ("os.path", "idlelib.idle", "pip.__main__", "this")
     ),
-    # the kind of a product is one of ours
+    # the function of a product is one of ours
     *(
-        ("paper/tiny/paper", "kind: trajectories", f"kind: {name}", "expected one of")
+        (
+            "paper/tiny/paper",
+            "function: trajectories",
+            f"function: {name}",
+            "expected one of",
+        )
         for name in ("Path", "np", "__import__", "_curve", "Any")
     ),
     # names stay in their folder

@@ -26,8 +26,8 @@ sys.addaudithook(refuse)
 FAR = {
     "name": "far", "title": "Far away", "loss": "least_squares",
     "dataset": {"name": "far", "sources": [
-                    {"kind": "mirror", "files": ["far.csv"]},
-                    {"kind": "http", "urls": ["http://127.0.0.1:9/far.csv"]}],
+                    {"origin": "mirror", "files": ["far.csv"]},
+                    {"origin": "http", "urls": ["http://127.0.0.1:9/far.csv"]}],
                 "reader": {"format": "csv"}},
     "preparation": {"standardize": True}, "penalty": {"l2": 0.1},
 }  # fmt: skip

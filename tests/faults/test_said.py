@@ -10,7 +10,7 @@ from dperm import cli
 
 OWN = {
     "name": "own", "loss": "least_squares", "penalty": {"l1": 0},
-    "dataset": {"name": "own", "sources": [{"kind": "file", "files": ["own.csv"]}],
+    "dataset": {"name": "own", "sources": [{"origin": "file", "files": ["own.csv"]}],
                 "reader": {"format": "csv"}},
 }  # fmt: skip
 

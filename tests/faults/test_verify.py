@@ -27,7 +27,7 @@ SMALL = {
         solver: {"grid": {"passes": [2], "step": [0.01, 0.1], "clip": [1.0, 100.0]}}
         for solver in ("dp_cd", "dp_sgd")
     },
-    "sweeps": {"drawn": {"kind": "drawn", "grid": {"n": [5, 10]}, "replicates": 2}},
+    "sweeps": {"drawn": {"function": "drawn", "grid": {"n": [5, 10]}, "replicates": 2}},
     "claims": "claims.yaml",
 }
 SWEEP = '''"""A sweep of draws."""

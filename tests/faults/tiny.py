@@ -30,9 +30,9 @@ PAPER = {
         for solver in ("dp_cd", "dp_sgd")
     },
     "published": {"table2": "published/table2.csv"},
-    "figures": {"curves": {"kind": "trajectories"}},
+    "figures": {"curves": {"function": "trajectories"}},
     "tables": {
-        "errors": {"kind": "relative_error", "options": {"published": "table2"}}
+        "errors": {"function": "relative_error", "options": {"published": "table2"}}
     },
 }
 

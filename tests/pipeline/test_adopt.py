@@ -30,7 +30,7 @@ PAPER = {
         for name in ("dp_cd", "own")
     },
     "sweeps": {
-        name: {"kind": name, "grid": {"n": [1, 2, 3], "how": ["a", "b"]},
+        name: {"function": name, "grid": {"n": [1, 2, 3], "how": ["a", "b"]},
                "replicates": 1}
         for name in ("powers", "roots")
     },

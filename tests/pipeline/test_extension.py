@@ -139,8 +139,8 @@ def test_data_that_are_not_there_are_named_by_every_stage(mine):
         ("solver/noisy_gd", "name: noisy_gd", "name: gd", "name: expected noisy_gd"),
         ("paper/mine/paper", "name: mine", "name: yours",
          "name: expected mine, found 'your"),
-        ("paper/mine/paper", "kind: trajectories", "kind: trajectory",
-         "figures.errors.kind: expected one of"),
+        ("paper/mine/paper", "function: trajectories", "function: trajectory",
+         "figures.errors.function: expected one of"),
     ],
 )  # fmt: skip
 def test_a_slip_is_named_before_anything_runs(mine, file, old, new, said):

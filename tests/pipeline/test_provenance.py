@@ -232,7 +232,7 @@ def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatc
         Path(name).write_text("a,y\n1,2\n")
 
     def made(**keys):
-        source = schema.Source(kind="file", files=["one.csv"])
+        source = schema.Source(origin="file", files=["one.csv"])
         return data_keys(schema.Dataset("own", sources=[replace(source, **keys)]))
 
     before = made()
@@ -246,7 +246,7 @@ def test_data_of_ones_own_count_by_content_name_and_options(tmp_path, monkeypatc
 
 def test_where_data_come_from_is_no_matter_where_they_have_a_digest():
     known = schema.Dataset("some", digest="sha256:" + "0" * 64)
-    other = replace(known, sources=[schema.Source(kind="openml", id=3)])
+    other = replace(known, sources=[schema.Source(origin="openml", id=3)])
     one, two = data_keys(known), data_keys(other)
     assert one[0] != two[0] and one[1:] == two[1:]
 

@@ -98,7 +98,7 @@ def test_unknown_names_are_refused(swept):
     with pytest.raises(ConfigError, match="did you mean powers"):
         stages.sweep(swept(powers([1]), "product=power"))
     unknown = schema.Sweep("powers", {"n": [1]})
-    with pytest.raises(ConfigError, match=r"sweeps\.kind: .*found 'powers'"):
+    with pytest.raises(ConfigError, match=r"sweeps\.function: .*found 'powers'"):
         stages.sweep(swept(unknown))
 
 

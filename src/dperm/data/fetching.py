@@ -94,7 +94,7 @@ def fetch(dataset: Dataset, data: Data) -> FetchRecord:
         old_record = _sound_record(dataset, data)
         origin = made_of(dataset, data.mirror)
         # Files of one's own are read again even where a digest says what is in them.
-        is_own = any(source.kind == "file" for source in dataset.sources)
+        is_own = any(source.origin == "file" for source in dataset.sources)
         is_known = dataset.digest is not None and not is_own
         if old_record is not None and (is_known or old_record.made_of == origin):
             log.info("%s: reused from %s", dataset.name, folder)
@@ -160,8 +160,8 @@ def made_of(dataset: Dataset, mirror: str | None = None) -> str:
         code = closure.digest(*READING)
     paths = []
     for source in dataset.sources:
-        if source.kind in folders:
-            paths += [folders[source.kind] / name for name in source.files]
+        if source.origin in folders:
+            paths += [folders[source.origin] / name for name in source.files]
     files = [store.file_digest(path) if path.is_file() else "" for path in paths]
     return store.digest([section, files, code])
 
@@ -178,7 +178,7 @@ def _first_served(
     attempts: list[str] = []
     was_refused = False
     for source in dataset.sources:
-        for again in (False, True)[: 2 if source.kind in REMOTE else 1]:
+        for again in (False, True)[: 2 if source.origin in REMOTE else 1]:
             try:
                 arrays = serve(source, dataset, data, again)
                 accepted = _accept(arrays, source, dataset)
@@ -211,7 +211,7 @@ def _accept(
             f"other content: the arrays, {n} x {p}, have digest {digest}, expected "
             f"{dataset.digest}"
         )
-    if not dataset.digest and source.kind in ("file", "mirror", *REMOTE):
+    if not dataset.digest and source.origin in ("file", "mirror", *REMOTE):
         text = "%s: no digest is declared: what was served is taken as it came"
         log.warning(text, dataset.name)
     served = (describe(source), digest, n, p, nonzeros(X))
@@ -222,12 +222,12 @@ def _by_hand(dataset: Dataset) -> str:
     """What a user can do about a data set that no source serves."""
     put = "its files"
     for source in reversed(dataset.sources):
-        if source.kind == "file":
+        if source.origin == "file":
             listed = ", ".join(source.files)
             return f"correct {listed}, or sources and reader of the data set"
-        if source.kind == "mirror":
+        if source.origin == "mirror":
             put = ", ".join(source.files)
-        elif source.kind == "openml":
+        elif source.origin == "openml":
             put = f"openml.org/d/{source.id} as openml/{source.id}.arff"
     return f"put {put} into the folder named by DPERM_MIRROR"
 
@@ -243,20 +243,20 @@ def serve(source: Source, dataset: Dataset, data: Data, again: bool = False) -> 
     Raises SourceError if the source cannot be reached or lacks a file, and RefusedError
     if a file is damaged.
     """
-    if source.kind == "synthetic":
+    if source.origin == "synthetic":
         return GENERATORS[str(source.generator)](**source.options)
-    if source.kind == "sklearn":
+    if source.origin == "sklearn":
         return _included(str(source.loader), dataset.reader.positive)
     reader = dataset.reader
     work = Path(data.dir, "downloads", dataset.name)
     max_bytes = data.most_bytes
     try:
-        if source.kind == "openml":
+        if source.origin == "openml":
             path, target = _of_openml(int(source.id or 0), data, again)
             reader = replace(reader, format="arff", options={})
             reader = replace(reader, target=reader.target or target)
             paths = [path]
-        elif source.kind == "http":
+        elif source.origin == "http":
             budget = Allowance(data, dataset.digest is not None)
             urls = enumerate(source.urls)
             paths = [_download(url, work / str(i), data, budget) for i, url in urls]
@@ -274,9 +274,9 @@ def describe(source: Source) -> str:
     """Name a source in one phrase."""
     names: list[Any] = source.files or source.urls or [source.id or source.loader]
     first_name, *other_names = (
-        names if source.kind != "synthetic" else [source.generator]
+        names if source.origin != "synthetic" else [source.generator]
     )
-    return f"{source.kind} {first_name}" + (
+    return f"{source.origin} {first_name}" + (
         f" and {len(other_names)} more" if other_names else ""
     )
 
@@ -287,11 +287,11 @@ def _in_folder(source: Source, data: Data) -> list[Path]:
     The package is not imported.
     """
     folder = Path()
-    if source.kind == "mirror":
+    if source.origin == "mirror":
         if not data.mirror:
             raise SourceError("data.mirror is not set (the DPERM_MIRROR variable)")
         folder = Path(data.mirror)
-    elif source.kind == "package":
+    elif source.origin == "package":
         package = importlib.util.find_spec(str(source.loader))
         if package is None or not package.submodule_search_locations:
             cure = f"is not installed: pip install {source.loader}"
@@ -487,7 +487,7 @@ def check_dataset(dataset: Dataset) -> None:
     for position, source in enumerate(dataset.sources):
         _check_source(source, f"{where}sources[{position}]")
     check(reader.options, _arguments(FORMATS[reader.format]), f"{where}reader.options")
-    from_openml = any(source.kind == "openml" for source in dataset.sources)
+    from_openml = any(source.origin == "openml" for source in dataset.sources)
     is_table = reader.format in ("csv", "arff") or from_openml  # which are ARFF
     table_keys = [key for key in OF_TABLES if getattr(reader, key)]
     if table_keys and not is_table:
@@ -498,16 +498,16 @@ def check_dataset(dataset: Dataset) -> None:
 
 def _check_source(source: Source, where: str) -> None:
     """Refuse keys that its kind has not or lacks, and what they name if unknown."""
-    present = {key for key, setting in vars(source).items() if setting} - {"kind"}
-    allowed = SOURCES[source.kind]
+    present = {key for key, setting in vars(source).items() if setting} - {"origin"}
+    allowed = SOURCES[source.origin]
     for key in sorted(present.difference(allowed)):
         raise ValueError(f"{where}.{key}: expected one of {', '.join(allowed)}")
     for key in allowed:
         if key not in present and key != "members":
             raise ValueError(f"{where}.{key}: expected a value, found nothing")
-    if source.kind == "sklearn":
+    if source.origin == "sklearn":
         one_of(f"{where}.loader", source.loader, [f"load_{name}" for name in BUNDLED])
-    if source.kind == "synthetic":
+    if source.origin == "synthetic":
         one_of(f"{where}.generator", source.generator, GENERATORS)
         keys = _arguments(GENERATORS[str(source.generator)])
         check(source.options, keys, f"{where}.options")

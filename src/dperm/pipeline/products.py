@@ -117,7 +117,7 @@ def made(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame
 def _seen(config: schema.Config, kind: str, name: str) -> tuple[Any, pd.DataFrame]:
     """The same from a view of the configuration."""
     product = getattr(config.paper, kind)[name]
-    maker = function_of(config, kind, product.kind)
+    maker = function_of(config, kind, product.function)
     call = functools.partial(
         maker, config, product, product_problems(config, product), **product.options
     )
@@ -180,7 +180,7 @@ def module_of(config: schema.Config, kind: str, name: str, where: str = "") -> s
     for module in reversed(modules(config, kind)):
         places |= dict.fromkeys(functions(module), module)
     file = f"conf/{group_file('paper', config.paper.name)}"
-    one_of(f"{file}: {where or kind}.kind", name, sorted(places))
+    one_of(f"{file}: {where or kind}.function", name, sorted(places))
     return places[name]
 
 
@@ -198,9 +198,9 @@ def entry_of(config: schema.Config, kind: str, name: str) -> str:
     Raises ConfigError if there is no such function, or it does not take the options.
     """
     spec = getattr(config.paper, kind)[name]
-    module = module_of(config, kind, spec.kind, f"{kind}.{name}")
+    module = module_of(config, kind, spec.function, f"{kind}.{name}")
     where = f"conf/{group_file('paper', config.paper.name)}: {kind}.{name}.options"
-    _check_options(functions(module)[spec.kind], spec.options, where)
+    _check_options(functions(module)[spec.function], spec.options, where)
     if kind != "sweeps":
         for key in ("solvers", "names"):
             for solver in spec.options.get(key, ()):
@@ -208,7 +208,7 @@ def entry_of(config: schema.Config, kind: str, name: str) -> str:
     if "published" in spec.options:
         published = list(config.paper.published)
         one_of(f"{where}.published", spec.options["published"], published)
-    return f"{module}:{spec.kind}"
+    return f"{module}:{spec.function}"
 
 
 def _check_options(takes: ast.arguments, options: dict[str, Any], where: str) -> None:

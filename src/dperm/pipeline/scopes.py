@@ -163,7 +163,7 @@ def swept(
     A point with a solver reads nothing of the solvers of other points.
     """
     sweep = config.paper.sweeps[name]
-    entry_point = entry_of(config, "sweeps", sweep.kind, f"sweeps.{name}")
+    entry_point = entry_of(config, "sweeps", sweep.function, f"sweeps.{name}")
     read = closure.fields_read(entry_point)
     own_words = closure.own_words(entry_point)
     words = spelt(config, name, point) | own_words
@@ -194,7 +194,7 @@ def sweeping(
     name on any axis, and the losses of its problems.
     """
     sweep = config.paper.sweeps[name]
-    entry_point = entry_of(config, "sweeps", sweep.kind, f"sweeps.{name}")
+    entry_point = entry_of(config, "sweeps", sweep.function, f"sweeps.{name}")
     words = spelt(config, name, point)
     places = {digests.place(digests.solver_of(solver).algorithm) for solver in solvers}
     places |= {*digests.solver_places(entry_point, spelt=words)}
@@ -211,7 +211,7 @@ def sweeping(
 def drawing(config: schema.Config, kind: str, name: str) -> list[str]:
     """Entry points of the code behind a figure or a table."""
     spec = getattr(config.paper, kind)[name]
-    entry_point = entry_of(config, kind, spec.kind, f"{kind}.{name}")
+    entry_point = entry_of(config, kind, spec.function, f"{kind}.{name}")
     strings = digests.strings(asdict(spec))
     return digests.looked_up(digests.DRAWING, entry_point, spelt=strings)
 
@@ -228,7 +228,7 @@ def product(config: schema.Config, kind: str, name: str) -> Settings:
     """Settings of a figure or a table."""
     paper = config.paper
     spec = getattr(paper, kind)[name]
-    entry_point = entry_of(config, kind, spec.kind, f"{kind}.{name}")
+    entry_point = entry_of(config, kind, spec.function, f"{kind}.{name}")
     read = closure.fields_read(digests.DRAWING, entry_point)
     words = closure.own_words(entry_point) | digests.texts(asdict(spec))
     sweeps = [sweep for sweep in paper.sweeps if sweep in words]

@@ -165,7 +165,7 @@ class Swept:
         self.config = config
         self.name = name
         self.sweep = config.paper.sweeps[name]
-        self.function = products.function_of(config, "sweeps", self.sweep.kind)
+        self.function = products.function_of(config, "sweeps", self.sweep.function)
         self.path = sweep_path(config, name)
         self.parts = Parts(self.path.parent / name)  #: one of each task
         #: settings and digest of code by the strings of points
@@ -209,7 +209,7 @@ class Swept:
         ]
         tunings = products.sweep_tuned(config, self.name)
         tuned = {run: self._tuned(*run) for run in tunings}
-        constant = [config.paper.name, self.name, sweep.kind, config.seed, prepared]
+        constant = [config.paper.name, self.name, sweep.function, config.seed, prepared]
         tasks = []
         for point in points:
             solver = point.get("solver")

@@ -178,7 +178,7 @@ def test_tables_have_both_tunings(every):
 
 
 def test_ranks_say_of_which_loss_and_epsilon_they_are(every):
-    figure, _ = figures.ranks(None, Product(kind="ranks", sweeps=["race"]), [])
+    figure, _ = figures.ranks(None, Product(function="ranks", sweeps=["race"]), [])
     titles = [at.get_title() for at in figure.axes]
     figures.plt.close(figure)
     assert titles[0].startswith("classification, 3 problems")
@@ -186,7 +186,7 @@ def test_ranks_say_of_which_loss_and_epsilon_they_are(every):
 
 
 def test_the_map_marks_gaps_and_what_learns_nothing(every):
-    figure, rows = figures.map(None, Product(kind="map", sweeps=["race"]), [])
+    figure, rows = figures.map(None, Product(function="map", sweeps=["race"]), [])
     assert len(rows) == 8 and rows[0]["algorithm"].startswith("one: ")
     marks = [line.get_marker() for line in figure.axes[0].lines]
     assert marks.count("x") == 1 and marks.count(".") == 3

@@ -22,7 +22,7 @@ from dperm.core.experiment.locate import available, conf_file, group_file
 from dperm.core.experiment.validation import UNKNOWN, check, one_of, quoted
 
 GIVEN = ""  # in place of a value that every YAML gives
-SOURCES = {  # kinds of sources to their keys; members may be left out
+SOURCES = {  # origins of sources to their keys; members may be left out
     "file": ("files", "members"),
     "mirror": ("files", "members"),
     "package": ("files", "loader"),
@@ -162,7 +162,7 @@ class Part(Section):
 class Source(Part):
     """One source of a data set; sources are tried in the listed order."""
 
-    kind: Annotated[str, among(*SOURCES)] = GIVEN
+    origin: Annotated[str, among(*SOURCES)] = GIVEN
     # paths below the current folder, data.mirror, or an installed package's folder
     files: Annotated[Names, same(_below)] = field(default_factory=list)
     members: Names = field(default_factory=list)  # of archives among these files
@@ -274,7 +274,7 @@ class Run(Part):
 class Sweep(Part):
     """An experiment other than a tuned grid: a function, called at every point."""
 
-    kind: Text = GIVEN  # a function of the paper's sweeps.py, or of dperm.kinds
+    function: Text = GIVEN  # a function of the paper's sweeps.py, or of dperm.kinds
     grid: SweepGrid = GIVEN  # axes of any name
     # the grid at scales smoke and quickstart; None: the same
     small: SweepGrid | None = None
@@ -295,7 +295,7 @@ class Sweep(Part):
 class Product(Part):
     """A figure or a table: the function that makes it, and its inputs."""
 
-    kind: Text = GIVEN  # a function of the paper's module
+    function: Text = GIVEN  # a function of the paper's module
     problems: Problems | None = None
     sweeps: Names = field(default_factory=list)
     calibration: Calibration = calibrations.PAPER
