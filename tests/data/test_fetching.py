@@ -225,7 +225,7 @@ def source(**keys):
         (source(origin="http"), r"sources\[1\].urls: expected a value"),
         (source(origin="http", urls=["file:///x"]), r"urls\[0\]: expected http"),
         (source(origin="mirror", files=["../a"]), "files: .*below the folder"),
-        (source(origin="mirror", files=["a"], id=3), r"sources\[1\].id: expected one of"),
+        (source(origin="mirror", files=["a"], id=3), r"s\[1\].id: expected one of"),
         (source(origin="sklearn", loader="load_diabetis"), r"mean load_diabetes\?"),
         (synthetic("sparse_regresion", n=5), r"generator: .*mean sparse_regression\?"),
         (synthetic("logistic_lognormal", n=5, p=1, sigma=1.0), "options.seed: expec"),

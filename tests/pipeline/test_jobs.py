@@ -273,7 +273,8 @@ def test_a_folder_that_stands_alone_has_modules_of_its_papers(copied):
     paper.mkdir()
     (paper / "tables.py").write_text("def errors(*given):\n    return None\n")
     (paper / "paper.yaml").write_text(
-        "name: alone\nproblems: [diabetes]\nruns: {}\ntables: {one: {function: errors}}\n"
+        "name: alone\nproblems: [diabetes]\nruns: {}\n"
+        "tables: {one: {function: errors}}\n"
     )
     table = jobs.compose(["alone"], ["scale=full"])
     assert table.job("draw", "alone", "tables/one").products == ["tables/one"]
