@@ -92,6 +92,27 @@ def test_a_fit_does_not_read_the_folder_that_it_is_called_in(fits, kind):
     assert fits[kind]["coefs"] == fits["none"]["coefs"]
 
 
+@pytest.mark.parametrize("kind", ["hydra", "hostile"])
+def test_the_command_tries_a_file_beside_any_configuration(kind, tmp_path):
+    """A foreign configuration has no say in what a method is."""
+    rows = "".join(f"{k % 7},{k % 7 + k % 3}\n" for k in range(60))
+    told = {}
+    for name in ("none", kind):
+        folder = tmp_path / name
+        for place, text in {**FOREIGN[name], "mine.csv": f"a,y\n{rows}"}.items():
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        words = "try mine.csv target=y solvers=[moments] tunings=default fresh=2"
+        command = [sys.executable, "-m", "dperm", *words.split()]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        table = folder / "results/try/mine/try.csv"
+        head, *lines = table.read_text().splitlines()
+        place = head.split(",").index("seconds")
+        told[name] = [line.split(",")[:place] for line in lines]
+    assert told["none"] == told[kind] and len(told["none"]) > 2
+
+
 def test_the_environment_is_the_same_after_a_fit(fits):
     assert all(fit["same"] for fit in fits.values())
 

@@ -99,7 +99,7 @@ def test_a_grid_of_a_modules_own_is_completed_by_the_default_of_its_like(monkeyp
 
 
 REFUSED = {
-    "dp_gdd": ({}, r"solver dp_gdd: expected one of .*did you mean dp_gd\?"),
+    "dp_gdd": ({}, r"solver dp_gdd .did you mean dp_gd\?.: expected one of"),
     "phased_sgd": ({}, "solves no problem of this kind; expected one of"),
     "fw": ({}, "solves no problem of this kind: it adds no noise"),
     "dp_cd": ({"stpe": 1}, r"setting stpe: .*did you mean step\?"),

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from inspect import signature
-from typing import Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from scipy import sparse
@@ -83,6 +83,8 @@ class DPLinear(Counted):
     setting: Mapping[str, float] | None = None
     random_state: Any = None
     release: bool = False
+    if TYPE_CHECKING:
+        loss: str  # a parameter of classifier and regressor
     _label: ClassVar[str]  # the declaration of labels
     _losses: ClassVar[tuple[str, ...]]
     _is_real: ClassVar[bool]  # labels are centred and scaled like a column
