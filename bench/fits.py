@@ -97,7 +97,7 @@ SIZES = {  # records, features, and entries of sparse data; 0 for dense data
     "wide": (3000, 100_000, 300_000),
 }
 LIBRARIES = ("dperm", "scikit-learn", "diffprivlib")
-PATIENCE = 100  # seconds of the clock for a cell
+PATIENCE = 300  # seconds of the clock for a cell
 TIMES = Path("results/fits.csv")
 ARENA = Path("results/arena/arena.csv")
 THRESHOLDS = (0.0, 100.0, 300.0, 1000.0, np.inf)  # 0: always noisy moments

@@ -238,3 +238,31 @@ def test_a_solver_of_ones_own_that_leaks_is_refused():
 def test_public_names_alone_are_listed():
     assert dir(dperm) == sorted(dperm.__all__)
     assert all(getattr(dperm, name) is not None for name in dperm.__all__)
+
+
+TYPED = """
+import dperm
+
+X, y = [[0.0], [1.0]], [0, 1]
+model = dperm.fit(X, y, epsilon=1.0, classes=(0, 1), bounds=(-1, 1))
+reveal_type(model)
+reveal_type(dperm.fit(X, y, label_bounds=(0, 1)))
+dperm.DPRegressor(label_bounds=(0, 1)).fit(X, y).predict(X)
+dperm.fit(X, y, epsilom=1.0, classes=(0, 1))
+dperm.DPClassifier(clases=(0, 1))
+dperm.PrivateSearch(model, {}, epsilom=1.0)
+dperm.Budget(1.0, 1e-6, 3)
+model.coefs_
+"""
+
+
+def test_a_type_checker_finds_misspelt_arguments(tmp_path):
+    (tmp_path / "user.py").write_text(TYPED)
+    command = [sys.executable, "-m", "mypy", "--strict", "user.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    shown = [line.partition(': note: Revealed type is "')[2] for line in lines]
+    kinds = [name.strip('"').rpartition(".")[2] for name in shown if name]
+    assert kinds == ["DPClassifier", "DPRegressor"]
+    wrong = {int(line.split(":")[1]) for line in lines if ": error:" in line}
+    assert wrong == {9, 10, 11, 12, 13}
