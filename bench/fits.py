@@ -6,11 +6,21 @@ Every private method is told the same ranges, the least and largest value of eac
 in the whole data set. That tells it more than a user may know, in equal measure. A
 fifth of the records is held out, another for each seed. Writes
 ``results/arena/fits.csv``: accuracy for classes, else the root mean squared error;
-``python -m bench.fits`` alone prints a summary of it.
+``python -m bench.fits`` alone prints a summary of it, and of the rule by which a fit
+of numbers takes a method: its mean regret in the arena's cells, by threshold of n
+epsilon / p, and that of the threshold which the other data sets choose.
+
+``python -m bench.fits times /path/to/python`` measures CPU time and memory instead,
+cold and warm, of fits of several sizes by dperm, scikit-learn and diffprivlib, each in
+a process of its own, one after another. Writes ``results/fits.csv``: ``cold`` are CPU
+seconds from the start of Python until its first fit is done, on 1,000 x 10; ``warm``
+those of a fit when such a small one has been made; ``memory`` is the peak of that fit
+above what the process held before, the data included, over the size of the data.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -30,6 +40,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import dperm
+from dperm.compare import methods
 from dperm.core.experiment import files as store
 
 EPSILONS, SEEDS = (0.3, 1.0, 3.0, 10.0), range(5)
@@ -75,6 +86,76 @@ for epsilon in given["epsilons"]:
             value = np.sqrt(np.mean((model.predict(B) - b) ** 2))
         rows.append(("diffprivlib", epsilon, seed, value, time.process_time() - start))
 pd.DataFrame(rows).to_csv(sys.argv[2], index=False)
+"""
+
+
+SIZES = {  # records, features, and entries of sparse data; 0 for dense data
+    "small": (1000, 10, 0),
+    "tall": (100_000, 50, 0),
+    "million": (1_000_000, 100, 0),
+    "sparse": (20_000, 50_000, 1_000_000),
+    "wide": (3000, 100_000, 300_000),
+}
+LIBRARIES = ("dperm", "scikit-learn", "diffprivlib")
+PATIENCE = 300  # seconds of the clock for a cell
+TIMES = Path("results/fits.csv")
+ARENA = Path("results/arena/arena.csv")
+THRESHOLDS = (0.0, 100.0, 300.0, 1000.0, np.inf)  # 0: always noisy moments
+CUT = 2.0  # of an excess, so that no cell decides alone
+# One cell: arguments are the library, n, p, entries, and whether labels are real.
+CELL = """
+import sys, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+library, is_real = sys.argv[1], sys.argv[5] == "True"
+n, p, entries = map(int, sys.argv[2:5])
+
+def drawn(n, p, entries):
+    rng = np.random.default_rng(0)
+    if entries:
+        from scipy.sparse import csr_matrix
+        places = rng.integers(0, n, entries), rng.integers(0, p, entries)
+        X = csr_matrix((rng.uniform(-1, 1, entries), places), shape=(n, p))
+        first = np.asarray(X[:, : p // 10].sum(axis=1)).ravel()
+    else:
+        X = rng.random((n, p))
+        X *= 2
+        X -= 1
+        first = X[:, 0]
+    y = np.clip(first + rng.uniform(-0.1, 0.1, n), -1.2, 1.2)
+    return X, (y if is_real else (y > 0).astype(int))
+
+def fit(X, y):
+    if library == "dperm":
+        import dperm
+        labels = {"label_bounds": (-1.2, 1.2)} if is_real else {"classes": (0, 1)}
+        dperm.fit(X, y, epsilon=1.0, bounds=(-1, 1), random_state=0, **labels)
+    elif library == "scikit-learn":
+        from sklearn.linear_model import LogisticRegression, Ridge
+        (Ridge() if is_real else LogisticRegression()).fit(X, y)
+    elif is_real:
+        from diffprivlib.models import LinearRegression
+        LinearRegression(bounds_X=(-1, 1), bounds_y=(-1.2, 1.2)).fit(X, y)
+    else:
+        from diffprivlib.models import LogisticRegression
+        LogisticRegression(data_norm=float(np.sqrt(X.shape[1]))).fit(X, y)
+
+def held(key):
+    with open("/proc/self/status") as lines:
+        line = next(line for line in lines if line.startswith(key))
+    return 1024 * int(line.split()[1])
+
+fit(*drawn(1000, 10, 0))
+cold = time.process_time()
+X, y = drawn(n, p, entries)
+parts = (X.data, X.indices, X.indptr) if entries else (X,)
+size = sum(part.nbytes for part in parts)
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")
+before, start = held("VmRSS"), time.process_time()
+fit(X, y)
+warm = time.process_time() - start
+print(cold, warm, (held("VmHWM") - before + size) / size, size)
 """
 
 
@@ -179,7 +260,77 @@ def summary(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def times(python: str) -> pd.DataFrame:
+    """CPU seconds and memory of every library on every size, a row each."""
+    rows = []
+    for (name, size), is_real in itertools.product(SIZES.items(), (False, True)):
+        for library in LIBRARIES:
+            runner = python if library == "diffprivlib" else sys.executable
+            command = [runner, "-c", CELL, library, *map(str, size), str(is_real)]
+            row = [name, *size, "numbers" if is_real else "classes", library]
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=PATIENCE
+                )
+                words = (done.stderr.strip().splitlines() or [""])[-1]
+                measured = [*map(float, done.stdout.split()), words[:80]]
+            except subprocess.TimeoutExpired:
+                measured = [f"no answer in {PATIENCE} s"]
+            row += [np.nan] * (5 - len(measured)) + measured
+            rows.append(row)
+            print(*row, flush=True)
+    head = ["data", "n", "p", "entries", "labels", "library"]
+    head += ["cold", "warm", "memory", "bytes", "note"]
+    return pd.DataFrame(rows, columns=head)
+
+
+def regrets(arena: pd.DataFrame) -> str:
+    """Mean regret of the default rule in the arena's cells of numbers.
+
+    A cell's regret is the mean excess of the method that is taken, cut at 2, less that
+    of the best method without tuning.
+    """
+    known = (arena["tuning"] == "default") & (arena["loss"] == "least_squares")
+    cells = arena[known & (arena["status"] == "ok")].pivot_table(
+        index=["data", "problem", "epsilon", "n", "p"],
+        columns="algorithm",
+        values="mean",
+    )
+    cells = cells.clip(upper=CUT)
+    keys = cells.index.to_frame(index=False)
+    size = (keys["n"] * keys["epsilon"] / keys["p"]).to_numpy()
+    few, many = (
+        cells[methods.method(names[0]).label].to_numpy()
+        for names in (methods.usual(True, 1, 0.0), methods.usual(True, 1, np.inf))
+    )
+    best = cells.min(axis=1).to_numpy()
+    by_threshold = {
+        least: np.where(size < least, few, many) - best for least in THRESHOLDS
+    }
+    own = by_threshold[methods.FEW_RECORDS]
+    left_out, chosen = np.empty(len(keys)), []
+    for name in keys["data"].unique():
+        other = (keys["data"] != name).to_numpy()
+        means = {least: own[other].mean() for least, own in by_threshold.items()}
+        chosen.append(min(means, key=means.__getitem__))
+        left_out[~other] = by_threshold[chosen[-1]][~other]
+    means = {least: own.mean() for least, own in by_threshold.items()}
+    listed = ", ".join(f"{least:g}: {mean:.3f}" for least, mean in means.items())
+    return (
+        f"regret of the default in {len(keys)} cells of numbers: {own.mean():.4f}\n"
+        f"by threshold of n epsilon / p: {listed}\n"
+        f"leaving each data set out: {left_out.mean():.4f}, threshold "
+        f"{min(chosen):g} to {max(chosen):g}"
+    )
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["times"]:
+        text = times(sys.argv[2]).to_csv(
+            index=False, float_format="%.3g", lineterminator="\n"
+        )
+        store.write_text(TIMES, text)
+        sys.exit()
     if len(sys.argv) > 1:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -187,3 +338,4 @@ if __name__ == "__main__":
         text = made.to_csv(index=False, float_format="%.6g", lineterminator="\n")
         store.write_text(WRITTEN, text)
     print(summary(pd.read_csv(WRITTEN)))
+    print(regrets(pd.read_csv(ARENA)))

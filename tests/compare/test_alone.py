@@ -92,6 +92,27 @@ def test_a_fit_does_not_read_the_folder_that_it_is_called_in(fits, kind):
     assert fits[kind]["coefs"] == fits["none"]["coefs"]
 
 
+@pytest.mark.parametrize("kind", ["hydra", "hostile"])
+def test_the_command_tries_a_file_beside_any_configuration(kind, tmp_path):
+    """A foreign configuration has no say in what a method is."""
+    rows = "".join(f"{k % 7},{k % 7 + k % 3}\n" for k in range(60))
+    told = {}
+    for name in ("none", kind):
+        folder = tmp_path / name
+        for place, text in {**FOREIGN[name], "mine.csv": f"a,y\n{rows}"}.items():
+            path = folder / place
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        words = "try mine.csv target=y solvers=[moments] tunings=default fresh=2"
+        command = [sys.executable, "-m", "dperm", *words.split()]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        table = folder / "results/try/mine/try.csv"
+        head, *lines = table.read_text().splitlines()
+        place = head.split(",").index("seconds")
+        told[name] = [line.split(",")[:place] for line in lines]
+    assert told["none"] == told[kind] and len(told["none"]) > 2
+
+
 def test_the_environment_is_the_same_after_a_fit(fits):
     assert all(fit["same"] for fit in fits.values())
 
@@ -217,3 +238,31 @@ def test_a_solver_of_ones_own_that_leaks_is_refused():
 def test_public_names_alone_are_listed():
     assert dir(dperm) == sorted(dperm.__all__)
     assert all(getattr(dperm, name) is not None for name in dperm.__all__)
+
+
+TYPED = """
+import dperm
+
+X, y = [[0.0], [1.0]], [0, 1]
+model = dperm.fit(X, y, epsilon=1.0, classes=(0, 1), bounds=(-1, 1))
+reveal_type(model)
+reveal_type(dperm.fit(X, y, label_bounds=(0, 1)))
+dperm.DPRegressor(label_bounds=(0, 1)).fit(X, y).predict(X)
+dperm.fit(X, y, epsilom=1.0, classes=(0, 1))
+dperm.DPClassifier(clases=(0, 1))
+dperm.PrivateSearch(model, {}, epsilom=1.0)
+dperm.Budget(1.0, 1e-6, 3)
+model.coefs_
+"""
+
+
+def test_a_type_checker_finds_misspelt_arguments(tmp_path):
+    (tmp_path / "user.py").write_text(TYPED)
+    command = [sys.executable, "-m", "mypy", "--strict", "user.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    shown = [line.partition(': note: Revealed type is "')[2] for line in lines]
+    kinds = [name.strip('"').rpartition(".")[2] for name in shown if name]
+    assert kinds == ["DPClassifier", "DPRegressor"]
+    wrong = {int(line.split(":")[1]) for line in lines if ": error:" in line}
+    assert wrong == {9, 10, 11, 12, 13}

@@ -2,8 +2,13 @@
 
 import copy
 import multiprocessing
+import os
 import pickle
+import subprocess
+import sys
+from contextlib import nullcontext
 
+import joblib
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
@@ -127,6 +132,51 @@ def test_no_fit_leaves_the_process_while_a_budget_is_open():
     process.join()
     assert "has a Budget open" in answers[0] and answers[1] == "fitted"
     pickle.dumps(model)
+
+
+GRANDCHILD = """
+import subprocess, sys
+if sys.argv[1] == "0":
+    import numpy as np, dperm
+    X = np.linspace(-1.0, 1.0, 400)[:, None]
+    try:
+        dperm.fit(X, X[:, 0] > 0, "dp_gd", classes=(0, 1), bounds=(-1, 1))
+        print("fitted")
+    except dperm.BudgetError as error:
+        print(error)
+else:
+    below = [sys.executable, "-c", sys.argv[2], str(int(sys.argv[1]) - 1), sys.argv[2]]
+    subprocess.run(below, check=True)
+"""
+
+
+@pytest.mark.parametrize("between", [0, 1, 2])
+def test_no_process_below_fits_however_many_are_between(between):
+    command = [sys.executable, "-c", GRANDCHILD, str(between), GRANDCHILD]
+    answers = []
+    for is_open in (True, False):
+        with Budget(5.0, 1e-2) if is_open else nullcontext():
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+        answers.append(done.stdout)
+    assert f"process {os.getpid()} has a Budget open" in answers[0]
+    assert answers[1] == "fitted\n"
+
+
+@pytest.mark.filterwarnings("ignore")  # of scikit-learn, about fits that failed
+def test_a_search_in_several_processes_is_refused():
+    model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(False, True))
+    with Budget(3.0, 1e-2) as budget, pytest.raises(pickle.PicklingError) as refusal:
+        GridSearchCV(model, {"l2": [0.1, 1.0]}, cv=3, n_jobs=2).fit(X, Y)
+    assert "a Budget is open" in str(refusal.value.__cause__)
+    assert budget.spent_epsilon == 0.0
+
+
+def test_threads_of_a_search_are_counted():
+    model = DPClassifier("dp_gd", bounds=(-1, 1), classes=(False, True))
+    search = GridSearchCV(model, {"l2": [0.1, 1.0]}, cv=2, n_jobs=2, refit=False)
+    with Budget(5.0, 1e-2) as budget, joblib.parallel_backend("threading"):
+        search.fit(X, Y)
+    assert budget.spent_epsilon == pytest.approx(4.0, rel=1e-3)
 
 
 @pytest.mark.parametrize(("given", "said"), [

@@ -34,7 +34,7 @@ def labels(frame):
 @pytest.mark.parametrize(
     ("column", "kind"),
     [
-        (["A", "B"] * 200, "object"),
+        (["A", "B"] * 200, "(object|str)"),
         (pd.Categorical([1, 2] * 200), "category"),
         (pd.Series(["A"] * 400, dtype="string"), "string"),
         (np.datetime64("2020-01-01"), "datetime64"),

@@ -265,7 +265,6 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
     Raises one ConfigError for all that is wrong with the file and the methods.
     """
     from dperm.compare import methods, peers
-    from dperm.core.experiment.config import compose
 
     faults: list[str] = []
     case = _tried(faults, _case, request)
@@ -285,7 +284,7 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
         )
     python = ""
     if peers.NAME in names:
-        python, reason = peers.environment(Path(compose(request.overrides).data.dir))
+        python, reason = peers.environment(Path(_site(request).data.dir))
         faults += [f"solvers: {peers.NAME}: {reason}"] * bool(reason)
     if faults or case is None:
         raise ConfigError("; ".join(faults))
@@ -396,11 +395,24 @@ def _bounds(request: Request, X: Any, names: list[str]) -> tuple[Any, Any]:
     return low, high
 
 
-def _file(request: Request, name: str) -> Path:
-    """The file of the results. Raises ConfigError if it cannot be written."""
+def _site(request: Request) -> Any:
+    """Where data and results lie: of a ``conf`` in the current folder, if it is ours.
+
+    Raises ConfigError for overrides that mean nothing.
+    """
+    from dperm.core.experiment import locate
     from dperm.core.experiment.config import compose
 
-    folder = Path(compose(request.overrides).output.results, "try")
+    try:
+        return compose(request.overrides)
+    except ConfigError:  # of another program's configuration, or of the overrides
+        with locate.packaged_alone():
+            return compose(request.overrides)
+
+
+def _file(request: Request, name: str) -> Path:
+    """The file of the results. Raises ConfigError if it cannot be written."""
+    folder = Path(_site(request).output.results, "try")
     file = folder / (re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "data") / "try.csv"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -323,6 +323,7 @@ class DPLinear(Counted):
         spent = self._spent(t.shape[1] + 2, stated(1.0)) if self.release else 0.0
         least = calibrated(stated, self._epsilon, self._delta - spent)
         public = [on.public_information(least.ledger) for on, _ in runs]
+        runs.clear()  # with their copy of the records, whoever still holds ``stated``
         given = united(*public, self._public)
         charge(least.true_epsilon, self._delta, given, seed)
         cost = (least.true_epsilon, spent)

@@ -692,7 +692,8 @@ def _of_pandas(values: Any) -> Column:
         )
     if isinstance(kind, pandas.StringDtype):
         words = values.to_numpy(dtype=object, na_value=None).tolist()
-        return Column(WORDS, words, str(kind), public)
+        is_read = kind.na_value is not pandas.NA  # what pandas 3 makes of any text
+        return Column(OBJECTS if is_read else WORDS, words, str(kind), public)
     is_number = types.is_numeric_dtype(kind) and not types.is_complex_dtype(kind)
     if types.is_bool_dtype(kind) or is_number:
         filled = values.to_numpy(dtype=np.float64, na_value=np.nan)

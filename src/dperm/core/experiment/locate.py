@@ -10,13 +10,27 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from dperm.core.names import ConfigError as ConfigError
 from dperm.core.names import home as home
 
+_IS_PACKAGED = ContextVar("_IS_PACKAGED", default=False)  # see ``packaged_alone``
 ROOT = "config.yaml"
 GROUPS = ("paper", "problem", "solver", "scale", "dataset")
+
+
+@contextmanager
+def packaged_alone() -> Iterator[None]:
+    """Read the package's own configuration alone, whatever the current folder has."""
+    token = _IS_PACKAGED.set(True)
+    try:
+        yield
+    finally:
+        _IS_PACKAGED.reset(token)
 
 
 def own_conf() -> Path | None:
@@ -24,6 +38,8 @@ def own_conf() -> Path | None:
 
     Raises ConfigError if ``DPERM_CONF`` is not the path of a folder.
     """
+    if _IS_PACKAGED.get():
+        return None
     path = os.environ.get("DPERM_CONF")
     folder = Path(path or "conf").resolve()
     if path and not folder.is_dir():
