@@ -202,7 +202,7 @@ EDITS = (
     ),
     plant("gcd_noise_of_selection", "dp_gcd",
         "the value's noise is that of the selection", "dp_gcd:Run.draw",
-        "value = {{laplace(self.streams.noise, np.ones(count)) => "
+        "value_noise = {{laplace(self.streams.noise, np.ones(count)) => "
         "selection[:, 0].copy()}}",
     ),
     plant("gcd_selection_half", "dp_gcd", "half of the noise on a score",
@@ -353,7 +353,7 @@ UNRUN = (
         "PrivateSearch._prepared", "{{model._delta /= 2 => model._delta /= 1}}",
     ),
     plant("twice_delta", "dp_gd", "a fit is calibrated to twice its delta",
-        "DPLinear.fit", "{{self._delta - spent => 2 * self._delta - spent}}",
+        "DPLinear._paid", "{{self._delta - spent => 2 * self._delta - spent}}",
     ),
     # What a fitted object, or what it says, tells of exact records.
     plant("count_kept", "dp_gd", "an attribute counts records at a bound",
