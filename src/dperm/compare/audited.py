@@ -20,7 +20,7 @@ weights and the score of a run of a search.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import fields, replace
 from functools import lru_cache, partial
 from types import SimpleNamespace
@@ -80,11 +80,8 @@ def mechanisms(solver: str) -> list[Mechanism]:
         return []
     found = []
     for model, n in _models(method):
-        try:
+        with suppress(methods.UnsuitedError):
             found.append(estimator(model, n))
-        except ValueError as error:
-            if "cannot do this" not in str(error):
-                raise
     if solver != "dp_gd":
         return found
     first, *others = found

@@ -225,7 +225,9 @@ class DPLinear(Counted):
         problems = [self._problem(X, y, len(every)) for y in every]
         method = method or self._usual(problems)
         if reason := self._obstacle(method, problems[0]):
-            raise ValueError(f"solver {method.name}: cannot do this: {reason}")
+            raise methods.UnsuitedError(
+                f"solver {method.name}: cannot do this: {reason}"
+            )
         self.solver_ = method.name
         is_tilted = method.algorithm == "objective_perturbation"
         safe: dict[str, Any] = {"minima": "approximate"} if is_tilted else {}

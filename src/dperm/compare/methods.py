@@ -53,6 +53,10 @@ WIDE = 10_000  # features above which a step on all of them takes too long
 ENTRIES = 3.0  # clip of entries and labels of Frank-Wolfe methods, in their scales
 
 
+class UnsuitedError(ValueError):
+    """A method that cannot solve a problem."""
+
+
 class Following:
     """A run of so many steps that is followed, in units of scales S."""
 

@@ -34,7 +34,7 @@ from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
 from dperm.compare.estimators import SIGNED, DPClassifier, DPRegressor
-from dperm.compare.methods import Method, Setting
+from dperm.compare.methods import Method, Setting, UnsuitedError
 from dperm.compare.reference import Reference, losses_of, reference
 from dperm.core.erm import door, losses
 from dperm.core.erm.optimum import NotCertifiedError
@@ -258,7 +258,7 @@ def rows(
                 runs = list(_runs(case, method, epsilon, setting, drawn[TUNED:]))
             except ValueError as error:
                 gap = {"status": "gap", "reason": str(error)}
-                if "cannot do this" in str(error):
+                if isinstance(error, UnsuitedError):
                     return [{**fixed, **gap}]
                 runs = [gap]
             all_rows += [{**common, **run} for run in runs]
