@@ -102,7 +102,7 @@ def floored(Q: np.ndarray, least: float) -> np.ndarray:
     Without a positive floor a penalised quadratic may be unbounded below.
     """
     values, vectors = np.linalg.eigh(Q)
-    return (vectors * np.maximum(values, least)[:, None, :]) @ vectors.mT
+    return (vectors * np.maximum(values, least)[:, None, :]) @ vectors.swapaxes(-1, -2)
 
 
 def minimised(

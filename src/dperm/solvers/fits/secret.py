@@ -133,7 +133,7 @@ def sketched(moments: np.ndarray, reach: float, rows: int, known: np.ndarray) ->
         p = len(values)
         drawn = normal(1.0, rows * p).T.reshape(-1, rows, p)
         mixed = (drawn * sizes[:, None, :]) @ vectors.T
-        found: np.ndarray = mixed.mT @ mixed / rows
+        found: np.ndarray = mixed.swapaxes(-1, -2) @ mixed / rows
         return found
 
     return Secret(GaussianSketch, {"sensitivity": reach, "rows": rows}, release)
