@@ -49,11 +49,11 @@ types: $(VENV)/.done  ## mypy
 unit: $(VENV)/.done  ## unit tests
 	pytest -n $(JOBS)
 
-bounds: $(VENV)/.done  ## unit tests with VERSIONS=lowest-direct (or highest) allowed
+bounds: $(VENV)/.done  ## the library's rooms with VERSIONS=lowest-direct (or highest)
 	uv venv -q --clear -p $(PYTHON) build/$(VERSIONS)
 	uv pip install -q -p build/$(VERSIONS) --resolution $(VERSIONS) -e '.[dev]'
 	PATH="$(CURDIR)/build/$(VERSIONS)/bin:$$PATH" \
-	  python -m pytest -n $(JOBS)
+	  python -m pytest -n $(JOBS) tests/compare tests/erm tests/privacy tests/solvers
 
 smoke: $(VENV)/.done  ## one paper by the Snakefile, on tiny grids
 	snakemake -j $(JOBS) -q rules --config scale=smoke -- dpcd

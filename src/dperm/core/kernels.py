@@ -90,7 +90,12 @@ def _temporary() -> str:
     return folder
 
 
-class KernelLocator(caching.UserProvidedCacheLocator):  # type: ignore[misc]
+# its name in older releases of Numba has an underscore
+OLD_NAME = "_UserProvidedCacheLocator"
+Locator: Any = getattr(caching, OLD_NAME.lstrip("_"), getattr(caching, OLD_NAME, None))
+
+
+class KernelLocator(Locator):  # type: ignore[misc]
     """Places the files of a kernel in ``kernel_folder``."""
 
     def __init__(self, py_func: Any, py_file: str):

@@ -107,7 +107,9 @@ def floored(Q: np.ndarray, floor: float) -> np.ndarray:
     Without a positive floor a penalised quadratic may be unbounded below.
     """
     eigenvalues, vectors = np.linalg.eigh(Q)
-    return (vectors * np.maximum(eigenvalues, floor)[:, None, :]) @ vectors.mT
+    return (vectors * np.maximum(eigenvalues, floor)[:, None, :]) @ vectors.swapaxes(
+        -1, -2
+    )
 
 
 def minimised(

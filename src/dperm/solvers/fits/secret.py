@@ -138,7 +138,7 @@ def sketched(moments: np.ndarray, reach: float, rows: int, known: np.ndarray) ->
         p = len(eigenvalues)
         drawn = normal(1.0, rows * p).T.reshape(-1, rows, p)
         mixed = (drawn * sizes[:, None, :]) @ vectors.T
-        second_moments: np.ndarray = mixed.mT @ mixed / rows
+        second_moments: np.ndarray = mixed.swapaxes(-1, -2) @ mixed / rows
         return second_moments
 
     return Secret(GaussianSketch, {"sensitivity": reach, "rows": rows}, release)
