@@ -490,6 +490,7 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     draw()
     claims.write(configured())
     complete()
+    page.report(configured())
     assert faults() == []
     found = faults(share=1.0)
     assert found and all(f"{RUN}/evaluate.parquet" in line for line in found)
