@@ -489,7 +489,8 @@ def test_a_forged_row_with_its_digest_is_caught_by_the_replay_alone(results):
     edited(path, relative_error=error, objective=optimum["value"] * (1 + error))
     draw()
     claims.write(configured())
-    complete()
+    best = verify.completed(configured())  # `dperm complete` tries some rows again
+    store.write_text(results / "results/tiny/complete.txt", best)
     page.report(configured())
     assert faults() == []
     found = faults(share=1.0)
