@@ -36,13 +36,15 @@ SLEEP = "import time, pathlib; pathlib.Path('begun').touch(); time.sleep(600)"
 
 @pytest.fixture(scope="module")
 def served():
-    """The socket of a server."""
+    """The socket of a server, which can be interrupted even if these tests cannot."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(warm, "COMMAND", ("-P", "-c", SERVER))
         patch.setenv(launch.SERVER, "")
         server = warm.Server()
         path = os.environ[launch.SERVER]
     yield path
+    signal.signal(signal.SIGINT, handler)
     server.stop()
     assert server.process.returncode == 0 and not Path(path).exists()
 
