@@ -6,8 +6,9 @@ counts.
 
 Where a change moves the key of a job there is nothing to miss. All other changes are
 made at once, and the job is run: if its rows, figures or tables differ, halves are
-tried until one change is left, which is named. A change that is refused, in one line or
-by an error, is noticed.
+tried until single changes are left, which are named. A change that is refused, in one
+line or by an error, is noticed. Edits in functions that a job does not call are passed
+by.
 
 The other way round, changes on which no number can depend are counted where they move
 the key of a job of rows: titles and the like of the paper itself, all leaves of other
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import csv
 import functools
 import json
@@ -28,11 +30,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from dperm.core.experiment.locate import available
+from dperm.pipeline import manifest
 from dperm.store import closure
 
 from .world import World, made, without
@@ -113,40 +116,45 @@ def rows_of(world: World) -> list[str]:
     return [name for name in world.jobs().jobs if name.startswith(ROWS)]
 
 
-def search(
-    changes: Sequence[Any], differs: Callable[[Sequence[Any]], bool]
-) -> list[Any]:
-    """The first of some changes that makes a difference, by halves; none if none."""
-    if not changes or not differs(changes):
-        return []
-    while len(changes) > 1:
-        half = changes[: len(changes) // 2]
-        changes = half if differs(half) else changes[len(half) :]
-    return [*changes]
-
-
 def missed_leaves(leaves: Leaves, jobs: Iterable[str], base: Path) -> list[Missed]:
     """Leaves that change what a job makes and not its key."""
-    world, found = leaves.world, list[Missed]()
+    world = leaves.world
+    missed: list[Missed] = []
+    refused: list[Any] = []  # by any job so far; each is tried by itself
     compared = outputs_of(world)
     for name in jobs:
         outputs = compared[name]
         before = made(outputs, base)
+        quiet = leaves.quiet(name)
+        todo = [[path] for path in quiet if path in refused]
+        todo.append([path for path in quiet if path not in refused])
+        while todo:
+            paths = todo.pop()
+            after = changed_run(world, paths, name, outputs, base)
+            if after == before:
+                continue
+            if len(paths) > 1:
+                half = len(paths) // 2
+                todo += [paths[half:], paths[:half]]
+            elif paths and after is None:
+                refused += paths
+            elif paths:
+                missed.append(Missed(".".join(map(str, paths[0])), name))
+    return missed
 
-        def differs(paths: Sequence[Any], name: str = name, outputs: Any = outputs,
-                    before: Any = before) -> bool:  # fmt: skip
-            with tempfile.TemporaryDirectory() as scratch:
-                folder = without(outputs, base, Path(scratch))
-                try:
-                    world.changed(*paths).run(name, folder)
-                except Exception as error:
-                    print(f"{name}: refused: {type(error).__name__}: {error}"[:200])
-                    return True
-                return made(outputs, folder) != before
 
-        for path in search(leaves.quiet(name), differs):
-            found.append(Missed(".".join(map(str, path)), name))
-    return found
+def changed_run(
+    world: World, paths: Sequence[Any], name: str, outputs: list[str], base: Path
+) -> dict[str, str] | None:
+    """What a job makes with other values at leaves; None if they are refused."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = without(outputs, base, Path(scratch))
+        try:
+            world.changed(*paths).run(name, folder)
+        except Exception as error:
+            print(f"{name}: refused: {type(error).__name__}: {error}"[:200])
+            return None
+        return made(outputs, folder)
 
 
 def outputs_of(world: World) -> dict[str, list[str]]:
@@ -599,6 +607,8 @@ def main() -> None:
             table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             table.writeheader()
             table.writerows(rows)
+    with contextlib.chdir(ROOT):
+        manifest.note(Path("results"), [TABLE.relative_to(ROOT)])
     sys.exit(any(row["missed"] for row in rows))
 
 
