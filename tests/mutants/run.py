@@ -9,6 +9,7 @@ edits only: a slip has no text that a test could run.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import hashlib
 import os
@@ -22,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from omegaconf import OmegaConf
+
+from dperm.pipeline import manifest
 
 from .edits import EDITS, ROOT, UNRUN, Edit, planted
 from .operators import KINDS, SLIPS
@@ -181,6 +184,8 @@ def main() -> None:
                 rows.append(of_edit(edit, Path(folder), not given.audit_only))
                 print(*rows[-1].values(), flush=True)
                 write(rows)
+    with contextlib.chdir(ROOT):
+        manifest.note(Path("results"), [TABLE.relative_to(ROOT)])
     raise SystemExit(1 if any(map(unseen, read())) else 0)
 
 
