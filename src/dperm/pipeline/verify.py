@@ -545,7 +545,8 @@ def main(options: argparse.Namespace) -> None:
         shared_checks.append(lambda: recheck.pages(base, _differ, coverage))
         shared_checks.append(lambda: recheck.audits(base, _differ, coverage))
     faults_of(shared_checks, coverage, "results")
-    for config in configs:
+    for place, config in enumerate(configs):
+        log.info("  verifying %s, %d of %d", config.paper.name, place + 1, len(configs))
         count = len(verify(config, options.replay, seed, coverage=coverage))
         if not options.json:
             rows = "no rows here" if config.paper.name in clones else "with its rows"
