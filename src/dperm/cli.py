@@ -27,7 +27,8 @@ import yaml
 
 from dperm import __version__, extras, processor
 from dperm.core.experiment import locate
-from dperm.core.names import hint
+from dperm.core.names import hint, no_option, option_names
+from dperm.pipeline import targets
 
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
 OPTIONS = "options"  # of argparse, as ``PARSERS`` says
@@ -58,7 +59,7 @@ solve         pipeline.stages:solve           tune, then evaluate
 sweep         pipeline.stages:sweep           run the sweeps of a paper
 audit         pipeline.auditing:audit         audit a solver; exit code 1 if caught
 privacy       pipeline.auditing:report        print what a setting costs
-adopt         pipeline.adopt:adopt            keep rows of older code with the same bits
+adopt         pipeline.adopt:adopt            reuse rows of older code of the same bits
 """,
     DRAWS: """
 timing        pipeline.stages:timing          time the runs that are shown in seconds
@@ -94,6 +95,10 @@ CORES = re.compile(r"-[cj]\d*$|--(cores|jobs|profile|executor)\b")
 LOUD = re.compile(
     r"-\w*n|-[hpq]$|--(dry-?run|verbose|quiet|logger|printshellcmds|help|summary|list)"
 )
+JSON = "--json"  # of ``dperm claims``: print what is written
+CLAIMS = "report.claims:write"
+REFUSED = 2  # exit code
+OPTION = re.compile(r"--[A-Za-z][\w-]*")
 INTERRUPTED = "dperm: interrupted; the same command goes on from what is stored"
 WARM = "--warm-workers"  # started by Snakemake: fork its jobs, see ``pipeline.warm``
 # Options that may ask for no core, or fewer.
@@ -109,13 +114,19 @@ Any other key (key=value): problem.privacy.epsilon=2 product=figure1 seed=7
 
 --cfg job  show the configuration, run nothing
 -m         every combination of several values: solver=dp_cd,dp_sgd -m
+--json     of claims: print them as JSON too
 """
+USAGE = """usage: dperm COMMAND [key=value ...] [options]
+       dperm TARGET ... [options of Snakemake] [--config scale=NAME set="key=value"]
+
+a target is a paper, all, or a file of figures/ or results/ to be made
+exit code: 0 done, 1 failed, refuted or at fault, 2 refused before it started"""
 EXAMPLES = """
 examples:
   dperm dpcd                                 a paper, on all cores
   dperm -n all                               what would run, and why
   dperm figures/dpcd/figure1.png -j 2        one figure and what it needs, on two
-  dperm figure product=figure1 formats=[svg] it again, as SVG or PDF
+  dperm figure product=figure1 formats=[svg] the same figure as SVG or PDF
   dperm try mine.csv target=y                private methods on your data
   dperm tune problem=diabetes solver=dp_cd   one stage; dperm tune --help has its keys
   dperm audit mine:fit --epsilon 1           is this function that private?
@@ -132,7 +143,7 @@ def main() -> None:
     try:
         _run(sys.argv[1:])
     except (locate.ConfigError, ModuleNotFoundError) as error:
-        raise SystemExit(_message(error)) from error
+        raise _ending(error) from error
 
 
 def _run(arguments: list[str]) -> None:
@@ -148,7 +159,10 @@ def _run(arguments: list[str]) -> None:
     elif name is None:
         first = next((word for word in arguments if word not in DRY), "all")
         _refuse_unknown(first)
-        _snakemake(arguments)
+        if {"-h", "--help"} & {*arguments}:
+            print(described())
+        else:
+            _snakemake(arguments)
     else:
         _call(name, [word for word in arguments[1:] if word not in name.split()])
 
@@ -186,13 +200,31 @@ def _call(name: str, words: list[str]) -> None:
         run(function_of(command), given)
 
 
+class RefusedError(SystemExit):
+    """A command line or configuration that is refused: one line, exit code 2."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.code = REFUSED
+        print(message, file=sys.stderr, flush=True)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser whose error message is one line."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""
-        print(f"{self.prog}: {message}", file=sys.stderr)
-        raise SystemExit(2)
+        raise RefusedError(f"{self.prog}: {message}")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse an unknown option first, with the nearest one."""
+        options = option_names(self)
+        for word in args or ():
+            name = word.partition("=")[0]
+            is_known = any(option.startswith(name) for option in options)
+            if OPTION.fullmatch(name) and not is_known:
+                self.error(no_option(name, options))
+        return super().parse_known_args(args, namespace)
 
 
 # --- stages ---------------------------------------------------------------------------
@@ -228,9 +260,16 @@ def run_stage(command: Command, arguments: list[str]) -> None:
                 checks.check(made)
             written = run(function_of(command), made)
             _note(made, written)
+            if is_json:
+                print(as_json(written[0]))
 
     _log()
+    is_json = command.function == CLAIMS and JSON in arguments
+    if is_json:
+        arguments = [word for word in arguments if word != JSON]
     flags = [word for word in arguments if not re.match("~|[^-].*=", word)]
+    with _refusing():
+        composition.refuse_flags(flags)
     if not any(word.startswith("-") for word in flags):
         job()
         return
@@ -241,6 +280,13 @@ def run_stage(command: Command, arguments: list[str]) -> None:
         sys.argv[1:] = [*flags, *keys, f"hydra.help.template='{text}'"]
         with composition.refusing(given):
             composition.application(job)()
+
+
+def as_json(path: Path) -> str:
+    """The rows of a CSV as a list of JSON."""
+    import pandas as pd
+
+    return str(pd.read_csv(path).to_json(orient="records", indent=1))
 
 
 def _serve(number: int) -> None:
@@ -279,13 +325,22 @@ def _refusing() -> Iterator[None]:
     except Exception as error:
         if os.environ.get(DEBUG):
             raise
-        raise SystemExit(_message(error)) from error
+        raise _ending(error) from error
+
+
+def _ending(error: Exception) -> SystemExit:
+    """How a failure ends the command: a refused word or configuration with code 2."""
+    if isinstance(error, locate.ConfigError):
+        return RefusedError(_message(error))
+    return SystemExit(_message(error))
 
 
 def _message(error: Exception) -> str:
     """Message of a failed stage: one line, or several where the error has them."""
     kind, where = type(error).__name__, own_place(error)
-    if isinstance(error, locate.ConfigError | OSError | RuntimeError | ValueError):
+    if isinstance(error, locate.ConfigError):
+        return f"dperm: {error}{where}"
+    if isinstance(error, OSError | RuntimeError | ValueError):
         return f"{kind}: {error}{where}"
     if isinstance(error, ModuleNotFoundError) and extras.which(error.name):
         return f"dperm: {extras.explained(error)}"
@@ -327,8 +382,10 @@ def _refuse_unknown(word: str) -> None:
     """Refuse an unknown plain word."""
     known = [*{name.split()[0]: None for name in COMMANDS}, *papers(), "all"]
     if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
-        raise SystemExit(
-            f"dperm: {word!r}: expected one of {', '.join(known)}{hint(word, known)}"
+        near = hint(word, known).removeprefix(" ")
+        raise RefusedError(
+            f"dperm: {word!r}: no command or target of that name {near}".rstrip()
+            + "; dperm --help lists them"
         )
 
 
@@ -338,7 +395,7 @@ def refuse_no_cores(arguments: list[str]) -> None:
         option = FEW.fullmatch(word)
         count = (option[2] or after) if option else ""
         if option and re.fullmatch(r"[-+]?\d+", count) and int(count) < 1:
-            raise SystemExit(f"dperm: {option[1]}: expected 1 or more, found {count}")
+            raise RefusedError(f"dperm: {option[1]}: expected 1 or more, found {count}")
 
 
 def at_scale(arguments: list[str]) -> list[str]:
@@ -361,7 +418,7 @@ def refuse_unwritable(arguments: list[str]) -> None:
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
-        raise SystemExit(
+        raise RefusedError(
             f"dperm: {path.absolute()} cannot be written ({error.strerror}): run in "
             "another folder with --directory"
         ) from error
@@ -379,6 +436,8 @@ def _interrupted(*_: Any) -> NoReturn:
 
 def _snakemake(arguments: list[str]) -> None:
     refuse_no_cores(arguments)
+    words = [*COMMANDS, *papers(), "all"]
+    targets.refuse(arguments, words, locate.available("scale"))
     refuse_unwritable(arguments)
     arguments = at_scale(arguments)
     here = Path(sys.executable).parent  # jobs must find the same Python
@@ -411,8 +470,8 @@ def _snakemake(arguments: list[str]) -> None:
 def described() -> str:
     """Help of the command: its stages and papers, each with a line."""
     stages = {name: command.help for name, command in sorted(COMMANDS.items())}
-    parts = ["usage: dperm what [key=value, options]"]
-    for head, rows in {"commands": stages, "papers, or all": papers()}.items():
+    parts = [USAGE]
+    for head, rows in {"commands": stages, "papers": papers()}.items():
         lines = [f"  {name:{WIDTH}} {text}" for name, text in rows.items()]
         parts.append("\n".join([f"{head}:", *lines]))
     return "\n\n".join([*parts, EXAMPLES])

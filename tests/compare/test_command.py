@@ -96,7 +96,7 @@ def test_the_command_answers_at_once_and_in_lines_for_people(folder, word):
     if word == "--help":
         assert said[0].startswith("usage: dperm try") and len(said) > len(KEYS)
     else:
-        assert len(said) == 1 and said[0].startswith("ConfigError: epsilon=0: ")
+        assert len(said) == 1 and said[0].startswith("dperm: epsilon=0: ")
 
 
 def test_a_failure_is_one_line(mine, monkeypatch):

@@ -106,7 +106,7 @@ def test_the_page_quotes_how_a_solver_is_refused(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(LeakError) as refused:
         require_held("mine", "clips_ten_times", {})
-    quoted = f"\nConfigError: {str(refused.value).partition('; ')[0]}; ...\n"
+    quoted = f"\ndperm: {str(refused.value).partition('; ')[0]}; ...\n"
     assert quoted in (DOCS / "howto/algorithm.md").read_text()
 
 

@@ -41,13 +41,48 @@ def test_help_lists_stages_and_papers_each_with_a_line():
 )
 def test_an_unknown_word_is_refused(line, near):
     done = run(*line.split())
-    assert done.returncode == 1 and f"did you mean {near}?" in done.stderr
+    assert done.returncode in (1, 2) and f"did you mean {near}?" in done.stderr
     assert len(done.stderr.splitlines()) <= 2  # Snakemake first names its profile
+
+
+REFUSED = {  # a command line to the end of its one line of refusal
+    "--nosuch": "no option --nosuch (did you mean --touch?); --help lists what",
+    "-V": "no option -V; --help lists what there is",
+    "--verion": "no option --verion (did you mean --version?); --help lists what",
+    "dpcd --nosuch": "no option --nosuch (did you mean",
+    "dpcd --cores": "argument --cores/-c: expected one argument",
+    "nosuch=1": "'nosuch=1': expected a command before it, or a target and --config",
+    "dpcd seed=3": "'seed=3': expected a command before it, or a target and --config",
+    "dpcd scale=smoke": "'scale=smoke': a run takes it as --config scale=smoke",
+    "dpcd dpdc": "found 'dpdc' (did you mean dpcd?)",
+    "dpcd --config sclae=smoke": "found 'sclae' (did you mean scale?)",
+    "dpcd --config scale=smok": "found 'smok' (did you mean smoke?)",
+    "dpcd -j 0": "-j: expected 1 or more, found 0",
+    "dpdc": "no command or target of that name (did you mean dpcd?)",
+    "tune --multirn": "no option --multirn (did you mean --multirun?)",
+    "tune --cfg jbo": "argument --cfg/-c: invalid choice: 'jbo'",
+    "tune sede=3": "found 'sede' (did you mean seed?)",
+    "claims --jsno": "no option --jsno",
+    "verify --partal": "no option --partal (did you mean --partial?)",
+    "verify dpdc": "found 'dpdc' (did you mean dpcd?)",
+    "audit mine:fit --epsiln 1": "no option --epsiln (did you mean --epsilon?)",
+    "try --jsn": "no option --jsn (did you mean --json?)",
+    "try mine.csv targt=y": "no key 'targt=y' (did you mean target=?)",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_a_word_that_is_no_option_key_or_target_is_refused_in_one_line(line, tmp_path):
+    done = dperm(*line.split(), cwd=tmp_path)
+    assert done.returncode == 2 and done.stdout == ""
+    assert REFUSED[line] in done.stderr and done.stderr.startswith("dperm")
+    assert len(done.stderr.splitlines()) == 1
+    assert not [*tmp_path.iterdir()]  # nothing has started
 
 
 def test_a_stage_gets_its_keys():
     done = run("tune", "problem=diabetis")
-    assert done.stderr.startswith("ConfigError: command line: problem: expected ")
+    assert done.stderr.startswith("dperm: command line: problem: expected ")
     assert "did you mean diabetes?" in done.stderr and len(done.stderr) < 200
 
 
@@ -92,8 +127,8 @@ def test_what_is_not_needed_is_not_imported(code):
 
 def test_a_refusal_under_hydra_is_one_line_and_its_flags_are_taken():
     done = run("figure", "-m", "paper=dpcd,dpgcd", "product=nothing")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("ConfigError: product=nothing: conf")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("dperm: product=nothing: conf")
     shown = run("tune", "--cfg", "job", "paper=dpgcd", "seed=5").stdout
     assert "name: dpgcd" in shown and "seed: 5" in shown
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import multiprocessing
 import re
@@ -76,6 +77,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--confidence", type=level, default=0.999, help="of a refutation; 0.999")
     seeds = _between(int, -1, 2**62)
     add("--seed", type=seeds, default=0, help="of the audit; default 0")
+    add("--json", action="store_true", help="print the verdict as JSON")
     add("--out", help="folder; default results/audit/functions/<function>")
 
 
@@ -138,6 +140,8 @@ def main(options: argparse.Namespace) -> None:
     except (CannotAuditError, OSError) as error:
         print(f"dperm audit: {error}", file=sys.stderr, flush=True)
         raise SystemExit(REFUSED) from error
+    if options.json:
+        text = as_json(options.function, claim, verdict, folder)
     print(text)
     status = REFUTED if verdict.refuted else NOT_REFUTED
     raise SystemExit(status)
@@ -234,6 +238,29 @@ def verdict_text(
     lines += [f"  note: {note}" for note in verdict.notes]
     lines.append(f"  {verdict.runs} runs in {verdict.seconds:.1f} seconds of CPU")
     return "\n".join(lines)
+
+
+def as_json(
+    function: str, claim: PrivacyClaim, verdict: AuditVerdict, folder: Path
+) -> str:
+    """The verdict for a script; an infinite epsilon is null."""
+    record = {
+        "function": function,
+        "refuted": verdict.refuted,
+        "claimed_epsilon": claim.epsilon,
+        "delta": claim.delta,
+        "confidence": claim.confidence,
+        "proved_epsilon": verdict.epsilon if math.isfinite(verdict.epsilon) else None,
+        "is_infinite": math.isinf(verdict.epsilon),
+        "is_frozen": verdict.frozen,
+        "proof": verdict.proof,
+        "neighbours": verdict.pair.text if verdict.pair else None,
+        "runs": verdict.runs,
+        "cpu_seconds": round(verdict.seconds, 3),
+        "notes": verdict.notes,
+        "folder": str(folder),
+    }
+    return json.dumps(record, indent=1)
 
 
 def trade_off_text(claim: PrivacyClaim, verdict: AuditVerdict) -> str:

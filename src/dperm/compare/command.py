@@ -17,7 +17,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.names import hint
+from dperm.core.names import hint, no_option
 
 if TYPE_CHECKING:
     from dperm.compare.methods import Method
@@ -31,6 +31,7 @@ USUAL = {  # methods if none is named, by whether labels are classes
     True: ("objective_perturbation", "dp_gram", "dp_minibatch", "dp_gd"),
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
 }
+JSON = "--json"  # print the table's rows as JSON
 FEWEST = 10  # records, of which a fifth is held out
 NO_RELEASE = (
     "Ranges and classes that you did not declare, settings of a grid and all of these\n"
@@ -61,37 +62,38 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    problem: str = _key("a CSV or Parquet file", "")
-    target: str | None = _key("column that holds y; the last one")
-    positive: str | None = _key("class that is +1, all others -1; of two the larger")
+    problem: str = _key("a CSV or Parquet file; the word without =", "")
+    target: str | None = _key("column that holds y (default: the last)")
+    positive: str | None = _key("class that is +1 (default: of two the larger)")
     drop: list[str] = _key("columns left out, [a, b]", [])
-    separator: str | None = _key("of fields; found in the first line")
+    separator: str | None = _key("of fields (default: as in the first line)")
     decimal: Literal[".", ","] = _key("decimal mark", ".")
     header: bool | None = _key("whether the first line has names")
     missing: Literal["mean", "median", "drop"] | None = _key(
-        "mean, median or drop, for values that are missing; refused"
+        "mean, median or drop, for values that are missing (default: refuse)"
     )
     categories: dict[str, list[str]] = _key(
         "categories.city=[A, B]: values of a column of text, each a column of 0 and 1",
         {},
     )
-    loss: Loss | None = _key("logistic for two values, least_squares for more; huber")
+    loss: Loss | None = _key("smoothed_hinge, huber (default: logistic for two values)")
     l1: Finite = _key("strength of the L1 norm of a fit", 0.0, ge=0)
-    l2: Finite | None = _key("strength of the squared norm; as dperm.fit has it", ge=0)
+    l2: Finite | None = _key("of the squared norm (default: as dperm.fit)", ge=0)
     intercept: bool = _key("whether to add one", True)
     bounds: Pair | dict[str, Pair] = _key(
-        "[0, 1], or bounds.age=[18, 90] for each column: ranges; those of the data", {}
+        "[0, 1], or bounds.age=[18, 90] for a column: ranges (default: the data's)", {}
     )
-    label_bounds: Pair | None = _key("the range of real labels; that of the data")
+    label_bounds: Pair | None = _key("the range of real labels (default: the data's)")
     solvers: list[str] = _key(
-        "names of conf/solver, or of a Python file here; all; diffprivlib", []
+        "names of conf/solver, or of a Python file here; all; diffprivlib",
+        [],
     )
     epsilon: list[Positive] = _key(
         "one or several, for neighbours that differ by replacing one record",
         [1.0],
         min_length=1,
     )
-    delta: Finite | None = _key("of the guarantee; 1/n^2", gt=0, lt=1)
+    delta: Finite | None = _key("of the guarantee (default: 1/n^2)", gt=0, lt=1)
     tunings: list[Tuning] = _key(
         "default, grid or both", ["default", "grid"], min_length=1
     )
@@ -126,6 +128,7 @@ def usage() -> str:
         "usage: dperm try mine.csv target=y solvers=[dp_cd,dp_gd,mine] epsilon=1\n\n"
         "compare private methods on data of your own, at one true epsilon\n\n"
         + "\n".join(keys)
+        + f"\n\n{JSON}          print the table as JSON, its other words on stderr"
     )
 
 
@@ -134,7 +137,8 @@ def main(words: list[str]) -> None:
     if not words or {"-h", "--help"} & {*words}:
         print(usage())
     else:
-        print(compare(parse(words)))
+        request = parse(word for word in words if word != JSON)
+        print(compare(request, is_json=JSON in words))
 
 
 # --- words ----------------------------------------------------------------------------
@@ -150,13 +154,16 @@ def parse(words: Iterable[str]) -> Request:
     for word in words:
         key, equals, text = word.partition("=")
         name, *below = key.split(".")
-        if not equals and "problem" not in arguments:
+        if word.startswith("-"):
+            faults.append(no_option(word, [JSON, "--help"]))
+        elif not equals and "problem" not in arguments:
             arguments["problem"] = word
         elif below and equals and name in OVERRIDES:
             arguments["overrides"].append(word)
         elif not equals or name not in KEYS:
             near = hint(f"{name}=", [f"{option}=" for option in KEYS])
-            faults.append(f"{word!r}: expected one of {', '.join(KEYS)}{near}")
+            listed = near or f": expected one of {', '.join(KEYS)}"
+            faults.append(f"no key {word!r}{listed}")
         else:
             try:
                 _put(arguments, [name, *below], _value(name, text))
@@ -230,8 +237,8 @@ def _fault(key: str, error: Mapping[str, Any]) -> str:
 # --- the race -------------------------------------------------------------------------
 
 
-def compare(request: Request) -> str:
-    """Race the methods of a request, write the table, and return text.
+def compare(request: Request, is_json: bool = False) -> str:
+    """Race the methods of a request, write the table, and return text or its rows.
 
     Raises ConfigError for what cannot be carried out, before any run.
     """
@@ -254,8 +261,11 @@ def compare(request: Request) -> str:
         rows = peers.rows(case, python, request.epsilon, seeds)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
     table = race.means(runs, {method.name: method.label for method in chosen})
-    write_csv(written, table.reindex(columns=race.OF_TRY))
+    table_of_try = table.reindex(columns=race.OF_TRY)
+    write_csv(written, table_of_try)
     log.info("%s", written)
+    if is_json:
+        return str(table_of_try.to_json(orient="records", indent=1))
     return f"{race.words(table)}\n{NO_RELEASE}"
 
 

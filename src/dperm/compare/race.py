@@ -19,6 +19,7 @@ that chose nothing. Seeds and split do not depend on the name of the data.
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,6 +42,8 @@ from dperm.core.erm.optimum import NotCertifiedError
 from dperm.core.experiment.plan import seed_of
 from dperm.core.lanes.trials import seeds_of
 from dperm.present.tables import number, with_interval
+
+log = logging.getLogger(__name__)
 
 TUNINGS = ("default", "grid")
 HELD = 0.2  # share of records that are held out, and their seed
@@ -330,8 +333,9 @@ def race(
         method_seed = seed_of(seed, "race", "", method.name, 0, 0)
         jobs.append(delayed(rows)(case, method, epsilons, method_seed, **counts))
     all_rows: list[Row] = []
-    for method_rows in Parallel(workers)(jobs):
+    for count, method_rows in enumerate(Parallel(workers, return_as="generator")(jobs)):
         all_rows += method_rows
+        log.info("  %d of %d methods have run", count + 1, len(jobs))
     return pd.DataFrame([*all_rows, *case.ends()])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import difflib
 import functools
 import importlib.metadata
@@ -9,7 +10,7 @@ import importlib.util
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 MANY = 20  # names in a message, at most
 
@@ -30,6 +31,36 @@ def hint(word: str, choices: Iterable[str]) -> str:
     """The nearest known name, as the end of a message; empty if none is near."""
     near = difflib.get_close_matches(word, list(choices), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def parsed(
+    parser: argparse.ArgumentParser, words: Iterable[str], *others: str
+) -> argparse.Namespace:
+    """What a parser reads in words; ``others`` are options that it does not know.
+
+    Raises ConfigError of one line where argparse would print a usage and exit.
+    """
+
+    def error(message: str) -> NoReturn:
+        raise ConfigError(message)
+
+    parser.error = error  # type: ignore[method-assign]
+    options, unknown = parser.parse_known_args([*words])
+    for word in unknown:
+        if word.startswith("-"):
+            raise ConfigError(no_option(word, [*option_names(parser), *others]))
+    return options
+
+
+def option_names(parser: argparse.ArgumentParser) -> list[str]:
+    """Every spelling of every option of a parser."""
+    return [name for action in parser._actions for name in action.option_strings]
+
+
+def no_option(word: str, options: Iterable[str]) -> str:
+    """What is said of an option that does not exist."""
+    name = word.partition("=")[0]
+    return f"no option {name}{hint(name, options)}; --help lists what there is"
 
 
 def expected(word: Any, choices: Iterable[Any]) -> str:

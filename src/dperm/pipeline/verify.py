@@ -539,7 +539,8 @@ def main(options: argparse.Namespace) -> None:
     if not options.json:
         print("\n".join(notes), end="\n" * len(notes))
     faults_of([lambda: changed(base, papers, coverage)], coverage, "results")
-    for config in configs:
+    for place, config in enumerate(configs):
+        log.info("  verifying %s, %d of %d", config.paper.name, place + 1, len(configs))
         count = len(verify(config, options.replay, seed, coverage=coverage))
         if not options.json:
             rows = "no rows here" if config.paper.name in clones else "with its rows"

@@ -193,6 +193,7 @@ def judged_all(config: schema.Config) -> tuple[list[texts.Row], list[str]]:
     rows: list[texts.Row] = []
     faults: list[str] = []
     for paper in texts.papers(config):
+        log.info("  judging %s", paper.paper.name)
         try:
             rows += judged_paper(paper)
         except ConfigError as error:

@@ -16,6 +16,7 @@ from dataclasses import asdict
 from typing import Any
 
 import hydra
+from hydra._internal.utils import get_args_parser
 from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
@@ -41,6 +42,7 @@ from dperm.core.experiment.locate import (
 )
 from dperm.core.experiment.scope import unwatched
 from dperm.core.experiment.validation import below, check, load_yaml, one_of
+from dperm.core.names import parsed
 
 VERSION = "1.3"  # of Hydra, whose rules hold
 # Primary configurations: the root's file, and one of nothing, to which sections are
@@ -98,6 +100,14 @@ def application(task: Callable[..., Any]) -> Callable[[], None]:
 
     command: Callable[[], None] = hydra.main(str(conf_dir()), WHOLE, VERSION)(job)
     return command
+
+
+def refuse_flags(flags: Sequence[str]) -> None:
+    """Refuse an option that is not Hydra's, where Hydra would print its usage.
+
+    Raises ConfigError of one line.
+    """
+    parsed(get_args_parser(), flags)
 
 
 def _chosen(choices: Mapping[str, Any]) -> dict[str, str]:
