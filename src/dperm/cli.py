@@ -200,7 +200,7 @@ def _call(name: str, words: list[str]) -> None:
         run(function_of(command), given)
 
 
-class RefusedError(SystemExit):
+class UsageError(SystemExit):
     """A command line or configuration that is refused: one line, exit code 2."""
 
     def __init__(self, message: str) -> None:
@@ -214,7 +214,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""
-        raise RefusedError(f"{self.prog}: {message}")
+        raise UsageError(f"{self.prog}: {message}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse an unknown option first, with the nearest one."""
@@ -331,7 +331,7 @@ def _refusing() -> Iterator[None]:
 def _ending(error: Exception) -> SystemExit:
     """How a failure ends the command: a refused word or configuration with code 2."""
     if isinstance(error, locate.ConfigError):
-        return RefusedError(_message(error))
+        return UsageError(_message(error))
     return SystemExit(_message(error))
 
 
@@ -383,7 +383,7 @@ def _refuse_unknown(word: str) -> None:
     known = [*{name.split()[0]: None for name in COMMANDS}, *papers(), "all"]
     if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
         near = hint(word, known).removeprefix(" ")
-        raise RefusedError(
+        raise UsageError(
             f"dperm: {word!r}: no command or target of that name {near}".rstrip()
             + "; dperm --help lists them"
         )
@@ -395,7 +395,7 @@ def refuse_no_cores(arguments: list[str]) -> None:
         option = FEW.fullmatch(word)
         count = (option[2] or after) if option else ""
         if option and re.fullmatch(r"[-+]?\d+", count) and int(count) < 1:
-            raise RefusedError(f"dperm: {option[1]}: expected 1 or more, found {count}")
+            raise UsageError(f"dperm: {option[1]}: expected 1 or more, found {count}")
 
 
 def at_scale(arguments: list[str]) -> list[str]:
@@ -418,7 +418,7 @@ def refuse_unwritable(arguments: list[str]) -> None:
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
-        raise RefusedError(
+        raise UsageError(
             f"dperm: {path.absolute()} cannot be written ({error.strerror}): run in "
             "another folder with --directory"
         ) from error
