@@ -28,6 +28,7 @@ ALLOWED = {
     "ranges": {
         "declared": "of what is declared",
         "sums": "the secret of a Gaussian release",
+        "doubts": "of released sums",
         "standard": "of each record alone: a product with a diagonal",
     },
     "search": {"clipped_loss": "gets its noise in ``scored``"},
