@@ -28,7 +28,6 @@ import yaml
 from dperm import __version__, extras, processor
 from dperm.core.experiment import locate
 from dperm.core.names import hint, no_option, option_names
-from dperm.pipeline import targets
 
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
 OPTIONS = "options"  # of argparse, as ``PARSERS`` says
@@ -200,7 +199,7 @@ def _call(name: str, words: list[str]) -> None:
         run(function_of(command), given)
 
 
-class UsageError(SystemExit):
+class RefusedCommandError(SystemExit):
     """A command line or configuration that is refused: one line, exit code 2."""
 
     def __init__(self, message: str) -> None:
@@ -214,7 +213,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit with code 2."""
-        raise UsageError(f"{self.prog}: {message}")
+        raise RefusedCommandError(f"{self.prog}: {message}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse an unknown option first, with the nearest one."""
@@ -331,7 +330,7 @@ def _refusing() -> Iterator[None]:
 def _ending(error: Exception) -> SystemExit:
     """How a failure ends the command: a refused word or configuration with code 2."""
     if isinstance(error, locate.ConfigError):
-        return UsageError(_message(error))
+        return RefusedCommandError(_message(error))
     return SystemExit(_message(error))
 
 
@@ -383,7 +382,7 @@ def _refuse_unknown(word: str) -> None:
     known = [*{name.split()[0]: None for name in COMMANDS}, *papers(), "all"]
     if re.fullmatch(r"[A-Za-z0-9_]+", word) and word not in known:
         near = hint(word, known).removeprefix(" ")
-        raise UsageError(
+        raise RefusedCommandError(
             f"dperm: {word!r}: no command or target of that name {near}".rstrip()
             + "; dperm --help lists them"
         )
@@ -395,7 +394,9 @@ def refuse_no_cores(arguments: list[str]) -> None:
         option = FEW.fullmatch(word)
         count = (option[2] or after) if option else ""
         if option and re.fullmatch(r"[-+]?\d+", count) and int(count) < 1:
-            raise UsageError(f"dperm: {option[1]}: expected 1 or more, found {count}")
+            raise RefusedCommandError(
+                f"dperm: {option[1]}: expected 1 or more, found {count}"
+            )
 
 
 def at_scale(arguments: list[str]) -> list[str]:
@@ -418,7 +419,7 @@ def refuse_unwritable(arguments: list[str]) -> None:
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
     except OSError as error:
-        raise UsageError(
+        raise RefusedCommandError(
             f"dperm: {path.absolute()} cannot be written ({error.strerror}): run in "
             "another folder with --directory"
         ) from error
@@ -435,6 +436,8 @@ def _interrupted(*_: Any) -> NoReturn:
 
 
 def _snakemake(arguments: list[str]) -> None:
+    from dperm.pipeline import targets
+
     refuse_no_cores(arguments)
     words = [*COMMANDS, *papers(), "all"]
     targets.refuse(arguments, words, locate.available("scale"))

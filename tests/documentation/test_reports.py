@@ -1,13 +1,16 @@
 """Reports, README and the artifact's files are what ``claims.csv`` gives."""
 
+import doctest
 import re
 import runpy
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
+import dperm
 from dperm.core.experiment.config import compose
 from dperm.report import texts
 
@@ -56,9 +59,30 @@ def test_every_page_has_the_count_of_a_paper(name, claims):
     count = texts.score(rows)
     assert count.startswith(f"{(verdicts == 'reproduced').sum()} of {len(verdicts)} ")
     (row,) = re.findall(rf"\| \[{name}\].*", between("README.md", "scorecard"))
-    assert f" | {count} | {texts.cells(rows)} | " in row
+    assert f" | {texts.marks(count)} | {texts.cells(rows)} | " in row
     for page in (f"docs/reports/{name}.md", "results/claims.md"):
         assert count in (ROOT / page).read_text()
+
+
+def test_the_count_in_marks():
+    count = "16 of 22 reproduced, 2 undecided, 3 contradicted, 1 not run"
+    told = texts.marks(count).replace("\u00a0", " ")
+    assert told == "✓ 16, ? 2, ✗ 3, … 1 of 22"
+
+
+def test_the_readme_says_what_a_fit_says_and_is_short():
+    """Its lines run, on data that a reader has; its words are counted without code."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0, 10, (5000, 3))
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(0, 1, 5000)
+    text = (ROOT / "README.md").read_text()
+    block = text.split("```python\n")[1].split("```")[0]
+    names = {"dperm": dperm, "X": X, "y": y}
+    example = doctest.DocTestParser().get_doctest(block, names, "README", None, 0)
+    assert len(example.examples) == 2
+    assert doctest.DocTestRunner().run(example).failed == 0
+    prose = re.sub(r"```.*?```|<!--.*?-->|\]\([^)]*\)", " ", text, flags=re.DOTALL)
+    assert len(re.findall(r"\w[\w.'-]*", prose)) <= 600
 
 
 def test_the_pages_of_all_papers_are_what_the_claims_give(of, claims):

@@ -43,7 +43,7 @@ def test_only_what_stands_between_marks_is_written(config, judged, pages):
     text = path.read_text()
     assert text.startswith(f"before\n{MARK}\n")
     assert text.endswith(f"{END}\nafter\n")
-    assert "old" not in text
+    assert "\nold\n" not in text
     assert f"[dpcd]({page}) | " in text and "arena" not in text
     made = page.read_text()
     assert made.startswith("own\n<!-- claims") and made.endswith("claims -->\nwords\n")

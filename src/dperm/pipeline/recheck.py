@@ -277,6 +277,7 @@ def pages(config: schema.Config, differ: Differ, coverage: Coverage) -> Iterator
             yield f"{path} is not what the verdicts and tables here give: {cure}"
     if blocks:
         yield from _worth(config, claims, differ, coverage)
+        yield from _printed(config, differ, coverage)
 
 
 def _worth(
@@ -298,6 +299,24 @@ def _worth(
     coverage.count("pictures", REMADE)
     if differ(stem.with_suffix(".csv"), rows):
         yield f"{stem}.csv is not what the tables give: run `dperm readme`"
+    if text := picture(drawn, rows, stem.with_suffix(".png")):
+        yield f"{stem}.png is not what the tables give, {text}: run `dperm readme`"
+
+
+def _printed(
+    config: schema.Config, differ: Differ, coverage: Coverage
+) -> Iterator[str]:
+    """Find a picture of printed numbers, or its data, that the tables do not give."""
+    printed: Any = importlib.import_module("dperm.report.printed")
+    stem = plan.figures_folder(config, "printed")
+    rows = printed.numbers(config)
+    if rows.empty or not stem.with_suffix(".png").is_file():
+        coverage.count("pictures", ABSENT)
+        return
+    coverage.count("pictures", REMADE)
+    if differ(stem.with_suffix(".csv"), rows):
+        yield f"{stem}.csv is not what the tables give: run `dperm readme`"
+    drawn = printed.printed_picture(rows)
     if text := picture(drawn, rows, stem.with_suffix(".png")):
         yield f"{stem}.png is not what the tables give, {text}: run `dperm readme`"
 

@@ -26,6 +26,7 @@ from dperm.judge.claims import KINDS
 from dperm.judge.judge import HOLDS, VERDICTS
 from dperm.judge.number import Number
 from dperm.present.tables import plain
+from dperm.report.printed import draw_printed
 from dperm.report.worth import draw_worth
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ ARTIFACT = Path("docs/howto/artifact.md")
 FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
 STATED = ("sentence", "proof", "privacy")  # kinds of what a paper says
+MARKS = dict(zip(map(str, VERDICTS), "✓◐?…✗–", strict=False))
 MOST = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
          "cause", "note", "set")  # fmt: skip
@@ -117,6 +119,19 @@ def score(data: pd.DataFrame) -> str:
     return ", ".join([held, *(f"{count} {word}" for word, count in counts.items())])
 
 
+def marks(text: str) -> str:
+    """The count of ``score`` in marks: "✓ 16, ? 2, ✗ 3 of 22"."""
+    words = re.sub(r"(\d+) of (\d+) (\w+)(.*)", r"\1 \3\4 of \2", text)
+    for verdict, mark in MARKS.items():
+        words = re.sub(rf"(\d+) {verdict}\b", f"{mark}\u00a0\\1", words)
+    return words
+
+
+def first_sentence(text: str) -> str:
+    """Up to the first full stop that a capital follows."""
+    return re.split(r"(?<=\.) (?=[A-Z])", text)[0]
+
+
 def cells(data: pd.DataFrame) -> str:
     """How many printed cells are as our runs would print them: "64 of 67"."""
     rows = data.dropna(subset=["cells"])
@@ -159,6 +174,7 @@ def environment() -> Environment:
     )
     templates.filters |= {"number": found, "cell": cell, "files": files}
     templates.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[0]
+    templates.filters |= {"marks": marks, "sentence": first_sentence}
     templates.globals |= {"score": score, "cells": cells}
     return templates
 
@@ -192,7 +208,8 @@ def readme(config: schema.Config) -> list[Path]:
     for path in existing:
         store.write_text(path, filled(path, *pages[path]))
         log.info("%s", path)
-    return [*existing, *draw_worth(config, judged_papers(config, claims))]
+    drawn = draw_worth(config, judged_papers(config, claims))
+    return [*existing, *drawn, *draw_printed(config)]
 
 
 def judged_papers(config: schema.Config, claims: pd.DataFrame) -> list[schema.Config]:

@@ -16,7 +16,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.patches import Patch
 
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import available
@@ -34,7 +33,9 @@ KEPT = "proved to cost at most 1"
 OPEN = "open"
 BROKEN = "proved to cost more than 1, at least this"
 SHADES = {KEPT: "#0072b2", OPEN: "#e69f00", BROKEN: "#d55e00"}
-TICKS = (0.01, 1, 100, 1e4, 1e6)
+TEXT_SHADES = {KEPT: "#005a8d", OPEN: "#7a5200", BROKEN: "#a34700"}
+TICKS = (0.01, 0.1, 1, 10, 100, 1000)
+ENDS = (5e-3, 3e4)  # of the axis; labels of the longest bars need room
 WORTH = [
     *("paper", "method", "least", "most", "proved_least", "proved"),
     *("unbounded", "settings"),
@@ -89,14 +90,24 @@ def answers(table: pd.DataFrame) -> pd.Series:
     return pd.Series(answer_names, table.index)
 
 
+def in_order(table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``true_epsilons`` with their answers, from the least cost to the most."""
+    answered = table.assign(answer=answers(table))
+    order = list(SHADES)
+    ranks = answered["answer"].map(order.index)
+    return answered.assign(rank=ranks).sort_values(["rank", "most"])
+
+
 def worth_picture(table: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
     """A bar for every method, from the least to the largest upper bound.
 
-    The colour is the answer. Where all lower bounds exceed the target the bar spans
-    these instead.
+    The colour is the answer, and a line says what was promised. Where all lower bounds
+    exceed the target the bar spans these instead.
     """
-    figure, axes = plt.subplots(figsize=(8.0, 0.3 * len(table) + 1.2))
-    rows: list[Any] = list(table.assign(answer=answers(table)).itertuples())
+    figure, axes = plt.subplots(figsize=(6.3, 0.27 * len(table) + 1.3))
+    rows: list[Any] = list(in_order(table).itertuples())
+    axes.axvspan(TARGET, ENDS[1], color="#fcf2ec", zorder=0)
+    axes.axvline(TARGET, color="0.3", linewidth=1)
     for place, row in enumerate(rows):
         low = row.least
         high = row.most
@@ -104,32 +115,60 @@ def worth_picture(table: pd.DataFrame, papers: dict[str, str]) -> plt.Figure:
             low = row.proved_least
             high = row.proved
         bar_start = min(low, high / 1.15)  # wide enough to be seen
-        axes.barh(
-            place,
-            high - bar_start,
-            left=bar_start,
-            height=0.5,
-            color=SHADES[row.answer],
+        shade = SHADES[row.answer]
+        axes.barh(place, high - bar_start, left=bar_start, height=0.5, color=shade)
+        axes.annotate(
+            _end(row),
+            (max(high, TARGET), place),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=TEXT_SHADES[row.answer],
         )
-        end = (max(high, TARGET), place)
-        place_of: Any = {"xytext": (7, 0), "textcoords": "offset points"}
-        axes.annotate(_label(row), end, va="center", fontsize=9, **place_of)
-    axes.axvline(TARGET, color="0.3", linewidth=1)
-    method_names = [f"{row.method}, {papers[row.paper]}" for row in rows]
-    axes.set_yticks(range(len(table)), method_names)
-    axes.set(xscale="log", xlim=(5e-3, 1e11), ylim=(len(table) - 0.4, -0.6))
+    axes.set_yticks(
+        range(len(table)), [f"{row.method}, {papers[row.paper]}" for row in rows]
+    )
+    axes.set(xscale="log", xlim=ENDS, ylim=(len(table) - 0.4, -1.6))
     axes.set_xticks(TICKS, [f"{t:,.12g}" for t in TICKS])
     axes.minorticks_off()
     axes.grid(axis="y", visible=False)
-    axes.spines["bottom"].set_bounds(5e-3, 10 * TICKS[-1])  # labels stand beyond it
-    figure.suptitle(message(table), fontweight="bold", fontsize=11)
-    keys = [Patch(color=shade, label=text) for text, shade in SHADES.items()]
-    axes.legend(handles=keys, loc="upper right")
+    axes.tick_params(axis="y", length=0)
+    for side, text, horizontal in (
+        (-5, "keeps it", "right"),
+        (5, "costs more", "left"),
+    ):
+        axes.annotate(
+            text,
+            (TARGET, -1.05),
+            xytext=(side, 0),
+            textcoords="offset points",
+            ha=horizontal,
+            va="center",
+        )
+    axes.set_title("promised: 1", x=_place_of_target(), fontsize=8.5)
+    figure.suptitle(message(table), fontweight="bold", fontsize=9.5)
     axes.set_xlabel(
-        "true epsilon of noise published for epsilon = 1 "
-        "(upper bounds; lower ones where more)"
+        "proved epsilon of noise published for epsilon = 1 (bar: over all settings)"
     )
     return figure
+
+
+def _place_of_target() -> float:
+    """Where the promise stands between the ends of the axis, from 0 to 1."""
+    low, high = np.log10(ENDS)
+    return float((np.log10(TARGET) - low) / (high - low))
+
+
+def _end(row: Any) -> str:
+    """The end of a bar in words: what it costs at most, or at least."""
+    if row.answer == BROKEN:
+        return f"at least {_rounded(row.proved_least)} to {_rounded(row.proved)}"
+    if row.unbounded:
+        return (
+            f"at most {_rounded(row.most)}; "
+            f"no bound in {row.unbounded} of {row.settings} settings"
+        )
+    return f"at most {_rounded(row.most)}"
 
 
 def message(table: pd.DataFrame) -> str:
