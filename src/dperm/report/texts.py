@@ -22,7 +22,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.judge.claims import KINDS
+from dperm.judge.claims import KINDS, STATED
 from dperm.judge.judge import HOLDS, VERDICTS
 from dperm.judge.number import Number
 from dperm.present.tables import plain
@@ -35,10 +35,9 @@ REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
-STATED = ("sentence", "proof", "privacy")  # kinds of what a paper says
 MOST = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
-         "cause", "note", "set")  # fmt: skip
+         "cause", "note", "set", "defence", "misprint")  # fmt: skip
 _FIGURE = re.compile(r"\bFigures? (\d+)")
 _CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(VERDICTS)})")
 _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
