@@ -125,7 +125,8 @@ class Claim(Section):
     def answer(self) -> Claim:
         """The claim as its defence has it."""
         changes = {key: new for key, new in self.defence.items() if key != "says"}
-        answer = self.changed(changes)
+        base = replace(self, rows={}) if "table" in changes else self
+        answer = base.changed(changes)
         return replace(answer, readings=changes.get("readings", {}))
 
     def read(self) -> dict[str, Claim]:
@@ -180,8 +181,8 @@ def made(claim_entry: Any) -> Claim:
         check(claim_entry | claim.defence, Claim, "defence: ")
         if not claim.defence.get("says") or len(claim.defence) < 2:
             raise ValueError("defence: expected what it says, and a number or a range")
-    if (claim.kind == "print") != bool(claim.misprint):
-        raise ValueError("misprint: expected a name where kind is print, only there")
+    if claim.kind == "print" and not claim.misprint:
+        raise ValueError("misprint: expected a name, as kind is print")
     return claim
 
 
