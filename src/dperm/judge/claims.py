@@ -127,7 +127,8 @@ class Claim(Section):
         changes = {key: new for key, new in self.defence.items() if key != "says"}
         base = replace(self, rows={}) if "table" in changes else self
         answer = base.changed(changes)
-        return replace(answer, readings=changes.get("readings", {}))
+        own = {} if {"table", "each", "number"} & {*changes} else self.readings
+        return replace(answer, readings=changes.get("readings", own))
 
     def read(self) -> dict[str, Claim]:
         """The claim under each reading; under "" without any."""
