@@ -245,11 +245,15 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
 
 
 def fails_authors(claim: Claim, printed: Finding) -> bool:
-    """Whether the authors' own numbers, with their spread, are not in the range."""
+    """Whether the authors' own numbers, with their spread, are not in the range.
+
+    An interval without a lower end, as where runs may never be as good, says nothing.
+    """
     number = printed.number
     if number is None or printed.verdict in HELD:
         return False
-    return printed.verdict == FAILS or not (number.bare or number.is_exact)
+    spread_known = not (number.bare or number.is_exact) and number.low > 0
+    return printed.verdict == FAILS or spread_known
 
 
 def row_of(
@@ -360,6 +364,8 @@ def reason(claim: Claim, finding: Finding) -> str:
         reasons.setdefault(why, []).append(f"({name})" if ", " in name else name)
     for why, names in reasons.items():
         clauses.append(f"missing {few(names)}: {why}" if any(names) else why)
+    if finding.number and finding.number.bare:
+        clauses.append("no interval is known")
     clauses += _groups(claim, finding)
     if finding.left_out:
         clauses.append(f"{finding.left_out} groups left out, where not {claim.only}")
