@@ -56,9 +56,12 @@ def test_every_page_has_the_count_of_a_paper(name, claims):
     """Of statements; printed cells are counted apart."""
     rows = claims[claims["paper"] == name]
     verdicts = rows[rows["kind"].isin(["sentence", "proof", "privacy"])]["verdict"]
-    count = texts.score(rows)
-    assert count.startswith(f"{(verdicts == 'reproduced').sum()} of {len(verdicts)} ")
-    (row,) = re.findall(rf"\| \[{name}\].*", between("README.md", "scorecard"))
+    score = texts.score(rows)
+    assert score.startswith(f"{(verdicts == 'reproduced').sum()} of {len(verdicts)} ")
+    count = texts.parts(rows)
+    (row,) = re.findall(
+        rf"\| \[{texts.named(name)}\].*", between("README.md", "scorecard")
+    )
     assert f" | {texts.marks(count)} | {texts.cells(rows)} | " in row
     for page in (f"docs/reports/{name}.md", "results/claims.md"):
         assert count in (ROOT / page).read_text()

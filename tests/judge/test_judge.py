@@ -32,7 +32,7 @@ TENFOLD = {
     "place": "Section 6.1",
     "says": "Tenfold",
     "kind": "sentence",
-    "table": "tuned",
+    "table": "fresh",
     "each": {"problem": ["a", "b"]},
     "number": LEAD,
     "at_least": 9,
@@ -55,7 +55,7 @@ def reader(**tables):
 
 
 def found(whole=False, table=TABLE, **changed):
-    return judged(claims.made(TENFOLD | changed), reader(tuned=table), {}, whole)
+    return judged(claims.made(TENFOLD | changed), reader(fresh=table), {}, whole)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_what_is_missing_is_named_and_an_error_of_whole_results():
     with pytest.raises(Absent, match="b: no row"):
         found(table=PART, whole=True)
     lost = judged(claims.made(TENFOLD), reader(), {}, whole=True)
-    assert (lost.verdict, lost.reason) == (PENDING, "tuned is not there")
+    assert (lost.verdict, lost.reason) == (PENDING, "fresh is not there")
     assert found(table=IDLE, whole=True).idle == {"b": "diverged"}
     three = {"problem": ["a", "b", "c"]}
     more = found(table=IDLE, each=three, without={"c": "not to be had"})
@@ -175,13 +175,51 @@ def test_steps_of_a_theorem_are_groups():
     assert finding.number.value == pytest.approx(0.8)
 
 
+# --- rules of the court -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("at_least", "verdict"), [(40, FAILS), (9, NEARLY), (12, FAILS), (11, FAILS)]
+)
+def test_a_claim_is_contradicted_only_if_its_defence_fails_too(at_least, verdict):
+    defence = {"says": "On b it is more", "at_least": at_least, "nearly": None}
+    finding = found(**NEVER, defence=defence)
+    assert finding.verdict == verdict
+    assert finding.answer.number.value == 10
+    assert found(defence=defence).answer is None, "nobody is accused"
+
+
+def test_a_defence_of_another_table_that_is_not_there_leaves_the_claim_open():
+    defence = {"says": "Later", "table": "lost"}
+    assert found(**NEVER, defence=defence).verdict == PENDING
+
+
+def test_a_number_without_an_interval_decides_nothing_unless_it_is_no_matter_of_chance():
+    bare = TABLE.drop(columns=["ci_low", "ci_high"])
+    assert found(table=bare).verdict == OPEN
+    assert found(table=bare, **NEVER).verdict == OPEN
+    assert found(table=bare, exact=["mean"]).verdict == HOLDS
+
+
+def test_what_is_shown_decides():
+    low = {"at_least": 13, "nearly": None}
+    some = found(**low, need=0.5)
+    assert (some.verdict, some.number.value) == (HOLDS, 15)
+    wide = TABLE.assign(ci_low=1.0)
+    open_one = {"table": "wide"}
+    read = reader(fresh=TABLE, wide=wide)
+    claim = TENFOLD | {"readings": {"no": NEVER, "open": open_one}}
+    finding = judged(claims.made(claim), read, {})
+    assert (finding.verdict, finding.shown) == (OPEN, "open")
+
+
 # --- what is refused when claims are loaded -------------------------------------------
 
 
 def load(**changed):
     entry = {key: one for key, one in (TENFOLD | changed).items() if one is not None}
     text = yaml.safe_dump([entry]).encode()
-    return claims.load("claims.yaml", text, reader(tuned=TABLE), ["half"])
+    return claims.load("claims.yaml", text, reader(fresh=TABLE, tuned=TABLE), ["half"])
 
 
 @pytest.mark.parametrize(
@@ -190,6 +228,10 @@ def load(**changed):
         ({"numbr": "1"}, "numbr"),
         ({"place": None}, "place: expected a value"),
         ({"kind": "other"}, "kind: expected one of sentence"),
+        ({"kind": "print"}, "misprint: expected a name"),
+        ({"defence": {"says": "No"}}, "defence: expected what it says, and a number"),
+        ({"defence": {"says": "No", "numbr": 1}}, "defence: numbr"),
+        ({"table": "tuned", "kind": "proof"}, "of tuned are of single tunings"),
         ({"cause": "luck"}, "cause: expected"),
         ({"at_least": "9"}, "at_least: expected a valid number"),
         ({"at_least": None, "nearly": None}, "at_least: expected one of"),
@@ -197,7 +239,7 @@ def load(**changed):
         ({"number": None}, "number: missing"),
         ({"number": "at("}, "number: "),
         ({"number": 'at(algoritm="A")'}, "did you mean algorithm"),
-        ({"number": "meen"}, "'meen' is no column of tuned (did you mean mean?)"),
+        ({"number": "meen"}, "'meen' is no column of fresh (did you mean mean?)"),
         ({"number": "att()"}, "expected one of at, slope"),
         ({"number": 'fewer("x")'}, "number: fewer: missing a required argument"),
         ({"only": "epoch >= 1"}, "only: 'epoch' is no column"),

@@ -60,11 +60,28 @@ def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     assert row["accepted"] == "above 1"
     assert row["reason"].startswith("a: 12.4 [")
     assert (row["section"], row["authors"], row["missing"]) == ("", "", "")
-    (failed,) = made(CLAIM | {"above": 100})
+    defence = {"says": "It is ahead of fifty", "above": 50}
+    (failed,) = made(CLAIM | {"above": 100, "defence": defence})
     assert (failed["verdict"], failed["cause"]) == (FAILS, "chance")
+    assert failed["defence"].startswith("It is ahead of fifty: fails too (12.4 [")
     assert failed["note"] == row["note"]
     assert failed["id"] == row["id"], "it depends on the paper, the place and the words"
     assert row["id"] == "c-dpcd-section-1-a2a9b5", "links to it stay"
+
+
+def test_nothing_is_contradicted_without_a_defence(made, config):
+    with pytest.raises(ConfigError, match=r"own.yaml: claim 1: defence: missing"):
+        made(CLAIM | {"above": 100})
+    small = changed(config, "scale.folder", "smoke")
+    write(small, "table", pd.DataFrame(ROWS, columns=COLUMNS))
+    assert made(CLAIM | {"above": 100}, of=small)[0]["verdict"] == "undecided"
+
+
+def test_a_range_allows_the_spread_of_the_authors_own_runs():
+    table = pd.DataFrame({"mean": [10.0], "std": [2.0]})
+    wide = claims.spread(table, 5)
+    assert wide["mean_low"][0] == pytest.approx(10 - 2.776 * 2 / 5**0.5, rel=1e-3)
+    assert "mean_low" not in claims.spread(table, 0)
 
 
 def test_a_claim_that_cannot_be_judged_stops_its_paper_alone(

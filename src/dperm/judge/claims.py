@@ -15,6 +15,10 @@ decides: inside the range the claim is reproduced, outside it is contradicted, a
 end nothing is decided; ``nearly`` is a looser end, or both, for "in part". ``null`` is
 what the number would be if nothing were behind the claim: a claim that holds then too
 is uninformative. Without ``null`` that is 1, as of the ratio of equal things.
+
+``defence`` is the best answer of a paper's authors to a number that fails: what it
+``says``, and what it changes of the claim. Only if that fails too is the claim
+contradicted. ``truth`` is the number if the paper is right, where it prints none.
 """
 
 from __future__ import annotations
@@ -39,9 +43,11 @@ KINDS = {
     "sentence": "a sentence of the paper",
     "proof": "a proof or a formula, followed step by step or by runs",
     "privacy": "what printed noise costs",
+    "print": "a formula as it is printed, where another line of the paper has it right",
     "cells": "the numbers of a printed table",
     "variant": "our variant of a sentence: another reading, calibration or robustness",
 }
+STATED = ("sentence", "proof", "privacy", "print")  # what a paper says
 CAUSES = {  # of a claim that is not reproduced
     "": "",
     "slip": "a slip of the paper",
@@ -54,6 +60,9 @@ CAUSES = {  # of a claim that is not reproduced
 Real = Annotated[float, Strict()]
 Grid = dict[str, list[Any]]
 ENDS = ("at_least", "at_most", "above", "below")
+#: tables whose intervals are those of single tunings, which no number of runs narrows:
+#: they predict, and say nothing about a mean
+PREDICTIONS = ("tuned",)
 
 
 @dataclass(frozen=True)
@@ -82,6 +91,10 @@ class Claim(Section):
     below: Real = math.inf
     nearly: Any = None
     readings: dict[str, Point] = field(default_factory=dict)  #: what each changes
+    defence: Point = field(default_factory=dict)  #: what it says, and what it changes
+    truth: Any = None  #: an expression: the number if the paper is right
+    exact: list[str] = field(default_factory=list)  #: columns without any chance
+    misprint: str = ""  #: its name; claims that share one count once
     #: of ``cells``: the published ``file``, the ``tables`` of ours that it stands for,
     #: and ``columns``, printed to ours
     printed: dict[str, Any] = field(default_factory=dict)
@@ -106,7 +119,16 @@ class Claim(Section):
     def changed(self, other: Point) -> Claim:
         """The claim with other values; those of ``rows`` are added."""
         rows = self.rows | other.get("rows", {})
-        return replace(self, **other | {"rows": rows, "readings": {}})
+        return replace(self, **other | {"rows": rows, "readings": {}, "defence": {}})
+
+    @property
+    def answer(self) -> Claim:
+        """The claim as its defence has it."""
+        changes = {key: new for key, new in self.defence.items() if key != "says"}
+        base = replace(self, rows={}) if "table" in changes else self
+        answer = base.changed(changes)
+        own = {} if {"table", "each", "number"} & {*changes} else self.readings
+        return replace(answer, readings=changes.get("readings", own))
 
     def read(self) -> dict[str, Claim]:
         """The claim under each reading; under "" without any."""
@@ -139,7 +161,8 @@ def load(
     for number, claim_entry in enumerate(load_yaml(place, text) or [], 1):
         try:
             claims.append(made(claim_entry))
-            for reading in claims[-1].read().values():
+            answers = claims[-1].answer.read() if claims[-1].defence else {}
+            for reading in [*claims[-1].read().values(), *answers.values()]:
                 _check(reading, tables, argument_names)
         except (ValueError, TypeError) as error:
             raise ConfigError(f"{place}: claim {number}: {error}") from None
@@ -155,6 +178,12 @@ def made(claim_entry: Any) -> Claim:
     for null in claim.nulls:
         if isinstance(null, dict):
             check(claim_entry | null, Claim, "null: ")
+    if claim.defence:
+        check(claim_entry | claim.defence, Claim, "defence: ")
+        if not claim.defence.get("says") or len(claim.defence) < 2:
+            raise ValueError("defence: expected what it says, and a number or a range")
+    if claim.kind == "print" and not claim.misprint:
+        raise ValueError("misprint: expected a name, as kind is print")
     return claim
 
 
@@ -169,7 +198,7 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     points = groups(claim.each)
     axes = set(itertools.chain.from_iterable(points))
     read: list[tuple[str, str, str]] = []  # key, column and its table
-    texts = [("number", claim.number), ("only", claim.only)]
+    texts = [("number", claim.number), ("only", claim.only), ("truth", claim.truth)]
     for key, message in texts + [("null", null) for null in claim.nulls]:
         if isinstance(message, str) and message:
             try:
@@ -181,6 +210,10 @@ def _check(claim: Claim, tables: Tables, arguments: set[str]) -> None:
     free = {name for _, name, table_name in read if not table_name} & axes | {"number"}
     with_argument = [point for point in points if "argument" in point]
     read += [("each", point["argument"], PROOFS) for point in with_argument]
+    predicting = {claim.table, *(table for _, _, table in read)} & {*PREDICTIONS}
+    if predicting and claim.kind in STATED:
+        table = " and ".join(predicting)
+        raise ValueError(f"table: intervals of {table} are of single tunings")
     read += [("rows", name, claim.table) for name in claim.rows]
     read += [("each", name, "") for name in axes if claim.table]
     for key, name, table_name in read:

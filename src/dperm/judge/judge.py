@@ -48,6 +48,7 @@ class Finding:
     reason: str = ""  #: why there is no number, or which null holds too
     readings: dict[str, Verdict] = field(default_factory=dict)
     shown: str = ""  #: the reading whose number this is
+    answer: Finding | None = None  #: on the defence, of what would be contradicted
 
     @property
     def missing(self) -> dict[str, str]:
@@ -58,15 +59,27 @@ class Finding:
 def judged(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool = False
 ) -> Finding:
-    """Judge a claim, under all of its readings if it has any.
+    """Judge a claim, under all of its readings if it has any, then its defence.
 
-    Raises Absent if results are ``whole`` and a table that is there lacks a group.
+    What fails is contradicted only if the defence fails too. Raises Absent if results
+    are ``whole`` and a table that is there lacks a group.
     """
+    finding = _by_readings(claim, tables, arguments, whole)
+    if finding.verdict != FAILS or not claim.defence:
+        return finding
+    answer = _by_readings(claim.answer, tables, arguments, whole)
+    verdict = {HOLDS: NEARLY, NOTHING: OPEN}.get(answer.verdict, answer.verdict)
+    return replace(finding, verdict=verdict, answer=answer)
+
+
+def _by_readings(
+    claim: Claim, tables: Tables, arguments: Arguments, whole: bool
+) -> Finding:
     findings = {
         name: _under_one(reading, tables, arguments, whole)
         for name, reading in claim.read().items()
     }
-    return _of_readings(findings) if claim.readings else findings[""]
+    return _of_readings(claim, findings) if claim.readings else findings[""]
 
 
 def _under_one(
@@ -116,12 +129,16 @@ def _combined(
                     else Absent("no row")
                 )
             words = Words(tables, claim.rows, point, group, arguments)
+            words.exact = claim.exact
             words.number = (own_numbers or {}).get(name)
             words.badness = lambda number_of_group: badness(claim, number_of_group)
             if claim.only and not evaluated(claim.only, words):
                 finding = replace(finding, left_out=finding.left_out + 1)
             else:
-                finding.numbers[name] = Number.of_any(evaluated(number, words))
+                number_of_group = Number.of_any(evaluated(number, words))
+                if own_numbers is not None:  # of a null, whose value counts
+                    number_of_group = replace(number_of_group, bare=False)
+                finding.numbers[name] = number_of_group
         except Idle as error:
             finding.idle[name] = str(error)
         except Missing as error:
@@ -139,7 +156,12 @@ def worded(value: Any) -> str:
 
 
 def verdict_of(claim: Claim, number: Number) -> Verdict:
-    """Verdict on one number, by where its interval lies."""
+    """Verdict on one number, by where its interval lies.
+
+    Nothing is decided by a number whose interval is not known.
+    """
+    if number.bare:
+        return OPEN
     low, high, loose_low, loose_high = claim.range
     if loose_low <= number.low and number.high <= loose_high:
         return HOLDS if low <= number.value <= high else NEARLY
@@ -173,13 +195,16 @@ def combined(claim: Claim, seen: Finding) -> Finding:
     share = float(claim.need) if share is None else share
     verdict = verdicts[max(math.ceil(share * total), 1) - 1]
     ranked = sorted(numbers.values(), key=lambda number: badness(claim, number))
-    place = {"all": -1, "any": 0}.get(str(claim.need), (len(ranked) - 1) // 2)
-    decisive = ranked[-1 if verdict == FAILS else place]
-    return replace(seen, verdict=verdict, number=decisive)
+    place = min(max(math.ceil(share * total), 1), len(ranked)) - 1
+    return replace(seen, verdict=verdict, number=ranked[place])
 
 
-def _of_readings(findings: dict[str, Finding]) -> Finding:
-    """Under all readings, under some, or under none that was tried."""
+def _of_readings(claim: Claim, findings: dict[str, Finding]) -> Finding:
+    """Under all readings, under some, or under none that was tried.
+
+    Shown is the reading that decides: the worst if all hold, the first that holds if
+    some do, one that is undecided if that is why, and else the one nearest to holding.
+    """
     verdicts = {name: finding.verdict for name, finding in findings.items()}
     held = [name for name, verdict in verdicts.items() if verdict in HELD]
     tried = [
@@ -187,7 +212,6 @@ def _of_readings(findings: dict[str, Finding]) -> Finding:
         for n, finding in findings.items()
         if finding.number or finding.verdict == NOTHING
     ]
-    deciding = [*held, *tried, *findings][0]
     if not tried:
         verdict = PENDING if PENDING in verdicts.values() else OPEN
     elif len(held) == len(findings):
@@ -199,6 +223,22 @@ def _of_readings(findings: dict[str, Finding]) -> Finding:
     else:  # a reading that is undecided or uninformative is not refuted
         unsure = {OPEN, NOTHING} & {*verdicts.values()} or len(tried) < len(findings)
         verdict = OPEN if unsure else FAILS
+    deciding = [*held, *tried, *findings][0]
+    if len(held) == len(findings):
+        deciding = max(held, key=lambda name: VERDICTS.index(verdicts[name]))
+    elif verdict == OPEN:
+        open_ones = [name for name in tried if verdicts[name] == OPEN]
+        deciding = [*open_ones, deciding][0]
+    elif verdict == FAILS:
+        read = claim.read()
+        deciding = min(tried, key=lambda name: _apart(read[name], findings[name]))
     return replace(
         findings[deciding], verdict=verdict, readings=verdicts, shown=deciding
     )
+
+
+def _apart(claim: Claim, finding: Finding) -> tuple[int, float]:
+    """How far from holding a reading is."""
+    if finding.number is None:
+        return VERDICTS.index(finding.verdict), math.inf
+    return badness(claim, finding.number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import total_ordering
 from typing import Any
 
@@ -34,6 +34,8 @@ class Number:
     low: float
     high: float
     of: int = 0  #: the number of cells that a share counts; 0 for other numbers
+    #: whether a part of it was measured, and its interval is not known
+    bare: bool = field(default=False, compare=False)
 
     @classmethod
     def of_any(cls, value: Any) -> Number:
@@ -50,6 +52,10 @@ class Number:
         """Whether it has no interval."""
         return self.low == self.high
 
+    def _beside(self, other: Number) -> Number:
+        """This number, bare if it or the other one is."""
+        return replace(self, bare=self.bare or other.bare)
+
     def __truediv__(self, other: Number | float) -> Number:
         """A ratio; half widths in logarithms add up, unless the divisor is exact.
 
@@ -62,10 +68,13 @@ class Number:
             raise Idle(f"no ratio of {self.value:g} and {other.value:g}")
         ratio = self.value / other.value
         if other.is_exact:
-            return Number(ratio, self.low / other.value, self.high / other.value)
+            low = self.low / other.value
+            high = self.high / other.value
+            return Number(ratio, low, high, bare=self.bare)._beside(other)
         spread = math.exp(math.hypot(self._half_log(), other._half_log()))
         low = ratio / spread if self.low > 0 else 0.0
-        return Number(ratio, low, ratio * spread if other.low > 0 else math.inf)
+        high = ratio * spread if other.low > 0 else math.inf
+        return Number(ratio, low, high, bare=self.bare)._beside(other)
 
     def _half_log(self) -> float:
         if self.low > 0:
@@ -77,7 +86,7 @@ class Number:
 
     def __mul__(self, factor: float) -> Number:
         low, high = sorted([factor * self.low, factor * self.high])
-        return Number(factor * self.value, low, high)
+        return Number(factor * self.value, low, high, bare=self.bare)
 
     __rmul__ = __mul__
 
@@ -85,9 +94,13 @@ class Number:
         other = Number.of_any(other)
         difference = self.value - other.value
         if other.is_exact:
-            return Number(difference, self.low - other.value, self.high - other.value)
+            low = self.low - other.value
+            high = self.high - other.value
+            return Number(difference, low, high, bare=self.bare)._beside(other)
         half = math.hypot(self.high - self.low, other.high - other.low) / 2
-        return Number(difference, difference - half, difference + half)
+        low = difference - half
+        high = difference + half
+        return Number(difference, low, high, bare=self.bare)._beside(other)
 
     def __rsub__(self, other: float) -> Number:
         return Number.of_any(other) - self

@@ -12,8 +12,8 @@ import ast
 import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from types import CodeType
 from typing import Any
@@ -105,6 +105,7 @@ class Words:
     number: Number | None = None  #: the claim's own, for its null
     #: how far from the claim's range a number is, of several that stand for one
     badness: Callable[[Number], Any] = lambda found: found.value
+    exact: Sequence[str] = ()  #: columns that are computed, counted or printed
 
     def __getitem__(self, name: str) -> Any:
         if name in WORDS:
@@ -143,7 +144,8 @@ class Words:
             return Number(estimates[0, 0], 0.0, estimates[0, 0])
         if len(columns) == 1:
             low, high = student(estimates[:, 0])
-            return Number(float(estimates.mean()), float(low), float(high))
+            bare = len(estimates) == 1 and column not in self.exact
+            return Number(float(estimates.mean()), float(low), float(high), bare=bare)
         if len(rows) > 1:
             raise Idle(f"{len(rows)} rows where one was expected")
         return Number(*estimates[0].tolist())
@@ -212,7 +214,8 @@ class Words:
 
         ratio = times(goal.value, "value")
         low = times(goal.low, "high")
-        return Number(ratio, low, times(goal.high, "low"))
+        bare = any(number.bare for number in [*ours.values(), *theirs.values()])
+        return Number(ratio, low, times(goal.high, "low"), bare=bare)
 
     def worst_step(
         self, along: str, order: list[Any], falling: bool = True, **how: Any
@@ -255,7 +258,7 @@ class Words:
         if not drop > (low.high - low.low) / 2:
             raise Idle(f"nothing was learnt: the drop from the start is {drop:.3g}")
         apart = high - low
-        return Number(apart.value, max(0.0, apart.low), apart.high) / drop
+        return replace(apart, low=max(0.0, apart.low)) / drop
 
     def inside(self, column: str, level: float = 0.05) -> Number:
         """The share of a table's cells whose p is not below a level."""
@@ -290,7 +293,7 @@ class Words:
         """A number whose interval is at least a factor wide on both sides."""
         low = number.value / factor.value
         high = number.value * factor.value
-        return Number(number.value, min(low, number.low), max(high, number.high))
+        return replace(number, low=min(low, number.low), high=max(high, number.high))
 
     def proof(self, argument: str, times: float = 1.0) -> Number:
         """What an argument yields over what it claims; the group is its case.

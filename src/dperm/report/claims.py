@@ -10,6 +10,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ from dperm.judge.judge import (
 from dperm.judge.number import Absent, Missing, rounded
 from dperm.judge.words import Tables
 from dperm.pipeline import products
+from dperm.present.intervals import t_quantile
 from dperm.report import texts
 from dperm.store.closure import functions
 
@@ -48,6 +50,7 @@ COLUMNS = (
     *("paper", "id", "place", "section", "kind", "major", "claim", "tables", "number"),
     *("accepted", "reproduced", "ci_low", "ci_high", "cells", "inside"),
     *("verdict", "reason", "missing", "authors", "cause", "note", "set"),
+    *("defence", "misprint"),
 )
 PRINTED = "published/"  # a printed table, as it is
 LISTED = 2  # most groups that a reason lists
@@ -169,9 +172,17 @@ def published(config: schema.Config, claims: list[Claim]) -> Tables:
         table = table.rename(columns=printed[name].get("columns", {}))
         if name == "tuned":
             return table.groupby(["problem", "algorithm"], as_index=False).min()
-        return table
+        return spread(table, int(printed[name].get("runs", 0)))
 
     return read
+
+
+def spread(table: pd.DataFrame, runs: int) -> pd.DataFrame:
+    """A printed table whose means have the interval of so many runs' deviation."""
+    if runs < 2 or "std" not in table:
+        return table
+    half = t_quantile(runs - 1) * table["std"] / math.sqrt(runs)
+    return table.assign(mean_low=table["mean"] - half, mean_high=table["mean"] + half)
 
 
 # --- rows of claims.csv ---------------------------------------------------------------
@@ -218,13 +229,32 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
             finding = judged(claim, ours, follow, whole=is_whole)
         except Absent as error:
             raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
-        printed = judged(claim, theirs, follow) if claim.table else Finding(PENDING)
-        if claim.kind == "sentence" and printed.verdict == FAILS:
+        printed = Finding(PENDING)
+        if claim.table:
+            printed = judged(replace(claim, defence={}), theirs, follow)
+        if claim.kind == "sentence" and fails_authors(claim, printed):
             text = (
                 "the authors' own numbers fail it; a range must allow what they print"
             )
             raise ConfigError(f"{where}: number: {text}: {printed.number}")
+        if finding.verdict == FAILS and not claim.defence:
+            text = "missing: nothing is contradicted before its authors' best answer"
+            if is_whole:
+                raise ConfigError(f"{where}: defence: {text}")
+            finding = replace(finding, verdict=OPEN, reason=f"defence: {text}")
         yield row_of(config, claim, finding, printed)
+
+
+def fails_authors(claim: Claim, printed: Finding) -> bool:
+    """Whether the authors' own numbers, with their spread, are not in the range.
+
+    An interval without a lower end, as where runs may never be as good, says nothing.
+    """
+    number = printed.number
+    if number is None or printed.verdict in HELD:
+        return False
+    spread_known = not (number.bare or number.is_exact) and number.low > 0
+    return printed.verdict == FAILS or spread_known
 
 
 def row_of(
@@ -252,6 +282,8 @@ def row_of(
         "missing": "; ".join(finding.missing),
         "authors": f"{printed.verdict}: {printed.number}" if printed.number else "",
         "cause": claims.CAUSES[claim.cause if finding.verdict != HOLDS else ""],
+        "defence": answered(claim, finding),
+        "misprint": claim.misprint,
     }
     if number is None:
         return row
@@ -295,6 +327,16 @@ def slug(text: str) -> str:
     return "-".join(re.findall("[a-z0-9]+", text.lower()))
 
 
+def answered(claim: Claim, finding: Finding) -> str:
+    """What the authors may answer, and what becomes of it; empty without an answer."""
+    if finding.answer is None:
+        return ""
+    word = {FAILS: "fails too", HOLDS: "holds", NEARLY: "holds in part"}
+    outcome = word.get(finding.answer.verdict, str(finding.answer.verdict))
+    number = f" ({finding.answer.number})" if finding.answer.number else ""
+    return f"{claim.defence['says']}: {outcome}{number}"
+
+
 # --- reasons --------------------------------------------------------------------------
 
 
@@ -323,6 +365,8 @@ def reason(claim: Claim, finding: Finding) -> str:
         reasons.setdefault(why, []).append(f"({name})" if ", " in name else name)
     for why, names in reasons.items():
         clauses.append(f"missing {few(names)}: {why}" if any(names) else why)
+    if finding.number and finding.number.bare:
+        clauses.append("no interval is known")
     clauses += _groups(claim, finding)
     if finding.left_out:
         clauses.append(f"{finding.left_out} groups left out, where not {claim.only}")

@@ -22,7 +22,7 @@ from dperm.core.experiment import config as configuration
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import ConfigError, available
-from dperm.judge.claims import KINDS
+from dperm.judge.claims import KINDS, STATED
 from dperm.judge.judge import HOLDS, VERDICTS
 from dperm.judge.number import Number
 from dperm.present.tables import plain
@@ -36,11 +36,18 @@ REPORTS = Path("docs/reports")
 ARTIFACT = Path("docs/howto/artifact.md")
 FILES = Path(__file__).with_name("page_files")
 Row = dict[str, Any]  # of claims.csv
-STATED = ("sentence", "proof", "privacy")  # kinds of what a paper says
 MARKS = dict(zip(map(str, VERDICTS), "✓◐?…✗–", strict=False))
+JUDGED = {"sentence": "experiments", "proof": "theorems", "privacy": "privacy"}
+NAMES = {  # of papers, the same on every page
+    "dpbcfw": "DP-BCFW",
+    "dpcd": "DP-CD",
+    "dpgcd": "DP-GCD",
+    "dpsco": "DP-SCO",
+    "dpskgd": "DP-SkGD",
+}
 MOST = 10  # major claims of a paper that a reader is shown
 TEXTS = ("section", "tables", "number", "accepted", "reason", "missing", "authors",
-         "cause", "note", "set")  # fmt: skip
+         "cause", "note", "set", "defence", "misprint")  # fmt: skip
 _FIGURE = re.compile(r"\bFigures? (\d+)")
 _CITED = re.compile(rf"((?:C\d+, )*C\d+) ({'|'.join(VERDICTS)})")
 _BOTTOM = re.compile(r"\*\*Bottom line\.\*\* (.+?)\n\n", re.S)
@@ -106,9 +113,31 @@ def majors(data: pd.DataFrame) -> list[Row]:
 
 
 def counted(data: pd.DataFrame) -> dict[str, int]:
-    """Number of statements of a paper with each verdict, from best to worst."""
-    counts = Counter(data.loc[data["kind"].isin(STATED), "verdict"].map(str))
+    """Number of statements of a paper with each verdict, from best to worst.
+
+    A formula that can only be a misprint is none: ``misprints`` counts those.
+    """
+    counts = Counter(data.loc[data["kind"].isin(JUDGED), "verdict"].map(str))
     return {str(v): counts[v] for v in VERDICTS if counts[v]}
+
+
+def misprints(data: pd.DataFrame) -> int:
+    """Number of misprints, each counted once however many claims it spoils."""
+    names = data.loc[data["verdict"] != HOLDS, "misprint"].fillna("")
+    return int(names[names != ""].nunique())
+
+
+def parts(data: pd.DataFrame) -> str:
+    """The counts of experiments, theorems and privacy apart, then the misprints."""
+    clauses = []
+    for kind, name in JUDGED.items():
+        rows = data[data["kind"] == kind]
+        if len(rows):
+            clauses.append(f"{name}: {score(rows)}")
+    slips = misprints(data)
+    if slips:
+        clauses.append(f"{slips} misprint{'s' * (slips > 1)}")
+    return "; ".join(clauses)
 
 
 def score(data: pd.DataFrame) -> str:
@@ -120,11 +149,14 @@ def score(data: pd.DataFrame) -> str:
 
 
 def marks(text: str) -> str:
-    """The count of ``score`` in marks: "✓ 16, ? 2, ✗ 3 of 22"."""
-    words = re.sub(r"(\d+) of (\d+) (\w+)(.*)", r"\1 \3\4 of \2", text)
-    for verdict, mark in MARKS.items():
-        words = re.sub(rf"(\d+) {verdict}\b", f"{mark}\u00a0\\1", words)
-    return words
+    """Counts of ``score`` or ``parts`` in marks: "✓ 16, ? 2, ✗ 3 of 22"."""
+    clauses = []
+    for clause in text.split("; "):
+        words = re.sub(r"(\d+) of (\d+) (\w+)(.*)", r"\1 \3\4 of \2", clause)
+        for verdict, mark in MARKS.items():
+            words = re.sub(rf"(\d+) {verdict}\b", f"{mark}\u00a0\\1", words)
+        clauses.append(words)
+    return "; ".join(clauses)
 
 
 def first_sentence(text: str) -> str:
@@ -157,7 +189,7 @@ def bottom(paper: str, claims: pd.DataFrame) -> str:
     for names, verdict in _CITED.findall(line_text):
         cited += [(name, verdict) for name in names.split(", ")]
     if cited and all(verdicts.get(name) == verdict for name, verdict in cited):
-        return line_text
+        return _CITED.sub(r"\2", line_text)  # a name such as C1 says nothing alone
     return f"Of its statements, {score(rows)}."
 
 
@@ -174,9 +206,14 @@ def environment() -> Environment:
     )
     templates.filters |= {"number": found, "cell": cell, "files": files}
     templates.filters["clause"] = lambda text: re.split(r"[.;](?: |$)", text)[0]
-    templates.filters |= {"marks": marks, "sentence": first_sentence}
-    templates.globals |= {"score": score, "cells": cells}
+    templates.filters |= {"marks": marks, "sentence": first_sentence, "named": named}
+    templates.globals |= {"score": score, "cells": cells, "parts": parts}
     return templates
+
+
+def named(paper: str) -> str:
+    """The name of a paper that readers know; another paper's own name."""
+    return NAMES.get(paper, paper)
 
 
 def cell(value: Any) -> str:

@@ -198,12 +198,13 @@ def _gradient(
 def uplink(n: float, least: float) -> Argument:
     """Corollary 1: K T m numbers over log(n)^(1/3) n^(2/3), relative to n = ``least``.
 
-    T grows like n^(2/3) (Theorem 4), m like log(2 T / delta) (Table IV), delta = 1/n. A
-    ratio that grows contradicts the printed order.
+    With delta = 1/n T grows like n^(2/3) / log(n)^(1/3) (Theorem 4, whose C_g and C_l
+    hold the root of log(1/delta)), m like log(2 T / delta) (Table IV). A ratio that
+    grows contradicts the printed order; it grows like log(n)^(1/3).
     """
 
     def ratio(size: float) -> float:
-        T = size ** (2 / 3)
-        return math.log(2 * T * size) / math.log(size) ** (1 / 3)
+        T = size ** (2 / 3) / math.log(size) ** (1 / 3)
+        return math.log(2 * T * size) / math.log(size) ** (2 / 3)
 
     return Argument(ratio(n) / ratio(least), 1.0, "the count over the printed order")
