@@ -307,11 +307,6 @@ EDITS = (
     plant("search_score_free", "private_search", "its scores are in no ledger",
         "PrivateSearch._priced", "contestant.ledger(setting, noise){{ + score => }}",
     ),
-)  # fmt: skip
-
-# Bugs of whole fits and of what they share, which have no row in the table yet:
-# ``python -m mutants.run <names>`` makes it.
-UNRUN = (
     # Randomness that two parts of one fit share, or two fits of one budget.
     plant("search_seeds_shared", "private_search", "all runs have one noise",
         "PrivateSearch._tried",
@@ -352,6 +347,11 @@ UNRUN = (
     plant("both_deltas_whole", "private_search", "sums and choice each have all delta",
         "PrivateSearch._prepared", "{{model._delta /= 2 => model._delta /= 1}}",
     ),
+)  # fmt: skip
+
+# Bugs of whole fits and of what they share, which have no row in the table yet:
+# ``python -m mutants.run <names>`` makes it.
+UNRUN = (
     plant("twice_delta", "dp_gd", "a fit is calibrated to twice its delta",
         "DPLinear._paid", "{{self._delta - spent => 2 * self._delta - spent}}",
     ),

@@ -30,7 +30,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -539,8 +539,11 @@ def count(
     overrides: Sequence[str],
     limit: int | None = None,
     seed: int = 0,
-) -> list[dict[str, Any]]:
-    """Rows of the table for a paper; ``limit`` is a number of leaves, None for all."""
+) -> Iterator[dict[str, Any]]:
+    """Rows of the table for a paper, each when it is known.
+
+    ``limit`` is a number of leaves, None for all.
+    """
     world = World(paper, *overrides)
     names = rows_of(world)
     with tempfile.TemporaryDirectory() as folder:
@@ -550,42 +553,55 @@ def count(
         if limit is not None:
             every = random.Random(seed).sample(every, min(limit, len(every)))
         leaves = Leaves(world, every)
-        missed = missed_leaves(leaves, names, base)
+        missed = told(missed_leaves(leaves, names, base))
         quiet = sum(len(leaves.quiet(name)) for name in names)
         pairs = len(leaves.moved) * len(names)
-        rows = [
-            {
-                **{"paper": paper, "kind": "leaf", "jobs": len(names)},
-                **{"changes": len(leaves.moved) + len(leaves.refused)},
-                **{"refused": len(leaves.refused), "pairs": pairs},
-                **{"noticed": pairs - quiet, "run": quiet, "missed": len(missed)},
-                "false_alarms": leaves.false_alarms(),
-            }
-        ]
-        if edits:
-            came = missed_edits(world, names, edits, base, called)
-            missed += came.missed
-            rows.append(
-                {
-                    **{"paper": paper, "kind": "edit", "jobs": len(names)},
-                    **{"changes": len(edits), "refused": 0, "noticed": came.noticed},
-                    **{"pairs": len(edits) * len(names), "run": came.ran},
-                    **{"idle": came.idle, "missed": len(came.missed)},
-                }
-            )
-    others, alarms = false_alarms_of_others(world)
-    idle, moving = false_alarms_of_code(world)
-    rows.append(
-        {
+        yield {
+            **{"paper": paper, "kind": "leaf", "jobs": len(names)},
+            **{"changes": len(leaves.moved) + len(leaves.refused)},
+            **{"refused": len(leaves.refused), "pairs": pairs},
+            **{"noticed": pairs - quiet, "run": quiet, "missed": len(missed)},
+            "false_alarms": leaves.false_alarms(),
+        }
+        others, alarms = false_alarms_of_others(world)
+        idle, moving = false_alarms_of_code(world)
+        yield {
             **{"paper": paper, "kind": "idle", "jobs": len(names)},
             **{"changes": others + idle, "refused": 0, "missed": 0},
             "pairs": (others + idle) * len(names),
             "false_alarms": alarms + moving,
         }
-    )
+        if edits:
+            came = missed_edits(world, names, edits, base, called)
+            told(came.missed)
+            yield {
+                **{"paper": paper, "kind": "edit", "jobs": len(names)},
+                **{"changes": len(edits), "refused": 0, "noticed": came.noticed},
+                **{"pairs": len(edits) * len(names), "run": came.ran},
+                **{"idle": came.idle, "missed": len(came.missed)},
+            }
+
+
+def told(missed: list[Missed]) -> list[Missed]:
+    """Changes that were missed, printed."""
     for one in missed:
         print(f"missed: {one.change} changes {one.job}, and its key does not")
-    return rows
+    return missed
+
+
+def write(rows: Iterable[dict[str, Any]]) -> None:
+    """Write the table: a row takes the place of one of the same paper and kind."""
+    known: dict[tuple[str, str], dict[str, Any]] = {}
+    if TABLE.exists():
+        with TABLE.open(encoding="utf-8", newline="") as file:
+            known = {(row["paper"], row["kind"]): row for row in csv.DictReader(file)}
+    known |= {(row["paper"], row["kind"]): row for row in rows}
+    with TABLE.open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(known[key] for key in sorted(known))
+    with contextlib.chdir(ROOT):
+        manifest.note(Path("results"), [TABLE.relative_to(ROOT)])
 
 
 def main() -> None:
@@ -598,18 +614,14 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], help="overrides of Hydra's")
     given = parser.parse_args()
     edits = sampled(given.edits, given.seed) if given.edits else []
-    rows: list[dict[str, Any]] = []
+    lacking = 0
     for paper in given.papers or available("paper"):
         overrides = ["scale=smoke", *given.set]
-        rows += count(paper, edits, overrides, given.leaves, given.seed)
-        print(rows[-1], flush=True)
-        with TABLE.open("w", newline="", encoding="utf-8") as file:
-            table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-            table.writeheader()
-            table.writerows(rows)
-    with contextlib.chdir(ROOT):
-        manifest.note(Path("results"), [TABLE.relative_to(ROOT)])
-    sys.exit(any(row["missed"] for row in rows))
+        for row in count(paper, edits, overrides, given.leaves, given.seed):
+            print(row, flush=True)
+            write([row])
+            lacking += row["missed"]
+    sys.exit(lacking > 0)
 
 
 if __name__ == "__main__":
