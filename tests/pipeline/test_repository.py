@@ -1,8 +1,11 @@
 """What the repository promises of itself."""
 
+import ast
+import json
 import os
 import re
 import subprocess
+import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -91,6 +94,57 @@ def test_the_lock_file_holds_every_dependency_with_hashes_and_no_address():
         assert re.match(r"[A-Za-z0-9_.-]+", requirement)[0].lower() in locked
     assert "://" not in lock and "--index" not in lock
     assert lock.count("--hash=sha256:") >= len(locked)
+
+
+MODULES = {  # of a distribution whose module has another name
+    "dp-accounting": "dp_accounting", "hydra-core": "hydra", "liac-arff": "arff",
+    "pillow": "PIL", "pyyaml": "yaml", "scikit-learn": "sklearn",
+    "vl-convert-python": "vl_convert",
+}  # fmt: skip
+BROUGHT = {  # by what is declared, as a part of it, or by a user
+    "omegaconf": "hydra-core",
+    "threadpoolctl": "scikit-learn",
+    "urllib3": "requests",
+    "llvmlite": "numba",
+    "pydantic_core": "pydantic",
+    "snakemake_interface_logger_plugins": "snakemake",
+    "polars": "whoever passes a frame of it",
+    "diffprivlib": "an environment of its own, in which its script runs",
+}
+
+
+def imported():
+    """Modules of others that the package imports anywhere."""
+    names = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                names.add(node.module.partition(".")[0])
+    return names - sys.stdlib_module_names - {"dperm"}
+
+
+def declared(requirements):
+    """The modules of requirements."""
+    names = [re.match(r"[\w.-]+", one)[0].lower() for one in requirements]
+    return {MODULES.get(name, name.replace("-", "_")) for name in names}
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported():
+    extras = project()["optional-dependencies"]
+    core = declared(project()["dependencies"])
+    both = declared([*extras["pipeline"], *extras["report"]]) - {"dperm"}
+    whole = core | both | declared(extras["cluster"] + extras["release"])
+    assert imported() - whole == {*BROUGHT}
+    assert core | both <= imported()
+
+
+def test_codemeta_says_what_the_package_does():
+    meta = json.loads((ROOT / "codemeta.json").read_text())
+    for key in ("name", "version", "description"):
+        assert meta[key] == project()[key]
+    assert meta["license"].endswith(project()["license"])
 
 
 def test_published_numbers_are_complete():

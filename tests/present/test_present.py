@@ -6,6 +6,7 @@ import math
 import pkgutil
 import subprocess
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -111,6 +112,41 @@ def contrast(colour):
     parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     light = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return 1.05 / (0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2] + 0.05)
+
+
+DRAWN = [
+    path
+    for path in sorted((Path(__file__).parents[2] / "figures").glob("*/*.csv"))
+    if {*drawing.COLUMNS, drawing.ROLE} <= {*pd.read_csv(path, nrows=0)}
+]
+
+
+def overlapping(axes, figure):
+    """Texts of the numbered ticks of x that lie on each other."""
+    low, high = axes.get_xlim()
+    renderer = figure.canvas.get_renderer()
+    labels = [
+        (label.get_text(), label.get_window_extent(renderer))
+        for label, place in zip(
+            axes.get_xticklabels(which="both"),
+            [*axes.get_xticks(), *axes.get_xticks(minor=True)],
+            strict=True,
+        )
+        if label.get_text() and low <= place <= high
+    ]
+    pairs = itertools.combinations(labels, 2)
+    return [(a[0], b[0]) for a, b in pairs if a[1].overlaps(b[1])]
+
+
+@pytest.mark.parametrize("path", DRAWN, ids=lambda path: "-".join(path.parts[-2:]))
+def test_numbers_of_x_do_not_overlap_in_any_figure_drawn_from_its_data(path):
+    rows = pd.read_csv(path)
+    titles = {name: str(name) for name in rows["panel"].unique()}
+    figure = drawing.draw(drawing.Picture(rows, titles, {"xscale": "log"}))
+    figure.canvas.draw()
+    overlaps = [pair for axes in figure.axes for pair in overlapping(axes, figure)]
+    plt.close(figure)
+    assert not overlaps
 
 
 def test_methods_look_different_can_be_seen_and_keep_their_looks():

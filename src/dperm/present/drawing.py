@@ -34,7 +34,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 from PIL import Image
 
 from dperm.core.experiment import files as store
@@ -194,12 +194,22 @@ def _number_x(axes: Axes) -> None:
     """See that a logarithmic axis has two numbers at least, and that none overlap."""
     low, high = np.log10(axes.get_xlim())
     if high - low < 0.7:
-        axes.xaxis.set_minor_locator(LogLocator(subs=range(2, 10)))
+        _number_ends(axes, low, high)
     elif math.floor(high) > math.ceil(low):
         axes.xaxis.set_minor_locator(LogLocator(subs=(2, 5)))
     else:
         axes.xaxis.set_minor_locator(LogLocator(subs=(3,)))
         axes.xaxis.set_minor_formatter("{x:g}")
+
+
+def _number_ends(axes: Axes, low: float, high: float) -> None:
+    """Number the first and the last round place of an axis shorter than a decade."""
+    exponents = range(math.floor(low), math.ceil(high) + 1)
+    round_places = [float(f"{m}e{k}") for k in exponents for m in range(1, 10)]
+    inside = [place for place in round_places if low <= math.log10(place) <= high]
+    ends = inside[:: len(inside) - 1] if len(inside) > 1 else [10**low, 10**high]
+    axes.set_xticks(ends, [f"{place:.2g}" for place in ends])
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _styles(picture: Picture) -> dict[str, Look]:
