@@ -3,7 +3,7 @@
 Every number of a claim is drawn as it would be found in two worlds, with the interval
 that our runs gave it: in one the paper is right, in the other nothing is behind the
 claim. What the paper prints is the truth where it prints a number, else ``truth``; a
-theorem is taken as tight, at the end of its range, which is where it passes least often.
+theorem is taken as tight, at the end of its range, where it passes least often.
 """
 
 import math
