@@ -56,7 +56,9 @@ def test_every_page_has_the_count_of_a_paper(name, claims):
     score = texts.score(rows)
     assert score.startswith(f"{(verdicts == 'reproduced').sum()} of {len(verdicts)} ")
     count = texts.parts(rows)
-    (row,) = re.findall(rf"\| \[{texts.named(name)}\].*", between("README.md", "scorecard"))
+    (row,) = re.findall(
+        rf"\| \[{texts.named(name)}\].*", between("README.md", "scorecard")
+    )
     assert f" | {count} | {texts.cells(rows)} | " in row
     for page in (f"docs/reports/{name}.md", "results/claims.md"):
         assert count in (ROOT / page).read_text()

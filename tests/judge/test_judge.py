@@ -175,7 +175,7 @@ def test_steps_of_a_theorem_are_groups():
     assert finding.number.value == pytest.approx(0.8)
 
 
-# --- rules of the court -----------------------------------------------------------------
+# --- rules of the court ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_defence_of_another_table_that_is_not_there_leaves_the_claim_open():
     assert found(**NEVER, defence=defence).verdict == PENDING
 
 
-def test_a_number_without_an_interval_decides_nothing_unless_it_is_no_matter_of_chance():
+def test_a_number_without_an_interval_decides_nothing():
     bare = TABLE.drop(columns=["ci_low", "ci_high"])
     assert found(table=bare).verdict == OPEN
     assert found(table=bare, **NEVER).verdict == OPEN

@@ -9,7 +9,7 @@ import ast
 import sys
 from pathlib import Path
 
-BUDGETS = {"src": 23_700, "tests": 14_700}
+BUDGETS = {"src": 23_800, "tests": 14_700}
 
 
 def statements(folder: Path) -> int:

@@ -53,7 +53,7 @@ class Number:
         return self.low == self.high
 
     def _beside(self, other: Number) -> Number:
-        """This number, bare if it or the other one is."""
+        """The number, bare if it or the other one is."""
         return replace(self, bare=self.bare or other.bare)
 
     def __truediv__(self, other: Number | float) -> Number:
