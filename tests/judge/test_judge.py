@@ -159,6 +159,7 @@ def test_a_proved_epsilon_contradicts_nothing(cost, verdict):
     table = pd.DataFrame({"true_epsilon": [cost], "target": [1.0]})
     given = {"each": None, "number": "true_epsilon / target", "null": "10 * number"}
     given |= {"at_least": -math.inf, "at_most": 1, "nearly": None}
+    given |= {"exact": ["target"]}
     assert found(table=table, **given).verdict == verdict
 
 
