@@ -11,7 +11,7 @@ from dperm.judge import claims
 from dperm.judge.claims import Claim
 from dperm.judge.judge import FAILS, HOLDS, NEARLY, NOTHING, OPEN, PENDING, judged
 from dperm.judge.number import Absent, Missing, Number
-from dperm.kinds.proofs import Argument
+from dperm.kinds.proofs import Case
 
 TABLE = pd.DataFrame(
     {
@@ -159,11 +159,12 @@ def test_a_proved_epsilon_contradicts_nothing(cost, verdict):
     table = pd.DataFrame({"true_epsilon": [cost], "target": [1.0]})
     given = {"each": None, "number": "true_epsilon / target", "null": "10 * number"}
     given |= {"at_least": -math.inf, "at_most": 1, "nearly": None}
+    given |= {"exact": ["target"]}
     assert found(table=table, **given).verdict == verdict
 
 
 def half(epsilon):
-    return Argument(epsilon / 1.5, 1.0, "")
+    return Case(epsilon / 1.5, 1.0, "")
 
 
 def test_steps_of_a_theorem_are_groups():
@@ -194,7 +195,7 @@ def test_a_defence_of_another_table_that_is_not_there_leaves_the_claim_open():
     assert found(**NEVER, defence=defence).verdict == PENDING
 
 
-def test_a_number_without_an_interval_decides_only_what_is_no_matter_of_chance():
+def test_a_number_without_an_interval_decides_nothing():
     bare = TABLE.drop(columns=["ci_low", "ci_high"])
     assert found(table=bare).verdict == OPEN
     assert found(table=bare, **NEVER).verdict == OPEN
