@@ -11,7 +11,7 @@ from dperm.judge import claims
 from dperm.judge.claims import Claim
 from dperm.judge.judge import FAILS, HOLDS, NEARLY, NOTHING, OPEN, PENDING, judged
 from dperm.judge.number import Absent, Missing, Number
-from dperm.kinds.proofs import Case
+from dperm.kinds.proofs import Argument
 
 TABLE = pd.DataFrame(
     {
@@ -164,7 +164,7 @@ def test_a_proved_epsilon_contradicts_nothing(cost, verdict):
 
 
 def half(epsilon):
-    return Case(epsilon / 1.5, 1.0, "")
+    return Argument(epsilon / 1.5, 1.0, "")
 
 
 def test_steps_of_a_theorem_are_groups():

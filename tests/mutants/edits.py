@@ -347,14 +347,14 @@ EDITS = (
     plant("both_deltas_whole", "private_search", "sums and choice each have all delta",
         "PrivateSearch._prepared", "{{model._delta /= 2 => model._delta /= 1}}",
     ),
+    plant("twice_delta", "dp_gd", "a fit is calibrated to twice its delta",
+        "DPLinear._paid", "{{self._delta - spent => 2 * self._delta - spent}}",
+    ),
 )  # fmt: skip
 
 # Bugs of whole fits and of what they share, which have no row in the table yet:
 # ``python -m mutants.run <names>`` makes it.
 UNRUN = (
-    plant("twice_delta", "dp_gd", "a fit is calibrated to twice its delta",
-        "DPLinear._paid", "{{self._delta - spent => 2 * self._delta - spent}}",
-    ),
     # What a fitted object, or what it says, tells of exact records.
     plant("count_kept", "dp_gd", "an attribute counts records at a bound",
         "DPLinear.fit",
