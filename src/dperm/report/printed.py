@@ -133,7 +133,7 @@ def printed_picture(table: pd.DataFrame) -> plt.Figure:
     axes.set_xlabel("printed in a paper")
     axes.set_ylabel("found here")
     axes.legend(loc="upper left")
-    axes.annotate("found = printed", (0.1, 0.05), xycoords="axes fraction")
+    axes.annotate("found = printed", (0.01, 0.2), xycoords="axes fraction")
     figure.suptitle(message(table), fontweight="bold", fontsize=10)
     return figure
 
