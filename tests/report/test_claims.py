@@ -156,7 +156,9 @@ def test_a_null_that_holds_too_is_told(made):
 def test_cells_are_counted(made):
     rows = CLAIM | {
         "kind": "cells", "number": "passes / 2", "null": [], "at_most": 1,
-        "above": float("-inf"), "exact": ["passes"], "each": {"passes": [2.0, 5.0], "algorithm": ["slow"]},
+        "above": float("-inf"), "exact": ["passes"],
+        "each": {"passes": [2.0, 5.0], "algorithm": ["slow"]},
+        "defence": {"says": "few passes count", "number": "2", "at_most": 1},
     }  # fmt: skip
     (row,) = made(rows)
     assert (row["cells"], row["inside"]) == (2, 1)

@@ -223,6 +223,12 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
     theirs = published(config, paper_claims)
     follow = arguments(config)
     is_whole = not config.scale.folder
+    # What authors print is what they say, whether or not with a spread.
+    printed_columns = {
+        column
+        for claim in paper_claims
+        for column in claim.printed.get("columns", {}).values()
+    }
     for number, claim in enumerate(paper_claims, 1):
         where = f"{file_of(config)}: claim {number}"
         try:
@@ -231,7 +237,9 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
             raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
         printed = Finding(PENDING)
         if claim.table:
-            printed = judged(replace(claim, defence={}), theirs, follow)
+            exact = [*claim.exact, *printed_columns]
+            own_claim = replace(claim, defence={}, exact=exact)
+            printed = judged(own_claim, theirs, follow)
         if claim.kind == "sentence" and fails_authors(claim, printed):
             text = (
                 "the authors' own numbers fail it; a range must allow what they print"
