@@ -84,7 +84,7 @@ def test_a_report_has_ten_major_claims_with_their_pictures(config):
     text = texts.block(config, claims)
     assert text.count("\n### C") == 10
     first = text.partition("### C1. ")[2].partition("\n### ")[0]
-    assert "**Reproduced**: we find 3 [2, 4], where above 1 is accepted." in first
+    assert "**Reproduced**: we find 3 [2, 4]; accepted: above 1." in first
     assert "/figures/dpcd/figure1.png)" in first and "/table2.csv)" in first
     assert r"A / B beats w\*" in first, "nothing in a claim is markup"
 

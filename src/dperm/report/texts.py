@@ -88,8 +88,8 @@ def found(row: Row) -> str:
 
 
 def files(row: Row) -> list[str]:
-    """Tables and data of figures from which a claim was judged."""
-    return [name for name in row["tables"].split("; ") if name]
+    """Tables and data of figures from which a claim was judged, of those made so far."""
+    return [name for name in row["tables"].split("; ") if Path(name).is_file()]
 
 
 def figures(row: Row) -> list[str]:
