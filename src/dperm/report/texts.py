@@ -88,7 +88,7 @@ def found(row: Row) -> str:
 
 
 def files(row: Row) -> list[str]:
-    """Tables and data of figures from which a claim was judged, of those made so far."""
+    """Tables and data of figures from which a claim was judged, if they were made."""
     return [name for name in row["tables"].split("; ") if Path(name).is_file()]
 
 
