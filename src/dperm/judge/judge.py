@@ -193,10 +193,11 @@ def combined(claim: Claim, seen: Finding) -> Finding:
     verdicts.sort(key=VERDICTS.index)
     share = {"all": 1.0, "any": 0.0}.get(str(claim.need))
     share = float(claim.need) if share is None else share
-    verdict = verdicts[max(math.ceil(share * total), 1) - 1]
+    needed = max(math.ceil(share * total), 1)
+    verdict = verdicts[needed - 1]
     ranked = sorted(numbers.values(), key=lambda number: badness(claim, number))
-    place = min(max(math.ceil(share * total), 1), len(ranked)) - 1
-    return replace(seen, verdict=verdict, number=ranked[place])
+    decisive = ranked[min(needed, len(ranked)) - 1]
+    return replace(seen, verdict=verdict, number=decisive)
 
 
 def _of_readings(claim: Claim, findings: dict[str, Finding]) -> Finding:
