@@ -1,7 +1,6 @@
 """The door through which records come: what comes in, what is refused, what leaks."""
 
 from collections import deque
-from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -10,181 +9,53 @@ import pytest
 from scipy import sparse
 
 import dperm
-from dperm.compare import doors
+from dperm.compare import containers, doors
+from dperm.compare.containers import SIDES, WHOLE, N
 from dperm.core.erm import door
 
-try:
-    import polars
-except ImportError:  # it is not in the lock file
-    polars = None
-
-N = 40
-rng = np.random.default_rng(0)
-A, B, C = (rng.integers(-8, 9, N) / 8 for _ in range(3))
-WHOLE = (8 * B).astype(int)
-SIDES = (A > 0).astype(int)
-NAMES = np.array(["no", "yes"])[SIDES]
+A, B, C = containers.FIRST, containers.SECOND, containers.THIRD
+NAMES = containers.WORDS
 
 
-def objects(values):
-    return pd.Series([*values], dtype=object)
+def coefficients(X):
+    return containers.coefficients(X, SIDES, (0, 1))
 
 
-# A column b by its type: its entries, and the numbers that they are, if they are any.
-COLUMNS = {
-    "float64": (B, B),
-    "float32": (B.astype(np.float32), B),
-    "int8": (WHOLE.astype(np.int8), WHOLE),
-    "int64": (WHOLE, WHOLE),
-    "uint64": ((WHOLE + 8).astype(np.uint64), WHOLE + 8),
-    "bool": (B > 0, B > 0),
-    "Int64": (pd.array(WHOLE, dtype="Int64"), WHOLE),
-    "decimals": (objects(map(Decimal, WHOLE.tolist())), None),
-    "text": (objects(NAMES), None),
-    "string": (pd.array(NAMES, dtype="string"), None),
-    "numbers as text": (objects(map(str, WHOLE.tolist())), None),
-    "category": (pd.Categorical(NAMES), None),
-    "date": (pd.date_range("2020-01-01", periods=N), None),
-    "timedelta": (pd.to_timedelta(WHOLE, unit="s"), None),
-    "lists": (objects([value] for value in WHOLE.tolist()), None),
-}
-READ = {"decimals": WHOLE, "numbers as text": WHOLE}  # where a list has no types
+# --- every container, type of column and kind of label --------------------------------
 
-
-class Exchanged:
-    """A frame of a library that only has the dataframe protocol."""
-
-    def __init__(self, frame):
-        self._frame = frame
-
-    def __dataframe__(self, *of, **more):
-        return self._frame.__dataframe__(*of, **more)
-
-
-def rows(frame):
-    return [list(row) for row in zip(*(frame[c].tolist() for c in frame), strict=True)]
-
-
-def columns(frame):
-    return {name: frame[name].tolist() for name in frame}
-
-
-def polars_frame(frame):
-    return polars.DataFrame(
-        {
-            name: polars.Series(name, frame[name].tolist(), strict=False)
-            for name in frame
-        }
-    )
-
-
-def masked(frame):
-    return np.ma.masked_array(frame.to_numpy())
-
-
-def read_only(frame):
-    grid = np.asfortranarray(frame.to_numpy())
-    grid.setflags(write=False)
-    return grid
-
-
-CONTAINERS = {
-    "array": lambda frame: frame.to_numpy(),
-    "read-only array by columns": read_only,
-    "masked array": masked,
-    "structured array": lambda frame: frame.to_records(index=False),
-    "list of lists": rows,
-    "list of tuples": lambda frame: [*map(tuple, rows(frame))],
-    "deque": lambda frame: deque(rows(frame)),
-    "pandas": lambda frame: frame,
-    "pandas with types of its own": lambda frame: frame.convert_dtypes(),
-    "pandas over Arrow": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
-    "polars": polars_frame,
-    "pyarrow table": lambda frame: pa.Table.from_pandas(frame, preserve_index=False),
-    "pyarrow batch": lambda frame: pa.RecordBatch.from_pandas(frame),
-    "mapping of lists": columns,
-    "mapping of series": lambda frame: {name: frame[name] for name in frame},
-    "dataframe protocol": Exchanged,
-}
-UNTYPED = ("list of lists", "list of tuples", "deque", "mapping of lists")
-# Labels, their classes, and whether they are of one kind.
-LABELS = {
-    "whole numbers": (pd.Series(SIDES), (0, 1), True),
-    "doubles": (pd.Series(SIDES.astype(float)), (0, 1), True),
-    "truth values": (pd.Series(SIDES > 0), (False, True), True),
-    "words": (objects(NAMES), ("no", "yes"), True),
-    "categories": (pd.Series(pd.Categorical(NAMES)), ("no", "yes"), True),
-    "codes for words": (pd.Series(SIDES), ("no", "yes"), False),
-    "words for codes": (pd.Series(NAMES, dtype="string"), (0, 1), False),
-}
-SERIES = {
-    "array": lambda y: y.to_numpy(),
-    "list of lists": lambda y: y.tolist(),
-    "list of tuples": lambda y: [(value,) for value in y.tolist()],
-    "deque": lambda y: deque(y.tolist()),
-    "polars": lambda y: polars.Series(y.astype(object).tolist()),
-    "pyarrow table": lambda y: pa.array(y.astype(object).tolist()),
-    "pandas over Arrow": lambda y: y.convert_dtypes(dtype_backend="pyarrow"),
-    "pandas with types of its own": lambda y: y.convert_dtypes(),
-}
-
-
-if polars is None:
-    del CONTAINERS["polars"], SERIES["polars"]
-
-
-def frame_of(column):
-    return pd.DataFrame({"a": A, "b": column, "c": C})
-
-
-def coefficients(X, y=SIDES, classes=(0, 1)):
-    known = {"classes": classes, "bounds": (-1, 1), "random_state": 0, "epsilon": 5.0}
-    return dperm.fit(X, y, "dp_gd", **known).coef_
+CELLS = [*containers.cells()]
 
 
 @pytest.fixture(scope="module")
 def wanted():
-    """The coefficients of each column's numbers as doubles."""
-    numeric = {name: known for name, (_, known) in COLUMNS.items()} | READ
-    return {
-        name: coefficients(np.column_stack([A, known, C]).astype(float))
-        for name, known in numeric.items()
-        if known is not None
-    }
+    return containers.of_doubles()
 
 
-@pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("column", COLUMNS)
+def test_the_table_is_large():
+    shape = [len({getattr(cell, axis) for cell in CELLS}) for axis in vars(CELLS[0])]
+    assert shape[0] >= 12 and shape[1] >= 14 and shape[2] >= 6
+
+
+@pytest.mark.parametrize("container", containers.CONTAINERS)
 @pytest.mark.filterwarnings("ignore:A column-vector y")
-def test_every_column_is_its_numbers_or_refused_by_name(container, column, wanted):
-    """With every kind of label, in the container that goes with it."""
-    entries, numeric = COLUMNS[column]
-    try:
-        X = CONTAINERS[container](frame_of(entries))
-    except (TypeError, ValueError, pa.ArrowInvalid):
-        pytest.skip("no such container")
-    of_labels = SERIES.get(container, lambda y: y)
-    for labels, classes, is_right in LABELS.values():
-        y = of_labels(labels)
-        try:
-            fitted = coefficients(X, y, classes)
-        except ValueError as error:
-            said = str(error)
-            if said.startswith("X: "):
-                grids = ("array", "read-only array by columns", "masked array")
-                is_object = container in grids and X.dtype == object
-                assert numeric is None or is_object
-                name = "object" if container in grids else "b ("
-                name = "column 2" if container in UNTYPED[:3] else name
-                assert name in said and "OneHotEncoder(categories" in said
-                continue
-            assert not is_right and said.startswith("y: ")
-            assert all(repr(name) in said for name in classes)
-            assert "Declare classes as the labels are" in said
-            continue
-        assert is_right and column in wanted
-        assert np.array_equal(fitted, wanted[column])
+def test_every_cell_is_its_numbers_or_refused_by_name(container, wanted):
+    tried = [cell for cell in CELLS if cell.container == container]
+    faults = {cell.name: containers.fault_of(cell, wanted) for cell in tried}
+    assert tried and {name: fault for name, fault in faults.items() if fault} == {}
 
+
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_the_table_sees_a_word_that_becomes_a_number(monkeypatch, wanted):
+    """And labels whose kind is not compared with that of the classes."""
+    cell = containers.Cell("pandas", "text", "whole numbers")
+    monkeypatch.setitem(containers.COLUMNS, "text", (B, None))
+    assert containers.fault_of(cell, wanted) == "what is no number is taken"
+    monkeypatch.setitem(containers.LABELS, "doubles", (pd.Series(SIDES), (0, 1), False))
+    cell = containers.Cell("pandas", "float64", "doubles")
+    assert "another kind" in containers.fault_of(cell, wanted)
+
+
+# --- other formats --------------------------------------------------------------------
 
 SPARSE = ["csr_array", "csc_array", "coo_array", "lil_array", "dok_array", "dia_array",
           "bsr_array", "csr_matrix", "dok_matrix", "lil_matrix"]  # fmt: skip

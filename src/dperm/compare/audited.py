@@ -42,7 +42,7 @@ from dperm.audit.mechanism import (
     quiet,
 )
 from dperm.audit.solvers import as_vertex, far, vertex
-from dperm.compare import doors, methods, ranges
+from dperm.compare import containers, doors, methods, ranges
 from dperm.compare import search as searches
 from dperm.compare.estimators import DPClassifier, DPLinear, DPRegressor
 from dperm.compare.guarantee import Budget, BudgetError, Guarantee
@@ -91,9 +91,10 @@ def mechanisms(solver: str) -> list[Mechanism]:
 
 
 def _faults() -> tuple[list[str], int]:
-    """What the attacks on the door show, and how many there are."""
+    """What the attacks on the door and the table of containers show, of how many."""
     attacks = [*doors.attacks()]
-    return doors.faults(attacks), len(attacks)
+    wrong_cells, cell_count = containers.faults()
+    return [*doors.faults(attacks), *wrong_cells], len(attacks) + cell_count
 
 
 def _models(method: methods.Method) -> Iterator[tuple[DPLinear, int]]:
