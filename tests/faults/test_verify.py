@@ -472,7 +472,8 @@ def test_counts_as_json_say_what_was_covered_and_left_out(results, capsys):
 
 
 def test_claims_and_report_made_by_hand_are_noted(results, monkeypatch):
-    replaced(results / "configuration/paper/tiny/claims.yaml", "0.5", "0.0001\n  nearly: 5.0")
+    path = results / "configuration/paper/tiny/claims.yaml"
+    replaced(path, "0.5", "0.0001\n  nearly: 5.0")
     assert verified()
     for stage in ("claims", "report"):
         monkeypatch.setattr("sys.argv", ["dperm", stage])
