@@ -198,6 +198,8 @@ def fault_of(cell: Cell, wanted: dict[str, np.ndarray]) -> str:
         fitted = coefficients(X, cell.labels(), classes)
     except ValueError as error:
         return _fault_of_refusal(cell, X, str(error))
+    except Exception as error:  # whatever it is, it is no refusal
+        return f"{type(error).__name__}: {error}"
     if not is_right:
         return "labels of another kind than the classes are taken"
     if cell.column not in wanted:
