@@ -20,6 +20,7 @@ from __future__ import annotations
 import io
 import math
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import optimize, stats
@@ -85,6 +86,8 @@ def audit_once(
         ``fit(X, y, seed)``; the first p numbers of its output belong to the features.
     domain : Domain
         n canaries, each along a feature of its own as long as there are as many.
+    progress : callable, optional
+        Is given the verdict so far after each run.
 
     Raises
     ------
@@ -106,24 +109,50 @@ def audit_once(
         share = _best_share(coins, sign * scores, claim)
         affordable = (claim.seconds - clock.cpu) / (RESERVE * pilot_seconds)
         runs = int(np.clip(min(affordable, claim.runs - 1), 1, MOST_RUNS))
-        right = calls = canaries = 0
+        counts = Counts()
         for _ in range(runs):
             try:
                 coins, scores = _run(target, domain, (low, high), rng)
             except TimeUpError:
                 break
-            good, many = _called(coins, sign * scores, share)
-            right = right + good
-            calls = calls + many
-            canaries = canaries + len(coins)
+            counts.add(coins, *_called(coins, sign * scores, share))
+            if progress:
+                progress(_verdict(counts, claim, target))
+    return _verdict(counts, claim, target)
+
+
+@dataclass
+class Counts:
+    """Canaries so far, those that were called, and those that were called rightly."""
+
+    runs: int = 0
+    canaries: int = 0
+    calls: int = 0
+    right: int = 0
+
+    def add(self, coins: Array, right: int, calls: int) -> None:
+        """Count a run."""
+        self.runs += 1
+        self.canaries += len(coins)
+        self.calls += calls
+        self.right += right
+
+
+def _verdict(counts: Counts, claim: PrivacyClaim, target: AuditedFit) -> AuditVerdict:
+    """What the counts prove."""
     level = 1 - claim.confidence
-    epsilon = called_epsilon(right, calls, canaries, level, claim.delta)
-    text = f"of {canaries} canaries in {runs} runs {calls} were called, {right} rightly"
+    epsilon = called_epsilon(
+        counts.right, counts.calls, counts.canaries, level, claim.delta
+    )
+    proof = (
+        f"of {counts.canaries} canaries in {counts.runs} runs {counts.calls} were "
+        f"called, {counts.right} rightly"
+    )
     return AuditVerdict(
         refuted=epsilon > claim.epsilon,
         epsilon=epsilon,
-        proof=text,
-        seconds=clock.cpu,
+        proof=proof,
+        seconds=target.clock.cpu,
         runs=target.runs,
     )
 

@@ -49,6 +49,17 @@ def test_noise_for_less_than_the_claim_is_refuted_in_a_few_runs(scale, is_refute
     assert found.epsilon > 0.7 and found.runs == 40
 
 
+def test_what_is_proved_so_far_is_told_after_each_run():
+    """So that it is not lost if a run does not end."""
+    told = []
+    domain = Domain(n=200, p=200, x=(-1.0, 1.0))
+    claim = PrivacyClaim(1.0, seconds=1e9, runs=4)
+    last = audit_once(summed(0.7), claim, domain, progress=told.append)
+    assert [verdict.runs for verdict in told] == [2, 3, 4]  # the first is a pilot
+    assert told[-1].proof == last.proof and told[-1].epsilon == last.epsilon
+    assert "in 1 runs" in told[0].proof and "in 3 runs" in last.proof
+
+
 def test_an_output_without_features_is_refused():
     def fit(X, y, seed):
         return 1.0
