@@ -1,20 +1,13 @@
 """Noise and its streams; numpy's normal numbers in a third of the time."""
 
-import doctest
-
 import numpy as np
 import pytest
 from numpy.random import PCG64, SFC64, Generator, Philox, SeedSequence
 from scipy import stats
 
 from dperm.accountants.generalised_gaussian import generalised_gaussian
-from dperm.core.privacy import mechanisms, ziggurat
+from dperm.core.privacy import ziggurat
 from dperm.core.privacy.mechanisms import MANY, gaussian, laplace, laplace_rows, streams
-
-
-def test_docstrings_are_true():
-    assert doctest.testmod(mechanisms).failed == 0
-
 
 # Rows of each mechanism, from the streams of noise and of sampling.
 DRAWN = {

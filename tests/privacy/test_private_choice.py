@@ -1,6 +1,5 @@
 """The best of a random number of runs, against theorems and exact laws."""
 
-import doctest
 import math
 from functools import partial
 
@@ -9,7 +8,6 @@ import pytest
 from scipy import stats
 from scipy.special import logsumexp
 
-from dperm.accountants import private_choice
 from dperm.accountants.noisy_max import NoisyMax
 from dperm.accountants.private_choice import (
     GAMMA,
@@ -34,10 +32,6 @@ from dperm.core.privacy.strict import (
 from .laws import expected, gaussian, sampled, tilted
 
 DELTA = 1 / 45312**2
-
-
-def test_docstrings_are_true():
-    assert doctest.testmod(private_choice).failed == 0
 
 
 def test_the_share_that_is_left_for_a_run():

@@ -132,7 +132,7 @@ def audit(
 
     Returns
     -------
-    Verdict
+    AuditVerdict
         Not refuted does not mean private.
 
     Raises
@@ -146,7 +146,7 @@ def audit(
     >>> def fit(X, y, seed):  # noise for half of what a record can do
     ...     noise = np.random.default_rng(seed).laplace(0, 1, X.shape[1])
     ...     return np.clip(X, -1, 1).sum(axis=0) + noise
-    >>> found = audit(fit, Claim(epsilon=1.0), Domain(p=1, x=(-1, 1)))
+    >>> found = audit(fit, PrivacyClaim(epsilon=1.0), Domain(p=1, x=(-1, 1)))
     >>> found.refuted, round(found.epsilon, 6)
     (True, 2.0)
     """

@@ -171,7 +171,7 @@ class Whole:
     ----------
     fit : callable
         ``fit(data, epsilon, delta, seed)`` returns the object; data are
-        :class:`Records`, or what the caller made of them.
+        :class:`AuditData`, or what the caller made of them.
     ledger : callable
         The ledger of that object, and the share of delta that other costs take.
     forced : callable
