@@ -409,6 +409,8 @@ TAMPERED = {
         lambda path: replaced(path, "reproduced", "contradicted"), True),
     "a verdict in the report": ("results/report/index.html",
         lambda path: replaced(path, "reproduced", "contradicted"), True),
+    "a verdict in the explorer": ("results/report/explorer.html",
+        lambda path: replaced(path, "reproduced", "contradicted"), True),
     "another optimum": (f"{OPTIMUM}/w.npy", reweighed, True),
     "a lower F*": (f"{OPTIMUM}/optimum.json",
         lambda path: edit_json(path, value=0.5), True),

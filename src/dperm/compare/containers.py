@@ -7,6 +7,7 @@ The table is a part of the audit of estimators (:func:`faults`) and of the tests
 
 from __future__ import annotations
 
+import importlib.util
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,11 +19,6 @@ import pandas as pd
 import pyarrow as pa
 
 from dperm.compare.estimators import DPClassifier
-
-try:
-    import polars
-except ImportError:  # it is no dependency
-    polars = None  # type: ignore[assignment]
 
 N = 40
 _rng = np.random.default_rng(0)
@@ -74,12 +70,20 @@ def _rows(frame: pd.DataFrame) -> list[list[Any]]:
 
 
 def _polars(frame: pd.DataFrame) -> Any:
+    import polars  # which starts threads
+
     columns = {name: frame[name].tolist() for name in frame}
     series = {
         name: polars.Series(name, entries, strict=False)
         for name, entries in columns.items()
     }
     return polars.DataFrame(series)
+
+
+def _polars_series(y: pd.Series) -> Any:
+    import polars
+
+    return polars.Series(y.astype(object).tolist())
 
 
 def _read_only(frame: pd.DataFrame) -> np.ndarray:
@@ -124,12 +128,12 @@ SERIES: dict[str, Callable[[pd.Series], Any]] = {  # of labels, beside a contain
     "list of lists": lambda y: y.tolist(),
     "list of tuples": lambda y: [(label,) for label in y.tolist()],
     "deque": lambda y: deque(y.tolist()),
-    "polars": lambda y: polars.Series(y.astype(object).tolist()),
+    "polars": _polars_series,
     "pyarrow table": lambda y: pa.array(y.astype(object).tolist()),
     "pandas over Arrow": lambda y: y.convert_dtypes(dtype_backend="pyarrow"),
     "pandas with types of its own": lambda y: y.convert_dtypes(),
 }
-if polars is None:
+if importlib.util.find_spec("polars") is None:  # it is no dependency
     del CONTAINERS["polars"], SERIES["polars"]
 
 

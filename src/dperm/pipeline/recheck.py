@@ -295,12 +295,8 @@ def _worth(
         paper.paper.name: worth.author(paper.paper.reference)
         for paper in texts.judged_papers(config, claims)
     }
-    drawn = worth.worth_picture(rows, authors)
+    yield from _of_readme(stem, rows, worth.worth_picture(rows, authors), differ)
     coverage.count("pictures", REMADE)
-    if differ(stem.with_suffix(".csv"), rows):
-        yield f"{stem}.csv is not what the tables give: run `dperm readme`"
-    if text := picture(drawn, rows, stem.with_suffix(".png")):
-        yield f"{stem}.png is not what the tables give, {text}: run `dperm readme`"
 
 
 def _printed(
@@ -313,10 +309,16 @@ def _printed(
     if rows.empty or not stem.with_suffix(".png").is_file():
         coverage.count("pictures", ABSENT)
         return
+    yield from _of_readme(stem, rows, printed.printed_picture(rows), differ)
     coverage.count("pictures", REMADE)
+
+
+def _of_readme(
+    stem: Path, rows: pd.DataFrame, drawn: Any, differ: Differ
+) -> Iterator[str]:
+    """Find a picture of README, or its data, that differs from what is drawn now."""
     if differ(stem.with_suffix(".csv"), rows):
         yield f"{stem}.csv is not what the tables give: run `dperm readme`"
-    drawn = printed.printed_picture(rows)
     if text := picture(drawn, rows, stem.with_suffix(".png")):
         yield f"{stem}.png is not what the tables give, {text}: run `dperm readme`"
 

@@ -240,7 +240,7 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
             exact = [*claim.exact, *printed_columns]
             own_claim = replace(claim, defence={}, exact=exact)
             printed = judged(own_claim, theirs, follow)
-        if claim.kind == "sentence" and fails_authors(claim, printed):
+        if claim.kind == "sentence" and fails_authors(printed):
             text = (
                 "the authors' own numbers fail it; a range must allow what they print"
             )
@@ -253,7 +253,7 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
         yield row_of(config, claim, finding, printed)
 
 
-def fails_authors(claim: Claim, printed: Finding) -> bool:
+def fails_authors(printed: Finding) -> bool:
     """Whether the authors' own numbers, with their spread, are not in the range.
 
     An interval without a lower end, as where runs may never be as good, says nothing.
