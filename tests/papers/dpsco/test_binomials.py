@@ -24,8 +24,10 @@ def tallied(target, seed, n=1000, d=8, bias=0.3, p=1.5, options=OPTIONS[0]):
 @pytest.mark.parametrize("options", OPTIONS)
 def test_a_phase_in_closed_form_is_all_its_leaves(options):
     quick = tallied(PRIVATE, 3, options=options).solve()
-    slow = tallied(PRIVATE, 3, options=options).leaf_by_leaf()
-    np.testing.assert_allclose(quick, slow, rtol=1e-12)
+    slow = tallied(PRIVATE, 3, options=options)
+    leaves = [*noisy_sfw.Run.releases(slow)]  # every leaf's step on the same estimates
+    assert len(leaves) > slow.tree.phases
+    np.testing.assert_allclose(quick, slow.x, rtol=1e-12)
 
 
 @pytest.mark.parametrize("options", OPTIONS)

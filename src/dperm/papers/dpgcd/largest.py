@@ -9,7 +9,6 @@ F(x)^m. So p may be 10^12, at the price of the coefficients that are not zero.
 from __future__ import annotations
 
 import numpy as np
-import scipy  # its submodules load on first use
 
 
 def largest_laplace(
@@ -67,18 +66,3 @@ def shares(
         errors[run_numbers[~is_zero], best[~is_zero]] = fresh[~is_zero]
     squares = (errors**2).sum(axis=1) + (taken_zeros**2).sum(axis=1)
     return np.asarray(squares / (true**2).sum())
-
-
-def one_step(p: float, tau: int, scale: float) -> float:
-    """The mean of ``shares`` after one step, by quadrature of the law of its choice."""
-    true = 1 / np.arange(1, tau + 1)
-    scores = scipy.stats.laplace(true, scale)
-    zero = scipy.stats.laplace(0.0, scale)
-    reach = scale * (np.log(p) + 40)
-    grid = np.linspace(-10 * scale, 1 + reach, 400_001)[:, None]
-    logs = scores.logcdf(grid)
-    log_chances = logs.sum(axis=1, keepdims=True) - logs + (p - tau) * zero.logcdf(grid)
-    density = scores.pdf(grid) * np.exp(log_chances)
-    chosen = scipy.integrate.trapezoid(density, grid, axis=0)
-    start = (true**2).sum()
-    return float((start - chosen @ true**2 + 2 * scale**2) / start)

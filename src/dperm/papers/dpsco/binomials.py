@@ -66,12 +66,6 @@ class Tallied(noisy_sfw.Run):
             self.x = stay * self.x + (1 - stay) * vertex
             yield gradient.flatten()
 
-    def leaf_by_leaf(self) -> np.ndarray:
-        """The same run with every leaf's step, for checks; shape (L, d)."""
-        for _ in super().releases():
-            pass
-        return self.x
-
 
 def kept(t: int, options: noisy_sfw.Options) -> float:
     """Weight of a phase's first point in its last one: the product of 1 - eta.
