@@ -43,8 +43,10 @@ def test_errors_have_their_interval_and_zeros_are_not_drawn(numbers):
     assert (errors["ours"] <= errors["high"]).all()
     figure = printed.printed_picture(numbers)
     legend = figure.axes[0].get_legend()
-    counts = [int(t.get_text().split("(")[1][:-1]) for t in legend.get_texts()]
+    line, *kinds = [entry.get_text() for entry in legend.get_texts()]
+    counts = [int(kind.split("(")[1][:-1]) for kind in kinds]
     printed.plt.close(figure)
+    assert line == "found = printed" and len(kinds) == len(printed.LOOKS)
     assert sum(counts) == len(printed.positive(numbers))
     assert (np.log10(printed.positive(numbers)[["printed", "ours"]]).notna()).all(None)
 
