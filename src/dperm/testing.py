@@ -37,7 +37,7 @@ from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Tap
 from dperm.audit.solvers import Shape, is_open, mechanisms
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import Settings
 from dperm.core.privacy import mechanisms as noise
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
@@ -49,7 +49,7 @@ from dperm.solvers.streams.sources import Rows
 NUMBERS = (math.nan, math.inf, -math.inf, 1e308, -1e308, 1e-200, 5e-324)
 LABELS = (1.0, -1.0, math.nan, -1e308)  # the last two where labels are numbers
 EFFORT = {"neighbours": 4, "runs": 12}  # of the audit
-STEPS = 12  # of a block of lanes
+STEPS = 12  # of a block of settings
 SEEDS = range(1, 5)
 
 
@@ -276,28 +276,30 @@ def _layout(at: Subject) -> None:
         _same(_told(m, m.base), _told(m, turned))
 
 
-# --- lanes ----------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------
 
 
-def _many(m: Mechanism) -> Lanes:
-    """Lanes of all sizes of steps and clips, in more than one tile."""
+def _many(m: Mechanism) -> Settings:
+    """Settings of all sizes of steps and clips, in more than one tile."""
     rng = np.random.default_rng(2)
     step, clip = rng.uniform(0.01, 1.0, 70), 10.0 ** rng.uniform(-2, 1, 70)
-    return Lanes(step, clip, 0.7, m.kind)
+    return Settings(step, clip, 0.7, m.kind)
 
 
-def _block(m: Mechanism, lanes: Lanes, workers: int = 1) -> Any:
-    given = (m.setting["problem"], lanes, streams(5), m.setting["options"])
+def _block(m: Mechanism, settings: Settings, workers: int = 1) -> Any:
+    given = (m.setting["problem"], settings, streams(5), m.setting["options"])
     return m.setting["module"].Run(*given, workers, STEPS)
 
 
 def _sizes(at: Subject) -> None:
-    """Passes are steps, at least one; a lane has a size; weights are released."""
+    """Passes are steps, at least one; a setting has a size; weights are released."""
     for m in at.private:
         problem, options = m.setting["problem"], m.setting["options"]
         few, more = (at.module.steps(problem, x, options) for x in (1e-9, 40))
         assert isinstance(more, int) and few == 1 < more, f"{m.name}: steps"
-        assert at.module.lane_bytes(problem) >= 8 * problem.p, f"{m.name}: lane_bytes"
+        assert at.module.bytes_per_setting(problem) >= 8 * problem.p, (
+            f"{m.name}: bytes_per_setting"
+        )
         run = _block(m, _many(m))
         run.advance(2)
         assert run.weights.shape == (70, problem.p), f"{m.name}: weights"
@@ -318,10 +320,10 @@ def _split(at: Subject) -> None:
 
 
 def _apart(at: Subject) -> None:
-    """A lane has the same bits alone, among others, and after others are dropped."""
+    """A setting has the same bits alone, among others, and after others are dropped."""
     for m in at.private:
-        lanes, kept = _many(m), np.arange(70) % 3 == 0
-        block, thinned = _block(m, lanes), _block(m, lanes)
+        settings, kept = _many(m), np.arange(70) % 3 == 0
+        block, thinned = _block(m, settings), _block(m, settings)
         thinned.advance(5)
         thinned.keep(kept)
         thinned.advance(STEPS - 5)
@@ -329,7 +331,7 @@ def _apart(at: Subject) -> None:
         np.testing.assert_array_equal(thinned.weights, block.weights[kept])
         np.testing.assert_array_equal(thinned.released, block.released[kept])
         for some in ([0], [7], [8], [69], [*range(9)]):
-            alone = _block(m, lanes.take(some))
+            alone = _block(m, settings.take(some))
             alone.advance(STEPS)
             np.testing.assert_array_equal(alone.weights, block.weights[some])
         thinned.keep(np.zeros(kept.sum(), dtype=bool))
@@ -380,8 +382,8 @@ def _targets(at: Subject) -> None:
 
         together = solved(targets)
         assert len(np.unique(together, axis=0)) > 1, f"{m.name}: targets do not matter"
-        for lane, target in enumerate(targets):
-            np.testing.assert_array_equal(together[lane], solved([target])[0])
+        for setting, target in enumerate(targets):
+            np.testing.assert_array_equal(together[setting], solved([target])[0])
 
 
 def _side_by_side(at: Subject) -> None:

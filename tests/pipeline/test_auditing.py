@@ -123,7 +123,7 @@ def test_what_is_not_private_costs_infinity(priced):
     assert "NonPrivate x " in said
 
 
-def test_lanes_reach_their_target(priced):
+def test_settings_reach_their_target(priced):
     strict = "setting.calibration=strict"
     said, rows = priced("solver=dp_cd", strict, "setting.noise_multiplier=0")
     published, proved = (float(number) for number in rows["strict"][-2:])

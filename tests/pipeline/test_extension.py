@@ -70,7 +70,7 @@ def audited(*overrides):
 
 def test_the_audit_runs_it_and_refutes_it_with_half_its_noise(mine):
     assert not audited("solver=noisy_gd").any()
-    edit(mine / "noisy_gd.py", "2.0 * lanes.clip", "lanes.clip")
+    edit(mine / "noisy_gd.py", "2.0 * settings.clip", "settings.clip")
     assert audited("solver=noisy_gd")["sensitivity"]
 
 
@@ -96,13 +96,13 @@ def test_a_change_of_its_code_is_seen(mine):
     def tuning():
         closure.forget()
         job = run_table(["mine"], []).job("solve", "mine", "yields", "noisy_gd")
-        return job.key, digests.lanes("noisy_gd")
+        return job.key, digests.solver("noisy_gd")
 
     before = tuning()
     path = mine / "noisy_gd.py"
     path.write_text(path.read_text() + "\n# a comment\n")
     assert tuning() == before
-    edit(path, "2.0 * lanes.clip", "4.0 * lanes.clip")
+    edit(path, "2.0 * settings.clip", "4.0 * settings.clip")
     assert all(new != old for new, old in zip(tuning(), before, strict=True))
 
 

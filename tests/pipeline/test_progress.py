@@ -67,7 +67,10 @@ def test_what_will_be_made_is_said_before_it_starts(
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("first\nresults/dp_cd, 20 of 50 lanes in 00:01\r", "20 of 50 lanes in 00:01"),
+        (
+            "first\nresults/dp_cd, 20 of 50 settings in 00:01\r",
+            "20 of 50 settings in 00:01",
+        ),
         ("they are taken: of a time before\n", "they are taken: of a time before"),
     ],
 )

@@ -215,8 +215,8 @@ def tuned_once(rng, law, shift=0.0, replicates=5, fresh=12):
         return np.exp(level[:, None] + noise + common * rng.standard_normal(count))
 
     errors, later = seeds(replicates), seeds(fresh)
-    lanes = {"passes": p, "step": s, "clip": np.ones(len(s))}
-    rows = {name: np.repeat(values, replicates) for name, values in lanes.items()}
+    settings = {"passes": p, "step": s, "clip": np.ones(len(s))}
+    rows = {name: np.repeat(values, replicates) for name, values in settings.items()}
     rows |= {"replicate": np.tile(np.arange(replicates), len(s)), "status": "ok",
              "objective": errors.ravel(), "relative_error": errors.ravel()}  # fmt: skip
     return measured(later[errors.mean(axis=1).argmin()], pd.DataFrame(rows))

@@ -28,7 +28,7 @@ from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import Settings
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import Streams
@@ -40,11 +40,11 @@ from dperm.solvers.scales import declared
 from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Rows
 
-STEP = 1e-3  # of a lane
+STEP = 1e-3  # of a setting
 CLIP = 0.05
 WITHIN = 2.0  # public bounds on the features, in units of the largest entry
 NUMBERS = 64  # most numbers in a release of a Frank-Wolfe method besides its index
-CAPPED = ("batch", "blocks", "size")  # options of lanes that are p at most
+CAPPED = ("batch", "blocks", "size")  # options that are p at most
 RELEASES = methodcaller("releases")
 COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
 ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
@@ -225,42 +225,42 @@ def is_open(ledger: Ledger) -> bool:
     return all(isinstance(event, NonPrivate) for event in ledger.events)
 
 
-# --- lanes ----------------------------------------------------------------------------
+# --- settings -------------------------------------------------------------------------
 
 
-def _lanes(request: Asked) -> Made:
+def _settings(request: Asked) -> Made:
     """Other losses, storages and penalties that the module declares to support."""
     shape = request.needs.shape
     count = request.needs.steps
     caps = (key for key in CAPPED if hasattr(request.options, key))
     capped = {key: min(getattr(request.options, key), shape.p) for key in caps}
     request = replace(request, options=replace(request.options, **capped))
-    yield lane(request, "", shape, count)
+    yield setting(request, "", shape, count)
     if hasattr(
         request.options, "rule"
     ):  # later steps depend on the weights: no known law
-        yield lane(request, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1)
+        yield setting(request, ", ridge", replace(shape, penalty=RIDGE, balance=1.0), 1)
     if not request.varied:
         return
     refuses = getattr(request.module, "refuses", lambda *_: "")
     squares = replace(shape, loss="least_squares")
-    yield lane(request, ", least squares", squares, count)
+    yield setting(request, ", least squares", squares, count)
     if getattr(request.module, "SPARSE", False) and not refuses(request.options, True):
-        yield lane(request, ", sparse", replace(squares, sparse=True), count)
+        yield setting(request, ", sparse", replace(squares, sparse=True), count)
     able = (
         penalty_
         for penalty_ in WEAK
         if not refuses(request.options, penalty_.is_smooth)
     )
     for penalty in itertools.islice(able, 1):
-        yield lane(request, ", penalty", replace(shape, penalty=penalty), count)
+        yield setting(request, ", penalty", replace(shape, penalty=penalty), count)
     for changed in request.needs.others:
         varied = replace(request, options=replace(request.options, **changed))
-        yield lane(varied, f", {next(iter(changed))}", shape, count)
+        yield setting(varied, f", {next(iter(changed))}", shape, count)
 
 
-def lane(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
-    """One lane over a finite sum, step by step."""
+def setting(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
+    """One setting over a finite sum, step by step."""
     base = shape.records()
     problem = shape.problem(base)
 
@@ -270,7 +270,7 @@ def lane(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
         )
 
     noise = calibrate(ledger, 1.0, DELTA, request.kind)
-    lanes = Lanes(
+    settings = Settings(
         np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, request.kind
     )
     prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
@@ -278,7 +278,7 @@ def lane(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
     def begin(data: AuditData, run_streams: Streams) -> Any:
         run_problem = problem if data is base else prepared(data)
         return request.module.Run(
-            run_problem, lanes, run_streams, request.options, 1, count
+            run_problem, settings, run_streams, request.options, 1, count
         )
 
     def follow(run: Any) -> Iterator[Array]:
@@ -573,7 +573,7 @@ def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -
 
 
 MAKERS: dict[str, Callable[[Asked], Made]] = {
-    "lanes": _lanes,
+    "lanes": _settings,
     "frank_wolfe": _frank_wolfe,
     "streams": _streams,
     "fits": _fits,

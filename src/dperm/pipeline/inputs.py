@@ -161,7 +161,7 @@ def load_job(config: schema.Config) -> SolverJob:
     name = solver.algorithm
     loss = config.problem.loss
     noise = digests.noise(name, config.paper.calibrations, loss)
-    code = CodeDigests(digests.lanes(name, loss), noise)
+    code = CodeDigests(digests.solver(name, loss), noise)
     folder = plan.results_folder(config, *names[:3])
     return SolverJob(
         names, name, problem, load_optimum(config), module, options, code,

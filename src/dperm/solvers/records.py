@@ -261,14 +261,14 @@ def check(largest: np.ndarray, factors: np.ndarray, bound: float) -> None:
 
 @njit(**KERNEL)
 def _clip(slopes, norms, largest, bounds, most, margin):
-    """Clip slopes (n, L) in place to each lane's bound; returns whether that worked."""
+    """Clip slopes (n, L) in place to each setting's bound; whether that worked."""
     within = True
     for i in range(slopes.shape[0]):
-        for lane in range(slopes.shape[1]):
-            steepest = bounds[lane] / norms[i]
-            slope = clamp(slopes[i, lane], steepest if steepest < most else most)
-            slopes[i, lane] = slope
-            within &= abs(slope) * largest[i] <= bounds[lane] * margin
+        for setting in range(slopes.shape[1]):
+            steepest = bounds[setting] / norms[i]
+            slope = clamp(slopes[i, setting], steepest if steepest < most else most)
+            slopes[i, setting] = slope
+            within &= abs(slope) * largest[i] <= bounds[setting] * margin
     return within
 
 

@@ -138,8 +138,8 @@ def seed_of(
 ) -> int:
     """The seed of one run, in [0, 2^63), recorded in its row.
 
-    The lanes of a grid share it: they differ in step and clip, not in their draws. It
-    does not depend on the calibration either, so that calibrations are compared on
+    The settings of a grid share it: they differ in step and clip, not in their draws.
+    It does not depend on the calibration either, so that calibrations are compared on
     common random numbers.
 
     Parameters

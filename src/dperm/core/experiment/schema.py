@@ -366,7 +366,7 @@ class Output(Part):
 
 @dataclass(frozen=True)
 class Setting(Part):
-    """One lane, for commands that concern a single setting."""
+    """One setting, for commands that concern a single setting."""
 
     calibration: Calibration = calibrations.PAPER
     passes: Annotated[Positive, Field(le=grid.MOST_PASSES)] = 10.0

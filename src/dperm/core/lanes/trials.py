@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Lanes
-from dperm.core.lanes.engine import run_lanes
+from dperm.core.lanes import Settings
+from dperm.core.lanes.engine import run_batched
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import seeds_of as seeds_of
@@ -51,9 +51,9 @@ def noise(
     return calibrate(ledger, problem.epsilon, problem.delta, calibration)
 
 
-def lanes(step: np.ndarray, clip: np.ndarray, calibration: Calibration) -> Lanes:
-    """Lanes under calibrated noise; step and clip (L,)."""
-    return Lanes(step, clip, calibration.noise_multiplier, calibration.calibration)
+def batched(step: np.ndarray, clip: np.ndarray, calibration: Calibration) -> Settings:
+    """Settings under calibrated noise; step and clip (L,)."""
+    return Settings(step, clip, calibration.noise_multiplier, calibration.calibration)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Trials:
         for passes, rows in table.groupby("passes"):
             step = rows["step"].to_numpy()
             clip = rows["clip"].to_numpy()
-            ended = self._ended(lanes(step, clip, self.noise(passes)), passes, seeds)
+            ended = self._ended(batched(step, clip, self.noise(passes)), passes, seeds)
             table.loc[rows.index, "mean"] = ended.mean(axis=0)
         table = table[np.isfinite(table["mean"])].sort_values(["mean", *POINT])
         if table.empty:
@@ -111,7 +111,7 @@ class Trials:
     def fresh(self, point: Point, seeds: Sequence[int]) -> np.ndarray:
         """Final objective of one setting, run alone on each seed; (len(seeds),)."""
         step, clip = (np.full(1, point[key]) for key in ("step", "clip"))
-        side = lanes(step, clip, self.noise(point["passes"]))
+        side = batched(step, clip, self.noise(point["passes"]))
         return self._ended(side, point["passes"], seeds)[:, 0]
 
     def tried(
@@ -151,9 +151,9 @@ class Trials:
         ]
         return self.tried(around, seed, counts)
 
-    def _ended(self, side: Lanes, passes: float, seeds: Sequence[int]) -> np.ndarray:
-        """Final objectives, infinite where a lane diverged, shape (len(seeds), L)."""
+    def _ended(self, side: Settings, passes: float, seeds: Sequence[int]) -> np.ndarray:
+        """Final objectives, infinite where one diverged, shape (len(seeds), L)."""
         count = self.module.steps(self.problem, passes, self.options)
         arguments = (self.module, self.options, self.problem, side, [count])
-        ends = [run_lanes(*arguments, int(seed))[-1] for seed in seeds]
+        ends = [run_batched(*arguments, int(seed))[-1] for seed in seeds]
         return np.array([np.where(end.diverged, np.inf, end.objective) for end in ends])

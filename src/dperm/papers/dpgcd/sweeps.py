@@ -16,7 +16,7 @@ from dperm.core.experiment import grid as grids
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import SolverJob
-from dperm.core.lanes import Lanes, dp_cd, trials
+from dperm.core.lanes import Settings, dp_cd, trials
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
@@ -112,7 +112,7 @@ def selection(
 
     def ended(count: int, several: list[int]) -> np.ndarray:
         calibrated = trials.noise(problem, module, options, count, STRICT)
-        side = Lanes(np.ones(1), clip, calibrated.noise_multiplier / records, STRICT)
+        side = Settings(np.ones(1), clip, calibrated.noise_multiplier / records, STRICT)
         return ends(module, options, problem, side, count, several)[:, 0]
 
     tried = [int(point["iterations"])] if point["iterations"] else counts
@@ -211,17 +211,19 @@ def coordinates(
     best = means.loc[means["mean"].idxmin()]
     method = (job.problem, job.module, job.options)
     step, clip = (np.full(1, best[key]) for key in ("step", "clip"))
-    lanes = trials.lanes(step, clip, trials.noise(*method, best["passes"], CALIBRATION))
+    settings = trials.batched(
+        step, clip, trials.noise(*method, best["passes"], CALIBRATION)
+    )
     count = job.steps(best["passes"])
     shared_columns = {"p": job.problem.p, "passes": best["passes"]}
     return [
-        {**shared_columns, "run": number, **_taken(job, lanes, count, run_seed)}
+        {**shared_columns, "run": number, **_taken(job, settings, count, run_seed)}
         for number, run_seed in enumerate(trials.seeds_of(seed, fresh))
     ]
 
 
-def _taken(job: SolverJob, lanes: Lanes, count: int, seed: int) -> dict[str, Any]:
-    run = job.module.Run(job.problem, lanes, streams(seed), job.options, total=count)
+def _taken(job: SolverJob, settings: Settings, count: int, seed: int) -> dict[str, Any]:
+    run = job.module.Run(job.problem, settings, streams(seed), job.options, total=count)
     times = np.zeros(job.problem.p, dtype=int)
     for _ in range(count):
         run.advance(1)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dperm.core.lanes import Lanes
+from dperm.core.lanes import Settings
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd import theory
@@ -146,9 +146,9 @@ class Algorithm:
         f = self.f
         (inner, periods) = counts
         options = replace(self.sketch.options, periods=periods)
-        lanes = Lanes(np.ones(1), np.full(1, f.clip), noise * f.p / n)
+        settings = Settings(np.ones(1), np.full(1, f.clip), noise * f.p / n)
         steps = inner * periods
-        engine = dp_skgd.Run(f.problem, lanes, drawn, options, total=steps)
+        engine = dp_skgd.Run(f.problem, settings, drawn, options, total=steps)
         engine.divisor = f.dominating
         engine.advance(steps)
         return float(f.problem.objective(engine.weights)[0])

@@ -270,11 +270,11 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
     """
     p = X.shape[1]
     blocked = p // BLOCK * BLOCK if p >= 2 * BLOCK else 0  # of fewer, all at once
-    for lane in range(X.shape[0]):
-        x = X[lane]
-        d = D[lane]
-        b = scale[lane]
-        vertex = at[lane]
+    for setting in range(X.shape[0]):
+        x = X[setting]
+        d = D[setting]
+        b = scale[setting]
+        vertex = at[setting]
         factor = 1.0
         for k in range(rows.shape[0]):
             z = rows[k]
@@ -305,4 +305,4 @@ def _steps(rows, labels, factors, bound, noise, scale, eta, radius, X, D, at):
             x[vertex >> 1] += eta * radius * (1 - 2 * (vertex & 1)) / factor
         for j in range(x.shape[0]):
             x[j] *= factor
-        at[lane] = vertex
+        at[setting] = vertex
