@@ -168,7 +168,7 @@ class Told:
 def _told(m: Mechanism, data: AuditData, seed: int = 1) -> Told:
     """A run of a mechanism on records, none of whose warnings is silenced."""
     tap = Tap()
-    with noise.heard(tap), warnings.catch_warnings():
+    with noise.listening(tap), warnings.catch_warnings():
         warnings.simplefilter("error")
         run = m.begin(data, streams(seed))
         told = [np.array(release) for release in m.follow(run)]

@@ -189,7 +189,7 @@ EDITS = (
         "spawn_key=({{STREAMS.index(name) => 0}},)",
     ),
     plant("gaussian_cut", "dp_cd", "Gaussian noise is cut at two deviations",
-        "gaussian", 'handed("gaussian", normal{{ => .clip(-2, 2)}})',
+        "gaussian", 'deliver("gaussian", normal{{ => .clip(-2, 2)}})',
     ),
     plant("radius_of_one", "noisy_sfw",
         "generalised Gaussian noise is too short by root d", "generalised_gaussian",

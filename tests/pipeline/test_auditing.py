@@ -17,7 +17,7 @@ from dperm.pipeline import auditing
 
 @pytest.fixture
 def composed(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "SMALL", {"neighbours": 2, "runs": 8})
+    monkeypatch.setattr(tables, "SMALL_EFFORT", {"neighbours": 2, "runs": 8})
 
     def make(*overrides):
         return compose([f"output.results={tmp_path}", "scale=smoke", *overrides])

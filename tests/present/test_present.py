@@ -67,7 +67,7 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
     )
     figure = drawing.draw(picture)
     heights = sorted(text.get_position()[1] for text in figure.axes[0].texts)
-    assert len(heights) == 5 and np.diff(heights).min() >= drawing.APART - 1e-9
+    assert len(heights) == 5 and np.diff(heights).min() >= drawing.LABEL_DISTANCE - 1e-9
     assert heights[0] >= 0 and not figure.legends
     many = dataclasses.replace(picture, is_named=False)
     assert len(drawing.draw(many).legends[0].get_texts()) == 5

@@ -79,7 +79,7 @@ def heard(module, options, problem):
         return LOUD * rng.standard_normal(unit.shape)
 
     settings = Settings(np.full(1, 0.5), np.ones(1), 1.0, "strict")
-    with mechanisms.heard(loud):
+    with mechanisms.listening(loud):
         run = module.Run(problem, settings, streams(3), options, 1, P)
         found = []
         for _ in range(P):
@@ -153,7 +153,7 @@ def test_frank_wolfe_methods_say_when_their_noise_reads_the_gradient(module, kin
     [
         ({}, None, ()),
         ({"standardize": True, "drop_zero_columns": True}, None,
-         (stated.STANDARDISATION, stated.COLUMNS)),
+         (stated.STANDARDISATION, stated.ZERO_COLUMNS)),
         ({}, "mean", ("mean of columns",)),
         ({}, "median", ("median of columns",)),
         ({}, "drop", ("which records are whole",)),

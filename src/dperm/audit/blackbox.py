@@ -42,13 +42,13 @@ from dperm.audit.proofs import scale_of, tame
 from dperm.core.privacy.strict import gaussian_epsilon
 
 SLACK = 1e-3  # relative, of an epsilon that is computed instead of counted
-FEW = 24  # pairs of the first look
+FIRST_PAIRS = 24  # pairs of the first look
 FROZEN, RANKING = 4, 0.25  # runs under the same noise; share of a stage's budget for it
 LAWFUL, COUNTED = 24, 24  # of the worst pairs: exact laws are compared, events counted
 CLEAR, BRIEF = 3, 16  # pairs, and runs that show an event which always comes
 LAWLESS = 3  # pairs without a law, after which no law is sought
 RAISING = 3  # pairs whose exceptions are counted
-SPARE = 1.5  # times the runs that prove such an event
+RUNS_FACTOR = 1.5  # times the runs that prove such an event
 ROUNDED = 0.5  # share of the last stage's budget for its rounds; the rest is one count
 LAST = 64  # least runs on either side of the last count
 CHUNK = 256  # runs between two looks at the budget
@@ -57,7 +57,7 @@ GENERATIONS, CHANGING = 6, 0.12  # and their share of the whole budget
 SLOW = 20.0  # pairs that the budget must allow to be counted; fewer are told
 ROUNDS = tuple(1 << k for k in range(5, 18))  # runs on D, round by round
 FLOOR, STEP = 1e-9, 0.1  # least spread, and as a share of a move: few runs show none
-LENIENT = 0.5  # level of bounds that only rank pairs
+RANKING_LEVEL = 0.5  # level of bounds that only rank pairs
 OFTEN = 2.0  # seconds between two reports
 
 
@@ -244,7 +244,7 @@ class Search:
         if not self.replayed:
             self.notes.append("a seed does not fix the output: no frozen noise")
         for chosen, share, most in (
-            (pairs[:FEW], 1.0, 0),
+            (pairs[:FIRST_PAIRS], 1.0, 0),
             ([pair for pair in odd if pair.finite], 0.15, COUNTED),
             ([pair for pair in odd if not pair.finite], 0.07, 0),
             (pairs, 1.0, COUNTED),
@@ -400,7 +400,7 @@ class Search:
         """Rounds that show, and prove, an event which is certain on one side."""
         level = self._level(self.tests + 1) / 2
         chance = 1 / (1 + math.exp(-self.claim.epsilon))
-        return BRIEF, math.ceil(SPARE * math.log(level) / math.log(chance)) + 1
+        return BRIEF, math.ceil(RUNS_FACTOR * math.log(level) / math.log(chance)) + 1
 
     def _count_clear(self, candidates: list[Candidate]) -> None:
         """Prove events that are certain on one side, or never come there."""
@@ -484,7 +484,7 @@ class Search:
         self.tests += 1
         one, two = (side[-1] for side in candidate.sides)
         found = proofs.judge(event, one, two, self._level(self.tests), delta)
-        candidate.score = proofs.judge(event, one, two, LENIENT, delta).epsilon
+        candidate.score = proofs.judge(event, one, two, RANKING_LEVEL, delta).epsilon
         self._keep(found.epsilon, candidate, found.text)
 
     def _more(self, candidate: Candidate, count: int) -> None:
@@ -531,7 +531,8 @@ def score(one: Array, two: Array) -> float:
         return away
     scale = scale_of(np.concatenate([one, two]))
     one, two = (tame(side[finite], scale) for side in (one, two))
-    if 1 < one.shape[1] <= proofs.WIDE:  # noise that is shared cancels in differences
+    if 1 < one.shape[1] <= proofs.MAX_SINGLE_OUTPUTS:
+        # noise that is shared cancels in differences
         one, two = (np.hstack([side, side[:, 1:] - side[:, :1]]) for side in (one, two))
     by = np.sqrt(np.square(one - two).mean(axis=0))  # rare large moves count
     spreads = [np.hypot(side.std(axis=0), STEP * by) + FLOOR for side in (one, two)]

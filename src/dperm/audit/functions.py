@@ -30,8 +30,8 @@ Fit = Callable[[Array, Array, Any], Any]
 
 NORMS = {"l1": 1.0, "l2": 2.0, "linf": np.inf}
 RELATIONS = ("replace", "add-remove")
-LOUD = (1.0, 1e3)  # sizes of records where no bound is declared
-HUGE = 1e200  # whose square overflows
+RECORD_SIZES = (1.0, 1e3)  # sizes of records where no bound is declared
+OVERFLOWING = 1e200  # whose square overflows
 FINITE = (1e308, -1e308, 1e-200, 5e-324)  # which overflow or underflow
 NOT_FINITE = (np.nan, np.inf, -np.inf)
 ALIKE, ALTERNATING = 1, 2  # of Domain._bases
@@ -41,8 +41,8 @@ COMPANIES = (  # sizes of features and labels of the records next to an extreme 
     (1e3, 1e3, ALTERNATING),
     (1.0, 1e3, ALIKE),
 )
-QUIET = 1e-3  # size of a small record, relative to the bound
-SHOWN = 4  # features of a record that are printed
+SMALL_SIZE = 1e-3  # size of a small record, relative to the bound
+PRINTED_FEATURES = 4  # features of a record that are printed
 GENERATORS = ("rng", "generator")  # names of a third parameter that wants a generator
 PATIENCE = 4.0  # times the CPU seconds of an audit, after which the clock ends it
 
@@ -103,7 +103,7 @@ class Domain:
 
     def pairs(self, rng: Rng) -> list[Neighbours]:
         """Neighbours worth trying, each once, from each kind of data in turn."""
-        return self._in_turn((1.0,) if self.bounded else LOUD, rng)
+        return self._in_turn((1.0,) if self.bounded else RECORD_SIZES, rng)
 
     def extremes(self, rng: Rng) -> list[Neighbours]:
         """Neighbours with an extreme record, where no bound is declared.
@@ -121,7 +121,9 @@ class Domain:
                 both = [(X[0], float(base.y[0])), record]
                 both = both if self.relation == "replace" else both[::-1]
                 pairs.append(self._pair(base, 0, *both))
-        huge = [pair for pair in self._in_turn((HUGE,), rng) if pair.largest > 1e6]
+        huge = [
+            pair for pair in self._in_turn((OVERFLOWING,), rng) if pair.largest > 1e6
+        ]
         finite = [pair for pair in pairs if pair.finite]
         return finite + huge + [pair for pair in pairs if not pair.finite]
 
@@ -203,7 +205,7 @@ class Domain:
             yield (x, last), (x, ends[0])
             yield (x, ends[0]), (other, last)
         yield (zero, last), (zero, ends[0])
-        yield (zero, last), (self._fit(QUIET * loud[0][0], size), last)
+        yield (zero, last), (self._fit(SMALL_SIZE * loud[0][0], size), last)
         for _ in range(4):
             x, other = (self._random(size, rng) for _ in range(2))
             yield (x, float(rng.choice(ends))), (other, float(rng.choice(ends)))
@@ -267,8 +269,8 @@ class Domain:
 
 
 def _said(record: Row) -> str:
-    x = [f"{value:g}" for value in record[0][:SHOWN]]
-    x += ["..."] if len(record[0]) > SHOWN else []
+    x = [f"{value:g}" for value in record[0][:PRINTED_FEATURES]]
+    x += ["..."] if len(record[0]) > PRINTED_FEATURES else []
     return f"x = ({', '.join(x)}), y = {record[1]:g}"
 
 

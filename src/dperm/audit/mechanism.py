@@ -30,7 +30,7 @@ Array = np.ndarray
 Record = tuple[Array, float]
 Seed = int | tuple[int, int, int]  # of a run, or of each of its streams
 
-LOUD = 1e3  # entries of an influential record: far beyond every clipping threshold
+INFLUENTIAL = 1e3  # entries of a record that is far beyond every clipping threshold
 DELTA = 1e-5
 LAWS: dict[str, Any] = {  # of noise of unit scale and location zero
     "gaussian": stats.norm,
@@ -311,7 +311,7 @@ class Mechanism:
             run_streams = run_streams.replaced(sampling=FixedSampling(read_record))
         views = list[Array]()
         ends = [0]
-        with mechanisms.heard(tap), quiet():
+        with mechanisms.listening(tap), quiet():
             run = self.begin(data, run_streams)
             for view in self.follow(run):
                 views.append(np.ravel(np.array(view, dtype=float)))

@@ -21,7 +21,7 @@ from scipy import sparse
 
 from dperm.accountants.perturbed_objective import PerturbedObjective
 from dperm.accountants.sketch import GaussianSketch
-from dperm.audit.mechanism import DELTA, LOUD, Array, AuditData, Mechanism
+from dperm.audit.mechanism import DELTA, INFLUENTIAL, Array, AuditData, Mechanism
 from dperm.core import solvers
 from dperm.core.calibrations import OURS, STRICT
 from dperm.core.erm.losses import named
@@ -48,7 +48,7 @@ CAPPED = ("batch", "blocks", "size")  # options that are p at most
 RELEASES = methodcaller("releases")
 COMPANY = 2000  # records that drive a minimiser far out, where one moves it most
 ANGLES = (0.5, 0.7, 0.9, 1.1, 1.3)  # of a record from the axis across the others'
-ASIDE = 0.1  # part of a nearly opposite record that is along the diagonal
+DIAGONAL_SHARE = 0.1  # part of a nearly opposite record that is along the diagonal
 ALMOST = 0.9  # nearly opposite records: far out between them neither slope is small
 WEAK = (  # penalties so weak that no weight reaches zero or a bound
     Penalty(l1=1e-6, l2=1e-4, lower=-10.0, upper=10.0),
@@ -321,9 +321,9 @@ def _across(p: int) -> Iterator[tuple[Array, Array]]:
     """
     turned = np.where(np.arange(p) % 2, -1.0, 1.0)
     turned[-1] *= p % 2 == 0  # orthogonal to the diagonal
-    for side in (ASIDE, -ASIDE):
+    for side in (DIAGONAL_SHARE, -DIAGONAL_SHARE):
         if p > 1:
-            yield LOUD * (turned + side), LOUD * (side - turned)
+            yield INFLUENTIAL * (turned + side), INFLUENTIAL * (side - turned)
 
 
 # --- streams and Frank-Wolfe methods --------------------------------------------------
@@ -387,7 +387,7 @@ def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) 
     target = family.Target(needs.epsilon, DELTA, request.kind)
     for p, d in needs.balls[: 1 if base else None]:
         setup = Setup(needs.loss, p, d, needs.radius)
-        axis = LOUD * np.eye(d)[0]
+        axis = INFLUENTIAL * np.eye(d)[0]
 
         def ledger(epsilon: float, delta: float, setup: Setup = setup) -> Ledger:
             goal = family.Target(epsilon, delta, request.kind)
@@ -515,7 +515,7 @@ def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mech
     problem = shape.problem(base)
     record, opposite = np.ones((2, shape.p))
     record[0] = opposite[-1] = -ALMOST
-    size = LOUD * Scaled(problem).S
+    size = INFLUENTIAL * Scaled(problem).S
     tried = tuple((s * size * record, s * size * opposite) for s in (1.0, -1.0))
     if company:
         R = module.constants(Scaled(declared(problem)), options)[0]

@@ -25,7 +25,7 @@ LEVELS = (*TAILS, 0.5, *(1 - level for level in reversed(TAILS)))
 COLUMNS = [f"q{level:g}" for level in LEVELS]  # of a table that holds a law
 PRINTS = ("least", "fresh")  # the least mean of the tuning, or new runs of its choice
 COUNTS = ("true_positives", "false_positives")
-EXTREME = 40.0  # standard deviations; practically impossible
+IMPOSSIBLE_DEVIATIONS = 40.0  # standard deviations; practically impossible
 
 Errors = tuple[np.ndarray, dict[str, np.ndarray]]  # and counts, see ``by_passes``
 
@@ -176,15 +176,16 @@ def _two_sided(
 
 
 def _score(value: float, logs: np.ndarray, scores: np.ndarray) -> float:
-    """The normal score of a value in a law, with tails extrapolated to ``EXTREME``."""
+    """The normal score of a value in a law, with tails extrapolated."""
     low, high = (np.diff(logs) / np.diff(scores))[[0, -1]]
     ends = (
-        logs[0] - low * (EXTREME + scores[0]),
-        logs[-1] + high * (EXTREME - scores[-1]),
+        logs[0] - low * (IMPOSSIBLE_DEVIATIONS + scores[0]),
+        logs[-1] + high * (IMPOSSIBLE_DEVIATIONS - scores[-1]),
     )
     places = np.array([ends[0], *logs, ends[1]])
     log = math.log(max(value, 1e-300))
-    return float(np.interp(log, places, [-EXTREME, *scores, EXTREME]))
+    extended = [-IMPOSSIBLE_DEVIATIONS, *scores, IMPOSSIBLE_DEVIATIONS]
+    return float(np.interp(log, places, extended))
 
 
 def holm(chances: pd.Series) -> pd.Series:

@@ -22,9 +22,9 @@ from dperm.core.experiment.grid import number
 from dperm.core.experiment.scope import view
 from dperm.core.experiment.unit import CodeDigests, SolverJob
 from dperm.core.privacy.ledger import (
-    COLUMNS,
     LABEL_MEAN,
     STANDARDISATION,
+    ZERO_COLUMNS,
     N,
     missing_values,
 )
@@ -76,7 +76,7 @@ def public_information(problem: schema.ProblemSection) -> tuple[str, ...]:
     """Information on all records that reading and preparing take as public, with n."""
     steps = {
         STANDARDISATION: problem.preparation.standardize,
-        COLUMNS: problem.preparation.drop_zero_columns,
+        ZERO_COLUMNS: problem.preparation.drop_zero_columns,
         LABEL_MEAN: problem.preparation.centre,
     }
     prepared = (name for name, is_done in steps.items() if is_done)

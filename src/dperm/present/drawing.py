@@ -52,7 +52,7 @@ METADATA: dict[str, Any] = {  # left out of a file, by its format
 }
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 ROLE = "role"
-APART = 0.085  # of a panel's height, between names at the ends of curves
+LABEL_DISTANCE = 0.085  # of a panel's height, between names at the ends of curves
 PANEL = (3.1, 2.7)  # inches
 UNAVAILABLE = "data not available when this was run"
 mpl.use("Agg")
@@ -338,7 +338,7 @@ def _name_ends(axes: Axes) -> None:
     curve_ends.sort(key=lambda one: one[0])
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = np.array([to_axes.transform((right, end))[1] for end, *_ in curve_ends])
-    steps = APART * np.arange(len(curve_ends))
+    steps = LABEL_DISTANCE * np.arange(len(curve_ends))
     heights = np.maximum.accumulate(np.clip(heights, 0.0, 1.0) - steps) + steps
     heights = np.minimum(heights, 1.0 - steps[::-1])  # pushed down what was pushed out
     for height, (_, label, color) in zip(heights, curve_ends, strict=True):

@@ -20,11 +20,11 @@ import numpy as np
 from scipy import sparse
 
 from dperm.core.compiled import KERNEL, clamp
-from dperm.core.erm.cleaning import FAR, cleaned, lengths
+from dperm.core.erm.cleaning import MAX_NORM, cleaned, lengths
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
 
-SPARSE = 0.2  # share of non-zero entries below which rows are stored sparse
+SPARSE_SHARE = 0.2  # share of non-zero entries below which rows are stored sparse
 _BLOCK = 1024  # columns that are made dense at a time
 MANY_ROWS = 2**14  # rows of a Gram matrix that are weighted at a time
 ROUNDING = 1e-9  # relative excess over its bound that a contribution may have
@@ -196,8 +196,9 @@ class Records:
         p = self.rows.shape[1]
         with np.errstate(all="ignore"):
             size = np.hypot(self.norms, y)
-            if not (size <= FAR).all():  # their squares might overflow: clip them first
-                drawn_in = np.where(size <= FAR, 1.0, C / size)
+            if not (size <= MAX_NORM).all():
+                # their squares might overflow: clip them first
+                drawn_in = np.where(size <= MAX_NORM, 1.0, C / size)
                 rows = _weighted(rows, drawn_in)
                 y = drawn_in * y
                 size = np.hypot(norms(rows), y)
@@ -364,7 +365,7 @@ def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool) -> Any:
     is_kept = problem.is_sparse or "rows" in vars(problem)
     rows = problem.rows if is_kept else np.ascontiguousarray(problem.A)
     filled = isinstance(rows, np.ndarray) and not as_given
-    if filled and np.count_nonzero(rows) < SPARSE * rows.size:
+    if filled and np.count_nonzero(rows) < SPARSE_SHARE * rows.size:
         rows = sparse.csr_array(rows)
     if sparse.issparse(rows):
         return rows if S is None else (rows @ sparse.diags_array(1 / S)).tocsr()

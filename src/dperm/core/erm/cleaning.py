@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-FAR = 1e100  # norms above this, or below its inverse, are not found by squares
+MAX_NORM = 1e100  # norms above this, or below its inverse, are not found by squares
 
 
 def cleaned(A: Any, offset: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -33,7 +33,7 @@ def lengths(rows: Any, squares: np.ndarray) -> np.ndarray:
     largest entry. It is infinite only if the norm itself overflows.
     """
     norms = np.sqrt(squares)
-    odd = np.flatnonzero(~((squares > FAR**-2) & (squares < FAR**2)))
+    odd = np.flatnonzero(~((squares > MAX_NORM**-2) & (squares < MAX_NORM**2)))
     if not odd.size:
         return norms
     odd_rows = sparse.csr_array(rows)[odd] if sparse.issparse(rows) else rows[odd]

@@ -19,7 +19,7 @@ from dperm.core.erm.losses import Loss, named, value
 from dperm.core.erm.penalties import Penalty
 from dperm.core.kernels import njit
 
-_TOGETHER = 16  # weight vectors whose margins are summed together, A sparse
+_WEIGHTS_TOGETHER = 16  # weight vectors whose margins are summed together, A sparse
 _TILE = 1024  # rows of margins kept in the first-level cache
 
 
@@ -236,10 +236,10 @@ def _sparse_mean_losses(entries, rows, starts, offset, W, means):
     """
     n = offset.shape[0]
     p = W.shape[1]
-    margins = np.empty((n, _TOGETHER))
-    w = np.zeros(_TOGETHER)
-    for first_setting in range(0, W.shape[0], _TOGETHER):
-        size = min(_TOGETHER, W.shape[0] - first_setting)
+    margins = np.empty((n, _WEIGHTS_TOGETHER))
+    w = np.zeros(_WEIGHTS_TOGETHER)
+    for first_setting in range(0, W.shape[0], _WEIGHTS_TOGETHER):
+        size = min(_WEIGHTS_TOGETHER, W.shape[0] - first_setting)
         w[:] = 0.0
         for i in range(n):
             margins[i, :] = offset[i]
@@ -252,7 +252,7 @@ def _sparse_mean_losses(entries, rows, starts, offset, W, means):
                 for e in range(starts[j], starts[j + 1]):
                     x = entries[e]
                     m = margins[rows[e]]
-                    for k in range(_TOGETHER):
+                    for k in range(_WEIGHTS_TOGETHER):
                         m[k] += x * w[k]
         for k in range(size):
             loss_sum = 0.0

@@ -12,7 +12,16 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from dperm.core.compiled import FEW, PASTED, WIDE, clamp, filled, fold, fused, running
+from dperm.core.compiled import (
+    LAST_SUMS,
+    PASTED,
+    RUNNING_SUMS,
+    clamp,
+    filled,
+    fold,
+    fused,
+    running,
+)
 from dperm.core.erm.losses import derivative
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
@@ -46,13 +55,13 @@ def clipped_sums(A, j, d, clip, share, totals):
     bound = clip[0] * share
     partial_sums = running()
     n = steep.shape[0]
-    for start in range(0, n & -WIDE, WIDE):
-        for u in range(WIDE):
+    for start in range(0, n & -RUNNING_SUMS, RUNNING_SUMS):
+        for u in range(RUNNING_SUMS):
             partial_sums[u] += clamp(column[start + u] * steep[start + u], bound)
-    for start in range(n & -WIDE, n & -FEW, FEW):
-        for u in range(FEW):
+    for start in range(n & -RUNNING_SUMS, n & -LAST_SUMS, LAST_SUMS):
+        for u in range(LAST_SUMS):
             partial_sums[u] += clamp(column[start + u] * steep[start + u], bound)
-    for i in range(n & -FEW, n):
+    for i in range(n & -LAST_SUMS, n):
         partial_sums[0] += clamp(column[i] * steep[i], bound)
     totals[0] = fold(partial_sums)
 
@@ -87,13 +96,13 @@ def sums_after(A, previous, move, V, d, j, clip, share, totals):
     bound = clip[0] * share
     partial_sums = running()
     n = V.size
-    for start in range(0, n & -WIDE, WIDE):
-        for u in range(WIDE):
+    for start in range(0, n & -RUNNING_SUMS, RUNNING_SUMS):
+        for u in range(RUNNING_SUMS):
             partial_sums[u] += _term(before, by, column, v, bound, start + u)
-    for start in range(n & -WIDE, n & -FEW, FEW):
-        for u in range(FEW):
+    for start in range(n & -RUNNING_SUMS, n & -LAST_SUMS, LAST_SUMS):
+        for u in range(LAST_SUMS):
             partial_sums[u] += _term(before, by, column, v, bound, start + u)
-    for i in range(n & -FEW, n):
+    for i in range(n & -LAST_SUMS, n):
         partial_sums[0] += _term(before, by, column, v, bound, i)
     totals[0] = fold(partial_sums)
 

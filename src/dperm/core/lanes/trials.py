@@ -23,7 +23,7 @@ from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import seeds_of as seeds_of
 
 POINT = ("step", "clip", "passes")
-BEST = 16  # points of a coarse grid that are kept
+KEPT_POINTS = 16  # points of a coarse grid that are kept
 
 
 class DivergedError(ValueError):
@@ -57,7 +57,7 @@ def batched(step: np.ndarray, clip: np.ndarray, calibration: Calibration) -> Set
 
 
 @dataclass(frozen=True)
-class Tried:
+class Tuned:
     """A chosen setting, and its results on seeds that were not used to choose it."""
 
     point: dict[str, float]  #: step, clip and passes
@@ -84,7 +84,7 @@ class Trials:
         )  # no reference to self
 
     def best(
-        self, points: Iterable[Point], seeds: Sequence[int], count: int = BEST
+        self, points: Iterable[Point], seeds: Sequence[int], count: int = KEPT_POINTS
     ) -> list[dict[str, float]]:
         """The ``count`` points of a grid of least mean objective over the seeds.
 
@@ -116,7 +116,7 @@ class Trials:
 
     def tried(
         self, points: Iterable[Point], seed: int, counts: tuple[int, int]
-    ) -> Tried:
+    ) -> Tuned:
         """Choose from a grid on some seeds, and run the choice on others.
 
         All seeds are derived from one; ``counts`` are those of tuning seeds and of
@@ -127,7 +127,7 @@ class Trials:
         tuning_seeds, later = counts
         seeds = seeds_of(seed, tuning_seeds + later)
         best = self.best(points, seeds[:tuning_seeds])[0]
-        return Tried(
+        return Tuned(
             best, self.noise(best["passes"]), self.fresh(best, seeds[tuning_seeds:])
         )
 
@@ -137,7 +137,7 @@ class Trials:
         finer: Iterable[Mapping[str, float]],
         seed: int,
         counts: tuple[int, int],
-    ) -> Tried:
+    ) -> Tuned:
         """As ``tried``, on the settings around the best of a coarse grid.
 
         The coarse grid is run on one seed. Its best points run again on all tuning

@@ -17,8 +17,8 @@ from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.strict import estimate, is_closed_form
 
-LEAST = 2.0**-30
-MOST = 2.0**60  # noise multipliers searched
+MIN_NOISE = 2.0**-30
+MAX_NOISE = 2.0**60  # noise multipliers searched
 
 TOLERANCE_CLOSED = 1e-7
 TOLERANCE_GRID = 2e-4  # relative, of the noise multiplier
@@ -181,7 +181,7 @@ def _bracket(
     """
     lower = 0.0
     while cost(upper) > target:
-        if upper >= MOST:
+        if upper >= MAX_NOISE:
             raise UnreachableTargetError(
                 f"epsilon {target} is out of reach: {cost(upper)} whatever the noise"
             )
@@ -189,7 +189,7 @@ def _bracket(
         upper = upper * factor
         factor = min(factor**2, 2.0)
     while not lower:
-        if upper <= LEAST:
+        if upper <= MIN_NOISE:
             return upper, upper
         if cost(upper / factor) > target:
             lower = upper / factor

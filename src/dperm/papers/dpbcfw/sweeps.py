@@ -229,7 +229,7 @@ def pair_maxima(columns: Columns, nodes: int) -> tuple[float, float, float]:
 
 
 PRECISION = 1e-7  # gap of f* on the ball over f(0)
-MOST = 20_000  # steps towards f*
+MAX_STEPS = 20_000  # steps towards f*
 PASSES = 30  # iterations times p_min, at least
 POINTS = 12  # iterations at which a rate is read, equally spaced in logarithms
 ORDERED = ("elementary", "tau-nice", "(K, tau)-distributed", "uniform serial")
@@ -247,7 +247,7 @@ def rates(config: Config, point: Point, seed: int, chance: float, nodes: int) ->
     rows = Rows()
     tau = round(chance * instance.problem.p)
     radius = point["share"] * instance.radius
-    ball_loss, open_ = instance.minimum(point["share"], PRECISION, MOST)
+    ball_loss, open_ = instance.minimum(point["share"], PRECISION, MAX_STEPS)
     sets = {
         "ball": (radius, ball_loss - open_),
         "box": (instance.largest, box_least(instance)),

@@ -35,7 +35,7 @@ from dperm.core.solvers import options as checks
 __all__ = ["Options", "Run", "bytes_per_setting", "ledger", "steps"]
 
 LEVELS = np.exp2(np.arange(-20, 31))  # 1e-6 to 1e9; values outside count at the ends
-SURE = 4.0  # standard deviations of noise that a level's count must exceed
+CERTAIN_DEVIATIONS = 4.0  # standard deviations of noise that a count must exceed
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def estimated(problem: Problem, streams: Streams, options: Options) -> np.ndarra
     counting, averaging = events(problem, options)
     counts = counted(problem.A)
     counts = counts + counting.scale * gaussian(streams.smoothness, counts.shape)
-    holds = counts > SURE * counting.scale
+    holds = counts > CERTAIN_DEVIATIONS * counting.scale
     top = np.where(holds.any(axis=1), len(LEVELS) - 1 - holds[:, ::-1].argmax(1), 0)
     bounds = LEVELS[top]
     means = clipped_means(problem.A, bounds)

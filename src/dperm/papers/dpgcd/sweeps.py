@@ -25,7 +25,7 @@ from dperm.papers.dpgcd import largest, theorem44
 from dperm.papers.dpgcd.growing import KNOBS, Instance, decaying, draw
 from dperm.solvers.lanes import dp_gcd, dp_sgd
 
-LANES: dict[str, tuple[Any, Any]] = {
+SOLVERS: dict[str, tuple[Any, Any]] = {
     "DP-GCD": (dp_gcd, dp_gcd.Options()),
     "DP-CD": (dp_cd, dp_cd.Options("uniform")),
     "DP-SGD": (dp_sgd, dp_sgd.Options()),
@@ -58,7 +58,7 @@ def growth(
     scaled = [
         grid_point | {"clip": grid_point["clip"] * scale} for grid_point in points
     ]
-    tuning_trials = trials.Trials(problem, *LANES[point["algorithm"]], STRICT)
+    tuning_trials = trials.Trials(problem, *SOLVERS[point["algorithm"]], STRICT)
     tuning = tuning_trials.tried(scaled, seed, (TRANSCRIPTS, fresh))
     start = float(problem.objective(np.zeros((1, instance.p)))[0]) - optimum.value
     shared_columns = {"support": int(optimum.support.sum()), "start": start}
@@ -105,7 +105,7 @@ def selection(
     ``records``: the noise is less by this factor, so that n epsilon over the Lipschitz
     constants is the same for every p. ``share`` is the excess over that of w = 0.
     """
-    module, options = LANES[point["algorithm"]]
+    module, options = SOLVERS[point["algorithm"]]
     problem = decaying(int(point["p"]), tau, epsilon, delta)
     clip = np.full(1, problem.n * math.sqrt(problem.p))  # max |w*_j| = 1: no clipping
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
@@ -139,7 +139,7 @@ def selection_law(
     p may be any number. The noise is that of a small problem of the same kind, on
     which it does not depend.
     """
-    module, options = LANES["DP-GCD"]
+    module, options = SOLVERS["DP-GCD"]
     count = int(point["iterations"])
     problem = decaying(2 * tau, tau, epsilon, delta)
     noise = trials.noise(problem, module, options, count, STRICT)

@@ -19,7 +19,7 @@ from dperm.core.erm.problem import Problem
 from dperm.core.privacy.mechanisms import laplace, streams
 
 WRONG = 0.05  # zeta, the chance that a bound is exceeded
-LONGEST = 10_000  # iterations that are considered, and run
+MAX_ITERATIONS = 10_000  # iterations that are considered, and run
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ CASES: dict[str, Callable[[Known, int], tuple[int, float]]] = {
 
 def _least(bound: Callable[[int], float]) -> tuple[int, float]:
     """The best T on a grid with ratio about 1.1, and its bound."""
-    tried = np.unique(np.geomspace(1, LONGEST, 100).round().astype(int)).tolist()
+    tried = np.unique(np.geomspace(1, MAX_ITERATIONS, 100).round().astype(int)).tolist()
     best = min(tried, key=bound)
     return best, float(bound(best))
 

@@ -20,7 +20,7 @@ from dperm.solvers.streams.setup import Setup
 from dperm.solvers.streams.sources import Coins, Signs
 
 BETA = 0.05
-LOOKS = 2000  # approximate number of points of PolySFW's walk that are examined
+EXAMINED_POINTS = 2000  # of PolySFW's walk, approximately
 
 
 class Seen(NamedTuple):
@@ -89,7 +89,7 @@ def on_tree(
 
 def on_walk(run: poly_sfw.Run, source: Signs | Coins) -> Iterator[Seen]:
     """Run PolySFW, and yield its estimates at some of the steps."""
-    block_steps = max(1, run.n // LOOKS)
+    block_steps = max(1, run.n // EXAMINED_POINTS)
     for k, _ in enumerate(run.blocks(block_steps)):
         t = min(k * block_steps, run.n - run.n // 2)
         before = (run.x - run.eta * run.vertices()) / (1 - run.eta)

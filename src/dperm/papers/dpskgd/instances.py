@@ -129,7 +129,7 @@ REGIMES = {
 IMPORTANCE = ("DP-SkGD single IS",)  # draws a coordinate with a chance like its M_j
 # Lengths of step over 1 / M: beyond 1 a step overshoots, at 2 it diverges.
 STEPS = (*np.geomspace(1e-3, 1.0, 19), 1.2, 1.5, 1.8)
-LONGEST = 1e7  # steps
+MAX_STEPS = 1e7  # steps
 
 
 @dataclass(frozen=True)
@@ -253,7 +253,7 @@ class SampledMethod:
         sqrt(K) times that of one, ``unit``. So the shortest run within 2 % of the least
         excess is taken; it lies inside the grid.
         """
-        counts = np.unique(np.geomspace(1, LONGEST, 120).astype(np.int64)).tolist()
+        counts = np.unique(np.geomspace(1, MAX_STEPS, 120).astype(np.int64)).tolist()
         tried = {
             (count, step): self.expected_excess(step, count, unit * math.sqrt(count))
             for step, count in product(map(float, STEPS), counts)

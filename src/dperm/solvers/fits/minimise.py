@@ -24,7 +24,7 @@ _CHORDS = 60  # steps with a fixed Hessian
 _NEWTON = 200
 _HALVINGS = 200  # reductions of the error by e, sqrt(condition) steps each
 _ROUNDING = 1e-15  # relative, of b
-_WIDEST = 2000  # wider moments are bounded, not decomposed
+_MAX_DECOMPOSED = 2000  # wider moments are bounded, not decomposed
 _LENGTHS = (0.05, 20.0)  # shortest and longest step, in Newton steps
 
 
@@ -182,9 +182,9 @@ def _most_steps(scaled: Scaled, radius: float, ridge: float) -> int:
 
 def _top(scaled: Scaled, records: Records, radius: float) -> float:
     """A bound on the Hessian of the loss: curvature times the largest eigenvalue."""
-    if scaled.p <= _WIDEST:
+    if scaled.p <= _MAX_DECOMPOSED:
         moments = records.gram(radius)
-    elif scaled.n <= _WIDEST:
+    elif scaled.n <= _MAX_DECOMPOSED:
         moments = gram(records.clipped(radius).T)
     else:
         return scaled.loss.curvature * scaled.n * radius**2

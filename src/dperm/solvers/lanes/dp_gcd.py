@@ -53,7 +53,7 @@ DEFAULT = {"passes": 5, "step": 1, "clip": 2}  # without tuning, as for DP-CD
 GRID = {"passes": [2, 5], "step": [0.3, 1], "clip": [1, 2]}
 RULES = ("GS-s", "GS-r", "GS-q")
 NOISES = ("laplace", "gumbel")  # its own: settings do not depend on an accountant
-_TOGETHER = 8  # dense tiles that share a column while it is in the cache
+_TILES_TOGETHER = 8  # dense tiles that share a column while it is in the cache
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class Run(driver.Run):
             selection = gumbel(rng, shape)
         value_noise = laplace(self.streams.noise, np.ones(count))
         rule = RULES.index(self.options.rule)
-        together = _TOGETHER // self.width or 1
+        together = _TILES_TOGETHER // self.width or 1
         return (
             selection,
             value_noise,

@@ -34,7 +34,7 @@ from dperm.solvers.streams.gaussian_releases import concentrated_budget
 from dperm.solvers.streams.gradients import gradient_sums
 from dperm.solvers.streams.setup import Setup
 
-_CLOSE = 1.25  # ratio of Rényi epsilons below which true ones are compared
+_BOUND_RATIO = 1.25  # ratio of Rényi epsilons below which true ones are compared
 _BUCKETS = 48  # of steps, when a record's decaying cost is written as events
 _DRAWS = 1 << 19  # Laplace numbers drawn at a time
 _UNIT = "<v, d_t>, the score of a centred vertex"
@@ -147,7 +147,7 @@ def _decaying(scores: Scores, size: float, scale: float) -> list[NoisyMax]:
 def costlier(one: Ledger, other: Ledger, delta: float) -> Ledger:
     """The ledger of larger epsilon, compared exactly only if Rényi bounds are close."""
     bounds = [renyi_epsilon(ledger, delta) for ledger in (one, other)]
-    if max(bounds) < _CLOSE * min(bounds):
+    if max(bounds) < _BOUND_RATIO * min(bounds):
         bounds = [true_epsilon(ledger, delta) for ledger in (one, other)]
     return one if bounds[0] >= bounds[1] else other
 
