@@ -1,4 +1,4 @@
-"""Drawing: legends, ticks and looks; intervals and verdicts; tables as files."""
+"""Drawing: legends, ticks and styles; intervals and verdicts; tables as files."""
 
 import dataclasses
 import itertools
@@ -38,7 +38,7 @@ def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
     assert not {"numba", "scipy.stats"} & {*done.stdout.split()}
 
 
-# --- legends, ticks, looks ------------------------------------------------------------
+# --- legends, ticks, styles ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(("panels", "rows"), [(1, 5), (4, 1)])
@@ -152,8 +152,8 @@ def test_numbers_of_x_do_not_overlap_in_any_figure_drawn_from_its_data(path):
 def test_methods_look_different_can_be_seen_and_keep_their_looks():
     names = [*looks.METHODS, *(f"new {k}" for k in range(24))]
     found = looks.of(names)
-    assert len({str(look) for look in found.values()}) == len(names)
-    assert all(contrast(look["color"]) >= 3 for look in found.values())
+    assert len({str(style) for style in found.values()}) == len(names)
+    assert all(contrast(style["color"]) >= 3 for style in found.values())
     assert contrast("#777777") == pytest.approx(4.48, abs=0.01)
     two = looks.of(["abc", "DP-SGD", "cba", "abc"])  # of anagrams too
     assert two["abc"] == found["new 0"] and two["cba"] == found["new 1"]
