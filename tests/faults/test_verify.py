@@ -266,9 +266,9 @@ FAULTS = {
     "verdicts": ("results/claims.csv", {"verdict": "contradicted"},
         "has other verdicts", 0),
     "a reason": ("results/claims.csv", {"reason": "so"}, "has other verdicts", 0),
-    "a setting called hopeless": (f"{RUN}/tune.parquet",
+    "a setting called stopped": (f"{RUN}/tune.parquet",
         {"status": lambda table: table["status"].where(
-            table.index != table["objective"].idxmax(), "hopeless")}, "was kept", 1),
+            table.index != table["objective"].idxmax(), "stopped early")}, "was kept", 1),
     "supports": (f"{RUN}/tune.parquet", {"support_size": 3}, "was kept", 1),
     "less noise": (f"{RUN}/tune.parquet", {"noise_multiplier": 0.1}, "was kept", 1),
     "seeds": (f"{RUN}/evaluate.parquet", {"seed": 5}, "was kept", 1),

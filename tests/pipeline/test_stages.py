@@ -18,9 +18,9 @@ from dperm.core.experiment.results import best
 from dperm.core.experiment.tune import LEADERS, ONE_RUN, leaders
 from dperm.core.experiment.unit import (
     COLUMNS,
-    HOPELESS,
     IDENTITY,
     PROVENANCE,
+    STOPPED_EARLY,
     SolverJob,
 )
 from dperm.core.privacy.accounting import epsilon
@@ -287,16 +287,16 @@ def test_the_whole_grid_chooses_the_same_and_has_the_same_rows(configured, solve
     assert ONE_RUN not in set(alone["status"])
 
 
-def test_a_hopeless_setting_ends_early_and_the_choice_is_the_same(configured):
+def test_a_setting_above_the_limit_ends_early_and_the_choice_is_the_same(configured):
     """Its end changes no other row; at the limit's time it is beyond the limit."""
     given = ("paper=dpgcd", "problem=sparse_small", "solver=dp_sgd", *MORE)
-    key = "paper.runs.dp_sgd.hopeless"
+    key = "paper.runs.dp_sgd.stop_above"
     limited, free = (
         store.read_table(stages.tune(configured(*given, f"{key}={to}", results=to)))
         for to in ("1.05", "null")
     )
     pd.testing.assert_frame_equal(best(limited), best(free))
-    ended = limited["status"] == HOPELESS
+    ended = limited["status"] == STOPPED_EARLY
     assert ended.any() and (limited["replicate"][ended] == 0).all()
     assert (limited["passes"][ended] > 1 / 16).all()
     others = limited[~ended].merge(free, on=IDENTITY, suffixes=("", "_free"))

@@ -99,14 +99,14 @@ def test_a_block_whose_settings_are_all_lost_ends(module):
     assert found[0].objective == found[1].objective > 10
 
 
-def test_a_hopeless_setting_ends_at_the_first_of_several_checkpoints_by_itself():
+def test_a_setting_above_the_limit_ends_at_the_first_of_several_checkpoints_by_itself():
     problem = make_problem("least_squares", "l2")
     steps, clips = np.array([1e-3, 0.1, 2.0, 0.5]), np.full(4, 1.0)
 
-    def run(some, checkpoints, hopeless):
+    def run(some, checkpoints, stop_above):
         settings = Settings(steps[some], clips[some], 3.0)
         given = (dp_sgd, dp_sgd.Options(), problem, settings, checkpoints, 0)
-        return run_batched(*given, hopeless=hopeless)
+        return run_batched(*given, stop_above=stop_above)
 
     first, last = run([0, 1, 2, 3], [5, 60], 1.01)
     free = run([0, 1, 2, 3], [5, 60], 10.0)

@@ -44,7 +44,13 @@ from dperm.core.experiment import tune as tuning
 from dperm.core.experiment.files import POINT
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.results import best, sweep_path
-from dperm.core.experiment.unit import HOPELESS, PROVENANCE, SolverJob, Unit, compute
+from dperm.core.experiment.unit import (
+    PROVENANCE,
+    STOPPED_EARLY,
+    SolverJob,
+    Unit,
+    compute,
+)
 from dperm.pipeline import manifest, products, recheck
 from dperm.pipeline.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
 from dperm.pipeline.inputs import UnavailableError, load_job
@@ -373,7 +379,9 @@ def _settings(config: schema.Config) -> list[tuple[Any, str, Any]]:
     choices: list[tuple[Any, str, Any]] = []
     for run, tables in _runs(config):
         for stage, table in tables.items():
-            ran = table["status"].isin(["ok", tuning.ONE_RUN, "diverged", HOPELESS])
+            ran = table["status"].isin(
+                ["ok", tuning.ONE_RUN, "diverged", STOPPED_EARLY]
+            )
             settings = table[ran & table["step"].notna()][KEYS].drop_duplicates()
             choices += [
                 (run, stage, setting) for setting in settings.itertuples(index=False)

@@ -267,7 +267,7 @@ class Run(Part):
     # On sparse data, a setting whose objective is this many times F(0) after a
     # sixteenth of a pass runs no further in the first replicate of tuning, from which
     # the best are taken; None: it does
-    hopeless: Finite | None = None
+    stop_above: Finite | None = None
 
 
 @dataclass(frozen=True)

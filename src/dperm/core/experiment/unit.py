@@ -37,7 +37,7 @@ COLUMNS = [
 ]
 CHECKPOINTS = 10  # of a fresh run, at least, if it has more steps than that
 PROVENANCE = ["seconds", "commit", "versions", "config_digest"]
-HOPELESS = "hopeless"  # status of a setting that its paper's limit ended early
+STOPPED_EARLY = "stopped early"  # status of a setting above its paper's limit
 SUPPORT = ("support_size", "true_positives", "false_positives")
 
 
@@ -91,7 +91,7 @@ class Unit:
     """Many settings on one seed.
 
     ``observed`` are the passes after which a row is stored; 0 is the start. A setting's
-    limit, ``hopeless``, is that of ``setting_rows``.
+    limit, ``stop_above``, is that of ``setting_rows``.
     """
 
     stage: str
@@ -100,7 +100,7 @@ class Unit:
     replicate: int
     points: list[dict[str, float]]
     observed: tuple[float, ...]
-    hopeless: float | None = None
+    stop_above: float | None = None
 
     @property
     def work(self) -> float:
@@ -147,7 +147,7 @@ def part_key(job: SolverJob, unit: Unit) -> Key:
             *(job.names.solver, job.algorithm),
             *(asdict(job.options), unit.stage, unit.calibration.calibration),
             *(repr(unit.passes), repr(unit.calibration.noise_multiplier)),
-            *(seed(job, unit), unit.observed, unit.hopeless, job.names.paper),
+            *(seed(job, unit), unit.observed, unit.stop_above, job.names.paper),
         ]
     )
     return Key(identity, job.code.solver)
@@ -175,7 +175,7 @@ def compute(
         unit.observed,
         seed(job, unit),
         workers,
-        unit.hopeless,
+        unit.stop_above,
     )
     return table.assign(**_described(job, unit), reason="")[COLUMNS]
 
@@ -229,14 +229,14 @@ def setting_rows(
     observed: Sequence[float],
     seed: int,
     workers: int,
-    hopeless: float | None = None,
+    stop_above: float | None = None,
 ) -> pd.DataFrame:
     """Results of settings: one row for every setting and observed pass.
 
     Everything a setting's numbers depend on is an argument or code of this function. On
-    sparse data a setting that is above ``hopeless`` times F(0) after a sixteenth of a
-    pass ends there, with the status ``hopeless``. This is part of tuning, never of what
-    is released: the objective is not private.
+    sparse data a setting that is above ``stop_above`` times F(0) after a sixteenth of a
+    pass ends there, with the status ``stopped early``. This is part of tuning, never of
+    what is released: the objective is not private.
 
     Returns
     -------
@@ -257,7 +257,7 @@ def setting_rows(
     fixed = [count for count in (*early, 1.0, 4.0, 16.0, 64.0) if count < passes]
     checkpoints = {steps(count): count for count in observed if count > 0}
     watched = sorted({*map(steps, fixed), *checkpoints})
-    limit = hopeless if hopeless and problem.is_sparse else DIVERGED
+    limit = stop_above if stop_above and problem.is_sparse else DIVERGED
     snapshots = []
     for snapshot in run_batched(
         module, options, problem, settings, watched, seed, measures, workers, limit
@@ -288,9 +288,9 @@ def setting_rows(
 
 
 def _status(snapshot: Snapshot, start: Snapshot) -> np.ndarray:
-    """Status of each setting, (L,); one that stopped without diverging was hopeless."""
+    """Status of each setting, (L,); one that ended without diverging was stopped."""
     far = ~(snapshot.objective <= DIVERGED * start.objective)
-    stopped = np.where(far, "diverged", HOPELESS)
+    stopped = np.where(far, "diverged", STOPPED_EARLY)
     return np.where(snapshot.diverged, stopped, "ok")
 
 

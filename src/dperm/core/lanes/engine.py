@@ -46,7 +46,7 @@ def run_batched(
     seed: int,
     measure: Measure = lambda weights: {},
     workers: int = 1,
-    hopeless: float = DIVERGED,
+    stop_above: float = DIVERGED,
 ) -> list[Snapshot]:
     """Run settings of one solver and measure them at the checkpoints.
 
@@ -62,7 +62,7 @@ def run_batched(
         settings that have not diverged before. Nothing is measured by default.
     workers : int
         Threads.
-    hopeless : float
+    stop_above : float
         An objective this many times F(0) ends a setting at the first of several
         checkpoints, as one that diverged. The objective is not private: this is for
         tuning by whoever holds the data, and no part of what is released.
@@ -95,7 +95,7 @@ def run_batched(
                 )
                 measured[k:, alive] = measurements
             del weights  # may be a large copy
-            limit = hopeless if k == 0 and shape[0] > 1 else DIVERGED
+            limit = stop_above if k == 0 and shape[0] > 1 else DIVERGED
             has_diverged = ~(objective[k, alive] <= limit * start)
             diverged[k:, alive[has_diverged]] = True
             alive = alive[~has_diverged]
