@@ -268,7 +268,8 @@ FAULTS = {
     "a reason": ("results/claims.csv", {"reason": "so"}, "has other verdicts", 0),
     "a setting called stopped": (f"{RUN}/tune.parquet",
         {"status": lambda table: table["status"].where(
-            table.index != table["objective"].idxmax(), "stopped early")}, "was kept", 1),
+            table.index != table["objective"].idxmax(), "stopped early")},
+        "was kept", 1),
     "supports": (f"{RUN}/tune.parquet", {"support_size": 3}, "was kept", 1),
     "less noise": (f"{RUN}/tune.parquet", {"noise_multiplier": 0.1}, "was kept", 1),
     "seeds": (f"{RUN}/evaluate.parquet", {"seed": 5}, "was kept", 1),

@@ -525,16 +525,26 @@ def score(one: Array, two: Array) -> float:
 
     Outputs belong to the same seeds, row by row.
     """
-    finite = np.isfinite(one).all(axis=1) & np.isfinite(two).all(axis=1)
-    away = 10.0 * float(np.mean(np.isfinite(one) != np.isfinite(two)))
-    if finite.sum() < 2:
+    is_finite = np.isfinite(one).all(axis=1) & np.isfinite(two).all(axis=1)
+    differs = np.isfinite(one) != np.isfinite(two)
+    away = 10.0 * float(np.mean(differs))
+    if is_finite.sum() < 2:
         return away
     scale = scale_of(np.concatenate([one, two]))
-    one, two = (tame(side[finite], scale) for side in (one, two))
+    one = tame(one[is_finite], scale)
+    two = tame(two[is_finite], scale)
     if 1 < one.shape[1] <= proofs.MAX_SINGLE_OUTPUTS:
-        # noise that is shared cancels in differences
-        one, two = (np.hstack([side, side[:, 1:] - side[:, :1]]) for side in (one, two))
+        one = _with_differences(one)
+        two = _with_differences(two)
     by = np.sqrt(np.square(one - two).mean(axis=0))  # rare large moves count
-    spreads = [np.hypot(side.std(axis=0), STEP * by) + FLOOR for side in (one, two)]
-    wider = np.abs(np.log(spreads[0] / spreads[1]))
-    return away + float((np.log1p(by / np.minimum(*spreads)) + wider).sum())
+    spread_one = np.hypot(one.std(axis=0), STEP * by) + FLOOR
+    spread_two = np.hypot(two.std(axis=0), STEP * by) + FLOOR
+    moves = np.log1p(by / np.minimum(spread_one, spread_two))
+    wider = np.abs(np.log(spread_one / spread_two))
+    return away + float((moves + wider).sum())
+
+
+def _with_differences(outputs: Array) -> Array:
+    """Outputs and their differences to the first, in which shared noise cancels."""
+    differences = outputs[:, 1:] - outputs[:, :1]
+    return np.hstack([outputs, differences])

@@ -563,12 +563,20 @@ def law(draws: list[Draw]) -> float:
 
 def dependence(runs: list[Transcript]) -> float:
     """P-value of no rank correlation between any two numbers of a run."""
-    rows = [np.concatenate([draw.unit.ravel() for draw in run.draws]) for run in runs]
-    size = min(len(row) for row in rows)
+    rows = []
+    for run in runs:
+        draws = [draw.unit.ravel() for draw in run.draws]
+        rows.append(np.concatenate(draws))
+    size = min(map(len, rows))
     if size < 2 or len(rows) < 3:
         return 1.0
-    places = np.linspace(0, size - 1, min(size, BESIDE)).round().astype(int)
-    ranks = stats.rankdata(np.array([row[:size][places] for row in rows]), axis=0)
-    upper = np.corrcoef(ranks, rowvar=False)[np.triu_indices(len(places), 1)]
-    extreme = float(np.abs(upper).max()) * math.sqrt(len(rows) - 1)
-    return float(min(2 * stats.norm.sf(extreme) * len(upper), 1.0))
+    count = min(size, BESIDE)
+    places = np.linspace(0, size - 1, count).round().astype(int)
+    numbers = np.array([row[places] for row in rows])
+    ranks = stats.rankdata(numbers, axis=0)
+    correlations = np.corrcoef(ranks, rowvar=False)[np.triu_indices(count, 1)]
+    largest = float(np.abs(correlations).max())
+    # without dependence nearly normal, of variance 1 / (runs - 1)
+    deviations = largest * math.sqrt(len(rows) - 1)
+    chance_of_any = 2 * stats.norm.sf(deviations) * len(correlations)
+    return float(min(chance_of_any, 1.0))

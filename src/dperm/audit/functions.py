@@ -232,27 +232,44 @@ class Domain:
 
     def _loud(self, size: float) -> list[tuple[Array, Array]]:
         """Records at the ends of the range, each with its opposite."""
-        (low, high), place = self._range(size), np.arange(self.p)
-        kinds = (place >= 0, place % 2 == 0, place < self.p / 2, place < self.p - 1)
-        both = [(np.where(k, high, low), np.where(k, low, high)) for k in kinds]
+        low, high = self._range(size)
         middle = np.clip(0.0, low, high)
+        place = np.arange(self.p)
+        opposites = []
+        for is_high in (
+            place >= 0,
+            place % 2 == 0,
+            place < self.p / 2,
+            place < self.p - 1,
+        ):
+            opposites.append(
+                (np.where(is_high, high, low), np.where(is_high, low, high))
+            )
         for axis in np.eye(self.p, dtype=bool)[:4]:
-            both.append((np.where(axis, high, middle), np.where(axis, low, middle)))
-        fitted = [(self._fit(a, size), self._fit(b, size)) for a, b in both]
-        return list({a.tobytes() + b.tobytes(): (a, b) for a, b in fitted}.values())
+            end = np.where(axis, high, middle)
+            opposites.append((end, np.where(axis, low, middle)))
+        pairs = {}
+        for record, opposite in opposites:
+            pair = self._fit(record, size), self._fit(opposite, size)
+            pairs[pair[0].tobytes() + pair[1].tobytes()] = pair
+        return list(pairs.values())
 
     def _extreme_records(self) -> Iterator[Row]:
         """Every feature vector with every label, where at least one is extreme."""
-        plain, wild = [self._fit(np.zeros(self.p), 1.0), self._loud(1.0)[0][0]], []
+        plain = [self._fit(np.zeros(self.p), 1.0), self._loud(1.0)[0][0]]
+        extreme = []
         if self.x is None:
             signs = 1.0 - 2.0 * (np.arange(self.p) % 2)
-            wild = [np.full(self.p, value) for value in FINITE + NOT_FINITE]
-            wild += [value * signs for value in (FINITE[0], np.inf) if self.p > 1]
-        ends, odd = self._ends(1.0), tuple[float, ...]()
+            extreme = [np.full(self.p, number) for number in FINITE + NOT_FINITE]
+            if self.p > 1:
+                extreme += [number * signs for number in (FINITE[0], np.inf)]
+        labels = self._ends(1.0)
+        extreme_labels: tuple[float, ...] = ()
         if self.y is None:
-            ends, odd = (*ends, 0.0), FINITE + NOT_FINITE
-        yield from itertools.product(wild, ends + odd)
-        yield from itertools.product(plain, odd)
+            labels = (*labels, 0.0)
+            extreme_labels = FINITE + NOT_FINITE
+        yield from itertools.product(extreme, labels + extreme_labels)
+        yield from itertools.product(plain, extreme_labels)
 
     def _random(self, size: float, rng: Rng) -> Array:
         low, high = self._range(size)

@@ -314,12 +314,15 @@ def _concordant(x: np.ndarray, y: np.ndarray) -> float:
         return 0.0
     if len(x) == 2:  # SciPy divides by their number less two
         return float(np.sign(x[1] - x[0]) * np.sign(y[1] - y[0]))
-    pairs = [
-        len(x) * (len(x) - 1) / 2 - (often * (often - 1) / 2).sum()
-        for often in (np.unique(z, return_counts=True)[1] for z in (x, y))
-    ]
     tau = stats.kendalltau(x, y, method="asymptotic").statistic
-    return float(np.rint(tau * np.sqrt(pairs[0] * pairs[1])))
+    return float(np.rint(tau * np.sqrt(_untied_pairs(x) * _untied_pairs(y))))
+
+
+def _untied_pairs(x: np.ndarray) -> float:
+    """How many pairs of entries differ."""
+    _, counts = np.unique(x, return_counts=True)
+    tied = (counts * (counts - 1) / 2).sum()
+    return float(len(x) * (len(x) - 1) / 2 - tied)
 
 
 def filled(rows: Any) -> np.ndarray:

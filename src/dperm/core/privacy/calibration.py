@@ -130,12 +130,28 @@ def _near(
         near = smallest(lambda multiplier: cost(multiplier, COARSE), target, 2e-3)
         ends = [max(cost(near * k, COARSE), 1e-300) for k in (1.0, 1.01)]
         slope = math.log(ends[0] / ends[1]) / math.log(1.01)
-    for bound in (cost, cost, *[price] * 4) if slope > 0 else ():
-        spare = math.log(target / min(max(bound(near), 1e-300), 1e300)) / slope
-        if bound is price and 0 <= spare * min(max(slope, 1), 2) < TOLERANCE_GRID:
+    if slope <= 0:
+        return smallest(price, target, TOLERANCE_GRID)
+    for _ in range(2):
+        near *= _correction(cost(near), target, slope)
+    for _ in range(4):
+        epsilon = price(near)
+        spare = _spare(epsilon, target, slope)
+        if 0 <= spare * min(max(slope, 1), 2) < TOLERANCE_GRID:
             return near
-        near *= math.exp(min(max(TOLERANCE_GRID / 4 - spare, -0.1), 0.1))
+        near *= _correction(epsilon, target, slope)
     return smallest(price, target, TOLERANCE_GRID)
+
+
+def _spare(epsilon: float, target: float, slope: float) -> float:
+    """Logarithm of the factor by which less noise would reach the target."""
+    return math.log(target / min(max(epsilon, 1e-300), 1e300)) / slope
+
+
+def _correction(epsilon: float, target: float, slope: float) -> float:
+    """The factor to a multiplier a little above the target's, by a tenth at most."""
+    step = TOLERANCE_GRID / 4 - _spare(epsilon, target, slope)
+    return math.exp(min(max(step, -0.1), 0.1))
 
 
 def smallest(
