@@ -129,10 +129,12 @@ def _by_profiles(ledgers: Sequence[Ledger], delta: float, gamma: float) -> float
     """
 
     def epsilon(share: float) -> float:
+        """The largest true epsilon of a run at a delta."""
         return max(true_epsilon(ledger, share) for ledger in ledgers)
 
     @cache
     def widened(place: int) -> float:
+        """Epsilon of the choice by an inner delta, the accepted runs made up for."""
         inner_delta = float(INNER_DELTAS[place])
         grown = math.exp(min(epsilon(inner_delta), 700.0))
         return math.log(grown + (1 - gamma) / gamma * inner_delta)
@@ -161,6 +163,7 @@ def calibrate_choice(
     for way in ways:
 
         def cost(noise: float, way: Callable[[float], Ledger] = way) -> float:
+            """Epsilon of the choice if the last run has this noise."""
             return choice_epsilon([*able, way(noise)], delta)
 
         if cost(MAX_NOISE) > epsilon:

@@ -497,6 +497,7 @@ def _exception(candidate: Candidate, one: Array, two: Array) -> proofs.OutputEve
     """The event that a pair raises: all numbers are missing then."""
 
     def is_bare(outputs: Array) -> Array:
+        """Whether a row of outputs holds no number."""
         return np.asarray(np.isnan(outputs).all(axis=1))
 
     swapped = bool(is_bare(two).sum() > is_bare(one).sum())

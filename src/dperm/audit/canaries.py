@@ -49,6 +49,7 @@ def called_epsilon(
     """The largest epsilon that so many right calls refute, at a level; 0 if none."""
 
     def excess(epsilon: float) -> float:
+        """Chance of so many right calls at an epsilon, above the level; it rises."""
         return chance(right, calls, canaries, epsilon, delta) - level
 
     if not calls or excess(0.0) >= 0:
@@ -195,6 +196,7 @@ def _best_share(coins: Array, scores: Array, claim: PrivacyClaim) -> float:
     """The share that would have proved most."""
 
     def proved(share: float) -> float:
+        """The epsilon that the calls of a share of the canaries prove."""
         right, calls = _called(coins, scores, share)
         return called_epsilon(right, calls, len(coins), 0.1, claim.delta)
 

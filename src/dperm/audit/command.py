@@ -85,6 +85,7 @@ def _between(kind: Callable[[str], Any], low: float, high: float) -> Any:
     """A type of numbers between two, of which neither is one."""
 
     def read(text: str) -> Any:
+        """A number within the limits, or argparse's error."""
         with suppress(ValueError):
             if low < kind(text) < high:
                 return kind(text)
@@ -197,6 +198,7 @@ def _audited(
     """Send verdicts so far and the last one, or why there is none."""
 
     def report(verdict: AuditVerdict) -> None:
+        """Send a verdict that is not the last one."""
         pipe.send((verdict, False))
 
     try:

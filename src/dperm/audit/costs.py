@@ -52,6 +52,7 @@ def composed(
     dots = {"use_connect_dots": up, **grid}
 
     def distribution(release: PairRelease) -> Any:
+        """dp-accounting's distribution of a release's privacy loss."""
         if release.law == "laplace":
             return pld.from_laplace_mechanism(1 / release.size, **dots)
         if release.law == "pure":

@@ -125,17 +125,21 @@ class _Noted:
     normal: Callable[..., Any]
 
     def standard_normal(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        """Draw by ``normal``."""
         return self.normal(size=size)
 
     def randn(self, *shape: int) -> Any:
+        """Draw by ``normal``."""
         return self.normal(size=shape or None)
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """Draw in units of the scale, and record it."""
         _ready(self)
         unit = super().standard_exponential(_shape(size, scale))  # type: ignore[misc]
         return _now.noise("exponential", unit, 0.0, scale)
 
     def standard_exponential(self, size: Any = None, *_: Any, **__: Any) -> Any:
+        """Draw by ``exponential``."""
         return self.exponential(size=size)
 
 
@@ -157,6 +161,7 @@ def _shape(size: Any, *parameters: Any) -> Any:
 
 def _located(law: str) -> Callable[..., Any]:
     def draw(self: Any, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Draw in units of the scale, and record it."""
         _ready(self)
         unit = getattr(super(_Noted, self), law)(0.0, 1.0, _shape(size, loc, scale))
         return _now.noise(law, unit, loc, scale)
@@ -166,6 +171,7 @@ def _located(law: str) -> Callable[..., Any]:
 
 def _not_replayed(name: str) -> Callable[..., Any]:
     def draw(self: Any, *args: Any, **named: Any) -> Any:
+        """Draw, and record that numbers of another law were drawn."""
         _ready(self)
         _now.others.add(name)
         return getattr(super(_Noted, self), name)(*args, **named)

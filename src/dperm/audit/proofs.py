@@ -456,6 +456,7 @@ def _rows(first: Array, second: Array) -> Iterator[tuple[str, Statistic]]:
     }
 
     def ratio(w: Array) -> Array:
+        """Log-ratio of the frequencies of rows; 0 for one that was not seen."""
         return np.array([log_ratios.get(row.tobytes(), 0.0) for row in w + 0.0])
 
     yield "the frequency of the outputs", ratio
@@ -505,6 +506,7 @@ def _fitted(
     inverses = [np.linalg.inv(_ridged(s)) for s in spreads]
 
     def ratio(w: Array) -> Array:
+        """Difference of the squared Mahalanobis distances to both centres."""
         away = [view(w) - centre for centre in centres]
         terms = zip(away, inverses, strict=True)
         sizes = [np.einsum("ij,jk,ik->i", a, inverse, a) for a, inverse in terms]

@@ -205,6 +205,7 @@ class Replay:
         size = sum(script[place].unit.size for place in places)
 
         def changed(units: Array) -> Array:
+            """How the view of step t changes if noise of the script is replaced."""
             moved = list(script)
             move(moved, places, units)
             change: Array = self.run(1, moved, t).views[t] - now.views[t]
@@ -400,6 +401,7 @@ def threshold(select: Callable[..., tuple], sign: float, name: tuple) -> float:
     """The least raise of a number, with that sign, after which ``name`` is selected."""
 
     def wins(size: float) -> bool:
+        """Whether the candidate wins with that much more noise."""
         return select(by=sign * size) == name
 
     low = 0.0

@@ -265,6 +265,7 @@ def setting(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
     problem = shape.problem(base)
 
     def ledger(noise: float) -> Ledger:
+        """The releases at a noise multiplier."""
         return request.module.ledger(
             problem, count, noise, request.options, request.kind
         )
@@ -276,6 +277,7 @@ def setting(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
     prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
+        """A run on data, before its first step."""
         run_problem = problem if data is base else prepared(data)
         return request.module.Run(
             run_problem, settings, run_streams, request.options, 1, count
@@ -333,6 +335,7 @@ def vertex(d: int) -> Callable[[Array], tuple]:
     """What a release selected: the large entries of its first d, with their signs."""
 
     def select(view: Array) -> tuple:
+        """Signs of the large coordinates of a view, zero elsewhere."""
         coordinates = view[:d]
         large = np.abs(coordinates) > 0.5 * np.abs(coordinates).max(initial=0.0)
         return tuple((np.sign(coordinates) * large).astype(int).tolist())
@@ -390,6 +393,7 @@ def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) 
         axis = INFLUENTIAL * np.eye(d)[0]
 
         def ledger(epsilon: float, delta: float, setup: Setup = setup) -> Ledger:
+            """The releases at a target, for the family's calibration."""
             goal = family.Target(epsilon, delta, request.kind)
             releases: Ledger = request.module.noise(
                 setup, needs.n, goal, request.options
@@ -397,6 +401,7 @@ def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) 
             return releases
 
         def begin(data: AuditData, run_streams: Streams, setup: Setup = setup) -> Any:
+            """A run on data, before its first step."""
             arguments = (setup, [target], run_streams, Rows(data.X, data.y))
             return request.module.Run(*arguments, needs.n, request.options)
 
@@ -431,6 +436,7 @@ def _frank_wolfe(request: Asked) -> Made:
     base = _sequence(request.needs, d)
 
     def problem(data: AuditData) -> Problem:
+        """Least squares of the rows, at the audit's target."""
         rows = Rows(data.X, data.y)
         return build("audit", rows.X, rows.y, "least_squares", Penalty(), 1.0, DELTA)
 
@@ -439,6 +445,7 @@ def _frank_wolfe(request: Asked) -> Made:
     )
 
     def ledger(epsilon: float, delta: float) -> Ledger:
+        """The releases at a target, for the family's calibration."""
         goal = (epsilon, delta, request.kind)
         releases: Ledger = request.module.noise(
             problem(base), count, request.options, *goal
@@ -446,6 +453,7 @@ def _frank_wolfe(request: Asked) -> Made:
         return releases
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
+        """A run on data, before its first step."""
         return request.module.Run(problem(data), run_streams, request.options, noise)
 
     def follow(run: Any) -> Iterator[Array]:
@@ -528,6 +536,7 @@ def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mech
     ledger = noise.ledger
 
     def begin(data: AuditData, run_streams: Streams) -> Any:
+        """A run on data, before its first step."""
         neighbour = Scaled(replace(shape.problem(data), public=problem.known))
         return module.Run(neighbour, ledger, [run_streams], options)
 

@@ -149,6 +149,7 @@ def of_means(
     cells = list(zip(printed, half, spread, strict=True))
 
     def chances(tables: np.ndarray) -> list[float]:
+        """P-values of the printed cells under a law for each cell."""
         return [
             _two_sided(cell, near, _wider(row, scores, apart), scores)
             for row, (cell, near, apart) in zip(tables, cells, strict=True)
@@ -216,6 +217,7 @@ def of_deviations(
     """
 
     def chance(value: float, ours: float, count: int) -> float:
+        """P-value of a printed deviation, by Fisher's law of variance ratios."""
         half = half_unit(value, digits=1)
         low = ((value - half) / ours) ** 2
         high = ((value + half) / ours) ** 2 * of / (of - 1)

@@ -56,6 +56,7 @@ def tuning_law(
     seed_words = ("law", job.names.problem, job.names.solver)
 
     def seeds(passes: float) -> list[int]:
+        """Seeds of the transcripts at a number of passes."""
         numbers = range(transcripts)
         return [
             plan.seed_of(job.seed, *seed_words, passes, number) for number in numbers

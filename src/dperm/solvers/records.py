@@ -180,6 +180,7 @@ class Records:
         """The same records with some of their features."""
 
         def narrow() -> Records:
+            """The records with the chosen columns alone."""
             narrowed = copy(self)
             narrowed._kept = {}
             narrowed.rows = np.ascontiguousarray(filled(self.rows[:, columns]))

@@ -241,6 +241,7 @@ class Run(Block):
         ready = compiled(problem, kernel, self.tiles.shape[2])
 
         def run(*tiles: np.ndarray) -> None:
+            """Call the kernel on some tiles."""
             ready(*arguments, *tiles)
 
         spread(run, self.constants, self.tiles, workers=self.workers)

@@ -45,6 +45,7 @@ def noise(
     count = module.steps(problem, passes, options)
 
     def ledger(noise: float) -> Ledger:
+        """The releases at a noise multiplier, with what is taken as public."""
         releases: Ledger = module.ledger(problem, count, noise, options, calibration)
         return releases.assuming(*problem.given)
 

@@ -95,10 +95,12 @@ def calibrate(
 
     @cache
     def price(multiplier: float) -> float:
+        """Epsilon at a noise multiplier by the chosen accountant."""
         return epsilon_of(ledger_of(multiplier), delta, calibration)
 
     @cache
     def near(multiplier: float, *tolerance: float) -> float:
+        """An estimate of epsilon at a noise multiplier, from a coarse grid."""
         return estimate(ledger_of(multiplier), delta, *tolerance)
 
     if math.isinf(epsilon):
@@ -177,6 +179,7 @@ def smallest(
     ends = {math.log(lower): lower, math.log(upper): upper}  # not computed again
 
     def excess(log: float) -> float:
+        """Logarithm of the cost over the target at a logarithm of noise."""
         clipped_cost = min(
             max(cached_cost(ends.get(log, math.exp(log))), 1e-300), 1e300
         )

@@ -217,6 +217,7 @@ def chernoff(releases: Sequence[Release], delta: float, interval: float) -> floa
     coarse = [release.on_nodes(width) for release in releases]
 
     def bound(order: float) -> float:
+        """Chernoff's bound on epsilon at an order."""
         terms = [merged.count * merged.tilted(order * width)[1] for merged in coarse]
         cumulant = sum(terms)
         power = order / interval
@@ -299,6 +300,7 @@ def largest_losses(profiles: Sequence[Profile], delta: float) -> list[float]:
 
 def _largest_loss(profile: Profile, mass: float) -> float:
     def beyond(loss: float) -> float:
+        """The profile's delta at a loss."""
         return float(profile.delta(np.array([loss]))[0])
 
     mass += beyond(EXPONENT)

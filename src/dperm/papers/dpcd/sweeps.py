@@ -155,6 +155,7 @@ def lower_bound(
         def ended(
             several: list[int], count: int, noise: float, problem: Any = problem
         ) -> Any:
+            """Final objectives of some runs with so many sweeps and that noise."""
             settings = Settings(side, clips, noise, STRICT)
             return ends(dp_cd, options, problem, settings, count * p, several)
 

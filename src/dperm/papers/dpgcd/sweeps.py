@@ -111,6 +111,7 @@ def selection(
     seeds = trials.seeds_of(seed, TRANSCRIPTS + fresh)
 
     def ended(count: int, several: list[int]) -> np.ndarray:
+        """Final objectives of the runs after so many iterations."""
         calibrated = trials.noise(problem, module, options, count, STRICT)
         side = Settings(np.ones(1), clip, calibrated.noise_multiplier / records, STRICT)
         return ends(module, options, problem, side, count, several)[:, 0]

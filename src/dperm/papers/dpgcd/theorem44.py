@@ -98,6 +98,7 @@ def strongly_convex(facts: Known, n: int) -> tuple[int, float]:
     mu = facts.mu / facts.p
 
     def bound(T: int) -> float:
+        """The theorem's bound after T iterations."""
         return (1 - mu / 4) ** T * facts.start + 4 * facts.noise(n, T) / mu
 
     return _least(bound)
@@ -111,6 +112,7 @@ def quasi_sparse(facts: Known, n: int) -> tuple[int, float]:
         missed = float(facts.M.max()) * (facts.p - tau) * largest_missed**2
 
         def bound(T: int) -> float:
+            """The theorem's bound after T iterations."""
             wide = min(T, facts.p) + tau
             remaining = (1 - facts.mu / (4 * wide)) ** T * facts.start
             return (

@@ -160,6 +160,7 @@ def clock(
     p = norms[point["solver"]]
 
     def run(size: int, epsilon: float) -> list[Row]:
+        """Rows of one run with strict noise."""
         targets = _targets([epsilon], size, (STRICT,))
         run_arguments = ("least_squares", size, [p], targets, seed)
         return _measured(solver, lambda: Signs(d, seed), *run_arguments)

@@ -115,6 +115,7 @@ class Algorithm:
         """Number of records at which the bound equals the excess of w = 0."""
 
         def above(log_n: float) -> float:
+            """Logarithm of the bound over the excess at w = 0."""
             bound = self.terms(case, math.exp(log_n), epsilon).bound
             return math.log(bound / self.f.start)
 

@@ -60,9 +60,11 @@ def _newton(
     weights = scaled.n * scaled.l2[:, 0] + ridge
 
     def gradient(u: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """Gradients of the perturbed objectives at u; (p, L)."""
         return records.pull(u, radius) + weights[:, None] * u + b
 
     def centre() -> tuple[np.ndarray, Any]:
+        """Minimum without perturbation, and its factored Hessian."""
         none = np.zeros(scaled.p)
         loosest = float(tolerance.max())
         u = _minimise_one(records, radius, weights, none, none, loosest)
@@ -117,6 +119,7 @@ def _minimise_one(
     """Newton's method with step halving, from u (p,)."""
 
     def slope_of(u: np.ndarray) -> np.ndarray:
+        """Gradient of the perturbed objective at u; (p,)."""
         return records.pull(u, radius) + weights * u + b
 
     slope = slope_of(u)
@@ -158,6 +161,7 @@ def _proximal(
     step = 1.0 / L
 
     def smooth(u: np.ndarray) -> np.ndarray:
+        """Gradient of the objective's smooth part at u; (p,)."""
         return records.pull(u, radius) + ridge * u + b
 
     u = np.zeros_like(b)
