@@ -21,7 +21,7 @@ from faults.tiny import Project
 PAPER = {
     "name": "tiny",
     "problems": ["diabetes"],
-    "offline": ["diabetes"],
+    "small_problems": ["diabetes"],
     "calibrations": ["paper"],
     "replicates": 2,
     "fresh": 2,

@@ -174,7 +174,7 @@ def test_labels_of_no_use_are_refused_when_they_are_prepared(mine, rows, loss, m
     ("old", "new", "said"),
     [
         ("  dp_cd:", "  dp_fw:", r"runs\.dp_fw: problem yields: .*family frank_wolfe"),
-        ("offline: [yields]", "offline: [sparse_small]", None),
+        ("small_problems: [yields]", "small_problems: [sparse_small]", None),
     ],
 )
 def test_a_run_that_its_solver_cannot_do_is_refused_before_a_job(mine, old, new, said):

@@ -24,8 +24,8 @@ def figures_folder(config: schema.Config, *below: str) -> Path:
 
 def problem_names(config: schema.Config) -> list[str]:
     """The problems of the paper at this scale."""
-    offline = config.scale.problems == "offline"
-    return config.paper.offline if offline else config.paper.problems
+    is_small = config.scale.problems == "small"
+    return config.paper.small_problems if is_small else config.paper.problems
 
 
 def runs(config: schema.Config) -> list[tuple[str, str]]:
