@@ -1,4 +1,4 @@
-"""``dperm adopt``: settings of older code are kept if the current makes the same bits.
+"""``dperm adopt``: rows of older code are kept if the current code makes the same bits.
 
 Any edit of a solver, even a renamed variable, changes the key of its settings. Settings
 are deterministic, so some are run again: of the parts that the same older code made of

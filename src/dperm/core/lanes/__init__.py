@@ -1,4 +1,4 @@
-"""Solvers of a composite problem: many settings advance together, in settings.
+"""Solvers of a composite problem: many settings advance in a batch.
 
 A solver is a module with
 
@@ -9,12 +9,12 @@ A solver is a module with
   releases of ``count`` steps, listed before anything runs,
 - ``bytes_per_setting(problem) -> int``, the memory of one setting, by which blocks are
   sized,
-- ``Run(problem, settings, streams, options, workers, total)``, settings before their
-  first step, with the methods of :class:`Block`.
+- ``Run(problem, settings, streams, options, workers, total)``, a batch before its first
+  step, with the methods of :class:`Block`.
 
 The solvers of this package derive their Run from :class:`Run`, which lays settings out
 in tiles, spreads them over threads, draws ahead, and drops settings. They state the
-constants of a setting, what a setting holds beside its weights, what steps draw, and a
+constants of a setting, what it holds beside its weights, what steps draw, and a
 compiled kernel.
 
 Optional in a module: ``SPARSE = True`` where A may be a sparse matrix, and
