@@ -19,7 +19,7 @@ from bench.shared import SIZES, in_turns, problem, settings, solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import files as store
-from dperm.core.lanes import Settings, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline.manifest import machine
 from dperm.solvers.lanes import dp_gcd, dp_sgd, dp_svrg
@@ -107,7 +107,7 @@ def greedy_on_sparse_data() -> list[list]:
     lib, rows = reference.library(), []
     for p in (1000, 10_000, 100_000, 1_000_000):
         made, one, many = sparse_problem(p), settings(3).take([1]), settings(64)
-        one = Settings(one.step, one.clip, one.noise_multiplier, "strict")
+        one = BatchedSettings(one.step, one.clip, one.noise_multiplier, "strict")
         count = max(3, 300_000 // p)
         ours = solve(dp_gcd, made, one, count)[0]
         theirs = reference.run_dp_gcd(lib, made, one, streams(1), count)

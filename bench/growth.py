@@ -21,7 +21,7 @@ from tabulate import tabulate
 from bench.shared import in_turns
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Settings, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.pipeline import jobs
 from dperm.solvers.lanes import dp_gcd, dp_sgd
@@ -75,9 +75,9 @@ def _problem(n: int, p: int) -> Any:
     return build("growth", X, y, "logistic", Penalty(l1=0.01, l2=0.001))
 
 
-def _settings(count: int) -> Settings:
+def _settings(count: int) -> BatchedSettings:
     steps, clips = np.geomspace(1e-5, 1e-3, count), np.geomspace(0.1, 10, count)
-    return Settings(steps, clips, 1.0, "strict")
+    return BatchedSettings(steps, clips, 1.0, "strict")
 
 
 def _run(name: str, size: str, factor: int) -> Callable[[], Any]:

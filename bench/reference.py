@@ -11,7 +11,7 @@ import numpy as np
 
 from dperm.core.erm.losses import named
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Settings, mean_sensitivity, share
+from dperm.core.lanes import BatchedSettings, mean_sensitivity, share
 from dperm.core.privacy.mechanisms import Streams, laplace
 from dperm.solvers.lanes import dp_svrg
 
@@ -46,7 +46,11 @@ def _generator(streams: Streams) -> ctypes.c_void_p:
 
 
 def run_dp_cd(
-    lib: ctypes.CDLL, problem: Problem, setting: Settings, streams: Streams, count: int
+    lib: ctypes.CDLL,
+    problem: Problem,
+    setting: BatchedSettings,
+    streams: Streams,
+    count: int,
 ) -> np.ndarray:
     """One cyclic run of DP-CD in C; the final weights (p,)."""
     M, n, p = problem.smoothness, problem.n, problem.p
@@ -65,7 +69,11 @@ def run_dp_cd(
 
 
 def run_dp_sgd(
-    lib: ctypes.CDLL, problem: Problem, setting: Settings, streams: Streams, count: int
+    lib: ctypes.CDLL,
+    problem: Problem,
+    setting: BatchedSettings,
+    streams: Streams,
+    count: int,
 ) -> np.ndarray:
     """One run of DP-SGD with single records in C; the final weights (p,)."""
     records = streams.sampling.integers(0, problem.n, count).astype(np.intp)
@@ -83,7 +91,11 @@ def run_dp_sgd(
 
 
 def run_dp_gcd(
-    lib: ctypes.CDLL, problem: Problem, setting: Settings, streams: Streams, count: int
+    lib: ctypes.CDLL,
+    problem: Problem,
+    setting: BatchedSettings,
+    streams: Streams,
+    count: int,
 ) -> np.ndarray:
     """One run of DP-GCD (logistic, GS-r, noise on the score) in C; weights (p,)."""
     A, n, p = problem.A, problem.n, problem.p
@@ -106,7 +118,11 @@ def run_dp_gcd(
 
 
 def run_dp_svrg(
-    lib: ctypes.CDLL, problem: Problem, setting: Settings, streams: Streams, count: int
+    lib: ctypes.CDLL,
+    problem: Problem,
+    setting: BatchedSettings,
+    streams: Streams,
+    count: int,
 ) -> np.ndarray:
     """At most an epoch of DP-SVRG in C; the final weights (p,)."""
     n, p = problem.n, problem.p

@@ -33,11 +33,11 @@ from typing import Any
 import numpy as np
 
 from dperm.audit.checks import OF_RUNS, Audit
-from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Tap
+from dperm.audit.mechanism import DELTA, Array, AuditData, Mechanism, Recorder
 from dperm.audit.solvers import Shape, is_open, mechanisms
 from dperm.core import solvers
 from dperm.core.calibrations import STRICT
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy import mechanisms as noise
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
@@ -157,7 +157,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Told:
+class ObservedRun:
     """What a run told, and what it drew for that."""
 
     releases: list[Array]
@@ -165,18 +165,18 @@ class Told:
     weights: Array
 
 
-def _told(m: Mechanism, data: AuditData, seed: int = 1) -> Told:
+def _told(m: Mechanism, data: AuditData, seed: int = 1) -> ObservedRun:
     """A run of a mechanism on records, none of whose warnings is silenced."""
-    tap = Tap()
+    tap = Recorder()
     with noise.listening(tap), warnings.catch_warnings():
         warnings.simplefilter("error")
         run = m.begin(data, streams(seed))
         told = [np.array(release) for release in m.follow(run)]
         drawn = [(draw.kind, draw.unit.shape) for draw in tap.draws]
-        return Told(told, drawn, np.array(m.published(run)))
+        return ObservedRun(told, drawn, np.array(m.published(run)))
 
 
-def _same(one: Told, other: Told) -> None:
+def _same(one: ObservedRun, other: ObservedRun) -> None:
     """Two runs that tell the same bits."""
     for first, second in zip(one.releases, other.releases, strict=True):
         np.testing.assert_array_equal(first, second)
@@ -279,14 +279,14 @@ def _layout(at: Subject) -> None:
 # --- settings -------------------------------------------------------------------------
 
 
-def _many(m: Mechanism) -> Settings:
+def _many(m: Mechanism) -> BatchedSettings:
     """Settings of all sizes of steps and clips, in more than one tile."""
     rng = np.random.default_rng(2)
     step, clip = rng.uniform(0.01, 1.0, 70), 10.0 ** rng.uniform(-2, 1, 70)
-    return Settings(step, clip, 0.7, m.kind)
+    return BatchedSettings(step, clip, 0.7, m.kind)
 
 
-def _block(m: Mechanism, settings: Settings, workers: int = 1) -> Any:
+def _block(m: Mechanism, settings: BatchedSettings, workers: int = 1) -> Any:
     given = (m.setting["problem"], settings, streams(5), m.setting["options"])
     return m.setting["module"].Run(*given, workers, STEPS)
 

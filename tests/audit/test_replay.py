@@ -8,7 +8,7 @@ import pytest
 from dperm.accountants.generalised_gaussian import generalised_gaussian
 from dperm.accountants.sketch import GaussianSketch
 from dperm.audit.checks import Audit
-from dperm.audit.mechanism import INFLUENTIAL, AuditData, Draw, Pair, Tap
+from dperm.audit.mechanism import INFLUENTIAL, AuditData, Draw, Pair, Recorder
 from dperm.audit.pairs import odd_pairs, pairs
 from dperm.audit.replay import Replay, square
 from dperm.core.privacy import mechanisms
@@ -31,7 +31,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_tap_notes_draws_and_changes_nothing(name):
-    plain, tap = CALLS[name](streams(5)), Tap()
+    plain, tap = CALLS[name](streams(5)), Recorder()
     with listening(tap):
         seen = CALLS[name](streams(5))
     np.testing.assert_array_equal(plain, seen)
@@ -56,7 +56,7 @@ def test_every_mechanism_is_heard():
 
 def test_a_script_is_handed_out_as_long_as_it_fits():
     script = [Draw("laplace", np.array([1.0, -1.0])), Draw("gaussian", np.zeros(3))]
-    tap = Tap(script)
+    tap = Recorder(script)
     with listening(tap):
         own = streams(0)
         first = mechanisms.laplace(own.noise, [2.0, 3.0])

@@ -13,7 +13,7 @@ from dperm.core.erm import losses, optimum
 from dperm.core.erm.losses import PLACES, Loss, bounded, named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import streams
 
 KINDS = [named(name) for name in PLACES]
@@ -143,7 +143,7 @@ def test_a_loss_of_ones_own_has_kernels_of_its_own():
     assert best.value == pytest.approx(2 * theirs.value, rel=1e-9)
     module, settings = (
         solvers.load("dp_cd"),
-        Settings(np.ones(1), np.full(1, np.inf), 0.0),
+        BatchedSettings(np.ones(1), np.full(1, np.inf), 0.0),
     )
     ends = []
     for one in (problem, twice):

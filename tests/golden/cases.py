@@ -20,7 +20,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import config
 from dperm.core.experiment.locate import available
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.lanes.trials import noise
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.calibration import calibrate
@@ -120,7 +120,7 @@ def setting_weights(name: str, problem: Problem, settings: str) -> np.ndarray:
     """Weights (L, p) after a few hundred steps in three pieces."""
     module, options = read(name)
     step, clip = (np.array(values) for values in SETTINGS[settings])
-    side = Settings(step, clip, 0.7, "paper")
+    side = BatchedSettings(step, clip, 0.7, "paper")
     run = module.Run(problem, side, streams(SEED), options, total=STEPS)
     for count in (1, 100, STEPS - 101):
         run.advance(count)

@@ -20,7 +20,7 @@ from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment import schema
 from dperm.core.experiment.schema import Preparation
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy import ledger as stated
 from dperm.core.privacy import mechanisms
 from dperm.core.privacy.mechanisms import streams
@@ -78,7 +78,7 @@ def heard(module, options, problem):
     def loud(kind, unit, order):
         return LOUD * rng.standard_normal(unit.shape)
 
-    settings = Settings(np.full(1, 0.5), np.ones(1), 1.0, "strict")
+    settings = BatchedSettings(np.full(1, 0.5), np.ones(1), 1.0, "strict")
     with mechanisms.listening(loud):
         run = module.Run(problem, settings, streams(3), options, 1, P)
         found = []

@@ -14,7 +14,7 @@ from dperm.core import solvers
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.experiment.config import compose
-from dperm.core.lanes import Settings, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.core.solvers.capabilities import kept_sparse, obstacle
 from dperm.solvers.lanes import dp_cd_priv, dp_gcd, dp_sgd, dp_skgd, dp_svrg
@@ -78,7 +78,10 @@ def test_a_pass_reads_every_record_once(module, options, passes, steps):
     ],
 )
 def test_sketches_that_do_not_fit_a_problem_are_refused(options, penalty, said):
-    problem, settings = make_problem("logistic", penalty), Settings(STEPS, CLIPS, 1.0)
+    problem, settings = (
+        make_problem("logistic", penalty),
+        BatchedSettings(STEPS, CLIPS, 1.0),
+    )
     with pytest.raises(ValueError, match=said):
         dp_skgd.Run(problem, settings, streams(0), dp_skgd.Options(**options))
 
@@ -127,7 +130,7 @@ def test_no_dense_copy_of_sparse_data_is_made(name, monkeypatch):
     for kind in (sparse.csc_array, sparse.csr_array):
         for method in ("toarray", "todense"):
             monkeypatch.setattr(kind, method, refuse)
-    problem.objective(CASES[name].run(problem, Settings(STEPS, CLIPS, NOISE)))
+    problem.objective(CASES[name].run(problem, BatchedSettings(STEPS, CLIPS, NOISE)))
 
 
 # --- the samplings of DP-SkGD, and what it reduces to ---------------------------------
@@ -163,7 +166,7 @@ def test_partitions(count):
 def test_a_setting_of_dp_svrg_has_the_same_bits_alone(loss, n, p):
     """Alone it has a kernel of its own; both end epochs in between."""
     problem, options = make_problem(loss, "box", n=n, p=p), dp_svrg.Options(inner=0.7)
-    every = Settings(np.geomspace(1e-4, 1e-1, 3), np.geomspace(0.1, 10, 3), 0.5)
+    every = BatchedSettings(np.geomspace(1e-4, 1e-1, 3), np.geomspace(0.1, 10, 3), 0.5)
     runs = {
         chosen: dp_svrg.Run(
             problem, every.take([*chosen]), streams(3), options, workers=1, total=2 * n
@@ -191,7 +194,9 @@ def greedy(
     problem, clip, multiplier, calibration="strict", seed=0, step=0.0, **options
 ):
     """A run of one setting, which stays at w = 0 if its step is 0."""
-    settings = Settings(np.full(1, step), np.full(1, clip), multiplier, calibration)
+    settings = BatchedSettings(
+        np.full(1, step), np.full(1, clip), multiplier, calibration
+    )
     return dp_gcd.Run(problem, settings, streams(seed), dp_gcd.Options(**options))
 
 

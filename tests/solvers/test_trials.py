@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conftest import make_problem
-from dperm.core.lanes import Settings, dp_cd, trials
+from dperm.core.lanes import BatchedSettings, dp_cd, trials
 from dperm.core.lanes.engine import run_batched
 from dperm.core.privacy import calibrate, streams
 from dperm.solvers.lanes import dp_sgd, dp_skgd, dp_svrg
@@ -25,7 +25,7 @@ POINTS = [
 
 def plain(problem, module, options, point, multiplier, seed):
     """One setting alone, all its steps at once."""
-    settings = Settings(
+    settings = BatchedSettings(
         np.full(1, point["step"]), np.full(1, point["clip"]), multiplier
     )
     count = module.steps(problem, point["passes"], options)
@@ -93,7 +93,7 @@ def test_a_grid_that_diverges_is_named(on):
 def test_a_block_whose_settings_are_all_lost_ends(module):
     """At the first checkpoint, with nothing left to run to the second."""
     problem = make_problem("least_squares", "l2")
-    settings = Settings(np.full(1, 1e6), np.full(1, 1e3), 1.0)
+    settings = BatchedSettings(np.full(1, 1e6), np.full(1, 1e3), 1.0)
     found = run_batched(module, module.Options(), problem, settings, [5, 10], 0)
     assert [snapshot.diverged.tolist() for snapshot in found] == [[True], [True]]
     assert found[0].objective == found[1].objective > 10
@@ -104,7 +104,7 @@ def test_a_setting_above_the_limit_ends_at_the_first_of_several_checkpoints_by_i
     steps, clips = np.array([1e-3, 0.1, 2.0, 0.5]), np.full(4, 1.0)
 
     def run(some, checkpoints, stop_above):
-        settings = Settings(steps[some], clips[some], 3.0)
+        settings = BatchedSettings(steps[some], clips[some], 3.0)
         given = (dp_sgd, dp_sgd.Options(), problem, settings, checkpoints, 0)
         return run_batched(*given, stop_above=stop_above)
 

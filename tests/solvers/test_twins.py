@@ -21,7 +21,7 @@ from dperm.core.erm.optimum import solve
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import build
 from dperm.core.erm.sets import norms
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import laplace_rows, streams
 from dperm.solvers.distributed.columns import Columns
 from dperm.solvers.distributed.node import shared_sketch
@@ -141,7 +141,9 @@ def test_settings(name, form, loss):
     A = X if form == "dense" else sparse.csc_array(X)
     for penalty in PENALTIES.values():
         problem = build("small", A, y, loss, penalty, 1.0, 1e-4)
-        found = case.run(problem, Settings(steps, clips, NOISE, case.calibration))
+        found = case.run(
+            problem, BatchedSettings(steps, clips, NOISE, case.calibration)
+        )
         for k, setting in enumerate(zip(steps, clips, strict=True)):
             expected = case.twin(X, y, loss, penalty, (*setting, NOISE))
             np.testing.assert_allclose(found[k], expected, **EXACT)
@@ -151,7 +153,7 @@ def test_settings(name, form, loss):
 def test_without_noise_and_clip_settings_find_the_optimum(name):
     """Whatever the order of the columns."""
     case, (X, y) = CASES[name], raw_data("least_squares")
-    settings = Settings(np.full(1, case.slow), np.full(1, np.inf), 0.0)
+    settings = BatchedSettings(np.full(1, case.slow), np.full(1, np.inf), 0.0)
     for order in (slice(None), [3, 0, 4, 2, 1]):
         problem = build("x", X[:, order], y, "least_squares", PENALTIES["l1"])
         found = problem.objective(case.run(problem, settings, case.exact))[0]

@@ -13,7 +13,7 @@
 9. ``told``: where all releases are forced to be the same, a fitted object, its pickle
    and repr, warnings, messages and exceptions tell nothing of the record.
 
-The last two are of whole fits (:class:`.mechanism.Whole`).
+The last two are of whole fits (:class:`.mechanism.WholeFit`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from dperm.audit.mechanism import (
     Draw,
     Mechanism,
     Pair,
-    Tap,
+    Recorder,
     Transcript,
     all_seeds,
     quiet,
@@ -369,7 +369,7 @@ class Audit:
         fitted = self.m.whole
         if fitted is None:
             return CheckResult("parts", 0.0, 0.0, False, "no whole fit")
-        tap = Tap()
+        tap = Recorder()
         seeds = [self.seed + 1 + k for k in range(FITS)]
         wrong = []
         with listening(tap), quiet():

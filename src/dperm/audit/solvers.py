@@ -28,7 +28,7 @@ from dperm.core.erm.losses import named
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.calibration import calibrate
 from dperm.core.privacy.ledger import Ledger, NonPrivate
 from dperm.core.privacy.mechanisms import Streams
@@ -159,7 +159,7 @@ class NoSubjectError(ConfigError):
 
 
 @dataclass(frozen=True)
-class Asked:
+class AuditRequest:
     """A solver with options, under a calibration."""
 
     name: str
@@ -213,7 +213,7 @@ def mechanisms(
         varied = name == algorithm or algorithm not in solvers.PLACES
     subjects: list[Mechanism] = []
     for kind in kinds:
-        request = Asked(name, module, solver_options, kind, needs, varied)
+        request = AuditRequest(name, module, solver_options, kind, needs, varied)
         subjects += MAKERS[family](request)
     if not subjects:
         raise NoSubjectError(f"solver {name}: the audit has no subject for it")
@@ -228,7 +228,7 @@ def is_open(ledger: Ledger) -> bool:
 # --- settings -------------------------------------------------------------------------
 
 
-def _settings(request: Asked) -> Made:
+def _settings(request: AuditRequest) -> Made:
     """Other losses, storages and penalties that the module declares to support."""
     shape = request.needs.shape
     count = request.needs.steps
@@ -259,7 +259,7 @@ def _settings(request: Asked) -> Made:
         yield setting(varied, f", {next(iter(changed))}", shape, count)
 
 
-def setting(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
+def setting(request: AuditRequest, words: str, shape: Shape, count: int) -> Mechanism:
     """One setting over a finite sum, step by step."""
     base = shape.records()
     problem = shape.problem(base)
@@ -271,7 +271,7 @@ def setting(request: Asked, words: str, shape: Shape, count: int) -> Mechanism:
         )
 
     noise = calibrate(ledger, 1.0, DELTA, request.kind)
-    settings = Settings(
+    settings = BatchedSettings(
         np.full(1, STEP), np.full(1, CLIP), noise.noise_multiplier, request.kind
     )
     prepared = lru_cache(maxsize=200)(lambda data: shape.problem(data, problem))
@@ -357,14 +357,14 @@ def _sequence(needs: Needs, d: int) -> AuditData:
     return AuditData(X, np.where(np.arange(needs.n) % 3 == 0, -1.0, 1.0))
 
 
-def _streams(request: Asked) -> Made:
+def _streams(request: AuditRequest) -> Made:
     """A stream of records in each ball, with one target."""
     for words, needs, base in _kinds_of_stream(request):
         yield from _of_balls(request, words, needs, base)
 
 
 def _kinds_of_stream(
-    request: Asked,
+    request: AuditRequest,
 ) -> Iterator[tuple[str, Needs, AuditData | None]]:
     """The usual data, and those on which a bound on the step is needed.
 
@@ -386,7 +386,9 @@ def _kinds_of_stream(
         yield ", long steps", curved, AuditData(X, np.zeros(curved.n))
 
 
-def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) -> Made:
+def _of_balls(
+    request: AuditRequest, words: str, needs: Needs, base: AuditData | None
+) -> Made:
     target = family.Target(needs.epsilon, DELTA, request.kind)
     for p, d in needs.balls[: 1 if base else None]:
         setup = Setup(needs.loss, p, d, needs.radius)
@@ -430,7 +432,7 @@ def _of_balls(request: Asked, words: str, needs: Needs, base: AuditData | None) 
         )
 
 
-def _frank_wolfe(request: Asked) -> Made:
+def _frank_wolfe(request: AuditRequest) -> Made:
     d = request.needs.balls[0][1]
     count = request.needs.steps
     base = _sequence(request.needs, d)
@@ -477,7 +479,7 @@ def _frank_wolfe(request: Asked) -> Made:
 # --- fits -----------------------------------------------------------------------------
 
 
-def _fits(request: Asked) -> Made:
+def _fits(request: AuditRequest) -> Made:
     """Under strict noise only: no paper prints another."""
     if request.kind != STRICT:
         return
@@ -506,7 +508,9 @@ def _is_tilted(ledger: Ledger) -> bool:
     return any(isinstance(event, PerturbedObjective) for event in ledger.events)
 
 
-def fit(request: Asked, words: str, shape: Shape, company: bool = False) -> Mechanism:
+def fit(
+    request: AuditRequest, words: str, shape: Shape, company: bool = False
+) -> Mechanism:
     """A few releases on all records, under strict noise.
 
     A minimiser is mapped to the linear term that would lead to it on the base, which is
@@ -581,7 +585,7 @@ def linear_terms(module: ModuleType, options: Any, problem: Problem, u: Array) -
     return -(slope + (scaled.n * scaled.l2 + ridge) * u)
 
 
-MAKERS: dict[str, Callable[[Asked], Made]] = {
+MAKERS: dict[str, Callable[[AuditRequest], Made]] = {
     "lanes": _settings,
     "frank_wolfe": _frank_wolfe,
     "streams": _streams,

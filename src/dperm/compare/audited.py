@@ -37,8 +37,8 @@ from dperm.audit.mechanism import (
     AuditData,
     Composed,
     Mechanism,
-    Tap,
-    Whole,
+    Recorder,
+    WholeFit,
     quiet,
 )
 from dperm.audit.solvers import as_vertex, far, vertex
@@ -258,7 +258,7 @@ def search(real: bool) -> Mechanism:
 # --- whole fits -----------------------------------------------------------------------
 
 
-def whole(model: Any, base: AuditData) -> Whole:
+def whole(model: Any, base: AuditData) -> WholeFit:
     """A fit of an estimator, or a search, as its user calls it."""
     is_search = isinstance(model, PrivateSearch)
     is_real = isinstance(model.estimator if is_search else model, DPRegressor)
@@ -276,7 +276,7 @@ def whole(model: Any, base: AuditData) -> Whole:
         with Budget(count * epsilon, count * delta) as budget:
             fits = [fit(data, epsilon, delta, seed) for seed in seeds]
         is_kept = False
-        with Budget(2 * epsilon, 2 * delta), listening(Tap()):
+        with Budget(2 * epsilon, 2 * delta), listening(Recorder()):
             fit(data, epsilon, delta, seeds[0])
             try:
                 fit(data, epsilon, delta, seeds[0])
@@ -290,7 +290,7 @@ def whole(model: Any, base: AuditData) -> Whole:
     times = -(-PLENTY // len(base.y))
     many = AuditData(np.tile(base.X, (times, 1)), np.tile(base.y, times))
     neighbours = partial(_neighbours, base, is_real)
-    return Whole(fit, ledger, forced, neighbours, many, composed)
+    return WholeFit(fit, ledger, forced, neighbours, many, composed)
 
 
 @contextmanager

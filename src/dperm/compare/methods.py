@@ -201,9 +201,9 @@ class Laning(Contestant):
         """A batch of one setting, its clip in units of the scales."""
         clip, count = clip_unit(self.problem) * setting["clip"], self._count(setting)
         step = np.array([setting["step"]], dtype=float)
-        from dperm.core.lanes import Settings  # a fit by few releases needs none
+        from dperm.core.lanes import BatchedSettings  # a fit by few releases needs none
 
-        settings = Settings(step, np.array([clip]), noise_multiplier, STRICT)
+        settings = BatchedSettings(step, np.array([clip]), noise_multiplier, STRICT)
         run = self.module.Run(self.problem, settings, own, self.options, 1, count)
         return nullcontext(Iterates(run, count))
 

@@ -18,7 +18,7 @@ from dperm.core.experiment import files as store
 from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.tune import ONE_RUN
 from dperm.core.experiment.unit import SolverJob, setting_rows
-from dperm.core.lanes import Settings, trials
+from dperm.core.lanes import BatchedSettings, trials
 from dperm.core.lanes.engine import run_batched
 from dperm.core.privacy.calibration import Calibration, UnreachableTargetError
 from dperm.core.privacy.ledger import as_set, moves_with_data
@@ -179,7 +179,12 @@ def refined(
 
 
 def ends(
-    module: Any, options: Any, problem: Problem, side: Settings, steps: int, seeds: Any
+    module: Any,
+    options: Any,
+    problem: Problem,
+    side: BatchedSettings,
+    steps: int,
+    seeds: Any,
 ) -> np.ndarray:
     """Final objectives of settings after some steps, one run per seed; (seeds, L)."""
     setting = (module, options, problem, side, [steps])
@@ -270,7 +275,7 @@ def transcripts_of(
     tables = []
     for passes, settings_of_passes in chosen.groupby("passes"):
         step, clip = (settings_of_passes[key].to_numpy() for key in ("step", "clip"))
-        settings = Settings(
+        settings = BatchedSettings(
             step, clip, float(settings_of_passes["noise_multiplier"].iloc[0]), kind
         )
         for number, seed in enumerate(seeds(float(passes))):

@@ -32,7 +32,7 @@ from dperm.core.experiment.unit import (
     compute,
     unavailable,
 )
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.lanes.engine import run_batched
 from dperm.core.parallel import forked
 from dperm.pipeline import checks, digests, jobs, meter, products, scopes, trace
@@ -139,7 +139,7 @@ def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     clocked = min(config.paper.clocked, design.fresh)  # the others have no rows
     units = tuning.fresh_units(job, design, range(clocked))
     if units:  # compile or load the kernels before anything is timed
-        settings = Settings(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
+        settings = BatchedSettings(np.full(1, 1e-3), np.full(1, 1e-3), 0.0)
         run_batched(
             job.module, job.options, job.problem, settings, [1], 0, lambda W: {}
         )

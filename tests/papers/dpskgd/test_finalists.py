@@ -9,7 +9,7 @@ import pytest
 from conftest import make_problem
 from dperm.core.erm.optimum import solve
 from dperm.core.experiment.unit import setting_rows
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.papers.dpskgd import sweeps
 from dperm.present.intervals import SETTING
 from dperm.solvers.lanes import dp_skgd
@@ -28,7 +28,7 @@ def job():
 
 
 def mean_objective(job, at, seeds):
-    settings = Settings(
+    settings = BatchedSettings(
         np.array([at.step]), np.array([at.clip]), NOISE[at.passes], "strict"
     )
     given = (job.module, job.options, job.problem, job.optimum, settings, at.passes)

@@ -21,7 +21,7 @@ from dperm.core.erm.problem import Problem
 from dperm.core.experiment import files as store
 from dperm.core.experiment import plan
 from dperm.core.experiment.files import POINT, Key, Parts
-from dperm.core.lanes import Settings, trials
+from dperm.core.lanes import BatchedSettings, trials
 from dperm.core.lanes.engine import DIVERGED, Snapshot, run_batched
 from dperm.core.privacy.calibration import Calibration
 from dperm.core.privacy.ledger import RELATION
@@ -224,7 +224,7 @@ def setting_rows(
     options: Any,
     problem: Problem,
     optimum: Optimum,
-    settings: Settings,
+    settings: BatchedSettings,
     passes: float,
     observed: Sequence[float],
     seed: int,

@@ -40,7 +40,7 @@ _VECTOR = 8  # settings one instruction advances
 
 
 @dataclass(frozen=True)
-class Settings:
+class BatchedSettings:
     """Hyper-parameter settings that run together."""
 
     #: shape (L,); step size as a multiple of 1/M_j (coordinate steps) or 1/beta (record
@@ -52,7 +52,7 @@ class Settings:
     #: accountant that set the noise, such as ``paper`` or ``strict``
     calibration: str = PAPER
 
-    def take(self, index: Any) -> Settings:
+    def take(self, index: Any) -> BatchedSettings:
         """The settings selected by an index array, mask or slice."""
         return replace(self, step=self.step[index], clip=self.clip[index])
 
@@ -134,7 +134,7 @@ class Run(Block):
     def __init__(
         self,
         problem: Problem,
-        settings: Settings,
+        settings: BatchedSettings,
         streams: Streams,
         options: Any,
         workers: int = 1,
@@ -157,10 +157,10 @@ class Run(Block):
 
     # --- what a solver states ---------------------------------------------------------
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Settle what depends on the problem and the options, such as the width."""
 
-    def setting_constants(self, settings: Settings) -> tuple[np.ndarray, ...]:
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Constants of the settings, (L,) each; a kernel finds them by their place."""
         raise NotImplementedError
 

@@ -21,7 +21,7 @@ from dperm.core.compiled import KERNEL
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Settings, mean_sensitivity, share
+from dperm.core.lanes import BatchedSettings, mean_sensitivity, share
 from dperm.core.lanes.columns import moved, setting_count, slopes, sums_after
 from dperm.core.privacy.ledger import SMOOTHNESS, Gaussian, Ledger
 from dperm.core.solvers.options import at_least, one_of
@@ -137,7 +137,7 @@ class Run(driver.Run):
 
     kernel = staticmethod(_steps)
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Begin the first period, with the step and threshold rules."""
         if self.problem.is_sparse:
             self.width = 64
@@ -149,7 +149,7 @@ class Run(driver.Run):
         self.M = self.divisor = self.smoothness(settings)
         self.share = self.shares(self.M)
 
-    def smoothness(self, settings: Settings) -> np.ndarray:
+    def smoothness(self, settings: BatchedSettings) -> np.ndarray:
         """M_j of the problem, taken as public (as the paper does); shape (p,)."""
         return self.problem.smoothness
 
@@ -159,7 +159,7 @@ class Run(driver.Run):
             return share(M)
         return share(np.ones_like(M))
 
-    def setting_constants(self, settings: Settings) -> tuple[np.ndarray, ...]:
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Step, clip and noise scale of each setting, for a share of 1."""
         scale = settings.noise_scale(mean_sensitivity(settings.clip, self.problem.n))
         return settings.step, settings.clip, scale

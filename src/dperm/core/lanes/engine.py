@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import streams
 
 DIVERGED = 10.0  # an objective this many times F(0) at a checkpoint ends a setting
@@ -41,7 +41,7 @@ def run_batched(
     module: ModuleType,
     options: Any,
     problem: Problem,
-    settings: Settings,
+    settings: BatchedSettings,
     checkpoints: Sequence[int],
     seed: int,
     measure: Measure = lambda weights: {},

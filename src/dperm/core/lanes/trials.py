@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.lanes.engine import run_batched
 from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
@@ -52,13 +52,17 @@ def noise(
     return calibrate(ledger, problem.epsilon, problem.delta, calibration)
 
 
-def batched(step: np.ndarray, clip: np.ndarray, calibration: Calibration) -> Settings:
+def batched(
+    step: np.ndarray, clip: np.ndarray, calibration: Calibration
+) -> BatchedSettings:
     """Settings under calibrated noise; step and clip (L,)."""
-    return Settings(step, clip, calibration.noise_multiplier, calibration.calibration)
+    return BatchedSettings(
+        step, clip, calibration.noise_multiplier, calibration.calibration
+    )
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedRuns:
     """A chosen setting, and its results on seeds that were not used to choose it."""
 
     point: dict[str, float]  #: step, clip and passes
@@ -117,7 +121,7 @@ class Trials:
 
     def tried(
         self, points: Iterable[Point], seed: int, counts: tuple[int, int]
-    ) -> Tuned:
+    ) -> TunedRuns:
         """Choose from a grid on some seeds, and run the choice on others.
 
         All seeds are derived from one; ``counts`` are those of tuning seeds and of
@@ -128,7 +132,7 @@ class Trials:
         tuning_seeds, later = counts
         seeds = seeds_of(seed, tuning_seeds + later)
         best = self.best(points, seeds[:tuning_seeds])[0]
-        return Tuned(
+        return TunedRuns(
             best, self.noise(best["passes"]), self.fresh(best, seeds[tuning_seeds:])
         )
 
@@ -138,7 +142,7 @@ class Trials:
         finer: Iterable[Mapping[str, float]],
         seed: int,
         counts: tuple[int, int],
-    ) -> Tuned:
+    ) -> TunedRuns:
         """As ``tried``, on the settings around the best of a coarse grid.
 
         The coarse grid is run on one seed. Its best points run again on all tuning
@@ -152,7 +156,9 @@ class Trials:
         ]
         return self.tried(around, seed, counts)
 
-    def _ended(self, side: Settings, passes: float, seeds: Sequence[int]) -> np.ndarray:
+    def _ended(
+        self, side: BatchedSettings, passes: float, seeds: Sequence[int]
+    ) -> np.ndarray:
         """Final objectives, infinite where one diverged, shape (len(seeds), L)."""
         count = self.module.steps(self.problem, passes, self.options)
         arguments = (self.module, self.options, self.problem, side, [count])

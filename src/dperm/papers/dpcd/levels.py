@@ -24,7 +24,7 @@ import numpy as np
 
 from dperm.core.calibrations import STRICT
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Settings, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.lanes.dp_cd import bytes_per_setting, steps
 from dperm.core.privacy.calibration import smallest
 from dperm.core.privacy.ledger import Gaussian, Ledger
@@ -114,7 +114,7 @@ def estimated(problem: Problem, streams: Streams, options: Options) -> np.ndarra
 class Run(dp_cd.Run):
     """DP-CD that steps and clips by the estimated constants."""
 
-    def smoothness(self, settings: Settings) -> np.ndarray:
+    def smoothness(self, settings: BatchedSettings) -> np.ndarray:
         """Noisy M_j, one release for all settings of the run; shape (p,).
 
         Raises

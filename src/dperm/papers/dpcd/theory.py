@@ -13,7 +13,7 @@ import numpy as np
 
 from dperm.core.erm.optimum import Optimum
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Settings, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.privacy.mechanisms import streams
 from dperm.solvers.lanes.constants import largest_derivatives, strong_convexity
 
@@ -127,7 +127,7 @@ class AsPrinted(dp_cd.Run):
         options = dp_cd.Options("uniform", periods=periods)
         # a deviation of sqrt(12 T K log(1 / delta)) L_j / (n epsilon), Theorem 3.1
         noise = problem.n / 2 * math.sqrt(12 * count * rate)
-        settings = Settings(np.ones(1), np.ones(1), noise)
+        settings = BatchedSettings(np.ones(1), np.ones(1), noise)
         super().__init__(problem, settings, streams(seed), options, total=count)
         self.advance(count)
 

@@ -16,7 +16,7 @@ from dperm.core.experiment import grid as grids
 from dperm.core.experiment import plan, results
 from dperm.core.experiment.schema import Config
 from dperm.core.experiment.unit import SolverJob
-from dperm.core.lanes import Settings, dp_cd, trials
+from dperm.core.lanes import BatchedSettings, dp_cd, trials
 from dperm.core.privacy.accounting import true_epsilon
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import streams
@@ -113,7 +113,9 @@ def selection(
     def ended(count: int, several: list[int]) -> np.ndarray:
         """Final objectives of the runs after so many iterations."""
         calibrated = trials.noise(problem, module, options, count, STRICT)
-        side = Settings(np.ones(1), clip, calibrated.noise_multiplier / records, STRICT)
+        side = BatchedSettings(
+            np.ones(1), clip, calibrated.noise_multiplier / records, STRICT
+        )
         return ends(module, options, problem, side, count, several)[:, 0]
 
     tried = [int(point["iterations"])] if point["iterations"] else counts
@@ -223,7 +225,9 @@ def coordinates(
     ]
 
 
-def _taken(job: SolverJob, settings: Settings, count: int, seed: int) -> dict[str, Any]:
+def _taken(
+    job: SolverJob, settings: BatchedSettings, count: int, seed: int
+) -> dict[str, Any]:
     run = job.module.Run(job.problem, settings, streams(seed), job.options, total=count)
     times = np.zeros(job.problem.p, dtype=int)
     for _ in range(count):

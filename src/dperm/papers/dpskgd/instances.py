@@ -13,7 +13,7 @@ from scipy.linalg import hadamard
 
 from dperm.core.erm.penalties import Penalty
 from dperm.core.erm.problem import Problem, build
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import Streams, gaussian
 from dperm.solvers.lanes import dp_sgd, dp_skgd
 
@@ -241,7 +241,9 @@ class SampledMethod:
             options = dp_skgd.Options(probabilities=kind)
         problem = self.f.problem(rows)
         multiplier = noise * rows / self.n
-        settings = Settings(np.full(1, step), np.full(1, self.f.lipschitz), multiplier)
+        settings = BatchedSettings(
+            np.full(1, step), np.full(1, self.f.lipschitz), multiplier
+        )
         run = solver.Run(problem, settings, drawn, options, total=count)
         run.advance(count)
         return float(problem.objective(run.weights)[0])

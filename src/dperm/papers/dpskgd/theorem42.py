@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dperm.core.lanes import Settings
+from dperm.core.lanes import BatchedSettings
 from dperm.core.privacy.mechanisms import Streams
 from dperm.core.privacy.strict import gaussian_epsilon
 from dperm.papers.dpskgd import theory
@@ -147,7 +147,7 @@ class Algorithm:
         f = self.f
         (inner, periods) = counts
         options = replace(self.sketch.options, periods=periods)
-        settings = Settings(np.ones(1), np.full(1, f.clip), noise * f.p / n)
+        settings = BatchedSettings(np.ones(1), np.full(1, f.clip), noise * f.p / n)
         steps = inner * periods
         engine = dp_skgd.Run(f.problem, settings, drawn, options, total=steps)
         engine.divisor = f.dominating

@@ -21,7 +21,7 @@ import numpy as np
 from dperm.core import calibrations
 from dperm.core.calibrations import PAPER
 from dperm.core.erm.problem import Problem
-from dperm.core.lanes import Settings, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.lanes.dp_cd import bytes_per_setting, steps
 from dperm.core.privacy.ledger import FEATURE_BOUNDS, Laplace, Ledger
 from dperm.core.privacy.mechanisms import laplace
@@ -110,7 +110,7 @@ def feature_bounds(X: Any, factor: float) -> np.ndarray:
 class Run(dp_cd.Run):
     """DP-CD with steps and clipping thresholds from the private constants."""
 
-    def smoothness(self, settings: Settings) -> np.ndarray:
+    def smoothness(self, settings: BatchedSettings) -> np.ndarray:
         """Noisy M_j, one release for all settings of the run; shape (p,)."""
         problem = self.problem
         options = self.options

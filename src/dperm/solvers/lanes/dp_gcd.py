@@ -41,7 +41,7 @@ from dperm.core.compiled import INLINE, KERNEL, clamp
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Settings, mean_sensitivity, share
+from dperm.core.lanes import BatchedSettings, mean_sensitivity, share
 from dperm.core.lanes.columns import clipped_sums, moved_apart, setting_count, slopes
 from dperm.core.lanes.dp_cd import bytes_per_setting as bytes_per_setting
 from dperm.core.privacy.ledger import SMOOTHNESS, Ledger
@@ -228,13 +228,13 @@ class Run(driver.Run):
 
     kernel = staticmethod(_steps)
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Lay settings side by side where A is sparse and they are not few."""
         self.width = 64 if self.problem.is_sparse and len(settings.step) > 3 else 1
         self.step_draws = self.problem.p
         self.share = share(self.problem.smoothness)  # C_j / C, shape (p,)
 
-    def setting_constants(self, settings: Settings) -> tuple[np.ndarray, ...]:
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Step, clip; noise scales: of a value, within the rule, on the score.
 
         The scales of a value and within the rule are those for a share of 1.

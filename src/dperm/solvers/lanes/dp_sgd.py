@@ -28,7 +28,7 @@ from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox, prox_constants
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Settings, sum_sensitivity
+from dperm.core.lanes import BatchedSettings, sum_sensitivity
 from dperm.core.privacy.ledger import GLOBAL_SMOOTHNESS, Ledger, SampledGaussian
 from dperm.core.solvers.options import at_least
 
@@ -250,7 +250,7 @@ class Run(driver.Run):
 
     by_rows = True
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Choose the kernel, and tiles that stay in the cache."""
         self.step_draws = self.problem.p
         self.kernel = _steps
@@ -267,7 +267,7 @@ class Run(driver.Run):
         size: int = self.options.batch
         return size
 
-    def setting_constants(self, settings: Settings) -> tuple[np.ndarray, ...]:
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Step / b, clip, step times noise scale, threshold, shrinkage."""
         step = settings.step / self.problem.global_smoothness
         b = self.batch

@@ -33,7 +33,7 @@ from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Settings, dp_cd
+from dperm.core.lanes import BatchedSettings, dp_cd
 from dperm.core.lanes.columns import moved
 from dperm.core.lanes.dp_cd import bytes_per_setting as bytes_per_setting
 from dperm.core.privacy.ledger import (
@@ -333,7 +333,7 @@ class Run(dp_cd.Run):
     Single coordinates use DP-CD's kernel, so that the bits are the same.
     """
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Prepare the sketch; refuse a penalty that the options do not admit."""
         if reason := refuses(self.options, self.problem.penalty.is_smooth):
             raise ValueError(f"problem {self.problem.name}: {reason}")

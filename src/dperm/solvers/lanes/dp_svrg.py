@@ -25,7 +25,7 @@ from dperm.core.erm.losses import derivative
 from dperm.core.erm.penalties import prox
 from dperm.core.erm.problem import Problem
 from dperm.core.kernels import njit
-from dperm.core.lanes import Settings, mean_sensitivity
+from dperm.core.lanes import BatchedSettings, mean_sensitivity
 from dperm.core.privacy.ledger import (
     GLOBAL_SMOOTHNESS,
     Gaussian,
@@ -246,13 +246,13 @@ class Run(dp_sgd.Run):
 
     batch = 1  #: records of a step
 
-    def set_up(self, settings: Settings) -> None:
+    def set_up(self, settings: BatchedSettings) -> None:
         """Find the length of an epoch."""
         super().set_up(settings)
         self.epoch = epoch(self.problem, self.options)
         self.kernel = _single_steps if len(settings.step) == 1 else _steps
 
-    def setting_constants(self, settings: Settings) -> tuple[np.ndarray, ...]:
+    def setting_constants(self, settings: BatchedSettings) -> tuple[np.ndarray, ...]:
         """Those of DP-SGD, and step times the noise scale of the full gradient."""
         step = settings.step / self.problem.global_smoothness
         n = self.problem.n

@@ -47,7 +47,7 @@ def difference_sums(rows, labels, factors, bound, W, V, out):
                 total[j] = fused(g, z[j], total[j])
 
 
-class Kept(Stream):
+class StoredRecords(Stream):
     """A run on the next n records of a source, which it keeps.
 
     Attributes
