@@ -26,8 +26,16 @@ from dperm.pipeline import inputs
 
 CALIBRATION = PAPER  # published results were run with the published noise
 KEPT = [
-    *("passes", "step", "clip", "transcript", "transcript_seed", "objective"),
-    *("relative_error", "true_positives", "false_positives", "status"),
+    "passes",
+    "step",
+    "clip",
+    "transcript",
+    "transcript_seed",
+    "objective",
+    "relative_error",
+    "true_positives",
+    "false_positives",
+    "status",
 ]
 
 

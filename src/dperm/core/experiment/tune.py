@@ -248,9 +248,16 @@ def _key(job: SolverJob, kind: str, passes: float) -> str:
     problem = job.problem
     return store.digest(
         [
-            *(problem.digest, problem.n, problem.p, problem.epsilon, problem.delta),
-            *(kind, job.steps(passes), job.algorithm),
-            *(asdict(job.options), job.code.noise),
+            problem.digest,
+            problem.n,
+            problem.p,
+            problem.epsilon,
+            problem.delta,
+            kind,
+            job.steps(passes),
+            job.algorithm,
+            asdict(job.options),
+            job.code.noise,
         ]
     )
 

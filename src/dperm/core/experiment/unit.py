@@ -28,12 +28,35 @@ from dperm.core.privacy.ledger import RELATION
 
 IDENTITY = ["calibration", "passes", "step", "clip", "replicate", "checkpoint"]
 COLUMNS = [
-    *("paper", "problem", "solver", "algorithm", "calibration", "epsilon", "delta"),
-    *("neighbours", "given", "true_epsilon", "noise_multiplier"),
-    *("passes", "steps", "step"),
-    *("clip", "seed", "replicate", "checkpoint", "objective", "relative_error"),
-    *("support_size", "true_positives", "false_positives", "seconds", "status"),
-    *("reason", "commit", "versions", "config_digest"),
+    "paper",
+    "problem",
+    "solver",
+    "algorithm",
+    "calibration",
+    "epsilon",
+    "delta",
+    "neighbours",
+    "given",
+    "true_epsilon",
+    "noise_multiplier",
+    "passes",
+    "steps",
+    "step",
+    "clip",
+    "seed",
+    "replicate",
+    "checkpoint",
+    "objective",
+    "relative_error",
+    "support_size",
+    "true_positives",
+    "false_positives",
+    "seconds",
+    "status",
+    "reason",
+    "commit",
+    "versions",
+    "config_digest",
 ]
 CHECKPOINTS = 10  # of a fresh run, at least, if it has more steps than that
 PROVENANCE = ["seconds", "commit", "versions", "config_digest"]
@@ -143,11 +166,20 @@ def part_key(job: SolverJob, unit: Unit) -> Key:
     support = np.packbits(job.optimum.support).tobytes().hex()
     identity = store.digest(
         [
-            *(job.problem.digest, repr(job.optimum.value), support),
-            *(job.names.solver, job.algorithm),
-            *(asdict(job.options), unit.stage, unit.calibration.calibration),
-            *(repr(unit.passes), repr(unit.calibration.noise_multiplier)),
-            *(seed(job, unit), unit.observed, unit.stop_above, job.names.paper),
+            job.problem.digest,
+            repr(job.optimum.value),
+            support,
+            job.names.solver,
+            job.algorithm,
+            asdict(job.options),
+            unit.stage,
+            unit.calibration.calibration,
+            repr(unit.passes),
+            repr(unit.calibration.noise_multiplier),
+            seed(job, unit),
+            unit.observed,
+            unit.stop_above,
+            job.names.paper,
         ]
     )
     return Key(identity, job.code.solver)
