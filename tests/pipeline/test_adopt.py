@@ -113,7 +113,7 @@ def parts():
     return {f"{path.parent.parent.name}/{path.name}" for path in found}
 
 
-def test_a_renamed_local_is_adopted_and_nothing_is_computed_again(project, caplog):
+def test_a_renamed_local_is_kept_and_nothing_is_computed_again(project, caplog):
     before = parts(), read_table(Path(LANES, "own/tune.parquet"))
     edited("helper_of_mine.py", "grown", "larger")
     assert len(adopt.adopt(configured())) == 1

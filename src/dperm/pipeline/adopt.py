@@ -1,4 +1,4 @@
-"""``dperm adopt``: rows of older code are kept if the current code makes the same bits.
+"""``dperm accept-code``: rows of older code are kept if the current one has their bits.
 
 Any edit of a solver, even a renamed variable, changes the key of its settings. Settings
 are deterministic, so some are run again: of the parts that the same older code made of
@@ -40,14 +40,14 @@ class DifferentBitsError(RuntimeError):
 
 
 def adopt(config: schema.Config) -> list[str]:
-    """Adopt settings of the paper; returns a line for every group that was adopted.
+    """Keep older rows of the paper; returns a line for every group that was kept.
 
-    Raises DifferentBitsError if any group differs; all others have been adopted.
+    Raises DifferentBitsError if any group differs; all others have been kept.
     """
     groups: dict[tuple[str, str], list[Old]] = {}
     for old in _older(config):
         groups.setdefault((old[0], old[1].stem.split("-")[1]), []).append(old)
-    adopted = []
+    accepted = []
     refused = []
     for (title, _), group in groups.items():
         sample = random.Random(title).sample(group, min(REPEATED, len(group)))
@@ -61,13 +61,13 @@ def adopt(config: schema.Config) -> list[str]:
         with store.locked(group[0][1].parents[1]):
             for _, path, name, _ in group:
                 path.replace(path.with_stem(name))
-        adopted.append(f"{title}: {len(group)} parts adopted")
-        log.info(adopted[-1])
+        accepted.append(f"{title}: {len(group)} parts kept")
+        log.info(accepted[-1])
     if not groups:
         log.info("%s: nothing of other code was kept", config.paper.name)
     if refused:
-        raise DifferentBitsError("not adopted:\n" + "\n".join(refused))
-    return adopted
+        raise DifferentBitsError("not kept:\n" + "\n".join(refused))
+    return accepted
 
 
 def _older(config: schema.Config) -> Iterator[Old]:

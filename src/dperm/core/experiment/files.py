@@ -4,7 +4,7 @@ Settings are stored: a stage that was killed, or whose grid grew, computes only 
 rest. A finished block of settings is a part, ``<identity>-<code>-<points>.parquet`` in
 the folder ``lanes``. The identity is a digest of everything that determines its
 rows, except the grid point and the code. The code is a digest of the functions that
-made the rows. ``dperm adopt`` finds parts of older code by their identity.
+made the rows. ``dperm accept-code`` finds parts of older code by their identity.
 """
 
 from __future__ import annotations
