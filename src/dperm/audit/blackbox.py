@@ -230,8 +230,8 @@ class Search:
             needed = SLOW * runs * seconds_a_run
             self.notes.append(
                 f"slow: {1 / seconds_a_run:.3g} runs a second. To count an event that "
-                f"always comes on one side takes {runs} runs of a pair, and {SLOW:.0f} pairs "
-                f"{needed:.0f} seconds (--seconds)"
+                f"always comes on one side takes {runs} runs of a pair, and "
+                f"{SLOW:.0f} pairs {needed:.0f} seconds (--seconds)"
             )
 
     def _search(self) -> None:
