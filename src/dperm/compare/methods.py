@@ -95,6 +95,7 @@ class Contestant(ABC):
 
     exact = False  #: whether noise is discrete, for release; of the family ``fits``
     once = False  #: whether it runs once, so that records need not be held twice
+    own = False  #: whether it may change the problem's array
 
     def __init__(self, module: ModuleType, options: Any, problem: Problem):
         self.module, self.options, self.problem = module, options, problem
@@ -155,7 +156,7 @@ class Fitting(Contestant):
         ledger = self.ledger(setting, noise_multiplier)
         at = Scaled(self.problem, apart=True) if self.exact else self.at
         if self.once and self.problem.public is not None:
-            at.hold_records()
+            at.hold_records(self.own)
             self.at = at
             self.problem = self.problem.public
         run: Fit = self.module.Run(at, ledger, [own], self._options(setting))

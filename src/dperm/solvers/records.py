@@ -73,12 +73,14 @@ class Records:
         S: np.ndarray | None = None,
         label: float = 1.0,
         apart: bool = False,
+        own: bool = False,
     ):
         self.loss = problem.loss
         self.apart = apart
+        self.own = own
         self._kept = dict[Any, Any]()
         with np.errstate(all="ignore"):
-            rows = _scaled(problem, S, apart)
+            rows = _scaled(problem, S, apart, own)
             self.rows, offset = cleaned(rows, problem.offset)
             self.norms = norms(self.rows)
             self.largest = _largest(self.rows)
@@ -91,7 +93,7 @@ class Records:
     @property
     def n(self) -> int:
         """Number of records."""
-        return self.rows.shape[0]
+        return len(self.norms)
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
         """The value stored under a key, made now if there is none."""
@@ -101,8 +103,24 @@ class Records:
 
     def clipped(self, radius: float) -> Any:
         """Records in the ball of a radius; see ``contributions``."""
-        bounds = (self.rows, self.norms, radius, self.largest)
-        return self.kept(("clipped", radius), lambda: contributions(*bounds))
+
+        def clip() -> Any:
+            return contributions(self.rows, self.norms, radius, self.largest)
+
+        return self.kept(("clipped", radius), clip)
+
+    def hold_clipped(self, radius: float) -> None:
+        """Hold records clipped to a radius alone, in place of the rows if they are own.
+
+        For methods that read nothing else: there are no other rows afterwards.
+        """
+        key = ("clipped", radius)
+        if self.own and key not in self._kept and not sparse.issparse(self.rows):
+            rows = self.rows
+            del self.rows
+            self._kept[key] = contributions(
+                rows, self.norms, radius, self.largest, own=True
+            )
 
     def slopes(self, margins: np.ndarray) -> np.ndarray:
         """Slopes phi' at margins of any shape, within the loss's bound if any."""
@@ -218,16 +236,19 @@ def contributions(
     sizes: np.ndarray,
     radius: float,
     largest: np.ndarray | None = None,
+    own: bool = False,
 ) -> Any:
     """Clip finite rows, dense or CSR, of known Euclidean norms to a radius.
 
     A row whose norm overflows, and so is infinite, becomes 0. ``largest`` are the rows'
-    largest entries, where they are known.
+    largest entries, where they are known. ``own`` dense rows are clipped in place.
 
     Raises ContributionError if a clipped row is still longer than the radius.
     """
     inside = np.minimum(1.0, radius / np.maximum(sizes, 1 / STEEP))
     check(_largest(rows) if largest is None else largest, inside, radius)
+    if own and not sparse.issparse(rows):
+        return np.multiply(rows, inside[:, None], out=rows)
     return _weighted(rows, inside)
 
 
@@ -361,10 +382,10 @@ def _entries(rows: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.ascontiguousarray(rows).ravel(), places, np.arange(n + 1) * p
 
 
-def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool) -> Any:
+def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool, own: bool) -> Any:
     """Rows over S, stored sparse if most entries are zero, unless ``as_given``.
 
-    The choice would depend on all records.
+    The choice would depend on all records. ``own`` lets them take the problem's place.
     """
     is_kept = problem.is_sparse or "rows" in vars(problem)
     rows = problem.rows if is_kept else np.ascontiguousarray(problem.A)
@@ -375,8 +396,8 @@ def _scaled(problem: Problem, S: np.ndarray | None, as_given: bool) -> Any:
         return rows if S is None else (rows @ sparse.diags_array(1 / S)).tocsr()
     if S is None:
         return rows
-    own = not is_kept and rows is not problem.A  # a copy made above
-    return np.divide(rows, S, out=rows if own else None)
+    is_copy = not is_kept and rows is not problem.A
+    return np.divide(rows, S, out=rows if own or is_copy else None)
 
 
 def _largest(rows: Any) -> np.ndarray:

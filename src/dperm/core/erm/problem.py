@@ -163,12 +163,14 @@ def build(
     digest: str = "",
     given: tuple[str, ...] = ("n",),
     own: bool = False,
+    by_rows: bool = False,
 ) -> Problem:
     """Make a Problem from prepared arrays.
 
     X is an ndarray (n, p) or a sparse array, y (n,) the labels, in {-1, +1} where the
     loss takes signs. ``loss`` is the name of one of ``losses``; the others are as for
-    ``Problem``. ``own`` says that a dense X is nobody else's, and may be changed.
+    ``Problem``. ``own`` says that a dense X is nobody else's, and may be changed;
+    ``by_rows`` that only rows are read, so that one in C order stays so.
 
     Raises ValueError if the loss is unknown, or a label that must be -1 or +1 is
     neither.
@@ -185,7 +187,7 @@ def build(
     if sparse.issparse(A):
         A = sparse.csc_array(A, dtype=np.float64)
         A.sort_indices()
-    else:
+    elif not (by_rows and A.flags.c_contiguous):
         A = np.asfortranarray(A, dtype=np.float64)
     offset = kind.offset(y)
     return Problem(name, A, offset, kind, penalty, epsilon, delta, digest, given=given)

@@ -110,4 +110,5 @@ class Run(Fit):
         R, Lambda, ridge = constants(scaled, options)
         off = options.tolerance if options.minima == "approximate" else 0.0
         tolerance = options.tolerance * Lambda
+        scaled.hold_clipped(R)
         self.u = yield scaled.tilted_minimum(R, ridge, tolerance, R**2 / Lambda, off)
