@@ -10,7 +10,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,8 +133,6 @@ def _clocked(config: schema.Config, kinds: set[str]) -> Iterator[pd.DataFrame]:
     except UnavailableError:
         return
     design = plan.design(config)
-    if design.evaluated == "ties":  # drawn against passes, not seconds
-        design = replace(design, evaluated="best")
     clocked = min(config.paper.clocked, design.fresh)  # the others have no rows
     units = tuning.fresh_units(job, design, range(clocked))
     if units:  # compile or load the kernels before anything is timed
