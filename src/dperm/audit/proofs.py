@@ -113,7 +113,7 @@ def law(target: AuditedFit, data: AuditData, seed: int) -> Law | None:
         return None
     laws: list[str] = []
     for draw in plain.draws:
-        laws += [draw.kind] * draw.unit.size
+        laws += [draw.law] * draw.unit.size
     fitted = Law(centre, np.column_stack(columns) - centre[:, None], tuple(laws))
     return fitted if _holds(target, data, seed, fitted, plain) else None
 
@@ -125,7 +125,7 @@ def _holds(
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
     for k in range(CHECKS):
         draws = plain.draws
-        units = [(1 + k % 3) * sample(d.kind, rng, d.unit.shape) for d in draws]
+        units = [(1 + k % 3) * sample(d.law, rng, d.unit.shape) for d in draws]
         run = target(data, seed + 1 + k, units)
         z = np.concatenate([np.ravel(unit) for unit in units])
         if run.others or run.output.shape != fitted.centre.shape:
