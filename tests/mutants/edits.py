@@ -306,7 +306,7 @@ EDITS = (
         "ranges:released", "remaining = {{noisy => read}} / n",
     ),
     plant("search_score_free", "private_search", "its scores are in no ledger",
-        "PrivateSearch._priced", "contestant.ledger(setting, noise){{ + score => }}",
+        "PrivateSearch._priced", "adapter.ledger(setting, noise){{ + score => }}",
     ),
     # Randomness that two parts of one fit share, or two fits of one budget.
     plant("search_seeds_shared", "private_search", "all runs have one noise",

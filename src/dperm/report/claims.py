@@ -53,7 +53,7 @@ COLUMNS = (
     *("defence", "misprint"),
 )
 PRINTED = "published/"  # a printed table, as it is
-LISTED = 2  # most groups that a reason lists
+MAX_LISTED = 2  # most groups that a reason lists
 
 
 def write(config: schema.Config) -> list[Path]:
@@ -384,7 +384,7 @@ def reason(claim: Claim, finding: Finding) -> str:
     return "; ".join(clauses)
 
 
-def few(names: Sequence[str], limit: int = LISTED) -> str:
+def few(names: Sequence[str], limit: int = MAX_LISTED) -> str:
     """The first of the names, and the number of the others."""
     remainder = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + remainder
@@ -402,5 +402,5 @@ def _groups(claim: Claim, finding: Finding) -> Iterator[str]:
     worst = sorted(
         numbers, key=lambda name: badness(claim, numbers[name]), reverse=True
     )
-    for name in worst[:LISTED]:
+    for name in worst[:MAX_LISTED]:
         yield f"{name}: {numbers[name]}" if name else str(numbers[name])
