@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from dperm.audit.draws import Run
+from dperm.audit.draws import RecordedRun
 from dperm.audit.functions import AuditedFit, Neighbours
 from dperm.audit.mechanism import LAWS, Array, AuditData
 from dperm.core.privacy.strict import gaussian_epsilon
@@ -119,7 +119,7 @@ def law(target: AuditedFit, data: AuditData, seed: int) -> Law | None:
 
 
 def _holds(
-    target: AuditedFit, data: AuditData, seed: int, fitted: Law, plain: Run
+    target: AuditedFit, data: AuditData, seed: int, fitted: Law, plain: RecordedRun
 ) -> bool:
     """Whether the law predicts the outputs of runs on fresh noise with other seeds."""
     rng = np.random.Generator(np.random.PCG64([seed, 5]))
