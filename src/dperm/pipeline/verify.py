@@ -136,7 +136,7 @@ def changed(
     scale = config.scale.folder
     folder = plan.results_folder(config)
     path = folder / manifest.NAME
-    now = manifest.held(scale)
+    now = manifest.tracked_files(scale)
     record = manifest.read(folder)
     if record is None:
         coverage.count("files", UNCHECKABLE, len(now))

@@ -37,7 +37,7 @@ from dperm.judge.judge import (
     judged,
     verdict_of,
 )
-from dperm.judge.number import Absent, Missing, rounded
+from dperm.judge.number import Missing, MissingRow, rounded
 from dperm.judge.words import Tables
 from dperm.pipeline import products
 from dperm.present.intervals import t_quantile
@@ -104,7 +104,7 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
     """
 
     def unknown(name: str) -> pd.DataFrame:
-        raise Absent(name)
+        raise MissingRow(name)
 
     for config in texts.papers(configuration.settings(overrides)):
         if config.paper.name in names:
@@ -233,7 +233,7 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
         where = f"{file_of(config)}: claim {number}"
         try:
             finding = judged(claim, ours, follow, whole=is_whole)
-        except Absent as error:
+        except MissingRow as error:
             raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
         printed = Finding(PENDING)
         if claim.table:
