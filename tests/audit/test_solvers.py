@@ -53,8 +53,8 @@ def test_every_private_solver_has_a_subject(path):
         return
     family = registry.family(module)
     printed = {"paper"} if family != "fits" else set()
-    assert {m.kind for m in found} == {"strict"} | printed
-    assert len({(m.name, m.kind) for m in found}) == len(found)
+    assert {m.calibration for m in found} == {"strict"} | printed
+    assert len({(m.name, m.calibration) for m in found}) == len(found)
     if family == "lanes" and path.stem == algorithm:
         names = " ".join(m.name for m in found)
         assert ", least squares" in names and ", penalty" in names
@@ -71,7 +71,7 @@ def test_a_solver_without_a_subject_is_a_failure(monkeypatch):
 def test_no_shift_costs_more_than_a_ledger(path):
     """What else an audit checks is in the contract of all solvers."""
     for m in subjects(path):
-        if m.kind == "strict":
+        if m.calibration == "strict":
             assert not Audit(m, **BRIEF).epsilon().caught, m.name
 
 

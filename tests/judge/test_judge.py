@@ -10,7 +10,7 @@ from dperm.core.experiment.locate import ConfigError
 from dperm.judge import claims
 from dperm.judge.claims import Claim
 from dperm.judge.judge import FAILS, HOLDS, NEARLY, NOTHING, OPEN, PENDING, judged
-from dperm.judge.number import Absent, Missing, Number
+from dperm.judge.number import Missing, MissingRow, Number
 from dperm.kinds.proofs import Argument
 
 TABLE = pd.DataFrame(
@@ -133,7 +133,7 @@ def test_the_decisive_number_is_that_of_the_worst_group_or_of_what_is_shown():
 
 def test_what_is_missing_is_named_and_an_error_of_whole_results():
     assert found(table=PART).missing == {"b": "no row"}
-    with pytest.raises(Absent, match="b: no row"):
+    with pytest.raises(MissingRow, match="b: no row"):
         found(table=PART, whole=True)
     lost = judged(claims.made(TENFOLD), reader(), {}, whole=True)
     assert (lost.verdict, lost.reason) == (PENDING, "fresh is not there")

@@ -65,7 +65,7 @@ def findings(m: Mechanism, effort: Mapping[str, int], seed: int) -> pd.DataFrame
     checked = [*Audit(m, seed=seed, **effort).findings()]
     public = "; ".join(united((N,), m.ledger.given))
     lower = next(check.measured for check in checked if check.check == "epsilon")
-    return _rows(checked, m.name, m.kind, m.claimed, m.true, lower, public)
+    return _rows(checked, m.name, m.calibration, m.claimed, m.true, lower, public)
 
 
 def _rows(findings: list[CheckResult], *common: Any) -> pd.DataFrame:

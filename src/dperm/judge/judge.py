@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dperm.judge.claims import Claim, groups
-from dperm.judge.number import Absent, Idle, Missing, Number
+from dperm.judge.number import Missing, MissingRow, Number, Undefined
 from dperm.judge.words import Tables, Words, evaluated, matching
 
 Arguments = dict[str, Callable[..., Any]]  # of proofs, by name
@@ -114,7 +114,7 @@ def _combined(
         table = tables(claim.table) if claim.table else pd.DataFrame()
         rows = matching(table, claim.rows) if claim.table else table
     except Missing as error:
-        if whole and isinstance(error, Absent):
+        if whole and isinstance(error, MissingRow):
             raise
         return replace(finding, verdict=PENDING, reason=str(error))
     for point in groups(claim.each):
@@ -124,9 +124,9 @@ def _combined(
             group = matching(rows, {k: v for k, v in point.items() if k in rows})
             if claim.table and group.empty:
                 raise (
-                    Idle(next(filter(None, reasons)))
+                    Undefined(next(filter(None, reasons)))
                     if any(reasons)
-                    else Absent("no row")
+                    else MissingRow("no row")
                 )
             words = Words(tables, claim.rows, point, group, arguments)
             words.exact = claim.exact
@@ -139,11 +139,11 @@ def _combined(
                 if own_numbers is not None:  # of a null, whose value counts
                     number_of_group = replace(number_of_group, bare=False)
                 finding.numbers[name] = number_of_group
-        except Idle as error:
+        except Undefined as error:
             finding.idle[name] = str(error)
         except Missing as error:
-            if whole and isinstance(error, Absent):
-                raise Absent(f"{name}: {error}" if name else str(error)) from None
+            if whole and isinstance(error, MissingRow):
+                raise MissingRow(f"{name}: {error}" if name else str(error)) from None
             finding.absent[name] = str(error)
     return combined(claim, finding)
 

@@ -50,7 +50,7 @@ Task = tuple[Point, int, Key]  # point, replicate, key of its part
 
 def tune(config: schema.Config) -> Path:
     """Run the grid of one solver on one problem and write ``tune.parquet``."""
-    checks.held(config.solver)
+    checks.check_ledger(config.solver)
     return _rows_in(config, "tune", tuning.tuned)
 
 

@@ -60,7 +60,7 @@ from dperm.pipeline.stages import Swept
 log = logging.getLogger(__name__)
 RTOL = 2e-9  # relative difference that counts as rounding
 MEANS = 1e-5  # an arithmetic mean may be so far outside the interval of a geometric one
-FEW_LANES = 20  # at most so many after a run
+MAX_REMADE = 20  # at most so many after a run
 IDENTITY = (*PROVENANCE, "algorithm", "neighbours")
 # Columns that describe a setting and not its result. They are filled in again whenever
 # settings are read, but stored with the rows of sweeps, where they are compared.
@@ -136,7 +136,7 @@ def changed(
     scale = config.scale.folder
     folder = plan.results_folder(config)
     path = folder / manifest.NAME
-    now = manifest.held(scale)
+    now = manifest.tracked_files(scale)
     record = manifest.read(folder)
     if record is None:
         coverage.count("files", UNCHECKABLE, len(now))
@@ -347,7 +347,7 @@ def _replayed(
     asked = max(1, round(share * len(settings)))
     count = min(len(settings), asked)
     if is_new:
-        count = min(count, FEW_LANES)
+        count = min(count, MAX_REMADE)
     coverage.count("settings", UNCHECKABLE, len(settings) - count)
 
     @functools.cache

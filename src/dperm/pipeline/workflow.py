@@ -31,7 +31,7 @@ SPLIT = ("solve", "sweep")  # stages that use several threads
 SECONDS = 20.0  # by the clock: of a shorter job the start of its threads is a part
 PIECES = 4  # of a run; one that takes longer may be waited for at its end
 MAX_THREADS = 16  # threads of a job; with more it would wait long for free cores
-APART = 8  # cores of a timed run, on a machine with so many; fewer are all its own
+TIMED_CORES = 8  # of a timed run, on a machine with so many; fewer are all its own
 TIMED = 2  # timed runs at a time
 SWEEP_THREADS = 4  # of a sweep that was not measured
 # Roots of passes times entries that a thread takes in about 45 seconds. The time grows
@@ -216,14 +216,14 @@ def wanted(jobs: Jobs, name: str) -> int:
     They take a ``PIECES``-th of the run for what the job cost in an earlier one, but no
     less than ``SECONDS``, and as long as its longest part. Of what was not measured, a
     solve follows from the passes of its settings and the stored entries of its data
-    set, 0 while unknown. A timed run takes ``APART`` threads and uses one, so that
-    nothing beside it slows it down.
+    set, 0 while unknown. A timed run takes ``TIMED_CORES`` threads and uses one, so
+    that nothing beside it slows it down.
     """
     job = jobs.jobs[name]
     cost = jobs.costs.get(name, {})
     stage, *wildcards = name.split("/")
     if stage == "timing":
-        return APART
+        return TIMED_CORES
     if stage not in SPLIT:
         return 1
     count = SWEEP_THREADS
@@ -235,7 +235,7 @@ def wanted(jobs: Jobs, name: str) -> int:
     elif job.alone:
         count = 1
     count = min(MAX_THREADS, max(1, count))
-    return APART * min(count, TIMED) if job.alone else count
+    return TIMED_CORES * min(count, TIMED) if job.alone else count
 
 
 def seconds(jobs: Jobs) -> float:
@@ -262,7 +262,7 @@ def workers(job: Job, stage: str, threads: int) -> int:
     """Number of working threads of a job; a timed job uses only some, or one."""
     if not job.alone:
         return threads
-    return 1 if stage == "timing" else max(1, threads // APART)
+    return 1 if stage == "timing" else max(1, threads // TIMED_CORES)
 
 
 def command(
@@ -306,7 +306,7 @@ def key(jobs: Jobs, stage: str, *wildcards: str) -> str:
     return job_key if record.get("status") == "ok" else f"{job_key} {time.time()}"
 
 
-def age(jobs: Jobs) -> None:
+def backdate_data(jobs: Jobs) -> None:
     """Let data of which no row was made here be older than all results.
 
     Scales share data. Git holds figures and tables of the full scale without their

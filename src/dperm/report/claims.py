@@ -37,7 +37,7 @@ from dperm.judge.judge import (
     judged,
     verdict_of,
 )
-from dperm.judge.number import Absent, Missing, rounded
+from dperm.judge.number import Missing, MissingRow, rounded
 from dperm.judge.words import Tables
 from dperm.pipeline import products
 from dperm.present.intervals import t_quantile
@@ -53,7 +53,7 @@ COLUMNS = (
     *("defence", "misprint"),
 )
 PRINTED = "published/"  # a printed table, as it is
-LISTED = 2  # most groups that a reason lists
+MAX_LISTED = 2  # most groups that a reason lists
 
 
 def write(config: schema.Config) -> list[Path]:
@@ -104,7 +104,7 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
     """
 
     def unknown(name: str) -> pd.DataFrame:
-        raise Absent(name)
+        raise MissingRow(name)
 
     for config in texts.papers(configuration.settings(overrides)):
         if config.paper.name in names:
@@ -233,7 +233,7 @@ def judged_paper(config: schema.Config) -> Iterator[texts.Row]:
         where = f"{file_of(config)}: claim {number}"
         try:
             finding = judged(claim, ours, follow, whole=is_whole)
-        except Absent as error:
+        except MissingRow as error:
             raise ConfigError(f"{where}: each: {claim.table}: {error}") from None
         printed = Finding(PENDING)
         if claim.table:
@@ -384,7 +384,7 @@ def reason(claim: Claim, finding: Finding) -> str:
     return "; ".join(clauses)
 
 
-def few(names: Sequence[str], limit: int = LISTED) -> str:
+def few(names: Sequence[str], limit: int = MAX_LISTED) -> str:
     """The first of the names, and the number of the others."""
     remainder = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + remainder
@@ -402,5 +402,5 @@ def _groups(claim: Claim, finding: Finding) -> Iterator[str]:
     worst = sorted(
         numbers, key=lambda name: badness(claim, numbers[name]), reverse=True
     )
-    for name in worst[:LISTED]:
+    for name in worst[:MAX_LISTED]:
         yield f"{name}: {numbers[name]}" if name else str(numbers[name])

@@ -63,7 +63,7 @@ def sections(
             orders += [
                 text.replace(f"{group}.", f"s{number}.", 1) for text in inner_orders
             ]
-        tree, _ = composition.compose(composition.ALONE, orders)
+        tree, _ = composition.compose(composition.SECTIONS_CONFIG, orders)
         for number, name in enumerate(group_names):
             where = composition.place_of({group: name}, inner, group)
             contents[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
@@ -111,7 +111,7 @@ def _composed(overrides: Sequence[str]) -> tuple[dict[str, Any], dict[str, str]]
     from dperm.core.experiment import composition
 
     spelt = [*map(composition.spelt, overrides)]
-    return composition.compose(composition.WHOLE, spelt)
+    return composition.compose(composition.FULL_CONFIG, spelt)
 
 
 def checked(

@@ -258,7 +258,7 @@ class Solver(Part):
 
 
 @dataclass(frozen=True)
-class Run(Part):
+class RunSection(Part):
     """One solver of a paper: its problems and its grid."""
 
     grid: RunGrid = GIVEN
@@ -314,7 +314,9 @@ class Paper(Part):
     reference: str = ""
     problems: ProblemNames = field(default_factory=list)
     small_problems: ProblemNames = field(default_factory=list)  # of the small scales
-    runs: dict[Annotated[str, named("solver")], Run] = field(default_factory=dict)
+    runs: dict[Annotated[str, named("solver")], RunSection] = field(
+        default_factory=dict
+    )
     calibrations: Calibrations = field(default_factory=lambda: [*calibrations.OURS])
     replicates: Count = 5  # tuning runs of every grid point
     fresh: Count = 10  # evaluation runs of every chosen setting

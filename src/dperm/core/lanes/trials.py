@@ -83,10 +83,8 @@ class Trials:
     def noise(self) -> Callable[[float], Calibration]:
         """The noise for a number of passes, calibrated once per number."""
         arguments = (self.problem, self.module, self.options)
-        kind = self.calibration
-        return cache(
-            lambda passes: noise(*arguments, passes, kind)
-        )  # no reference to self
+        calibration = self.calibration  # the function has no reference to self
+        return cache(lambda passes: noise(*arguments, passes, calibration))
 
     def best(
         self, points: Iterable[Point], seeds: Sequence[int], count: int = KEPT_POINTS
