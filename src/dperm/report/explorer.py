@@ -29,7 +29,7 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import available
 from dperm.present import looks
 from dperm.report import texts
-from dperm.report.worth import author, true_epsilons
+from dperm.report.worth import true_epsilons
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def explore(config: schema.Config) -> list[Path]:
 def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     """The whole explorer as text: one page, which needs no other file."""
     papers = sorted(texts.papers(config), key=lambda paper: paper.paper.name == ARENA)
-    names = {paper.paper.name: heading(paper.paper, claims) for paper in papers}
+    names = [paper.paper.name for paper in papers]
     epsilons = proved_epsilons(config)
     figures: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair else checks every part of every chart, for minutes
@@ -94,12 +94,6 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
         scale=config.scale.name,
     )
     return html
-
-
-def heading(paper: schema.Paper, claims: pd.DataFrame) -> str:
-    """How the page calls a paper: by its author and year, the arena by its title."""
-    is_judged = bool(texts.counted(claims[claims["paper"] == paper.name]))
-    return author(paper.reference) if is_judged else paper.title.partition(":")[0]
 
 
 # --- figures --------------------------------------------------------------------------
