@@ -26,8 +26,9 @@ from dperm.report.worth import NOISE_TABLES, true_epsilons, worth_in_words
 
 log = logging.getLogger(__name__)
 
-SHADES = ("yes", "caveat", "open", "open", "no", "apart")  # classes of the verdicts
-CLASSES = dict(zip(VERDICTS, SHADES, strict=True))
+CLASSES = dict(  # of the verdicts
+    zip(VERDICTS, ("yes", "caveat", "open", "open", "no", "apart"), strict=True)
+)
 ARENA = "arena"  # the folder of the comparison of methods
 
 

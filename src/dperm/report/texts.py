@@ -200,8 +200,7 @@ def quantity(claim: str) -> str:
     >>> quantity("DP-CD is ahead of DP-SGD (DP-SGD's error over DP-CD's).")
     "DP-SGD's error over DP-CD's"
     """
-    measured = _MEASURED.search(claim)
-    words = measured[1] if measured else "number"
+    words = (_MEASURED.findall(claim) or ["number"])[0]
     return words[0].upper() + words[1:]
 
 
@@ -258,18 +257,13 @@ def readme(config: schema.Config) -> list[Path]:
     return [*existing, *draw_worth(config), *draw_printed(config)]
 
 
-def judged_papers(config: schema.Config, claims: pd.DataFrame) -> list[schema.Config]:
-    """The configuration of every paper that has a verdict."""
-    return [paper for paper in papers(config) if paper.paper.name in stated(claims)]
-
-
 def blocks(config: schema.Config, claims: pd.DataFrame) -> dict[Path, tuple[str, str]]:
     """The pages with a block of ours: its name and its text."""
     pages = {
         README: ("scorecard", front(config, claims)),
         ARTIFACT: ("claims", appendix(claims)),
     }
-    for paper in judged_papers(config, claims):
+    for paper in (p for p in papers(config) if p.paper.name in stated(claims)):
         path = REPORTS / f"{paper.paper.name}.md"
         pages[path] = ("claims", block(paper, claims))
     return pages

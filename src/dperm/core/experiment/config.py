@@ -75,9 +75,8 @@ def sections(
 @cache
 def paper_label(name: str) -> str:
     """What pages call a paper: its label, or the name of one that has none."""
-    if name not in available("paper"):  # of verdicts of a paper that went
-        return name
-    return str(read("paper", name).label) or name
+    # Verdicts may be of a paper that went.
+    return str((name in available("paper") and read("paper", name).label) or name)
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:
