@@ -42,9 +42,9 @@ def drawn(numbers, centres, generator):
     value, low, high = np.array([(n.value, n.low, n.high) for n in numbers]).T
     z = generator.normal(size=(DRAWS, len(numbers))) / SIDE
     with np.errstate(all="ignore"):
-        # A ratio lies in the middle of its interval on a log scale, others do not.
-        off = abs(value - np.sqrt(low * high)) - abs(value - (low + high) / 2)
-        on_log = (low > 0) & (centres > 0) & ~(off > 0)
+        # Errors of a ratio are relative, those of a difference are not: the lesser.
+        relative = centres * np.log(high / low) < high - low
+        on_log = (low > 0) & (centres > 0) & relative
         width = np.where(on_log, np.log(high / low), high - low) / 2
     exact = (low == high) | ((value == high) & (low == 0))  # or what is proved at most
     width = np.where(exact, 0.0, width)
