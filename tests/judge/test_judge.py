@@ -200,6 +200,7 @@ def test_a_number_without_an_interval_decides_nothing():
     assert found(table=bare).verdict == OPEN
     assert found(table=bare, **NEVER).verdict == OPEN
     assert found(table=bare, exact=["mean"]).verdict == HOLDS
+    assert found(table=bare, null=10).verdict == NOTHING
 
 
 def test_what_is_shown_decides():

@@ -46,7 +46,7 @@ def test_an_edit_of_the_configuration_makes_the_sweeps_stale(before, edit, sweep
     assert not {name for name in stale if name.startswith(("optimum", "prepare"))}
 
 
-@pytest.mark.parametrize("edit", ["paper.title=other", "paper.reference=other"])
+@pytest.mark.parametrize("edit", ["paper.title=other", "paper.label=other"])
 def test_a_title_that_no_number_reads_makes_nothing_stale(before, edit):
     assert keys(edit) == before
 

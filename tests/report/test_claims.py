@@ -58,6 +58,7 @@ def test_a_row_has_its_number_its_verdict_and_its_tables(made, config):
     assert row["reproduced"] == pytest.approx(0.31 / 0.025)
     assert row["tables"] == claims.path_of(config, "table").as_posix()
     assert row["accepted"] == "above 1"
+    assert made(CLAIM | {"need": 0.9})[0]["accepted"] == "above 1, in 0.9 of the cases"
     assert row["reason"].startswith("a: 12.4 [")
     assert (row["section"], row["authors"], row["missing"]) == ("", "", "")
     defence = {"says": "It is ahead of fifty", "above": 50}

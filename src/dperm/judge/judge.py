@@ -86,13 +86,16 @@ def _under_one(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
     finding = _combined(claim, tables, arguments, claim.number, whole=whole)
-    for null in claim.nulls if finding.verdict in HELD else ():
+    # A number without an interval decides nothing, but its null may hold all the same.
+    is_bare = any(number.bare for number in finding.numbers.values())
+    for null in claim.nulls if finding.verdict in HELD or is_bare else ():
         changed = claim.changed(null) if isinstance(null, dict) else claim
         null_number = changed.number if isinstance(null, dict) else null
         verdict_of_null = _combined(
             changed, tables, arguments, null_number, finding.numbers
         ).verdict
-        if VERDICTS.index(verdict_of_null) <= VERDICTS.index(finding.verdict):
+        better = min(verdict_of_null, finding.verdict, key=VERDICTS.index)
+        if verdict_of_null in HELD and better == verdict_of_null:
             return replace(finding, verdict=NOTHING, reason=worded(null))
     return finding
 

@@ -105,6 +105,11 @@ class Number:
     def __rsub__(self, other: float) -> Number:
         return Number.of_any(other) - self
 
+    def __add__(self, other: Number | float) -> Number:
+        return self - other * -1.0
+
+    __radd__ = __add__
+
     def __neg__(self) -> Number:
         return self * -1.0
 

@@ -267,7 +267,7 @@ def _common(
     paper = config.paper
     separate = {"name", "sweeps", "figures", "tables", "runs", "published"}
     # Figures have titles too: these count where they are read as the paper's.
-    titles = {"title", "reference", "thresholds", "claims"}
+    titles = {"label", "title", "reference", "thresholds", "claims"}
     titles -= {name for name in titles if f"paper.{name}" in read}
     settings: Settings = {"seed": config.seed}
     settings |= leaves(paper, "paper", read - separate - titles)

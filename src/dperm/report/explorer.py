@@ -29,7 +29,7 @@ from dperm.core.experiment import plan, schema
 from dperm.core.experiment.locate import available
 from dperm.present import looks
 from dperm.report import texts
-from dperm.report.worth import author, true_epsilons
+from dperm.report.worth import true_epsilons
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,6 @@ def explore(config: schema.Config) -> list[Path]:
 def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     """The whole explorer as text: one page, which needs no other file."""
     papers = sorted(texts.papers(config), key=lambda paper: paper.paper.name == ARENA)
-    names = {paper.paper.name: heading(paper.paper, claims) for paper in papers}
     epsilons = proved_epsilons(config)
     figures: list[dict[str, Any]] = []
     with debug_mode(False):  # Altair else checks every part of every chart, for minutes
@@ -84,7 +83,7 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
     page = texts.environment().get_template("explorer.html")
     html: str = page.render(
         figures=figures,
-        papers=names,
+        papers=[paper.paper.name for paper in papers],
         vega=vl_convert.javascript_bundle(None),  # type: ignore[arg-type]
         table_script=generate_init_offline_itables_html(table_options.dt_bundle),
         tables={
@@ -94,12 +93,6 @@ def explorer(config: schema.Config, claims: pd.DataFrame) -> str:
         scale=config.scale.name,
     )
     return html
-
-
-def heading(paper: schema.Paper, claims: pd.DataFrame) -> str:
-    """How the page calls a paper: by its author and year, the arena by its title."""
-    is_judged = bool(texts.counted(claims[claims["paper"] == paper.name]))
-    return author(paper.reference) if is_judged else paper.title.partition(":")[0]
 
 
 # --- figures --------------------------------------------------------------------------
@@ -301,7 +294,8 @@ def table(path: Path, headings: Mapping[str, str]) -> str:
     """A table of a CSV file to sort, filter, search and export; "" without the file."""
     if not path.is_file():
         return ""
-    rows = pd.read_csv(path)
+    labels = {name: configuration.paper_label(name) for name in available("paper")}
+    rows = pd.read_csv(path).replace({"paper": labels})
     columns = [column for column in headings if column in rows]
     rows = rows[columns].rename(columns=dict(headings))
     for column in rows.select_dtypes("number"):

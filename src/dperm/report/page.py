@@ -22,13 +22,13 @@ from dperm.core.experiment import plan, schema
 from dperm.judge.judge import VERDICTS
 from dperm.present.tables import groups, short
 from dperm.report import texts
-from dperm.report.worth import NOISE_TABLES, author, true_epsilons, worth_in_words
+from dperm.report.worth import NOISE_TABLES, true_epsilons, worth_in_words
 
 log = logging.getLogger(__name__)
 
-MARKS = dict(zip(VERDICTS, "✓◐?…✗–", strict=True))
-SHADES = ("yes", "caveat", "open", "open", "no", "apart")  # classes of the verdicts
-CLASSES = dict(zip(VERDICTS, SHADES, strict=True))
+CLASSES = dict(  # of the verdicts
+    zip(VERDICTS, ("yes", "caveat", "open", "open", "no", "apart"), strict=True)
+)
 ARENA = "arena"  # the folder of the comparison of methods
 
 
@@ -49,7 +49,6 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
     """The whole page as text, with links relative to ``folder``."""
     all_papers = [_paper(paper, claims, folder) for paper in texts.papers(config)]
     all_papers.sort(key=lambda paper: not paper["counted"])  # the arena comes last
-    authors = {paper["name"]: paper["author"] for paper in all_papers}
     environment = texts.environment()
     environment.filters |= {
         "short": short,
@@ -63,13 +62,13 @@ def page(config: schema.Config, claims: pd.DataFrame, folder: Path) -> str:
         every=all_papers,
         arena=next((paper for paper in all_papers if paper["name"] == ARENA), None),
         board=leaders(config),
-        epsilons=worth_in_words(true_epsilons(config), authors),
+        epsilons=worth_in_words(true_epsilons(config)),
         worth=link(plan.figures_folder(config, "worth.png"), folder),
         audits=sorted(plan.results_folder(config, "audit").glob("*.csv")),
         judged=os.path.relpath(plan.results_folder(config, "claims.csv"), folder),
         scale=config.scale.name,
         versions=store.versions(),
-        marks=MARKS,
+        marks=texts.MARKS,
         classes=CLASSES,
     )
 
@@ -84,19 +83,19 @@ def _paper(config: schema.Config, claims: pd.DataFrame, folder: Path) -> texts.R
     paper = config.paper
     results_folder = plan.results_folder(config, paper.name)
     rows = claims[claims["paper"] == paper.name]
-    counts = texts.counted(rows)
-    title = paper.title.partition(":")[0]
     return {
         "name": paper.name,
         "title": paper.title,
-        "author": author(paper.reference) if counts else title,
+        "label": configuration.paper_label(paper.name),
         "reference": paper.reference,
         "rows": rows,
         "claims": [
             row | {"figures": [f"{paper.name}-{name}" for name in texts.figures(row)]}
             for row in texts.majors(rows)
         ],
-        "counted": counts,
+        "counted": texts.counted(rows),
+        "kinds": texts.by_kind(rows),
+        "misprints": texts.misprints(rows),
         "figures": list(drawn(config, folder)),
         "bottom": texts.bottom(paper.name, claims),
         "report": texts.REPORTS / f"{paper.name}.md",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,13 @@ def sections(
             contents[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
             _check_section(group, name, contents[name], inner)
     return {name: scope.seen(group, name, contents[name]) for name in contents}
+
+
+@cache
+def paper_label(name: str) -> str:
+    """What pages call a paper: its label, or the name of one that has none."""
+    # Verdicts may be of a paper that went.
+    return str((name in available("paper") and read("paper", name).label) or name)
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:

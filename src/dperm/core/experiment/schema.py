@@ -310,6 +310,7 @@ class Paper(Part):
     """Problems, solvers, grids, figures, tables and claims of one paper."""
 
     name: Name = GIVEN
+    label: str = ""  # what pages and pictures call it; its name without one
     title: str = ""
     reference: str = ""
     problems: ProblemNames = field(default_factory=list)
