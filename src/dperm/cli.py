@@ -29,6 +29,7 @@ from dperm import __version__, extras, processor
 from dperm.core.experiment import locate
 from dperm.core.names import hint, no_option, option_names
 
+IN_KEYS = "nothing"  # words of the command line
 SOLVES, DRAWS = "solves", "draws"  # stages; SOLVES first checks problem and solver
 OPTIONS = "options"  # of argparse, as ``PARSERS`` says
 KEYS = "keys"  # the command's own key=value

@@ -20,6 +20,7 @@ from dperm.pipeline import checks
 from dperm.store import closure
 from dperm.store.closure import digest as code
 
+IN_KEYS = "nothing"  # keys come out of it
 # The functions of the stages, whose code is in the keys with all that it reaches.
 PREPARING = "dperm.pipeline.inputs:prepare"
 SOLVING = "dperm.pipeline.stages:solve"

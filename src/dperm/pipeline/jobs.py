@@ -9,7 +9,7 @@ job again if one of these changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from dperm.pipeline import checks, digests, products, scopes
 from dperm.pipeline.digests import code, place, priced
 from dperm.pipeline.products import FORMATS
 
+IN_KEYS = "nothing"  # keys come out of it
 FULL = "full"  # the scale of the papers, whose results Git holds
 WRITING = "dperm.core.experiment.files:write_csv"
 AUDITED = {  # tables of the audit to the functions that make their numbers
@@ -382,20 +383,6 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
 
 def _where(config: schema.Config) -> str:
     return f"conf/{group_file('paper', config.paper.name)}"
-
-
-def swept(
-    config: schema.Config,
-    name: str,
-    solvers: Iterable[str],
-    point: Mapping[str, Any] | None = None,
-) -> str:
-    """Digest of the code behind a sweep, or behind a point of one that stands apart.
-
-    It is that of its function, of the ``solvers`` of its points, and of all solvers
-    that its settings name on any axis.
-    """
-    return code(*scopes.sweeping(config, name, solvers, point))
 
 
 def _texts(paper: schema.Paper, *more: str) -> list[Any]:

@@ -18,13 +18,15 @@ from dataclasses import asdict
 from typing import Any
 
 from dperm.core.experiment import grid, plan, schema
-from dperm.core.experiment.config import key_of, paper_file
+from dperm.core.experiment.config import paper_file
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import available
 from dperm.core.experiment.scope import NAMES, Scope, leaves, plain
+from dperm.core.experiment.validation import key_of
 from dperm.pipeline import checks, digests, products
 from dperm.store import closure
 
+IN_KEYS = "nothing"  # keys come out of it
 Settings = dict[str, Any]
 
 

@@ -35,7 +35,7 @@ from dperm.core.experiment.unit import (
 from dperm.core.lanes import Lanes
 from dperm.core.lanes.engine import run_lanes
 from dperm.core.parallel import forked
-from dperm.pipeline import checks, digests, jobs, meter, products, scopes, trace
+from dperm.pipeline import checks, digests, meter, products, scopes, trace
 from dperm.pipeline.inputs import (
     UnavailableError,
     load_job,
@@ -252,7 +252,8 @@ class Swept:
             config = self.config
             name = self.name
             settings = scopes.swept(config, name, point)
-            code = jobs.swept(config, name, self._solvers(point), point)
+            entries = scopes.sweeping(config, name, self._solvers(point), point)
+            code = digests.code(*entries)
             self.dependencies[key] = (settings, code)
         return self.dependencies[key]
 

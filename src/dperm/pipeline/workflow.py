@@ -12,10 +12,9 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from dperm.core.experiment import schema
-from dperm.core.experiment.config import key_of
 from dperm.core.experiment.files import digest, known_json, write_json
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.validation import one_of
+from dperm.core.experiment.validation import key_of, one_of
 from dperm.data.fetching import read_record
 from dperm.pipeline import launch
 from dperm.pipeline.jobs import STAGES, Job, Jobs

@@ -22,8 +22,9 @@ from dperm.core.experiment.locate import (
     conf_file,
     group_file,
 )
-from dperm.core.experiment.validation import check, one_of
+from dperm.core.experiment.validation import check, key_of, one_of
 
+IN_KEYS = "nothing"  # a key has the settings that come out of it
 CHOSEN = ("paper", "problem", "solver")  # by a target, where there are several
 TOGETHER = 16  # sections of one composition: its time grows with its square
 
@@ -144,11 +145,6 @@ def _object(
         _check_section(group, name, getattr(config, group), overrides)
     mirror = config.data.mirror or os.environ.get("DPERM_MIRROR") or None
     return replace(config, data=replace(config.data, mirror=mirror))
-
-
-def key_of(override: str) -> str:
-    """The key of an override."""
-    return override.partition("=")[0].lstrip("+~")
 
 
 # --- the part of a paper that a scale runs --------------------------------------------
