@@ -19,12 +19,18 @@ from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import ConfigError, available, group_file
 from dperm.core.experiment.validation import one_of
 from dperm.data.fetching import made_of
-from dperm.pipeline import checks, digests, products, scopes
+from dperm.pipeline import checks, digests, makers, scopes
 from dperm.pipeline.digests import code, place, priced
-from dperm.pipeline.products import FORMATS
+from dperm.pipeline.makers import FORMATS
 
 IN_KEYS = "nothing"  # keys come out of it
 FULL = "full"  # the scale of the papers, whose results Git holds
+# The functions of the stages, whose code is in the keys with all that it reaches.
+PREPARING = "dperm.pipeline.inputs:prepare"
+OPTIMISING = "dperm.pipeline.inputs:optimum"
+SOLVING = ("dperm.pipeline.stages:solve", "dperm.pipeline.stages:timing")
+SWEEPING = "dperm.pipeline.stages:Swept"
+DRAWING = "dperm.pipeline.products:draw"
 WRITING = "dperm.core.experiment.files:write_csv"
 AUDITED = {  # tables of the audit to the functions that make their numbers
     "epsilon": ("dperm.pipeline.auditing:_epsilon", WRITING),
@@ -209,7 +215,7 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
         texts = _texts(config.paper, config.paper.claims or "")
         problems = plan.problem_names(config)
         texts += [scopes.everything(config, problems)]
-        proofs = products.modules(config, "proofs")
+        proofs = makers.modules(config, "proofs")
         printed.append(digest([texts, priced(*proofs) if proofs else ""]))
     if {*papers} == {*available("paper")}:
         _add_report(jobs, printed, base.seed)
@@ -221,7 +227,7 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
 
 def _add_paper(jobs: Jobs, config: schema.Config) -> None:
     paper = config.paper
-    timed = products.clocked(config)
+    timed = makers.clocked(config)
     for problem in plan.problem_names(config):
         add_problem(jobs, config, problem)
     for run in plan.runs(config):
@@ -233,9 +239,9 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
         depends_on = [
             [sorted(kinds) for kinds in timed.values()],
             paper.clocked,
-            code(digests.TIMING),
+            code(SOLVING[1]),
         ]
-        entry_points = [digests.TIMING]
+        entry_points = [SOLVING[1]]
         jobs.add(
             "timing",
             paper.name,
@@ -284,7 +290,7 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         )
     jobs.dataset_of[name] = dataset.name
     fetch = earlier or jobs.add("fetch", dataset.name, depends_on=depends_on)
-    entry_points = [digests.PREPARING]
+    entry_points = [PREPARING]
     depends_on = [_numbers(scopes.prepared(problem)), code(*entry_points)]
     keys = [dataset.digest or fetch.key]
     reading: dict[str, Any] = {
@@ -293,7 +299,7 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         "code": entry_points,
     }
     prepare = jobs.add("prepare", name, depends_on=depends_on, **reading)
-    entry_points = digests.optimum_code(problem.loss)
+    entry_points = digests.looked_up(OPTIMISING, spelt=[problem.loss])
     depends_on = [_numbers(scopes.optimum(problem)), code(*entry_points)]
     jobs.add(
         "optimum", name, depends_on=depends_on, reads=prepare.outputs, code=entry_points
@@ -314,7 +320,9 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
         spec, chosen, f"{group_file('paper', config.paper.name)}: runs.{solver}"
     )
     design = plan.design(run_config)
-    entry_points = digests.solved(chosen.algorithm, design.calibrations, spec.loss)
+    entry_points = digests.solved(
+        SOLVING, chosen.algorithm, design.calibrations, spec.loss
+    )
     depends_on = [_numbers(scopes.solved(run_config)), chosen.name, code(*entry_points)]
     passes = sum(point["passes"] for point in design.points)
     work = passes * design.replicates * len(design.calibrations)
@@ -334,14 +342,14 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
     """Add the job of a sweep, with those of the problems that it needs."""
     sweep = config.paper.sweeps[name]
     paper = config.paper.name
-    products.entry_of(config, "sweeps", name)
+    makers.entry_of(config, "sweeps", name)
     points = grid.points(sweep.grid, axes=None)
     axes = sorted(set[str]().union(*points))
     for axis in sweep.together:
         one_of(f"{_where(config)}: sweeps.{name}.together", axis, axes)
     for problem in (*sweep.problems, *sweep.prepared):
         add_problem(jobs, config, problem)
-    tuned = products.sweep_tuned(config, name)
+    tuned = makers.sweep_tuned(config, name)
     reads = []
     for problem in sweep.problems:
         reads += jobs.files("optimum", problem)
@@ -349,7 +357,7 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
         reads += jobs.files("prepare", problem)
     reads += [jobs.files("solve", paper, *run)[0] for run in tuned]
     solvers = sorted(grid.values(points, "solver"))
-    entry_points = scopes.sweeping(config, name, solvers)
+    entry_points = scopes.sweeping(config, name, solvers, SWEEPING)
     depends_on = [scopes.swept(config, name), repr(points), code(*entry_points)]
     fields: dict[str, Any] = {
         "reads": reads,
@@ -364,15 +372,15 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     paper = config.paper
     product = f"{kind}/{name}"
     spec = getattr(paper, kind)[name]
-    products.entry_of(config, kind, name)
-    inputs = [path.as_posix() for path in products.read_by(config, spec)]
+    makers.entry_of(config, kind, name)
+    inputs = [path.as_posix() for path in makers.read_by(config, spec)]
     drawn = jobs.of_paper(paper.name, "draw")
     job = next((earlier for earlier in drawn if earlier.inputs == inputs), None)
     if job is None:
         job = jobs.jobs[f"draw/{paper.name}/{product}"] = Job(inputs, [], "")
     keys = [jobs.makers[file].key for file in inputs]
-    depends_on = [job.key, name, scopes.product(config, kind, name), keys]
-    entry_points = scopes.drawing(config, kind, name)
+    depends_on = [job.key, name, scopes.product(config, kind, name, DRAWING), keys]
+    entry_points = scopes.drawing(config, kind, name, DRAWING)
     depends_on.append(code(*entry_points))
     job.code += entry_points
     job.key = digest(depends_on)

@@ -671,7 +671,8 @@ def _spec(module: str) -> ModuleSpec | None:
     package, _, _ = module.rpartition(".")
     if module in sys.stdlib_module_names:
         return None
-    if package in ("", "dperm.papers"):  # which knows where a user's own papers are
+    # Packages of papers know where a user's own papers are.
+    if not package or _said(package) == SETTINGS:
         try:
             return importlib.util.find_spec(module)
         except (ImportError, ValueError):
