@@ -119,7 +119,7 @@ def audit(part):
 
     def made():
         found = jobs.Jobs("")
-        jobs.add_audits(found)
+        jobs.add_audits(found, schema.Config(seed=None))
         return found.jobs[f"audit/{part}"].key
 
     return made

@@ -91,6 +91,7 @@ class Job:
     work: float = 0.0  #: of ``solve``, the passes over the data of all its lanes
     alone: bool = False  #: whether it is timed, and cores beside it are left idle
     code: list[str] = field(default_factory=list)  #: entry points, as far as kept
+    spec: schema.Config = field(default_factory=schema.Config)  #: what it may read
     #: of ``draw``, the ``figures/<name>`` and ``tables/<name>``
     products: list[str] = field(default_factory=list)
 
@@ -218,7 +219,7 @@ def assemble(base: schema.Config, configs: list[schema.Config]) -> Jobs:
         proofs = makers.modules(config, "proofs")
         printed.append(digest([texts, priced(*proofs) if proofs else ""]))
     if {*papers} == {*available("paper")}:
-        _add_report(jobs, printed, base.seed)
+        _add_report(jobs, printed, base)
     return jobs
 
 
@@ -249,11 +250,13 @@ def _add_paper(jobs: Jobs, config: schema.Config) -> None:
             reads=reads,
             alone=True,
             code=entry_points,
+            spec=config,
         )
     for kind in FORMATS:
         for name in getattr(paper, kind):
             _add_product(jobs, config, kind, name)
-    jobs.add("complete", paper.name, depends_on=[], reads=jobs.products(paper.name))
+    reads = jobs.products(paper.name)
+    jobs.add("complete", paper.name, depends_on=[], reads=reads, spec=config)
 
 
 def _read_ahead(base: schema.Config, configs: list[schema.Config]) -> None:
@@ -289,7 +292,11 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
             f"{dataset.name!r}, the other data of {jobs.problem_of(dataset.name)}"
         )
     jobs.dataset_of[name] = dataset.name
-    fetch = earlier or jobs.add("fetch", dataset.name, depends_on=depends_on)
+    spec = replace(config, paper=schema.Paper(), problem=problem)
+    optional = replace(spec, data=replace(spec.data, required=False))
+    fetch = earlier or jobs.add(
+        "fetch", dataset.name, depends_on=depends_on, spec=optional
+    )
     entry_points = [PREPARING]
     depends_on = [_numbers(scopes.prepared(problem)), code(*entry_points)]
     keys = [dataset.digest or fetch.key]
@@ -297,13 +304,13 @@ def add_problem(jobs: Jobs, config: schema.Config, name: str) -> None:
         "reads": fetch.outputs,
         "keys": keys,
         "code": entry_points,
+        "spec": spec,
     }
     prepare = jobs.add("prepare", name, depends_on=depends_on, **reading)
     entry_points = digests.looked_up(OPTIMISING, spelt=[problem.loss])
     depends_on = [_numbers(scopes.optimum(problem)), code(*entry_points)]
-    jobs.add(
-        "optimum", name, depends_on=depends_on, reads=prepare.outputs, code=entry_points
-    )
+    reading = {"reads": prepare.outputs, "code": entry_points, "spec": spec}
+    jobs.add("optimum", name, depends_on=depends_on, **reading)
 
 
 def _numbers(settings: scopes.Settings) -> scopes.Settings:
@@ -335,7 +342,14 @@ def _add_run(jobs: Jobs, config: schema.Config, problem: str, solver: str) -> No
         reads=reads,
         work=work,
         code=entry_points,
+        spec=replace(run_config, paper=_of_run(config.paper, solver)),
     )
+
+
+def _of_run(paper: schema.Paper, solver: str) -> schema.Paper:
+    """Of a paper, what a run of a solver may read."""
+    runs = {solver: paper.runs[solver]}
+    return replace(paper, runs=runs, sweeps={}, figures={}, tables={}, published={})
 
 
 def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
@@ -363,6 +377,7 @@ def _add_sweep(jobs: Jobs, config: schema.Config, name: str) -> None:
         "reads": reads,
         "alone": sweep.timed,
         "code": entry_points,
+        "spec": replace(config, product=name),
     }
     jobs.add("sweep", paper, name, depends_on=depends_on, **fields)
 
@@ -385,6 +400,7 @@ def _add_product(jobs: Jobs, config: schema.Config, kind: str, name: str) -> Non
     job.code += entry_points
     job.key = digest(depends_on)
     job.products.append(product)
+    job.spec = replace(config, drawn=[*job.products])
     job.outputs += jobs.formats(paper.name, product)
     jobs.makers |= dict.fromkeys(job.outputs, job)
 
@@ -403,35 +419,39 @@ def _texts(paper: schema.Paper, *more: str) -> list[Any]:
 # --- all papers -----------------------------------------------------------------------
 
 
-def _add_report(jobs: Jobs, printed: list[str], seed: int) -> None:
+def _add_report(jobs: Jobs, printed: list[str], base: schema.Config) -> None:
     """Add the jobs of all papers together."""
-    add_audits(jobs, seed)
+    add_audits(jobs, base)
     depends_on = [*printed]
     rows = []
     for paper in jobs.papers:
         depends_on += [job.key for job in jobs.of_paper(paper, "draw")]
         rows += jobs.products(paper)
     depends_on.append(priced(*REPORTING))
-    claims = jobs.add("claims", depends_on=depends_on, reads=rows)
+    claims = jobs.add("claims", depends_on=depends_on, reads=rows, spec=base)
     read = [claims.outputs[0]]
     if not jobs.folder:  # the report of a small scale has no audit
         for audit_name in AUDITED:
             read += jobs.files("audit", audit_name)
-    jobs.add("report", depends_on=depends_on, reads=read)
+    jobs.add("report", depends_on=depends_on, reads=read, spec=base)
 
 
-def add_audits(jobs: Jobs, seed: int | None = None) -> None:
+def add_audits(jobs: Jobs, base: schema.Config) -> None:
     """Add an audit of every solver, and the tables of the audit."""
     audits = []
     for name in available("solver"):
         solver = digests.solver_of(name)
-        depends_on = [solver.algorithm, solver.options, seed, jobs.folder]
+        depends_on = [solver.algorithm, solver.options, base.seed, jobs.folder]
         depends_on.append(priced(*AUDITING, place(solver.algorithm)))
-        audits += jobs.add("audit", f"solvers/{name}", depends_on=depends_on).outputs
+        spec = replace(base, solver=solver)
+        job = jobs.add("audit", f"solvers/{name}", depends_on=depends_on, spec=spec)
+        audits += job.outputs
     tables = []
     for paper in jobs.papers:
         tables += [job.outputs[0] for job in jobs.of_paper(paper, "solve")]
     inputs = {"epsilon": audits, "tuning": tables}
     for audit_name, entry_points in AUDITED.items():
-        depends_on = [priced(*entry_points), seed]
-        jobs.add("audit", audit_name, depends_on=depends_on, reads=inputs[audit_name])
+        depends_on = [priced(*entry_points), base.seed]
+        spec = replace(base, product=audit_name)
+        reads = inputs[audit_name]
+        jobs.add("audit", audit_name, depends_on=depends_on, reads=reads, spec=spec)

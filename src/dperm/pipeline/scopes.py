@@ -21,8 +21,8 @@ from dperm.core.experiment import grid, plan, schema
 from dperm.core.experiment.config import paper_file
 from dperm.core.experiment.files import digest
 from dperm.core.experiment.locate import available
+from dperm.core.experiment.run_spec import of_group
 from dperm.core.experiment.scope import NAMES, Scope, leaves, plain
-from dperm.core.experiment.validation import key_of
 from dperm.pipeline import checks, digests, makers
 from dperm.store import closure
 
@@ -47,7 +47,7 @@ def section(config: schema.Config, group: str, name: str) -> Any:
 def own_overrides(config: schema.Config, group: str) -> tuple[str, ...]:
     """The overrides of keys below a group."""
     overrides = config.overrides
-    return tuple(text for text in overrides if key_of(text).startswith(f"{group}."))
+    return tuple(of_group(group, overrides))
 
 
 # --- one problem, one solver ----------------------------------------------------------

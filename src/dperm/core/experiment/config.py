@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dperm.core.experiment import grid, schema, scope
+from dperm.core.experiment import grid, run_spec, schema, scope
 from dperm.core.experiment.locate import (
     ConfigError,
     available,
@@ -50,12 +50,23 @@ def sections(
 
     The overrides are applied to each.
     """
+    inner = run_spec.of_group(group, overrides)
+    all_names = list(dict.fromkeys(names))
+    contents = run_spec.sections(group, all_names, inner)
+    unread = [name for name in all_names if name not in contents]
+    if unread:
+        contents |= _sections(group, unread, inner)
+    return {name: scope.seen(group, name, contents[name]) for name in all_names}
+
+
+def _sections(
+    group: str, all_names: Sequence[str], inner: Sequence[str]
+) -> dict[str, Any]:
+    """Sections that no file of a job has; ``inner`` are overrides below the group."""
     from dperm.core.experiment import composition
 
-    inner = [text for text in overrides if key_of(text).startswith(f"{group}.")]
-    inner_orders = [composition.spelt(text) for text in inner]
     contents: dict[str, Any] = {}
-    all_names = list(dict.fromkeys(names))
+    inner_orders = [composition.spelt(text) for text in inner]
     for begin in range(0, len(all_names), TOGETHER):
         orders = []
         group_names = all_names[begin : begin + TOGETHER]
@@ -69,7 +80,7 @@ def sections(
             where = composition.place_of({group: name}, inner, group)
             contents[name] = check(tree[f"s{number}"], schema.GROUPS[group], where)
             _check_section(group, name, contents[name], inner)
-    return {name: scope.seen(group, name, contents[name]) for name in contents}
+    return contents
 
 
 def settings(overrides: Sequence[str]) -> schema.Config:
