@@ -1,4 +1,4 @@
-"""A job's file has what its stage reads, and the job reads no other file of ``conf/``."""
+"""A job's file has what its stage reads, and it reads no other file of ``conf/``."""
 
 import dataclasses
 import json

@@ -51,8 +51,14 @@ NAMES = "names"  # it serves many stages: only the names count that are reached
 SETTINGS = "settings"  # its functions are papers', and read settings by their names
 # Distributions that compute, store and summarise numbers anywhere.
 COUNTED = (
-    *("numpy", "numba", "llvmlite", "scipy", "dp-accounting", "pandas"),
-    *("scikit-learn", "pyarrow"),
+    "numpy",
+    "numba",
+    "llvmlite",
+    "scipy",
+    "dp-accounting",
+    "pandas",
+    "scikit-learn",
+    "pyarrow",
 )
 PROVIDERS = {"yaml": "PyYAML", "PIL": "pillow", "hydra": "hydra-core"}
 # Names that look up others by a text; the whole module of code that uses one counts.
@@ -62,12 +68,37 @@ REFLECTIVE = frozenset(
 # Names that open files or modules, which may be computed.
 OPENING = frozenset(
     (
-        *("open", "read_text", "read_bytes", "iterdir", "glob", "rglob", "listdir"),
-        *("scandir", "loadtxt", "genfromtxt", "fromfile", "memmap", "CDLL"),
-        *("read_csv", "read_json", "read_excel", "read_pickle", "read_feather"),
-        *("import_module", "__import__", "exec", "eval", "run_path", "run_module"),
-        *("spec_from_file_location", "iter_modules", "walk_packages", "files"),
-        *("get_data", "getsource", "__file__"),
+        "open",
+        "read_text",
+        "read_bytes",
+        "iterdir",
+        "glob",
+        "rglob",
+        "listdir",
+        "scandir",
+        "loadtxt",
+        "genfromtxt",
+        "fromfile",
+        "memmap",
+        "CDLL",
+        "read_csv",
+        "read_json",
+        "read_excel",
+        "read_pickle",
+        "read_feather",
+        "import_module",
+        "__import__",
+        "exec",
+        "eval",
+        "run_path",
+        "run_module",
+        "spec_from_file_location",
+        "iter_modules",
+        "walk_packages",
+        "files",
+        "get_data",
+        "getsource",
+        "__file__",
     )
 )
 DOCUMENTED = frozenset(("__doc__", "getdoc", "getsource", "cleandoc"))
