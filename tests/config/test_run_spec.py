@@ -11,7 +11,7 @@ from dperm.core.experiment.config import compose
 from dperm.core.experiment.locate import available
 from dperm.pipeline import jobs, workflow
 
-SMALL = ["scale=smoke", "paper.problems=[diabetes]", "paper.offline=[diabetes]"]
+SMALL = ["scale=smoke", "paper.problems=[diabetes]", "paper.small_problems=[diabetes]"]
 
 
 @pytest.mark.parametrize("paper", available("paper"))
