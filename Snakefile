@@ -41,6 +41,7 @@ onstart:  # the kernel frees the lock, however this process ends
         claims.refuse(PAPERS, OVERRIDES)
     except (RuntimeError, ConfigError) as error:
         raise WorkflowError(str(error))
+    helpers.write_specs(JOBS, OVERRIDES)
     # With a limit on their rate every ended job leaves a timer that fires each second.
     workflow.scheduler.job_rate_limiter = None
     # Other machines and other environments start their jobs themselves.

@@ -290,7 +290,7 @@ EDITS = (
         "records:_clip", "bounds[setting] / {{norms[i] => max(norms[i], 1e-300)}}",
     ),
     plant("scaled_private_features", "dp_gd moments",
-        "features are scaled by the private columns", "Scaled.__init__",
+        "features are scaled by the private columns", "PublicView.__init__",
         "{{column_scales(problem) => np.sqrt((problem.A ** 2).mean(axis=0))}}",
     ),
     plant("selection_half_score", "dp_selection", "a score moves by 1",

@@ -21,7 +21,7 @@ from dperm.core.experiment.unit import PROVENANCE
 from dperm.data.fetching import FetchRecord
 from dperm.kinds import figures
 from dperm.papers.dpcd import tables
-from dperm.pipeline import jobs, products, stages, workflow
+from dperm.pipeline import jobs, makers, products, stages, workflow
 from dperm.pipeline.auditing import PRODUCTS
 from dperm.pipeline.jobs import Jobs
 
@@ -279,7 +279,7 @@ def test_a_folder_that_stands_alone_has_modules_of_its_papers(copied):
     table = jobs.compose(["alone"], ["scale=full"])
     assert table.job("draw", "alone", "tables/one").products == ["tables/one"]
     made = compose(["paper=alone"])
-    assert products.function_of(made, "tables", "errors")() is None
+    assert makers.function_of(made, "tables", "errors")() is None
 
 
 # --- what Snakemake is told -----------------------------------------------------------

@@ -27,7 +27,7 @@ from typing import Any
 from dperm.core.experiment import files as store
 from dperm.core.experiment.locate import available
 from dperm.pipeline import meter
-from dperm.pipeline.jobs import Jobs
+from dperm.pipeline.jobs import STAGES, Jobs
 
 log = logging.getLogger(__name__)
 TOPS = ("results", "figures")
@@ -88,7 +88,8 @@ def write(
     """
     folder = Path(jobs.below("results"))
     path = folder / NAME
-    costs = meter.read(Path(jobs.below("logs")))
+    patterns = {stage: STAGES[stage].name for stage in STAGES}
+    costs = meter.read(Path(jobs.below("logs")), patterns)
     try:
         with store.locked(folder):
             record = read(folder)

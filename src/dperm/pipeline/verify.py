@@ -51,7 +51,7 @@ from dperm.core.experiment.unit import (
     Unit,
     compute,
 )
-from dperm.pipeline import manifest, products, recheck
+from dperm.pipeline import makers, manifest, products, recheck
 from dperm.pipeline.coverage import ABSENT, CHECKED, REMADE, UNCHECKABLE, Coverage
 from dperm.pipeline.inputs import UnavailableError, load_job
 from dperm.pipeline.options import SHARE
@@ -200,9 +200,9 @@ def _row_files(config: schema.Config, folder: Path) -> list[Path]:
     """All files of rows that a run of the paper leaves in its folder."""
     paths = []
     for run in plan.runs(config):
-        paths += [folder.joinpath(*run, f"{name}.parquet") for name in products.ROWS]
+        paths += [folder.joinpath(*run, f"{name}.parquet") for name in makers.ROWS]
     paths += [sweep_path(config, name) for name in config.paper.sweeps]
-    if products.clocked(config):
+    if makers.clocked(config):
         paths.append(folder / "timing.parquet")
     return paths
 
@@ -247,14 +247,14 @@ def _made_again(
     config: schema.Config, is_new: bool, coverage: Coverage
 ) -> Iterator[str]:
     """Find tables, figures and their data that their rows do not give."""
-    for kind in products.FORMATS:
+    for kind in makers.FORMATS:
         for name, product in getattr(config.paper, kind).items():
             path = products.stem(config, kind, name).with_suffix(".csv")
             image = path.with_suffix(".png") if kind == "figures" else None
             missing = [file for file in (path, image) if file and not file.is_file()]
             for absent in missing:
                 coverage.absent(kind, absent, f"run `dperm {absent}`")
-            rows = products.read_by(config, product)
+            rows = makers.read_by(config, product)
             if missing or not all(file.is_file() for file in rows):
                 coverage.count(kind, UNCHECKABLE)  # a clone has no rows
                 coverage.count("pictures", UNCHECKABLE, int(image is not None))

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
-from dperm.core.experiment import schema
-from dperm.core.experiment.config import key_of
+from dperm.core.experiment import run_spec, schema
 from dperm.core.experiment.files import digest, known_json, write_json
 from dperm.core.experiment.locate import ConfigError
-from dperm.core.experiment.validation import one_of
+from dperm.core.experiment.validation import key_of, one_of
 from dperm.data.fetching import read_record
-from dperm.pipeline import launch
+from dperm.pipeline import digests, launch
 from dperm.pipeline.jobs import STAGES, Job, Jobs
 
 TOPS = ("figures", "results")
@@ -133,6 +132,21 @@ def overrides(settings: dict[str, Any], command: Sequence[str] = ()) -> list[str
     return [f"scale={settings.get('scale', 'full')}", *words]
 
 
+def write_specs(jobs: Jobs, run_overrides: Sequence[str]) -> None:
+    """Write what every job computes as its file, and the sections that jobs look up.
+
+    ``run_overrides`` are those of the command line.
+    """
+    papers = {paper: jobs.job("complete", paper).spec.paper for paper in jobs.papers}
+    named: dict[str, dict[str, Any]] = {"problem": {}, "solver": {}, "paper": papers}
+    for (group, name, inner), section in digests.SECTIONS.items():
+        if [*inner] == run_spec.of_group(group, run_overrides):
+            named[group][name] = section
+    sections = run_spec.write_sections(named, digest([*run_overrides]))
+    for job in jobs.jobs.values():
+        run_spec.RunSpec(job.spec, job.key).write(sections)
+
+
 # --- the list of jobs -----------------------------------------------------------------
 
 
@@ -144,7 +158,7 @@ def hand_over(jobs: Jobs, run_overrides: Sequence[str]) -> None:
     listed = {
         "folder": jobs.folder,
         "papers": jobs.papers,
-        "jobs": {name: vars(job) for name, job in jobs.jobs.items()},
+        "jobs": {name: {**vars(job), "spec": None} for name, job in jobs.jobs.items()},
         "dataset_of": jobs.dataset_of,
         "cores": jobs.cores,
     }
@@ -285,7 +299,8 @@ def command(
         folder, _, name = wildcards[0].rpartition("/")
         words = [f"solver={name}" if folder else f"product={name}"]
     words.append(f"workers={workers(job, stage, threads)}")
-    shell_command = shlex.join([*LAUNCH, meter, stage, *words, *run_overrides])
+    words += [*run_overrides, run_spec.OPTION, str(run_spec.path_of(job.key))]
+    shell_command = shlex.join([*LAUNCH, meter, stage, *words])
     # the table of an audit that has caught its solver is a result
     return (
         f"{shell_command} || test -s {job.outputs[0]}"

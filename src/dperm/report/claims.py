@@ -39,7 +39,7 @@ from dperm.judge.judge import (
 )
 from dperm.judge.number import Missing, MissingRow, rounded
 from dperm.judge.words import Tables
-from dperm.pipeline import products
+from dperm.pipeline import makers
 from dperm.present.intervals import t_quantile
 from dperm.report import texts
 from dperm.store.closure import functions
@@ -114,7 +114,7 @@ def refuse(names: Sequence[str], overrides: Sequence[str]) -> None:
 def arguments(config: schema.Config) -> dict[str, Callable[..., Any]]:
     """The arguments of proofs by name: a paper's own, then those of all papers."""
     functions_by_name: dict[str, Callable[..., Any]] = {}
-    for name in products.modules(config, "proofs"):
+    for name in makers.modules(config, "proofs"):
         module = importlib.import_module(name)
         functions_by_name = {
             function: getattr(module, function) for function in functions(name)

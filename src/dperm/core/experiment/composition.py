@@ -30,7 +30,6 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from dperm.core.experiment import schema
-from dperm.core.experiment.config import key_of
 from dperm.core.experiment.locate import (
     GROUPS,
     ROOT,
@@ -41,9 +40,10 @@ from dperm.core.experiment.locate import (
     group_file,
 )
 from dperm.core.experiment.scope import unwatched
-from dperm.core.experiment.validation import below, check, load_yaml, one_of
+from dperm.core.experiment.validation import below, check, key_of, load_yaml, one_of
 from dperm.core.names import parsed
 
+IN_KEYS = "nothing"  # a key has the settings that come out of it
 VERSION = "1.3"  # of Hydra, whose rules hold
 # Primary configurations: the root's file, and one of nothing, to which sections are
 # added.

@@ -21,6 +21,7 @@ from dperm.core.experiment import grid
 from dperm.core.experiment.locate import available, conf_file, group_file
 from dperm.core.experiment.validation import UNKNOWN, check, one_of, quoted
 
+IN_KEYS = "nothing"  # a key has the settings that come out of it
 GIVEN = ""  # in place of a value that every YAML gives
 SOURCES = {  # origins of sources to their keys; members may be left out
     "file": ("files", "members"),

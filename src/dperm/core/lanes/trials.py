@@ -22,6 +22,7 @@ from dperm.core.privacy.calibration import Calibration, calibrate
 from dperm.core.privacy.ledger import Ledger
 from dperm.core.privacy.mechanisms import seeds_of as seeds_of
 
+IN_KEYS = "names"  # serves tuning, sweeps and figures
 POINT = ("step", "clip", "passes")
 KEPT_POINTS = 16  # points of a coarse grid that are kept
 
