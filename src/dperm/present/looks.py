@@ -51,6 +51,8 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "AdaSSP": ("#c68900", ":", "d"),
     "DP-GD": ("#4b9dcb", "-", "s"),
     "DP-GD, private metric": ("#41a393", "--", "<"),
+    "Private metric, adaptive clip": ("#332288", "-", "d"),
+    "DP-Newton": ("#117733", "--", "*"),
     "Selection, then DP-GD": ("#999933", "-", "*"),
     "Iterative Hessian mixing": ("#882255", "-.", "h"),
     "w = 0": ("#595959", ":", ""),

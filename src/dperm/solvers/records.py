@@ -168,6 +168,19 @@ class Records:
         V = self.clipped(radius)
         return gram(V, self.second(V @ u + self._offset(u)))
 
+    def curvature(self, u: np.ndarray, radius: float) -> np.ndarray:
+        """Trace of the Hessians at u (p, L) of records clipped to a radius; (1, L)."""
+        V = self.clipped(radius)
+        bends = self.second(V @ u + self._offset(u))
+        squares = np.minimum(self.norms, radius)[:, None] ** 2
+        trace: np.ndarray = (bends * squares).sum(axis=0, keepdims=True)
+        return trace
+
+    def gradient_norms(self, u: np.ndarray) -> np.ndarray:
+        """Norms of the records' gradients at u (p, L); (n, L), NaN if unknown."""
+        sizes: np.ndarray = np.abs(self.slopes(self.rows @ u + self._offset(u)))
+        return sizes * self.norms[:, None]
+
     def gram(self, radius: float) -> np.ndarray:
         """Sum of x x^T over records clipped to a radius; (p, p)."""
         return gram(self.clipped(radius))
