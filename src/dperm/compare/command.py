@@ -32,6 +32,7 @@ USUAL = {  # methods if none is named, by whether labels are classes
     False: ("moments", "ada_ssp", "dp_gram", "dp_gd"),
 }
 JSON = "--json"  # print the table's rows as JSON
+HTML = "--html"  # write one page with answer, picture and table
 FEWEST = 10  # records, of which a fifth is held out
 NO_RELEASE = (
     "Ranges and classes that you did not declare, settings of a grid and all of these\n"
@@ -129,6 +130,7 @@ def usage() -> str:
         "compare private methods on data of your own, at one true epsilon\n\n"
         + "\n".join(keys)
         + f"\n\n{JSON}          print the table as JSON, its other words on stderr"
+        f"\n{HTML}          write try.html: answer, picture and table in one file"
     )
 
 
@@ -137,8 +139,8 @@ def main(words: list[str]) -> None:
     if not words or {"-h", "--help"} & {*words}:
         print(usage())
     else:
-        request = parse(word for word in words if word != JSON)
-        print(compare(request, is_json=JSON in words))
+        request = parse(word for word in words if word not in (JSON, HTML))
+        print(compare(request, is_json=JSON in words, is_page=HTML in words))
 
 
 # --- words ----------------------------------------------------------------------------
@@ -155,7 +157,7 @@ def parse(words: Iterable[str]) -> Request:
         key, equals, text = word.partition("=")
         name, *below = key.split(".")
         if word.startswith("-"):
-            faults.append(no_option(word, [JSON, "--help"]))
+            faults.append(no_option(word, [JSON, HTML, "--help"]))
         elif not equals and "problem" not in arguments:
             arguments["problem"] = word
         elif below and equals and name in OVERRIDES:
@@ -237,14 +239,15 @@ def _fault(key: str, error: Mapping[str, Any]) -> str:
 # --- the race -------------------------------------------------------------------------
 
 
-def compare(request: Request, is_json: bool = False) -> str:
-    """Race the methods of a request, write the table, and return text or its rows.
+def compare(request: Request, is_json: bool = False, is_page: bool = False) -> str:
+    """Race the methods of a request, write the results, and return text or its rows.
 
-    Raises ConfigError for what cannot be carried out, before any run.
+    Table and picture are written, and with ``is_page`` a page with both. Raises
+    ConfigError for what cannot be carried out, before any run.
     """
     import pandas as pd
 
-    from dperm.compare import peers, race
+    from dperm.compare import pages, peers, race
     from dperm.core.experiment.files import write_csv
 
     case, chosen, python = planned(request)
@@ -253,8 +256,19 @@ def compare(request: Request, is_json: bool = False) -> str:
     n, p = case.X.shape
     log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
     counts = {"fresh": request.fresh, "tunings": request.tunings}
+    forecast = race.expected(case, chosen, request.epsilon, **counts)
+    fits = sum(race.fits(case, method, **counts) for method in chosen)
+    fits *= len(race.unique(request.epsilon))
+    length = race.duration(sum(forecast) / request.workers)
+    log.info("%d fits of %d methods: about %s", fits, len(chosen), length)
     runs = race.race(
-        case, chosen, request.epsilon, request.seed, request.workers, **counts
+        case,
+        chosen,
+        request.epsilon,
+        request.seed,
+        request.workers,
+        forecast,
+        **counts,
     )
     if python:
         seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
@@ -263,7 +277,13 @@ def compare(request: Request, is_json: bool = False) -> str:
     table = race.means(runs, {method.name: method.label for method in chosen})
     table_of_try = table.reindex(columns=race.OF_TRY)
     write_csv(written, table_of_try)
-    log.info("%s", written)
+    picture = written.with_suffix(".png")
+    pages.draw(table, picture)
+    log.info("%s, %s", written, picture.name)
+    if is_page:
+        page = written.with_suffix(".html")
+        pages.write(table, picture, page, NO_RELEASE)
+        log.info("%s", page)
     if is_json:
         return str(table_of_try.to_json(orient="records", indent=1))
     return f"{race.words(table)}\n{NO_RELEASE}"
