@@ -401,22 +401,40 @@ np.savez(sys.argv[2], scores=np.full((*shape, len(X)), best),
 """
 
 
-def test_another_library_is_measured_like_ours(tmp_path, monkeypatch):
+@pytest.fixture
+def library(tmp_path):
     (tmp_path / "fake.py").write_text(FAKE)
-    monkeypatch.setattr(peers, "SCRIPT", tmp_path / "fake.py")
-    found = pd.DataFrame(peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2]))
+    return peers.Library("fake", (), tmp_path / "fake.py", "its own", is_slow=True)
+
+
+def test_another_library_is_measured_like_ours(library, monkeypatch):
+    found = pd.DataFrame(
+        peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2], library)
+    )
     assert found["epsilon"].tolist() == [1.0, 1.0, 3.0, 3.0]
     assert found["excess"].to_numpy() == pytest.approx(1.0)
-    assert (found["test"] == 0.5).all() and (found["given"] == peers.NOTE).all()
+    assert (found["test"] == 0.5).all() and (found["given"] == "its own").all()
+    monkeypatch.setattr(peers, "SLOW", 10)
+    assert len(peers.rows(case(), sys.executable, [1.0, 3.0], [1, 2], library)) == 2
+
+
+def test_scores_that_are_not_affine_may_be_below_the_least_loss(library):
+    made = case()
+    sure = np.where(made.y == made.declared["classes"][1], 50.0, -50.0)
+    with pytest.raises(NotCertifiedError):
+        made.measured(sure, made.y_held)
+    assert made.measured(sure, made.y_held, is_affine=False)["excess"] < 0
+    assert not peers.INTERPRET.is_affine and peers.DIFFPRIVLIB.is_affine
 
 
 def test_a_library_that_cannot_be_had_is_a_gap_with_a_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(peers, "SCRIPT", tmp_path / "absent.py")
-    (row,) = peers.rows(case(), sys.executable, [1.0], [1])
+    absent = peers.Library(
+        "no_such_library_at_all", ("x==1",), tmp_path / "absent.py", ""
+    )
+    (row,) = peers.rows(case(), sys.executable, [1.0], [1], absent)
     assert row["status"] == "gap" and "absent.py" in row["reason"]
-    monkeypatch.setattr(peers, "NAME", "no_such_library_at_all")
     failed, steps = peers.failed, iter(["0", "1/0"])
     step = lambda _: failed([sys.executable, "-c", next(steps)])  # noqa: E731
     monkeypatch.setattr(peers, "failed", step)
-    python, reason = peers.environment(Path(tmp_path))
+    python, reason = peers.environment(Path(tmp_path), absent)
     assert python == "" and "cannot be made: ZeroDivisionError" in reason

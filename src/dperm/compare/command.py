@@ -86,7 +86,7 @@ class Request(BaseModel):
     )
     label_bounds: Pair | None = _key("the range of real labels (default: the data's)")
     solvers: list[str] = _key(
-        "names of conf/solver, or of a Python file here; all; diffprivlib",
+        "names of conf/solver, or of a Python file here; all; diffprivlib, interpret",
         [],
     )
     epsilon: list[Positive] = _key(
@@ -250,17 +250,18 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
     from dperm.compare import pages, peers, race
     from dperm.core.experiment.files import write_csv
 
-    case, chosen, python = planned(request)
+    case, chosen, pythons = planned(request)
     written = _file(request, case.name)
     held = len(case.y_held)
     n, p = case.X.shape
     log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
     counts = {"fresh": request.fresh, "tunings": request.tunings}
     forecast = race.expected(case, chosen, request.epsilon, **counts)
-    fits = sum(race.fits(case, method, **counts) for method in chosen)
+    able = [method for method, seconds in zip(chosen, forecast, strict=True) if seconds]
+    fits = sum(race.fits(case, method, **counts) for method in able)
     fits *= len(race.unique(request.epsilon))
     length = race.duration(sum(forecast) / request.workers)
-    log.info("%d fits of %d methods: about %s", fits, len(chosen), length)
+    log.info("%d fits of %d methods: about %s", fits, len(able), length)
     runs = race.race(
         case,
         chosen,
@@ -270,11 +271,13 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
         forecast,
         **counts,
     )
-    if python:
-        seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
-        rows = peers.rows(case, python, request.epsilon, seeds)
+    seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
+    for name, python in pythons.items():
+        library = peers.LIBRARIES[name]
+        rows = peers.rows(case, python, request.epsilon, seeds, library)
         runs = pd.concat([runs, pd.DataFrame(rows)], ignore_index=True)
-    table = race.means(runs, {method.name: method.label for method in chosen})
+    labels = {method.name: method.label for method in chosen}
+    table = race.means(runs, {**peers.LABELS, **labels})
     table_of_try = table.reindex(columns=race.OF_TRY)
     write_csv(written, table_of_try)
     picture = written.with_suffix(".png")
@@ -289,8 +292,8 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
     return f"{race.words(table)}\n{NO_RELEASE}"
 
 
-def planned(request: Request) -> tuple[Case, list[Method], str]:
-    """The data, the methods, and the Python of a peer, if that is named.
+def planned(request: Request) -> tuple[Case, list[Method], dict[str, str]]:
+    """The data, the methods, and the Python of each other library that is named.
 
     Raises one ConfigError for all that is wrong with the file and the methods.
     """
@@ -301,7 +304,7 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
     names = [*dict.fromkeys(request.solvers)]
     if names == ["all"]:
         names = [*methods.ARENA]
-    method_names = [name for name in names if name != peers.NAME]
+    method_names = [name for name in names if name not in peers.LIBRARIES]
     if not names and case is not None:
         method_names = [*USUAL[case.signed]]
     settings = (request.defaults, request.grids)
@@ -312,13 +315,14 @@ def planned(request: Request) -> tuple[Case, list[Method], str]:
             f"defaults, grids: {', '.join(sorted(strange))}: expected a method that "
             f"runs, one of {', '.join(method_names)}; solvers= names others"
         )
-    python = ""
-    if peers.NAME in names:
-        python, reason = peers.environment(Path(_site(request).data.dir))
-        faults += [f"solvers: {peers.NAME}: {reason}"] * bool(reason)
+    pythons = {}
+    for name in (name for name in names if name in peers.LIBRARIES):
+        folder = Path(_site(request).data.dir)
+        pythons[name], reason = peers.environment(folder, peers.LIBRARIES[name])
+        faults += [f"solvers: {name}: {reason}"] * bool(reason)
     if faults or case is None:
         raise ConfigError("; ".join(faults))
-    return case, [method for method in chosen if method is not None], python
+    return case, [method for method in chosen if method is not None], pythons
 
 
 def _method(name: str, *given: Mapping[str, Any]) -> Method:

@@ -142,11 +142,11 @@ class Case:
         """The least loss without privacy, and that of the best constant."""
         return reference(self.X, self._target(self.y), losses.named(self.loss))
 
-    def excess(self, scores: np.ndarray) -> float:
-        """The excess of linear scores (n,) of the fitted records.
+    def excess(self, scores: np.ndarray, is_affine: bool = True) -> float:
+        """The excess of scores (n,) of the fitted records.
 
-        Raises NotCertifiedError if it is negative by more than rounding, which would
-        show that the least loss is not the least.
+        Raises NotCertifiedError if that of affine scores is negative by more than
+        rounding, which would show that the least loss is not the least.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             record_losses = losses_of(
@@ -154,7 +154,7 @@ class Case:
             )
             above = float((record_losses - self.reference.least).mean())
         excess = above / self.reference.gain
-        if excess < -ROUNDING:
+        if is_affine and excess < -ROUNDING:
             raise NotCertifiedError(
                 f"{self.name}: found an excess of {excess:g}, expected 0 or more: the "
                 "least loss without privacy is wrong. This is an error of dperm"
@@ -183,9 +183,11 @@ class Case:
             return np.where(y == self.declared["classes"][1], 1.0, -1.0)
         return y / self.unit
 
-    def measured(self, scores: np.ndarray, held: np.ndarray) -> Row:
+    def measured(
+        self, scores: np.ndarray, held: np.ndarray, is_affine: bool = True
+    ) -> Row:
         """Of a row: the excess of fitted records' scores, and held-out metrics."""
-        return self._ok(self.excess(scores), held)
+        return self._ok(self.excess(scores, is_affine), held)
 
     def ends(self) -> list[Row]:
         """The best constant, and the fit without privacy, as rows of no epsilon."""
@@ -380,7 +382,7 @@ def expected(
     fresh: int,
     tunings: Sequence[str],
 ) -> list[float]:
-    """Seconds that each method will take, by a fit of its default setting.
+    """Seconds that each method will take, by a fit of its default setting; 0 if unable.
 
     Its first fit may compile, and is not counted if it is short.
     """
@@ -424,7 +426,7 @@ def race(
     for count, method_rows in enumerate(Parallel(workers, return_as="generator")(jobs)):
         all_rows += method_rows
         left = ""
-        if sum(forecast[: count + 1]) > 0:
+        if sum(forecast[: count + 1]) > 0 and count + 1 < len(jobs):
             pace = (time.perf_counter() - start) / sum(forecast[: count + 1])
             left = f", about {duration(pace * sum(forecast[count + 1 :]))} left"
         log.info("  %d of %d methods have run%s", count + 1, len(jobs), left)

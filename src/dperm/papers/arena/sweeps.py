@@ -79,10 +79,15 @@ def peers(
     epsilons: list[float],
     fresh: int,
 ) -> list[Row]:
-    """Fits of diffprivlib at every epsilon, or the reason why it cannot be had."""
+    """Fits of other libraries at every epsilon, or the reason why there are none."""
     case = _case(config, point["problem"])
-    python, reason = libraries.environment(Path(config.data.dir))
-    if reason:
-        return [{**case.known(libraries.NAME), "status": "gap", "reason": reason}]
     drawn = [run_seed % 2**31 for run_seed in seeds_of(seed, fresh)]
-    return libraries.rows(case, python, epsilons, drawn)
+    table = []
+    for library in libraries.LIBRARIES.values():
+        python, reason = libraries.environment(Path(config.data.dir), library)
+        if reason:
+            gap = {**case.known(library.name), "status": "gap", "reason": reason}
+            table.append(gap)
+        else:
+            table += libraries.rows(case, python, epsilons, drawn, library)
+    return table

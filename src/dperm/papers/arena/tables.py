@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from dperm.compare import methods
+from dperm.compare import methods, peers
 from dperm.compare.race import ENDS, TRIED, TUNINGS, means
 from dperm.core.experiment import grid
 from dperm.core.experiment.plan import at_problem
@@ -80,7 +80,8 @@ def _runs(config: Config, *sweeps: str) -> pd.DataFrame:
 def _labels(config: Config) -> dict[str, str]:
     points = grid.points(config.paper.sweeps["race"].grid, axes=None)
     solvers = grid.values(points, "solver")
-    return {name: digests.solver_of(name).label for name in solvers}
+    ours = {name: digests.solver_of(name).label for name in solvers}
+    return {**peers.LABELS, **ours}
 
 
 def _with_data(config: Config, table: pd.DataFrame) -> pd.DataFrame:
