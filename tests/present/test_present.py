@@ -1,4 +1,4 @@
-"""Drawing: legends, ticks and looks; intervals and verdicts; tables as files."""
+"""Drawing: legends, ticks and styles; intervals and verdicts; tables as files."""
 
 import dataclasses
 import itertools
@@ -38,7 +38,7 @@ def test_drawing_wakes_neither_numba_nor_the_statistics_of_scipy():
     assert not {"numba", "scipy.stats"} & {*done.stdout.split()}
 
 
-# --- legends, ticks, looks ------------------------------------------------------------
+# --- legends, ticks, styles ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(("panels", "rows"), [(1, 5), (4, 1)])
@@ -67,7 +67,7 @@ def test_names_at_the_ends_of_curves_do_not_overlap():
     )
     figure = drawing.draw(picture)
     heights = sorted(text.get_position()[1] for text in figure.axes[0].texts)
-    assert len(heights) == 5 and np.diff(heights).min() >= drawing.APART - 1e-9
+    assert len(heights) == 5 and np.diff(heights).min() >= drawing.LABEL_DISTANCE - 1e-9
     assert heights[0] >= 0 and not figure.legends
     many = dataclasses.replace(picture, is_named=False)
     assert len(drawing.draw(many).legends[0].get_texts()) == 5
@@ -152,8 +152,8 @@ def test_numbers_of_x_do_not_overlap_in_any_figure_drawn_from_its_data(path):
 def test_methods_look_different_can_be_seen_and_keep_their_looks():
     names = [*looks.METHODS, *(f"new {k}" for k in range(24))]
     found = looks.of(names)
-    assert len({str(look) for look in found.values()}) == len(names)
-    assert all(contrast(look["color"]) >= 3 for look in found.values())
+    assert len({str(style) for style in found.values()}) == len(names)
+    assert all(contrast(style["color"]) >= 3 for style in found.values())
     assert contrast("#777777") == pytest.approx(4.48, abs=0.01)
     two = looks.of(["abc", "DP-SGD", "cba", "abc"])  # of anagrams too
     assert two["abc"] == found["new 0"] and two["cba"] == found["new 1"]
@@ -215,8 +215,8 @@ def tuned_once(rng, law, shift=0.0, replicates=5, fresh=12):
         return np.exp(level[:, None] + noise + common * rng.standard_normal(count))
 
     errors, later = seeds(replicates), seeds(fresh)
-    lanes = {"passes": p, "step": s, "clip": np.ones(len(s))}
-    rows = {name: np.repeat(values, replicates) for name, values in lanes.items()}
+    settings = {"passes": p, "step": s, "clip": np.ones(len(s))}
+    rows = {name: np.repeat(values, replicates) for name, values in settings.items()}
     rows |= {"replicate": np.tile(np.arange(replicates), len(s)), "status": "ok",
              "objective": errors.ravel(), "relative_error": errors.ravel()}  # fmt: skip
     return measured(later[errors.mean(axis=1).argmin()], pd.DataFrame(rows))

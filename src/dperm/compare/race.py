@@ -56,16 +56,44 @@ LONG = 3.0  # seconds of a fit, which is not made twice to foretell its time
 LARGEST = 2**27  # entries of X, which is dense so that it is centred
 ROUNDING = 1e-9  # how far below 0 an excess may be
 COLUMNS = [  # of a run
-    *("problem", "solver", "n", "p", "loss", "epsilon", "tuning", "setting"),
-    *("run_seed", "excess", "metric", "test", "accuracy", "seconds", "true_epsilon"),
-    *("given", "status", "reason"),
+    "problem",
+    "solver",
+    "n",
+    "p",
+    "loss",
+    "epsilon",
+    "tuning",
+    "setting",
+    "run_seed",
+    "excess",
+    "metric",
+    "test",
+    "accuracy",
+    "seconds",
+    "true_epsilon",
+    "given",
+    "status",
+    "reason",
 ]
 MEASURED = ("seconds", "test", "accuracy")
 KEYS = ["problem", "solver", "epsilon", "tuning"]  # of a mean
 OF_TRY = [  # columns of try.csv
-    *("algorithm", "tuning", "epsilon", "true_epsilon", "mean", "ci_low", "ci_high"),
-    *("metric", "test", "accuracy", "seconds", "setting", "given", "solver"),
-    *("status", "reason"),
+    "algorithm",
+    "tuning",
+    "epsilon",
+    "true_epsilon",
+    "mean",
+    "ci_low",
+    "ci_high",
+    "metric",
+    "test",
+    "accuracy",
+    "seconds",
+    "setting",
+    "given",
+    "solver",
+    "status",
+    "reason",
 ]
 ENDS = {"constant": "the best constant", "no privacy": "without privacy"}
 Row = dict[str, Any]

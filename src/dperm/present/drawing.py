@@ -39,7 +39,7 @@ from PIL import Image
 
 from dperm.core.experiment import files as store
 from dperm.present import intervals, looks
-from dperm.present.looks import Look
+from dperm.present.looks import Style
 from dperm.present.tables import number
 
 Row = dict[str, Any]  # of the data behind a figure; keys are COLUMNS
@@ -52,7 +52,7 @@ METADATA: dict[str, Any] = {  # left out of a file, by its format
 }
 COLUMNS = ["panel", "algorithm", "x", "mean", "min", "max", "ci_low", "ci_high"]
 ROLE = "role"
-APART = 0.085  # of a panel's height, between names at the ends of curves
+LABEL_DISTANCE = 0.085  # of a panel's height, between names at the ends of curves
 PANEL = (3.1, 2.7)  # inches
 UNAVAILABLE = "data not available when this was run"
 mpl.use("Agg")
@@ -61,7 +61,7 @@ plt.style.use(Path(__file__).with_name("dperm.mplstyle"))
 
 @dataclass(frozen=True)
 class Picture:
-    """The rows behind a figure, and the look of its panels."""
+    """The rows behind a figure, and the style of its panels."""
 
     #: columns ``COLUMNS`` and ``ROLE``
     rows: pd.DataFrame
@@ -70,7 +70,7 @@ class Picture:
     own: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  #: of one panel
     columns: int = 3  #: panels in a row
     size: tuple[float, float] = PANEL  #: of a panel, in inches
-    looks: Mapping[str, Look] = field(default_factory=dict)  #: of curves; see ``looks``
+    styles: Mapping[str, Style] = field(default_factory=dict)  #: of curves
     #: text of a curve in a panel instead of its name, by panel and curve
     labels: Mapping[tuple[str, str], str] = field(default_factory=dict)
     is_named: bool = False  #: whether curves are named at their ends, else in a legend
@@ -127,12 +127,12 @@ def frame(rows: Sequence[Row] | pd.DataFrame) -> pd.DataFrame:
     return table.reindex(columns=[*COLUMNS, *extra_columns])
 
 
-def family(names: Sequence[str]) -> dict[str, Look]:
-    """Looks of an ordered family, dark to light; markers and strokes alternate."""
+def family(names: Sequence[str]) -> dict[str, Style]:
+    """Styles of an ordered family, dark to light; markers and strokes alternate."""
     shades = colormaps["viridis"](np.linspace(0.0, 0.85, len(names)))
     strokes: Any = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)))
     return {
-        name: looks.look(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
+        name: looks.style(to_hex(shade), strokes[k % 6], "os^DvPX*<>"[k % 10])
         for k, (name, shade) in enumerate(zip(names, shades, strict=True))
     }
 
@@ -171,7 +171,9 @@ def draw(picture: Picture) -> Figure:
     return figure
 
 
-def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) -> None:
+def _panel(
+    axes: Axes, picture: Picture, name: str, styles: Mapping[str, Style]
+) -> None:
     rows = picture.rows[picture.rows["panel"] == name]
     axes.set(title=picture.titles[name], **picture.axes)
     axes.set(**picture.own.get(name, {}))
@@ -180,8 +182,8 @@ def _panel(axes: Axes, picture: Picture, name: str, styles: Mapping[str, Look]) 
     for curve, curve_rows in rows.groupby("algorithm", sort=False):
         key = str(curve)
         role = str(curve_rows[ROLE].iloc[0])
-        look = {"marker": ""} | styles[key] | LINES.get(role, {})
-        ROLES[role](axes, curve_rows, picture.labels.get((name, key), key), look)
+        style = {"marker": ""} | styles[key] | LINES.get(role, {})
+        ROLES[role](axes, curve_rows, picture.labels.get((name, key), key), style)
     if axes.get_xscale() == "log":
         _number_x(axes)
     if len(picture.ticks):
@@ -212,13 +214,13 @@ def _number_ends(axes: Axes, low: float, high: float) -> None:
     axes.xaxis.set_minor_formatter(NullFormatter())
 
 
-def _styles(picture: Picture) -> dict[str, Look]:
-    """The look of each curve: its own, that before its last comma, or grey."""
+def _styles(picture: Picture) -> dict[str, Style]:
+    """The style of each curve: its own, that before its last comma, or grey."""
     roles = picture.rows.groupby("algorithm", sort=False)[ROLE].first()
     main = roles[~roles.isin(["dots", "thin", "line", "star"])]
     styles = looks.of([*main.index, *({*roles.index} & looks.METHODS.keys())])
-    styles |= dict(picture.looks)
-    grey = looks.look("#595959", "--")
+    styles |= dict(picture.styles)
+    grey = looks.style("#595959", "--")
     heads = {name: name.rpartition(", ")[0] for name in roles.index}
     return {name: styles.get(head, grey) for name, head in heads.items()} | styles
 
@@ -228,7 +230,7 @@ def _styles(picture: Picture) -> dict[str, Look]:
 BARE = {"linestyle": "none"}
 DOTTED = {"linestyle": ":", "linewidth": 1.1, "marker": ""}
 EDGE = {"markeredgecolor": "black", "markeredgewidth": 0.5, "clip_on": False}
-LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a look's
+LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a style's
     "points": BARE,
     "method": BARE,
     "dots": BARE | {"markersize": 4},
@@ -241,11 +243,11 @@ LINES: dict[str, dict[str, Any]] = {  # keywords of ``Axes.plot`` instead of a l
 }
 
 
-def _curve(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _curve(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     spacing = max(1, len(rows) // 8)
-    axes.plot(rows["x"], rows["mean"], label=label, ms=3.5, markevery=spacing, **look)
+    axes.plot(rows["x"], rows["mean"], label=label, ms=3.5, markevery=spacing, **style)
     ends = rows["min"], rows["max"]
-    axes.fill_between(rows["x"], *ends, color=look["color"], alpha=0.12, linewidth=0)
+    axes.fill_between(rows["x"], *ends, color=style["color"], alpha=0.12, linewidth=0)
 
 
 def _interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -256,43 +258,51 @@ def _interval(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return below, np.nan_to_num(high - mean)
 
 
-def _joined(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    style: Any = look | {"marker": look["marker"] or "o", "markersize": 4, "capsize": 2}
-    axes.errorbar(rows["x"], rows["mean"], _interval(rows), label=label, **style)
+def _joined(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    marks: Any = style | {
+        "marker": style["marker"] or "o",
+        "markersize": 4,
+        "capsize": 2,
+    }
+    axes.errorbar(rows["x"], rows["mean"], _interval(rows), label=label, **marks)
 
 
-def _method(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    style: Any = look | {"marker": look["marker"] or "o", "markersize": 7, "capsize": 3}
-    axes.errorbar(rows["mean"], [label], xerr=_interval(rows), **style)
+def _method(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    marks: Any = style | {
+        "marker": style["marker"] or "o",
+        "markersize": 7,
+        "capsize": 3,
+    }
+    axes.errorbar(rows["mean"], [label], xerr=_interval(rows), **marks)
     place: Any = {"y": label, "transform": axes.get_yaxis_transform(), "va": "center"}
     text = number(rows["mean"].iloc[0], 2)
-    axes.text(x=1.02, s=text, color=look["color"], **place)
+    axes.text(x=1.02, s=text, color=style["color"], **place)
     axes.set_ylim(len(axes.get_yticks()) - 0.5, -0.5)  # the first is at the top
 
 
-def _line(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    axes.plot(rows["x"], rows["mean"], **look)
+def _line(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    axes.plot(rows["x"], rows["mean"], **style)
 
 
-def _dots(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    _line(axes, rows, label, look | {"marker": look["marker"] or "o"})
+def _dots(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    _line(axes, rows, label, style | {"marker": style["marker"] or "o"})
 
 
-def _bar(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _bar(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     wide = rows["max"] - rows["min"]
-    axes.bar(rows["min"], rows["mean"], wide, align="edge", color=look["color"])
+    axes.bar(rows["min"], rows["mean"], wide, align="edge", color=style["color"])
 
 
-def _level(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
+def _level(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
     row = rows.iloc[0]
-    axes.axhline(row["mean"], label=label, **look).set_in_layout(False)
+    axes.axhline(row["mean"], label=label, **style).set_in_layout(False)
     if row["ci_high"] > row["ci_low"]:
         ends = row["ci_low"], row["ci_high"]
-        axes.axhspan(*ends, color=look["color"], alpha=0.1, linewidth=0)
+        axes.axhspan(*ends, color=style["color"], alpha=0.1, linewidth=0)
 
 
-def _upright(axes: Axes, rows: pd.DataFrame, label: str, look: Look) -> None:
-    axes.axvline(rows["x"].iloc[0], **look)
+def _upright(axes: Axes, rows: pd.DataFrame, label: str, style: Style) -> None:
+    axes.axvline(rows["x"].iloc[0], **style)
 
 
 ROLES = {
@@ -338,7 +348,7 @@ def _name_ends(axes: Axes) -> None:
     curve_ends.sort(key=lambda one: one[0])
     to_axes = axes.transData + axes.transAxes.inverted()
     heights = np.array([to_axes.transform((right, end))[1] for end, *_ in curve_ends])
-    steps = APART * np.arange(len(curve_ends))
+    steps = LABEL_DISTANCE * np.arange(len(curve_ends))
     heights = np.maximum.accumulate(np.clip(heights, 0.0, 1.0) - steps) + steps
     heights = np.minimum(heights, 1.0 - steps[::-1])  # pushed down what was pushed out
     for height, (_, label, color) in zip(heights, curve_ends, strict=True):

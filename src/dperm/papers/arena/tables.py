@@ -19,10 +19,25 @@ from dperm.papers.arena.ranking import LEFT_OUT
 from dperm.pipeline import digests
 
 SHOWN = [
-    *("problem", "algorithm", "epsilon", "tuning", "setting", "mean", "ci_low"),
+    "problem",
+    "algorithm",
+    "epsilon",
+    "tuning",
+    "setting",
+    "mean",
+    "ci_low",
     "ci_high",
-    *("metric", "test", "accuracy", "true_epsilon", "seconds", "n", "p", "loss"),
-    *("data", "status", "reason"),
+    "metric",
+    "test",
+    "accuracy",
+    "true_epsilon",
+    "seconds",
+    "n",
+    "p",
+    "loss",
+    "data",
+    "status",
+    "reason",
 ]
 ALL_TUNINGS = (LEFT_OUT, *TUNINGS)
 METRIC = "dp_gram"  # the method in a private metric

@@ -17,7 +17,7 @@ from dperm.papers.dpbcfw.tables import NUMBER, READING, last, read
 from dperm.present import drawing, looks
 from dperm.present.drawing import Picture, Rows
 from dperm.present.intervals import power
-from dperm.present.looks import Look
+from dperm.present.looks import Style
 from dperm.present.tables import groups, where
 
 LARGER = (
@@ -59,16 +59,16 @@ def losses(cells: Iterable[Cell], columns: int, size: tuple[float, float]) -> Pi
             rows += drawing.against(runs, "iteration", "relative", panel, label)
     points = drawing.frame(rows)
     axes = {"xlabel": "iteration", "ylabel": "loss / loss at 0", "yscale": "log"}
-    look = {"columns": columns, "size": size, "note": explained(points)}
-    return _picture(points, titles, axes, **look)
+    layout = {"columns": columns, "size": size, "note": explained(points)}
+    return _picture(points, titles, axes, **layout)
 
 
 def _picture(
-    points: pd.DataFrame, titles: dict[str, str], axes: dict[str, Any], **style: Any
+    points: pd.DataFrame, titles: dict[str, str], axes: dict[str, Any], **layout: Any
 ) -> Picture:
     """A picture with a legend, whose families of curves go from dark to light."""
     styles = hues(points["algorithm"].unique())
-    return Picture(points, titles, axes, looks=styles, **style)
+    return Picture(points, titles, axes, styles=styles, **layout)
 
 
 def explained(points: pd.DataFrame) -> str:
@@ -79,8 +79,8 @@ def explained(points: pd.DataFrame) -> str:
     return LARGER if (ours["mean"] < ours["panel"].map(alone)).any() else ""
 
 
-def hues(names: Iterable[str]) -> dict[str, Look]:
-    """Looks of unordered kinds by hue, of ordered families from dark to light."""
+def hues(names: Iterable[str]) -> dict[str, Style]:
+    """Styles of unordered kinds by hue, of ordered families from dark to light."""
     central = ("FW", "DP-FW")
     ours = [name for name in names if name not in central]
     styles = looks.of(central)
@@ -90,7 +90,7 @@ def hues(names: Iterable[str]) -> dict[str, Look]:
     marks = zip(
         unordered, itertools.cycle(_HUES), itertools.cycle("os^DvP"), strict=False
     )
-    return styles | {name: looks.look(hue, "-", mark) for name, hue, mark in marks}
+    return styles | {name: looks.style(hue, "-", mark) for name, hue, mark in marks}
 
 
 def percent(share: float) -> str:
@@ -244,7 +244,7 @@ def samples(config: Config, product: Product, problems: list[str]) -> Picture:
     picture = _picture(points, titles, axes, labels=labels, columns=2, size=(4.0, 2.5))
     return replace(
         picture,
-        looks={name: styles[head] for name, head in heads.items()},
+        styles={name: styles[head] for name, head in heads.items()},
         ticks=sizes.tolist(),
         note="dotted: the slope of Theorem 4",
     )
@@ -307,8 +307,8 @@ def communication(config: Config, product: Product, problems: list[str]) -> Pict
     )
     axes = {"xlabel": "training records n", "ylabel": "bytes up, all nodes"}
     axes |= {"xscale": "log", "yscale": "log"}
-    look = {"own": panel_axes, "columns": len(budgets), "size": (4.5, 2.9)}
-    return _picture(drawing.frame(rows), titles, axes, **look)
+    layout = {"own": panel_axes, "columns": len(budgets), "size": (4.5, 2.9)}
+    return _picture(drawing.frame(rows), titles, axes, **layout)
 
 
 # --- Figures 3 and 5 to 9 against eta, one column per reading -------------------------
@@ -368,8 +368,10 @@ def readings(config: Config, product: Product, problems: list[str]) -> Picture:
                     panel_axes[panel] = {"xlabel": label, "ylabel": title}
     points = drawing.frame(rows)
     note = explained(points) or "final loss / loss at 0"
-    look = {"own": panel_axes, "columns": 4, "size": (2.6, 1.6), "note": note}
-    return _picture(points, panel_titles, {"xscale": "log", "ylim": (0.0, TOP)}, **look)
+    layout = {"own": panel_axes, "columns": 4, "size": (2.6, 1.6), "note": note}
+    return _picture(
+        points, panel_titles, {"xscale": "log", "ylim": (0.0, TOP)}, **layout
+    )
 
 
 def _with_more(few: pd.DataFrame, many: pd.DataFrame) -> pd.DataFrame:
