@@ -164,7 +164,7 @@ def shipped() -> dict[str, list[str]]:
     for loss in ranking.LOSSES:
         is_quadratic = loss == "least_squares"
         names = [methods.usual(is_quadratic, 1, low)[0] for low, _ in ranking.BUDGETS]
-        rules[loss] = [methods.method(name).label for name in names]
+        rules[loss] = [digests.solver_of(name).label for name in names]
     return rules
 
 
