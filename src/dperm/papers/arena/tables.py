@@ -150,22 +150,29 @@ def choices(config: Config, product: Product, problems: list[str]) -> pd.DataFra
 
 def advice(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Recommended method for each kind of problem, under every tuning."""
-    return _by_tuning(config, ranking.advice)
+    return _by_tuning(counted(config), ranking.advice)
 
 
 def model(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
     """Regret of every rule, most of them on data sets that were left out."""
-    return _by_tuning(config, lambda errors: ranking.model(errors, shipped()))
+    table = counted(config)
+    labels = dict(zip(table["solver"], table["algorithm"], strict=True))
+    rules = {
+        loss: [labels.get(name, name) for name in names]
+        for loss, names in shipped().items()
+    }
+    return _by_tuning(table, lambda errors: ranking.model(errors, rules))
 
 
 def shipped() -> dict[str, list[str]]:
-    """Labels of the methods that ``dperm.fit`` takes, by loss and range."""
-    rules = {}
-    for loss in ranking.LOSSES:
-        is_quadratic = loss == "least_squares"
-        names = [methods.usual(is_quadratic, 1, low)[0] for low, _ in ranking.BUDGETS]
-        rules[loss] = [digests.solver_of(name).label for name in names]
-    return rules
+    """Names of the methods that ``dperm.fit`` takes, by loss and range."""
+    return {
+        loss: [
+            methods.usual(loss == "least_squares", 1, low)[0]
+            for low, _ in ranking.BUDGETS
+        ]
+        for loss in ranking.LOSSES
+    }
 
 
 def bins(config: Config, product: Product, problems: list[str]) -> pd.DataFrame:
@@ -243,9 +250,8 @@ def balance(config: Config, product: Product, problems: list[str]) -> pd.DataFra
 
 
 def _by_tuning(
-    config: Config, summarise: Callable[[pd.DataFrame], list[dict[str, Any]]]
+    table: pd.DataFrame, summarise: Callable[[pd.DataFrame], list[dict[str, Any]]]
 ) -> pd.DataFrame:
-    table = counted(config)
     rows = []
     for tuning in ALL_TUNINGS:
         summary = summarise(ranking.cells(table, tuning))
