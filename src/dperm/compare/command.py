@@ -255,22 +255,15 @@ def compare(request: Request, is_json: bool = False, is_page: bool = False) -> s
     held = len(case.y_held)
     n, p = case.X.shape
     log.info("%d records and %d held out, p = %d, %s", n, held, p, case.loss)
-    counts = {"fresh": request.fresh, "tunings": request.tunings}
+    counts: dict[str, Any] = {"fresh": request.fresh, "tunings": request.tunings}
     forecast = race.expected(case, chosen, request.epsilon, **counts)
-    able = [method for method, seconds in zip(chosen, forecast, strict=True) if seconds]
+    able = [one for one, seconds in zip(chosen, forecast, strict=True) if seconds > 0]
     fits = sum(race.fits(case, method, **counts) for method in able)
     fits *= len(race.unique(request.epsilon))
     length = race.duration(sum(forecast) / request.workers)
     log.info("%d fits of %d methods: about %s", fits, len(able), length)
-    runs = race.race(
-        case,
-        chosen,
-        request.epsilon,
-        request.seed,
-        request.workers,
-        forecast,
-        **counts,
-    )
+    common = (request.epsilon, request.seed, request.workers, forecast)
+    runs = race.race(case, chosen, *common, **counts)
     seeds = [request.seed % 2**31 + k for k in range(request.fresh)]
     for name, python in pythons.items():
         library = peers.LIBRARIES[name]

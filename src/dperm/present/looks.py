@@ -55,6 +55,8 @@ METHODS: dict[str, tuple[str, Any, str]] = {
     "DP-Newton": ("#117733", "--", "*"),
     "Selection, then DP-GD": ("#999933", "-", "*"),
     "Iterative Hessian mixing": ("#882255", "-.", "h"),
+    "diffprivlib": ("#595959", "-.", "x"),
+    "DP-EBM of interpret": ("#882255", _CHAIN, "P"),
     "w = 0": ("#595959", ":", ""),
     "FW": ("#000000", _DASHES, "x"),
     "DP-FW": ("#8a8a8a", "-.", "+"),

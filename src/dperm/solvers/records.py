@@ -138,7 +138,7 @@ class Records:
         return inside.reshape(margins.shape)
 
     def clipped_slopes(
-        self, u: np.ndarray, C: float, chosen: Any = ..., rows: Any = None
+        self, u: np.ndarray, C: Any, chosen: Any = ..., rows: Any = None
     ) -> np.ndarray:
         """Slopes a_i with ||a_i x_i|| <= C at u (p,) or (p, L), of some records.
 
@@ -166,8 +166,11 @@ class Records:
             raise ContributionError
         return slopes.reshape(margins.shape)
 
-    def gradient(self, u: np.ndarray, C: float, chosen: Any = ...) -> np.ndarray:
-        """Sum of gradients clipped to C at u (p,) or (p, L), of some records."""
+    def gradient(self, u: np.ndarray, C: Any, chosen: Any = ...) -> np.ndarray:
+        """Sum of gradients clipped to C at u (p,) or (p, L), of some records.
+
+        C is one number, or has one for each run, (L,).
+        """
         rows = self._some(chosen)
         gradient: np.ndarray = rows.T @ self.clipped_slopes(u, C, chosen, rows)
         return gradient

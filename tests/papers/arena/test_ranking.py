@@ -121,7 +121,7 @@ def test_a_pick_is_as_sure_as_the_data_sets_agree():
     assert sure.loc[(0.0, "A"), "regret"] == pytest.approx(0.05 / 8)
     figure, rows = figures.drawn_guide(found)
     texts = [one.get_text() for one in figure.axes[0].texts]
-    assert "100%\nexcess 0.01 above least" in texts and len(rows) == 3
+    assert "100%\n+ 0.01" in texts and len(rows) == 3
     shades = figure.axes[0].images[0].get_array()
     assert np.ma.count(shades) == len(rows)  # what is not shown has no shade
 

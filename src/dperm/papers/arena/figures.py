@@ -25,6 +25,7 @@ ASKED = (
     "diffprivlib",
     "DP-EBM of interpret",
 )  # drawn wherever they rank, as people look for them
+APART = 0.04  # in x, so that intervals do not lie over one another
 TOP = 1.45  # an excess that is drawn at most, so that the constant is not in the middle
 # ends of colours: log10 of the excess
 LOW = -2.0
@@ -46,10 +47,10 @@ def drawn_which(curves: pd.DataFrame) -> Drawing:
         mine = curves[curves["loss"] == loss] if len(curves) else curves
         if mine.empty:
             continue
-        for name in _interesting(mine):
+        for place, name in enumerate(_interesting(mine)):
             for point in mine[mine["algorithm"] == name].to_dict("records"):
                 x = [low for low, _ in BUDGETS].index(point["from"])
-                row = _row(loss, name, x, point["mean"])
+                row = _row(loss, name, x + APART * place, point["mean"])
                 ends = {key: point[key] for key in ("ci_low", "ci_high")}
                 rows.append({**row, **ends, drawing.ROLE: "joined"})
         rows.append({**_row(loss, CONSTANT, 0, 1.0), drawing.ROLE: "level"})
@@ -70,7 +71,7 @@ def drawn_which(curves: pd.DataFrame) -> Drawing:
             own=left,
             columns=2,
             size=(5.0, 3.9),
-            looks={CONSTANT: looks.look("#595959", ":")},
+            styles={CONSTANT: looks.style("#595959", ":")},
             is_named=True,
         )
     )
@@ -133,12 +134,12 @@ def drawn_guide(picks: pd.DataFrame) -> Drawing:
             if pick["share"] >= SEEN:
                 is_best = pick["share"] == table[pick["from"]].max()
                 text = f"{pick['share']:.0%}"
-                text += f"\nexcess {pick['regret']:.2f} above least" if is_best else ""
+                text += f"\n+ {pick['regret']:.2f}" if is_best else ""
                 place = lows.index(pick["from"]), table.index.get_loc(pick["algorithm"])
                 _written(axis, *place, text, pick["share"], is_best)
     figure.suptitle(
         f"Share of {ranking.DRAWS} draws of the data sets in which a method has the "
-        "least mean excess"
+        "least mean excess;\nbelow it, of the first, its mean above the least of a cell"
     )
     return figure, rows
 
