@@ -247,7 +247,7 @@ def test_the_first_picture_shows_the_lowest_line_the_constant_and_who_is_asked_f
     names = {row["algorithm"] for row in rows}
     assert names == {"A", "B", "E", "DP-SGD", ranking.CONSTANT}  # not C and D
     lost = next(row for row in rows if row["algorithm"] == "DP-SGD")
-    assert lost["mean"] == ranking.WORST and lost["x"] == 0  # drawn at the top
+    assert lost["mean"] == ranking.WORST and lost["x"] < 1  # drawn at the top
     texts = [one.get_text() for one in figure.axes[0].texts]
     assert {"A", "E", "DP-SGD", ranking.CONSTANT} <= {*texts}  # direct labels
     figures.plt.close(figure)
