@@ -149,6 +149,8 @@ NEEDS = {
     "dp_gd": Needs(options={"steps": 3}),
     "dp_minibatch": Needs(options={"steps": 3, "share": 0.25}),
     "dp_gram": Needs(options={"steps": 2}),
+    "dp_adaptive": Needs(options={"steps": 2}),
+    "dp_newton": Needs(options={"steps": 2}),
     "dp_selection": Needs(options={"steps": 2, "features": 2}, shape=Shape(n=800, p=2)),
     "hessian_mixing": Needs(options={"steps": 2}),
 }

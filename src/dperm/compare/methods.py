@@ -282,9 +282,21 @@ KEYS = {"lanes": ("passes", "step", "clip"), "frank_wolfe": ("steps", "radius")}
 MAX_MATRIX_FEATURES = 2000  # beyond, the rule takes no method with p x p matrices
 FEW_RECORDS = 300  # n epsilon / p below which noise is large beside second moments
 ARENA = (  # the methods that ``dperm try solvers=all`` compares, as the arena does
-    *("objective_perturbation", "moments", "ada_ssp", "dp_gd", "dp_gram"),
-    *("dp_minibatch", "hessian_mixing", "dp_selection", "dp_cd", "dp_gcd_gumbel"),
-    *("dp_skgd_full", "dp_sgd", "dp_fw"),
+    "objective_perturbation",
+    "moments",
+    "ada_ssp",
+    "dp_gd",
+    "dp_gram",
+    "dp_adaptive",
+    "dp_newton",
+    "dp_minibatch",
+    "hessian_mixing",
+    "dp_selection",
+    "dp_cd",
+    "dp_gcd_gumbel",
+    "dp_skgd_full",
+    "dp_sgd",
+    "dp_fw",
 )
 
 

@@ -91,6 +91,81 @@ class Scaled(PublicView):
             gradients[:, run] = records.gradient(u[:, run], C, batch)
         return secret.noisy(gradients, 2 * C, rate=size / self.n)
 
+    def unit_gradient_sum(self, u: np.ndarray, C: np.ndarray) -> Secret:
+        """As ``gradient_sum``, clipped to each run's C (L,), over C; (p, L).
+
+        Replacing a record moves it by 2, whatever C is.
+        """
+        gradient = self._behind().gradient(u, C)
+        return secret.noisy(gradient / C, 2.0)
+
+    def gradient_sizes(self, u: np.ndarray, edges: np.ndarray) -> Secret:
+        """Histogram of the norms of the records' gradients at u (p, L); (k + 1, L).
+
+        A record counts in the place of the first of k edges that its norm does not
+        exceed, in the last if there is none. Replacing it moves 1 from a place to
+        another: by sqrt(2).
+        """
+        norms = self._behind().gradient_norms(u)
+        places = np.searchsorted(edges, norms)
+        histogram = np.stack([
+            np.bincount(column, minlength=len(edges) + 1) for column in places.T
+        ], axis=1)  # fmt: skip
+        return secret.noisy(histogram, float(np.sqrt(2)))
+
+    def clipped_gradient_sum(self, u: np.ndarray, R: float) -> Secret:
+        """Sum of gradients at u (p, L) of records clipped to R; (p, L).
+
+        Replacing a record moves it by 2 R times the largest slope.
+        """
+        gradient = self._behind().pull(u, R)
+        return secret.noisy(gradient, 2 * R * self.loss.lipschitz(np.inf))
+
+    def curvature_sum(self, u: np.ndarray, R: float) -> Secret:
+        """Trace of the sum of Hessians at u (p, L) of records clipped to R; (1, L).
+
+        A record's is between 0 and sup phi'' R^2.
+        """
+        trace = self._behind().curvature(u, R)
+        return secret.noisy(trace, self.loss.curvature * R**2)
+
+    def newton_change(
+        self, slope: np.ndarray, damping: np.ndarray, R: float
+    ) -> np.ndarray:
+        """How far replacing a record moves a Newton direction of a public slope, (L,).
+
+        With h = sup phi'' R^2 and lambda the damping and the least ridge, by Delta =
+        ||slope|| h / (n lambda^2 + lambda h). For let A be lambda I and the mean
+        Hessian of the records that both data sets share. Each of the two matrices is A
+        or more by t t^T, and perhaps some ridge, with ||t||^2 <= h / n. By Sherman and
+        Morrison its inverse is A^-1 less a matrix between 0 and D I,
+
+            D = ||A^-1 t||^2 / (1 + t.A^-1 t) <= (h / n) / (lambda (lambda + h / n)),
+
+        as ||A^-1 t||^2 <= t.A^-1 t / lambda <= h / (n lambda^2). Both inverses are A^-1
+        less such a matrix, so that they differ by D at most in norm.
+        """
+        h = self.loss.curvature * R**2
+        strong = damping + float(self.l2.min())
+        sizes = np.linalg.norm(slope, axis=0)
+        Delta: np.ndarray = sizes * h / (self.n * strong**2 + strong * h)
+        return np.maximum(Delta, np.finfo(float).tiny)
+
+    def newton_direction(
+        self, u: np.ndarray, slope: np.ndarray, damping: np.ndarray, R: float
+    ) -> Secret:
+        """(H + damping I)^-1 slope at u (p, L), over ``newton_change``; (p, L).
+
+        H is the mean Hessian of the records clipped to R, and the ridge's.
+        """
+        records = self._behind()
+        direction = np.empty_like(slope)
+        for run in range(slope.shape[1]):
+            hessian = records.hessian(u[:, run], R) / self.n
+            hessian += np.diag(self.l2[:, 0] + damping[run])
+            direction[:, run] = np.linalg.solve(hessian, slope[:, run])
+        return secret.noisy(direction / self.newton_change(slope, damping, R), 1.0)
+
     def second_moments(self, R: float) -> Secret:
         """Sum of x x^T over records clipped to R; symmetric, (p, p).
 
