@@ -106,7 +106,7 @@ def test_no_statement_of_a_paper_is_lost(of):
     errata = " ".join((ROOT / "docs/papers/errata.md").read_text().split())
     lost = []
     for name, statements in listed.items():
-        places = {claim.place for claim in judging.load(of[name])}
+        places = {claim.source for claim in judging.load(of[name])}
         lost += [
             (name, statement)
             for statement, where in statements.items()
@@ -121,7 +121,9 @@ def test_a_bottom_line_rests_on_claims_sentence_by_sentence(name):
     """Each sentence names its claims; a number in it is one that is looked up here."""
     text = (ROOT / f"docs/reports/{name}.md").read_text()
     line = " ".join(text.partition("**Bottom line.**")[2].split("\n\n")[0].split())
-    words = re.sub(r"\(C[^()]*\)|(Table|Theorem|Figure) \d+|epsilon of 1|p = 2", "", line)
+    words = re.sub(
+        r"\(C[^()]*\)|(Table|Theorem|Figure) \d+|epsilon of 1|p = 2", "", line
+    )
     for sentence in re.split(r"(?<=\.) (?=[A-Z])", line):
         assert re.search(r"\(C\d", sentence), sentence
     for stated, source in NUMBERS.get(name, {}).items():

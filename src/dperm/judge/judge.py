@@ -85,12 +85,12 @@ def _by_readings(
 def _under_one(
     claim: Claim, tables: Tables, arguments: Arguments, whole: bool
 ) -> Finding:
-    finding = _combined(claim, tables, arguments, claim.number, whole=whole)
+    finding = _combined(claim, tables, arguments, claim.estimate, whole=whole)
     # A number without an interval decides nothing, but its null may hold all the same.
     is_bare = any(number.bare for number in finding.numbers.values())
     for null in claim.nulls if finding.verdict in HELD or is_bare else ():
         changed = claim.changed(null) if isinstance(null, dict) else claim
-        null_number = changed.number if isinstance(null, dict) else null
+        null_number = changed.estimate if isinstance(null, dict) else null
         verdict_of_null = _combined(
             changed, tables, arguments, null_number, finding.numbers
         ).verdict
@@ -190,12 +190,14 @@ def combined(claim: Claim, seen: Finding) -> Finding:
         return replace(seen, verdict=NOTHING, reason=f"nowhere {claim.only}")
     if not numbers:
         return replace(seen, verdict=PENDING if seen.absent else OPEN)
-    dull = NEARLY if claim.need == "all" and 2 * len(seen.missing) <= total else OPEN
+    dull = (
+        NEARLY if claim.required == "all" and 2 * len(seen.missing) <= total else OPEN
+    )
     verdicts = [verdict_of(claim, number) for number in numbers.values()]
     verdicts += [PENDING] * len(seen.absent) + [dull] * len(seen.idle)
     verdicts.sort(key=VERDICTS.index)
-    share = {"all": 1.0, "any": 0.0}.get(str(claim.need))
-    share = float(claim.need) if share is None else share
+    share = {"all": 1.0, "any": 0.0}.get(str(claim.required))
+    share = float(claim.required) if share is None else share
     needed = max(math.ceil(share * total), 1)
     verdict = verdicts[needed - 1]
     ranked = sorted(numbers.values(), key=lambda number: badness(claim, number))

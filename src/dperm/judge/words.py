@@ -1,9 +1,9 @@
 """The words of which a claim's number is made.
 
 An expression has numbers, texts, lists, ``+ - * /``, comparisons, names and the words
-below. A name is a column of the claim's table or of its groups; in ``null``, ``number``
-is the claim's own number. Nothing else is let in, and nothing else of Python is there
-when an expression is evaluated.
+below. A name is a column of the claim's table or of its groups; in ``null``,
+``estimate`` is the claim's own number. Nothing else is let in, and nothing else of
+Python is there when an expression is evaluated.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Words:
     def __getitem__(self, name: str) -> Any:
         if name in WORDS:
             return getattr(self, name)
-        if name == "number":
+        if name == "estimate":
             return self.number
         return self.point[name] if name in self.point else self.at(name)
 
