@@ -340,7 +340,7 @@ def test_a_setting_that_is_refused_counts_as_the_worst():
 def ended(tests):
     """Both ends of every data set, with their held-out metrics."""
     return pd.DataFrame([
-        {"problem": name, "data": name, "algorithm": race.ENDS[end], "test": test,
+        {"problem": name, "data": name, "algorithm": race.REFERENCES[end], "test": test,
          "epsilon": math.nan, "tuning": None, "solver": end, "accuracy": 0.7,
          "loss": "logistic", "status": "ok", "n": 100.0, "p": 10.0, "mean": 1.0}
         for name, both in tests.items()
