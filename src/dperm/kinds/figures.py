@@ -67,9 +67,8 @@ def trajectories(
             gone[f"{panel}, {label}"] = "all diverged"
         if not run.ran(kind):
             continue
-        best = run.best_passes(kind)
-        if x == "seconds":  # those that were timed
-            best = float(run.best(kind)["passes"])
+        timed = x == "seconds"  # of the best number by tuning alone
+        best = float(run.best(kind)["passes"]) if timed else run.best_passes(kind)
         rows += _path(run, kind, best, x, panel, label)
         labels[panel, label] = f"{label}, {_cost(run.trajectories(kind, best))}"
         if published:

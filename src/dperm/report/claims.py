@@ -357,8 +357,9 @@ def accepted(claim: Claim) -> str:
     ]
     near = claim.nearly if isinstance(claim.nearly, list) else [claim.nearly]
     wider = " to ".join(rounded(float(end)) for end in near if end is not None)
-    shares = {"all": "", "any": ", in one case or more"}
-    share = shares.get(str(claim.need), f", in {claim.need} of the cases")
+    share = {"all": "", "any": ", in one case or more"}.get(
+        str(claim.need), f", in {claim.need} of the cases"
+    )
     return " and ".join(ends) + (wider and f" (in part {wider})") + share
 
 
